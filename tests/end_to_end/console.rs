@@ -8,11 +8,12 @@ use std::{
     time::Duration,
 };
 
+use aws_sdk_dynamodb::Client;
 use tokio::time::{Instant, interval};
 
 use crate::{
     NOON,
-    database::{alter, client, delete, key, n, put, s},
+    database::{Key, alter, client, delete, key, n, put, s},
     items::{comment, follow, like, post, user},
     ripple::{Ripple, ripple},
 };
@@ -260,13 +261,7 @@ async fn the_flow_shows_each_change_as_it_comes_and_all_that_followed_from_it() 
 async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
     let mut service = Ripple::embedded(&[]).await;
     let (client, console) = (client(&service.endpoint), Console::of(&service));
-    let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
-    alter(&client, &counter, "EntityType", Some(s("Counter"))).await;
-    alter(&client, &counter, "Value", Some(s("many"))).await;
-    for item in [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)] {
-        put(&client, item).await;
-    }
-    service.line(|line| line.contains(" parked,")).await;
+    let counter = parked_follow(&mut service, &client).await;
     let found = verified(&console).await;
     assert!(found.contains("Waiting: 2"), "{found}");
     let parked = console.get("/parked").body;
@@ -296,6 +291,18 @@ async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
     assert!(found.contains("Wrong: 1") && found.contains("Value = 9") && found.contains("Value = 1"), "{found}");
 }
 
+/// A follow of Bob's is parked, since his counter cannot be read. Gives the counter.
+async fn parked_follow(service: &mut Ripple, client: &Client) -> Key {
+    let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
+    alter(client, &counter, "EntityType", Some(s("Counter"))).await;
+    alter(client, &counter, "Value", Some(s("many"))).await;
+    for item in [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)] {
+        put(client, item).await;
+    }
+    service.line(|line| line.contains(" parked,")).await;
+    counter
+}
+
 /// Verifies from the page, and gives the page when it has ended.
 async fn verified(console: &Console) -> String {
     let begun = console.click("/verify", "Verify");
@@ -313,13 +320,7 @@ async fn a_job_is_paused_resumed_and_cancelled_by_a_click() {
     let mut service = Ripple::embedded(&[]).await;
     let (client, console) = (client(&service.endpoint), Console::of(&service));
     // A parked follow holds the cascade of who it is of.
-    let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
-    alter(&client, &counter, "EntityType", Some(s("Counter"))).await;
-    alter(&client, &counter, "Value", Some(s("many"))).await;
-    for item in [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)] {
-        put(&client, item).await;
-    }
-    service.line(|line| line.contains(" parked,")).await;
+    parked_follow(&mut service, &client).await;
     delete(&client, &key("USER#bob", "PROFILE")).await;
     console.shows("/jobs", &["user-cascade"]).await;
     for (button, state) in [("pause", "<td>paused</td>"), ("resume", "<td>waiting</td>"), ("cancel", "No job")] {

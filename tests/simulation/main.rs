@@ -126,7 +126,7 @@ fn a_run_that_fails_is_made_small_and_traced() {
     let (seed, failure) = loop {
         let (failed, _) = first_failure(config, from..MUTANT_SEEDS);
         let (seed, failure) = failed.unwrap();
-        // A drift is told only when it has waited, so its run stays long.
+        // The sweep reports a drift only after a waiting time, so such a run cannot become short.
         if failure.category != "drift" {
             break (seed, failure);
         }

@@ -112,22 +112,32 @@ impl Opened {
 
     /// The same tables, for verify, repair and backfill.
     pub(crate) fn tables(&self) -> Deployment<DynamoStore> {
-        let stream = self
-            .table
-            .latest_stream_arn
-            .as_ref()
-            .map(|arn| TableStream { arn: arn.clone(), stream: Stream::new(self.clients.streams.clone(), arn) });
-        Deployment {
-            schema: Arc::clone(&self.schema),
-            catalogue: Arc::clone(&self.catalogue),
-            store: Arc::clone(&self.store),
-            name: self.config.table.clone(),
-            arn: self.table_arn.clone(),
-            stream,
-            n_items: u64::try_from(self.table.item_count.unwrap_or_default()).unwrap_or_default(),
-            bytes: u64::try_from(self.table.table_size_bytes.unwrap_or_default()).unwrap_or_default(),
-            is_aws: self.is_aws,
-        }
+        let declared = (&self.schema, &self.catalogue);
+        deployment(declared, &self.store, &self.config, &self.table, &self.clients.streams, self.is_aws)
+    }
+}
+
+/// The tables as a database describes them.
+pub(crate) fn deployment(
+    (schema, catalogue): (&Arc<Schema>, &Arc<Catalogue>),
+    store: &Arc<DynamoStore>,
+    config: &Config,
+    table: &TableDescription,
+    streams: &aws_sdk_dynamodbstreams::Client,
+    is_aws: bool,
+) -> Deployment<DynamoStore> {
+    let stream = |arn: &String| TableStream { arn: arn.clone(), stream: Stream::new(streams.clone(), arn) };
+    let number = |n: Option<i64>| u64::try_from(n.unwrap_or_default()).unwrap_or_default();
+    Deployment {
+        schema: Arc::clone(schema),
+        catalogue: Arc::clone(catalogue),
+        store: Arc::clone(store),
+        name: config.table.clone(),
+        arn: table.table_arn.clone().unwrap_or_default(),
+        stream: table.latest_stream_arn.as_ref().map(stream),
+        n_items: number(table.item_count),
+        bytes: number(table.table_size_bytes),
+        is_aws,
     }
 }
 

@@ -62,13 +62,19 @@ pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<(
     Ok(())
 }
 
-/// ARN of the stream of the application's table. The stream must have both images.
-pub(crate) async fn stream_arn(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<String> {
+/// The description of the application's table, and the ARN of its stream. The stream must have both images.
+pub(crate) async fn with_stream(
+    client: &Client,
+    table: &str,
+    endpoint: &str,
+) -> anyhow::Result<(TableDescription, String)> {
     let description = existing(client, table, endpoint, "--table").await?;
     if let Some(misfit) = of_stream(&described(&description)) {
         return Err(Usage(misfit.line).into());
     }
-    description.latest_stream_arn.with_context(|| format!("the table {table} has a stream without an ARN"))
+    let arn = description.latest_stream_arn.clone();
+    let arn = arn.with_context(|| format!("the table {table} has a stream without an ARN"))?;
+    Ok((description, arn))
 }
 
 /// The description of a table that must exist.

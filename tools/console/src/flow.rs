@@ -189,3 +189,49 @@ impl KeptChanges {
 fn share(n: usize) -> f64 {
     f64::from(u32::try_from(n.max(1)).unwrap_or(u32::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use derive::{
+        change::{Change, Images},
+        schema::Schema,
+    };
+    use engine::account::Account;
+    use keys::{key::Key, layout::Layout};
+
+    use super::*;
+
+    #[test]
+    fn a_change_that_comes_again_is_one_entry_and_the_oldest_make_room() {
+        let layout =
+            Layout { pk: "PK".into(), sk: "SK".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let schema = Arc::new(Schema::new(layout, Vec::new()));
+        let flow = Flow::new(&schema, &Arc::new(Catalogue::new(&schema, Vec::new()).unwrap()));
+        let comes = |n: usize, undone: Option<&str>| {
+            let key = Key::new(format!("N#{n}"), "N");
+            let images = Images::Inserted(schema.layout.key_item(&key));
+            let id = format!("event-{n}");
+            let change = Change { id, sequence_number: n.to_string(), created_ms: None, key, images };
+            let undone = undone.map(|why| (RecordAt(0), why.to_owned())).into_iter().collect();
+            let account = Account { undone, ..Account::default() };
+            let handled = Handled { changes: vec![Some(change)], account, failed_from: None, state: None };
+            flow.take_in("aggregate", &handled, Duration::ZERO);
+        };
+        comes(0, Some("a throttle"));
+        let (entries, first) = flow.entries(|entry| entry.troubles().next().is_some(), 10);
+        assert_eq!((entries.len(), first), (1, 1));
+        comes(0, None);
+        let (entries, second) = flow.entries(|_| true, 10);
+        assert_eq!((entries.len(), entries[0].n_deliveries, entries[0].update, second), (1, 2, 2, 2));
+        assert!(entries[0].is_again() && entries[0].troubles().next().is_none());
+        (1..=ENTRIES_MAX).for_each(|n| comes(n, None));
+        let (entries, _) = flow.entries(|_| true, usize::MAX);
+        assert_eq!(entries.len(), ENTRIES_MAX);
+        assert!(entries.iter().all(|entry| entry.event != "event-0"));
+        // The numbers of those that are left still lead to them.
+        comes(ENTRIES_MAX, None);
+        let again = |entry: &FlowEntry| entry.event == format!("event-{ENTRIES_MAX}") && entry.is_again();
+        assert_eq!(flow.entries(again, 10).0.len(), 1);
+        assert_eq!(flow.entries(|_| true, usize::MAX).0.len(), ENTRIES_MAX);
+    }
+}

@@ -1,5 +1,6 @@
 //! Words that the command line and the console share.
 
+use derive::change::Images;
 use jiff::Timestamp;
 
 /// A number of things, in the singular or the plural.
@@ -13,6 +14,16 @@ pub fn counted(n: usize, noun: &str) -> String {
 pub fn time(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     time.map_or_else(|| format!("{ms} ms"), |time| time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
+}
+
+/// What became of an item, as DynamoDB says it.
+#[must_use]
+pub fn event(images: &Images) -> &'static str {
+    match images {
+        Images::Inserted(_) => "INSERT",
+        Images::Modified { .. } => "MODIFY",
+        Images::Removed(_) => "REMOVE",
+    }
 }
 
 #[cfg(test)]

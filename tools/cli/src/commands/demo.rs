@@ -85,7 +85,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
     let ledger_table = format!("{table}-ledger");
     let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
     let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
-    let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
+    let (_, stream_arn) = tables::with_stream(&clients.dynamodb, &config.table, endpoint).await?;
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
     claim(&store, &schema.layout, config.ledger).await?;
     if is_new {

@@ -84,8 +84,7 @@ async fn serve(
     }
     existing_fit(&clients.dynamodb, (&schema, &catalogue), &config, endpoint).await?;
     let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
-    let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
-    let table = tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
+    let (table, stream_arn) = tables::with_stream(&clients.dynamodb, &config.table, endpoint).await?;
     let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
     claim(&store, &schema.layout, config.ledger).await?;
     if is_new {

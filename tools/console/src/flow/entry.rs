@@ -2,7 +2,7 @@
 
 use derive::{
     catalogue::Catalogue,
-    change::{Change, Images},
+    change::Change,
     family::Family,
     plan::{RecordKind, plan},
     position::DerivationAt,
@@ -11,23 +11,23 @@ use derive::{
 };
 use engine::account::Commit;
 use keys::{counter::CounterKey, item::Item, job::JobKey, key::Key, value::differing};
-use operate::written::WrittenEffect;
+use operate::{words::event, written::WrittenEffect};
 use serde_dynamo::AttributeValue;
 use store::Units;
 
 use super::share;
 use crate::explained::text;
 
-/// Attributes that are told of a change.
+/// Attributes of a change that a page shows.
 const ATTRIBUTES_MAX: usize = 12;
 
-/// Characters of a value that are told.
+/// Characters of a value that a page shows.
 const VALUE_CHARS_MAX: usize = 60;
 
-/// Deliveries that are told of a change, the last ones.
+/// Deliveries of a change that an entry keeps: the last ones.
 pub(super) const DELIVERIES_MAX: usize = 4;
 
-/// Writes that are told of a delivery, the first ones.
+/// Writes of a delivery that an entry keeps: the first ones.
 pub(super) const WRITES_MAX: usize = 10;
 
 /// A change, as far as functions have handled it.
@@ -99,7 +99,7 @@ pub(crate) struct FlowWrite {
     pub(crate) item: Key,
     /// What it did, each with the name of its derivation.
     pub(crate) effects: Vec<(String, String)>,
-    /// What it set, as a change of the item tells it.
+    /// The values that it set, as an entry shows values.
     sets: Vec<(String, String)>,
     /// Does it delete the item?
     removes: bool,
@@ -117,11 +117,7 @@ impl FlowEntry {
         let image = change.new_image().or(change.old_image());
         let entity = image.and_then(|item| schema.image(&change.key, item));
         let entity = entity.map_or_else(|| unknown(&change.key), |image| image.definition.name.clone());
-        let (action, old, new) = match &change.images {
-            Images::Inserted(new) => ("INSERT", None, Some(new)),
-            Images::Modified { old, new } => ("MODIFY", Some(old), Some(new)),
-            Images::Removed(old) => ("REMOVE", Some(old), None),
-        };
+        let (action, old, new) = (event(&change.images), change.old_image(), change.new_image());
         let names: Vec<&str> = match (old, new) {
             (Some(old), Some(new)) => differing(old, new),
             _ => image.map(|only| only.keys().collect()).unwrap_or_default(),
@@ -207,7 +203,7 @@ impl FlowWrite {
         }
     }
 
-    /// Is this the change that it made, as far as both are told?
+    /// Is this the change that it made? The values that both show decide.
     pub(crate) fn made(&self, entry: &FlowEntry) -> bool {
         let is_shown = |(name, value): &(String, String)| {
             let of = entry.changed.iter().find(|it| it.name == *name).map(|it| it.new.as_ref());

@@ -2,12 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use derive::{
-    change::{Change, Images},
-    effect::Effect,
-    family::Family,
-    plan::plan,
-};
+use derive::{change::Change, effect::Effect, family::Family, plan::plan};
 use engine::{
     ledger::watermarks::mark_name,
     record::{decode, event::Lane},
@@ -23,6 +18,7 @@ use crate::{
         following::{Retained as _, ShardRecords},
         report::VerifyError,
     },
+    words::event,
 };
 
 /// What the stream still has of what is asked about.
@@ -94,11 +90,7 @@ impl<S: Store> Explainer<'_, S> {
         if effects.is_empty() && !asked.own.contains(&change.key) {
             return None;
         }
-        let event = match change.images {
-            Images::Inserted(_) => "INSERT",
-            Images::Modified { .. } => "MODIFY",
-            Images::Removed(_) => "REMOVE",
-        };
+        let event = event(&change.images);
         Some(StreamChange {
             id: change.id,
             created_ms: change.created_ms,

@@ -11,14 +11,15 @@ use aws_sdk_dynamodb::types::TableDescription;
 use console::flow::Flow;
 use engine::batch::Handled;
 use functions::{config::Config, handler::Function};
-use operate::tables::{Deployment, TableStream};
+use operate::tables::Deployment;
 use store::dynamo::DynamoStore;
-use stream::{progress::Invocation, shared::Stream};
+use stream::progress::Invocation;
 use tokio::net::TcpListener;
 
 use crate::{
     args::console::PORT,
     lines::Lines,
+    opened::deployment,
     service::{Plan, Witness},
 };
 
@@ -48,7 +49,8 @@ impl Pages {
         let flow = Arc::new(Flow::new(&plan.schema, &plan.catalogue));
         let told = Told { lines, flow: Arc::clone(&flow) };
         let flow = plan.functions.is_none().then_some(flow);
-        let opened = deployment(plan, config, table);
+        let declared = (&plan.schema, &plan.catalogue);
+        let opened = deployment(declared, &plan.store, config, table, &plan.streams, false);
         Ok((told, Self { address: listener.local_addr()?, listener, opened, flow }))
     }
 
@@ -58,25 +60,6 @@ impl Pages {
             Ok(()) => anyhow::anyhow!("the console ended"),
             Err(error) => error.into(),
         }
-    }
-}
-
-/// The tables, as the console reads them.
-fn deployment(plan: &Plan<'_>, config: &Config, table: &TableDescription) -> Deployment<DynamoStore> {
-    let number = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-    Deployment {
-        schema: Arc::clone(&plan.schema),
-        catalogue: Arc::clone(&plan.catalogue),
-        store: Arc::clone(&plan.store),
-        name: config.table.clone(),
-        arn: table.table_arn.clone().unwrap_or_default(),
-        stream: Some(TableStream {
-            arn: plan.stream_arn.clone(),
-            stream: Stream::new(plan.streams.clone(), &plan.stream_arn),
-        }),
-        n_items: number(table.item_count),
-        bytes: number(table.table_size_bytes),
-        is_aws: false,
     }
 }
 
