@@ -13,13 +13,18 @@ use engine::{
 
 use crate::{declared::Choice, mode::Mode};
 
-/// Variable with the name of the application's table. Stable.
+/// Variable with the name of the application's table; of the one of Ripple's own items, where a manifest has several.
+/// Stable.
 pub const TABLE_NAME: &str = "TABLE_NAME";
+
+/// Variable with what the tables of a manifest with several are called, `NAME=TABLE` each, separated by commas (default:
+/// their names in the manifest). Stable.
+pub const TABLES: &str = "TABLES";
 
 /// Variable with the name of the ledger's table. Stable.
 pub const LEDGER_TABLE_NAME: &str = "LEDGER_TABLE_NAME";
 
-/// Variable with the ARN of the stream that the functions read, for the comparison by `sweep` (default: no comparison).
+/// Variable with the ARN of the stream that the functions read, or of several separated by commas, for the comparison by `sweep` (default: no comparison).
 /// Stable.
 pub const STREAM_ARN: &str = "STREAM_ARN";
 
@@ -70,8 +75,10 @@ const CONNECT_S_MAX: u64 = 2;
 /// The settings of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Name of the application's table, which has the stream.
+    /// Name of the application's table, which has the stream; of the one of Ripple's own items, where there are several.
     pub table: String,
+    /// What the tables of a manifest with several are called, `NAME=TABLE` each.
+    pub tables: Vec<String>,
     /// Name of the ledger's table.
     pub ledger_table: String,
     /// ARN of the stream that the functions read, if it is known.
@@ -126,6 +133,7 @@ impl Config {
         let (ledger, limits) = (LedgerKind::Receipts, BrakeLimits::default());
         Self {
             table,
+            tables: Vec::new(),
             ledger_table,
             stream_arn: None,
             ledger,
@@ -143,7 +151,7 @@ impl Config {
     /// The choice of declarations.
     #[must_use]
     pub fn choice(&self) -> Choice<'_> {
-        Choice { manifest: self.manifest.as_deref(), disabled: &self.disabled }
+        Choice { manifest: self.manifest.as_deref(), tables: &self.tables, disabled: &self.disabled }
     }
 
     /// Reads the configuration from the environment.
@@ -172,9 +180,11 @@ impl Config {
             config.ledger = ledger;
         }
         config.limits = brake_limits(&variable)?.unwrap_or_default();
-        let disabled = variable(DISABLED).unwrap_or_default();
-        let names = disabled.split(',').map(str::trim).filter(|name| !name.is_empty());
-        config.disabled = names.map(str::to_owned).collect();
+        let listed = |name: &str| -> Vec<String> {
+            let list = variable(name).unwrap_or_default();
+            list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        };
+        (config.disabled, config.tables) = (listed(DISABLED), listed(TABLES));
         config.manifest = variable(CONFIG).filter(|path| !path.is_empty()).map(PathBuf::from);
         if let Some(seconds) = parsed::<u32>(&variable, SETTLE_SECONDS, "a whole number of seconds")? {
             config.settle_ms = u64::from(seconds) * 1_000;

@@ -4,15 +4,24 @@
 //! old one, in which nothing new comes, and no failure shows it. So `sweep` compares the two ARNs.
 
 use aws_sdk_dynamodb::{Client, types::TableDescription};
-use engine::backoff::describe;
+use engine::{backoff::describe, record::table_of};
 
 use crate::config::Config;
 
 /// Is the table's stream disabled, or another than the one that the functions were deployed with? `None` if it is not
 /// known: no ARN is configured, or the table cannot be described.
 pub async fn stream_changed(client: &Client, config: &Config) -> Option<bool> {
-    let deployed = config.stream_arn.as_deref()?;
-    let table = match client.describe_table().table_name(&config.table).send().await {
+    let mut changed = None;
+    for deployed in config.stream_arn.as_deref()?.split(',') {
+        // One that has changed is reported, whatever is known of the others.
+        let name = table_of(deployed).unwrap_or(&config.table);
+        changed = changed.max(has_changed(client, deployed, name).await);
+    }
+    changed
+}
+
+async fn has_changed(client: &Client, deployed: &str, name: &str) -> Option<bool> {
+    let table = match client.describe_table().table_name(name).send().await {
         Ok(output) => output.table?,
         Err(error) => {
             // The next sweep asks again; one that fails for long fails by its other calls.

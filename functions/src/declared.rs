@@ -22,6 +22,8 @@ pub const GROUND: &str = "ground";
 pub struct Choice<'a> {
     /// The manifest; `None` for the shipped table.
     pub manifest: Option<&'a Path>,
+    /// What the tables of a manifest with several are called, where that is not their name there: each `NAME=TABLE`.
+    pub tables: &'a [String],
     /// Names of derivations to switch off; [`GROUND`] stands for several. Spaces around a name and empty names mean
     /// nothing.
     pub disabled: &'a [String],
@@ -44,6 +46,14 @@ pub enum DeclaredError {
         /// Names of the existing derivations.
         known: Vec<String>,
     },
+    /// What a table is called is not said of one of the manifest's.
+    #[error("{said:?} does not say what a table of the manifest is called: write NAME=TABLE, {}", meant_or_listed(said, known.iter().map(String::as_str)))]
+    UnknownTable {
+        /// What is said.
+        said: String,
+        /// Names of the manifest's tables.
+        known: Vec<String>,
+    },
     /// A remaining derivation builds on one that is switched off.
     #[error(
         "{} cannot be switched off alone, because {} built on it: switch off {}", disabled.join(", "),
@@ -64,15 +74,38 @@ pub enum DeclaredError {
 ///
 /// [`DeclaredError`] with the file, line, key and suggestion, or with the derivations that cannot be switched off.
 pub fn declared(choice: Choice<'_>) -> Result<(Arc<Schema>, Arc<Catalogue>), DeclaredError> {
-    let (schema, catalogue) = if let Some(file) = choice.manifest {
+    let (mut schema, catalogue) = if let Some(file) = choice.manifest {
         manifest::read(file)?
     } else {
         let schema = schema();
         let catalogue = catalogue(&schema)?;
         (schema, catalogue)
     };
+    called(&mut schema, choice.tables)?;
     let catalogue = without(&schema, &catalogue, choice.disabled)?;
     Ok((Arc::new(schema), Arc::new(catalogue)))
+}
+
+/// Gives the tables the names that they have in the database.
+fn called(schema: &mut Schema, tables: &[String]) -> Result<(), DeclaredError> {
+    let Some(forms) = &mut schema.layout.forms else {
+        return match tables.first() {
+            Some(said) => Err(DeclaredError::UnknownTable { said: said.clone(), known: Vec::new() }),
+            None => Ok(()),
+        };
+    };
+    let forms = Arc::make_mut(forms);
+    let known: Vec<String> = forms.0.iter().map(|form| form.name.clone()).collect();
+    for said in tables {
+        let pair = said.split_once('=').map(|(name, table)| (name.trim(), table.trim()));
+        let named = pair.filter(|(_, table)| !table.is_empty());
+        let found = named.and_then(|(name, table)| Some((forms.0.iter_mut().find(|form| form.name == name)?, table)));
+        let Some((form, table)) = found else {
+            return Err(DeclaredError::UnknownTable { said: said.clone(), known });
+        };
+        table.clone_into(&mut form.called);
+    }
+    Ok(())
 }
 
 fn without(schema: &Schema, catalogue: &Catalogue, disabled: &[String]) -> Result<Catalogue, DeclaredError> {
@@ -114,6 +147,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_table_is_called_as_is_said_and_what_says_nothing_is_refused() {
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/models/ripple.toml");
+        let called = |tables: &[&str]| {
+            let tables: Vec<String> = tables.iter().map(|&it| it.to_owned()).collect();
+            let choice = Choice { manifest: Some(Path::new(example)), tables: &tables, ..Choice::default() };
+            declared(choice).map(|(schema, _)| {
+                let forms = schema.layout.forms.as_ref().unwrap();
+                forms.0.iter().map(|form| form.called.clone()).collect::<Vec<_>>().join(" ")
+            })
+        };
+        assert_eq!(called(&[]).unwrap(), "User Post Comment Like");
+        assert_eq!(called(&["Post=prod-Post", " Like = likes"]).unwrap(), "User prod-Post Comment likes");
+        for wrong in ["Post", "Posts=x", "Post=", "=x"] {
+            assert!(matches!(called(&[wrong]), Err(DeclaredError::UnknownTable { .. })), "{wrong}");
+        }
+        let of_one = ["Post=x".to_owned()];
+        let error = declared(Choice { tables: &of_one, ..Choice::default() }).unwrap_err().to_string();
+        assert!(error.starts_with("\"Post=x\" does not say what a table of the manifest is called"), "{error}");
+    }
+
+    #[test]
     fn a_manifest_takes_the_place_of_the_shipped_table() {
         let (shipped, _) = declared(Choice::default()).unwrap();
         assert_eq!(shipped.layout.entity_type.as_deref(), Some("EntityType"));
@@ -146,7 +200,8 @@ mod tests {
         assert_eq!(shown.len() + 1, both.len());
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-table/ripple.toml");
         let own = |disabled: &[String]| {
-            let (_, catalogue) = declared(Choice { manifest: Some(Path::new(example)), disabled }).unwrap();
+            let (_, catalogue) =
+                declared(Choice { manifest: Some(Path::new(example)), disabled, ..Choice::default() }).unwrap();
             catalogue.derivations().count()
         };
         assert_eq!(own(&[GROUND.to_owned()]), own(&[]));

@@ -23,8 +23,8 @@ pub fn described(table: &TableDescription) -> StoredTable {
 }
 
 fn key(key: &[KeySchemaElement], attributes: &[AttributeDefinition]) -> StoredKey {
-    let of = |part: &KeyType| key.iter().find(|element| element.key_type() == part);
-    let typed = [KeyType::Hash, KeyType::Range].iter().filter_map(of).map(|element| {
+    let of = |part: KeyType| key.iter().filter(move |element| *element.key_type() == part);
+    let typed = of(KeyType::Hash).chain(of(KeyType::Range)).map(|element| {
         let name = element.attribute_name();
         let definition = attributes.iter().find(|attribute| attribute.attribute_name() == name);
         (name.to_owned(), definition.map_or("?", |definition| definition.attribute_type().as_str()).to_owned())

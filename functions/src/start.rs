@@ -12,13 +12,13 @@ use derive::{
 use engine::backoff::describe as chain;
 
 use crate::{
-    config::{CONFIG, Config, DISABLED, LEDGER_TABLE_NAME, TABLE_NAME},
+    config::{CONFIG, Config, DISABLED, LEDGER_TABLE_NAME, TABLE_NAME, TABLES},
     described::described,
 };
 
 /// The names of the function's variables, for messages.
 pub const VARIABLES: Names =
-    Names { table: TABLE_NAME, ledger_table: LEDGER_TABLE_NAME, config: CONFIG, disabled: DISABLED };
+    Names { table: TABLE_NAME, tables: TABLES, ledger_table: LEDGER_TABLE_NAME, config: CONFIG, disabled: DISABLED };
 
 /// Why a function cannot work on its tables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ enum Described {
     Unknown(String),
 }
 
-/// Checks that both tables exist and fit the declarations. Returns the number of items of the application's table, as
+/// Checks that all tables exist and fit the declarations. Returns the number of items of the application's tables, as
 /// DynamoDB counted them within the last six hours; 0 if it cannot be read.
 ///
 /// # Errors
@@ -80,12 +80,16 @@ pub async fn check_tables(
             Ok(None)
         }
     };
-    let main = known(main, &config.table, TABLE_NAME)?;
-    let n_items = main.as_ref().map_or(0, |(_, n_items)| *n_items);
-    if let Some((main, _)) = main
-        && let Some(misfit) = of_table(schema, catalogue, &main, VARIABLES).into_iter().next()
-    {
-        return Err(misfit.into());
+    let mut mains = vec![known(main, &config.table, TABLE_NAME)?];
+    for form in schema.layout.forms.iter().flat_map(|forms| &forms.0) {
+        mains.push(known(describe(client, &form.called).await, &form.called, TABLES)?);
+    }
+    let mut n_items = 0;
+    for (main, n) in mains.into_iter().flatten() {
+        n_items += n;
+        if let Some(misfit) = of_table(schema, catalogue, &main, VARIABLES).into_iter().next() {
+            return Err(misfit.into());
+        }
     }
     let Some(ledger) = ledger else { return Ok(n_items) };
     let Some((ledger, _)) = known(ledger, &config.ledger_table, LEDGER_TABLE_NAME)? else { return Ok(n_items) };

@@ -313,7 +313,7 @@ fn a_job_whose_derivation_is_dropped_is_cancelled_with_the_manifest_of_the_funct
     let shop = Shop::new();
     let job = shop.renamed();
     let disabled = ["followee-name".to_owned()];
-    let (schema, catalogue) = declared(Choice { manifest: None, disabled: &disabled }).unwrap();
+    let (schema, catalogue) = declared(Choice { disabled: &disabled, ..Choice::default() }).unwrap();
     shop.runtime.block_on(begin(&shop.store, &schema, &catalogue, NOW_MS)).unwrap();
     let before = shop.held(&job);
     for order in ["--pause", "--resume", "--cancel"] {

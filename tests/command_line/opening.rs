@@ -21,7 +21,7 @@ const WITH_LEDGER: [&[&str]; 4] = [&["verify"], &["parked"], &["redrive", "--all
 
 fn own() -> keys::layout::Layout {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(OWN);
-    declared(Choice { manifest: Some(&manifest), disabled: &[] }).unwrap().0.layout.clone()
+    declared(Choice { manifest: Some(&manifest), ..Choice::default() }).unwrap().0.layout.clone()
 }
 
 #[test]

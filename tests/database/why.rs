@@ -59,7 +59,7 @@ impl Written {
             store: bed.store,
             name: "table".to_owned(),
             arn: String::new(),
-            stream: None,
+            streams: Vec::new(),
             n_items: 0,
             bytes: 0,
             is_aws: false,

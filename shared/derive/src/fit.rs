@@ -8,7 +8,10 @@ use std::{
     fmt,
 };
 
-use keys::layout::{Index, Layout};
+use keys::{
+    layout::{Index, Layout},
+    tables::{KeyAttribute, TableForm},
+};
 
 use crate::{catalogue::Catalogue, derivation::Derivation, effect::Find, part::PartOf, schema::Schema};
 
@@ -49,8 +52,10 @@ pub struct StoredIndex {
 /// How whoever asks names what is to be changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// The application's table.
+    /// The application's table, or the one of Ripple's own items.
     pub table: &'static str,
+    /// The tables that a manifest names.
+    pub tables: &'static str,
     /// The ledger's table.
     pub ledger_table: &'static str,
     /// The manifest that declares the table.
@@ -80,13 +85,20 @@ pub enum TablePart {
     Stream,
 }
 
-/// What the application's table lacks: nothing, where it fits.
+/// What a table of the application lacks, or the one of Ripple's own items: nothing, where it fits.
 #[must_use]
 pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &StoredTable, names: Names) -> Vec<Misfit> {
-    let mut misfits: Vec<Misfit> = of_key(&schema.layout, table, names.table, names.config).into_iter().collect();
+    let form = schema.layout.forms.as_ref().and_then(|forms| forms.0.iter().find(|form| form.called == table.name));
+    let key = form.map_or_else(
+        || declared_key(&schema.layout.pk, &schema.layout.sk),
+        |form| key_of([&form.pk].into_iter().chain(&form.sk)),
+    );
+    let named_by = if form.is_some() { names.tables } else { names.table };
+    let mut misfits: Vec<Misfit> = of_key(&key, table, named_by, names.config).into_iter().collect();
     for need in needs(schema, catalogue) {
+        let Some(need) = need.of_table(&schema.layout, form) else { continue };
         let line = of_index(&need, table, names);
-        let part = TablePart::Index(need.index.name.clone());
+        let part = TablePart::Index(need.name.clone());
         misfits.extend(line.map(|line| Misfit { part, line }));
     }
     misfits.extend(of_stream(table));
@@ -96,7 +108,7 @@ pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &StoredTable, nam
 /// What the ledger's table lacks, where it is another than the application's. It has the same key, and no index.
 #[must_use]
 pub fn of_ledger(layout: &Layout, table: &StoredTable, names: Names) -> Option<Misfit> {
-    of_key(layout, table, names.ledger_table, names.config)
+    of_key(&declared_key(&layout.pk, &layout.sk), table, names.ledger_table, names.config)
 }
 
 /// The indexes that derivations need.
@@ -117,28 +129,31 @@ pub fn of_stream(table: &StoredTable) -> Option<Misfit> {
     Some(Misfit { part: TablePart::Stream, line })
 }
 
-fn of_key(layout: &Layout, table: &StoredTable, named_by: &str, config: &str) -> Option<Misfit> {
+fn of_key(declared: &StoredKey, table: &StoredTable, named_by: &str, config: &str) -> Option<Misfit> {
     let StoredTable { name, key: stored, .. } = table;
-    let declared = declared_key(&layout.pk, &layout.sk);
     let line = || {
         let has = format!("the table {name} has the key {stored}, and {declared} is declared");
-        if let Some(no_text) = stored.no_text() {
-            return format!("{has}: {no_text}, so name another table with {named_by}");
-        }
-        format!("{has}: name another table with {named_by}, or declare this one's key with {config}")
+        format!(
+            "{has}: name another table with {named_by}, or declare this one's key with {config}{}",
+            stored.hint(declared)
+        )
     };
-    (*stored != declared).then(|| Misfit { part: TablePart::Key, line: line() })
+    (stored != declared).then(|| Misfit { part: TablePart::Key, line: line() })
 }
 
 fn declared_key(pk: &str, sk: &str) -> StoredKey {
     StoredKey([pk, sk].map(|name| (name.to_owned(), "S".to_owned())).to_vec())
 }
 
+fn key_of<'a>(attributes: impl Iterator<Item = &'a KeyAttribute>) -> StoredKey {
+    StoredKey(attributes.map(|attribute| (attribute.name.clone(), format!("{:?}", attribute.of))).collect())
+}
+
 impl StoredKey {
-    /// Which of its attributes is no text, in words: keys are made of texts, and read as such.
-    fn no_text(&self) -> Option<String> {
-        let (name, of) = self.0.iter().find(|(_, of)| of != "S")?;
-        Some(format!("{name} is of type {of}, and only keys of type S (text) are supported"))
+    /// Where a key can be declared that is not one of two texts, if one of two texts is.
+    fn hint(&self, declared: &Self) -> &'static str {
+        let is_plain = |key: &Self| key.0.len() == 2 && key.0.iter().all(|(_, of)| of == "S");
+        if is_plain(declared) && !is_plain(self) { ", in [tables.NAME]" } else { "" }
     }
 }
 
@@ -155,6 +170,33 @@ struct Need<'a> {
     derivations: BTreeSet<String>,
     /// Attributes that they read there, those of keys left out.
     attributes: BTreeSet<String>,
+}
+
+/// What derivations need of an index, as the table has it.
+struct StoredNeed {
+    name: String,
+    key: StoredKey,
+    derivations: BTreeSet<String>,
+    attributes: BTreeSet<String>,
+}
+
+impl Need<'_> {
+    /// The need as a table has it; `None` where it is of another table.
+    fn of_table(self, layout: &Layout, form: Option<&TableForm>) -> Option<StoredNeed> {
+        let Self { index, derivations, attributes } = self;
+        let Some(forms) = &layout.forms else {
+            let key = declared_key(&index.pk, &index.sk);
+            return Some(StoredNeed { name: index.name.clone(), key, derivations, attributes });
+        };
+        let (of, stored) = forms.index(&index.name).filter(|(of, _)| Some(*of) == form)?;
+        let attributes = attributes.iter().filter_map(|name| of.stored_name(name)).filter(|name| !of.is_of_key(name));
+        Some(StoredNeed {
+            name: stored.name.clone(),
+            key: key_of(stored.pk.iter().chain(&stored.sk)),
+            derivations,
+            attributes: attributes.map(str::to_owned).collect(),
+        })
+    }
 }
 
 /// What the derivations need, by index: those by which they find items, or whose keys they write.
@@ -202,37 +244,31 @@ fn read_there(schema: &Schema, find: &Find) -> BTreeSet<String> {
     attributes
 }
 
-fn of_index(need: &Need<'_>, table: &StoredTable, names: Names) -> Option<String> {
-    let (table_name, index) = (&table.name, need.index);
+fn of_index(need: &StoredNeed, table: &StoredTable, names: Names) -> Option<String> {
+    let (table_name, index, declared) = (&table.name, &need.name, &need.key);
     let derivations = need.derivations.iter().cloned().collect::<Vec<_>>().join(", ");
     let or = format!("or switch {derivations} off with {}", names.disabled);
-    let declared = declared_key(&index.pk, &index.sk);
-    let Some(stored) = table.indexes.iter().find(|stored| stored.name == index.name) else {
-        let lacks = format!("the table {table_name} has no index {}, needed by {derivations}", index.name);
+    let Some(stored) = table.indexes.iter().find(|stored| stored.name == *index) else {
+        let lacks = format!("the table {table_name} has no index {index}, needed by {derivations}");
         return Some(format!("{lacks}: make it with the key {declared}, {or}"));
     };
     let key = &stored.key;
-    if *key != declared {
-        let has = format!("the index {} of {table_name} has the key {key}, and {declared} is declared", index.name);
-        if let Some(no_text) = key.no_text() {
-            let padded = "write it as text of a fixed width, such as 000042, into an attribute of its own";
-            return Some(format!("{has}: {no_text}; {padded}, and make an index on that, {or}"));
-        }
-        return Some(format!("{has}: make it anew, declare its key with {}, {or}", names.config));
+    if key != declared {
+        let has = format!("the index {index} of {table_name} has the key {key}, and {declared} is declared");
+        return Some(format!("{has}: make it anew, declare its key with {}{}, {or}", names.config, key.hint(declared)));
     }
-    let lacking: Vec<&str> =
-        need.attributes.iter().map(String::as_str).filter(|name| !holds(stored, name, index)).collect();
+    let lacking: Vec<&str> = need.attributes.iter().map(String::as_str).filter(|name| !holds(stored, name)).collect();
     let lacks = || {
         let lacking = lacking.join(", ");
-        let lacks = format!("the index {} of {table_name} does not project {lacking}", index.name);
+        let lacks = format!("the index {index} of {table_name} does not project {lacking}");
         format!("{lacks}, read there by {derivations}: make it anew with that, {or}")
     };
     (!lacking.is_empty()).then(lacks)
 }
 
 /// Does the index hold this attribute?
-fn holds(stored: &StoredIndex, name: &str, index: &Index) -> bool {
-    name == index.pk || name == index.sk || stored.projection.as_ref().is_none_or(|held| held.contains(name))
+fn holds(stored: &StoredIndex, name: &str) -> bool {
+    stored.key.0.iter().any(|(key, _)| key == name) || stored.projection.as_ref().is_none_or(|held| held.contains(name))
 }
 
 #[cfg(test)]

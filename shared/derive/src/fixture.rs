@@ -41,11 +41,10 @@ pub(crate) fn schema() -> Schema {
     let index =
         |name: &str| Index { name: name.into(), pk: format!("{name}PK"), sk: format!("{name}SK"), projection: vec![] };
     let layout = Layout {
-        pk: "PK".into(),
-        sk: "SK".into(),
         entity_type: Some("EntityType".into()),
         time_to_live: Some("ExpiresAt".into()),
         indexes: vec![index("GSI1"), index("GSI2")],
+        ..Layout::of("PK", "SK")
     };
     let by_user = IndexKey {
         index: "GSI1".into(),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use keys::{
-    entity::Definition,
+    entity::{Definition, KeyTemplate},
     fields::Fields,
     item::{Item, text},
     key::Key,
@@ -152,6 +152,20 @@ impl<'a> Image<'a> {
             Some(AttributeValue::S(text)) if text.is_empty() => Err(unreadable("is empty")),
             Some(AttributeValue::S(text)) => Ok(Some(text)),
             Some(held) => Err(Unreadable::type_of(name, held, "S is wanted")),
+        }
+    }
+
+    /// A field that fills one of another item's key: of type N where that is all of a key of type N.
+    ///
+    /// # Errors
+    ///
+    /// As [`field`](Self::field).
+    pub fn filling(&self, name: &str, key: &KeyTemplate, to: &str) -> Result<Option<&str>, Unreadable> {
+        match self.item.get(name) {
+            Some(AttributeValue::N(number)) if self.fields.get(name).is_none() && key.is_of_number(to) => {
+                Ok(Some(number))
+            }
+            _ => self.field(name),
         }
     }
 

@@ -268,8 +268,7 @@ mod tests {
 
     #[test]
     fn a_counter_has_a_revision_if_it_is_one_item() {
-        let layout =
-            Layout { pk: "PK".into(), sk: "SK".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let layout = Layout::of("PK", "SK");
         let schema = Schema::new(layout, Vec::new());
         let target = Key::new("USER#ann", "PROFILE");
         let n = |number: u32| AttributeValue::N(number.to_string());
@@ -298,8 +297,7 @@ mod tests {
 
     #[test]
     fn what_a_whole_table_does_not_hold_is_not_there_and_what_is_read_later_wins() {
-        let layout =
-            Layout { pk: "PK".into(), sk: "SK".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let layout = Layout::of("PK", "SK");
         let schema = Schema::new(layout, Vec::new());
         let (ann, bob) = (Key::new("USER#ann", "PROFILE"), Key::new("USER#bob", "PROFILE"));
         let counter = CounterKey { target: ann.clone(), derivation: "n".to_owned(), shard: 1 }.key().unwrap();

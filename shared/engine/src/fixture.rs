@@ -4,11 +4,5 @@ use keys::layout::Layout;
 
 /// A table with the shipped names, and without indexes.
 pub(crate) fn layout() -> Layout {
-    Layout {
-        pk: "PK".into(),
-        sk: "SK".into(),
-        entity_type: Some("EntityType".into()),
-        time_to_live: None,
-        indexes: Vec::new(),
-    }
+    Layout { entity_type: Some("EntityType".into()), ..Layout::of("PK", "SK") }
 }

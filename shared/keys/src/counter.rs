@@ -47,7 +47,8 @@ pub const SORT_KEY: &str = "{TargetSK*}#COUNT#{Derivation}#{Shard:2}";
 /// Field of [`SORT_KEY`] that names what counts.
 pub const DERIVATION: &str = "Derivation";
 
-const MARK: &str = "#COUNT#";
+/// What stands between the sort key of a target and the name of what counts it. Stored, so it is stable.
+pub const MARK: &str = "#COUNT#";
 
 /// What a counter counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

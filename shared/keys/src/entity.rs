@@ -1,99 +1,18 @@
 //! Entities: what items of one kind look like, as data and as types.
 
 use serde_dynamo::AttributeValue;
+use smol_str::SmolStr;
 
+pub use crate::key_template::KeyTemplate;
 use crate::{
-    error::{EntityError, KeyError, Problem, TemplateError},
+    error::{EntityError, KeyError},
     fields::Fields,
     index_key::{IndexKey, OnlyIf},
     item::{Item, text},
-    key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
+    key::Key,
     layout::Layout,
-    template::Template,
+    template::form::Form,
 };
-
-/// The templates of a partition key and a sort key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyTemplate {
-    /// Of the partition key.
-    pub pk: Template,
-    /// Of the sort key.
-    pub sk: Template,
-}
-
-impl KeyTemplate {
-    /// Reads both templates.
-    ///
-    /// # Errors
-    ///
-    /// [`TemplateError`] of the one that cannot be read.
-    pub fn parse(pk: &str, sk: &str) -> Result<Self, TemplateError> {
-        Ok(Self { pk: Template::parse(pk)?, sk: Template::parse(sk)? })
-    }
-
-    /// Builds a key.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError`] naming the field that is missing, empty or does not fit, or the key part that is too long.
-    pub fn build(&self, fields: &Fields) -> Result<Key, KeyError> {
-        self.build_of(|name| fields.get(name))
-    }
-
-    /// Builds a key of values that stand elsewhere.
-    ///
-    /// # Errors
-    ///
-    /// As [`build`](Self::build).
-    pub fn build_of<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Result<Key, KeyError> {
-        let pk = limited(self.pk.build_of(&value)?, &self.pk, PARTITION_KEY_BYTES_MAX)?;
-        let sk = limited(self.sk.build_of(&value)?, &self.sk, SORT_KEY_BYTES_MAX)?;
-        Ok(Key { pk, sk })
-    }
-
-    /// The fields of a key of this form; `None` when it is of another.
-    #[must_use]
-    pub fn parse_key(&self, key: &Key) -> Option<Fields> {
-        let mut fields = Fields::new();
-        (self.pk.parse_into(&key.pk, &mut fields) && self.sk.parse_into(&key.sk, &mut fields)).then_some(fields)
-    }
-
-    /// Does a key of this form hold this field?
-    #[must_use]
-    pub fn holds(&self, field: &str) -> bool {
-        self.pk.holds(field) || self.sk.holds(field)
-    }
-
-    /// Does either part hold this field as a number?
-    #[must_use]
-    pub fn holds_number(&self, field: &str) -> bool {
-        self.pk.holds_number(field) || self.sk.holds_number(field)
-    }
-
-    /// Could one key be of both forms? `false` is sure; where a field occurs twice, `true` may be too much.
-    #[must_use]
-    pub fn meets(&self, other: &Self) -> bool {
-        self.pk.meets(&other.pk) && self.sk.meets(&other.sk)
-    }
-
-    /// Names of the fields of both parts, each once.
-    #[must_use]
-    pub fn field_names(&self) -> Vec<&str> {
-        let mut names = self.pk.field_names();
-        names.extend(self.sk.field_names());
-        names.sort_unstable();
-        names.dedup();
-        names
-    }
-}
-
-fn limited(key: String, template: &Template, bytes_max: usize) -> Result<String, KeyError> {
-    if key.len() <= bytes_max {
-        return Ok(key);
-    }
-    let longest = template.field_names().last().map_or_else(|| template.to_string(), |name| (*name).to_owned());
-    Err(KeyError::new(&longest, Problem::TooLong { bytes: key.len(), bytes_max }))
-}
 
 /// What items of one entity look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +53,7 @@ impl Definition {
     }
 
     /// The fields of an item: those of its key, and its other attributes of the type that its keys hold: N where one holds
-    /// a number, else S. A value of another type cannot be interpreted, so it is absent here, as it is for derivations.
+    /// a number, B where one holds bytes, else S. A value of another type cannot be interpreted, so it is absent here, as it is for derivations.
     ///
     /// The key wins, since an item is addressed by it. `None` when the key is not of this entity's form.
     #[must_use]
@@ -142,8 +61,9 @@ impl Definition {
         let mut fields: Fields = item
             .iter()
             .filter_map(|(name, value)| match value {
-                AttributeValue::S(text) if !self.holds_number(name) => Some((name, text)),
-                AttributeValue::N(text) if self.holds_number(name) => Some((name, text)),
+                AttributeValue::S(text) if !self.holds_number(name) => Some((name, text.into())),
+                AttributeValue::N(text) if self.holds_number(name) => Some((name, text.into())),
+                AttributeValue::B(bytes) if self.holds_bytes(name) => Some((name, SmolStr::from(hex::encode(bytes)))),
                 _ => None,
             })
             .collect();
@@ -151,6 +71,12 @@ impl Definition {
             fields.insert(name, value);
         }
         Some(fields)
+    }
+
+    fn holds_bytes(&self, field: &str) -> bool {
+        let is_bytes =
+            |key: &KeyTemplate| key.pk.forms(field).chain(key.sk.forms(field)).any(|form| form == Form::Bytes);
+        is_bytes(&self.key) || self.indexes.iter().any(|index| is_bytes(&index.key))
     }
 
     fn holds_number(&self, field: &str) -> bool {

@@ -72,6 +72,12 @@ pub enum Problem {
         /// How many of them are behind the point.
         places: u32,
     },
+    /// The value should be a number that a key can hold.
+    #[error("is not a number with at most 99 digits before the point")]
+    NotSortable,
+    /// The value should be bytes in hexadecimal digits.
+    #[error("is not bytes in hexadecimal digits")]
+    NotBytes,
     /// The value should be a path such as `/a/b`.
     #[error("is not a path: it starts with `/`, and no segment is empty or holds `#`")]
     NotAPath,

@@ -1,10 +1,13 @@
 //! How a table is called and which attributes its keys stand in.
 
+use std::sync::Arc;
+
 use serde_dynamo::AttributeValue;
 
 use crate::{
     item::{Item, text},
     key::Key,
+    tables::TableForms,
 };
 
 /// Names of a table's key, type and time-to-live attributes, and its indexes.
@@ -20,6 +23,9 @@ pub struct Layout {
     pub time_to_live: Option<String>,
     /// Global secondary indexes.
     pub indexes: Vec<Index>,
+    /// The tables that stand behind this layout, where it is not one table's own: then items are made [the
+    /// same](crate::tables) as they are read and written.
+    pub forms: Option<Arc<TableForms>>,
 }
 
 /// A global secondary index.
@@ -36,6 +42,13 @@ pub struct Index {
 }
 
 impl Layout {
+    /// A table with these key attributes, and nothing else.
+    #[must_use]
+    pub fn of(pk: &str, sk: &str) -> Self {
+        let (pk, sk) = (pk.to_owned(), sk.to_owned());
+        Self { pk, sk, entity_type: None, time_to_live: None, indexes: Vec::new(), forms: None }
+    }
+
     /// The primary key of an item; `None` when it has none of type S.
     #[must_use]
     pub fn key(&self, item: &Item) -> Option<Key> {
@@ -61,6 +74,12 @@ impl Layout {
     #[must_use]
     pub fn type_of(&self, entity: &str) -> Option<(String, AttributeValue)> {
         Some((self.entity_type.clone()?, AttributeValue::S(entity.to_owned())))
+    }
+
+    /// The attributes of a time to live: one a table at most.
+    pub fn times_to_live(&self) -> impl Iterator<Item = &String> {
+        let of_forms = self.forms.iter().flat_map(|forms| &forms.0).filter_map(|form| form.time_to_live.as_ref());
+        self.time_to_live.iter().chain(of_forms)
     }
 
     /// Is this an attribute of the primary key or of an index key?

@@ -13,6 +13,8 @@
 //! | `{MAX-Total:14.2}` | the same, descending | `99999999999999 - 100 × Total`, padded |
 //! | `{UserId%8}` | the spread of a static partition key over 8 suffixes | CRC-32 of `UserId` mod 8, two digits; not read back |
 //! | `{Target*}` | another key's text, which may hold `#`; at the start only | as it is |
+//! | `{CreatedAt:N}` | the whole of a key of type N: any number | as text that sorts by value |
+//! | `{Id:B}` | the whole of a key of type B: bytes | in hexadecimal digits |
 //!
 //! A number is decimal text, not negative, and whole in the unit of its last digit; what is not, or has more digits than
 //! the field, is refused, never rounded or cut off. It is read back in the form that DynamoDB gives a number.
@@ -26,6 +28,7 @@ mod meets;
 use std::fmt;
 
 use form::Form;
+use serde_dynamo::AttributeValue;
 use smol_str::SmolStr;
 
 use crate::{
@@ -135,9 +138,25 @@ impl Template {
     /// Does a key of this form hold this field as a number?
     #[must_use]
     pub fn holds_number(&self, field: &str) -> bool {
-        self.pieces
-            .iter()
-            .any(|piece| matches!(piece, Piece::Field { name, form } if name == field && form.is_number()))
+        self.forms(field).any(Form::is_number)
+    }
+
+    /// The forms in which a key holds this field.
+    pub(crate) fn forms(&self, field: &str) -> impl Iterator<Item = Form> {
+        self.pieces.iter().filter_map(move |piece| match piece {
+            Piece::Field { name, form } if name == field => Some(*form),
+            _ => None,
+        })
+    }
+
+    /// The attribute that holds a field's value by itself: of type N or B where a whole key is of that type, else S.
+    #[must_use]
+    pub fn typed(&self, field: &str, value: &str) -> Option<AttributeValue> {
+        Some(match self.forms(field).next()? {
+            Form::Number => AttributeValue::N(value.to_owned()),
+            Form::Bytes => AttributeValue::B(hex::decode(value).ok()?),
+            _ => AttributeValue::S(value.to_owned()),
+        })
     }
 
     /// The template once for each suffix of its spread, in their order: what a reader of all of them asks for. A

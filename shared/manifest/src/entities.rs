@@ -9,25 +9,38 @@ use keys::{
     counter::{COUNTER, PARTITION_KEY, SORT_KEY, VALUE},
     entity::{Definition, KeyTemplate},
     error::TemplateError,
-    index_key::{IndexKey, OnlyIf},
     layout::Layout,
-    template::Template,
+    tables::{TableForm, TableForms},
+    template::{Piece, Template, form::Form},
 };
 
 use crate::{
     error::ManifestError,
+    index_keys,
     section::{Entry, Named, Section},
     syntax::{
         KeySyntax,
-        ValueSyntax::{PairOfTexts, Sections, Text, Texts, Truth},
+        ValueSyntax::{Sections, Text, Texts, Truth},
     },
+    tables,
 };
 
 /// Keys of `[entity.NAME]`.
-pub(crate) const ENTITY: [KeySyntax; 7] = [
+pub(crate) const ENTITY: [KeySyntax; 8] = [
     KeySyntax::optional("id", Text, "the name", "its row in the table's design, as `ripple design` shows it"),
-    KeySyntax::required("partition-key", Text, "form of the partition key"),
-    KeySyntax::required("sort-key", Text, "form of the sort key; it may be the same"),
+    KeySyntax::optional("table", Text, "the only one", "its table, where there is `[tables.NAME]`"),
+    KeySyntax::optional(
+        "partition-key",
+        Text,
+        "required for `[table]`; for `[tables.NAME]` the attribute as it is",
+        "form of the partition key",
+    ),
+    KeySyntax::optional(
+        "sort-key",
+        Text,
+        "required for `[table]`; for `[tables.NAME]` the attribute as it is",
+        "form of the sort key; it may be the same",
+    ),
     KeySyntax::optional(
         "attributes",
         Texts,
@@ -53,29 +66,6 @@ pub(crate) const ENTITY: [KeySyntax; 7] = [
 pub(crate) const COUNTERS: [KeySyntax; 1] =
     [KeySyntax::required("id", Text, "the row of the counters in the table's design, as `ripple design` shows it")];
 
-/// Keys of `[entity.NAME.index.INDEX]`.
-pub(crate) const INDEX_KEY: [KeySyntax; 5] = [
-    KeySyntax::required(
-        "partition-key",
-        Text,
-        "form of the index's partition key, from fields of the key and attributes",
-    ),
-    KeySyntax::required("sort-key", Text, "form of its sort key"),
-    KeySyntax::optional(
-        "only-if",
-        PairOfTexts,
-        "always",
-        "`{ status = \"published\" }`: the item is in the index only while the attribute has this text, or one of these",
-    ),
-    KeySyntax::optional("only-with", Text, "always", "the item is in the index only while it has this attribute"),
-    KeySyntax::optional(
-        "derived",
-        Truth,
-        "`false`",
-        "`true`: Ripple makes the key, by a derivation of the kind `index-key`; it may name a derived number",
-    ),
-];
-
 /// The schema of the declared entities, and of the counters.
 pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, ManifestError> {
     let mut counter = counter().map_err(|error| root.place.wrong(error.to_string()))?;
@@ -85,10 +75,7 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
             counter.id = counter_id(&section)?;
             continue;
         }
-        if name.is_empty() {
-            return Err(section.place.wrong("the name of an entity is empty: items have it as their type"));
-        }
-        let entity = entity(name, &section, &layout)?;
+        let entity = entity(name, &section, &layout, None)?;
         if layout.entity_type.is_none() {
             distinct(&entity, &definitions, &section)?;
         }
@@ -99,6 +86,24 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
     }
     definitions.push(counter);
     Ok(Schema::new(layout, definitions.into_iter().skip(1)))
+}
+
+/// The same in tables of any form. Counters are in a table of Ripple's own.
+pub(crate) fn in_forms(root: &Section<'_>, mut forms: TableForms) -> Result<Schema, ManifestError> {
+    let layout = forms.clone().layout();
+    let mut counter = counter().map_err(|error| root.place.wrong(error.to_string()))?;
+    let mut definitions = Vec::new();
+    for (name, section) in root.sections("entity")? {
+        if name == COUNTER {
+            counter.id = counter_id(&section)?;
+            continue;
+        }
+        let form = tables::of_entity(&section, &forms)?;
+        definitions.push(entity(name, &section, &layout, Some(form))?);
+    }
+    tables::plain_indexes(&mut definitions, &mut forms);
+    definitions.push(counter);
+    Ok(Schema::new(forms.layout(), definitions))
 }
 
 /// All that may be said of counters: their row in the table's design.
@@ -134,12 +139,24 @@ fn counter() -> Result<Definition, TemplateError> {
     })
 }
 
-fn entity(name: &str, section: &Section<'_>, layout: &Layout) -> Result<Definition, ManifestError> {
+/// What items of an entity look like; where tables are of other forms, in this one.
+fn entity(
+    name: &str,
+    section: &Section<'_>,
+    layout: &Layout,
+    form: Option<&TableForm>,
+) -> Result<Definition, ManifestError> {
     section.follows(&ENTITY)?;
-    let key = key(section)?;
+    if name.is_empty() {
+        return Err(section.place.wrong("the name of an entity is empty: items have it as their type"));
+    }
+    if let Some(entry) = section.get("table").filter(|_| form.is_none()) {
+        return Err(entry.place.wrong("there is one table, [table]: leave this out, or declare [tables.NAME]"));
+    }
+    let key = form.map_or_else(|| key(section), |form| tables::key(section, form))?;
     let names = |key| section.get(key).map_or_else(|| Ok(Vec::new()), |entry: Entry<'_>| entry.texts());
     let (attributes, derived_attributes) = (names("attributes")?, names("derived-attributes")?);
-    free(layout, &key, &attributes, &derived_attributes)?;
+    free(layout, form, &key, &attributes, &derived_attributes)?;
     let owned = |names: Vec<Named<'_>>| names.into_iter().map(|name| name.text.to_owned()).collect();
     let mut definition = Definition {
         id: section.get("id").map_or_else(|| Ok(name), |entry| Ok(entry.text()?.text))?.to_owned(),
@@ -151,79 +168,42 @@ fn entity(name: &str, section: &Section<'_>, layout: &Layout) -> Result<Definiti
         derived_attributes: owned(derived_attributes),
     };
     for (index, section) in section.sections("index")? {
-        let index = index_key(index, &section, layout, &definition)?;
+        let inside = form.map_or_else(|| index.to_owned(), |form| form.inside(index));
+        let index = index_keys::index_key(&inside, &section, layout, &definition)?;
         definition.indexes.push(index);
     }
     Ok(definition)
 }
 
-fn key(section: &Section<'_>) -> Result<KeyTemplate, ManifestError> {
-    let template = |key: &str, purpose: &str| {
-        let text = section.required(key, purpose)?.text()?;
-        Template::parse(text.text).map_err(|error| text.place.wrong(error.to_string()))
-    };
+pub(crate) fn key(section: &Section<'_>) -> Result<KeyTemplate, ManifestError> {
     Ok(KeyTemplate {
-        pk: template("partition-key", "its form, as in \"USER#{userId}\"")?,
-        sk: template("sort-key", "its form, as in \"ORDER#{orderedOn}#{orderId}\"")?,
+        pk: template(section, "partition-key", "its form, as in \"USER#{userId}\"")?,
+        sk: template(section, "sort-key", "its form, as in \"ORDER#{orderedOn}#{orderId}\"")?,
     })
 }
 
-fn index_key(
-    name: &str,
-    section: &Section<'_>,
-    layout: &Layout,
-    entity: &Definition,
-) -> Result<IndexKey, ManifestError> {
-    section.follows(&INDEX_KEY)?;
-    if layout.index(name).is_none() {
-        let named = Named { text: name, place: section.place.clone() };
-        return Err(named.unknown("there is no index", layout.indexes.iter().map(|index| index.name.as_str())));
-    }
-    let key = key(section)?;
-    let derived = section.get("derived").map_or(Ok(false), |entry| entry.truth())?;
-    let mut known = entity.key.field_names();
-    known.extend(entity.attributes.iter().map(String::as_str));
-    // What Ripple derives is in no key that the application makes.
-    known.extend(entity.derived_attributes.iter().map(String::as_str).filter(|_| derived));
-    let must_be_known = |named: &Named<'_>| {
-        let is_known = known.contains(&named.text);
-        let unknown = || named.unknown(&format!("{} has no field or attribute", entity.name), known.iter().copied());
-        if is_known { Ok(()) } else { Err(unknown()) }
-    };
-    for (part, template) in [("partition-key", &key.pk), ("sort-key", &key.sk)] {
-        for text in template.field_names() {
-            let place = section.get(part).map_or_else(|| section.place.clone(), |entry| entry.place);
-            must_be_known(&Named { text, place })?;
-        }
-    }
-    let only_if = only_if(section)?;
-    if let Some((attribute, _)) = &only_if {
-        attribute.top_level()?;
-        must_be_known(attribute)?;
-    }
-    let only_if = only_if.map(|(_, only_if)| only_if);
-    Ok(IndexKey { index: name.to_owned(), key, only_if, derived })
+pub(crate) fn template(section: &Section<'_>, key: &str, purpose: &str) -> Result<Template, ManifestError> {
+    let text = section.required(key, purpose)?.text()?;
+    form(&text)
 }
 
-/// When an item is in an index, and the attribute that says so; always where there is none.
-fn only_if<'a>(section: &Section<'a>) -> Result<Option<(Named<'a>, OnlyIf)>, ManifestError> {
-    let only_with = section.get("only-with").map(|entry| entry.text()).transpose()?;
-    let Some(entry) = section.get("only-if") else {
-        return Ok(only_with.map(|named| (named.clone(), OnlyIf::Has { attribute: named.text.to_owned() })));
-    };
-    if let Some(only_with) = only_with {
-        return Err(only_with.place.wrong("an item is in an index by only-if or by only-with: leave one of them out"));
+/// The form that a text is. That of a whole number or of bytes follows from the type of the key.
+pub(crate) fn form(text: &Named<'_>) -> Result<Template, ManifestError> {
+    let template = Template::parse(text.text).map_err(|error| text.place.wrong(error.to_string()))?;
+    let typed = |piece: &Piece| matches!(piece, Piece::Field { form: Form::Number | Form::Bytes, .. });
+    if template.pieces().iter().any(typed) {
+        return Err(text
+            .place
+            .wrong("a field of type N or B is all of a key of that type: declare it in [tables.NAME]"));
     }
-    let (attribute, any_of) = entry.pair_of_texts()?;
-    let any_of = any_of.into_iter().map(|named| named.text.to_owned()).collect();
-    let only_if = OnlyIf::Is { attribute: attribute.text.to_owned(), any_of };
-    Ok(Some((attribute, only_if)))
+    Ok(template)
 }
 
 /// Each attribute is declared once, and none of them is a key, a field of the key or the type. Ripple writes no
 /// time to live.
 fn free(
     layout: &Layout,
+    form: Option<&TableForm>,
     key: &KeyTemplate,
     attributes: &[Named<'_>],
     derived: &[Named<'_>],
@@ -235,9 +215,11 @@ fn free(
         let name = attribute.text;
         let is = if layout.is_key(name) {
             "is an attribute of a key"
+        } else if form.is_some_and(|form| form.outside().any(|outside| outside == name)) {
+            "is an attribute of the table's key, or of its type"
         } else if layout.entity_type.as_deref() == Some(name) {
             "is the attribute of the type"
-        } else if is_derived && layout.time_to_live.as_deref() == Some(name) {
+        } else if is_derived && layout.times_to_live().any(|other| other == name) {
             "is the attribute of the time to live"
         } else if key.holds(name) {
             "is a field of the key"

@@ -43,14 +43,19 @@ pub(crate) const INDEX: [KeySyntax; 3] = [
 
 /// Names of the table's attributes and indexes.
 pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
-    let table = root.required("table", "[table] names the attributes of the keys")?.section()?;
+    let table = root
+        .required(
+            "table",
+            "[table] names the attributes of the keys; for a table of another form there is [tables.NAME]",
+        )?
+        .section()?;
     table.follows(&TABLE)?;
+    let pk = attribute(&table.required("partition-key", "the attribute of the partition key")?)?;
+    let sk = attribute(&table.required("sort-key", "the attribute of the sort key")?)?;
     let mut layout = Layout {
-        pk: attribute(&table.required("partition-key", "the attribute of the partition key")?)?,
-        sk: attribute(&table.required("sort-key", "the attribute of the sort key")?)?,
         entity_type: table.get("type").as_ref().map(attribute).transpose()?,
         time_to_live: table.get("time-to-live").as_ref().map(attribute).transpose()?,
-        indexes: Vec::new(),
+        ..Layout::of(&pk, &sk)
     };
     for (name, section) in root.sections("index")? {
         layout.indexes.push(index(name, &section)?);
@@ -60,7 +65,7 @@ pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
 }
 
 /// The name of an attribute at the top of an item.
-fn attribute(entry: &Entry<'_>) -> Result<String, ManifestError> {
+pub(crate) fn attribute(entry: &Entry<'_>) -> Result<String, ManifestError> {
     let named = entry.text()?;
     named.top_level()?;
     Ok(named.text.to_owned())

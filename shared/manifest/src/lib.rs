@@ -5,7 +5,8 @@
 //! understand, is refused with the line, the key and what was meant. Nothing in it is passed over: a key that means
 //! nothing is an error, not a comment.
 //!
-//! It goes through the file once, in this order: the `layout` (`[table]`, `[index.…]`), the `entities`
+//! It goes through the file once, in this order: the `layout` (`[table]`, `[index.…]`) or
+//! the `tables` (`[tables.…]`), the `entities`
 //! (`[entity.…]`), and the derivations (`[derivation.…]`), a kind a file in `kinds`. Each looks up names in what was
 //! read before it, so that a name that is wrong is not reported as one that is missing.
 //! What only all of it together can show (a circle, two writers of one attribute) is the catalogue's to refuse; here
@@ -42,6 +43,7 @@
 
 mod entities;
 pub mod error;
+mod index_keys;
 mod kinds;
 mod layout;
 pub mod meant;
@@ -49,6 +51,7 @@ pub mod reference;
 pub mod schema;
 mod section;
 pub mod syntax;
+mod tables;
 
 use std::path::Path;
 
@@ -58,7 +61,7 @@ use section::Section;
 use toml_edit::Document;
 
 /// What the top of a manifest may hold.
-const TOP: [&str; 4] = ["table", "index", "entity", "derivation"];
+const TOP: [&str; 5] = ["table", "index", "tables", "entity", "derivation"];
 
 /// Schema and catalogue of a manifest's text.
 ///
@@ -69,8 +72,10 @@ pub fn load(text: &str) -> Result<(Schema, Catalogue), ManifestError> {
     let document = Document::parse(text).map_err(|error| ManifestError::syntax(text, &error))?;
     let root = Section::root(text, document.as_table());
     root.only(&TOP)?;
-    let layout = layout::read(&root)?;
-    let schema = entities::read(&root, layout)?;
+    let schema = match tables::read(&root)? {
+        Some(forms) => entities::in_forms(&root, forms)?,
+        None => entities::read(&root, layout::read(&root)?)?,
+    };
     let catalogue = kinds::read(&root, &schema)?;
     Ok((schema, catalogue))
 }

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::{
-    entities, kinds, layout,
+    entities, index_keys, kinds, layout,
     syntax::{Absent, KeySyntax, KindDescription, ValueSyntax},
+    tables,
 };
 
 /// What stands before the tables.
@@ -24,12 +25,28 @@ Write units are those of items of up to 1 KB.
 #[must_use]
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
-    let sections: [(&str, &str, &[KeySyntax]); 5] = [
-        ("`[table]`", "The names of the table's attributes.", &layout::TABLE),
+    let sections: [(&str, &str, &[KeySyntax]); 7] = [
+        (
+            "`[table]`",
+            "The names of the attributes of one table with text keys, in which Ripple's own items are too. For any other \
+             table, and for several, there is `[tables.NAME]`.",
+            &layout::TABLE,
+        ),
         (
             "`[index.NAME]`",
             "A global secondary index. Declare only indexes that Ripple searches, or that contain derived items.",
             &layout::INDEX,
+        ),
+        (
+            "`[tables.NAME]`",
+            "A table of any form, or one of several. [Several tables](own-table.md#several-tables-and-keys-of-other-types) \
+             explains them.",
+            &tables::TABLES,
+        ),
+        (
+            "`[tables.NAME.index.INDEX]`",
+            "A global secondary index. Items are in it while they have its attributes. Declare only indexes that Ripple searches.",
+            &tables::TABLE_INDEX,
         ),
         (
             "`[entity.NAME]`",
@@ -41,7 +58,7 @@ pub fn reference() -> String {
             "Counters are Ripple's own, and in every table. Only this can be said of them, and nothing has to be.",
             &entities::COUNTERS,
         ),
-        ("`[entity.NAME.index.INDEX]`", "The keys that these items have in an index.", &entities::INDEX_KEY),
+        ("`[entity.NAME.index.INDEX]`", "The keys that these items have in an index.", &index_keys::INDEX_KEY),
     ];
     for (title, about, keys) in sections {
         section(&mut page, title, about, keys);
@@ -98,6 +115,7 @@ fn words(value: ValueSyntax) -> String {
         ValueSyntax::Condition => "condition, or one pair of texts".to_owned(),
         ValueSyntax::Table(_) | ValueSyntax::Sections => "table".to_owned(),
         ValueSyntax::TextOrTable(_) => "text or table".to_owned(),
+        ValueSyntax::KeyAttributes => "text, `{ name = \"…\", type = \"N\" }`, or a list of them".to_owned(),
         ValueSyntax::Tables(_) => "list of tables".to_owned(),
     }
 }

@@ -4,14 +4,15 @@ use keys::counter::COUNTER;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    entities, kinds, layout,
+    entities, index_keys, kinds, layout,
     syntax::{Absent, KeySyntax, ValueSyntax},
+    tables,
 };
 
 /// The schema, of draft 2020-12.
 #[must_use]
 pub fn json_schema() -> Value {
-    let entity = object(&entities::ENTITY, &[("index", named(&object(&entities::INDEX_KEY, &[])))]);
+    let entity = object(&entities::ENTITY, &[("index", named(&object(&index_keys::INDEX_KEY, &[])))]);
     let derivations: Vec<Value> = kinds::descriptions()
         .iter()
         .map(|kind| {
@@ -26,10 +27,12 @@ pub fn json_schema() -> Value {
         "title": "Ripple manifest",
         "type": "object",
         "additionalProperties": false,
-        "required": ["table", "entity"],
+        "required": ["entity"],
+        "oneOf": [{ "required": ["table"] }, { "required": ["tables"] }],
         "properties": {
             "table": object(&layout::TABLE, &[]),
             "index": named(&object(&layout::INDEX, &[])),
+            "tables": named(&object(&tables::TABLES, &[("index", named(&object(&tables::TABLE_INDEX, &[])))])),
             "entity": {
                 "type": "object",
                 "properties": { COUNTER: object(&entities::COUNTERS, &[]) },
@@ -76,6 +79,10 @@ fn of_value(value: ValueSyntax) -> Value {
         ValueSyntax::Condition => json!({ "anyOf": [text(), one(&text())] }),
         ValueSyntax::Table(keys) => object(keys, &[]),
         ValueSyntax::TextOrTable(keys) => json!({ "anyOf": [text(), object(keys, &[])] }),
+        ValueSyntax::KeyAttributes => {
+            let one = json!({ "anyOf": [text(), object(&tables::KEY_ATTRIBUTE, &[])] });
+            json!({ "anyOf": [one, { "type": "array", "minItems": 1, "maxItems": 4, "items": one }] })
+        }
         ValueSyntax::Tables(keys) => json!({ "type": "array", "items": object(keys, &[]) }),
         ValueSyntax::Sections => json!({ "type": "object" }),
     }

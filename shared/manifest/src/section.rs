@@ -110,6 +110,12 @@ impl<'a> Section<'a> {
     }
 }
 
+/// A text, or a table.
+pub(crate) enum TextOrSection<'a> {
+    Text(Named<'a>),
+    Section(Section<'a>),
+}
+
 /// A key with its value.
 #[derive(Clone)]
 pub(crate) struct Entry<'a> {
@@ -150,6 +156,30 @@ impl<'a> Entry<'a> {
     /// Is it a list?
     pub(crate) fn is_list(&self) -> bool {
         self.item.is_array()
+    }
+
+    /// A text or a table.
+    pub(crate) fn text_or_section(&self, wanted: &str) -> Result<TextOrSection<'a>, ManifestError> {
+        if self.is_text() {
+            return Ok(TextOrSection::Text(self.text()?));
+        }
+        if self.is_table() { Ok(TextOrSection::Section(self.section()?)) } else { Err(self.is_not(wanted)) }
+    }
+
+    /// A text or a table, or a list of them.
+    pub(crate) fn texts_or_sections(&self, wanted: &str) -> Result<Vec<TextOrSection<'a>>, ManifestError> {
+        let Some(list) = self.item.as_array() else { return Ok(vec![self.text_or_section(wanted)?]) };
+        let each = |value: &'a Value| {
+            let place = TomlPlace { at: value.span().map_or(self.place.at, |span| span.start), ..self.place.clone() };
+            match value {
+                Value::String(text) if !text.value().is_empty() => {
+                    Ok(TextOrSection::Text(Named { text: text.value(), place }))
+                }
+                Value::InlineTable(table) => Ok(TextOrSection::Section(Section { place, table })),
+                _ => Err(place.wrong(format!("is {wanted}, or a list of them, and this in it is neither"))),
+            }
+        };
+        list.iter().map(each).collect()
     }
 
     /// A list of texts, none of them twice.

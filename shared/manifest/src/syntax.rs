@@ -49,6 +49,8 @@ pub enum ValueSyntax {
     Table(&'static [KeySyntax]),
     /// A text, or a table with these keys.
     TextOrTable(&'static [KeySyntax]),
+    /// An attribute of a key, or a list of them: each a text, or a table with a name and a type.
+    KeyAttributes,
     /// A list of tables with these keys.
     Tables(&'static [KeySyntax]),
     /// Tables of the manifest, by name; the reference shows each kind of them by itself.

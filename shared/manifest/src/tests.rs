@@ -3,6 +3,7 @@
 mod form;
 mod kinds;
 mod names;
+mod tables;
 
 use derive::derivation::Derivation;
 use expect_test::{Expect, expect};
@@ -96,7 +97,7 @@ fn a_file_that_is_not_there_or_wrong_is_named() {
     let error = read(Path::new(file)).expect_err("it is another manifest").to_string();
     assert_eq!(
         error.strip_prefix(file),
-        Some(":1: package: there is no such key: there are table, index, entity, derivation")
+        Some(":1: package: there is no such key: there are table, index, tables, entity, derivation")
     );
 }
 
@@ -128,6 +129,7 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
                     ],
                 },
             ],
+            forms: None,
         }"#]]
     .assert_eq(&format!("{:#?}", schema.layout));
     let entity = |definition: &Definition| {

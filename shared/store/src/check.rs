@@ -82,7 +82,7 @@ fn condition(layout: &Layout, guard: &Guard) -> Result<(), Refusal> {
     if n_operators > OPERATORS_MAX {
         return Err(Refusal::ConditionOperators { n_operators });
     }
-    let bytes = guard.condition(layout).expression.len();
+    let bytes = guard.condition(&layout.pk).expression.len();
     if bytes > EXPRESSION_BYTES_MAX {
         return Err(Refusal::ConditionTooLong { bytes });
     }

@@ -19,6 +19,7 @@
 mod failure;
 mod message;
 mod read;
+mod stored;
 mod transact;
 mod value;
 mod write;
@@ -32,10 +33,10 @@ use keys::{item::Item, key::Key, layout::Layout};
 
 use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 
-/// The names of the service's two tables; one and the same where a deployment wants a single one.
+/// The names of the service's tables; one and the same where a deployment wants a single one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableNames {
-    /// The application's table.
+    /// The application's table; where it has tables of [other forms](keys::tables), the table of Ripple's own items.
     pub main: String,
     /// The ledger's table.
     pub ledger: String,
@@ -68,28 +69,30 @@ impl DynamoStore {
     }
 }
 
+// A call waits for the network, so that the memory which each makes for its state costs nothing beside it, and keeps those
+// who wait for several calls small.
 impl Store for DynamoStore {
     async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
-        read::get(self, table, keys, consistency).await
+        Box::pin(read::get(self, table, keys, consistency)).await
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
-        read::query(self, table, query, after).await
+        Box::pin(read::query(self, table, query, after)).await
     }
 
     async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
-        read::scan(self, table, segment, after).await
+        Box::pin(read::scan(self, table, segment, after)).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
-        write::write(self, write).await
+        Box::pin(write::write(self, write)).await
     }
 
     async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
-        write::update(self, write).await
+        Box::pin(write::update(self, write)).await
     }
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
-        transact::transact(self, transaction).await
+        Box::pin(transact::transact(self, transaction)).await
     }
 }

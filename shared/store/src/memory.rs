@@ -16,9 +16,7 @@
 //! use store::{Outcome, Store, memory::MemoryStore};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-//! let layout = Layout {
-//!     pk: "PK".into(), sk: "SK".into(), entity_type: Some("EntityType".into()), time_to_live: None, indexes: vec![],
-//! };
+//! let layout = Layout { entity_type: Some("EntityType".into()), ..Layout::of("PK", "SK") };
 //! let store = MemoryStore::new(layout.clone());
 //! let key = Key::new("USER#a", "PROFILE");
 //! let add = Action::Update (Update { add: [("Value".to_owned(), AttributeValue::N("2".into()))].into(), ..Update::default() });

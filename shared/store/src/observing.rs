@@ -148,13 +148,7 @@ mod tests {
     use crate::Reason;
 
     fn layout() -> Layout {
-        Layout {
-            pk: "PK".into(),
-            sk: "SK".into(),
-            entity_type: Some("EntityType".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        }
+        Layout { entity_type: Some("EntityType".into()), ..Layout::of("PK", "SK") }
     }
 
     fn key(sk: &str) -> Key {

@@ -79,16 +79,14 @@ pub(crate) fn runtime() -> Runtime {
 /// A table with an index that projects some attributes.
 pub(crate) fn layout() -> Layout {
     Layout {
-        pk: "PK".to_owned(),
-        sk: "SK".to_owned(),
         entity_type: Some("EntityType".to_owned()),
-        time_to_live: None,
         indexes: vec![Index {
             name: "GSI1".to_owned(),
             pk: "GSI1PK".to_owned(),
             sk: "GSI1SK".to_owned(),
             projection: vec!["Name".to_owned(), "Value".to_owned()],
         }],
+        ..Layout::of("PK", "SK")
     }
 }
 

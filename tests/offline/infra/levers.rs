@@ -28,9 +28,11 @@ fn bare(name: &str) -> Option<String> {
     [config::TABLE_NAME, config::LEDGER_TABLE_NAME].contains(&name).then(|| "t".to_owned())
 }
 
-/// Every variable that a function reads, except for those of Lambda and of the SDK.
+/// Every variable that a function reads, except for those of Lambda and of the SDK, and for what only a manifest of several
+/// tables needs: no template is printed for such a one.
 fn variables() -> BTreeSet<String> {
     let (_, mut asked) = configured(bare);
+    assert!(asked.remove(config::TABLES));
     asked.insert(LOG_LEVELS.to_owned());
     asked
 }
@@ -97,7 +99,7 @@ fn the_defaults_of_the_parameters_are_those_of_the_functions() {
     for name in BOTH {
         let template = read(name);
         let default = |variable: &str| {
-            let source = source(&set(&template)[variable]).to_owned();
+            let source = source(set(&template).get(variable)?).to_owned();
             let default = at(&template, &["Parameters"]).get(&source)?.get("Default")?;
             Some(default.as_str().map_or_else(|| default.to_string(), str::to_owned))
         };

@@ -2,6 +2,7 @@
 
 pub(crate) mod catalogue;
 pub(crate) mod check;
+mod choice;
 pub(crate) mod console;
 pub(crate) mod cost;
 pub(crate) mod demo;
@@ -132,6 +133,10 @@ pub(crate) struct Dev {
     /// the default one.
     #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) table: Option<String>,
+    /// What the tables of a manifest with several are called, where that is not their name there: `NAME=TABLE`, separated by
+    /// commas. --table is then the one of Ripple's own items.
+    #[arg(long, value_name = "NAMES", env = "TABLES", value_delimiter = ',')]
+    pub(crate) tables: Vec<String>,
     /// The ledger's table (default: the table's name with `-ledger`).
     #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) ledger_table: Option<String>,
@@ -246,6 +251,10 @@ pub(crate) struct Connection {
     /// The application's table.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_TABLE, value_parser = values::table)]
     pub(crate) table: String,
+    /// What the tables of a manifest with several are called, where that is not their name there: `NAME=TABLE`, separated by
+    /// commas. --table is then the one of Ripple's own items.
+    #[arg(long, value_name = "NAMES", env = "TABLES", value_delimiter = ',')]
+    pub(crate) tables: Vec<String>,
     /// The ledger's table (default: the table's name with `-ledger`).
     #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) ledger_table: Option<String>,

@@ -16,9 +16,11 @@ use std::{fs, path::Path};
 
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use design::filters;
-use engine::ledger::LedgerKind;
+use engine::{ledger::LedgerKind, record::table_of};
 use functions::handler::Function;
+use operate::checkpoints::OF;
 use stream::{
+    filter::Filters,
     mapping::Mapping,
     template::{Local, Parameters, SamTemplate, SamTemplateError},
 };
@@ -55,14 +57,15 @@ pub(crate) struct MappingRequest<'a> {
     pub(crate) template: Option<&'a Path>,
     pub(crate) readers: Readers,
     pub(crate) ledger: LedgerKind,
-    pub(crate) stream_arn: &'a str,
+    /// The ARNs of the streams: of that of `--table` first.
+    pub(crate) streams: &'a [String],
     pub(crate) schema: &'a Schema,
     pub(crate) catalogue: &'a Catalogue,
     /// Does a manifest declare the table?
     pub(crate) has_manifest: bool,
 }
 
-/// The functions that read the stream, with the mapping of each.
+/// The functions that read the streams, with the mapping of each and each stream.
 pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Function, Mapping)>> {
     let given = wanted.template.map(|file| {
         fs::read_to_string(file).map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))
@@ -73,10 +76,16 @@ pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Funct
         Readers::One => vec![Function::Combined],
         Readers::Two => vec![Function::Aggregate, Function::Propagate],
     };
-    functions.into_iter().map(|function| Ok((function, mapping(&template, function, wanted)?))).collect()
+    let each = functions.into_iter().flat_map(|function| wanted.streams.iter().map(move |stream| (function, stream)));
+    each.map(|(function, stream)| Ok((function, mapping(&template, function, stream, wanted)?))).collect()
 }
 
-fn mapping(template: &SamTemplate, function: Function, wanted: &MappingRequest<'_>) -> anyhow::Result<Mapping> {
+fn mapping(
+    template: &SamTemplate,
+    function: Function,
+    stream_arn: &str,
+    wanted: &MappingRequest<'_>,
+) -> anyhow::Result<Mapping> {
     let readers = match wanted.readers {
         Readers::One => "one",
         Readers::Two => "two",
@@ -90,7 +99,7 @@ fn mapping(template: &SamTemplate, function: Function, wanted: &MappingRequest<'
     let is_given = wanted.template.is_some();
     let idle_poll_ms = if is_given { LAMBDA_POLL_MS } else { IDLE_POLL_MS };
     let name = function.to_string();
-    let local = Local { name: &name, stream_arn: wanted.stream_arn, idle_poll_ms };
+    let local = Local { name: &name, stream_arn, idle_poll_ms };
     let mut mapping =
         template.mapping(logical_id(function), &parameters, &local).map_err(|error| refused(&error, wanted))?;
     if !is_given {
@@ -98,6 +107,14 @@ fn mapping(template: &SamTemplate, function: Function, wanted: &MappingRequest<'
         if mapping.parallelization_factor > 1 {
             mapping.parallelization_factor = LANES;
         }
+    }
+    if let Some(table) = table_of(stream_arn).filter(|_| wanted.streams.len() > 1) {
+        // A mapping's name holds fewer characters than a table's, so a number keeps two of them apart.
+        let of_name = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let number = wanted.streams.iter().take_while(|other| *other != stream_arn).count();
+        mapping.name = format!("{function}{OF}{number}-{}", table.chars().map(of_name).collect::<String>());
+        // The template's filters are those of one table.
+        mapping.filters = Filters::default();
     }
     lets_through(function, &mapping, wanted)?;
     if function.families().contains(&Family::Additive) && wanted.ledger == LedgerKind::Watermarks {
@@ -172,8 +189,9 @@ mod tests {
     fn wanted(readers: Readers, ledger: LedgerKind) -> MappingRequest<'static> {
         static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>)> =
             LazyLock::new(|| declared(Choice::default()).unwrap());
+        static STREAMS: LazyLock<[String; 1]> = LazyLock::new(|| [ARN.to_owned()]);
         let (schema, catalogue) = &*SHIPPED;
-        MappingRequest { template: None, readers, ledger, stream_arn: ARN, schema, catalogue, has_manifest: false }
+        MappingRequest { template: None, readers, ledger, streams: &*STREAMS, schema, catalogue, has_manifest: false }
     }
 
     /// Writes the shipped template to a file, with every occurrence of a line replaced.

@@ -32,8 +32,10 @@ pub(crate) struct Opened {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) store: Arc<DynamoStore>,
     pub(crate) table_arn: String,
-    /// The database's description of the application's table.
+    /// The database's description of the application's table; of the one of Ripple's own items, where there are several.
     pub(crate) table: TableDescription,
+    /// Those of the application's tables, where there are several.
+    pub(crate) others: Vec<TableDescription>,
     pub(crate) clients: Clients,
     pub(crate) endpoint: String,
     pub(crate) config: Config,
@@ -43,14 +45,15 @@ pub(crate) struct Opened {
 /// Opens the application's table, which must exist and fit the manifest.
 pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
     let opened = open_whatever_it_is(connection).await?;
-    fits(&opened.schema, &opened.catalogue, &opened.table)?;
+    for table in [&opened.table].into_iter().chain(&opened.others) {
+        fits(&opened.schema, &opened.catalogue, table)?;
+    }
     Ok(opened)
 }
 
 /// Opens the application's table, which must exist. It may fit the manifest or not.
 pub(crate) async fn open_whatever_it_is(connection: &Connection) -> anyhow::Result<Opened> {
-    let (schema, catalogue) =
-        declared(Choice { manifest: connection.config.as_deref(), disabled: &connection.disable })?;
+    let (schema, catalogue) = declared(connection.choice())?;
     let (clients, endpoint) = if connection.aws {
         (Clients::aws(connection.region.as_deref()).await, tables::AWS.to_owned())
     } else {
@@ -59,10 +62,15 @@ pub(crate) async fn open_whatever_it_is(connection: &Connection) -> anyhow::Resu
     };
     let ledger_table = ledger_table(connection.ledger_table.as_ref(), &connection.table)?;
     let config = Config::of(connection.table.clone(), ledger_table);
-    let table = tables::existing(&clients.dynamodb, &config.table, &endpoint, "--table").await?;
+    let mut tables = Vec::new();
+    for (table, form) in tables::with_records(&schema.layout, &config) {
+        tables.push(tables::existing(&clients.dynamodb, table, &endpoint, tables::option_of(form)).await?);
+    }
+    let table = tables.remove(0);
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
     let table_arn = table.table_arn.clone().unwrap_or_default();
-    Ok(Opened { schema, catalogue, store, table_arn, table, clients, endpoint, config, is_aws: connection.aws })
+    let others = tables;
+    Ok(Opened { schema, catalogue, store, table_arn, table, others, clients, endpoint, config, is_aws: connection.aws })
 }
 
 /// Opens both tables, which must exist and fit the manifest.
@@ -83,7 +91,7 @@ pub(crate) async fn agreed(opened: Opened, connection: &Connection) -> anyhow::R
 /// Is the manifest that of the functions? A ledger's table that no function has used says nothing against it.
 pub(crate) async fn agrees(opened: &Opened, connection: &Connection) -> anyhow::Result<Result<(), Usage>> {
     let registry = read(&opened.store).await?;
-    let (_, whole) = declared(Choice { manifest: connection.config.as_deref(), disabled: &[] })?;
+    let (_, whole) = declared(Choice { disabled: &[], ..connection.choice() })?;
     let Opened { schema, catalogue, .. } = opened;
     let registered = RegistryCheck { schema, catalogue, registry: &registry, now_ms: SystemClock.now_ms() };
     Ok(registered.agrees(|name| whole.position(name).is_some()))
@@ -113,7 +121,8 @@ impl Opened {
     /// The same tables, for verify, repair and backfill.
     pub(crate) fn tables(&self) -> Deployment<DynamoStore> {
         let declared = (&self.schema, &self.catalogue);
-        deployment(declared, &self.store, &self.config, &self.table, &self.clients.streams, self.is_aws)
+        let tables: Vec<&TableDescription> = [&self.table].into_iter().chain(&self.others).collect();
+        deployment(declared, &self.store, &self.config, &tables, &self.clients.streams, self.is_aws)
     }
 }
 
@@ -122,21 +131,23 @@ pub(crate) fn deployment(
     (schema, catalogue): (&Arc<Schema>, &Arc<Catalogue>),
     store: &Arc<DynamoStore>,
     config: &Config,
-    table: &TableDescription,
+    tables: &[&TableDescription],
     streams: &aws_sdk_dynamodbstreams::Client,
     is_aws: bool,
 ) -> Deployment<DynamoStore> {
     let stream = |arn: &String| TableStream { arn: arn.clone(), stream: Stream::new(streams.clone(), arn) };
-    let number = |n: Option<i64>| u64::try_from(n.unwrap_or_default()).unwrap_or_default();
+    let sum = |of: fn(&TableDescription) -> Option<i64>| {
+        tables.iter().map(|table| u64::try_from(of(table).unwrap_or_default()).unwrap_or_default()).sum()
+    };
     Deployment {
         schema: Arc::clone(schema),
         catalogue: Arc::clone(catalogue),
         store: Arc::clone(store),
         name: config.table.clone(),
-        arn: table.table_arn.clone().unwrap_or_default(),
-        stream: table.latest_stream_arn.as_ref().map(stream),
-        n_items: number(table.item_count),
-        bytes: number(table.table_size_bytes),
+        arn: tables.first().and_then(|table| table.table_arn.clone()).unwrap_or_default(),
+        streams: tables.iter().filter_map(|table| table.latest_stream_arn.as_ref()).map(stream).collect(),
+        n_items: sum(|table| table.item_count),
+        bytes: sum(|table| table.table_size_bytes),
         is_aws,
     }
 }

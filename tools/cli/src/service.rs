@@ -5,6 +5,7 @@ pub(crate) mod quiet;
 mod sweeper;
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -61,8 +62,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) store: Arc<DynamoStore>,
     pub(crate) streams: aws_sdk_dynamodbstreams::Client,
-    pub(crate) stream_arn: String,
-    /// The functions that read the stream, with the mapping of each.
+    /// The functions that read the streams, with the mapping of each and each stream.
     pub(crate) mappings: Vec<(Function, Mapping)>,
     pub(crate) ledger: LedgerKind,
     /// When the brake holds a batch.
@@ -126,16 +126,19 @@ impl Service {
         let (counts, quiet) = (MappingCounts::default(), Notify::new());
         let progress = Arc::new(Watch { watched: Mutex::new(watched), quiet, counts, witness: Arc::clone(witness) });
         let layout = plan.schema.layout.clone();
-        let checkpoints = Arc::new(LedgerCheckpoints::new(Arc::clone(&plan.store), layout, &plan.stream_arn));
         let destination = Arc::new(FolderDestination::new(plan.failures));
         let mut tasks = JoinSet::new();
-        let stream = Stream::new(plan.streams.clone(), &plan.stream_arn);
+        let mut streams: BTreeMap<&str, (Stream, Arc<LedgerCheckpoints<DynamoStore>>)> = BTreeMap::new();
         for (function, mapping) in &plan.mappings {
+            let (stream, checkpoints) = streams.entry(&mapping.stream_arn).or_insert_with_key(|arn| {
+                let checkpoints = LedgerCheckpoints::new(Arc::clone(&plan.store), layout.clone(), arn);
+                (Stream::new(plan.streams.clone(), arn), Arc::new(checkpoints))
+            });
             let mapping = EventSourceMapping::new(
                 mapping.clone(),
-                &stream,
+                stream,
                 invoked(plan, *function, witness),
-                Arc::clone(&checkpoints) as Arc<_>,
+                Arc::clone(checkpoints) as Arc<_>,
                 Arc::clone(&destination) as Arc<_>,
                 Arc::clone(&progress) as Arc<_>,
             );

@@ -1,6 +1,6 @@
 //! The service's tables: created from the schema, or existing.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use aws_sdk_dynamodb::{
@@ -15,7 +15,10 @@ use aws_sdk_dynamodb::{
 use derive::fit::{Names, of_stream};
 use engine::ledger::EXPIRES_AT;
 use functions::{config::Config, described::described};
-use keys::layout::Layout;
+use keys::{
+    layout::{Index, Layout},
+    tables::{IndexForm, KeyAttribute, KeyType as AttributeType, TableForm},
+};
 
 use crate::exit::Usage;
 
@@ -23,8 +26,13 @@ use crate::exit::Usage;
 pub(crate) const AWS: &str = "AWS";
 
 /// The options of a command, as messages name them.
-pub(crate) const OPTIONS: Names =
-    Names { table: "--table", ledger_table: "--ledger-table", config: "--config", disabled: "--disable" };
+pub(crate) const OPTIONS: Names = Names {
+    table: "--table",
+    tables: "--tables",
+    ledger_table: "--ledger-table",
+    config: "--config",
+    disabled: "--disable",
+};
 
 /// The variables by which a client takes a proxy.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
@@ -38,11 +46,28 @@ pub(crate) struct NoTable {
     option: &'static str,
 }
 
-/// Creates the missing tables. Returns whether the application's table was created.
+/// The tables with a stream: the application's, each with its form where that is not what the layout says. The one of
+/// `--table` is the first.
+pub(crate) fn with_records<'a>(layout: &'a Layout, config: &'a Config) -> Vec<(&'a str, Option<&'a TableForm>)> {
+    let forms = layout.forms.iter().flat_map(|forms| &forms.0);
+    let others = forms.map(|form| (form.called.as_str(), Some(form)));
+    [(config.table.as_str(), None)].into_iter().chain(others).collect()
+}
+
+/// The option that names a table.
+pub(crate) fn option_of(form: Option<&TableForm>) -> &'static str {
+    if form.is_some() { OPTIONS.tables } else { OPTIONS.table }
+}
+
+/// Creates the missing tables. Returns whether all of those with a stream were created.
 pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endpoint: &str) -> anyhow::Result<bool> {
-    let is_missing = describe(client, &config.table, endpoint).await?.is_none();
-    if is_missing {
-        make_main(client, layout, &config.table).await?;
+    let mut is_missing = true;
+    for (table, form) in with_records(layout, config) {
+        if describe(client, table, endpoint).await?.is_some() {
+            is_missing = false;
+        } else {
+            make_main(client, layout, table, form).await?;
+        }
     }
     if describe(client, &config.ledger_table, endpoint).await?.is_none() {
         make_ledger(client, layout, &config.ledger_table).await?;
@@ -50,6 +75,7 @@ pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endp
     Ok(is_missing)
 }
 
+/// Deletes the tables of a configuration with one of the application's.
 pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<()> {
     for table in [&config.table, &config.ledger_table] {
         client
@@ -62,13 +88,27 @@ pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<(
     Ok(())
 }
 
-/// The description of the application's table, and the ARN of its stream. The stream must have both images.
-pub(crate) async fn with_stream(
+/// The descriptions of the tables with a stream, and the ARN of it. The stream must have both images.
+pub(crate) async fn with_streams(
+    client: &Client,
+    layout: &Layout,
+    config: &Config,
+    endpoint: &str,
+) -> anyhow::Result<Vec<(TableDescription, String)>> {
+    let mut all = Vec::new();
+    for (table, form) in with_records(layout, config) {
+        all.push(with_stream(client, table, option_of(form), endpoint).await?);
+    }
+    Ok(all)
+}
+
+async fn with_stream(
     client: &Client,
     table: &str,
+    option: &'static str,
     endpoint: &str,
 ) -> anyhow::Result<(TableDescription, String)> {
-    let description = existing(client, table, endpoint, "--table").await?;
+    let description = existing(client, table, endpoint, option).await?;
     if let Some(misfit) = of_stream(&described(&description)) {
         return Err(Usage(misfit.line).into());
     }
@@ -120,44 +160,82 @@ fn proxy() -> Option<&'static str> {
     PROXIES.into_iter().find(is_set)
 }
 
-async fn make_main(client: &Client, layout: &Layout, table: &str) -> anyhow::Result<()> {
+async fn make_main(client: &Client, layout: &Layout, table: &str, form: Option<&TableForm>) -> anyhow::Result<()> {
     let stream = StreamSpecification::builder()
         .stream_enabled(true)
         .stream_view_type(StreamViewType::NewAndOldImages)
         .build()?;
+    let key = form.map_or_else(|| texts(&layout.pk, &layout.sk), of_form);
+    let indexes: Vec<NewIndex> = match form {
+        Some(form) => form.indexes.iter().map(NewIndex::of_form).collect(),
+        // Where tables are of other forms, the indexes are theirs.
+        None if layout.forms.is_some() => Vec::new(),
+        None => layout.indexes.iter().map(NewIndex::of).collect(),
+    };
+    let keys = [&key].into_iter().chain(indexes.iter().map(|index| &index.key));
     let mut request = client
         .create_table()
         .table_name(table)
         .billing_mode(BillingMode::PayPerRequest)
         .stream_specification(stream)
-        .set_key_schema(Some(key_schema(&layout.pk, &layout.sk)?))
-        .set_attribute_definitions(Some(key_attributes(layout)?));
-    for index in &layout.indexes {
+        .set_key_schema(Some(key_schema(&key)?))
+        .set_attribute_definitions(Some(key_attributes(keys)?));
+    for index in &indexes {
         // DynamoDB refuses an empty list; without attributes the index projects only the keys.
-        let projection = match index.projection.as_slice() {
-            [] => Projection::builder().projection_type(ProjectionType::KeysOnly),
-            names => Projection::builder()
+        let projection = match index.projection {
+            None => Projection::builder().projection_type(ProjectionType::All),
+            Some([]) => Projection::builder().projection_type(ProjectionType::KeysOnly),
+            Some(names) => Projection::builder()
                 .projection_type(ProjectionType::Include)
                 .set_non_key_attributes(Some(names.to_vec())),
         };
         let secondary = GlobalSecondaryIndex::builder()
-            .index_name(&index.name)
-            .set_key_schema(Some(key_schema(&index.pk, &index.sk)?))
+            .index_name(index.name)
+            .set_key_schema(Some(key_schema(&index.key)?))
             .projection(projection.build())
             .build()?;
         request = request.global_secondary_indexes(secondary);
     }
     request.send().await.with_context(|| format!("cannot create the table {table}"))?;
-    expire(client, table, layout.time_to_live.as_deref()).await
+    expire(client, table, form.map_or(&layout.time_to_live, |form| &form.time_to_live).as_deref()).await
+}
+
+/// The attributes of a key: of its partition, and of its sort key.
+type NewKey = [Vec<KeyAttribute>; 2];
+
+/// An index that is to be made.
+struct NewIndex<'a> {
+    name: &'a str,
+    key: NewKey,
+    projection: Option<&'a [String]>,
+}
+
+impl<'a> NewIndex<'a> {
+    fn of(index: &'a Index) -> Self {
+        Self { name: &index.name, key: texts(&index.pk, &index.sk), projection: Some(&index.projection) }
+    }
+
+    fn of_form(index: &'a IndexForm) -> Self {
+        Self { name: &index.name, key: [index.pk.clone(), index.sk.clone()], projection: index.projection.as_deref() }
+    }
+}
+
+fn texts(pk: &str, sk: &str) -> NewKey {
+    [pk, sk].map(|name| vec![KeyAttribute { name: name.to_owned(), of: AttributeType::S, is_plain: false }])
+}
+
+fn of_form(form: &TableForm) -> NewKey {
+    [vec![form.pk.clone()], form.sk.iter().cloned().collect()]
 }
 
 async fn make_ledger(client: &Client, layout: &Layout, table: &str) -> anyhow::Result<()> {
+    let key = texts(&layout.pk, &layout.sk);
     client
         .create_table()
         .table_name(table)
         .billing_mode(BillingMode::PayPerRequest)
-        .set_key_schema(Some(key_schema(&layout.pk, &layout.sk)?))
-        .set_attribute_definitions(Some(vec![text(&layout.pk)?, text(&layout.sk)?]))
+        .set_key_schema(Some(key_schema(&key)?))
+        .set_attribute_definitions(Some(key_attributes([&key].into_iter())?))
         .send()
         .await
         .with_context(|| format!("cannot create the table {table}"))?;
@@ -172,18 +250,25 @@ async fn expire(client: &Client, table: &str, attribute: Option<&str>) -> anyhow
     Ok(())
 }
 
-fn key_schema(pk: &str, sk: &str) -> anyhow::Result<Vec<KeySchemaElement>> {
-    let element = |name: &str, part| KeySchemaElement::builder().attribute_name(name).key_type(part).build();
-    Ok(vec![element(pk, KeyType::Hash)?, element(sk, KeyType::Range)?])
+fn key_schema([pk, sk]: &NewKey) -> anyhow::Result<Vec<KeySchemaElement>> {
+    let parts = pk.iter().map(|it| (it, KeyType::Hash)).chain(sk.iter().map(|it| (it, KeyType::Range)));
+    let element = |(it, part): (&KeyAttribute, KeyType)| {
+        Ok(KeySchemaElement::builder().attribute_name(&it.name).key_type(part).build()?)
+    };
+    parts.map(element).collect()
 }
 
 /// The attributes of all keys, each once: an index may use those of the table in another order.
-fn key_attributes(layout: &Layout) -> anyhow::Result<Vec<AttributeDefinition>> {
-    let of_indexes = layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]);
-    let names: BTreeSet<&String> = [&layout.pk, &layout.sk].into_iter().chain(of_indexes).collect();
-    names.into_iter().map(|name| text(name)).collect()
-}
-
-fn text(name: &str) -> anyhow::Result<AttributeDefinition> {
-    Ok(AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build()?)
+fn key_attributes<'a>(keys: impl Iterator<Item = &'a NewKey>) -> anyhow::Result<Vec<AttributeDefinition>> {
+    let attributes: BTreeMap<&str, AttributeType> =
+        keys.flatten().flatten().map(|attribute| (attribute.name.as_str(), attribute.of)).collect();
+    let definition = |(name, of): (&str, AttributeType)| {
+        let of = match of {
+            AttributeType::S => ScalarAttributeType::S,
+            AttributeType::N => ScalarAttributeType::N,
+            AttributeType::B => ScalarAttributeType::B,
+        };
+        Ok(AttributeDefinition::builder().attribute_name(name).attribute_type(of).build()?)
+    };
+    attributes.into_iter().map(definition).collect()
 }

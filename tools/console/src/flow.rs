@@ -203,8 +203,7 @@ mod tests {
 
     #[test]
     fn a_change_that_comes_again_is_one_entry_and_the_oldest_make_room() {
-        let layout =
-            Layout { pk: "PK".into(), sk: "SK".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let layout = Layout::of("PK", "SK");
         let schema = Arc::new(Schema::new(layout, Vec::new()));
         let flow = Flow::new(&schema, &Arc::new(Catalogue::new(&schema, Vec::new()).unwrap()));
         let comes = |n: usize, undone: Option<&str>| {

@@ -14,6 +14,9 @@ use serde_dynamo::AttributeValue;
 use store::{Store, StoreError};
 use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 
+/// What stands between a function and a table in the name of a mapping.
+pub const OF: &str = "--";
+
 /// Attribute with the position, as JSON. Stored, so it is stable.
 const POSITION: &str = "Position";
 
@@ -92,8 +95,11 @@ impl<S: Store> Checkpoints for LedgerCheckpoints<S> {
     }
 }
 
+/// The position of a function in a shard. A function has a mapping for each table, with the table's name behind [`OF`]; no
+/// two streams have a shard of one name.
 fn key(mapping: &str, shard: &str) -> Key {
-    Key::new(format!("MAPPING#{mapping}"), shard)
+    let function = mapping.split_once(OF).map_or(mapping, |(function, _)| function);
+    Key::new(format!("MAPPING#{function}"), shard)
 }
 
 fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointError {

@@ -64,13 +64,13 @@ struct RecordCounts {
 ///
 /// [`OperateError`] if the table has no stream, or it cannot be read.
 pub async fn rates<S: Store>(opened: &Deployment<S>) -> Result<Rates, OperateError> {
-    let Some(stream) = &opened.stream else {
+    if opened.streams.is_empty() {
         return Err(OperateError::Usage(format!(
             "the table {} has no stream, so nothing can be measured",
             opened.name
         )));
-    };
-    let mut retained = stream.retained(opened.is_aws);
+    }
+    let mut retained = opened.retained();
     let (mut rates, mut counts) = (Rates::default(), RecordCounts::default());
     while let Some(ShardRecords { records, .. }) = retained.next().await.map_err(VerifyError::Stream)? {
         rates.n_records += records.len();

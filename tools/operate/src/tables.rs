@@ -21,21 +21,22 @@ pub struct Deployment<S> {
     pub catalogue: Arc<Catalogue>,
     /// Both tables.
     pub store: Arc<S>,
-    /// Name of the application's table.
+    /// Name of the application's table; of the one of Ripple's own items, where there are several.
     pub name: String,
-    /// ARN of the application's table.
+    /// ARN of that table.
     pub arn: String,
-    /// Its stream, if it has one.
-    pub stream: Option<TableStream>,
-    /// Number of items, as the table last counted them.
+    /// The streams of the tables that have one: of several, where the application has several.
+    pub streams: Vec<TableStream>,
+    /// Number of items, as the tables last counted them.
     pub n_items: u64,
-    /// Size of its items in bytes, as the table last added them up.
+    /// Size of their items in bytes, as the tables last added them up.
     pub bytes: u64,
     /// Is it on the real AWS, where the functions' progress cannot be read?
     pub is_aws: bool,
 }
 
 /// The stream of a table.
+#[derive(Clone)]
 pub struct TableStream {
     /// Its ARN.
     pub arn: String,

@@ -22,14 +22,13 @@ use store::Store;
 
 use self::{
     filled::{Before, Marking},
-    followed::{Ended, Followed, ProgressSource},
+    followed::{ProgressSource, streams::FollowedStreams},
     keeping::Keeping,
     paced::Paced,
     price::ReadPrice,
     spool::Spool,
 };
 use crate::{
-    checkpoints::LedgerCheckpoints,
     failure::OperateError,
     loss::{self, Marked},
     progress::Progress,
@@ -181,7 +180,8 @@ impl Verified {
 pub(crate) struct Prepared {
     pub(crate) spool: Spool,
     scope: Scope,
-    stream_arn: Option<String>,
+    /// Are the streams followed?
+    follows: bool,
     temporary: Option<tempfile::TempDir>,
 }
 
@@ -194,26 +194,24 @@ pub(crate) fn prepare<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) ->
         let folder = temporary_folder()?;
         (folder.path().join("verification"), Some(folder))
     };
-    let stream_arn = match (args.at_rest, &opened.stream) {
-        (true, _) => None,
-        (false, Some(stream)) => Some(stream.arn.clone()),
-        (false, None) => {
-            let why = format!(
-                "the table {} has no stream, so it is unknown which records are still to be handled: give --at-rest if nobody writes",
-                opened.name
-            );
-            return Err(OperateError::Usage(why));
-        }
-    };
+    if !args.at_rest && opened.streams.is_empty() {
+        let why = format!(
+            "the table {} has no stream, so it is unknown which records are still to be handled: give --at-rest if nobody writes",
+            opened.name
+        );
+        return Err(OperateError::Usage(why));
+    }
+    let follows = !args.at_rest;
+    let arns: Vec<&str> = opened.streams.iter().filter(|_| follows).map(|stream| stream.arn.as_str()).collect();
     let about = [
         ("table", opened.arn.clone()),
-        ("stream", stream_arn.clone().unwrap_or_default()),
+        ("stream", arns.join(",")),
         ("part", part(args)),
         ("segments", args.segments.to_string()),
     ];
     let about: Vec<(&str, &str)> = about.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let spool = Spool::open(&file, &about)?;
-    Ok(Prepared { spool, scope, stream_arn, temporary })
+    Ok(Prepared { spool, scope, follows, temporary })
 }
 
 /// A folder that goes when nobody needs it any more.
@@ -233,16 +231,14 @@ pub(crate) async fn verify<S: Store + 'static>(
     unfilled: BTreeSet<String>,
     progress: &Arc<dyn Progress>,
 ) -> Result<Verified, OperateError> {
-    let Prepared { spool, scope, stream_arn, temporary } = prepared;
+    let Prepared { spool, scope, follows, temporary } = prepared;
     let is_whole = scope == Scope::default();
-    let followed = match opened.stream.as_ref().filter(|_| stream_arn.is_some()) {
-        None => None,
-        Some(stream) => {
-            let age_ms = args.iterator_age.map(|seconds| seconds.saturating_mul(1_000));
-            let handled = if opened.is_aws { ProgressSource::Age(age_ms) } else { ProgressSource::Positions };
-            let ledger = LedgerCheckpoints::new(Arc::clone(&opened.store), opened.schema.layout.clone(), &stream.arn);
-            Some(Followed::start(stream, handled, &spool, ledger).await?)
-        }
+    let followed = if follows {
+        let age_ms = args.iterator_age.map(|seconds| seconds.saturating_mul(1_000));
+        let handled = if opened.is_aws { ProgressSource::Age(age_ms) } else { ProgressSource::Positions };
+        Some(FollowedStreams::start(opened, handled, &spool).await?)
+    } else {
+        None
     };
     let age_s = args.iterator_age.map_or(0, |age| age.saturating_mul(2).saturating_add(AGE_MARGIN_S));
     let wait_ms = args.wait.max(age_s).saturating_mul(1_000);
@@ -267,23 +263,24 @@ struct How {
 
 async fn run<S: Store>(
     engine: &Engine<Paced<Arc<S>>>,
-    followed: Option<(Followed, Ended)>,
+    followed: Option<FollowedStreams>,
     spool: &Spool,
     progress: &Arc<dyn Progress>,
     How { limits, scope, proving }: How,
 ) -> Result<Extent, OperateError> {
     let mut tallies = spool.clone();
     let mut keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress) };
-    let Some((followed, mut following)) = followed else {
+    let Some(mut followed) = followed else {
         let verification = Verification::new(engine, &AtRest, &mut tallies, &mut keeping, limits, scope);
         return Ok(verification.run().await?);
     };
+    let ended = followed.ended();
     let verification =
         Verification::new(engine, &followed as &dyn Following, &mut tallies, &mut keeping, limits, scope)
             .proving(proving);
     tokio::select! {
         extent = verification.run() => Ok(extent?),
-        ended = &mut following => match ended? {
+        ended = ended => match ended? {
             Ok(()) => Err(OperateError::Refused("the table's stream is followed no more".to_owned())),
             Err(error) => Err(OperateError::Stream(error)),
         },

@@ -148,9 +148,10 @@ pub async fn why<S: Store + 'static>(
     }
     let unreadable = explainer.unreadable(item.as_ref());
     let pending = explainer.pending(&asked).await?;
-    let changes = match opened.stream.as_ref().filter(|_| request.reads_stream) {
-        Some(stream) => Some(explainer.changes(stream, opened.is_aws, &asked).await?),
-        None => None,
+    let changes = if request.reads_stream && !opened.streams.is_empty() {
+        Some(explainer.changes(opened, &asked).await?)
+    } else {
+        None
     };
     let (key, read_units) = (key.clone(), engine.store().used().get());
     Ok(Explanation { key, entities, item, values, counters, unreadable, pending, changes, read_units })

@@ -85,7 +85,7 @@ fn declared(manifest: &str) -> Deployment<MemoryStore> {
         store,
         name: "shop".to_owned(),
         arn: "arn:aws:dynamodb:eu-west-1:1:table/shop".to_owned(),
-        stream: None,
+        streams: Vec::new(),
         n_items: 0,
         bytes: 0,
         is_aws: false,
@@ -350,7 +350,7 @@ async fn what_is_asked_for_wrongly_is_said_before_anything_is_read() {
     let one = repairing::backfill(&tables, "order-count", VerifyOptions::default()).unwrap();
     assert_eq!(one.derivation, ["order-count"]);
     // No function has published which derivations it has.
-    let tables = Deployment { stream: None, ..tables };
+    let tables = Deployment { streams: Vec::new(), ..tables };
     let at_ms = engine::clock::SystemClock.now_ms();
     assert!(tables.engine().registry(at_ms + 1_000).await.unwrap().is_empty());
 }

@@ -97,7 +97,8 @@ fn operands(piece: &Piece) -> (&'static str, &str, Vec<u64>) {
     };
     let width = |width: Width| vec![width.digits as u64, u64::from(width.places)];
     match *form {
-        Form::Text => ("text", name, Vec::new()),
+        // Of keys of type N and B the command line refuses types.
+        Form::Text | Form::Number | Form::Bytes => ("text", name, Vec::new()),
         Form::Path => ("path", name, Vec::new()),
         Form::LastSegment => ("last", name, Vec::new()),
         Form::Raw => ("raw", name, Vec::new()),

@@ -46,11 +46,10 @@ const GSI2_PROJECTION: [&str; 9] =
 #[must_use]
 pub fn layout() -> Layout {
     Layout {
-        pk: "PK".to_owned(),
-        sk: "SK".to_owned(),
         entity_type: Some("EntityType".to_owned()),
         time_to_live: Some("ExpiresAt".to_owned()),
         indexes: vec![index("GSI1", &GSI1_PROJECTION), index("GSI2", &GSI2_PROJECTION)],
+        ..Layout::of("PK", "SK")
     }
 }
 

@@ -35,13 +35,8 @@ fn chunks_follow_stream_order_and_lose_nothing() {
 }
 
 fn schema() -> Schema {
-    let layout = keys::layout::Layout {
-        pk: "PK".into(),
-        sk: "SK".into(),
-        entity_type: Some("EntityType".into()),
-        time_to_live: None,
-        indexes: Vec::new(),
-    };
+    let layout =
+        keys::layout::Layout { entity_type: Some("EntityType".into()), ..keys::layout::Layout::of("PK", "SK") };
     Schema::new(layout, [])
 }
 

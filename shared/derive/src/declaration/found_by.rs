@@ -114,5 +114,5 @@ pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
         return Some(via.key.clone());
     }
     let definition = schema.entity(target)?;
-    definition.build_of(|name| via.field(name).ok().flatten()).ok()
+    definition.build_of(|name| via.filling(name, &definition.key, name).ok().flatten()).ok()
 }

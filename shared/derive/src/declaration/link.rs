@@ -24,7 +24,7 @@ impl Link {
     /// [`Unreadable`] when a field is there and cannot stand in a key.
     pub fn key(&self, to: &Definition, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
         for (field, from) in &self.0 {
-            if image.field(from).map_err(|error| told(error, field, to, image))?.is_none() {
+            if image.filling(from, &to.key, field).map_err(|error| told(error, field, to, image))?.is_none() {
                 return Ok(None);
             }
         }
@@ -36,7 +36,8 @@ impl Link {
                 .map_or(error.attribute, |(_, from)| from.clone()),
             why: error.problem.to_string(),
         };
-        to.build_of(|name| image.field(self.filling(name)?).ok().flatten()).map(Some).map_err(unreadable)
+        let value = |name: &str| image.filling(self.filling(name)?, &to.key, name).ok().flatten();
+        to.build_of(value).map(Some).map_err(unreadable)
     }
 
     /// What is wrong with the fields that make the key.

@@ -1,8 +1,23 @@
-use super::*;
-use crate::fixture::{derivations, schema};
+use keys::{
+    entity::{Definition, KeyTemplate},
+    index_key::IndexKey,
+    tables::{EntityBy, IndexForm, KeyType, TableForms},
+};
 
-const NAMES: Names =
-    Names { table: "TABLE_NAME", ledger_table: "LEDGER_TABLE_NAME", config: "CONFIG", disabled: "DISABLED" };
+use super::*;
+use crate::{
+    declaration::{found_by::FoundBy, link::Link},
+    fixture::{derivations, schema},
+    kinds::copy::Copy,
+};
+
+const NAMES: Names = Names {
+    table: "TABLE_NAME",
+    tables: "TABLES",
+    ledger_table: "LEDGER_TABLE_NAME",
+    config: "CONFIG",
+    disabled: "DISABLED",
+};
 
 fn key(pk: &str, sk: &str) -> StoredKey {
     StoredKey([pk, sk].map(|name| (name.to_owned(), "S".to_owned())).to_vec())
@@ -57,7 +72,7 @@ fn a_key_has_the_declared_names_and_types() {
     .assert_eq(&lines(&other, all));
     let mut number = fitting();
     "N".clone_into(&mut number.key.0[1].1);
-    expect_test::expect!["the table shop has the key PK (S) and SK (N), and PK (S) and SK (S) is declared: SK is of type N, and only keys of type S (text) are supported, so name another table with TABLE_NAME"]
+    expect_test::expect!["the table shop has the key PK (S) and SK (N), and PK (S) and SK (S) is declared: name another table with TABLE_NAME, or declare this one's key with CONFIG, in [tables.NAME]"]
     .assert_eq(&lines(&number, all));
     let mut simple = fitting();
     simple.key.0.truncate(1);
@@ -85,7 +100,7 @@ fn an_index_has_the_declared_key_and_projects_what_is_read_there() {
     .assert_eq(&lines(&other, author));
     let mut number = with_indexes(vec![index("GSI1", "GSI1PK", "GSI1SK", None)]);
     "N".clone_into(&mut number.indexes[0].key.0[1].1);
-    expect_test::expect!["the index GSI1 of shop has the key GSI1PK (S) and GSI1SK (N), and GSI1PK (S) and GSI1SK (S) is declared: GSI1SK is of type N, and only keys of type S (text) are supported; write it as text of a fixed width, such as 000042, into an attribute of its own, and make an index on that, or switch comment-author off with DISABLED"].assert_eq(&lines(&number, author));
+    expect_test::expect!["the index GSI1 of shop has the key GSI1PK (S) and GSI1SK (N), and GSI1PK (S) and GSI1SK (S) is declared: make it anew, declare its key with CONFIG, in [tables.NAME], or switch comment-author off with DISABLED"].assert_eq(&lines(&number, author));
     let keys_only = with_indexes(vec![index("GSI1", "GSI1PK", "GSI1SK", Some(&[]))]);
     expect_test::expect!["the index GSI1 of shop does not project EntityType, read there by comment-author: make it anew with that, or switch comment-author off with DISABLED"]
     .assert_eq(&lines(&keys_only, author));
@@ -108,4 +123,79 @@ fn a_ledger_has_the_key_of_the_table() {
     let line = of_ledger(&layout, &other, NAMES).unwrap().to_string();
     assert!(line.contains("name another table with LEDGER_TABLE_NAME"), "{line}");
     assert_eq!(of_ledger(&layout, &fitting(), NAMES), None);
+}
+
+/// A table with a numeric sort key and an index without a sort key, where the layout says another one of Ripple's own.
+fn in_forms() -> (Schema, Catalogue) {
+    let attribute = |name: &str, of| KeyAttribute { name: name.to_owned(), of, is_plain: true };
+    let index = IndexForm {
+        name: "byAuthor".to_owned(),
+        pk: vec![attribute("authorId", KeyType::S)],
+        sk: Vec::new(),
+        projection: None,
+        entities: vec!["Post".to_owned()],
+    };
+    let form = |name: &str, sk: Option<KeyAttribute>, indexes| TableForm {
+        name: name.to_owned(),
+        called: format!("prod-{name}"),
+        pk: attribute("id", KeyType::S),
+        sk,
+        entity: EntityBy::Table(name.trim_end_matches('s').to_owned()),
+        time_to_live: None,
+        indexes,
+    };
+    let forms = TableForms(vec![
+        form("Posts", Some(attribute("at", KeyType::N)), vec![index]),
+        form("Users", None, Vec::new()),
+    ]);
+    let definition = |name: &str, key: (&str, &str), attributes: &[&str], indexes| Definition {
+        id: name.to_owned(),
+        name: name.to_owned(),
+        key: KeyTemplate::parse(key.0, key.1).unwrap(),
+        indexes,
+        derived: false,
+        attributes: attributes.iter().map(|&it| it.to_owned()).collect(),
+        derived_attributes: vec!["authorName".to_owned()],
+    };
+    let key = KeyTemplate::parse("{authorId}", "-").unwrap();
+    let by_author = IndexKey { index: "Posts.byAuthor".to_owned(), key, only_if: None, derived: false };
+    let post = definition("Post", ("Posts#{id}", "{at:N}"), &["authorId"], vec![by_author]);
+    let user = definition("User", ("Users#{id}", "-"), &["name"], Vec::new());
+    let schema = Schema::new(forms.layout(), [post, user]);
+    let copy = Copy {
+        source: "User".to_owned(),
+        target: "Post".to_owned(),
+        link: Link::of(&[("id", "authorId")]),
+        attributes: vec![("name".to_owned(), "authorName".to_owned())],
+        found: FoundBy {
+            via: "Post".to_owned(),
+            index: Some("Posts.byAuthor".to_owned()),
+            by: Link::of(&[("authorId", "id")]),
+        },
+    };
+    let catalogue = Catalogue::new(&schema, vec![Derivation::new("D", "author", copy)]).unwrap();
+    (schema, catalogue)
+}
+
+#[test]
+fn each_table_of_another_form_has_its_own_key_and_indexes() {
+    let (schema, catalogue) = in_forms();
+    let lines = |name: &str, key: &[(&str, &str)], indexes: Vec<StoredIndex>| {
+        let key = StoredKey(key.iter().map(|(name, of)| ((*name).to_owned(), (*of).to_owned())).collect());
+        let table = StoredTable { name: name.to_owned(), key, indexes, ..fitting() };
+        let misfits = of_table(&schema, &catalogue, &table, NAMES);
+        misfits.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let by_author = |of: &str| StoredIndex {
+        name: "byAuthor".to_owned(),
+        key: StoredKey(vec![("authorId".to_owned(), of.to_owned())]),
+        projection: Some(BTreeSet::new()),
+    };
+    let posts = [("id", "S"), ("at", "N")];
+    assert_eq!(lines("prod-Posts", &posts, vec![by_author("S")]), "");
+    assert_eq!(lines("prod-Users", &[("id", "S")], Vec::new()), "");
+    assert_eq!(lines("ripple", &[("RipplePK", "S"), ("RippleSK", "S")], Vec::new()), "");
+    expect_test::expect!["the table prod-Posts has the key id (S) and at (S), and id (S) and at (N) is declared: name another table with TABLES, or declare this one's key with CONFIG"].assert_eq(&lines("prod-Posts", &[("id", "S"), ("at", "S")], vec![by_author("S")]));
+    expect_test::expect!["the index byAuthor of prod-Posts has the key authorId (N), and authorId (S) is declared: make it anew, declare its key with CONFIG, or switch author off with DISABLED"].assert_eq(&lines("prod-Posts", &posts, vec![by_author("N")]));
+    expect_test::expect!["the table prod-Posts has no index byAuthor, needed by author: make it with the key authorId (S), or switch author off with DISABLED"].assert_eq(&lines("prod-Posts", &posts, Vec::new()));
 }

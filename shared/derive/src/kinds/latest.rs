@@ -106,8 +106,8 @@ impl Latest {
 /// A field of the key, as the attribute that it would be, else an attribute.
 fn value(image: &Image<'_>, name: &str) -> Option<AttributeValue> {
     let Some(field) = image.key_fields().get(name) else { return image.attribute(name).cloned() };
-    let is_number = image.definition.key.holds_number(name);
-    Some(if is_number { AttributeValue::N(field.to_owned()) } else { AttributeValue::S(field.to_owned()) })
+    let key = &image.definition.key;
+    if key.holds_number(name) { Some(AttributeValue::N(field.to_owned())) } else { key.typed(name, field) }
 }
 
 impl Kind for Latest {

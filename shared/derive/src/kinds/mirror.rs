@@ -22,7 +22,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use keys::{entity::Definition, fields::Fields, item::Item, key::Key};
-use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
@@ -74,7 +73,7 @@ impl Mirror {
         let layout = &schema.layout;
         layout.is_key(name)
             || layout.entity_type.as_deref() == Some(name)
-            || layout.time_to_live.as_deref() == Some(name)
+            || layout.times_to_live().any(|other| other == name)
             || self.except.iter().any(|other| other == name)
             || source.derives(name)
             || target.derives(name)
@@ -85,7 +84,7 @@ impl Mirror {
         let layout = &schema.layout;
         let mut left_out: BTreeSet<String> = self.except.iter().cloned().collect();
         left_out.extend([layout.pk.clone(), layout.sk.clone()]);
-        left_out.extend(layout.entity_type.iter().chain(&layout.time_to_live).cloned());
+        left_out.extend(layout.entity_type.iter().chain(layout.times_to_live()).cloned());
         left_out.extend(layout.indexes.iter().flat_map(|index| [index.pk.clone(), index.sk.clone()]));
         left_out.extend(source.derived_attributes.iter().chain(&target.derived_attributes).cloned());
         left_out
@@ -98,7 +97,7 @@ impl Mirror {
         let mut item: Item = kept.map(|(name, value)| (name, value.clone())).collect();
         let in_key = target.key.field_names();
         for (name, value) in source.key_fields().iter().filter(|(name, _)| !in_key.contains(name)) {
-            item.insert(name.to_owned(), AttributeValue::S(value.to_owned()));
+            item.extend(source.definition.key.typed(name, value).map(|value| (name.to_owned(), value)));
         }
         if self.lists_claims(source.definition) {
             item.insert(CLAIMS.to_owned(), claims_value(schema, claims));

@@ -267,13 +267,7 @@ mod tests {
 
     #[test]
     fn a_job_reads_back_as_it_was_written() {
-        let layout = Layout {
-            pk: "pk".into(),
-            sk: "sk".into(),
-            entity_type: Some("Type".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        };
+        let layout = Layout { entity_type: Some("Type".into()), ..Layout::of("pk", "sk") };
         let key = JobKey { derivation: "user-cascade".into(), id: "e1".into() };
         let owner = Key::new("USER#ann", "PROFILE");
         let named = vec![(3, Key::new("EMAIL#a", "CLAIM"))];

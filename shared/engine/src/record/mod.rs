@@ -12,7 +12,7 @@ pub(crate) mod quick;
 mod wire;
 
 use derive::change::{Change, Images};
-use keys::{item::Item, key::Key, layout::Layout};
+use keys::{item::Item, key::Key, layout::Layout, tables::TableForm};
 use serde_dynamo::AttributeValue;
 
 use self::wire::Record;
@@ -94,9 +94,15 @@ fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
     let error = |why: &str| RecordError { why: why.to_owned(), column: None };
     let stream_record = record.dynamodb;
     let keys = stream_record.keys.ok_or_else(|| error("the record has no keys"))?;
-    let key = key(layout, keys)
-        .ok_or_else(|| error(&format!("the record's keys are not {} and {} of type S", layout.pk, layout.sk)))?;
-    let images = match (record.event_name.as_ref(), stream_record.old_image, stream_record.new_image) {
+    let stream = record.event_source_arn.as_deref();
+    let form = stream.and_then(|arn| form(layout, arn));
+    let key = key(layout, form, keys).ok_or_else(|| error(&wanted(layout, form, stream)))?;
+    let inward = |image: Option<Item>| match (form, image) {
+        (Some(form), Some(image)) => form.inward(image),
+        (_, image) => image,
+    };
+    let (old_image, new_image) = (inward(stream_record.old_image), inward(stream_record.new_image));
+    let images = match (record.event_name.as_ref(), old_image, new_image) {
         ("INSERT", _, Some(new)) => Images::Inserted(new),
         ("MODIFY", Some(old), Some(new)) => Images::Modified { old, new },
         ("REMOVE", Some(old), _) => Images::Removed(old),
@@ -109,8 +115,37 @@ fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
     Ok(Change { id: record.event_id, sequence_number: stream_record.sequence_number, created_ms, key, images })
 }
 
+/// The form of the table whose stream this is, where that is not what the layout says.
+fn form<'a>(layout: &'a Layout, stream_arn: &str) -> Option<&'a TableForm> {
+    let name = table_of(stream_arn)?;
+    layout.forms.as_ref()?.0.iter().find(|form| form.called == name)
+}
+
+/// The table whose stream this is: `…:table/NAME/stream/LABEL`.
+#[must_use]
+pub fn table_of(stream_arn: &str) -> Option<&str> {
+    stream_arn.split_once(":table/")?.1.split('/').next()
+}
+
+/// What the keys of a record should have been.
+fn wanted(layout: &Layout, form: Option<&TableForm>, stream: Option<&str>) -> String {
+    let Some(form) = form else {
+        let keys = format!("the record's keys are not {} and {} of type S", layout.pk, layout.sk);
+        return match (&layout.forms, stream.and_then(table_of)) {
+            (None, _) => keys,
+            (Some(_), Some(table)) => format!("{keys}, and no table {table} is declared"),
+            (Some(_), None) => format!("{keys}, and it does not name its stream, by which its table is known"),
+        };
+    };
+    let keys: Vec<String> = [Some(&form.pk), form.sk.as_ref()].into_iter().flatten().map(ToString::to_string).collect();
+    format!("the record's keys are not {}, which the table {} has", keys.join(" and "), form.name)
+}
+
 /// The key that these attributes are, taken out of them.
-fn key(layout: &Layout, mut keys: Item) -> Option<Key> {
+fn key(layout: &Layout, form: Option<&TableForm>, mut keys: Item) -> Option<Key> {
+    if let Some(form) = form {
+        return form.key(&keys);
+    }
     let mut text = |name: &str| match keys.remove(name) {
         Some(AttributeValue::S(text)) => Some(text),
         _ => None,
@@ -127,8 +162,9 @@ fn milliseconds(seconds: f64) -> u64 {
 #[must_use]
 pub fn key_of(layout: &Layout, record: &str) -> Option<Key> {
     let mut value: serde_json::Value = serde_json::from_str(record).ok()?;
+    let form = value.pointer("/eventSourceARN").and_then(|arn| form(layout, arn.as_str()?));
     let keys = value.pointer_mut("/dynamodb/Keys").map(serde_json::Value::take)?;
-    key(layout, serde_json::from_value(keys).ok()?)
+    key(layout, form, serde_json::from_value(keys).ok()?)
 }
 
 /// What is known of a record, whether it decodes or not.
@@ -168,6 +204,8 @@ mod tests {
         test_runner::TestRunner,
     };
 
+    use keys::tables::{EntityBy, KeyAttribute, KeyType, TableForms};
+
     use super::*;
     use crate::fixture::layout;
 
@@ -200,6 +238,53 @@ mod tests {
             r#"{"eventID":"1","eventName":"INSERT","dynamodb":{"Keys":{"id":{"S":"a"}},"SequenceNumber":"1"}}"#,
         );
         assert_eq!(error.unwrap_err(), "the record's keys are not PK and SK of type S");
+    }
+
+    /// A table with a numeric sort key and one entity.
+    fn messages() -> Layout {
+        let attribute = |name: &str, of| KeyAttribute { name: name.to_owned(), of, is_plain: true };
+        let messages = TableForm {
+            name: "Messages".to_owned(),
+            called: "prod-messages".to_owned(),
+            pk: attribute("roomId", KeyType::S),
+            sk: Some(attribute("sentAt", KeyType::N)),
+            entity: EntityBy::Table("Message".to_owned()),
+            time_to_live: None,
+            indexes: Vec::new(),
+        };
+        TableForms(vec![messages]).layout()
+    }
+
+    #[test]
+    fn a_record_is_of_the_table_whose_stream_it_names() {
+        let arn = |table: &str| format!("arn:aws:dynamodb:eu-west-1:1:table/{table}/stream/2026");
+        let record = |table: &str, keys: &str| {
+            format!(
+                r#"{{"eventID": "1", "eventName": "INSERT", "eventSourceARN": "{}",
+                "dynamodb": {{"Keys": {{{keys}}}, "SequenceNumber": "100", "NewImage": {{{keys}, "text": {{"S": "hi"}}}}}}}}"#,
+                arn(table)
+            )
+        };
+        let keys = r#""roomId": {"S": "r#1"}, "sentAt": {"N": "1700"}"#;
+        let text = record("prod-messages", keys);
+        let change = decode(&messages(), &text).unwrap();
+        assert_eq!(change.key, Key::new("Messages#r%231", "04:1700"));
+        assert_eq!(key_of(&messages(), &text), Some(change.key));
+        let Images::Inserted(item) = change.images else { unreachable!() };
+        let names: Vec<&str> = item.keys().collect();
+        assert_eq!(names, ["RipplePK", "RippleSK", "RippleType", "text"]);
+        let own = record("ripple", r#""RipplePK": {"S": "Messages#r"}, "RippleSK": {"S": "-#COUNT#n#00"}"#);
+        assert_eq!(decode(&messages(), &own).unwrap().key, Key::new("Messages#r", "-#COUNT#n#00"));
+        let error = decode(&messages(), &record("prod-messages", r#""roomId": {"S": "r"}"#)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the record's keys are not roomId (S) and sentAt (N), which the table Messages has"
+        );
+        let error = decode(&messages(), &record("another", keys)).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the record's keys are not RipplePK and RippleSK of type S, and no table another is declared"
+        );
     }
 
     #[test]

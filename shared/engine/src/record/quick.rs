@@ -44,17 +44,19 @@ impl<'a> JsonReader<'a> {
     }
 
     fn record(&mut self) -> Option<Record<'a>> {
-        let (mut id, mut name, mut stream_record) = (None, None, None);
+        let (mut id, mut name, mut stream, mut stream_record) = (None, None, None, None);
         self.object(|reader, field| match field {
             "eventID" => once(&mut id, reader.text()?),
             "eventName" => once(&mut name, reader.text()?),
+            "eventSourceARN" => once(&mut stream, reader.text()?),
             "dynamodb" => {
                 let read = reader.stream_record()?;
                 once(&mut stream_record, read)
             }
             _ => reader.ignored(),
         })?;
-        Some(Record { event_id: id?.to_owned(), event_name: name?.into(), dynamodb: stream_record? })
+        let event_source_arn = stream.map(Into::into);
+        Some(Record { event_id: id?.to_owned(), event_name: name?.into(), event_source_arn, dynamodb: stream_record? })
     }
 
     fn stream_record(&mut self) -> Option<StreamRecord> {

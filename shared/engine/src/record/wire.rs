@@ -16,6 +16,9 @@ pub(crate) struct Record<'a> {
     pub(crate) event_id: String,
     #[serde(rename = "eventName", borrow)]
     pub(crate) event_name: Cow<'a, str>,
+    /// The ARN of the stream, by which the table is known where there are several.
+    #[serde(rename = "eventSourceARN", borrow, default)]
+    pub(crate) event_source_arn: Option<Cow<'a, str>>,
     pub(crate) dynamodb: StreamRecord,
 }
 

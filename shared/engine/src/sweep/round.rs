@@ -124,8 +124,7 @@ mod tests {
 
     #[test]
     fn a_round_reads_back_as_it_was_written() {
-        let layout =
-            Layout { pk: "pk".into(), sk: "sk".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let layout = Layout::of("pk", "sk");
         let mut round = Round { began_at_ms: 5, n_items: 9, ..Round::default() };
         for (after, after_suspect) in [(None, None), (Some(Key::new("a", "b")), Some("c".to_owned()))] {
             (round.after, round.after_suspect) = (after, after_suspect);

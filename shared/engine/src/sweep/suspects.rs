@@ -280,8 +280,7 @@ mod tests {
 
     #[test]
     fn a_suspect_reads_back_as_it_was_noted() {
-        let layout =
-            Layout { pk: "pk".into(), sk: "sk".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let layout = Layout::of("pk", "sk");
         let mut suspect = Suspect {
             item: Key::new("USER#bob", "FOLLOWER#ann"),
             entity: "Follower".to_owned(),

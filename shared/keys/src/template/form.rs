@@ -2,7 +2,7 @@
 
 use smol_str::{SmolStr, ToSmolStr};
 
-use crate::{error::Problem, escape, fields::Fields, number::Decimal, path::Path};
+use crate::{error::Problem, escape, fields::Fields, number::Decimal, path::Path, sortable};
 
 /// Most digits of a padded or inverted number: what DynamoDB's own numbers hold.
 const DIGITS_MAX: usize = 38;
@@ -27,6 +27,10 @@ pub enum Form {
     },
     /// `{Target*}`: another key's text, as it is.
     Raw,
+    /// `{CreatedAt:N}`: any number, as text that [sorts](crate::sortable) by value.
+    Number,
+    /// `{Id:B}`: bytes, each as two hexadecimal digits; the field's value is that text too.
+    Bytes,
 }
 
 /// How many digits a number has in the key: in all, and behind the point, which is not written.
@@ -44,6 +48,10 @@ impl Form {
         let (name, form) = if let Some(inverted) = field.strip_prefix("MAX-") {
             let (name, width) = inverted.split_once(':')?;
             (name, Self::Inverted(Width::parse(width)?))
+        } else if let Some(name) = field.strip_suffix(":N") {
+            (name, Self::Number)
+        } else if let Some(name) = field.strip_suffix(":B") {
+            (name, Self::Bytes)
         } else if let Some((name, width)) = field.split_once(':') {
             (name, Self::Padded(Width::parse(width)?))
         } else if let Some((name, suffixes)) = field.split_once('%') {
@@ -64,7 +72,7 @@ impl Form {
     /// Does the key hold the value as a number?
     #[must_use]
     pub fn is_number(self) -> bool {
-        matches!(self, Self::Padded(_) | Self::Inverted(_))
+        matches!(self, Self::Padded(_) | Self::Inverted(_) | Self::Number)
     }
 
     /// Adds a value to a key.
@@ -76,6 +84,8 @@ impl Form {
             Self::Text if !value.contains(['#', '%']) => key.push_str(value),
             Self::Text => key.push_str(&escape::value(value)),
             Self::Raw => key.push_str(value),
+            Self::Number => key.push_str(&sortable::text(value).ok_or(Problem::NotSortable)?),
+            Self::Bytes => key.push_str(bytes(value).ok_or(Problem::NotBytes)?),
             Self::Path => key.push_str(&path(value)?.to_string()),
             Self::LastSegment => {
                 key.push_str(&escape::value(path(value)?.segments().last().map_or("", String::as_str)));
@@ -101,6 +111,8 @@ impl Form {
             Self::Padded(width) => number(width.digits).and_then(|number| width.text(number)),
             Self::Inverted(width) => number(width.digits).and_then(|number| width.text(width.highest() - number)),
             Self::Raw => Some(value.into()),
+            Self::Number => sortable::restored(value).map(SmolStr::from),
+            Self::Bytes => bytes(value).map(SmolStr::from),
             Self::LastSegment => return !value.is_empty(),
             Self::Spread { suffixes } => return number(2).is_some_and(|suffix| suffix < u128::from(suffixes)),
         };
@@ -112,6 +124,12 @@ impl Form {
 /// Most values hold no escape, and need no text of their own.
 fn restored(value: &str) -> SmolStr {
     if value.contains('%') { escape::restored(value).into() } else { value.into() }
+}
+
+/// The value, if it is what bytes are written as.
+fn bytes(value: &str) -> Option<&str> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    (!value.is_empty() && value.len().is_multiple_of(2) && value.bytes().all(is_digit)).then_some(value)
 }
 
 fn path(value: &str) -> Result<Path, Problem> {

@@ -82,7 +82,7 @@ impl Piece {
                 Form::Padded(width) | Form::Inverted(width) => vec![once(Class::Digit); width.digits],
                 Form::Spread { .. } => vec![once(Class::Digit); 2],
                 Form::Raw => some(Class::Any),
-                Form::Text | Form::Path | Form::LastSegment => some(Class::InValue),
+                Form::Text | Form::Path | Form::LastSegment | Form::Number | Form::Bytes => some(Class::InValue),
             },
         }
     }

@@ -76,6 +76,12 @@ const HANGING: [KeySyntax; 8] = [
 ];
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
+    if rule.schema.layout.forms.is_some() {
+        return Err(rule.section.place.wrong(
+            "a cascade deletes items of the application, so it needs proof that the functions are at work on every stream, and \
+             with [tables] there is none: delete them in the application",
+        ));
+    }
     let owner = rule.entity("owner", "the entity on which the others hang")?;
     let from = rule.section.get("from").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
     let mut starts = Vec::new();

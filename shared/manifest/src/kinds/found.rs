@@ -7,16 +7,20 @@ use derive::{
     declaration::{found_by::FoundBy, link::Link},
     schema::Schema,
 };
-use keys::entity::{Definition, KeyTemplate};
+use keys::{
+    entity::{Definition, KeyTemplate},
+    index_key::IndexKey,
+};
 
 use super::{Rule, entity, link};
 use crate::{
     error::ManifestError,
-    section::{Entry, Section, TomlPlace},
+    section::{Entry, Named, Section, TomlPlace},
     syntax::{
         KeySyntax,
         ValueSyntax::{Pairs, Text},
     },
+    tables,
 };
 
 /// Keys of `found`.
@@ -71,13 +75,24 @@ pub(super) fn of_section(
     let through = section.get("through").map(|entry| entry.text()).transpose()?;
     let via = through.map_or(Ok(target), |named| entity(schema, &named))?;
     let index = section.get("index").map(|entry| entry.text()).transpose()?;
-    if let Some(index) = &index {
-        let indexes: Vec<&str> = via.indexes.iter().map(|index| index.index.as_str()).collect();
-        link::known(index, &format!("{} has no key in an index", via.name), &indexes)?;
-    }
+    let index = index.map(|index| index_of(schema, via, &index, "has no key in an index", |_| true)).transpose()?;
     let by = section.get("by").map(|entry| by(&entry, source)).transpose()?;
-    let index = index.map(|index| index.text.to_owned());
     Ok(FoundBy { via: via.name.clone(), index, by: by.unwrap_or_else(by_default) })
+}
+
+/// One of an entity's indexes, by the name that the manifest gives it.
+pub(super) fn index_of(
+    schema: &Schema,
+    entity: &Definition,
+    named: &Named<'_>,
+    has_none: &str,
+    is_meant: impl Fn(&IndexKey) -> bool,
+) -> Result<String, ManifestError> {
+    let inside = tables::inside(schema, entity, "");
+    let indexes = entity.indexes.iter().filter(|index| is_meant(index));
+    let names: Vec<&str> = indexes.filter_map(|index| index.index.strip_prefix(&inside)).collect();
+    link::known(named, &format!("{} {has_none}", entity.name), &names)?;
+    Ok(format!("{inside}{}", named.text))
 }
 
 /// Refuses a query that the source's key does not make, or whose items lead to no target. The hint of a way is for an entry
@@ -94,8 +109,9 @@ pub(super) fn finds(
     {
         return Err(place.wrong(format!(
             "{name} does not project \"{missing}\", without which the {} items that it finds lead nowhere: add it to \
-             the projection of [index.{name}]",
-            found.via
+             the projection of [{}]",
+            found.via,
+            header(schema, name)
         )));
     }
     let Some(missing) = not_given(schema, found) else { return Ok(()) };
@@ -110,6 +126,14 @@ pub(super) fn finds(
         "a change of {} does not have {missing}, by which its {} items would be found: {hint}",
         source.name, target.name
     )))
+}
+
+/// The table of the manifest that declares an index.
+fn header(schema: &Schema, index: &str) -> String {
+    match schema.layout.forms.as_ref().and_then(|forms| forms.index(index)) {
+        Some((table, form)) => format!("tables.{}.index.{}", table.name, form.name),
+        None => format!("index.{index}"),
+    }
 }
 
 /// Pairs of (field of the queried key, field of the source's key).
@@ -136,11 +160,20 @@ fn lacks<'a>(key: &'a KeyTemplate, by: &Link) -> Option<&'a str> {
 
 /// An attribute that the queried index must project, and does not: the type, or what the target's key is made of.
 fn not_projected<'a>(schema: &'a Schema, found: &FoundBy, target: &'a Definition) -> Option<&'a str> {
-    let index = schema.layout.index(found.index.as_ref()?)?;
+    let name = found.index.as_ref()?;
+    let index = schema.layout.index(name)?;
     let via = schema.entity(&found.via)?;
     let beside_the_key = target.key.field_names().into_iter().filter(|field| !via.key.holds(field));
     let mut needed = schema.layout.entity_type.as_deref().into_iter().chain(beside_the_key);
-    needed.find(|name| !index.projection.iter().any(|other| other == name))
+    let Some((table, form)) = schema.layout.forms.as_ref().and_then(|forms| forms.index(name)) else {
+        return needed.find(|name| !index.projection.iter().any(|other| other == name));
+    };
+    let projection = form.projection.as_ref()?;
+    let is_there = |name: &str| {
+        let mut keys = form.pk.iter().chain(&form.sk);
+        table.is_of_key(name) || keys.any(|key| key.name == name) || projection.iter().any(|other| other == name)
+    };
+    needed.filter_map(|name| table.stored_name(name)).find(|name| !is_there(name))
 }
 
 /// Where a query would find them.

@@ -2,7 +2,7 @@
 
 use derive::{derivation::Derivation, kinds::index_key::DerivedIndexKey};
 
-use super::{KindSyntax, Rule, derived_attribute, link};
+use super::{KindSyntax, Rule, derived_attribute, found::index_of};
 use crate::{
     error::ManifestError,
     syntax::{KeySyntax, KindDescription, ValueSyntax::Text},
@@ -35,12 +35,9 @@ const KEYS: [KeySyntax; 3] = [
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let target = rule.entity("into", "the entity of the items that are in the index")?;
     let index = rule.section.required("index", "the index whose keys are derived")?.text()?;
-    let derived: Vec<&str> =
-        target.indexes.iter().filter(|index| index.derived).map(|index| index.index.as_str()).collect();
-    let there_is_no = format!("{} has no key with derived = true in the index", target.name);
-    link::known(&index, &there_is_no, &derived)?;
+    let index = index_of(rule.schema, target, &index, "has no key with derived = true in the index", |it| it.derived)?;
     let number = rule.section.required("number", "the derived number that orders the index")?.text()?;
     let number = derived_attribute(target, &number)?;
-    let (target, index) = (target.name.clone(), index.text.to_owned());
+    let (target, index) = (target.name.clone(), index);
     Ok(vec![rule.derivation(rule.name, DerivedIndexKey { target, index, number })?])
 }

@@ -31,7 +31,7 @@ impl Rule<'_> {
         for field in to.key.field_names().into_iter().filter(|field| !but.contains(field)) {
             if let Some((_, from)) = given.iter().find(|(to, _)| to == field) {
                 link.push((field.to_owned(), from.clone()));
-            } else if known.contains(&field) {
+            } else if known.contains(&field) && !(field == "id" && self.schema.layout.forms.is_some()) {
                 let implied = Named { text: field, place: self.section.place.clone() };
                 self.numbers.refuse(&from.name, &implied, "a link")?;
                 link.push((field.to_owned(), field.to_owned()));

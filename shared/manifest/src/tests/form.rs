@@ -158,7 +158,12 @@ fn a_value_of_another_type_is_refused() {
 
 #[test]
 fn what_is_missing_is_named_with_what_it_is_for() {
-    refused_whole("", &expect!["1: table is missing: [table] names the attributes of the keys"]);
+    refused_whole(
+        "",
+        &expect![
+            "1: table is missing: [table] names the attributes of the keys; for a table of another form there is [tables.NAME]"
+        ],
+    );
     refused(
         "partition-key = \"pk\"\n",
         "",

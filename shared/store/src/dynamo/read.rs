@@ -1,7 +1,7 @@
 //! Reads: items by key, pages of a query, pages of a table.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
 
@@ -12,14 +12,15 @@ use derive::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use keys::{
-    item::Item,
+    item::{Item, text},
     key::{Key, for_log},
+    tables::{IndexForm, KeyAttribute, KeyRange, KeyType},
 };
-use serde_dynamo::AttributeValue;
 
 use super::{
     DynamoStore,
     failure::failed,
+    stored::Stands,
     value::{from_sdk, to_sdk},
 };
 use crate::{Busy, Cursor, Page, Segment, StoreError, check};
@@ -54,7 +55,14 @@ pub(super) async fn get(
     for key in &keys {
         check::key(&store.layout, key).map_err(|refusal| refusal.of("BatchGetItem", &key.for_log()))?;
     }
-    let slices: Vec<Vec<Key>> = keys.chunks(GET_KEYS_MAX).map(<[Key]>::to_vec).collect();
+    let mut by_table: BTreeMap<&str, Vec<Key>> = BTreeMap::new();
+    for key in keys {
+        by_table.entry(store.stands(table, &key).table).or_default().push(key);
+    }
+    let slices: Vec<Vec<Key>> = by_table
+        .into_values()
+        .flat_map(|keys| keys.chunks(GET_KEYS_MAX).map(<[Key]>::to_vec).collect::<Vec<_>>())
+        .collect();
     let mut items: Vec<(Key, Item)> = stream::iter(slices)
         .map(|slice| get_slice(store, table, slice, consistency))
         .buffer_unordered(GET_CALLS_MAX)
@@ -72,21 +80,25 @@ async fn get_one(
 ) -> Result<Option<Item>, StoreError> {
     const OPERATION: &str = "GetItem";
     check::key(&store.layout, key).map_err(|refusal| refusal.of(OPERATION, &key.for_log()))?;
-    let call = store.client.get_item().table_name(store.names.of(table));
-    let call = call.set_key(Some(to_sdk(&store.layout.key_item(key))));
+    let stands = store.stands(table, key);
+    let Some(stored) = store.key_item(stands, key) else { return Ok(None) };
+    let call = store.client.get_item().table_name(stands.table);
+    let call = call.set_key(Some(to_sdk(&stored)));
     let answer = call.consistent_read(consistency == Consistency::Strong).send().await;
     let answer = answer.map_err(|error| failed(OPERATION, key.for_log(), &error))?;
-    Ok(answer.item.map(from_sdk))
+    Ok(answer.item.and_then(|item| stands.inward(from_sdk(item))))
 }
 
+/// Reads items of one table.
 async fn get_slice(
     store: &DynamoStore,
     table: Table,
     keys: Vec<Key>,
     consistency: Consistency,
 ) -> Result<Vec<(Key, Item)>, StoreError> {
-    let name = store.names.of(table);
-    let mut asked: Vec<_> = keys.iter().map(|key| to_sdk(&store.layout.key_item(key))).collect();
+    let Some(stands) = keys.first().map(|key| store.stands(table, key)) else { return Ok(Vec::new()) };
+    let name = stands.table;
+    let mut asked: Vec<_> = keys.iter().filter_map(|key| store.key_item(stands, key)).map(|key| to_sdk(&key)).collect();
     let mut items = Vec::new();
     let mut n_idle = 0;
     while !asked.is_empty() {
@@ -94,7 +106,7 @@ async fn get_slice(
         // A call that read something goes on at once: its answer was full, or one partition of several is throttled.
         n_idle = if found.is_empty() { n_idle + 1 } else { 0 };
         items.extend(found.into_iter().filter_map(|item| {
-            let item = from_sdk(item);
+            let item = stands.inward(from_sdk(item))?;
             Some((store.layout.key(&item)?, item))
         }));
         asked = unread;
@@ -150,58 +162,106 @@ pub(super) async fn query(
         return Ok(Page { items: Vec::new(), next: None });
     }
     check::query(&store.layout, table, query).map_err(|refusal| refusal.of("Query", &for_log(&query.pk)))?;
-    let index = query.index.as_deref().and_then(|name| store.layout.index(name));
-    let (pk, sk) = index.map_or((&store.layout.pk, &store.layout.sk), |index| (&index.pk, &index.sk));
-    let text = |text: &str| SdkValue::from(AttributeValue::S(text.to_owned()));
+    let (stands, index) = store.queried(table, query);
+    let Some((pk, sk)) = asked(store, query, stands, index) else { return Ok(Page { items: Vec::new(), next: None }) };
     let mut call = store
         .client
         .query()
-        .table_name(store.names.of(table))
-        .set_index_name(query.index.clone())
+        .table_name(stands.table)
+        .set_index_name(index.map(|index| index.name.clone()).or_else(|| query.index.clone()))
         .consistent_read(query.consistency == Consistency::Strong)
         .scan_index_forward(query.order == Order::Ascending)
         .set_limit(query.limit.and_then(|limit| i32::try_from(limit).ok()))
-        .expression_attribute_names("#pk", pk)
-        .expression_attribute_values(":pk", text(&query.pk))
-        .set_exclusive_start_key(after.map(|Cursor(item)| to_sdk(&item)));
-    call = match &query.sk {
-        SortKeys::All => call.key_condition_expression("#pk = :pk"),
-        SortKeys::Prefix(prefix) => call
-            .key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
-            .expression_attribute_names("#sk", sk)
-            .expression_attribute_values(":sk", text(prefix)),
-        SortKeys::Between(first, last) => call
-            .key_condition_expression("#pk = :pk AND #sk BETWEEN :first AND :last")
-            .expression_attribute_names("#sk", sk)
-            .expression_attribute_values(":first", text(first))
-            .expression_attribute_values(":last", text(last)),
-    };
+        .set_exclusive_start_key(after.and_then(|cursor| outward(stands, index, cursor)));
+    let mut conditions = Vec::new();
+    for (at, (name, value)) in pk.equal.into_iter().chain(sk.equal).enumerate() {
+        call = call.expression_attribute_names(format!("#k{at}"), name);
+        call = call.expression_attribute_values(format!(":k{at}"), SdkValue::from(value));
+        conditions.push(format!("#k{at} = :k{at}"));
+    }
+    if let Some((name, value)) = sk.begins_with {
+        call = call.expression_attribute_names("#sk", name).expression_attribute_values(":sk", SdkValue::from(value));
+        conditions.push("begins_with(#sk, :sk)".to_owned());
+    } else if let Some((name, [first, last])) = sk.between {
+        call = call.expression_attribute_names("#sk", name);
+        call = call.expression_attribute_values(":first", SdkValue::from(first));
+        call = call.expression_attribute_values(":last", SdkValue::from(last));
+        conditions.push("#sk BETWEEN :first AND :last".to_owned());
+    }
+    let call = call.key_condition_expression(conditions.join(" AND "));
     let answer = call.send().await.map_err(|error| failed("Query", for_log(&query.pk), &error))?;
-    Ok(page(answer.items, answer.last_evaluated_key))
+    let mut page = page(stands, index, answer.items, answer.last_evaluated_key);
+    if stands.form.is_some() {
+        let inside = query.index.as_deref().and_then(|name| store.layout.index(name));
+        let sk = inside.map_or(&store.layout.sk, |index| &index.sk);
+        page.items.retain(|item| text(item, sk).is_some_and(|sk| query.sk.holds(sk)));
+    }
+    Ok(page)
 }
 
+/// What a query asks of the attributes of its key; `None` where no item can have it.
+fn asked(
+    store: &DynamoStore,
+    query: &Query,
+    stands: Stands<'_>,
+    index: Option<&IndexForm>,
+) -> Option<(KeyRange, KeyRange)> {
+    let is_text = |name: &str| [KeyAttribute { name: name.to_owned(), of: KeyType::S, is_plain: false }];
+    let inside = query.index.as_deref().and_then(|name| store.layout.index(name));
+    let names = inside.map_or((&store.layout.pk, &store.layout.sk), |index| (&index.pk, &index.sk));
+    let (pk, sk, text) = match (stands.form, index) {
+        (_, Some(index)) => (index.pk.clone(), index.sk.clone(), query.pk.as_str()),
+        (Some(form), None) => {
+            let pk = query.pk.strip_prefix(&form.name)?.strip_prefix('#')?;
+            (vec![form.pk.clone()], form.sk.iter().cloned().collect(), pk)
+        }
+        (None, None) => (is_text(names.0).to_vec(), is_text(names.1).to_vec(), query.pk.as_str()),
+    };
+    let range = match &query.sk {
+        SortKeys::All => KeyRange::default(),
+        SortKeys::Prefix(prefix) => KeyRange::prefix(&sk, prefix),
+        SortKeys::Between(first, last) => KeyRange::between(&sk, first, last),
+    };
+    Some((KeyRange::partition(&pk, text)?, range))
+}
+
+/// Where a page begins, as it is stored.
+fn outward(stands: Stands<'_>, index: Option<&IndexForm>, Cursor(after): Cursor) -> Option<SdkItem> {
+    match stands.form {
+        Some(form) => form.cursor_outward(index, &after).as_ref().map(to_sdk),
+        None => Some(to_sdk(&after)),
+    }
+}
+
+/// Reads a page of the tables, one behind another; in each of them, a segment is a part.
 pub(super) async fn scan(
     store: &DynamoStore,
     table: Table,
     segment: Segment,
     after: Option<Cursor>,
 ) -> Result<Page, StoreError> {
-    let name = store.names.of(table);
+    let (stands, after, following) = store.scanned(table, after);
     let [number, of] = [segment.number, segment.of].map(|number| i32::try_from(number).ok());
     let call = store
         .client
         .scan()
-        .table_name(name)
+        .table_name(stands.table)
         .consistent_read(true)
         .set_segment(number.filter(|_| segment != Segment::WHOLE))
         .set_total_segments(of.filter(|_| segment != Segment::WHOLE))
-        .set_exclusive_start_key(after.map(|Cursor(item)| to_sdk(&item)));
-    let answer = call.send().await.map_err(|error| failed("Scan", name.to_owned(), &error))?;
-    Ok(page(answer.items, answer.last_evaluated_key))
+        .set_exclusive_start_key(after.and_then(|cursor| outward(stands, None, cursor)));
+    let answer = call.send().await.map_err(|error| failed("Scan", stands.table.to_owned(), &error))?;
+    let page = page(stands, None, answer.items, answer.last_evaluated_key);
+    Ok(Page { next: page.next.or(following), ..page })
 }
 
-fn page(items: Option<Vec<SdkItem>>, last: Option<SdkItem>) -> Page {
+fn page(stands: Stands<'_>, index: Option<&IndexForm>, items: Option<Vec<SdkItem>>, last: Option<SdkItem>) -> Page {
     // Some emulators end with an empty key, where DynamoDB gives none.
-    let next = last.filter(|key| !key.is_empty()).map(|key| Cursor(from_sdk(key)));
-    Page { items: items.unwrap_or_default().into_iter().map(from_sdk).collect(), next }
+    let last = last.filter(|key| !key.is_empty()).map(from_sdk);
+    let next = last.and_then(|key| match stands.form {
+        Some(form) => form.cursor_inward(index, &key),
+        None => Some(key),
+    });
+    let items = items.unwrap_or_default().into_iter().filter_map(|item| stands.inward(from_sdk(item)));
+    Page { items: items.collect(), next: next.map(Cursor) }
 }

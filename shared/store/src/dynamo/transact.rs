@@ -10,9 +10,11 @@ use aws_sdk_dynamodb::{
         Update,
     },
 };
-use derive::write::{Action, Table, Transaction, Write};
+use derive::write::{Action, Table, Transaction};
 
-use super::{DynamoStore, TableNames, failure::failed, message::without_values, value::to_sdk, write::Text};
+use super::{
+    DynamoStore, TableNames, failure::failed, message::without_values, stored::StoredWrite, value::to_sdk, write::Text,
+};
 use crate::{Busy, Reason, StoreError, TransactOutcome, Units, check};
 
 const OPERATION: &str = "TransactWriteItems";
@@ -21,7 +23,8 @@ pub(super) async fn transact(store: &DynamoStore, transaction: &Transaction) -> 
     check::transaction(&store.layout, transaction).map_err(|(key, refusal)| refusal.of(OPERATION, &key.for_log()))?;
     let mut actions = Vec::new();
     for write in transaction.writes() {
-        actions.push(action(store, write).map_err(|error| StoreError::Reject {
+        let stored = store.stored(write).map_err(|refusal| refusal.of(OPERATION, &write.key.for_log()))?;
+        actions.push(action(stored).map_err(|error| StoreError::Reject {
             operation: OPERATION,
             item: write.key.for_log(),
             source: Box::new(error),
@@ -46,10 +49,9 @@ fn items(transaction: &Transaction) -> String {
     }
 }
 
-fn action(store: &DynamoStore, write: &Write) -> Result<TransactWriteItem, BuildError> {
-    let Text { update, condition, names, values } = Text::new(&store.layout, write);
-    let table = store.names.of(write.table);
-    let key = Some(to_sdk(&store.layout.key_item(&write.key)));
+fn action(StoredWrite { table, pk, key, write }: StoredWrite<'_>) -> Result<TransactWriteItem, BuildError> {
+    let Text { update, condition, names, values } = Text::new(pk, &write);
+    let key = Some(to_sdk(&key));
     let item = TransactWriteItem::builder();
     Ok(match &write.action {
         Action::Put(put) => {

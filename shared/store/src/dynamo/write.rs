@@ -2,6 +2,13 @@
 
 use std::{collections::HashMap, error::Error};
 
+use super::{
+    DynamoStore,
+    failure::failed,
+    stored::StoredWrite,
+    value::{from_sdk, to_sdk, unless_empty},
+};
+use crate::{Outcome, StoreError, Updated, check, expression::UpdateExpression, operation, refusal::Refusal};
 use aws_sdk_dynamodb::{
     config::http::HttpResponse,
     error::{ProvideErrorMetadata, SdkError},
@@ -15,14 +22,6 @@ use derive::{
     guard::Guard,
     write::{Action, Write},
 };
-use keys::layout::Layout;
-
-use super::{
-    DynamoStore,
-    failure::failed,
-    value::{from_sdk, to_sdk, unless_empty},
-};
-use crate::{Outcome, StoreError, Updated, check, expression::UpdateExpression, operation, refusal::Refusal};
 
 /// A write in DynamoDB's language, without its item.
 pub(super) struct Text {
@@ -33,13 +32,14 @@ pub(super) struct Text {
 }
 
 impl Text {
-    pub(super) fn new(layout: &Layout, write: &Write) -> Self {
+    /// Of a write as it is stored, in a table with this partition key.
+    pub(super) fn new(pk: &str, write: &Write) -> Self {
         let UpdateExpression { text: update, mut names, mut values } = match &write.action {
             Action::Update(update) => UpdateExpression::new(update),
             Action::Put(_) | Action::Delete | Action::Check => UpdateExpression::default(),
         };
         let condition = write.guard.as_ref().map(|guard: &Guard| {
-            let condition = guard.condition(layout);
+            let condition = guard.condition(pk);
             names.extend(condition.names);
             values.extend(condition.values);
             condition.expression
@@ -56,10 +56,10 @@ impl Text {
 pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome, StoreError> {
     check::single(&store.layout, write)
         .map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))?;
-    let Text { update, condition, names, values } = Text::new(&store.layout, write);
-    let table = store.names.of(write.table);
-    let key = Some(to_sdk(&store.layout.key_item(&write.key)));
-    match &write.action {
+    let StoredWrite { table, pk, key, write: stored } = stored(store, write)?;
+    let Text { update, condition, names, values } = Text::new(pk, &stored);
+    let key = Some(to_sdk(&key));
+    match &stored.action {
         Action::Put(item) => {
             let call = store.client.put_item().table_name(table).set_item(Some(to_sdk(item)));
             let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
@@ -86,24 +86,30 @@ pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome,
 pub(super) async fn update(store: &DynamoStore, write: &Write) -> Result<Updated, StoreError> {
     check::single(&store.layout, write)
         .map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))?;
-    let Text { update, condition, names, values } = Text::new(&store.layout, write);
-    let call = store.client.update_item().table_name(store.names.of(write.table));
-    let call = call.set_key(Some(to_sdk(&store.layout.key_item(&write.key)))).set_update_expression(update);
+    let StoredWrite { table, pk, key, write: stored } = stored(store, write)?;
+    let stands = store.stands(write.table, &write.key);
+    let Text { update, condition, names, values } = Text::new(pk, &stored);
+    let call = store.client.update_item().table_name(table);
+    let call = call.set_key(Some(to_sdk(&key))).set_update_expression(update);
     let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
     let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
     let call = call.return_values(AllNew).return_values_on_condition_check_failure(AllOld);
     match call.send().await {
         Ok(answer) => Ok(Updated::Done {
             units: answer.consumed_capacity.and_then(|capacity| capacity.capacity_units).unwrap_or_default(),
-            item: answer.attributes.map(from_sdk).unwrap_or_default(),
+            item: answer.attributes.and_then(|item| stands.inward(from_sdk(item))).unwrap_or_default(),
         }),
         Err(error) => match error.as_service_error() {
             Some(UpdateItemError::ConditionalCheckFailedException(failure)) => {
-                Ok(Updated::GuardFailed { item: failure.item.clone().map(from_sdk) })
+                Ok(Updated::GuardFailed { item: failure.item.clone().and_then(|item| stands.inward(from_sdk(item))) })
             }
             _ => Err(failed(operation(&write.action), write.key.for_log(), &error)),
         },
     }
+}
+
+fn stored<'a>(store: &'a DynamoStore, write: &'a Write) -> Result<StoredWrite<'a>, StoreError> {
+    store.stored(write).map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))
 }
 
 fn outcome<E>(

@@ -27,13 +27,7 @@ impl Decider for Says {
 
 fn layout() -> Layout {
     let index = Index { name: "I".into(), pk: "IPK".into(), sk: "ISK".into(), projection: vec![] };
-    Layout {
-        pk: "PK".into(),
-        sk: "SK".into(),
-        entity_type: Some("EntityType".into()),
-        time_to_live: None,
-        indexes: vec![index],
-    }
+    Layout { entity_type: Some("EntityType".into()), indexes: vec![index], ..Layout::of("PK", "SK") }
 }
 
 fn add(pk: &str) -> Write {

@@ -85,7 +85,8 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
     let ledger_table = format!("{table}-ledger");
     let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
     let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
-    let (_, stream_arn) = tables::with_stream(&clients.dynamodb, &config.table, endpoint).await?;
+    let streams = tables::with_streams(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
+    let streams: Vec<String> = streams.into_iter().map(|(_, arn)| arn).collect();
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
     claim(&store, &schema.layout, config.ledger).await?;
     if is_new {
@@ -97,7 +98,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
         template: None,
         readers,
         ledger,
-        stream_arn: &stream_arn,
+        streams: &streams,
         schema: &schema,
         catalogue: &catalogue,
         has_manifest: false,
@@ -108,7 +109,6 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
         catalogue: Arc::clone(&catalogue),
         store: Arc::clone(&store),
         streams: clients.streams,
-        stream_arn,
         mappings,
         ledger,
         limits,

@@ -4,7 +4,7 @@ mod pages;
 
 use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
-use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::{Client, types::TableDescription};
 use derive::{catalogue::Catalogue, fit::of_stream, schema::Schema};
 use engine::{
     clock::{Clock as _, SystemClock},
@@ -46,7 +46,7 @@ const LOG_FILTER: &str =
 /// Runs the service until a signal stops it.
 pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
-    let declared = declared(Choice { manifest: args.config.as_deref(), disabled: &args.disable })?;
+    let declared = declared(args.choice())?;
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
         None => Some(Embedded::start((args.host, args.port).into(), args.data.as_deref(), stopped).await?),
@@ -84,7 +84,8 @@ async fn serve(
     }
     existing_fit(&clients.dynamodb, (&schema, &catalogue), &config, endpoint).await?;
     let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
-    let (table, stream_arn) = tables::with_stream(&clients.dynamodb, &config.table, endpoint).await?;
+    let described = tables::with_streams(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
+    let (tables, streams): (Vec<TableDescription>, Vec<String>) = described.into_iter().unzip();
     let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
     claim(&store, &schema.layout, config.ledger).await?;
     if is_new {
@@ -95,7 +96,7 @@ async fn serve(
         template: args.template.as_deref(),
         readers: args.readers,
         ledger: args.ledger,
-        stream_arn: &stream_arn,
+        streams: &streams,
         schema: &schema,
         catalogue: &catalogue,
         has_manifest: args.config.is_some(),
@@ -107,7 +108,6 @@ async fn serve(
         catalogue,
         store,
         streams: clients.streams,
-        stream_arn,
         mappings,
         ledger: args.ledger,
         limits,
@@ -116,7 +116,7 @@ async fn serve(
     };
     let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
     let lines = Lines::new((&plan.schema, &plan.catalogue), args.verbose, args.functions.is_some(), endpoint);
-    let (told, pages) = Pages::open(&plan, &config, &table, lines).await?;
+    let (told, pages) = Pages::open(&plan, &config, &tables, lines).await?;
     let witness = Arc::new(told) as Arc<dyn Witness>;
     let mut service = Service::start(&plan, &witness).await?;
     // Registered before `ready` is printed, because a signal without a handler ends the process at once.
@@ -124,7 +124,7 @@ async fn serve(
     if !to_fill.is_empty() {
         report(&format!("items from before may be missing in {}: run `ripple backfill` for each", to_fill.join(", ")));
     }
-    print(&greeting(args, &config, endpoint, pages.address));
+    print(&greeting(args, &config, &tables, endpoint, pages.address));
     let progress = Arc::clone(&service.progress);
     tokio::select! {
         error = caught_up(&mut service) => Err(error),
@@ -142,11 +142,11 @@ async fn serve(
 }
 
 /// Where the service is, where its data is, and what to paste into another terminal.
-fn greeting(args: &Dev, config: &Config, endpoint: &str, pages: SocketAddr) -> String {
+fn greeting(args: &Dev, config: &Config, tables: &[TableDescription], endpoint: &str, pages: SocketAddr) -> String {
     let mut lines = vec![
         format!("endpoint  {endpoint}"),
         format!("console   http://{pages}"),
-        format!("table     {}", config.table),
+        format!("table     {}", tables.iter().filter_map(TableDescription::table_name).collect::<Vec<_>>().join(", ")),
         format!("ledger    {}", config.ledger_table),
     ];
     match (&args.endpoint, &args.data) {
@@ -176,7 +176,7 @@ async fn registered(
     let registered = RegistryCheck { schema, catalogue, registry: &registry, now_ms: SystemClock.now_ms() };
     registered.is_of_this_table(args.data.as_deref())?;
     if let Some(data) = args.data.as_deref().filter(|_| !args.redeploy) {
-        let (_, whole) = declared(Choice { manifest: args.config.as_deref(), disabled: &[] })?;
+        let (_, whole) = declared(Choice { disabled: &[], ..args.choice() })?;
         registered.keeps(data, |name| whole.position(name).is_some())?;
     }
     Ok(registered.to_fill())
@@ -189,7 +189,8 @@ async fn existing_fit(
     config: &Config,
     endpoint: &str,
 ) -> anyhow::Result<()> {
-    if let Some(table) = tables::describe(client, &config.table, endpoint).await? {
+    for (table, _) in tables::with_records(&schema.layout, config) {
+        let Some(table) = tables::describe(client, table, endpoint).await? else { continue };
         fits(schema, catalogue, &table)?;
         if let Some(misfit) = of_stream(&described(&table)) {
             return Err(Usage(misfit.line).into());

@@ -44,7 +44,11 @@ pub(super) fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoSt
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
     // The emulators' indexes do not lag.
     let fan_out = FanOutLimits { index_lag_ms: 0, ..FanOutLimits::default() };
-    let margin_ms = if plan.stream_arn.contains(LOCAL) { MARGIN_LOCAL_MS } else { MARGIN_MS };
+    let margin_ms = if plan.mappings.iter().any(|(_, mapping)| mapping.stream_arn.contains(LOCAL)) {
+        MARGIN_LOCAL_MS
+    } else {
+        MARGIN_MS
+    };
     let hold = Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms };
     let engine = engine.with_ledger(plan.ledger).with_limits(plan.limits).with_settling(0).with_fan_out(fan_out);
     engine.watching(RegistryWatch::publishing(LOOK_MS, hold))

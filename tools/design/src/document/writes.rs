@@ -61,7 +61,7 @@ fn write_row(layout: &Layout, operation: String, write: &Write) -> Vec<String> {
         None => (String::new(), String::new()),
         Some(guard) => {
             let asks: Vec<String> = guard.asks.iter().map(words).collect();
-            let condition = guard.condition(layout);
+            let condition = guard.condition(&layout.pk);
             let names = condition.names.iter().map(|(mark, name)| format!("`{mark}` = `{name}`"));
             let values = condition.values.iter().map(|(mark, held)| format!("`{mark}` = `{}`", value(held)));
             let legend: Vec<String> = names.chain(values).collect();

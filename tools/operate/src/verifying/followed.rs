@@ -7,6 +7,7 @@
 
 mod positions;
 mod retained;
+pub(super) mod streams;
 
 use std::{
     collections::BTreeMap,
@@ -35,16 +36,10 @@ use tokio::{
     task::{AbortHandle, JoinHandle},
 };
 
-use self::{
-    positions::{Positions, present, watch_positions},
-    retained::RetainedRecords,
-};
+use self::positions::{Positions, present, watch_positions};
 use super::spool::Spool;
 use crate::{
-    checkpoints::LedgerCheckpoints,
-    failure::OperateError,
-    tables::TableStream,
-    verify::following::{Following, Retained, ShardRecords},
+    checkpoints::LedgerCheckpoints, failure::OperateError, tables::TableStream, verify::following::ShardRecords,
 };
 
 /// Name of the mapping. Its positions are in the verification's own file.
@@ -84,10 +79,9 @@ pub(super) struct Followed {
     _stop: watch::Sender<bool>,
     watching: AbortHandle,
     following: AbortHandle,
+    /// Ends when the stream cannot be followed; until somebody waits for it.
+    task: Option<JoinHandle<Result<(), StreamError>>>,
 }
-
-/// Ends when the stream cannot be followed.
-pub(super) type Ended = JoinHandle<Result<(), StreamError>>;
 
 impl Drop for Followed {
     fn drop(&mut self) {
@@ -139,7 +133,7 @@ impl Followed {
         handled: ProgressSource,
         spool: &Spool,
         ledger: LedgerCheckpoints<S>,
-    ) -> Result<(Self, Ended), OperateError> {
+    ) -> Result<Self, OperateError> {
         let shared = Arc::new(FollowedState::default());
         let positions = handled == ProgressSource::Positions;
         let readers = if positions { present(&ledger).await? } else { Vec::new() };
@@ -165,9 +159,17 @@ impl Followed {
         let following = tokio::spawn(mapping.run(stopped));
         let watching = tokio::spawn(watch_positions(Arc::clone(&shared), ledger, readers)).abort_handle();
         let (stream, following_task) = (table_stream.stream.clone(), following.abort_handle());
-        let followed =
-            Self { shared, handled, stream, mapping: again, _stop: stop, watching, following: following_task };
-        Ok((followed, following))
+        let followed = Self {
+            shared,
+            handled,
+            stream,
+            mapping: again,
+            _stop: stop,
+            watching,
+            following: following_task,
+            task: Some(following),
+        };
+        Ok(followed)
     }
 }
 
@@ -191,7 +193,7 @@ fn mapping(stream_arn: &str, is_aws: bool) -> Mapping {
     }
 }
 
-impl Following for Followed {
+impl Followed {
     fn records(&self) -> Vec<ShardRecords> {
         let mut state = self.shared.state();
         for taken in std::mem::take(&mut state.given) {
@@ -216,10 +218,6 @@ impl Following for Followed {
 
     fn is_typed(&self) -> bool {
         self.handled != ProgressSource::Positions
-    }
-
-    fn retained(&self, until_ms: u64) -> Box<dyn Retained + '_> {
-        Box::new(RetainedRecords::read(self.mapping.clone(), &self.stream, until_ms.saturating_add(EMPTY_PAGES_MS)))
     }
 }
 

@@ -135,8 +135,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_read_waits_until_those_before_it_are_paid_for() {
-        let layout =
-            Layout { pk: "PK".into(), sk: "SK".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let layout = Layout::of("PK", "SK");
         let paced = Paced::new(MemoryStore::new(layout), Some(2));
         let keys = [Key::new("a", "a"), Key::new("b", "b"), Key::new("c", "c"), Key::new("d", "d")];
         let began = Instant::now();

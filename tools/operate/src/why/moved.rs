@@ -13,7 +13,7 @@ use store::Store;
 use super::{AskedAbout, Explainer};
 use crate::{
     failure::OperateError,
-    tables::TableStream,
+    tables::Deployment,
     verify::{
         following::{Retained as _, ShardRecords},
         report::VerifyError,
@@ -54,14 +54,13 @@ pub struct StreamChange {
 }
 
 impl<S: Store> Explainer<'_, S> {
-    /// Reads the stream from its oldest record to now.
-    pub(super) async fn changes(
+    /// Reads the streams from their oldest record to now.
+    pub(super) async fn changes<T>(
         &self,
-        stream: &TableStream,
-        is_aws: bool,
+        opened: &Deployment<T>,
         asked: &AskedAbout,
     ) -> Result<StreamChanges, OperateError> {
-        let mut retained = stream.retained(is_aws);
+        let mut retained = opened.retained();
         let mut changes = StreamChanges::default();
         while let Some(ShardRecords { lane, records }) = retained.next().await.map_err(VerifyError::Stream)? {
             changes.n_records += records.len();

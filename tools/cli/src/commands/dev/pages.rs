@@ -38,7 +38,7 @@ impl Pages {
     pub(super) async fn open(
         plan: &Plan<'_>,
         config: &Config,
-        table: &TableDescription,
+        tables: &[TableDescription],
         lines: Lines,
     ) -> io::Result<(Told, Self)> {
         let at = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
@@ -50,7 +50,8 @@ impl Pages {
         let told = Told { lines, flow: Arc::clone(&flow) };
         let flow = plan.functions.is_none().then_some(flow);
         let declared = (&plan.schema, &plan.catalogue);
-        let opened = deployment(declared, &plan.store, config, table, &plan.streams, false);
+        let tables: Vec<&TableDescription> = tables.iter().collect();
+        let opened = deployment(declared, &plan.store, config, &tables, &plan.streams, false);
         Ok((told, Self { address: listener.local_addr()?, listener, opened, flow }))
     }
 

@@ -24,7 +24,7 @@ use tokio::{
 
 use super::{DONE, EMPTY_PAGES_MS, mapping, shard_records};
 use crate::{
-    tables::TableStream,
+    tables::{Deployment, TableStream},
     verify::following::{Retained, ShardRecords},
 };
 
@@ -68,40 +68,56 @@ impl RetainedRecords {
     }
 }
 
-impl Retained for RetainedRecords {
-    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<ShardRecords>>> {
-        Box::pin(async move {
-            loop {
-                if *self.delivered_ms.borrow_and_update() > self.until_ms {
-                    // What was given before that is there already.
-                    return Ok(self.records.try_recv().ok());
+impl RetainedRecords {
+    async fn next(&mut self) -> io::Result<Option<ShardRecords>> {
+        loop {
+            if *self.delivered_ms.borrow_and_update() > self.until_ms {
+                // What was given before that is there already.
+                return Ok(self.records.try_recv().ok());
+            }
+            tokio::select! {
+                records = self.records.recv() => return Ok(records),
+                _ = self.delivered_ms.changed() => {}
+                ended = &mut self.reading => {
+                    let why = match ended {
+                        Ok(Err(error)) => io::Error::other(error),
+                        Err(error) => io::Error::other(error),
+                        Ok(Ok(())) => io::Error::other("it is read no more"),
+                    };
+                    return Err(why);
                 }
-                tokio::select! {
-                    records = self.records.recv() => return Ok(records),
-                    _ = self.delivered_ms.changed() => {}
-                    ended = &mut self.reading => {
-                        let why = match ended {
-                            Ok(Err(error)) => io::Error::other(error),
-                            Err(error) => io::Error::other(error),
-                            Ok(Ok(())) => io::Error::other("it is read no more"),
-                        };
-                        return Err(why);
-                    }
-                    () = tokio::time::sleep(SILENCE) => {
-                        return Err(io::Error::new(io::ErrorKind::TimedOut, "the stream gives nothing"));
-                    }
+                () = tokio::time::sleep(SILENCE) => {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "the stream gives nothing"));
                 }
             }
-        })
+        }
     }
 }
 
-impl TableStream {
-    /// Begins to read all that the stream still holds.
-    pub(crate) fn retained(&self, is_aws: bool) -> RetainedRecords {
-        let margin_ms = if is_aws { EMPTY_PAGES_MS } else { 0 };
+/// The records that the streams of several tables still hold, those of one behind those of another.
+pub(crate) struct RetainedStreams(pub(super) Vec<RetainedRecords>);
+
+impl<S> Deployment<S> {
+    /// Begins to read all that the streams still hold.
+    pub(crate) fn retained(&self) -> RetainedStreams {
+        let margin_ms = if self.is_aws { EMPTY_PAGES_MS } else { 0 };
         let until_ms = SystemClock.now_ms().saturating_add(margin_ms);
-        RetainedRecords::read(mapping(&self.arn, is_aws), &self.stream, until_ms)
+        let read = |of: &TableStream| RetainedRecords::read(mapping(&of.arn, self.is_aws), &of.stream, until_ms);
+        RetainedStreams(self.streams.iter().map(read).collect())
+    }
+}
+
+impl Retained for RetainedStreams {
+    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<ShardRecords>>> {
+        Box::pin(async move {
+            while let Some(stream) = self.0.last_mut() {
+                if let Some(records) = stream.next().await? {
+                    return Ok(Some(records));
+                }
+                self.0.pop();
+            }
+            Ok(None)
+        })
     }
 }
 

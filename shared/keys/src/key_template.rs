@@ -1,0 +1,105 @@
+//! The form of a primary key, or of a key in an index.
+
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    error::{KeyError, Problem, TemplateError},
+    fields::Fields,
+    key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
+    template::{Template, form::Form},
+};
+
+/// The templates of a partition key and a sort key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyTemplate {
+    /// Of the partition key.
+    pub pk: Template,
+    /// Of the sort key.
+    pub sk: Template,
+}
+
+impl KeyTemplate {
+    /// Reads both templates.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError`] of the one that cannot be read.
+    pub fn parse(pk: &str, sk: &str) -> Result<Self, TemplateError> {
+        Ok(Self { pk: Template::parse(pk)?, sk: Template::parse(sk)? })
+    }
+
+    /// Builds a key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] naming the field that is missing, empty or does not fit, or the key part that is too long.
+    pub fn build(&self, fields: &Fields) -> Result<Key, KeyError> {
+        self.build_of(|name| fields.get(name))
+    }
+
+    /// Builds a key of values that stand elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_of<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Result<Key, KeyError> {
+        let pk = limited(self.pk.build_of(&value)?, &self.pk, PARTITION_KEY_BYTES_MAX)?;
+        let sk = limited(self.sk.build_of(&value)?, &self.sk, SORT_KEY_BYTES_MAX)?;
+        Ok(Key { pk, sk })
+    }
+
+    /// The fields of a key of this form; `None` when it is of another.
+    #[must_use]
+    pub fn parse_key(&self, key: &Key) -> Option<Fields> {
+        let mut fields = Fields::new();
+        (self.pk.parse_into(&key.pk, &mut fields) && self.sk.parse_into(&key.sk, &mut fields)).then_some(fields)
+    }
+
+    /// Does a key of this form hold this field?
+    #[must_use]
+    pub fn holds(&self, field: &str) -> bool {
+        self.pk.holds(field) || self.sk.holds(field)
+    }
+
+    /// Does either part hold this field as a number?
+    #[must_use]
+    pub fn holds_number(&self, field: &str) -> bool {
+        self.pk.holds_number(field) || self.sk.holds_number(field)
+    }
+
+    /// Is this field, a number, all of a key of type N?
+    #[must_use]
+    pub fn is_of_number(&self, field: &str) -> bool {
+        self.pk.forms(field).chain(self.sk.forms(field)).any(|form| form == Form::Number)
+    }
+
+    /// The attribute that holds a field's value by itself: of type N or B where a whole key is of that type, else S.
+    #[must_use]
+    pub fn typed(&self, field: &str, value: &str) -> Option<AttributeValue> {
+        self.pk.typed(field, value).or_else(|| self.sk.typed(field, value))
+    }
+
+    /// Could one key be of both forms? `false` is sure; where a field occurs twice, `true` may be too much.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        self.pk.meets(&other.pk) && self.sk.meets(&other.sk)
+    }
+
+    /// Names of the fields of both parts, each once.
+    #[must_use]
+    pub fn field_names(&self) -> Vec<&str> {
+        let mut names = self.pk.field_names();
+        names.extend(self.sk.field_names());
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+fn limited(key: String, template: &Template, bytes_max: usize) -> Result<String, KeyError> {
+    if key.len() <= bytes_max {
+        return Ok(key);
+    }
+    let longest = template.field_names().last().map_or_else(|| template.to_string(), |name| (*name).to_owned());
+    Err(KeyError::new(&longest, Problem::TooLong { bytes: key.len(), bytes_max }))
+}

@@ -1,0 +1,285 @@
+//! `[tables.NAME]`: tables as they are, with keys of any type, with or without a sort key, and several of them.
+//!
+//! The rest of the workspace knows one key space, so what an entity says of its key in such a table becomes a form in that:
+//! `{createdAt}` in a key of type N is `{createdAt:N}`, and all of them begin with the table's name.
+
+use derive::schema::Schema;
+use keys::{
+    entity::{Definition, KeyTemplate},
+    index_key::IndexKey,
+    tables::{EntityBy, IndexForm, KeyAttribute, KeyType, NO_SORT_KEY, PK, SK, TYPE, TableForm, TableForms},
+    template::Template,
+};
+
+use crate::{
+    entities::form as form_of,
+    error::ManifestError,
+    layout::attribute,
+    section::{Entry, Named, Section, TextOrSection},
+    syntax::{
+        KeySyntax,
+        ValueSyntax::{KeyAttributes, OneOf, Sections, Text, TextOrTable, Texts},
+    },
+};
+
+/// Most attributes of a key of an index. Source: DynamoDB, "Multi-attribute keys pattern".
+const ATTRIBUTES_MAX: usize = 4;
+
+/// How an attribute of a key is written.
+const AN_ATTRIBUTE: &str = "the name of an attribute, or { name = \"createdAt\", type = \"N\" }";
+
+/// Keys of an attribute of a key.
+pub(crate) const KEY_ATTRIBUTE: [KeySyntax; 2] = [
+    KeySyntax::required("name", Text, "its name"),
+    KeySyntax::optional("type", OneOf(&["S", "N", "B"]), "`\"S\"`", "its type, as DynamoDB names it"),
+];
+
+/// Keys of `[tables.NAME]`.
+pub(crate) const TABLES: [KeySyntax; 5] = [
+    KeySyntax::required("partition-key", TextOrTable(&KEY_ATTRIBUTE), "attribute of the partition key"),
+    KeySyntax::optional("sort-key", TextOrTable(&KEY_ATTRIBUTE), "the table has none", "attribute of the sort key"),
+    KeySyntax::optional(
+        "type",
+        Text,
+        "all items of the table are of the one entity that names it",
+        "attribute that names the entity of an item, of type S; Ripple ignores an item without it",
+    ),
+    KeySyntax::optional("time-to-live", Text, "", "attribute of the time to live; mirrors never repeat it"),
+    KeySyntax::optional("index", Sections, "", "`[tables.NAME.index.INDEX]`, below"),
+];
+
+/// Keys of `[tables.NAME.index.INDEX]`.
+pub(crate) const TABLE_INDEX: [KeySyntax; 3] = [
+    KeySyntax::required("partition-key", KeyAttributes, "attribute of its partition key, or up to four of them"),
+    KeySyntax::optional("sort-key", KeyAttributes, "the index has none", "attribute of its sort key, or up to four"),
+    KeySyntax::optional("projection", Texts, "it projects all", "attributes that it projects beside the keys"),
+];
+
+/// The tables, as far as they say themselves; `None` where the manifest has `[table]`.
+pub(crate) fn read(root: &Section<'_>) -> Result<Option<TableForms>, ManifestError> {
+    let sections = root.sections("tables")?;
+    if sections.is_empty() {
+        return Ok(None);
+    }
+    for other in ["table", "index"] {
+        if let Some(entry) = root.get(other) {
+            return Err(entry
+                .place
+                .wrong(format!("[{other}] is for a manifest of one table: leave it or [tables] out")));
+        }
+    }
+    let mut forms = TableForms::default();
+    for (name, section) in sections {
+        forms.0.push(table(name, &section)?);
+    }
+    shape(root, &mut forms)?;
+    Ok(Some(forms))
+}
+
+fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> {
+    section.follows(&TABLES)?;
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c)) {
+        return Err(section.place.wrong("the name of a table has letters, digits, _, . and - only"));
+    }
+    let one = |entry: &Entry<'_>| key_attribute(&entry.text_or_section(AN_ATTRIBUTE)?);
+    let pk = one(&section.required("partition-key", "the attribute of the partition key")?)?;
+    let sk = section.get("sort-key").as_ref().map(one).transpose()?;
+    let named = |key: &str| section.get(key).as_ref().map(attribute).transpose();
+    let mut form = TableForm {
+        name: name.to_owned(),
+        called: name.to_owned(),
+        pk,
+        sk,
+        entity: named("type")?.map_or_else(|| EntityBy::Table(String::new()), EntityBy::Attribute),
+        time_to_live: named("time-to-live")?,
+        indexes: Vec::new(),
+    };
+    for (name, section) in section.sections("index")? {
+        form.indexes.push(index(name, &section)?);
+    }
+    let by_type = match &form.entity {
+        EntityBy::Attribute(attribute) => Some(attribute),
+        EntityBy::Table(_) => None,
+    };
+    for (key, name) in [("type", by_type), ("time-to-live", form.time_to_live.as_ref())] {
+        if name.is_some_and(|name| form.is_of_key(name) || (key != "type" && Some(name) == by_type)) {
+            let place = section.get(key).map_or_else(|| section.place.clone(), |entry| entry.place);
+            return Err(place.wrong("names an attribute that is a key, or has another use already"));
+        }
+    }
+    if form.sk.as_ref().is_some_and(|sk| sk.name == form.pk.name) {
+        return Err(section.required("sort-key", "")?.place.wrong("is the attribute of the partition key"));
+    }
+    Ok(form)
+}
+
+fn index(name: &str, section: &Section<'_>) -> Result<IndexForm, ManifestError> {
+    section.follows(&TABLE_INDEX)?;
+    let several = |entry: &Entry<'_>| {
+        let attributes =
+            entry.texts_or_sections(AN_ATTRIBUTE)?.iter().map(key_attribute).collect::<Result<Vec<_>, _>>()?;
+        let fits = (1..=ATTRIBUTES_MAX).contains(&attributes.len());
+        if fits { Ok(attributes) } else { Err(entry.place.wrong("is one attribute, or a list of one to four")) }
+    };
+    let projection = section.get("projection").map(|entry| entry.texts()).transpose()?;
+    Ok(IndexForm {
+        name: name.to_owned(),
+        pk: several(&section.required("partition-key", "the attribute of the index's partition key")?)?,
+        sk: section.get("sort-key").as_ref().map(several).transpose()?.unwrap_or_default(),
+        projection: projection.map(|names| names.into_iter().map(|name| name.text.to_owned()).collect()),
+        entities: Vec::new(),
+    })
+}
+
+fn key_attribute(said: &TextOrSection<'_>) -> Result<KeyAttribute, ManifestError> {
+    let plain = |name: &Named<'_>, of| {
+        name.top_level()?;
+        if [PK, SK, TYPE].contains(&name.text) {
+            return Err(name.place.wrong(format!("\"{}\" is an attribute of Ripple's own", name.text)));
+        }
+        Ok(KeyAttribute { name: name.text.to_owned(), of, is_plain: true })
+    };
+    let section = match said {
+        TextOrSection::Text(name) => return plain(name, KeyType::S),
+        TextOrSection::Section(section) => section,
+    };
+    section.follows(&KEY_ATTRIBUTE)?;
+    let of = match section.get("type").map(|entry| entry.text()).transpose()? {
+        None => KeyType::S,
+        Some(named) => match named.text {
+            "S" => KeyType::S,
+            "N" => KeyType::N,
+            "B" => KeyType::B,
+            _ => return Err(named.unknown("a key is of type S, N or B, and there is no", ["S", "N", "B"])),
+        },
+    };
+    plain(&section.required("name", "the name of the attribute")?.text()?, of)
+}
+
+/// The table that an entity names; the only one where it names none.
+pub(crate) fn of_entity<'f>(section: &Section<'_>, forms: &'f TableForms) -> Result<&'f TableForm, ManifestError> {
+    match (section.get("table"), forms.0.as_slice()) {
+        (Some(entry), _) => {
+            let named = entry.text()?;
+            let names = forms.0.iter().map(|form| form.name.as_str());
+            forms.named(named.text).ok_or_else(|| named.unknown("there is no table", names))
+        }
+        (None, [only]) => Ok(only),
+        (None, _) => Err(section.place.wrong("table is missing: the table in which its items are, one of [tables]")),
+    }
+}
+
+/// What the entities say of the tables: whether keys are texts of forms, and which entity is a table's only one.
+fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError> {
+    for (name, section) in root.sections("entity")? {
+        if name == keys::counter::COUNTER {
+            continue;
+        }
+        let at = of_entity(&section, forms)?.name.clone();
+        let Some(form) = forms.0.iter_mut().find(|form| form.name == at) else { continue };
+        for (key, part) in [("partition-key", Some(&mut form.pk)), ("sort-key", form.sk.as_mut())] {
+            let (Some(entry), Some(part)) = (section.get(key), part) else { continue };
+            if part.of != KeyType::S {
+                return Err(entry
+                    .place
+                    .wrong(format!("{part} is the {key} of {at}, a value as it is: leave {key} out")));
+            }
+            part.is_plain = false;
+        }
+        if let EntityBy::Table(only) = &mut form.entity {
+            if !only.is_empty() {
+                return Err(section.place.wrong(format!(
+                    "the table {at} has the entity {only} already: name the attribute that tells them apart, as in [tables.{at}] \
+                     type = \"…\""
+                )));
+            }
+            name.clone_into(only);
+        }
+        for (index, section) in section.sections("index")? {
+            let names: Vec<String> = form.indexes.iter().map(|index| index.name.clone()).collect();
+            let named = Named { text: index, place: section.place.clone() };
+            let Some(index) = form.indexes.iter_mut().find(|form| form.name == index) else {
+                return Err(named.unknown("there is no index", names.iter().map(String::as_str)));
+            };
+            let is_text = |part: &[KeyAttribute]| part.iter().all(|attribute| attribute.of == KeyType::S);
+            if index.pk.len() != 1 || index.sk.len() > 1 || !is_text(&index.pk) || !is_text(&index.sk) {
+                let what = "its key is of values as they are, which need no form: leave this out";
+                return Err(section.place.wrong(what));
+            }
+            index.pk.iter_mut().chain(&mut index.sk).for_each(|attribute| attribute.is_plain = false);
+        }
+    }
+    if let Some(empty) = forms.0.iter().find(|form| form.entity == EntityBy::Table(String::new())) {
+        let place = root.get("tables").map_or_else(|| root.place.clone(), |entry| entry.place);
+        return Err(place.wrong(format!("no entity is in the table {}: declare one with table = \"{0}\"", empty.name)));
+    }
+    Ok(())
+}
+
+/// The form of an entity's key.
+pub(crate) fn key(section: &Section<'_>, form: &TableForm) -> Result<KeyTemplate, ManifestError> {
+    let part = |key: &str, attribute: Option<&KeyAttribute>| {
+        let entry = section.get(key);
+        let text = match (entry, attribute) {
+            (Some(entry), None) => return Err(entry.place.wrong(format!("the table {} has no sort key", form.name))),
+            (None, None) => NO_SORT_KEY.to_owned(),
+            (None, Some(attribute)) if attribute.is_plain => attribute.template(),
+            (None, Some(_)) => {
+                let what = format!("{key} is missing: another entity of the table {} gives its form", form.name);
+                return Err(section.place.wrong(what));
+            }
+            (Some(entry), Some(_)) => {
+                let text = entry.text()?;
+                form_of(&text)?;
+                text.text.to_owned()
+            }
+        };
+        let text = if key == "partition-key" { format!("{}#{text}", form.name) } else { text };
+        let unnamed = |error: keys::error::TemplateError| {
+            let fields = "a field has letters, digits, _ and - only: give the key a form";
+            section.place.wrong(format!("{error}; {fields}, as in {key} = \"USER#{{userId}}\""))
+        };
+        Template::parse(&text).map_err(unnamed)
+    };
+    Ok(KeyTemplate { pk: part("partition-key", Some(&form.pk))?, sk: part("sort-key", form.sk.as_ref())? })
+}
+
+/// Gives the entities their keys in indexes over plain attributes, where they have all of the attributes.
+pub(crate) fn plain_indexes(definitions: &mut [Definition], forms: &mut TableForms) {
+    for form in &mut forms.0 {
+        let (name, keys) = (form.name.clone(), [Some(form.pk.clone()), form.sk.clone()]);
+        for index in form.indexes.iter_mut().filter(|index| index.is_plain()) {
+            for definition in definitions.iter_mut().filter(|it| it.key.pk.to_string().starts_with(&format!("{name}#")))
+            {
+                let Some(key) = in_index(definition, index, &keys) else { continue };
+                index.entities.push(definition.name.clone());
+                let index = format!("{name}.{}", index.name);
+                definition.indexes.push(IndexKey { index, key, only_if: None, derived: false });
+            }
+        }
+    }
+}
+
+/// The form of an entity's key in an index over plain attributes; `None` where its items lack one of them.
+fn in_index(definition: &Definition, index: &IndexForm, keys: &[Option<KeyAttribute>; 2]) -> Option<KeyTemplate> {
+    let part = |attributes: &[KeyAttribute]| {
+        let texts = attributes.iter().map(|attribute| {
+            let is_key = keys.iter().flatten().any(|key| key.name == attribute.name && key.is_plain);
+            let mut declared = definition.attributes.iter().chain(&definition.derived_attributes);
+            (is_key || declared.any(|name| *name == attribute.name)).then(|| attribute.template())
+        });
+        let texts: Vec<String> = texts.collect::<Option<_>>()?;
+        let text = if texts.is_empty() { NO_SORT_KEY.to_owned() } else { texts.join("#") };
+        Template::parse(&text).ok()
+    };
+    Some(KeyTemplate { pk: part(&index.pk)?, sk: part(&index.sk)? })
+}
+
+/// The name of one of an entity's indexes, as the rest knows it: the manifest names it without its table.
+pub(crate) fn inside(schema: &Schema, entity: &Definition, index: &str) -> String {
+    let table = entity.key.pk.to_string();
+    match (&schema.layout.forms, table.split_once('#')) {
+        (Some(_), Some((table, _))) => format!("{table}.{index}"),
+        _ => index.to_owned(),
+    }
+}
