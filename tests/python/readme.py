@@ -35,7 +35,7 @@ def tour(page, tested, arguments):
             done = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-            if (name.endswith("-aws") or name in ("tour-replay", "shop-boto3")) and rows(printed) != rows(done.stdout.split("\n}\n")[-1]):
+            if (name.endswith("-aws") or name in ("tour-replay", "shop-boto3", "models-boto3", "chat-boto3")) and rows(printed) != rows(done.stdout.split("\n}\n")[-1]):
                 sys.exit(f"{name} prints\n{done.stdout}\nand {page} says\n{printed}")
             print(f"  {name}")
 
@@ -46,6 +46,8 @@ def main():
     own, shop = "examples/own-table", "examples/shop"
     tour(f"{own}/README.md", ["own-aws", "own-boto3", "own-verify"], ["--config", f"{own}/ripple.toml"])
     tour(f"{shop}/README.md", ["shop-boto3", "shop-verify"], ["--config", f"{shop}/ripple.toml"])
+    for name in ("models", "chat"):
+        tour(f"examples/{name}/README.md", [f"{name}-boto3", f"{name}-verify"], ["--config", f"examples/{name}/ripple.toml"])
 
 
 if __name__ == "__main__":
