@@ -7,6 +7,7 @@
 //! each outcome says what would be done. [`rounds`] does both until nothing is left that can be corrected.
 
 pub mod rounds;
+mod words;
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -51,14 +51,14 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
     let tables = opened.tables();
     let bar = progress(is_json);
     let mut is_first = true;
-    let act = |Mended { difference, remedy, repaired }: &Mended| {
-        let Difference { finding, why } = difference;
+    let act = |mended: &Mended| {
+        let Mended { difference: Difference { finding, why }, remedy, repaired } = mended;
         bar.suspend(|| {
             if is_json {
                 return json_of(finding, remedy, repaired.as_ref(), &mut is_first);
             }
             print(&finding_text(FINDING, finding, why.as_deref()));
-            print(&format!("  {}", outcome(remedy, repaired.as_ref())));
+            print(&format!("  {mended}"));
             Ok(())
         })
     };
@@ -142,23 +142,4 @@ fn json_of(
     let before = if std::mem::take(is_first) { json_begin() } else { ",".to_owned() };
     print(&format!("{before}{entry}"));
     Ok(())
-}
-
-/// The planned remedy, or its result.
-fn outcome(remedy: &Remedy, repaired: Option<&Repaired>) -> String {
-    let what = match remedy {
-        Remedy::Refresh => "derive it anew".to_owned(),
-        Remedy::Add { count, sum } if sum.is_zero() => format!("add {count}"),
-        Remedy::Add { count, sum } => format!("add {count} and {sum}"),
-        Remedy::SetIndexKeys => "set its index keys".to_owned(),
-        Remedy::Delete => "delete it".to_owned(),
-        Remedy::None { why } => return format!("left to an operator: {why}"),
-    };
-    match repaired {
-        None => format!("would {what}"),
-        Some(Repaired::Done) => format!("done: {what}"),
-        Some(Repaired::NotNeeded) => "is right already".to_owned(),
-        Some(Repaired::Refused { why }) => format!("left to an operator: {why}"),
-        Some(Repaired::Overtaken) => "not done: another repair has started".to_owned(),
-    }
 }
