@@ -6,6 +6,7 @@
 //! does. Only a fan-out is a product: its items, times the [price](crate::price) of one.
 
 pub mod bed;
+pub mod cast;
 pub mod estimate;
 pub mod load;
 pub mod prices;

@@ -42,7 +42,7 @@ pub(super) struct SampleBed<'a> {
     design: &'a Design,
     load: &'a Load,
     log: LogBytes<'a>,
-    store: Arc<MemoryStore>,
+    pub(super) store: Arc<MemoryStore>,
     requests: Arc<Recording<Arc<MemoryStore>>>,
     functions: Vec<(SampleEngine, [Family; 1], BTreeSet<String>)>,
     n_records: u64,

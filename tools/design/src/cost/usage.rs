@@ -99,11 +99,11 @@ pub async fn usage(design: &Design, load: &Load, log: LogBytes<'_>) -> Result<Lo
         let rate: f64 = often.iter().map(|(_, rate)| *rate).sum();
         let items = mixed(&world, &often, n_items)?;
         let (n, batch) = (f64::from(n_items), count(load.batch()));
-        a_second.add(run(design, &world, load, &items, batch, log).await, rate / n);
+        a_second.add(run(design, &world, load, &items, batch, log).await.used, rate / n);
     }
     for (name, rate) in rare {
         let items = mixed(&world, &[(name, rate)], ITEMS.1)?;
-        a_second.add(run(design, &world, load, &items, 1, log).await, rate / f64::from(ITEMS.1));
+        a_second.add(run(design, &world, load, &items, 1, log).await.used, rate / f64::from(ITEMS.1));
     }
     Ok(a_second)
 }
@@ -126,15 +126,26 @@ fn mixed(world: &World<'_>, rates: &[(&String, &f64)], n_items: u32) -> Result<V
     Ok(items)
 }
 
-/// What the functions use for these items, which come in batches of this size.
-async fn run(
+/// A run of some items.
+#[derive(Default)]
+pub(super) struct UsageRun {
+    /// What the functions used for them.
+    pub(super) used: LoadUsage,
+    /// The items that they name, which were there before.
+    pub(super) named: BTreeMap<Key, Item>,
+    /// The tables at the end.
+    pub(super) store: Option<Arc<MemoryStore>>,
+}
+
+/// Runs these items, which come in batches of this size, with the items that they name.
+pub(super) async fn run(
     design: &Design,
     world: &World<'_>,
     load: &Load,
     items: &[Item],
     batch: u32,
     log: LogBytes<'_>,
-) -> LoadUsage {
+) -> UsageRun {
     let mut named: BTreeMap<Key, Item> = BTreeMap::new();
     for _ in 0..ROUNDS_MAX {
         let mut bed = SampleBed::new(design, load, log);
@@ -149,8 +160,8 @@ async fn run(
             named.entry(key).or_insert(item);
         }
         if named.len() == n_before {
-            return used;
+            return UsageRun { used, named, store: Some(bed.store) };
         }
     }
-    LoadUsage::default()
+    UsageRun::default()
 }

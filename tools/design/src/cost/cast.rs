@@ -1,0 +1,65 @@
+//! An item of the application with the items that it names, and what follows from them: a small world to show something
+//! in.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use engine::ledger::LedgerKind;
+use keys::{item::Item, key::Key};
+use store::memory::MemoryStore;
+
+use super::{load::Load, usage::run, world::World};
+use crate::Design;
+
+/// An item with the items that it names.
+pub struct Cast {
+    /// The item, as the application creates it.
+    pub item: Item,
+    /// The items that it names, as the application creates them.
+    pub named: BTreeMap<Key, Item>,
+    /// All of them in the model, with everything that is derived.
+    pub store: Arc<MemoryStore>,
+}
+
+/// An item of an entity that the application writes, by its number, with the items that it names; `None` if no sample of
+/// the entity can be made, or if the items that it names lead on without end.
+pub async fn cast(design: &Design, entity: &str, n: u64) -> Option<Cast> {
+    let load = Load {
+        rates: BTreeMap::new(),
+        targets: BTreeMap::new(),
+        fan_outs: BTreeMap::new(),
+        ledger: LedgerKind::Receipts,
+        n_shards: 1,
+        window_seconds: 0.0,
+        n_batch_max: 1,
+        memory_mb: 0,
+        call_ms: 0.0,
+    };
+    let world = World::new(design, &load);
+    let item = world.item(entity, n)?;
+    let ran = run(design, &world, &load, std::slice::from_ref(&item), 1, &|_, _, _| 0).await;
+    let own = design.schema.layout.key(&item);
+    let named = ran.named.into_iter().filter(|(key, _)| Some(key) != own.as_ref()).collect();
+    Some(Cast { item, named, store: ran.store? })
+}
+
+#[cfg(test)]
+mod tests {
+    use derive::write::Table;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_item_comes_with_the_items_that_it_names_and_what_follows() {
+        let design = crate::shipped::design().await.unwrap();
+        let Cast { item, named, store } = cast(&design, "Follow", 7).await.unwrap();
+        let key = design.schema.layout.key(&item).unwrap();
+        assert!(!named.contains_key(&key));
+        let entity = |(key, item): (&Key, &Item)| design.schema.image(key, item).unwrap().definition.name.clone();
+        assert_eq!(named.iter().map(entity).collect::<Vec<_>>(), ["User", "User"]);
+        store.view(Table::Main, |items| {
+            let of = |name: &str| items.values().filter(|item| item.contains_key(name)).count();
+            assert_eq!((of("FollowerCount"), of("FolloweeName"), of("FollowerName")), (1, 1, 1), "{items:?}");
+        });
+        assert!(cast(&design, "Follower", 7).await.is_none(), "Ripple writes it");
+    }
+}
