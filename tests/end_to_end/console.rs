@@ -25,17 +25,17 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(50);
 
 /// A console, of `ripple dev` or of a process that no test leaves behind.
-struct Console {
+pub(crate) struct Console {
     child: Option<Child>,
     /// Host and port.
     host: String,
 }
 
 /// An answer.
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Console {
@@ -49,7 +49,7 @@ impl Console {
     }
 
     /// A page, as soon as it is like this.
-    async fn until(&self, path: &str, is_like: impl Fn(&Answer) -> bool) -> Answer {
+    pub(crate) async fn until(&self, path: &str, is_like: impl Fn(&Answer) -> bool) -> Answer {
         let (mut looks, until) = (interval(POLL), Instant::now() + LONGEST_WAIT);
         loop {
             looks.tick().await;
@@ -62,12 +62,12 @@ impl Console {
     }
 
     /// A page, as soon as it shows all of this.
-    async fn shows(&self, path: &str, all: &[&str]) -> String {
+    pub(crate) async fn shows(&self, path: &str, all: &[&str]) -> String {
         self.until(path, |answer| all.iter().all(|text| answer.body.contains(text))).await.body
     }
 
     /// Sends the form of a button of a page: of the button that says this.
-    fn click(&self, page: &str, button: &str) -> Answer {
+    pub(crate) fn click(&self, page: &str, button: &str) -> Answer {
         let body = self.get(page).body;
         let form = body.split("<form").find(|form| form.contains(&format!("<button>{button}</button>"))).unwrap();
         let attribute = |tag: &str, name: &str| {
@@ -82,12 +82,21 @@ impl Console {
         self.post(&action, &fields.collect::<Vec<_>>().join("&"))
     }
 
+    /// Sends an order with the token of a page.
+    pub(crate) fn order(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let body = self.get(page).body;
+        let token = body.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let fields =
+            [("token", token)].iter().chain(fields).map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+        self.post(path, &fields.join("&"))
+    }
+
     fn post(&self, path: &str, form: &str) -> Answer {
         let length = format!("Content-Length: {}\r\n", form.len());
         self.send_with("POST", path, &self.host, &length, form)
     }
 
-    fn of(service: &Ripple) -> Self {
+    pub(crate) fn of(service: &Ripple) -> Self {
         Self { child: None, host: service.console.clone() }
     }
 
@@ -112,7 +121,7 @@ impl Console {
         }
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &self.host, "")
     }
 

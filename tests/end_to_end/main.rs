@@ -32,6 +32,7 @@ mod recount;
 mod repaired;
 mod replayed;
 mod ripple;
+mod steps;
 mod subtree;
 
 use application::Application;

@@ -280,7 +280,7 @@ const DIRECTION: [(&str, &str); 16] = [
     ("stream", "engine catalogue queries store derive entities keys"),
     ("types", "derive keys"),
     ("operate", "stream manifest engine store derive keys"),
-    ("console", "operate engine store derive keys"),
+    ("console", "operate design engine store derive keys"),
     ("functions", "manifest engine catalogue queries store derive entities keys"),
     (
         "cli",

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use console::step::{StepGate, SteppedFunction};
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{
     batch::{Engine, Handled, limits::BrakeLimits},
@@ -27,6 +28,7 @@ use store::dynamo::DynamoStore;
 use stream::{
     counts::{EventCount, MappingCounts},
     destination::FolderDestination,
+    function::{HttpFunction, LambdaFunction},
     mapping::Mapping,
     poller::{EventSourceMapping, StreamError},
     progress::Invocation,
@@ -38,7 +40,7 @@ use tokio::{
 };
 
 use self::{
-    function::{engine, invoked},
+    function::{InProcess, Stepped, engine},
     quiet::{Watch, Watched},
     sweeper::Sweeper,
 };
@@ -103,6 +105,8 @@ pub(crate) trait Witness: Send + Sync {
 
 pub(crate) struct Service {
     pub(crate) progress: Arc<Watch>,
+    /// Holds the stream before the functions of this process.
+    pub(crate) gate: Arc<StepGate<DynamoStore>>,
     tasks: JoinSet<Result<(), StreamError>>,
     stop: watch::Sender<bool>,
     /// Reads the jobs.
@@ -127,6 +131,7 @@ impl Service {
         let progress = Arc::new(Watch { watched: Mutex::new(watched), quiet, counts, witness: Arc::clone(witness) });
         let layout = plan.schema.layout.clone();
         let destination = Arc::new(FolderDestination::new(plan.failures));
+        let gate = gate(plan, witness, &progress);
         let mut tasks = JoinSet::new();
         let mut streams: BTreeMap<&str, (Stream, Arc<LedgerCheckpoints<DynamoStore>>)> = BTreeMap::new();
         for (function, mapping) in &plan.mappings {
@@ -134,10 +139,14 @@ impl Service {
                 let checkpoints = LedgerCheckpoints::new(Arc::clone(&plan.store), layout.clone(), arn);
                 (Stream::new(plan.streams.clone(), arn), Arc::new(checkpoints))
             });
+            let invoked: Arc<dyn LambdaFunction> = match plan.functions {
+                Some(url) => Arc::new(HttpFunction::new(url, &function.to_string())),
+                None => Arc::new(InProcess::of(plan, *function, &gate, witness)),
+            };
             let mapping = EventSourceMapping::new(
                 mapping.clone(),
                 stream,
-                invoked(plan, *function, witness),
+                invoked,
                 Arc::clone(checkpoints) as Arc<_>,
                 Arc::clone(&destination) as Arc<_>,
                 Arc::clone(&progress) as Arc<_>,
@@ -147,7 +156,7 @@ impl Service {
         let sweeper = Sweeper::new(engine(plan, Function::Sweep), Arc::clone(&progress), Arc::clone(witness));
         tokio::spawn(sweeper.run(stopped));
         let is_elsewhere = plan.functions.is_some();
-        Ok(Self { progress, tasks, stop, jobs: engine(plan, Function::Sweep), is_elsewhere })
+        Ok(Self { progress, gate, tasks, stop, jobs: engine(plan, Function::Sweep), is_elsewhere })
     }
 
     /// Waits until everything written up to now is handled, and everything that follows from it, jobs included. It does
@@ -198,6 +207,7 @@ impl Service {
     /// Stops after the invocations in progress. Returns the counts of each mapping, by its name.
     pub(crate) async fn stop(mut self) -> anyhow::Result<Vec<(String, EventCount)>> {
         let _nobody_listens = self.stop.send(true).is_err();
+        self.gate.stop();
         while let Some(ended) = self.tasks.join_next().await {
             ended??;
         }
@@ -211,6 +221,17 @@ impl Service {
         };
         Ok(mappings.into_iter().map(counted).collect())
     }
+}
+
+/// A gate before the functions of the plan. The stream flows until somebody holds it.
+fn gate(plan: &Plan<'_>, witness: &Arc<dyn Witness>, progress: &Arc<Watch>) -> Arc<StepGate<DynamoStore>> {
+    let stepped = |(function, _): &(Function, Mapping)| {
+        Arc::new(Stepped::of(plan, *function, witness)) as Arc<dyn SteppedFunction<DynamoStore>>
+    };
+    let gate = StepGate::new(&plan.store, plan.mappings.iter().map(stepped).collect());
+    let progress = Arc::clone(progress);
+    gate.watches(Box::new(move |since| progress.is_quiet(since)));
+    Arc::new(gate)
 }
 
 fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Error {

@@ -35,7 +35,7 @@ pub(crate) fn value(value: &ExplainedValue, is_there: bool) -> Markup {
             @if value.should_exist == Some(true) && !is_there { p.differs { "The item should be there." } }
             @if !is_needed && is_there { p.differs { "The item should not be there." } }
             @if !value.attributes.is_empty() {
-                div.wide { table {
+                div.wide tabindex="0" { table {
                     thead { tr { th { "attribute" } th { "stored" } th { "by its definition" } } }
                     tbody {
                         @for attribute in &value.attributes {
@@ -146,7 +146,7 @@ pub(crate) fn changes(changes: &StreamChanges) -> Markup {
             p.empty { "None of the " (changes.n_records) " records that the stream still has concerns these values." }
         } @else {
             p { "The last " (changes.last.len()) " of " (changes.n_concerning) " changes that the stream still has:" }
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th { "time" } th { "event" } th { "item" } th { "asks" } } }
                 tbody { @for change in &changes.last { (row(change)) } }
             } }

@@ -10,11 +10,20 @@ use maud::{DOCTYPE, Markup, html};
 pub(crate) type ConsolePage = (StatusCode, Html<String>);
 
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("flow.js");
+const FLOW_SCRIPT: &str = include_str!("flow.js");
+const LIVE_SCRIPT: &str = include_str!("live.js");
 
-/// The pages that have a list of their own.
-const PAGES: [(&str, &str); 5] =
-    [("/", "Overview"), ("/flow", "Flow"), ("/parked", "Parked"), ("/jobs", "Jobs"), ("/verify", "Verify")];
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The pages that have a list of their own: address, name, and how their titles begin.
+const PAGES: [(&str, &str, &str); 6] = [
+    ("/", "Overview", "The table "),
+    ("/flow", "Flow", "Flow"),
+    ("/step", "Step mode", "Step mode"),
+    ("/parked", "Parked", "Parked"),
+    ("/jobs", "Jobs", "Jobs"),
+    ("/verify", "Verify", "Verify"),
+];
 
 /// A page with a title.
 pub(crate) fn page(title: &str, content: &Markup) -> ConsolePage {
@@ -40,7 +49,9 @@ fn framed(status: StatusCode, title: &str, content: &Markup) -> ConsolePage {
                 header {
                     nav aria-label="Pages" {
                         strong { "Ripple" }
-                        @for (address, name) in PAGES { a href=(address) { (name) } }
+                        @for (address, name, begins) in PAGES {
+                            a href=(address) aria-current=[title.starts_with(begins).then_some("page")] { (name) }
+                        }
                     }
                     form action="/item" method="get" role="search" aria-label="Item" {
                         label { "Partition key " input name="pk" required; }
@@ -64,6 +75,11 @@ pub(crate) async fn style() -> impl IntoResponse {
 }
 
 /// The script of the flow.
-pub(crate) async fn script() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT)
+pub(crate) async fn flow_script() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, JAVASCRIPT)], FLOW_SCRIPT)
+}
+
+/// The script of parts that come anew.
+pub(crate) async fn live_script() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, JAVASCRIPT)], LIVE_SCRIPT)
 }

@@ -47,8 +47,8 @@ pub(crate) fn graph(schema: &Schema, catalogue: &Catalogue, has_flow: bool) -> M
     }
     let n_rows = outlines.len().max(from.len()).max(into.len());
     html! {
-        div.wide {
-            svg.graph viewBox=(format!("0 0 {WHOLE} {}", n_rows * ROW)) role="img" aria-label="From which entities into which, as the table below lists it" {
+        div.wide tabindex="0" {
+            svg.graph viewBox=(format!("0 0 {WHOLE} {}", n_rows * ROW)) role="group" aria-label="From which entities into which, as the table below lists it" {
                 @for path in edges { path d=(path) {} }
                 @for (name, row) in &from { (node(LEFT, *row, name, "entity")) }
                 @for (row, derivation) in catalogue.derivations().enumerate() {

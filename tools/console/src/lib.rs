@@ -17,12 +17,15 @@ mod guarded;
 mod item;
 mod link;
 mod lists;
+mod live;
 mod orders;
 mod overview;
+pub mod step;
 mod verification;
 
 use std::{io, net::SocketAddr, sync::Arc};
 
+use ::design::Design;
 use axum::{
     Router,
     http::StatusCode,
@@ -37,9 +40,13 @@ use engine::{
 };
 use operate::tables::Deployment;
 use store::Store;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Mutex};
 
-use crate::{flow::Flow, verification::LastVerification};
+use crate::{
+    flow::Flow,
+    step::{StepGate, scene::run::SceneRun},
+    verification::LastVerification,
+};
 
 /// How long a call is tried, in milliseconds.
 pub(crate) const READ_MS_MAX: u64 = 30_000;
@@ -48,8 +55,14 @@ pub(crate) const READ_MS_MAX: u64 = 30_000;
 pub(crate) struct Console<S> {
     pub(crate) opened: Deployment<S>,
     pub(crate) engine: Engine<Arc<S>>,
+    /// The table's design.
+    pub(crate) design: Design,
     /// What functions of this process handle, if any run here.
     pub(crate) flow: Option<Arc<Flow>>,
+    /// Holds the stream before them.
+    pub(crate) step: Option<Arc<StepGate<S>>>,
+    /// The scene that is played.
+    pub(crate) scene: Mutex<Option<SceneRun>>,
     verification: LastVerification,
     /// What an order must hold.
     token: String,
@@ -64,25 +77,42 @@ impl<S: Store> Console<S> {
     }
 }
 
-/// Serves the pages until the listener fails, with the flow of the functions that run in this process.
+/// What the pages show.
+pub struct Served<S> {
+    /// The tables.
+    pub opened: Deployment<S>,
+    /// Their design.
+    pub design: Design,
+    /// What the functions of this process do, if any run here.
+    pub functions: Option<(Arc<Flow>, Arc<StepGate<S>>)>,
+}
+
+/// Serves the pages until the listener fails.
 ///
 /// # Errors
 ///
 /// Those of the listener.
-pub async fn serve<S: Store + 'static>(
-    opened: Deployment<S>,
-    flow: Option<Arc<Flow>>,
-    listener: TcpListener,
-) -> io::Result<()> {
+pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener) -> io::Result<()> {
+    let Served { opened, design, functions } = served;
+    let (flow, step) = functions.unzip();
     let address = listener.local_addr()?;
     let engine = opened.engine();
     let token = format!("{:032x}", rand::random::<u128>());
-    let console = Arc::new(Console { opened, engine, flow, verification: LastVerification::default(), token, address });
+    let (verification, scene) = (LastVerification::default(), Mutex::default());
+    let console = Arc::new(Console { opened, engine, design, flow, step, scene, verification, token, address });
     let pages = Router::new()
         .route("/", get(overview::page::<S>))
         .route("/flow", get(flow::page::page::<S>))
         .route("/flow/events", get(flow::events::events::<S>))
-        .route("/flow.js", get(frame::script))
+        .route("/flow.js", get(frame::flow_script))
+        .route("/live.js", get(frame::live_script))
+        .route("/step", get(step::page::page::<S>))
+        .route("/step/events", get(step::page::events::<S>))
+        .route("/step/hold", post(step::page::holds::<S>))
+        .route("/step/deliver", post(step::page::delivers::<S>))
+        .route("/step/scene", get(step::scene::page::page::<S>))
+        .route("/step/scene/begin", post(step::scene::page::begins::<S>))
+        .route("/step/scene/next", post(step::scene::page::nexts::<S>))
         .route("/change", get(flow::followed::page::<S>))
         .route("/item", get(item::page::<S>))
         .route("/collection", get(collection::page::<S>))

@@ -53,12 +53,18 @@ const JOB_ORDERS: [(&str, JobOrder); 3] =
 impl<S: Store> Console<S> {
     /// A form of one button, with these hidden fields. Nothing where the console only reads.
     pub(crate) fn button(&self, action: &str, fields: &[(&str, &str)], text: &str) -> Markup {
+        self.form(action, fields, &Markup::default(), text)
+    }
+
+    /// A form with these hidden fields, fields that a person fills in, and its button. Nothing where the console only reads.
+    pub(crate) fn form(&self, action: &str, fields: &[(&str, &str)], more: &Markup, text: &str) -> Markup {
         html! {
             @if !self.opened.is_aws {
                 form.order action=(action) method="post" {
                     input type="hidden" name="token" value=(self.token);
                     @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
                     button { (text) }
+                    (more)
                 }
             }
         }

@@ -63,6 +63,9 @@ fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
             @if console.flow.is_some() { "Write into the table and watch the " a href="/flow" { "flow" } ", or open" } @else { "Open" }
             " an item to see what is derived of it, from what, and whether it is right now."
         }
+        @if console.flow.is_some() {
+            p { "To see that it is exact, " a href="/step" { "play a scene" } ": a record comes twice, an invocation is killed, an old record comes late." }
+        }
         p {
             a href="/parked" { (counted(*n_parked, "parked change")) } " · " a href="/jobs" { (counted(*n_jobs, "job")) } " · "
             (counted(*n_unreadable, "unreadable item"))

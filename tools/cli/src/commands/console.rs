@@ -2,10 +2,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use console::Served;
 use functions::logging;
 use tokio::net::TcpListener;
 
-use super::{LOG_FILTER, dev::stop_signal};
+use super::{
+    LOG_FILTER,
+    dev::{pages::design, stop_signal},
+};
 use crate::{
     args::console::ConsoleArgs,
     exit::{Completion, Usage, print},
@@ -21,8 +25,10 @@ pub(crate) async fn run(args: &ConsoleArgs) -> anyhow::Result<Completion> {
         .map_err(|error| Usage(format!("cannot serve pages at {address}: {error}: give another --port")))?;
     print(&format!("console   http://{}", listener.local_addr()?));
     let stop = stop_signal()?;
+    let design = design(args.connection.config.is_some(), &opened.schema, &opened.catalogue).await?;
+    let served = Served { opened: opened.tables(), design, functions: None };
     tokio::select! {
-        served = console::serve(opened.tables(), None, listener) => served?,
+        served = console::serve(served, listener) => served?,
         () = stop => {}
     }
     Ok(Completion::InStep)

@@ -1,6 +1,6 @@
 //! `ripple dev`: the service on a laptop, for any AWS client, until it is stopped.
 
-mod pages;
+pub(super) mod pages;
 
 use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
@@ -114,9 +114,10 @@ async fn serve(
         functions: args.functions.as_deref(),
         failures: &failures,
     };
+    let design = pages::design(args.config.is_some(), &plan.schema, &plan.catalogue).await?;
     let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
     let lines = Lines::new((&plan.schema, &plan.catalogue), args.verbose, args.functions.is_some(), endpoint);
-    let (told, pages) = Pages::open(&plan, &config, &tables, lines).await?;
+    let (told, pages) = Pages::open(&plan, design, &config, &tables, lines).await?;
     let witness = Arc::new(told) as Arc<dyn Witness>;
     let mut service = Service::start(&plan, &witness).await?;
     // Registered before `ready` is printed, because a signal without a handler ends the process at once.
@@ -125,11 +126,11 @@ async fn serve(
         report(&format!("items from before may be missing in {}: run `ripple backfill` for each", to_fill.join(", ")));
     }
     print(&greeting(args, &config, &tables, endpoint, pages.address));
-    let progress = Arc::clone(&service.progress);
+    let (progress, gate) = (Arc::clone(&service.progress), Arc::clone(&service.gate));
     tokio::select! {
         error = caught_up(&mut service) => Err(error),
         fault = caught_up::report(reported, config.table.clone(), layout, progress, witness) => Err(fault.into()),
-        ended = pages.serve() => Err(ended),
+        ended = pages.serve(gate) => Err(ended),
         () = stopped => {
             report("stopping after the batches in progress");
             let counted = service.stop().await?;

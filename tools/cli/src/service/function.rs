@@ -1,17 +1,24 @@
 //! The functions that the mappings invoke: in this process, or at a URL.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use console::step::{Passage, StepGate, SteppedFunction, killing::KillingStore};
+use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{
-    batch::Engine,
+    account::Account,
+    batch::{Engine, Handled, limits::BrakeLimits},
     clock::{Clock as _, SystemClock},
     fan_out::limits::FanOutLimits,
+    ledger::LedgerKind,
     registry::{Hold, watch::RegistryWatch},
 };
 use functions::handler::{Function, answer};
 use futures::future::BoxFuture;
-use store::dynamo::DynamoStore;
-use stream::function::{FunctionError, HttpFunction, LambdaFunction};
+use store::{Store, dynamo::DynamoStore};
+use stream::function::{FunctionError, LambdaFunction};
 
 use super::{Plan, Witness};
 
@@ -29,47 +36,118 @@ const MARGIN_LOCAL_MS: u64 = 61_500;
 /// A part of the ARNs of DynamoDB Local.
 const LOCAL: &str = ":ddblocal:";
 
-pub(super) fn invoked(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Witness>) -> Arc<dyn LambdaFunction> {
-    if let Some(url) = plan.functions {
-        return Arc::new(HttpFunction::new(url, &function.to_string()));
-    }
-    Arc::new(InProcess { engine: engine(plan, function), function, witness: Arc::clone(witness) })
-}
-
-/// A function's engine. Its cascades are due at once, because the sweeper knows when everything written before has been
-/// handled.
+/// A function's engine.
 pub(super) fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoStore>> {
-    let (schema, catalogue) = (Arc::clone(&plan.schema), Arc::clone(&plan.catalogue));
-    let store = Arc::clone(&plan.store);
-    let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
-    // The emulators' indexes do not lag.
-    let fan_out = FanOutLimits { index_lag_ms: 0, ..FanOutLimits::default() };
-    let margin_ms = if plan.mappings.iter().any(|(_, mapping)| mapping.stream_arn.contains(LOCAL)) {
-        MARGIN_LOCAL_MS
-    } else {
-        MARGIN_MS
-    };
-    let hold = Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms };
-    let engine = engine.with_ledger(plan.ledger).with_limits(plan.limits).with_settling(0).with_fan_out(fan_out);
-    engine.watching(RegistryWatch::publishing(LOOK_MS, hold))
+    FunctionSettings::of(plan, function).engine(Arc::clone(&plan.store))
 }
 
-struct InProcess {
+/// What an engine of a function is made of. All engines of one set of settings look at the registry as one instance.
+struct FunctionSettings {
+    function: Function,
+    schema: Arc<Schema>,
+    catalogue: Arc<Catalogue>,
+    ledger: LedgerKind,
+    limits: BrakeLimits,
+    watch: RegistryWatch,
+}
+
+impl FunctionSettings {
+    fn of(plan: &Plan<'_>, function: Function) -> Self {
+        let (schema, catalogue) = (Arc::clone(&plan.schema), Arc::clone(&plan.catalogue));
+        let is_local = plan.mappings.iter().any(|(_, mapping)| mapping.stream_arn.contains(LOCAL));
+        let margin_ms = if is_local { MARGIN_LOCAL_MS } else { MARGIN_MS };
+        let watch = RegistryWatch::publishing(LOOK_MS, Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms });
+        Self { function, schema, catalogue, ledger: plan.ledger, limits: plan.limits, watch }
+    }
+
+    /// An engine. Its cascades are due at once, because the sweeper knows when everything written before has been handled.
+    fn engine<S: Store>(&self, store: S) -> Engine<S> {
+        let (schema, catalogue) = (Arc::clone(&self.schema), Arc::clone(&self.catalogue));
+        let engine = Engine::new(schema, catalogue, self.function.families(), store, Arc::new(SystemClock));
+        // The emulators' indexes do not lag.
+        let fan_out = FanOutLimits { index_lag_ms: 0, ..FanOutLimits::default() };
+        let engine = engine.with_ledger(self.ledger).with_limits(self.limits).with_settling(0).with_fan_out(fan_out);
+        engine.watching(self.watch.clone())
+    }
+}
+
+/// A function of this process, as step mode delivers to it.
+pub(super) struct Stepped {
+    settings: FunctionSettings,
+    witness: Arc<dyn Witness>,
+}
+
+impl Stepped {
+    pub(super) fn of(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Witness>) -> Self {
+        Self { settings: FunctionSettings::of(plan, function), witness: Arc::clone(witness) }
+    }
+}
+
+impl SteppedFunction<DynamoStore> for Stepped {
+    fn name(&self) -> String {
+        self.settings.function.to_string()
+    }
+
+    fn families(&self) -> Vec<Family> {
+        self.settings.function.families()
+    }
+
+    fn instance(&self, store: Arc<KillingStore<Arc<DynamoStore>>>) -> Engine<Arc<KillingStore<Arc<DynamoStore>>>> {
+        self.settings.engine(store)
+    }
+
+    fn handled(&self, handled: &Handled, elapsed: Duration) {
+        self.witness.handled(self.settings.function, handled, elapsed);
+    }
+}
+
+/// A function of this process.
+pub(super) struct InProcess {
     engine: Engine<Arc<DynamoStore>>,
     function: Function,
+    gate: Arc<StepGate<DynamoStore>>,
     witness: Arc<dyn Witness>,
+}
+
+impl InProcess {
+    pub(super) fn of(
+        plan: &Plan<'_>,
+        function: Function,
+        gate: &Arc<StepGate<DynamoStore>>,
+        witness: &Arc<dyn Witness>,
+    ) -> Self {
+        Self { engine: engine(plan, function), function, gate: Arc::clone(gate), witness: Arc::clone(witness) }
+    }
+
+    async fn handle(&self, event: &str) -> Result<Handled, FunctionError> {
+        let started = Instant::now();
+        let deadline_ms = SystemClock.now_ms() + INVOCATION_MS;
+        let handled = self.engine.handle(event, deadline_ms).await;
+        let handled = handled.map_err(|error| FunctionError::Unhandled { message: error.to_string() })?;
+        self.witness.handled(self.function, &handled, started.elapsed());
+        Ok(handled)
+    }
 }
 
 impl LambdaFunction for InProcess {
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
         Box::pin(async move {
-            let started = Instant::now();
-            let deadline_ms = SystemClock.now_ms() + INVOCATION_MS;
-            let handled = self.engine.handle(&event, deadline_ms).await;
-            let handled = handled.map_err(|error| FunctionError::Unhandled { message: error.to_string() })?;
-            self.witness.handled(self.function, &handled, started.elapsed());
+            let handled = match self.gate.pass(&self.function.to_string(), event).await {
+                Passage::Handle(event) => self.handle(&event).await?,
+                Passage::Delivered { state } => stepped(None, state),
+                Passage::Stopped { failed_from: Some(number), state } => stepped(Some(number), state),
+                Passage::Stopped { failed_from: None, .. } => {
+                    let message = "the stream was held: its records come at the next start".to_owned();
+                    return Err(FunctionError::Unavailable { message });
+                }
+            };
             let answer = answer(&handled).map_err(|error| FunctionError::Unhandled { message: error.to_string() })?;
             Ok(answer.to_string())
         })
     }
+}
+
+/// A batch whose records were delivered one by one; what happened was told at each.
+fn stepped(failed_from: Option<String>, state: Option<String>) -> Handled {
+    Handled { changes: Vec::new(), account: Account::default(), failed_from, state }
 }

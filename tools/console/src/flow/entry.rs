@@ -177,7 +177,7 @@ impl FlowEntry {
 }
 
 impl FlowWrite {
-    pub(super) fn new(commit: &Commit, effects: Vec<(DerivationAt, WrittenEffect)>, catalogue: &Catalogue) -> Self {
+    pub(crate) fn new(commit: &Commit, effects: Vec<(DerivationAt, WrittenEffect)>, catalogue: &Catalogue) -> Self {
         let said = |(at, effect): (DerivationAt, WrittenEffect)| {
             let what = match effect {
                 WrittenEffect::Number { number, .. } => number,

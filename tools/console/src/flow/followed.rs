@@ -127,7 +127,7 @@ fn whole(steps: &[FollowedChange]) -> Markup {
             (counted(n_writes, "write")) " followed, of " (shown::units(units)) ", within "
             (axis.until_ms - axis.from_ms) " ms of the moment a function first got the change."
         }
-        div.wide { table.steps {
+        div.wide tabindex="0" { table.steps {
             thead { tr { th { "what happened" } th { "when, in ms" } th.axis { "" } } }
             @for step in steps { (rows(step, axis)) }
         } }

@@ -8,7 +8,12 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::TableDescription;
-use console::flow::Flow;
+use console::{Served, flow::Flow, step::StepGate};
+use derive::{catalogue::Catalogue, schema::Schema};
+use design::{
+    Design,
+    shipped::{self, ShippedError},
+};
 use engine::batch::Handled;
 use functions::{config::Config, handler::Function};
 use operate::tables::Deployment;
@@ -29,6 +34,7 @@ pub(super) struct Pages {
     pub(super) address: SocketAddr,
     listener: TcpListener,
     opened: Deployment<DynamoStore>,
+    design: Design,
     /// Nothing where the functions run in another process.
     flow: Option<Arc<Flow>>,
 }
@@ -37,6 +43,7 @@ impl Pages {
     /// Listens for the console at its usual port, or at any that is free when another program has that.
     pub(super) async fn open(
         plan: &Plan<'_>,
+        design: Design,
         config: &Config,
         tables: &[TableDescription],
         lines: Lines,
@@ -52,16 +59,32 @@ impl Pages {
         let declared = (&plan.schema, &plan.catalogue);
         let tables: Vec<&TableDescription> = tables.iter().collect();
         let opened = deployment(declared, &plan.store, config, &tables, &plan.streams, false);
-        Ok((told, Self { address: listener.local_addr()?, listener, opened, flow }))
+        Ok((told, Self { address: listener.local_addr()?, listener, opened, design, flow }))
     }
 
     /// Serves until the listener fails, and gives why.
-    pub(super) async fn serve(self) -> anyhow::Error {
-        match console::serve(self.opened, self.flow, self.listener).await {
+    pub(super) async fn serve(self, gate: Arc<StepGate<DynamoStore>>) -> anyhow::Error {
+        let Self { opened, design, flow, listener, .. } = self;
+        let served = Served { opened, design, functions: flow.map(|flow| (flow, gate)) };
+        match console::serve(served, listener).await {
             Ok(()) => anyhow::anyhow!("the console ended"),
             Err(error) => error.into(),
         }
     }
+}
+
+/// The design of a table. Only the shipped one has samples that somebody wrote.
+pub(crate) async fn design(
+    has_manifest: bool,
+    schema: &Arc<Schema>,
+    catalogue: &Arc<Catalogue>,
+) -> Result<Design, ShippedError> {
+    let (schema, catalogue) = ((**schema).clone(), (**catalogue).clone());
+    if has_manifest {
+        return Ok(Design::declared(schema, catalogue));
+    }
+    // Derivations may be switched off.
+    Ok(Design { catalogue, ..shipped::design().await? })
 }
 
 /// Tells the terminal and the console what the functions do.

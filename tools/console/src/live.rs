@@ -1,0 +1,39 @@
+//! A part of a page that comes anew whenever something changed.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::response::{
+    IntoResponse as _, Response,
+    sse::{Event, KeepAlive, Sse},
+};
+use futures::stream;
+use maud::{Markup, html};
+use tokio::sync::watch;
+
+/// Time between two looks by one page: a browser has time to show what came.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// A part with the address of its events.
+pub(crate) fn part(address: &str, content: &Markup) -> Markup {
+    html! { div.live data-live=(address) { (content) } }
+}
+
+/// What brings the parts of a page anew.
+pub(crate) fn script() -> Markup {
+    html! { script type="module" src="/live.js" {} }
+}
+
+/// The part as it is with each change: an event's data is a JSON text.
+pub(crate) fn events(changes: watch::Receiver<u64>, part: impl Fn() -> Markup + Send + Sync + 'static) -> Response {
+    // A page may be older than its stream, so the first event comes at once.
+    let events = stream::unfold((changes, part, true), |(mut changes, part, is_first)| async move {
+        if !is_first {
+            tokio::time::sleep(LOOK_EVERY).await;
+            changes.changed().await.ok()?;
+        }
+        changes.mark_unchanged();
+        let data = serde_json::to_string(&part().into_string()).unwrap_or_default();
+        Some((Ok::<_, Infallible>(Event::default().event("part").data(data)), (changes, part, false)))
+    });
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+}

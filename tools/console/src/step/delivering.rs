@@ -1,0 +1,290 @@
+//! A record is delivered to a function, in the way that a person chose.
+
+use std::{sync::Arc, time::Instant};
+
+use derive::{
+    catalogue::Catalogue,
+    position::RecordAt,
+    schema::Schema,
+    write::{Action, Table},
+};
+use engine::{
+    account::Commit,
+    backoff::describe,
+    batch::Handled,
+    clock::{Clock as _, SystemClock},
+};
+use keys::counter::CounterKey;
+use operate::written::written;
+use store::Store;
+
+use super::{
+    DELIVERED_MAX, HeldStream, REPORTS_MAX, StepGate,
+    batch::{BatchEnvelope, HeldRecord},
+    killing::{KillingStore, LandedWrite},
+};
+use crate::flow::entry::FlowWrite;
+
+/// Time limit of an invocation, in milliseconds.
+const INVOCATION_MS: u64 = 60_000;
+
+/// Which record is delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WhichRecord {
+    /// The next one.
+    Next,
+    /// The delivered one with this sequence number, again.
+    Again(String),
+}
+
+/// How it is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeliveryWay {
+    /// To one instance.
+    Once,
+    /// To two instances at the same time.
+    AtOnce,
+    /// To one instance, which is killed after so many writes.
+    Killed(usize),
+}
+
+/// A record that a function has had.
+#[derive(Clone, Debug)]
+pub(crate) struct DeliveredRecord {
+    pub(crate) function: usize,
+    envelope: BatchEnvelope,
+    pub(super) record: HeldRecord,
+}
+
+/// What came of a delivery.
+#[derive(Clone, Debug)]
+pub(crate) struct DeliveryReport {
+    /// From 1.
+    pub(crate) number: u64,
+    pub(crate) function: usize,
+    /// JSON of the record.
+    pub(crate) record: String,
+    pub(crate) is_again: bool,
+    pub(crate) way: DeliveryWay,
+    /// Of each instance.
+    pub(crate) ends: Vec<InvocationEnd>,
+}
+
+/// How an invocation with one record ended.
+#[derive(Clone, Debug)]
+pub(crate) struct InvocationEnd {
+    pub(crate) how: EndedHow,
+    pub(crate) writes: Vec<FlowWrite>,
+    /// Changes that were counted already.
+    pub(crate) n_duplicates: usize,
+    /// Items that were as they should be.
+    pub(crate) n_in_step: usize,
+    /// Items that cannot be read, and are listed.
+    pub(crate) n_unreadable: usize,
+}
+
+/// How it ended, for Lambda.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EndedHow {
+    /// The record is done.
+    Done,
+    /// It is done, and was parked.
+    Parked(String),
+    /// The function says that the record must come again.
+    Again(String),
+    /// The invocation was killed.
+    Killed,
+}
+
+impl<S: Store + 'static> StepGate<S> {
+    /// Delivers a record to a function, and keeps what came of it; `None` if there is none.
+    pub(crate) async fn deliver(
+        &self,
+        function: usize,
+        which: &WhichRecord,
+        way: DeliveryWay,
+    ) -> Option<DeliveryReport> {
+        let (delivered, report) = self.delivered(function, which, way).await?;
+        Some(self.changed(|held| held.keep(delivered, report)))
+    }
+
+    /// Delivers a record to a function, and keeps nothing.
+    pub(super) async fn deliver_unseen(
+        &self,
+        function: usize,
+        which: &WhichRecord,
+        way: DeliveryWay,
+    ) -> Option<DeliveryReport> {
+        self.delivered(function, which, way).await.map(|(_, report)| report)
+    }
+
+    async fn delivered(
+        &self,
+        function: usize,
+        which: &WhichRecord,
+        way: DeliveryWay,
+    ) -> Option<(DeliveredRecord, DeliveryReport)> {
+        let _one_at_a_time = self.delivering.lock().await;
+        let (number, envelope, record) = self.changed(|held| held.taken(function, which))?;
+        let event = envelope.event(std::iter::once(record.json.as_str()));
+        // An invocation's future is large.
+        let invoked = |n_writes_max| Box::pin(self.invoke(function, &event, n_writes_max));
+        let (ends, state) = match way {
+            DeliveryWay::AtOnce => {
+                let (one, other) = tokio::join!(invoked(None), invoked(None));
+                (vec![one.0, other.0], one.1.or(other.1))
+            }
+            DeliveryWay::Once => {
+                let (end, state) = invoked(None).await;
+                (vec![end], state)
+            }
+            DeliveryWay::Killed(n_writes) => {
+                let (end, state) = invoked(Some(n_writes)).await;
+                (vec![end], state)
+            }
+        };
+        let report = DeliveryReport {
+            number: 0,
+            function,
+            record: record.json.clone(),
+            is_again: number.is_none() || record.n_failed > 0,
+            way,
+            ends,
+        };
+        self.changed(|held| held.settle(number, report.is_done(), state));
+        Some((DeliveredRecord { function, envelope, record }, report))
+    }
+
+    /// One invocation: how it ended, and the state that it gave back.
+    async fn invoke(&self, at: usize, event: &str, n_writes_max: Option<usize>) -> (InvocationEnd, Option<String>) {
+        let Some(function) = self.functions.get(at) else { return (failed("there is no such function"), None) };
+        let store = Arc::new(KillingStore::new(Arc::clone(&self.store), n_writes_max));
+        let instance = function.instance(Arc::clone(&store));
+        let (began, deadline_ms) = (Instant::now(), SystemClock.now_ms() + INVOCATION_MS);
+        // What it registers is no write of the record's, so another instance does it before.
+        let unlimited = function.instance(Arc::new(KillingStore::new(Arc::clone(&self.store), None)));
+        if let Err(error) = unlimited.publish(deadline_ms).await {
+            return (failed(&describe(&error)), None);
+        }
+        let handled = tokio::select! {
+            biased;
+            () = store.killed() => None,
+            handled = Box::pin(instance.handle(event, deadline_ms)) => Some(handled),
+        };
+        let (schema, catalogue) = (instance.schema(), instance.catalogue());
+        match handled {
+            Some(Ok(handled)) if !store.is_used_up() => {
+                function.handled(&handled, began.elapsed());
+                (ended(schema, catalogue, &handled), handled.state)
+            }
+            Some(Err(error)) => (failed(&error.to_string()), None),
+            _ => {
+                let commits: Vec<Commit> =
+                    store.landed().iter().filter(|it| it.write.action != Action::Check).map(commit).collect();
+                let writes = shown(schema, catalogue, &commits);
+                let end =
+                    InvocationEnd { how: EndedHow::Killed, writes, n_duplicates: 0, n_in_step: 0, n_unreadable: 0 };
+                (end, None)
+            }
+        }
+    }
+}
+
+impl HeldStream {
+    /// The record that is to be delivered: the number of its invocation if it is held, and its event.
+    fn taken(&mut self, function: usize, which: &WhichRecord) -> Option<(Option<u64>, BatchEnvelope, HeldRecord)> {
+        match which {
+            WhichRecord::Next => {
+                let next = self.next(function)?;
+                self.busy = Some(next.number);
+                Some((Some(next.number), next.envelope, next.record))
+            }
+            WhichRecord::Again(number) => {
+                let is_it = |it: &&DeliveredRecord| it.function == function && it.record.sequence_number == *number;
+                let found = self.delivered.iter().find(is_it)?;
+                Some((None, found.envelope.clone(), found.record.clone()))
+            }
+        }
+    }
+
+    /// The record of a held invocation is done, or not.
+    fn settle(&mut self, number: Option<u64>, is_done: bool, state: Option<String>) {
+        self.busy = None;
+        let Some((_, batch)) = number.and_then(|number| self.batches.get_mut(&number)) else { return };
+        if is_done {
+            batch.waiting.pop_front();
+            batch.n_delivered += 1;
+            batch.envelope.state = state.or(batch.envelope.state.take());
+        } else if let Some(record) = batch.waiting.front_mut() {
+            record.n_failed += 1;
+        }
+    }
+
+    /// Keeps a delivery for the page.
+    fn keep(&mut self, delivered: DeliveredRecord, report: DeliveryReport) -> DeliveryReport {
+        let is_it = |it: &DeliveredRecord| {
+            it.function == delivered.function && it.record.sequence_number == delivered.record.sequence_number
+        };
+        if report.is_done() && !self.delivered.iter().any(is_it) {
+            self.delivered.push_front(delivered);
+            self.delivered.truncate(DELIVERED_MAX);
+        }
+        self.n_reports += 1;
+        let report = DeliveryReport { number: self.n_reports, ..report };
+        self.reports.push_front(report.clone());
+        self.reports.truncate(REPORTS_MAX);
+        report
+    }
+}
+
+impl DeliveryReport {
+    /// Is the record done, because an invocation said so?
+    pub(super) fn is_done(&self) -> bool {
+        self.ends.iter().any(|end| !matches!(end.how, EndedHow::Again(_) | EndedHow::Killed))
+    }
+}
+
+/// How an invocation ended that the function answered.
+fn ended(schema: &Schema, catalogue: &Catalogue, handled: &Handled) -> InvocationEnd {
+    let account = &handled.account;
+    let again = || account.undone.values().next().cloned().unwrap_or_default();
+    let how = match (&handled.failed_from, &account.standing, account.parked.first()) {
+        (_, Some(why), _) => EndedHow::Again(why.clone()),
+        (Some(_), None, _) => EndedHow::Again(again()),
+        (None, None, Some(parked)) => EndedHow::Parked(parked.cause.clone()),
+        (None, None, None) => EndedHow::Done,
+    };
+    InvocationEnd {
+        how,
+        writes: shown(schema, catalogue, &account.commits),
+        n_duplicates: account.n_duplicates,
+        n_in_step: account.n_in_step,
+        n_unreadable: account.unreadable.len(),
+    }
+}
+
+fn failed(why: &str) -> InvocationEnd {
+    let how = EndedHow::Again(why.to_owned());
+    InvocationEnd { how, writes: Vec::new(), n_duplicates: 0, n_in_step: 0, n_unreadable: 0 }
+}
+
+fn shown(schema: &Schema, catalogue: &Catalogue, commits: &[Commit]) -> Vec<FlowWrite> {
+    let write = |commit: &Commit| FlowWrite::new(commit, written(schema, catalogue, commit), catalogue);
+    commits.iter().map(write).collect()
+}
+
+/// A write of a killed invocation. Only a counter tells on whose behalf.
+fn commit(landed: &LandedWrite) -> Commit {
+    let LandedWrite { write, units } = landed;
+    let counter = CounterKey::parse(&write.key).filter(|_| write.table == Table::Main);
+    Commit {
+        key: write.key.clone(),
+        table: write.table,
+        action: Some(write.action.clone()),
+        at_ms: SystemClock.now_ms(),
+        units: *units,
+        derivations: counter.map(|counter| counter.derivation).into_iter().collect(),
+        causes: [RecordAt(0)].into(),
+        is_correction: false,
+    }
+}
