@@ -261,7 +261,7 @@ async fn the_flow_shows_each_change_as_it_comes_and_all_that_followed_from_it() 
         assert_eq!(count("/flow?outcome=trouble"), 0);
         let overview = console.get("/").body;
         let row = overview.split("/flow?derivation=follower-mirror").last().unwrap();
-        assert!(row.split("</tr>").next().unwrap().contains("<td>1</td>"), "{row}");
+        assert!(row.split("</tr>").next().unwrap().contains("<td class=\"number\">1</td>"), "{row}");
         assert_eq!(console.get("/change?event=none").status, 404);
     }
 }
@@ -338,4 +338,22 @@ async fn a_job_is_paused_resumed_and_cancelled_by_a_click() {
         let jobs = console.get("/jobs").body;
         assert!(jobs.contains(state), "{button}: {jobs}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_costs_are_those_of_the_changes_and_stand_beside_those_by_hand() {
+    let mut service = Ripple::embedded(&["--ledger", "watermarks"]).await;
+    let (client, console) = (client(&service.endpoint), Console::of(&service));
+    assert!(console.get("/cost").body.contains("Nothing was written yet"));
+    for item in [user("ann", "Ann", NOON), user("bob", "Bob", NOON), follow("bob", "ann", NOON)] {
+        put(&client, item).await;
+    }
+    service.caught_up(&client).await;
+    // A follow: two counts, a mirror and a name; by hand each is one write of one unit. Ripple shows the counts too, and
+    // notes the stream's shard once.
+    let cost = console.shows("/cost", &["7 write units", "4 write units", "would cost"]).await;
+    assert!(cost.contains("follower-mirror"), "{cost}");
+    let overview = console.get("/").body;
+    let row = overview.split("/flow?derivation=follower-count\"").last().unwrap().split("</tr>").next().unwrap();
+    assert!(row.contains("<td class=\"number\">0.02</td>"), "one change a minute: {row}");
 }

@@ -69,7 +69,7 @@ impl Contention {
     }
 
     /// How often each derivation met another writer, and how often it was throttled.
-    pub(crate) fn by_derivation(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+    pub fn by_derivation(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         self.derivations.iter().map(|(derivation, met)| (derivation.as_str(), met.n_conflicts, met.n_throttles))
     }
 

@@ -7,10 +7,12 @@
 
 pub(crate) mod entry;
 pub(crate) mod events;
+pub(crate) mod figures;
 pub(crate) mod followed;
 pub(crate) mod page;
 mod selection;
 pub(crate) mod shown;
+pub(crate) mod spent;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -24,10 +26,13 @@ use engine::{
     clock::{Clock as _, SystemClock},
 };
 use operate::written::written;
-use store::Units;
 use tokio::sync::watch;
 
-use self::entry::{DELIVERIES_MAX, FlowDelivery, FlowEntry, FlowWrite, WRITES_MAX};
+use self::{
+    entry::{DELIVERIES_MAX, FlowDelivery, FlowEntry, FlowWrite, WRITES_MAX},
+    figures::DerivationFigures,
+    spent::SpentWrites,
+};
 
 /// Changes that are kept.
 pub(crate) const ENTRIES_MAX: usize = 2_000;
@@ -50,16 +55,7 @@ struct KeptChanges {
     /// Numbers of the entries by their events.
     by_event: BTreeMap<String, u64>,
     n_updates: u64,
-    totals: BTreeMap<String, WriteTotal>,
-}
-
-/// What a derivation has written since the start.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WriteTotal {
-    /// Its writes.
-    pub(crate) n_writes: usize,
-    /// Its write units: of a write for several derivations, an equal part.
-    pub(crate) units: Units,
+    spent: SpentWrites,
 }
 
 impl Flow {
@@ -76,13 +72,9 @@ impl Flow {
         let began_ms = SystemClock.now_ms().saturating_sub(elapsed_ms);
         let mut deliveries = self.deliveries(function, handled, began_ms, elapsed_ms);
         let mut kept = self.kept();
+        kept.spent.conflicts(&handled.account.contention);
         for commit in &handled.account.commits {
-            let part = commit.units / share(commit.derivations.len());
-            for derivation in &commit.derivations {
-                let total = kept.totals.entry(derivation.clone()).or_default();
-                total.n_writes += 1;
-                total.units += part;
-            }
+            kept.spent.write(&self.schema, &self.catalogue, commit);
         }
         for (at, change) in handled.changes.iter().enumerate() {
             let (Some(change), Some(delivery)) = (change, deliveries.remove(&RecordAt(at))) else { continue };
@@ -135,13 +127,18 @@ impl Flow {
         deliveries
     }
 
-    /// What each derivation has written since the start.
-    pub(crate) fn totals(&self) -> BTreeMap<String, WriteTotal> {
-        self.kept().totals.clone()
+    /// What was written since the start.
+    pub(crate) fn spent(&self) -> SpentWrites {
+        self.kept().spent.clone()
+    }
+
+    /// Figures of each derivation.
+    pub(crate) fn figures(&self) -> BTreeMap<String, DerivationFigures> {
+        DerivationFigures::of(self.kept().entries.iter(), SystemClock.now_ms())
     }
 
     /// The number of the last update, whenever there is another one.
-    fn watch(&self) -> watch::Receiver<u64> {
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.updates.subscribe()
     }
 
@@ -165,7 +162,9 @@ impl KeptChanges {
         let at = known.unwrap_or_else(|| {
             let number = self.first + self.entries.len() as u64;
             self.by_event.insert(event.to_owned(), number);
-            self.entries.push_back(new());
+            let entry = new();
+            self.spent.change(entry.n_additions, entry.came_ms);
+            self.entries.push_back(entry);
             self.entries.len() - 1
         });
         if let Some(entry) = self.entries.get_mut(at) {

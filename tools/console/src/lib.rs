@@ -9,6 +9,7 @@
 //! browser.
 
 mod collection;
+mod cost;
 mod explained;
 pub mod flow;
 mod frame;
@@ -102,6 +103,7 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
     let console = Arc::new(Console { opened, engine, design, flow, step, scene, verification, token, address });
     let pages = Router::new()
         .route("/", get(overview::page::<S>))
+        .route("/derivations", get(overview::events::<S>))
         .route("/flow", get(flow::page::page::<S>))
         .route("/flow/events", get(flow::events::events::<S>))
         .route("/flow.js", get(frame::flow_script))
@@ -116,6 +118,8 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/change", get(flow::followed::page::<S>))
         .route("/item", get(item::page::<S>))
         .route("/collection", get(collection::page::<S>))
+        .route("/cost", get(cost::page::<S>))
+        .route("/cost/events", get(cost::events::<S>))
         .route("/parked", get(lists::parked::<S>))
         .route("/parked/redrive", post(orders::redriven::<S>))
         .route("/jobs", get(lists::jobs::<S>))

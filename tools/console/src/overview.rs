@@ -1,8 +1,12 @@
 //! The first page: what the table is, what is derived in it, and some of its items.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use axum::{extract::State, http::StatusCode};
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
 use derive::{derivation::Derivation, schema::Schema, write::Table};
 use engine::{jobs::ground::sweep::jobs, park::lists::n_unreadable, park::redrive::parked};
 use keys::{item::Item, key::Key};
@@ -12,10 +16,14 @@ use store::{Segment, Store, StoreError};
 
 use crate::{
     Console,
-    flow::WriteTotal,
+    flow::{
+        Flow,
+        figures::DerivationFigures,
+        spent::{SpentWrites, WriteTotal},
+    },
     frame::{self, ConsolePage},
     graph::graph,
-    link,
+    link, live,
 };
 
 /// Items that the page shows.
@@ -56,7 +64,6 @@ async fn present<S: Store>(console: &Console<S>) -> Result<Present, StoreError> 
 fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
     let Present { n_parked, n_jobs, n_unreadable, items } = present;
     let (schema, catalogue) = (&console.opened.schema, &console.opened.catalogue);
-    let totals = console.flow.as_ref().map(|flow| flow.totals());
     html! {
         p {
             "Ripple keeps the values below in step with the items that they are derived from. "
@@ -80,43 +87,100 @@ fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
             }
         } @else {
             h2 { "Some items" }
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th { "item" } th { "type" } } }
                 tbody { @for (key, item) in items { (item_row(schema, key, item)) } }
             } }
         }
         h2 { "Derivations" }
-        div.wide { table {
-            thead { tr { th { "derivation" } th { "kind" } th { "from" } th { "into" } th { "terms" }
-                @if totals.is_some() { th { "writes" } th { "write units" } }
+        @match &console.flow {
+            Some(flow) => (live::part("/derivations", &derivations(console, flow))),
+            None => (declared(console)),
+        }
+        (live::script())
+    }
+}
+
+/// The derivations with what they declare.
+fn declared<S>(console: &Console<S>) -> Markup {
+    html! {
+        div.wide tabindex="0" { table {
+            thead { tr { th { "derivation" } th { "kind" } th { "from" } th { "into" } th { "terms" } } }
+            tbody { @for derivation in console.opened.catalogue.derivations() {
+                tr { th scope="row" { (derivation.name) } (declaration(&console.opened.schema, derivation)) }
             } }
-            tbody { @for derivation in catalogue.derivations() { (derivation_row(schema, derivation, totals.as_ref())) } }
         } }
     }
+}
+
+/// The derivations with their figures.
+fn derivations<S>(console: &Console<S>, flow: &Flow) -> Markup {
+    let (spent, figures) = (flow.spent(), flow.figures());
+    html! {
+        p {
+            "Changes a second are those of the last minute; each lag is a median. "
+            "The function's lag is the time from the start of its batch to the write; the whole lag begins when the change was written, "
+            "and the stream rounds that down to a second."
+        }
+        div.wide tabindex="0" { table {
+            thead { tr {
+                th { "derivation" } th { "kind" } th { "from" } th { "into" } th { "terms" }
+                th.number { "changes a second" } th.number { "writes" } th.number { "write units" } th.number { "units a write" }
+                th.number { "function's lag, ms" } th.number { "whole lag, ms" } th.number { "conflicts" } th { "most written" }
+            } }
+            tbody { @for derivation in console.opened.catalogue.derivations() {
+                (measured(&console.opened.schema, derivation, &spent, figures.get(&derivation.name)))
+            } }
+        } }
+    }
+}
+
+fn declaration(schema: &Schema, derivation: &Derivation) -> Markup {
+    let outline = derivation.kind.outline(schema);
+    html! {
+        td { (derivation.kind.name()) }
+        td { (outline.from.join(", ")) }
+        td { code { (outline.into.unwrap_or_default()) } }
+        td { (outline.terms.join("; ")) }
+    }
+}
+
+fn measured(
+    schema: &Schema,
+    derivation: &Derivation,
+    spent: &SpentWrites,
+    figures: Option<&DerivationFigures>,
+) -> Markup {
+    let name = &derivation.name;
+    let WriteTotal { n_writes, units } = spent.totals.get(name).copied().unwrap_or_default();
+    let ms = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), |ms| ms.to_string());
+    let n = f64::from(u32::try_from(n_writes.max(1)).unwrap_or(u32::MAX));
+    html! {
+        tr {
+            th scope="row" { a href=(link::of_flow(name)) { (name) } }
+            (declaration(schema, derivation))
+            td.number { (format!("{:.2}", figures.map_or(0.0, DerivationFigures::changes_a_second))) }
+            td.number { (n_writes) }
+            td.number { (format!("{units:.2}")) }
+            td.number { (format!("{:.2}", units / n)) }
+            td.number { (ms(figures.and_then(DerivationFigures::own_ms))) }
+            td.number { (ms(figures.and_then(DerivationFigures::whole_ms))) }
+            td.number { (spent.conflicts.get(name).copied().unwrap_or_default()) }
+            td { @for (key, n) in figures.iter().flat_map(|figures| figures.hottest()) { div { (link::key(key)) " " (n) "×" } } }
+        }
+    }
+}
+
+/// The figures of the derivations, as they change.
+pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
+    let Some(flow) = console.flow.clone() else {
+        return frame::failed(StatusCode::NOT_FOUND, "No functions run here.").into_response();
+    };
+    live::events(flow.watch(), move || derivations(&console, &flow))
 }
 
 /// An item with its type.
 pub(crate) fn item_row(schema: &Schema, key: &Key, item: &Item) -> Markup {
     let entity = schema.image(key, item).map(|image| image.definition.name.as_str());
     html! { tr { td { (link::key(key)) } td { (entity.unwrap_or("declared nowhere")) } } }
-}
-
-fn derivation_row(schema: &Schema, derivation: &Derivation, totals: Option<&BTreeMap<String, WriteTotal>>) -> Markup {
-    let outline = derivation.kind.outline(schema);
-    html! {
-        tr {
-            th scope="row" {
-                @if totals.is_some() { a href=(link::of_flow(&derivation.name)) { (derivation.name) } } @else { (derivation.name) }
-            }
-            td { (derivation.kind.name()) }
-            td { (outline.from.join(", ")) }
-            td { code { (outline.into.unwrap_or_default()) } }
-            td { (outline.terms.join("; ")) }
-            @if let Some(totals) = totals {
-                @let WriteTotal { n_writes, units } = totals.get(&derivation.name).copied().unwrap_or_default();
-                td { (n_writes) }
-                td { (format!("{units:.2}")) }
-            }
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use derive::{
     catalogue::Catalogue,
     change::Change,
+    effect::Effect,
     family::Family,
     plan::{RecordKind, plan},
     position::DerivationAt,
@@ -52,6 +53,10 @@ pub(crate) struct FlowEntry {
     marks: Vec<(String, String)>,
     /// What it asks for, each by the name of its derivation.
     pub(crate) asked: Vec<(String, String)>,
+    /// How many additions it asks for.
+    pub(crate) n_additions: usize,
+    /// When the write was made that it shows, in milliseconds since the epoch, as far as the stream says.
+    pub(crate) created_ms: Option<u64>,
     /// When a function first got it, in milliseconds since the epoch.
     pub(crate) came_ms: u64,
     pub(crate) deliveries: Vec<FlowDelivery>,
@@ -134,6 +139,8 @@ impl FlowEntry {
         let of = |name: &str| ChangedAttribute { name: name.to_owned(), old: value(old, name), new: value(new, name) };
         let changed = told_names.into_iter().take(ATTRIBUTES_MAX).map(of).collect();
         let asked = planned.effects.iter().map(|(at, effect)| (catalogue.name(*at).to_owned(), effect.to_string()));
+        let is_addition = |(_, effect): &&(DerivationAt, Effect)| matches!(effect, Effect::Add(_) | Effect::Measure(_));
+        let n_additions = planned.effects.iter().filter(is_addition).count();
         Self {
             update: 0,
             event: change.id.clone(),
@@ -145,6 +152,8 @@ impl FlowEntry {
             n_more,
             marks,
             asked: asked.take(WRITES_MAX).collect(),
+            n_additions,
+            created_ms: change.created_ms,
             came_ms,
             deliveries: Vec::new(),
             n_deliveries: 0,

@@ -1,0 +1,149 @@
+//! The page of costs: write units by derivation and over time, beside those of the same changes by hand.
+
+use std::sync::Arc;
+
+use ::design::cost::{
+    estimate::MONTH_SECONDS,
+    prices::{NOTED, Paid, Prices, REGION},
+};
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use engine::clock::{Clock as _, SystemClock};
+use maud::{Markup, html};
+use store::{Store, Units};
+
+use crate::{
+    Console,
+    flow::{
+        Flow,
+        spent::{SLOT_MS, SLOTS, SpentUnits, SpentWrites, WriteTotal},
+    },
+    frame::{self, ConsolePage},
+    link, live,
+};
+
+/// Size of the picture: of a slot's bars, and of the highest bar.
+const BAR: usize = 14;
+const HEIGHT: f64 = 160.0;
+
+pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {
+    let Some(flow) = &console.flow else {
+        return frame::page(
+            "Cost",
+            &html! { p.empty {
+                "No functions run here, so nothing is measured. The console of `ripple dev` shows what its functions write; "
+                "`ripple cost` estimates what a table costs."
+            } },
+        );
+    };
+    frame::page(
+        "Cost",
+        &html! {
+            p {
+                "DynamoDB charges write units. These are the units that the functions wrote to keep derived values right, beside "
+                "the application's own writes."
+            }
+            (live::part("/cost/events", &part(flow)))
+            (live::script())
+        },
+    )
+}
+
+/// The part of the page, as it changes.
+pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
+    let Some(flow) = console.flow.clone() else {
+        return frame::failed(StatusCode::NOT_FOUND, "No functions run here.").into_response();
+    };
+    live::events(flow.watch(), move || part(&flow))
+}
+
+fn part(flow: &Flow) -> Markup {
+    let spent = flow.spent();
+    let (now, SpentUnits { ripple, by_hand }) = (SystemClock.now_ms() / SLOT_MS, spent.whole);
+    if spent.slots.is_empty() {
+        return html! { p.empty { "Nothing was written yet: write items into the table, and their costs appear here." } };
+    }
+    html! {
+        dl.watched {
+            div { dt { "Ripple, since the start" } dd { (number(ripple)) " write units" } }
+            div { dt { "by hand, the same changes" } dd { (number(by_hand)) " write units" } }
+        }
+        p {
+            "By hand is a function with plain " code { "ADD" } ", " code { "PUT" } " and " code { "SET" }
+            ". It counts again when a batch comes again; Ripple counts once."
+        }
+        h2 { "The last ten minutes" }
+        (chart(&spent, now))
+        (month(&spent, now))
+        h2 { "By derivation" }
+        div.wide tabindex="0" { table {
+            thead { tr { th { "derivation" } th.number { "writes" } th.number { "write units" } } }
+            tbody {
+                @for (name, total) in &spent.totals { (row(&html! { a href=(link::of_flow(name)) { (name) } }, total)) }
+                @if spent.ledger.n_writes > 0 { (row(&html! { "the ledger: proofs that a change is counted, and jobs" }, &spent.ledger)) }
+            }
+        } }
+    }
+}
+
+fn row(name: &Markup, total: &WriteTotal) -> Markup {
+    html! { tr { th scope="row" { (name) } td.number { (total.n_writes) } td.number { (number(total.units)) } } }
+}
+
+/// Two bars a slot: what Ripple wrote, and what it would be by hand.
+fn chart(spent: &SpentWrites, now: u64) -> Markup {
+    let first = (now + 1).saturating_sub(SLOTS as u64);
+    let shown: Vec<(usize, SpentUnits)> = spent
+        .slots
+        .iter()
+        .filter_map(|(slot, units)| Some((usize::try_from(slot.checked_sub(first)?).ok()?, *units)))
+        .filter(|(at, _)| *at < SLOTS)
+        .collect();
+    let highest = shown.iter().map(|(_, units)| units.ripple.max(units.by_hand)).fold(1.0, f64::max);
+    let bar = |class: &str, x: usize, units: Units| {
+        let height = HEIGHT * units / highest;
+        html! { rect class=(class) x=(x) width=(BAR / 2 - 1) y=(format!("{:.1}", HEIGHT - height)) height=(format!("{height:.1}")) {} }
+    };
+    html! {
+        p.legend { span.ripple { "Ripple" } " " span.by-hand { "by hand" } " – write units in ten seconds, at most " (number(highest)) }
+        svg.chart viewBox=(format!("0 0 {} {HEIGHT}", SLOTS * BAR)) role="img" aria-label="Write units of each ten seconds, by Ripple and by hand" {
+            @for (at, units) in &shown {
+                (bar("ripple", at * BAR, units.ripple))
+                (bar("by-hand", at * BAR + BAR / 2, units.by_hand))
+            }
+        }
+    }
+}
+
+/// What a month at the rate of the last ten minutes would cost.
+fn month(spent: &SpentWrites, now: u64) -> Markup {
+    let first = (now + 1).saturating_sub(SLOTS as u64);
+    let mut last = SpentUnits::default();
+    let recent = spent.slots.iter().filter(|(slot, _)| *slot >= first);
+    let began = recent.clone().map(|(slot, _)| *slot).next().unwrap_or(now);
+    recent.for_each(|(_, units)| last.add(*units));
+    let slots = u32::try_from(now.saturating_sub(began) + 1).unwrap_or(u32::MAX);
+    let seconds = f64::from(slots) * 10.0;
+    let price = Prices::default();
+    let dollars = |units: Units| price.of(Paid::WriteUnits, units / seconds * MONTH_SECONDS).1;
+    html! {
+        p {
+            "A month at this rate, " (number(last.ripple / seconds)) " write units a second, would cost "
+            b { (money(dollars(last.ripple))) } " for these writes; by hand " (money(dollars(last.by_hand))) ". "
+            small { "On-demand writes in " (REGION) ", price of " (NOTED) ". " code { "ripple cost" } " estimates the whole bill." }
+        }
+    }
+}
+
+fn money(dollars: f64) -> String {
+    format!("${dollars:.2}")
+}
+
+/// A number with at most two decimals.
+fn number(number: f64) -> String {
+    let text = format!("{number:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
