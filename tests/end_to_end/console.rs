@@ -298,6 +298,14 @@ async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
     service.caught_up(&client).await;
     let found = verified(&console).await;
     assert!(found.contains("Wrong: 1") && found.contains("Value = 9") && found.contains("Value = 1"), "{found}");
+    let unplanned = console.order("/verify", "/verify/repair", &[]);
+    assert!(unplanned.status == 409 && unplanned.body.contains("A repair is planned first"), "{}", unplanned.body);
+    let plan = worked(&console, "Plan a repair").await;
+    assert!(plan.contains("1 would be repaired") && plan.contains("would add -8"), "{plan}");
+    assert!(verified(&console).await.contains("Wrong: 1"), "a plan repairs nothing");
+    worked(&console, "Plan a repair").await;
+    assert!(worked(&console, "Repair").await.contains("1 repaired, 0 were right already"));
+    assert!(verified(&console).await.contains("Every derived value is right"));
 }
 
 /// A follow of Bob's is parked, since his counter cannot be read. Gives the counter.
@@ -314,7 +322,12 @@ async fn parked_follow(service: &mut Ripple, client: &Client) -> Key {
 
 /// Verifies from the page, and gives the page when it has ended.
 async fn verified(console: &Console) -> String {
-    let begun = console.click("/verify", "Verify");
+    worked(console, "Verify").await
+}
+
+/// Clicks a button of the page of verifications, and gives the page when the work has ended.
+async fn worked(console: &Console, button: &str) -> String {
+    let begun = console.click("/verify", button);
     assert_eq!(begun.status, 303, "{}", begun.body);
     let ended = console.until("/verify", |answer| {
         let is_running = answer.body.contains("<progress");

@@ -1,5 +1,7 @@
 //! The page of a verification: begun by a click, with its progress and what it finds.
 
+pub(crate) mod repair;
+
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicUsize, Ordering},
@@ -22,6 +24,7 @@ use operate::{
 };
 use store::Store;
 
+use self::repair::RepairOutcome;
 use crate::{Console, explained::text, frame, link};
 
 /// Differences that the page lists of each kind.
@@ -37,6 +40,8 @@ enum Stage {
     Never,
     Runs(Arc<VerificationCounts>),
     Ended(Arc<Result<Found, String>>),
+    /// A repair was planned, or done.
+    Repair(Arc<Result<RepairOutcome, String>>),
 }
 
 /// How far a verification is.
@@ -96,10 +101,12 @@ impl LastVerification {
     }
 }
 
+/// An order that says nothing more.
+#[derive(serde::Deserialize)]
+struct NoFields {}
+
 /// Begins a verification.
 pub(crate) async fn begun<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
-    #[derive(serde::Deserialize)]
-    struct NoFields {}
     if let Err(refused) = console.ordered::<NoFields>(&form) {
         return refused.into_response();
     }
@@ -163,8 +170,12 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
             Stage::Never => {},
             Stage::Runs(counts) => (running(counts)),
             Stage::Ended(ended) => @match ended.as_ref() {
-                Ok(found) => (of_found(found)),
+                Ok(found) => (of_found(&console, found)),
                 Err(why) => p.differs { "The verification ended early: " (why) },
+            },
+            Stage::Repair(ended) => @match ended.as_ref() {
+                Ok(outcome) => (repair::of_outcome(&console, outcome)),
+                Err(why) => p.differs { "The repair ended early: " (why) },
             },
         }
     };
@@ -181,7 +192,7 @@ fn running(counts: &VerificationCounts) -> Markup {
     }
 }
 
-fn of_found(found: &Found) -> Markup {
+fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
     let n_open: usize = found.differences.iter().map(|(_, n, _)| n).sum();
     html! {
         p class=(if n_open == 0 { "right" } else { "differs" }) {
@@ -193,7 +204,10 @@ fn of_found(found: &Found) -> Markup {
             " are of no declared entity, with " (found.read_units) " read units."
             @if found.n_unproven > 0 { " " (counted(found.n_unproven, "count")) " changed all the time, so that nothing proves them." }
         }
-        @for (kind, n, listed) in &found.differences { (differences(kind, *n, listed)) }
+        @for (kind, n, listed) in &found.differences {
+            (differences(kind, *n, listed))
+            @if *kind == FINDING && *n > 0 { (repair::plan_button(console)) }
+        }
         @if found.n_unreadable > 0 {
             h2 { (counted(found.n_unreadable, "unreadable item")) }
             ul { @for it in &found.unreadable { li { (link::key(&Key::new(&it.pk, &it.sk))) " by " (it.derivation) ": " (it.why) } } }
@@ -203,7 +217,7 @@ fn of_found(found: &Found) -> Markup {
 
 fn differences(kind: &str, n: usize, listed: &[Difference]) -> Markup {
     let (title, what) = match kind {
-        FINDING => ("Wrong", "Nothing under way explains it: `ripple repair` corrects it."),
+        FINDING => ("Wrong", "Nothing under way explains it: a repair corrects it."),
         WAITING => ("Waiting", "A parked change or a job explains it."),
         _ => ("Undecided", "It may be on its way: verify again."),
     };
@@ -211,7 +225,7 @@ fn differences(kind: &str, n: usize, listed: &[Difference]) -> Markup {
         @if n > 0 {
             h2 { (title) ": " (n) }
             p { (what) }
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th { "derivation" } th { "item" } th { "stored" } th { "by its definition" } th { "why" } } }
                 tbody {
                     @for Difference { finding, why } in listed {

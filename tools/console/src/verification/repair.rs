@@ -1,0 +1,164 @@
+//! The repair of what a verification found: first the plan with its price, then, by another click, the repair itself.
+
+use std::sync::Arc;
+
+use ::design::price::price;
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Redirect, Response},
+};
+use engine::backoff::describe;
+use keys::key::Key;
+use maud::{Markup, html};
+use operate::{
+    failure::OperateError,
+    progress::Progress,
+    repair::Remedy,
+    repairing::{
+        Mended, Summary, Sums,
+        rounds::{self, RoundsReport},
+    },
+    tables::VerifyOptions,
+    verify::Finding,
+    words::counted,
+};
+use store::{Store, Units};
+
+use super::{LISTED, NoFields, Stage, VerificationCounts, held};
+use crate::{Console, flow::shown, frame, link};
+
+/// What a repair would do, or has done.
+pub(super) struct RepairOutcome {
+    is_applied: bool,
+    /// The first outcomes.
+    listed: Vec<Mended>,
+    /// How many there are.
+    n: usize,
+    /// Write units of what would be written.
+    units: Units,
+    read_units: Units,
+    summary: Summary,
+}
+
+impl RepairOutcome {
+    /// Is there something that a repair would do?
+    pub(super) fn is_open(&self) -> bool {
+        !self.is_applied && self.summary.sums.would > 0
+    }
+}
+
+/// Plans a repair.
+pub(crate) async fn planned<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
+    if let Err(refused) = console.ordered::<NoFields>(&form) {
+        return refused.into_response();
+    }
+    begin(&console, false);
+    Redirect::to("/verify").into_response()
+}
+
+/// Repairs what was planned.
+pub(crate) async fn applied<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
+    if let Err(refused) = console.ordered::<NoFields>(&form) {
+        return refused.into_response();
+    }
+    let is_planned = match &*console.verification.stage() {
+        Stage::Repair(ended) => ended.as_ref().as_ref().is_ok_and(RepairOutcome::is_open),
+        _ => false,
+    };
+    if !is_planned {
+        let why = "A repair is planned first: load the page again, and plan it.";
+        return frame::failed(StatusCode::CONFLICT, why).into_response();
+    }
+    begin(&console, true);
+    Redirect::to("/verify").into_response()
+}
+
+fn begin<S: Store + 'static>(console: &Arc<Console<S>>, is_applied: bool) {
+    let Some(counts) = console.verification.begin() else { return };
+    let (console, runtime) = (Arc::clone(console), tokio::runtime::Handle::current());
+    // What is found is kept in a file, whose handle stays on one thread.
+    tokio::task::spawn_blocking(move || {
+        let repaired = runtime.block_on(repaired(&console, is_applied, counts)).map_err(|error| describe(&error));
+        *console.verification.stage() = Stage::Repair(Arc::new(repaired));
+    });
+}
+
+async fn repaired<S: Store + 'static>(
+    console: &Console<S>,
+    is_applied: bool,
+    counts: Arc<VerificationCounts>,
+) -> Result<RepairOutcome, OperateError> {
+    let progress = counts as Arc<dyn Progress>;
+    let (mut listed, mut n, mut units) = (Vec::new(), 0, 0.0);
+    let act = |mended: &Mended| {
+        n += 1;
+        units += price_of(console, mended);
+        if listed.len() < LISTED {
+            listed.push(mended.clone());
+        }
+        Ok(())
+    };
+    let options = VerifyOptions::default();
+    let report = Box::pin(rounds::repair(&console.opened, &options, is_applied, &progress, act)).await?;
+    let RoundsReport { summary, last } = report;
+    Ok(RepairOutcome { is_applied, listed, n, units, read_units: last.read_units, summary })
+}
+
+/// Write units of a remedy, by the sample of the item that it writes.
+fn price_of<S>(console: &Console<S>, Mended { difference, remedy, .. }: &Mended) -> Units {
+    let catalogue = &console.design.catalogue;
+    let derivation = catalogue.position(&difference.finding.derivation).and_then(|at| catalogue.derivation(at));
+    match remedy {
+        Remedy::None { .. } => 0.0,
+        Remedy::SetIndexKeys | Remedy::Delete => 1.0,
+        Remedy::Refresh | Remedy::Add { .. } => {
+            derivation.and_then(|derivation| price(&console.design, derivation)).map_or(1.0, |price| price.total())
+        }
+    }
+}
+
+/// The button that plans a repair.
+pub(super) fn plan_button<S: Store>(console: &Console<S>) -> Markup {
+    console.button("/verify/plan", &[], "Plan a repair")
+}
+
+/// A plan, or what was repaired.
+pub(super) fn of_outcome<S: Store>(console: &Console<S>, outcome: &RepairOutcome) -> Markup {
+    let RepairOutcome { is_applied, listed, n, units, read_units, summary } = outcome;
+    let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, .. } = summary;
+    html! {
+        h2 { @if *is_applied { "The repair" } @else { "The plan of a repair" } }
+        p class=(if summary.is_left() && *is_applied { "differs" } else { "" }) {
+            @if *is_applied { (done) " repaired, " (not_needed) " were right already, " (refused) " left to an operator." }
+            @else if *n == 0 { "There is nothing to repair." }
+            @else { (would) " would be repaired, " (refused) " would be left to an operator." }
+            @if *n_undecided > 0 { " " (counted(*n_undecided, "difference")) " may be on the way: verify again." }
+            @if *n_waiting > 0 { " A parked change or a job explains " (counted(*n_waiting, "other difference")) "." }
+        }
+        @if outcome.is_open() {
+            p { "It writes about " (shown::units(*units)) ", and reads the table again: this plan took " (read_units) " read units." }
+            (console.button("/verify/repair", &[], "Repair"))
+        }
+        @if !listed.is_empty() {
+            div.wide tabindex="0" { table {
+                thead { tr { th { "derivation" } th { "item" } th { "stored" } th { "by its definition" } th { "remedy" } } }
+                tbody { @for mended in listed { (row(mended)) } }
+            } }
+            @if *n > listed.len() { p { "The first " (listed.len()) " of " (n) "." } }
+        }
+    }
+}
+
+fn row(mended: &Mended) -> Markup {
+    let Finding { derivation, pk, sk, stored, derived, .. } = &mended.difference.finding;
+    html! {
+        tr {
+            th scope="row" { (derivation) }
+            td { (link::key(&Key::new(pk, sk))) }
+            td { (held(stored.as_ref())) }
+            td { (held(derived.as_ref())) }
+            td { (mended.to_string()) }
+        }
+    }
+}
