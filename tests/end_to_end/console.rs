@@ -354,7 +354,7 @@ async fn a_job_is_paused_resumed_and_cancelled_by_a_click() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_costs_are_those_of_the_changes_and_stand_beside_those_by_hand() {
+async fn queries_access_patterns_and_costs_say_their_units() {
     let mut service = Ripple::embedded(&["--ledger", "watermarks"]).await;
     let (client, console) = (client(&service.endpoint), Console::of(&service));
     assert!(console.get("/cost").body.contains("Nothing was written yet"));
@@ -362,6 +362,31 @@ async fn the_costs_are_those_of_the_changes_and_stand_beside_those_by_hand() {
         put(&client, item).await;
     }
     service.caught_up(&client).await;
+
+    let all = console.get("/collection?pk=USER%23bob").body;
+    assert!(all.contains("3 items, 1 read unit: one for each 4 KB") && all.contains("&quot;S&quot;"), "{all}");
+    let one = console.get("/collection?pk=USER%23bob&sort=begins&sk=FOLLOWS&eventual=true&limit=5").body;
+    assert!(one.contains("1 item, 0.5 read units"), "{one}");
+    for (path, why) in [
+        ("?pk=x&index=none", "There is no index none"),
+        ("?pk=x&sort=begins", "Give the sort key"),
+        ("?pk=x&sort=between&sk=b&to=a", "must not be smaller than the first"),
+        ("?pk=x&sort=like&sk=b", "There is no condition like"),
+        ("?pk=x&limit=0", "A page has 1 to 1000 items"),
+    ] {
+        let refused = console.get(&format!("/collection{path}"));
+        assert!(refused.status == 400 && refused.body.contains(why), "{path}: {}", refused.body);
+    }
+    assert!(console.get("/collection").body.contains("Give a partition key"));
+
+    let design = console.get("/design").body;
+    assert!(design.contains("/pattern?id=AP-001") && design.contains("<code>USER#{UserId}</code>"), "{design}");
+    let asks = console.get("/pattern?id=AP-001").body;
+    assert!(asks.contains("It runs when all its values are given"), "{asks}");
+    let ran = console.get("/pattern?id=AP-001&UserId=ann").body;
+    assert!(ran.contains("1 item, 0.5 read units") && ran.contains("1 item, 1 read unit"), "{ran}");
+    assert_eq!(console.get("/pattern?id=AP-999").status, 404);
+
     // A follow: two counts, a mirror and a name; by hand each is one write of one unit. Ripple shows the counts too, and
     // notes the stream's shard once.
     let cost = console.shows("/cost", &["7 write units", "4 write units", "would cost"]).await;

@@ -25,6 +25,21 @@ pub(crate) fn text(value: &AttributeValue) -> String {
     }
 }
 
+/// An item as DynamoDB's API writes it, each value with its type, behind a switch.
+pub(crate) fn typed(switch: &str, item: &Item) -> Markup {
+    html! {
+        details {
+            summary { (switch) }
+            pre tabindex="0" { code { (serde_json::to_string_pretty(item).unwrap_or_else(|error| error.to_string())) } }
+        }
+    }
+}
+
+/// Read units, in words.
+pub(crate) fn read_units_text(units: f64) -> String {
+    if (units - 1.0).abs() < f64::EPSILON { "1 read unit".to_owned() } else { format!("{units} read units") }
+}
+
 /// What a derivation writes into an item, and why.
 pub(crate) fn value(value: &ExplainedValue, is_there: bool) -> Markup {
     let is_needed = value.should_exist != Some(false);

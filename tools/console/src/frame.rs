@@ -16,14 +16,16 @@ const LIVE_SCRIPT: &str = include_str!("live.js");
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The pages that have a list of their own: address, name, and how their titles begin.
-const PAGES: [(&str, &str, &str); 7] = [
+const PAGES: [(&str, &str, &str); 9] = [
     ("/", "Overview", "The table "),
     ("/flow", "Flow", "Flow"),
     ("/step", "Step mode", "Step mode"),
+    ("/collection", "Query", "Query"),
     ("/parked", "Parked", "Parked"),
     ("/jobs", "Jobs", "Jobs"),
     ("/verify", "Verify", "Verify"),
     ("/cost", "Cost", "Cost"),
+    ("/design", "Design", "The table's design"),
 ];
 
 /// A page with a title.

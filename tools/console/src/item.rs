@@ -57,7 +57,10 @@ pub(crate) async fn page<S: Store + 'static>(
                 &key.to_string(),
                 &html! {
                     p.empty { (nothing) }
-                    @if let Some(item) = held.get(&key).and_then(Option::as_ref) { (ground(&console, &key, item)) }
+                    @if let Some(item) = held.get(&key).and_then(Option::as_ref) {
+                        (ground(&console, &key, item))
+                        (explained::typed("Show every attribute with its type, as JSON", item))
+                    }
                 },
             ),
             Err(error) => frame::failed(StatusCode::BAD_GATEWAY, &engine::backoff::describe(&error)),
@@ -88,7 +91,11 @@ fn whole<S: Store>(console: &Console<S>, explanation: &Explanation, key: &Key) -
             Some(changes) => (explained::changes(changes)),
             None => p { a href=(format!("{}&changes=true", link::of_item(key))) { "Read the stream" } " for the changes that moved these values." },
         }
-        p { small { "Read " (read_units) " read units." } }
+        @if let Some(item) = item {
+            h2 { "The item as DynamoDB has it" }
+            (explained::typed("Show every attribute with its type, as JSON", item))
+        }
+        p { small { "This page took " (explained::read_units_text(*read_units)) "." } }
     }
 }
 
@@ -103,7 +110,7 @@ fn ground<S: Store>(console: &Console<S>, key: &Key, item: &Item) -> Markup {
         section aria-label="What the application wrote" {
             h2 { "What the application wrote" }
             @if names.is_empty() { p { "Nothing: Ripple alone writes this item." } } @else {
-                div.wide { table { tbody {
+                div.wide tabindex="0" { table { tbody {
                     @for (name, value) in rows { tr { th scope="row" { (name) } td { code { (explained::text(value)) } } } }
                 } } }
             }

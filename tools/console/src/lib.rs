@@ -8,8 +8,8 @@
 //! it if a foreign page has itself resolved to this machine. Nothing is loaded from elsewhere, and nothing is kept by the
 //! browser.
 
-mod collection;
 mod cost;
+mod design;
 mod explained;
 pub mod flow;
 mod frame;
@@ -21,6 +21,7 @@ mod lists;
 mod live;
 mod orders;
 mod overview;
+mod query;
 pub mod step;
 mod verification;
 
@@ -117,9 +118,11 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/step/scene/next", post(step::scene::page::nexts::<S>))
         .route("/change", get(flow::followed::page::<S>))
         .route("/item", get(item::page::<S>))
-        .route("/collection", get(collection::page::<S>))
+        .route("/collection", get(query::page::<S>))
         .route("/cost", get(cost::page::<S>))
         .route("/cost/events", get(cost::events::<S>))
+        .route("/design", get(design::page::<S>))
+        .route("/pattern", get(design::pattern::page::<S>))
         .route("/parked", get(lists::parked::<S>))
         .route("/parked/redrive", post(orders::redriven::<S>))
         .route("/jobs", get(lists::jobs::<S>))

@@ -89,7 +89,7 @@ fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
             h2 { "Some items" }
             div.wide tabindex="0" { table {
                 thead { tr { th { "item" } th { "type" } } }
-                tbody { @for (key, item) in items { (item_row(schema, key, item)) } }
+                tbody { @for (key, item) in items { (item_row(schema, key, item, None)) } }
             } }
         }
         h2 { "Derivations" }
@@ -179,8 +179,14 @@ pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console
     live::events(flow.watch(), move || derivations(&console, &flow))
 }
 
-/// An item with its type.
-pub(crate) fn item_row(schema: &Schema, key: &Key, item: &Item) -> Markup {
+/// An item with its type, and what else a table shows of it.
+pub(crate) fn item_row(schema: &Schema, key: &Key, item: &Item, more: Option<&Markup>) -> Markup {
     let entity = schema.image(key, item).map(|image| image.definition.name.as_str());
-    html! { tr { td { (link::key(key)) } td { (entity.unwrap_or("declared nowhere")) } } }
+    html! {
+        tr {
+            td { (link::key(key)) }
+            td { (entity.unwrap_or("declared nowhere")) }
+            @if let Some(more) = more { td { (more) } }
+        }
+    }
 }

@@ -1,0 +1,49 @@
+//! The page of the table's design: the access patterns, each with a form that runs it, and the whole design.
+
+mod markdown;
+pub(crate) mod pattern;
+
+use std::sync::Arc;
+
+use ::design::{document, review::review};
+use axum::extract::State;
+use maud::{Markup, html};
+use store::Store;
+
+use crate::{
+    Console,
+    frame::{self, ConsolePage},
+};
+
+/// What the page says of itself.
+const WRITTEN_BY: &str = "ripple design";
+
+pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {
+    let design = &console.design;
+    let text = document::page(design, WRITTEN_BY, &review(design));
+    frame::page(
+        "The table's design",
+        &html! {
+            p { "Everything below is made of the values that make the keys and the requests, so it says what the code does." }
+            h2 { "Run an access pattern" }
+            (patterns(&console))
+            (markdown::page(&text))
+        },
+    )
+}
+
+fn patterns<S: Store>(console: &Console<S>) -> Markup {
+    let design = &console.design;
+    html! {
+        @if design.patterns.is_empty() {
+            p.empty { "A manifest declares no access patterns. " a href="/collection" { "Query" } " the table or an index by a key." }
+        } @else {
+            p { "Each read of the shipped table's queries runs here on this table; a read shows its items and the read units that it takes." }
+            ul.patterns {
+                @for pattern in design.patterns.iter().filter(|pattern| !pattern.is_write() && !pattern.scans()) {
+                    li { a href=(pattern::address(&pattern.id)) { (pattern.id) } " " (pattern.title) }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The table's design is a page of Markdown; this shows as much of Markdown as that page has.
+//!
+//! A line is a heading, a row of a table, a point of a list, a line of a fenced block, or a sentence. Within a line there is
+//! code between backticks, and a link, whose text alone is shown.
+
+use std::iter::Peekable;
+
+use maud::{Markup, html};
+
+/// A page of Markdown below a heading of the first level, which is left out.
+pub(super) fn page(text: &str) -> Markup {
+    let mut lines = text.lines().filter(|line| !line.starts_with("# ")).peekable();
+    let mut blocks = Vec::new();
+    while let Some(line) = lines.next() {
+        blocks.push(block(line, &mut lines));
+    }
+    html! { @for block in &blocks { (block) } }
+}
+
+fn block<'a>(line: &'a str, lines: &mut Peekable<impl Iterator<Item = &'a str>>) -> Markup {
+    let mut more = |prefix: &str| {
+        let mut found = vec![line];
+        while let Some(next) = lines.next_if(|next| next.starts_with(prefix)) {
+            found.push(next);
+        }
+        found
+    };
+    if line.starts_with("```") {
+        let mut fenced = Vec::new();
+        for next in lines.by_ref().take_while(|next| !next.starts_with("```")) {
+            fenced.push(next);
+        }
+        return html! { pre tabindex="0" { code { (fenced.join("\n")) } } };
+    }
+    if let Some(title) = line.strip_prefix("### ") {
+        return html! { h3 { (inline(title)) } };
+    }
+    if let Some(title) = line.strip_prefix("## ") {
+        return html! { h2 { (inline(title)) } };
+    }
+    if line.starts_with('|') {
+        return table(&more("|"));
+    }
+    if line.starts_with("- ") {
+        return html! { ul { @for point in more("- ") { li { (inline(point.trim_start_matches("- "))) } } } };
+    }
+    html! { @if !line.is_empty() { p { (inline(line)) } } }
+}
+
+fn table(rows: &[&str]) -> Markup {
+    let (head, body) = (rows.first().copied().unwrap_or_default(), rows.get(2..).unwrap_or_default());
+    html! {
+        div.wide tabindex="0" { table {
+            thead { tr { @for cell in cells(head) { th { (inline(&cell)) } } } }
+            tbody { @for row in body { tr { @for cell in cells(row) { td { (inline(&cell)) } } } } }
+        } }
+    }
+}
+
+/// The cells of a row; an escaped bar ends none.
+fn cells(row: &str) -> Vec<String> {
+    let inner = row.trim().trim_start_matches('|');
+    let inner = inner.strip_suffix('|').unwrap_or(inner).replace("\\|", "\u{0}");
+    inner.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
+}
+
+/// A line with its code; of a link the text.
+fn inline(line: &str) -> Markup {
+    let line = line.replace("\\<", "<");
+    let parts: Vec<&str> = line.split('`').collect();
+    html! { @for (at, part) in parts.iter().enumerate() {
+        @if at % 2 == 1 { code { (part) } } @else { (unlinked(part)) }
+    } }
+}
+
+fn unlinked(text: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some((before, link)) = rest.split_once('[') {
+        let Some((name, after)) = link.split_once("](").and_then(|(name, to)| Some((name, to.split_once(')')?.1)))
+        else {
+            break;
+        };
+        shown.push_str(before);
+        shown.push_str(name);
+        rest = after;
+    }
+    shown + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_becomes_headings_tables_lists_blocks_and_sentences() {
+        let text = "# Title\n\n## Reads\n\nSee `a|b` and [this](#that), Page\\<Post>.\n\n| a | b |\n|---|---|\n| `x\\|y` | – |\n\n- one\n- two\n\n```text\nraw `x`\n```\n";
+        let html = page(text).into_string();
+        assert_eq!(
+            html,
+            "<h2>Reads</h2><p>See <code>a|b</code> and this, Page&lt;Post&gt;.</p>\
+             <div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td><code>x|y</code></td><td>–</td></tr></tbody></table></div>\
+             <ul><li>one</li><li>two</li></ul><pre tabindex=\"0\"><code>raw `x`</code></pre>"
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! A query of the table or of an index: the items of one partition key, with the read units that they cost.
+
+use std::sync::Arc;
+
+use ::design::cost::bed::read_units;
+use axum::{
+    extract::{Query as Asked, State},
+    http::StatusCode,
+};
+use derive::{
+    query::{Consistency, Order, Query, SortKeys},
+    write::Table,
+};
+use engine::backoff::describe;
+use keys::{item::Item, key::Key, size::item_bytes};
+use maud::{Markup, html};
+use operate::words::counted;
+use serde::Deserialize;
+use store::{Page, Store};
+
+use crate::{
+    Console,
+    explained::{read_units_text, typed},
+    frame::{self, ConsolePage},
+    overview::item_row,
+};
+
+/// Items of a page, if the address says no other number, and at most.
+const ITEMS: u32 = 100;
+const ITEMS_MAX: u32 = 1_000;
+
+/// Conditions on the sort key, each with what it is called.
+const CONDITIONS: [(&str, &str); 4] =
+    [("all", "any"), ("equals", "is"), ("begins", "begins with"), ("between", "is between")];
+
+/// What the address of the page says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct QueryAddress {
+    pk: String,
+    /// The index; the table if it is empty.
+    index: String,
+    /// One of the [conditions](CONDITIONS); any sort key if it is empty.
+    sort: String,
+    sk: String,
+    /// The last sort key of a range.
+    to: String,
+    /// The greatest sort key first?
+    descending: bool,
+    /// Read consistently? An index cannot be.
+    eventual: bool,
+    /// Most items.
+    limit: Option<u32>,
+}
+
+pub(crate) async fn page<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    Asked(address): Asked<QueryAddress>,
+) -> ConsolePage {
+    if address.pk.is_empty() {
+        let content = html! {
+            (form(&console, &address))
+            p.empty { "Give a partition key, such as that of an item: a query reads the items under one partition key." }
+        };
+        return frame::page("Query", &content);
+    }
+    let query = match address.query(&console) {
+        Ok(query) => query,
+        Err(why) => return frame::failed(StatusCode::BAD_REQUEST, &why),
+    };
+    let read = console.patience().call(|| console.opened.store.query(Table::Main, &query, None)).await;
+    let Page { items, next } = match read {
+        Ok(found) => found,
+        Err(error) => return frame::failed(StatusCode::BAD_GATEWAY, &describe(&error)),
+    };
+    let place = if address.index.is_empty() { String::new() } else { format!(" in {}", address.index) };
+    let units = read_units(items.iter().map(item_bytes).sum(), query.consistency);
+    let content = html! {
+        (form(&console, &address))
+        @if items.is_empty() { p.empty { "There is no such item under this partition key. The query costs " (read_units_text(units)) " all the same." } }
+        @else {
+            p {
+                (counted(items.len(), "item")) ", " (read_units_text(units)) ": "
+                @if query.consistency == Consistency::Strong { "one for each 4 KB." } @else { "half a unit for each 4 KB, because it is read eventually." }
+                @if next.is_some() { " There are more items." }
+            }
+            (found(&console, &items))
+        }
+    };
+    frame::page(&format!("Query{place} under {}", address.pk), &content)
+}
+
+fn found<S: Store>(console: &Console<S>, items: &[Item]) -> Markup {
+    let schema = console.engine.schema();
+    let items: Vec<(Key, &Item)> = items.iter().filter_map(|item| Some((schema.layout.key(item)?, item))).collect();
+    html! {
+        div.wide tabindex="0" { table {
+            thead { tr { th { "item" } th { "type" } th { "all of it" } } }
+            tbody { @for (key, item) in &items { (item_row(schema, key, item, Some(&typed("JSON", item)))) } }
+        } }
+    }
+}
+
+impl QueryAddress {
+    fn query<S: Store>(&self, console: &Console<S>) -> Result<Query, String> {
+        let index = Some(self.index.as_str()).filter(|name| !name.is_empty());
+        if let Some(name) = index.filter(|name| console.engine.schema().layout.index(name).is_none()) {
+            return Err(format!("There is no index {name}."));
+        }
+        let sk = match self.sort.as_str() {
+            "" | "all" => SortKeys::All,
+            _ if self.sk.is_empty() => return Err("Give the sort key that this condition is about.".to_owned()),
+            "equals" => SortKeys::Between(self.sk.clone(), self.sk.clone()),
+            "begins" => SortKeys::Prefix(self.sk.clone()),
+            "between" if self.to < self.sk => {
+                return Err("The last sort key of a range must not be smaller than the first.".to_owned());
+            }
+            "between" => SortKeys::Between(self.sk.clone(), self.to.clone()),
+            other => return Err(format!("There is no condition {other} on a sort key.")),
+        };
+        let limit = self.limit.unwrap_or(ITEMS);
+        if !(1..=ITEMS_MAX).contains(&limit) {
+            return Err(format!("A page has 1 to {ITEMS_MAX} items."));
+        }
+        let query = Query::of(index, &self.pk, sk);
+        if query.is_too_long() {
+            return Err("No item has a key as long as this.".to_owned());
+        }
+        let order = if self.descending { Order::Descending } else { Order::Ascending };
+        let consistency = if self.eventual { Consistency::Eventual } else { query.consistency };
+        Ok(Query { limit: Some(limit), order, consistency, ..query })
+    }
+}
+
+fn form<S: Store>(console: &Console<S>, address: &QueryAddress) -> Markup {
+    let QueryAddress { pk, index, sort, sk, to, descending, eventual, limit } = address;
+    let indexes = console.engine.schema().layout.indexes.iter().map(|index| index.name.as_str());
+    html! {
+        form.query action="/collection" method="get" aria-label="Query" {
+            label { "Of " select name="index" {
+                option value="" { "the table" }
+                @for name in indexes { option value=(name) selected[name == index] { (name) } }
+            } }
+            label { "Partition key is " input name="pk" value=(pk) required; }
+            label { "Sort key " select name="sort" {
+                @for (value, said) in CONDITIONS { option value=(value) selected[value == sort] { (said) } }
+            } }
+            label { "this " input name="sk" value=(sk); }
+            label { "and this " input name="to" value=(to); }
+            label { input type="checkbox" name="descending" value="true" checked[*descending]; " greatest first" }
+            label { input type="checkbox" name="eventual" value="true" checked[*eventual]; " eventually consistent" }
+            label { "At most " input.small type="number" name="limit" min="1" max=(ITEMS_MAX) value=(limit.unwrap_or(ITEMS)); " items" }
+            button { "Query" }
+        }
+    }
+}
