@@ -277,7 +277,10 @@ async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
     assert!(parked.contains("adds +1 to the count of USER#bob / PROFILE"), "{parked}");
     let trouble = console.shows("/flow?outcome=trouble&key=FOLLOWS%23", &["aggregate: parked: "]).await;
     assert_eq!(trouble.matches("<article").count(), 1, "{trouble}");
-    let still = console.click("/parked", "Redrive");
+    let try_one = parked.split("href=\"/parked/try?id=").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let try_one = format!("/parked/try?id={try_one}");
+    assert!(console.get(&try_one).body.contains("It would stay parked: "), "{}", console.get(&try_one).body);
+    let still = console.click(&try_one, "Redrive");
     assert!(still.status == 200 && still.body.contains("still parked: "), "{}", still.body);
 
     delete(&client, &counter).await;
@@ -287,8 +290,11 @@ async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
             assert_eq!(console.post(path, &form).status, status, "{path} {form}");
         }
     }
-    assert!(console.get("/parked").body.contains("Redrive all"), "a wrong token redrives nothing");
-    let applied = console.click("/parked", "Redrive all");
+    let would = console.get("/parked/try").body;
+    assert!(would.contains("It would be applied") && would.contains("+1"), "{would}");
+    let parked = console.get("/parked").body;
+    assert!(parked.contains("What a redrive would do"), "neither a wrong token nor a dry run redrives");
+    let applied = console.click("/parked/try", "Redrive all");
     assert!(applied.body.contains("additive: applied"), "{}", applied.body);
     assert!(console.get("/parked").body.contains("Nothing is parked"));
     service.caught_up(&client).await;

@@ -16,11 +16,12 @@ mod frame;
 mod graph;
 mod guarded;
 mod item;
+mod jobs;
 mod link;
-mod lists;
 mod live;
 mod orders;
 mod overview;
+mod parked;
 mod query;
 pub mod step;
 mod verification;
@@ -123,9 +124,10 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/cost/events", get(cost::events::<S>))
         .route("/design", get(design::page::<S>))
         .route("/pattern", get(design::pattern::page::<S>))
-        .route("/parked", get(lists::parked::<S>))
-        .route("/parked/redrive", post(orders::redriven::<S>))
-        .route("/jobs", get(lists::jobs::<S>))
+        .route("/parked", get(parked::page::<S>))
+        .route("/parked/try", get(parked::tried::<S>))
+        .route("/parked/redrive", post(parked::redriven::<S>))
+        .route("/jobs", get(jobs::page::<S>))
         .route("/jobs/order", post(orders::job::<S>))
         .route("/verify", get(verification::page::<S>).post(verification::begun::<S>))
         .route("/verify/plan", post(verification::repair::planned::<S>))

@@ -20,6 +20,11 @@ pub(crate) fn of_change(event: &str) -> String {
     address("/change", &[("event", event)])
 }
 
+/// The page of what a redrive would do.
+pub(crate) fn of_try(event: &str) -> String {
+    address("/parked/try", &[("id", event)])
+}
+
 /// The flow of a derivation.
 pub(crate) fn of_flow(derivation: &str) -> String {
     address("/flow", &[("derivation", derivation)])

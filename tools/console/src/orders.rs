@@ -12,10 +12,8 @@ use engine::{
     backoff::describe,
     clock::{Clock as _, SystemClock},
     jobs::{JobOrder, ground::sweep::jobs},
-    park::redrive::parked,
 };
 use maud::{Markup, html};
-use operate::redriving::{RedriveOutcome, redrive};
 use serde::{Deserialize, de::DeserializeOwned};
 use store::Store;
 
@@ -30,12 +28,6 @@ struct Ordered<T> {
     token: String,
     #[serde(flatten)]
     order: T,
-}
-
-/// Which parked change; all of them if none is named.
-#[derive(Debug, Deserialize)]
-struct WhichChange {
-    id: Option<String>,
 }
 
 /// What a job is told.
@@ -99,35 +91,6 @@ impl<S: Store> Console<S> {
             Err(error) => refused(StatusCode::BAD_REQUEST, &format!("The form cannot be read: {error}.")),
         }
     }
-}
-
-/// Redrives one parked change, or all.
-pub(crate) async fn redriven<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
-    let WhichChange { id } = match console.ordered(&form) {
-        Ok(which) => which,
-        Err(refused) => return refused.into_response(),
-    };
-    let parked = match parked(&console.opened.store).await {
-        Ok(parked) => parked,
-        Err(error) => return failed(&describe(&error)),
-    };
-    let mut outcomes = Vec::new();
-    for change in parked.iter().filter(|change| id.as_ref().is_none_or(|id| *id == change.id)) {
-        let has_failed = outcomes.iter().any(|(_, it)| matches!(it, RedriveOutcome::Failed { .. }));
-        let outcome = if has_failed { Ok(RedriveOutcome::NotTried) } else { redrive(&console.engine, change).await };
-        match outcome {
-            Ok(outcome) => outcomes.push((change, outcome)),
-            Err(error) => return failed(&describe(&error)),
-        }
-    }
-    let page = html! {
-        @if outcomes.is_empty() { p.empty { "It was not parked any more." } }
-        ul { @for (change, outcome) in &outcomes {
-            li { code { (change.id) } ", " (change.family.to_string()) ": " (outcome.to_string()) }
-        } }
-        p { a href="/parked" { "What is parked now" } }
-    };
-    frame::page("Redriven", &page).into_response()
 }
 
 /// Pauses, resumes or cancels a job.
