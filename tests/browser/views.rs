@@ -1,0 +1,167 @@
+//! Each view, looked at by a browser.
+
+use std::{fs, path::PathBuf};
+
+use aws_sdk_dynamodb::Client;
+use serde_json::json;
+
+use crate::{
+    NOON,
+    chromium::Browser,
+    database::{Key, alter, client, delete, key, n, put, s},
+    items::{comment, follow, like, post, user},
+    ripple::Ripple,
+};
+
+/// A telephone and a wide screen.
+const SIZES: [(u32, u32); 2] = [(360, 740), (1600, 1000)];
+
+/// Size of the pictures in the documentation.
+const PICTURE: (u32, u32) = (960, 600);
+
+/// The views, each with its name and address.
+const VIEWS: [(&str, &str); 12] = [
+    ("overview", "/"),
+    ("flow", "/flow"),
+    ("step", "/step"),
+    ("item", "/item?pk=USER%23ada&sk=PROFILE"),
+    ("query", "/collection?pk=USER%23ada"),
+    ("parked-changes", "/parked"),
+    ("redrive", "/parked/try"),
+    ("jobs", "/jobs"),
+    ("verify", "/verify"),
+    ("cost", "/cost"),
+    ("design", "/design"),
+    ("pattern", "/pattern?id=AP-001&UserId=ada"),
+];
+
+/// A service with data of each view: users, posts, a rename, a parked change.
+async fn with_data() -> (Ripple, Client, Key) {
+    let mut service = Ripple::embedded(&["--ledger", "watermarks"]).await;
+    let client = client(&service.endpoint);
+    let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
+    alter(&client, &counter, "EntityType", Some(s("Counter"))).await;
+    alter(&client, &counter, "Value", Some(s("many"))).await;
+    for item in [
+        user("ada", "Ada", NOON),
+        user("bob", "Bob", NOON),
+        user("grace", "Grace", NOON),
+        follow("grace", "ada", NOON),
+        follow("bob", "ada", NOON),
+        post("ada", "p1", NOON, "published", "Notes"),
+        comment("p1", "c1", NOON, "grace", "First!"),
+        like("grace", "p1", NOON),
+    ] {
+        put(&client, item).await;
+    }
+    alter(&client, &key("USER#ada", "PROFILE"), "Name", Some(s("Ada Lovelace"))).await;
+    service.line(|line| line.contains(" parked,")).await;
+    service.caught_up(&client).await;
+    (service, client, counter)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_view_fits_a_telephone_and_a_wide_screen_and_everybody_can_use_it() {
+    let Some(mut browser) = Browser::start() else { return };
+    let (service, ..) = with_data().await;
+    let mut wrong = Vec::new();
+    for (name, path) in VIEWS {
+        for (size, is_dark) in [(SIZES[0], false), (SIZES[1], true)] {
+            browser.dark(is_dark);
+            browser.open(&format!("http://{}{path}", service.console), size);
+            let what = format!("{name} at {} px", size.0);
+            let wide = browser.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+            if wide != json!(0) {
+                wrong.push(format!("{what}: {wide} px too wide"));
+            }
+            wrong.extend(browser.violations().into_iter().map(|it| format!("{what}: {it}")));
+        }
+        browser.dark(false);
+        browser.open(&format!("http://{}{path}", service.console), PICTURE);
+        keep(name, &mut browser);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rename_ripples_through_the_flow_and_a_parked_change_is_redriven_by_clicking() {
+    let Some(mut browser) = Browser::start() else { return };
+    let (service, client, counter) = with_data().await;
+    browser.open(&format!("http://{}/flow?derivation=followee-name", service.console), PICTURE);
+    alter(&client, &key("USER#ada", "PROFILE"), "Name", Some(s("Countess"))).await;
+    browser.until("document.querySelector('#flow').textContent.includes('Countess')");
+    browser.click("what followed");
+    keep("change", &mut browser);
+    browser.until("document.querySelector('main').textContent.includes('copied')");
+
+    delete(&client, &counter).await;
+    browser.open(&format!("http://{}/parked", service.console), PICTURE);
+    browser.click("What a redrive would do");
+    assert_eq!(
+        browser.evaluate("document.querySelector('main').textContent.includes('It would be applied')"),
+        json!(true)
+    );
+    browser.click("Redrive");
+    assert_eq!(browser.evaluate("document.querySelector('main').textContent.includes('applied')"), json!(true));
+    browser.click("What is parked now");
+    assert_eq!(
+        browser.evaluate("document.querySelector('main').textContent.includes('Nothing is parked')"),
+        json!(true)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scene_is_played_by_keyboard_and_a_wrong_count_is_repaired() {
+    let Some(mut browser) = Browser::start() else { return };
+    let (mut service, client, _) = with_data().await;
+    browser.open(&format!("http://{}/step", service.console), PICTURE);
+    browser.evaluate("[...document.querySelectorAll('.scenes li')].find((it) => it.textContent.includes('killed')).querySelector('button').focus()");
+    browser.press("Enter", 13);
+    browser.loaded();
+    while browser.evaluate("[...document.querySelectorAll('button')].some((it) => it.textContent === 'Do it')")
+        == json!(true)
+    {
+        browser.click("Do it");
+    }
+    keep("scene", &mut browser);
+    let ended = browser.evaluate("document.querySelector('main').textContent");
+    assert!(ended.as_str().unwrap().contains("The scene has ended, and the value is right"), "{ended}");
+    browser.open(&format!("http://{}/step", service.console), PICTURE);
+    keep("held", &mut browser);
+    browser.click("Let the stream flow");
+
+    alter(&client, &key("USER#ada", "PROFILE#COUNT#post-count#00"), "Value", Some(n(9))).await;
+    service.caught_up(&client).await;
+    browser.open(&format!("http://{}/verify", service.console), PICTURE);
+    browser.click("Verify");
+    shows(&mut browser, "Wrong: 1").await;
+    keep("findings", &mut browser);
+    browser.click("Plan a repair");
+    shows(&mut browser, "1 would be repaired").await;
+    keep("plan", &mut browser);
+    browser.click("Repair");
+    shows(&mut browser, "1 repaired").await;
+}
+
+/// Waits until a page that comes again by itself shows this.
+async fn shows(browser: &mut Browser, text: &str) {
+    let script = format!("document.querySelector('main')?.textContent.includes({}) ?? false", json!(text));
+    let mut looks = tokio::time::interval(std::time::Duration::from_millis(100));
+    for _ in 0..1_200 {
+        looks.tick().await;
+        if browser.evaluate(&script) == json!(true) {
+            return;
+        }
+    }
+    panic!("{text} is not shown: {}", browser.evaluate("document.querySelector('main').textContent"));
+}
+
+/// Keeps a picture of the page for the documentation, if that is asked for and the page is in it.
+fn keep(name: &str, browser: &mut Browser) {
+    let page = include_str!("../../docs/console.md");
+    if page.contains(&format!("console/{name}.png")) && std::env::var_os("UPDATE_SCREENSHOTS").is_some() {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/console");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(format!("{name}.png")), browser.picture()).unwrap();
+    }
+}
