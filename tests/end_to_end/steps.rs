@@ -39,6 +39,21 @@ async fn every_scene_ends_with_the_value_right() {
     }
 }
 
+/// The items of a scene are made of a manifest's declarations.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scene_fits_the_table_of_a_manifest_or_says_why_not() {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml");
+    let service = Ripple::embedded(&["--config", manifest]).await;
+    let console = Console::of(&service);
+    for scene in ["repeated", "old-record", "deleted"] {
+        let ended = played(&console, scene);
+        assert!(ended.contains("The scene has ended, and the value is <span class=\"right\">"), "{scene}: {ended}");
+    }
+    // Its only count has four shards.
+    let refused = console.order("/step", "/step/scene/begin", &[("scene", "counter")]);
+    assert!(refused.status == 400 && refused.body.contains("no count in one counter alone"), "{}", refused.body);
+}
+
 /// Plays a scene to its end, and gives its page.
 fn played(console: &Console, scene: &str) -> String {
     let begun = console.order("/step", "/step/scene/begin", &[("scene", scene)]);

@@ -25,6 +25,8 @@ use serde_dynamo::AttributeValue;
 pub(crate) enum Subject {
     /// A count.
     Count,
+    /// A count that one counter holds, not several shards.
+    Counter,
     /// A copied value.
     Copy,
     /// An item that Ripple alone writes.
@@ -69,7 +71,8 @@ impl SceneCast {
             let Some(cast) = Box::pin(cast(design, &entity.name, n)).await else { continue };
             let Some(key) = design.schema.layout.key(&cast.item) else { continue };
             let found = match subject {
-                Subject::Count => counted(design, &key, &cast),
+                Subject::Count => counted(design, &key, &cast, u32::MAX),
+                Subject::Counter => counted(design, &key, &cast, 1),
                 Subject::Copy | Subject::Mirror => Box::pin(derived(design, subject, &key, &cast)).await,
             };
             if found.is_some() {
@@ -80,14 +83,30 @@ impl SceneCast {
     }
 }
 
-/// The first count of an item that one counter holds.
-fn counted(design: &Design, key: &Key, cast: &Cast) -> Option<SceneCast> {
+impl Subject {
+    /// Why a table has no scene of it.
+    pub(crate) fn is_missing(self) -> &'static str {
+        match self {
+            Self::Count => {
+                "This table counts nothing of which the sources stay, so this scene cannot be played with it."
+            }
+            Self::Counter => "This table has no count in one counter alone, so this scene cannot be played with it.",
+            Self::Copy => {
+                "This table copies nothing into an application's item, so this scene cannot be played with it."
+            }
+            Self::Mirror => "This table has no mirror, so this scene cannot be played with it.",
+        }
+    }
+}
+
+/// The first count of an item, with so many shards at most.
+fn counted(design: &Design, key: &Key, cast: &Cast, n_shards_max: u32) -> Option<SceneCast> {
     let images = Images::Inserted(cast.item.clone());
     let change =
         Change { id: String::new(), sequence_number: String::new(), created_ms: None, key: key.clone(), images };
     let planned = plan(&design.schema, &design.catalogue, &[Family::Additive], &change);
     let added = planned.effects.iter().filter_map(|(at, effect)| match effect {
-        Effect::Add(add) if add.n_shards == 1 && add.count == 1 => Some((*at, &add.target)),
+        Effect::Add(add) if add.n_shards <= n_shards_max && add.count == 1 => Some((*at, &add.target)),
         _ => None,
     });
     let is_measured = |at| design.catalogue.derivation(at).is_some_and(|it| !it.kind.is_history());

@@ -82,7 +82,7 @@ impl SceneRun {
         let scene = SCENES.iter().find(|scene| scene.id == id).ok_or_else(|| format!("There is no scene {id}."))?;
         let number = SystemClock.now_ms() / 10 % NUMBERS;
         let cast = SceneCast::of(&console.design, scene.subject, number).await;
-        let cast = cast.ok_or("This table derives nothing that would show this.")?;
+        let cast = cast.ok_or(scene.subject.is_missing())?;
         let does = |at: &usize| gate.functions.get(*at).is_some_and(|it| it.families().contains(&cast.family));
         let function = (0..gate.functions.len()).find(does).ok_or("No function here derives that value.")?;
         let changed = cast.item.0.clone();
