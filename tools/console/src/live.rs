@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use tokio::sync::watch;
 
 /// Time between two looks by one page: a browser has time to show what came.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A part with the address of its events.
 pub(crate) fn part(address: &str, content: &Markup) -> Markup {

@@ -23,6 +23,9 @@ use crate::{
     },
 };
 
+/// The last step of the scene, so that a long scene need not be scrolled.
+const LAST: &str = "/step/scene#last";
+
 /// Which scene is to begin.
 #[derive(Debug, Deserialize)]
 struct BeginOrder {
@@ -65,7 +68,9 @@ fn whole<S: Store + 'static>(console: &Console<S>, gate: &StepGate<S>, run: &Sce
         p { (run.scene.about) }
         p { "Watched: " b { (run.cast.derivation) } " of " (link::key(&run.cast.target)) }
         ol.scene {
-            @for line in &run.lines { li { (of_line(console, gate, line)) } }
+            @for (at, line) in run.lines.iter().enumerate() {
+                li id=[(at == run.n_done()).then_some("last")] { (of_line(console, gate, line)) }
+            }
         }
         @if let Some(step) = next {
             div.next {
@@ -116,7 +121,7 @@ pub(crate) async fn begins<S: Store + 'static>(State(console): State<Arc<Console
         Ok(run) => *playing = Some(run),
         Err(why) => return refused(&why),
     }
-    Redirect::to("/step/scene").into_response()
+    Redirect::to(LAST).into_response()
 }
 
 /// Does the next step of the scene.
@@ -132,5 +137,5 @@ pub(crate) async fn nexts<S: Store + 'static>(State(console): State<Arc<Console<
     {
         return refused(&why);
     }
-    Redirect::to("/step/scene").into_response()
+    Redirect::to(LAST).into_response()
 }
