@@ -24,6 +24,19 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// Time between two looks at a page that is not as it will be.
 const POLL: Duration = Duration::from_millis(50);
 
+/// Where orders are sent to.
+const ORDERS: [&str; 9] = [
+    "/parked/redrive",
+    "/verify",
+    "/verify/plan",
+    "/verify/repair",
+    "/jobs/order",
+    "/step/hold",
+    "/step/deliver",
+    "/step/scene/begin",
+    "/step/scene/next",
+];
+
 /// A console, of `ripple dev` or of a process that no test leaves behind.
 pub(crate) struct Console {
     child: Option<Child>,
@@ -285,8 +298,8 @@ async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
 
     delete(&client, &counter).await;
     for (form, status) in [("", 400), ("token=wrong", 403), ("token=", 403)] {
-        for path in ["/parked/redrive", "/verify", "/jobs/order"] {
-            let form = format!("{form}&id=x&order=cancel");
+        for path in ORDERS {
+            let form = format!("{form}&id=x&order=cancel&hold=true&function=aggregate&way=once&scene=killed&done=0");
             assert_eq!(console.post(path, &form).status, status, "{path} {form}");
         }
     }
