@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use derive::{catalogue::Catalogue, schema::Schema};
 use maud::{Markup, html};
 
-use crate::link;
+use crate::{flow::figures::DerivationFigures, link};
 
 /// Height of a row, and of the box in it.
 const ROW: usize = 26;
@@ -23,8 +23,12 @@ const WHOLE: usize = RIGHT + WIDTH;
 /// Names with their rows.
 type Rows<'a> = BTreeMap<&'a str, usize>;
 
-/// The picture; each derivation in it leads to its flow where functions run in this process.
-pub(crate) fn graph(schema: &Schema, catalogue: &Catalogue, has_flow: bool) -> Markup {
+/// The picture; each derivation in it leads to its flow, and has its changes a second, where functions run in this process.
+pub(crate) fn graph(
+    schema: &Schema,
+    catalogue: &Catalogue,
+    figures: Option<&BTreeMap<String, DerivationFigures>>,
+) -> Markup {
     let outlines: Vec<_> = catalogue.derivations().map(|it| it.kind.outline(schema)).collect();
     let (mut from, mut into, mut edges) = (Rows::new(), Rows::new(), Vec::new());
     let mut targets = Vec::new();
@@ -52,11 +56,26 @@ pub(crate) fn graph(schema: &Schema, catalogue: &Catalogue, has_flow: bool) -> M
                 @for path in edges { path d=(path) {} }
                 @for (name, row) in &from { (node(LEFT, *row, name, "entity")) }
                 @for (row, derivation) in catalogue.derivations().enumerate() {
-                    @if has_flow { a href=(link::of_flow(&derivation.name)) { (node(MIDDLE, row, &derivation.name, "derivation")) } }
-                    @else { (node(MIDDLE, row, &derivation.name, "derivation")) }
+                    @match figures {
+                        Some(figures) => {
+                            a href=(link::of_flow(&derivation.name)) { (node(MIDDLE, row, &derivation.name, "derivation")) }
+                            (rate(row, figures.get(&derivation.name)))
+                        },
+                        None => (node(MIDDLE, row, &derivation.name, "derivation")),
+                    }
                 }
                 @for (name, row) in &into { (node(RIGHT, *row, name, "entity")) }
             }
+        }
+    }
+}
+
+/// The changes a second of a derivation that has any.
+fn rate(row: usize, figures: Option<&DerivationFigures>) -> Markup {
+    let a_second = figures.map_or(0.0, DerivationFigures::changes_a_second);
+    html! {
+        @if a_second > 0.0 {
+            text.rate x=(MIDDLE + WIDTH - 8) y=(row * ROW + BOX - 6) { (format!("{a_second:.2}/s")) }
         }
     }
 }

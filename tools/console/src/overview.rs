@@ -78,8 +78,10 @@ fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
             (counted(*n_unreadable, "unreadable item"))
         }
         h2 { "What is derived" }
-        @if console.flow.is_some() { p { "Each derivation links to the changes that it handled." } }
-        (graph(schema, catalogue, console.flow.is_some()))
+        @if console.flow.is_some() {
+            p { "Each derivation links to the changes that it handled. Beside its name are the changes a second, of the last minute." }
+        }
+        (graph(schema, catalogue, console.flow.as_ref().map(|flow| flow.figures()).as_ref()))
         @if items.is_empty() {
             p.empty {
                 @if console.opened.is_aws { "Look an item up by its key above: listing items would cost read units." }
