@@ -3,5 +3,6 @@
 mod contract;
 mod cost;
 mod patterns;
+mod tables;
 mod why;
 mod writes;

@@ -13,10 +13,10 @@ RIPPLE = os.path.join(ROOT, "target", "debug", "ripple")
 
 
 @contextlib.contextmanager
-def served(manifest):
-    """Builds the command, starts the service, and ends it with the block. Gives its endpoint."""
+def served(manifest, *options):
+    """Builds the command, starts the service with these options, and ends it with the block. Gives its endpoint."""
     subprocess.run(["cargo", "build", "--locked", "--quiet", "--package", "cli"], cwd=ROOT, check=True)
-    dev = [RIPPLE, "dev", "--port", "0", "--config", manifest]
+    dev = [RIPPLE, "dev", "--port", "0", "--config", manifest, *options]
     with running(dev, stdout=subprocess.PIPE, text=True) as service:
         lines = []
         for line in service.stdout:

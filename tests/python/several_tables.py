@@ -178,12 +178,14 @@ def check_chat(chat):
 
 
 def main():
-    for name, of, act, check in [
-        ("models", "models_at", act_on_models, check_models),
-        ("chat", "chat_at", act_on_chat, check_chat),
+    for name, of, act, check, ledger in [
+        ("models", "models_at", act_on_models, check_models, "watermarks"),
+        ("chat", "chat_at", act_on_chat, check_chat, "receipts"),
+        ("chat", "chat_at", act_on_chat, check_chat, "watermarks"),
     ]:
         manifest, client = example(name)
-        with served(manifest) as endpoint:
+        print(f"{name}, {ledger}")
+        with served(manifest, "--ledger", ledger) as endpoint:
             application = getattr(client, of)(endpoint)
             run(lambda draw, number, step: act(application, draw, number, step))
             in_step(endpoint, manifest)

@@ -237,7 +237,9 @@ const PAGE: &str = include_str!("../../../docs/own-table.md");
 #[test]
 fn the_file_in_the_documentation_is_a_manifest() {
     let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    let [file] = blocks.as_slice() else { panic!("one whole file is shown") };
+    let [file, of_several] = blocks.as_slice() else { panic!("two whole files are shown") };
+    let (schema, _) = load(of_several).unwrap();
+    assert!(schema.layout.forms.is_some());
     let (_, catalogue) = load(file).unwrap();
     let names: Vec<&str> = catalogue.derivations().map(|derivation| derivation.name.as_str()).collect();
     expect!["order-count order-count-display order-of-user buyer"].assert_eq(&names.join(" "));

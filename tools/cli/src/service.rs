@@ -23,8 +23,9 @@ use functions::{
     config::{ConfigError, brake_limits_from_env},
     handler::Function,
 };
+use keys::layout::Layout;
 use operate::checkpoints::LedgerCheckpoints;
-use store::dynamo::DynamoStore;
+use store::{Store, StoreError, dynamo::DynamoStore};
 use stream::{
     counts::{EventCount, MappingCounts},
     destination::FolderDestination,
@@ -167,7 +168,7 @@ impl Service {
         loop {
             if !self.progress.is_quiet(since) {
                 self.pause(QUIET_POLL).await?;
-            } else if !jobs(self.jobs.store(), &self.jobs.schema().layout).await?.iter().all(|job| job.is_paused) {
+            } else if is_job_left(self.jobs.store(), &self.jobs.schema().layout).await? {
                 self.pause(JOBS_POLL).await?;
             } else if let Some(moment) = self.progress.becomes_quiet(since) {
                 // A job that ended meanwhile has made records.
@@ -234,10 +235,40 @@ fn gate(plan: &Plan<'_>, witness: &Arc<dyn Witness>, progress: &Arc<Watch>) -> A
     Arc::new(gate)
 }
 
+/// Is there a job that nobody paused? While the database does not answer there may be one: the mappings say so, and go on
+/// when it does.
+async fn is_job_left<S: Store>(store: &S, layout: &Layout) -> Result<bool, StoreError> {
+    match jobs(store, layout).await {
+        Ok(jobs) => Ok(!jobs.iter().all(|job| job.is_paused)),
+        Err(error) if error.is_retry() => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Error {
     match ended {
         Ok(Ok(())) => anyhow::anyhow!("an event source mapping ended by itself"),
         Ok(Err(error)) => error.into(),
         Err(error) => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use store::dynamo::TableNames;
+
+    use super::*;
+    use crate::connection::Clients;
+
+    #[tokio::test]
+    async fn a_database_that_is_away_may_have_a_job_left() {
+        // A port that was free a moment ago, at which nobody listens.
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let clients = Clients::at(&format!("http://{address}"), "us-east-1").await;
+        let names = TableNames { main: "m".to_owned(), ledger: "l".to_owned() };
+        let store = DynamoStore::new(clients.dynamodb, Layout::of("PK", "SK"), names);
+        assert!(is_job_left(&store, &Layout::of("PK", "SK")).await.unwrap());
     }
 }

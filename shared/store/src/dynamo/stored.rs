@@ -141,26 +141,33 @@ fn outward(form: &TableForm, write: &Write) -> Option<Write> {
     Some(Write { action, guard: write.guard.as_ref().map(|guard| asked(form, guard)), ..write.clone() })
 }
 
-/// A guard as the table has its attributes. What is true of every item under the key is asked as that there is one.
+/// A guard as the table has its attributes.
 fn asked(form: &TableForm, guard: &Guard) -> Guard {
-    let mut asks: Vec<Ask> = guard.asks.iter().filter_map(|ask| asked_of(form, ask)).collect();
-    if asks.is_empty() {
-        asks.push(Ask::Present);
-    }
-    Guard { purpose: guard.purpose, asks }
+    let asks = guard.asks.iter().flat_map(|ask| asked_of(form, &guard.asks, ask));
+    Guard { purpose: guard.purpose, asks: asks.collect() }
 }
 
-fn asked_of(form: &TableForm, ask: &Ask) -> Option<Ask> {
-    let Some(attribute) = ask.attribute() else { return Some(ask.clone()) };
-    match (attribute, &form.entity) {
-        // The key of an item that is there is the one under which it was read.
-        (PK | SK, _) => None,
-        (TYPE, EntityBy::Table(entity)) => {
-            let item = Item::from([(TYPE, AttributeValue::S(entity.clone()))]);
-            Some(if ask.holds(Some(&item)) { Ask::Present } else { Ask::Absent })
-        }
-        // What an index's key is made of is asked by itself.
-        _ => form.stored_name(attribute).map(|name| ask.asked_of(name)),
+/// What the table can be asked instead. What follows from the key, from the table or from other attributes is asked as
+/// whether there is an item; what never holds is asked as both.
+fn asked_of(form: &TableForm, all: &[Ask], ask: &Ask) -> Vec<Ask> {
+    let Some(attribute) = ask.attribute() else { return vec![ask.clone()] };
+    if let Some(stored) = form.stored_name(attribute) {
+        return vec![ask.asked_of(stored)];
+    }
+    // The item that is there under this key, as far as it is known. Of an index over plain attributes they are asked
+    // themselves, so that the key has the value which is asked.
+    let mut item = Item::new();
+    if let (TYPE, EntityBy::Table(entity)) = (attribute, &form.entity) {
+        item.insert(TYPE, AttributeValue::S(entity.clone()));
+    } else {
+        let equal = all.iter().filter(|ask| ask.attribute() == Some(attribute)).find_map(Ask::value);
+        item.extend(equal.map(|(name, value)| (name.to_owned(), value.clone())));
+    }
+    match (ask.holds(Some(&item)), ask.holds(None)) {
+        (true, true) => Vec::new(),
+        (true, false) => vec![Ask::Present],
+        (false, true) => vec![Ask::Absent],
+        (false, false) => vec![Ask::Absent, Ask::Present],
     }
 }
 
@@ -204,12 +211,13 @@ mod tests {
             ],
         };
         let of_table = asked(&form(EntityBy::Table("Post".to_owned())), &guard);
-        assert_eq!(of_table.asks, [Ask::Present, Ask::Lacks("title".to_owned())]);
+        let present = || Ask::Present;
+        assert_eq!(of_table.asks, [present(), present(), present(), Ask::Lacks("title".to_owned())]);
         let by_type = asked(&form(EntityBy::Attribute("__typename".to_owned())), &guard);
         let equal = Ask::Equal("__typename".to_owned(), text("Post"));
-        assert_eq!(by_type.asks, [equal, Ask::Lacks("title".to_owned())]);
+        assert_eq!(by_type.asks, [present(), equal, present(), Ask::Lacks("title".to_owned())]);
         let of_another = Guard { asks: vec![Ask::Equal(TYPE.to_owned(), text("User"))], ..guard.clone() };
-        assert_eq!(asked(&form(EntityBy::Table("Post".to_owned())), &of_another).asks, [Ask::Absent]);
+        assert_eq!(asked(&form(EntityBy::Table("Post".to_owned())), &of_another).asks, [Ask::Absent, Ask::Present]);
         let of_key = Guard { asks: vec![Ask::Equal(SK.to_owned(), text("-"))], ..guard };
         assert_eq!(asked(&form(EntityBy::Table("Post".to_owned())), &of_key).asks, [Ask::Present]);
     }

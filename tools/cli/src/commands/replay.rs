@@ -17,10 +17,7 @@ use engine::{
     ledger::{LedgerKind, settings::recorded},
     record::event::Lane,
 };
-use functions::{
-    declared::{Choice, declared},
-    logging,
-};
+use functions::{declared::declared, logging};
 use keys::layout::Layout;
 use serde_json::{json, value::RawValue};
 use store::dynamo::DynamoStore;
@@ -46,8 +43,7 @@ const SLICE_MS_MAX: u64 = 300_000;
 pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
     let given = Lane { stream_arn: args.stream.clone(), shard: args.shard.clone() };
-    let layout =
-        declared(Choice { manifest: args.writing.connection.config.as_deref(), ..Choice::default() })?.0.layout.clone();
+    let layout = declared(args.writing.connection.choice())?.0.layout.clone();
     let captures = args.files.iter().map(|file| read(file, &given, &layout)).collect::<anyhow::Result<Vec<_>>>()?;
     let opened = agreed(open_to_write(&args.writing).await?, &args.writing.connection).await?;
     let ledger = recorded(&opened.store)
@@ -91,12 +87,14 @@ fn read(file: &Path, given: &Lane, layout: &Layout) -> anyhow::Result<Capture> {
 fn fits(file: &Path, capture: &Capture, ledger: LedgerKind, opened: &Opened, args: &Replay) -> anyhow::Result<()> {
     let lane = &capture.origin.lane;
     let file = file.display();
-    // An emulator accepts records from anywhere; a real table accepts only its own.
+    // An emulator accepts records from anywhere; real tables accept only their own.
+    let tables = [&opened.table].into_iter().chain(&opened.others).filter_map(|table| table.table_arn.as_deref());
+    let is_ours = |stream: &&str| tables.clone().any(|table| is_of(stream, table));
     if args.writing.connection.aws
-        && let Some(stream) = lane.stream_arn.as_deref().filter(|stream| !is_of(stream, &opened.table_arn))
+        && let Some(stream) = lane.stream_arn.as_deref().filter(|stream| !is_ours(stream))
     {
-        let table = &opened.table_arn;
-        return Err(Usage(format!("the records in {file} are of {stream}, which is not a stream of {table}")).into());
+        let tables = tables.collect::<Vec<_>>().join(", ");
+        return Err(Usage(format!("the records in {file} are of {stream}, which is not a stream of {tables}")).into());
     }
     if ledger == LedgerKind::Receipts || capture.records.is_empty() {
         return Ok(());
