@@ -11,7 +11,10 @@ use derive::{
     kind::shape::Shape,
     schema::Schema,
 };
-use manifest::{error::ManifestFileError, meant::meant_or_listed};
+use manifest::{
+    error::ManifestFileError,
+    meant::{meant, meant_or_listed},
+};
 
 /// Stands for all derivations that delete the application's own items, in a list of derivations to switch off. It is
 /// valid for a table without such derivations too. Stable.
@@ -47,7 +50,7 @@ pub enum DeclaredError {
         known: Vec<String>,
     },
     /// What a table is called is not said of one of the manifest's.
-    #[error("{said:?} does not say what a table of the manifest is called: write NAME=TABLE, {}", meant_or_listed(said, known.iter().map(String::as_str)))]
+    #[error("{said:?} does not say what a table of the manifest is called: write NAME=TABLE{}", meant(name_in(said), known.iter().map(String::as_str)))]
     UnknownTable {
         /// What is said.
         said: String,
@@ -84,6 +87,11 @@ pub fn declared(choice: Choice<'_>) -> Result<(Arc<Schema>, Arc<Catalogue>), Dec
     called(&mut schema, choice.tables)?;
     let catalogue = without(&schema, &catalogue, choice.disabled)?;
     Ok((Arc::new(schema), Arc::new(catalogue)))
+}
+
+/// The name of the manifest in what is said of a table.
+fn name_in(said: &str) -> &str {
+    said.split_once('=').map_or(said, |(name, _)| name.trim())
 }
 
 /// Gives the tables the names that they have in the database.
@@ -159,6 +167,8 @@ mod tests {
         };
         assert_eq!(called(&[]).unwrap(), "User Post Comment Like");
         assert_eq!(called(&["Post=prod-Post", " Like = likes"]).unwrap(), "User prod-Post Comment likes");
+        let error = called(&["Posts=x"]).unwrap_err().to_string();
+        assert!(error.ends_with("write NAME=TABLE: did you mean \"Post\"?"), "{error}");
         for wrong in ["Post", "Posts=x", "Post=", "=x"] {
             assert!(matches!(called(&[wrong]), Err(DeclaredError::UnknownTable { .. })), "{wrong}");
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use derive::{family::Family, position::RecordAt, write::Table};
 use engine::ledger::LedgerKind;
 use keys::{item::text, key::Key};
+use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use store::faulty::{Call, Fault, Side};
 
@@ -105,6 +106,39 @@ async fn a_count_whose_display_kills_is_shown_when_its_change_is_redriven() {
     bed.settle().await;
     assert_eq!((bed.counted("following-count"), bed.parked().len()), (1, 0));
     assert_eq!((bed.shown(&user, "FollowingCount").as_str(), bed.findings()), ("1", Vec::new()));
+}
+
+/// Found by the simulation under receipts (`SIM_SEED=456283`): the count was in, so its part of the change was not parked, and
+/// the item that no count could read any more was never listed.
+#[tokio::test]
+async fn an_item_that_becomes_unreadable_is_listed_although_its_look_kills() {
+    let mut bed = Bed::new();
+    let review = [("ProductId", "p"), ("CreatedAt", "t"), ("ReviewId", "r")];
+    let review = bed.put("Review", &review, &[]).await;
+    let rate = |bed: &Bed, rating: AttributeValue| {
+        let mut item = bed.memory().snapshot(Table::Main).remove(&review).unwrap();
+        item.insert("Rating", rating);
+        bed.memory().put_raw(Table::Main, item).unwrap();
+    };
+    rate(&bed, AttributeValue::N("4".to_owned()));
+    bed.settle().await;
+    assert_eq!(bed.counted("product-rating"), 1);
+    rate(&bed, AttributeValue::S("many".to_owned()));
+    let records = bed.records();
+    let reads = review.clone();
+    bed.fails(move |call| {
+        let kills = matches!(call, Call::Get(Table::Main, keys) if keys.contains(&reads));
+        kills.then_some((Side::Before, Fault::Killed))
+    });
+    assert_eq!(deliver(&bed, &records), 4);
+
+    bed.fails(|_| None);
+    bed.clock.advance(17 * 60_000);
+    bed.redrive_all().await;
+    bed.settle().await;
+    assert_eq!((bed.counted("product-rating"), bed.parked().len(), bed.findings()), (0, 0, Vec::new()));
+    let listed = bed.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk == "UNREADABLE").count();
+    assert_eq!(listed, 1);
 }
 
 /// Once the first was tried again as soon as the second had died, though it was known to be deadly, and so on forever.

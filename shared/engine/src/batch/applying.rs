@@ -80,6 +80,8 @@ impl<S: Store> Applier<'_, S> {
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
+        // Before it counts: what is in by then is not parked with the change, so nobody would list it any more.
+        Lister::new(self.context).list(asked.listings, batch.patience, account).await;
         // Boxed, since a caller's future would otherwise hold all of theirs in place.
         Box::pin(Counter::new(self.context).add(asked.entries, session, batch, account)).await;
         for (position, cause) in asked.failed_looks {
@@ -87,7 +89,6 @@ impl<S: Store> Applier<'_, S> {
         }
         Box::pin(BatchLooker::new(self.context).look(asked.bells, Some(images), batch, account)).await;
         Box::pin(Worker::new(self.context).touch(asked.ground, batch, account)).await;
-        Lister::new(self.context).list(asked.listings, batch.patience, account).await;
     }
 
     /// What the records of a batch show of their own items.

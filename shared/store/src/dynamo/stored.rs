@@ -11,7 +11,7 @@ use keys::{
     counter::MARK,
     item::Item,
     key::Key,
-    tables::{EntityBy, IndexForm, NO_SORT_KEY, PK, Place, SK, TYPE, TableForm},
+    tables::{EntityBy, IndexForm, NO_SORT_KEY, Place, TYPE, TableForm},
 };
 use serde_dynamo::AttributeValue;
 
@@ -174,7 +174,7 @@ fn asked_of(form: &TableForm, all: &[Ask], ask: &Ask) -> Vec<Ask> {
 #[cfg(test)]
 mod tests {
     use derive::guard::Purpose;
-    use keys::tables::{KeyAttribute, KeyType};
+    use keys::tables::{KeyAttribute, KeyType, PK, SK};
 
     use super::*;
 

@@ -25,6 +25,7 @@ use crate::{
     exit::{Completion, print},
     json::print_json,
     opened::{Opened, open_whatever_it_is},
+    opening::of_one_table,
 };
 
 /// The observations of a table.
@@ -38,6 +39,7 @@ struct Preflighted {
 pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open_whatever_it_is(&args.connection).await?;
+    of_one_table(&opened.schema, "ripple preflight")?;
     let surroundings = Surroundings::look(&opened, &args.connection).await?;
     let mut fitting = Fitting::default();
     let mut sample = TableSample::default();
