@@ -76,7 +76,7 @@ async fn real(endpoint: &str, number: usize) -> DynamoStore {
         create(&client, &form.called, [std::slice::from_ref(&form.pk), &sk], form).await;
     }
     let names = TableNames { main: format!("own-{number}"), ledger: format!("ledger-{number}") };
-    let text = |name: &str| [KeyAttribute { name: name.to_owned(), of: KeyType::S, is_plain: false }];
+    let text = |name: &str| [KeyAttribute::of_form(name)];
     let without = TableForm { indexes: Vec::new(), ..forms(&layout).0[0].clone() };
     for name in [&names.main, &names.ledger] {
         create(&client, name, [&text(PK), &text(SK)], &without).await;

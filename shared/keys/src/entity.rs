@@ -53,7 +53,8 @@ impl Definition {
     }
 
     /// The fields of an item: those of its key, and its other attributes of the type that its keys hold: N where one holds
-    /// a number, B where one holds bytes, else S. A value of another type cannot be interpreted, so it is absent here, as it is for derivations.
+    /// a number, B where one holds bytes, else S. A value of another type cannot be interpreted, so it is absent here, as it
+    /// is for derivations.
     ///
     /// The key wins, since an item is addressed by it. `None` when the key is not of this entity's form.
     #[must_use]

@@ -141,7 +141,7 @@ impl TableForm {
             Some(sk) => sk.text(item.get(&sk.name)?)?,
             None => NO_SORT_KEY.to_owned(),
         };
-        Some(Key { pk: self.address(&self.pk.text(item.get(&self.pk.name)?)?), sk })
+        Some(Key { pk: format!("{}#{}", self.name, self.pk.text(item.get(&self.pk.name)?)?), sk })
     }
 
     /// The key attributes of the item of this address; `None` where it is the address of none.
@@ -179,14 +179,16 @@ impl TableForm {
     #[must_use]
     pub fn outward(&self, item: &Item) -> Option<Item> {
         let key = Key::new(text(item, PK)?, text(item, SK)?);
-        let mut stored = self.stored(item.iter());
+        let mut stored = self.stored(item);
         stored.extend(self.key_item(&key)?);
         Some(stored)
     }
 
     /// Attributes as they are stored, without those of keys.
-    pub fn stored<'a>(&self, attributes: impl Iterator<Item = (&'a str, &'a AttributeValue)>) -> Item {
-        attributes.filter_map(|(name, value)| Some((self.stored_name(name)?.to_owned(), value.clone()))).collect()
+    #[must_use]
+    pub fn stored(&self, attributes: &Item) -> Item {
+        let stored = |(name, value): (&str, &AttributeValue)| Some((self.stored_name(name)?.to_owned(), value.clone()));
+        attributes.iter().filter_map(stored).collect()
     }
 
     /// The name under which an attribute is stored; `None` for one of a key, and for one that stands inside only.
@@ -194,10 +196,7 @@ impl TableForm {
     pub fn stored_name<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         match name {
             PK | SK => None,
-            TYPE => match &self.entity {
-                EntityBy::Attribute(attribute) => Some(attribute),
-                EntityBy::Table(_) => None,
-            },
+            TYPE => self.type_attribute(),
             name => match self.indexes.iter().find_map(|index| Some((index, index.part(&self.name, name)?))) {
                 Some((index, part)) => {
                     let stored = part.first().filter(|_| !index.is_plain()).map(|attribute| attribute.name.as_str());
@@ -227,8 +226,12 @@ impl TableForm {
         Some(stored)
     }
 
-    fn address(&self, pk: &str) -> String {
-        format!("{}#{pk}", self.name)
+    /// The attribute that names an item's entity, if one does.
+    fn type_attribute(&self) -> Option<&str> {
+        match &self.entity {
+            EntityBy::Attribute(attribute) => Some(attribute),
+            EntityBy::Table(_) => None,
+        }
     }
 
     /// Is this an attribute of the primary key?
@@ -239,11 +242,7 @@ impl TableForm {
 
     /// The attributes that do not stand inside under their own names.
     pub fn outside(&self) -> impl Iterator<Item = &str> {
-        let of_type = match &self.entity {
-            EntityBy::Attribute(attribute) => Some(attribute.as_str()),
-            EntityBy::Table(_) => None,
-        };
-        let of_key = [Some(self.pk.name.as_str()), self.sk.as_ref().map(|sk| sk.name.as_str()), of_type];
+        let of_key = [Some(&*self.pk.name), self.sk.as_ref().map(|sk| &*sk.name), self.type_attribute()];
         let of_indexes = self.indexes.iter().filter(|index| !index.is_plain());
         let of_indexes = of_indexes.flat_map(|index| index.pk.iter().chain(&index.sk)).map(|it| it.name.as_str());
         of_key.into_iter().flatten().chain(of_indexes)

@@ -221,7 +221,7 @@ impl<'a> NewIndex<'a> {
 }
 
 fn texts(pk: &str, sk: &str) -> NewKey {
-    [pk, sk].map(|name| vec![KeyAttribute { name: name.to_owned(), of: AttributeType::S, is_plain: false }])
+    [pk, sk].map(|name| vec![KeyAttribute::of_form(name)])
 }
 
 fn of_form(form: &TableForm) -> NewKey {

@@ -127,7 +127,7 @@ fn a_ledger_has_the_key_of_the_table() {
 
 /// A table with a numeric sort key and an index without a sort key, where the layout says another one of Ripple's own.
 fn in_forms() -> (Schema, Catalogue) {
-    let attribute = |name: &str, of| KeyAttribute { name: name.to_owned(), of, is_plain: true };
+    let attribute = KeyAttribute::plain;
     let index = IndexForm {
         name: "byAuthor".to_owned(),
         pk: vec![attribute("authorId", KeyType::S)],

@@ -242,7 +242,7 @@ mod tests {
 
     /// A table with a numeric sort key and one entity.
     fn messages() -> Layout {
-        let attribute = |name: &str, of| KeyAttribute { name: name.to_owned(), of, is_plain: true };
+        let attribute = KeyAttribute::plain;
         let messages = TableForm {
             name: "Messages".to_owned(),
             called: "prod-messages".to_owned(),

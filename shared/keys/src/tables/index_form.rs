@@ -54,7 +54,7 @@ impl IndexForm {
             .collect()
     }
 
-    /// The stored attributes of which one inside is made; `None` where that is none of this index's key.
+    /// The stored attributes behind an attribute inside; `None` if that one is not in this index's key.
     pub(super) fn part(&self, table: &str, name: &str) -> Option<&[KeyAttribute]> {
         match name.strip_prefix(table)?.strip_prefix('.')?.strip_prefix(&self.name)?.strip_prefix('.')? {
             "pk" => Some(&self.pk),

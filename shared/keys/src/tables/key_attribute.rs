@@ -29,6 +29,18 @@ pub enum KeyType {
 }
 
 impl KeyAttribute {
+    /// An attribute whose value is a field as it is.
+    #[must_use]
+    pub fn plain(name: &str, of: KeyType) -> Self {
+        Self { name: name.to_owned(), of, is_plain: true }
+    }
+
+    /// An attribute that holds a text of a declared form.
+    #[must_use]
+    pub fn of_form(name: &str) -> Self {
+        Self { name: name.to_owned(), of: KeyType::S, is_plain: false }
+    }
+
     /// The text of a value; `None` where it is of another type.
     #[must_use]
     pub fn text(&self, value: &AttributeValue) -> Option<String> {

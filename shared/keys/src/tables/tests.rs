@@ -2,10 +2,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn attribute(name: &str, of: KeyType, is_plain: bool) -> KeyAttribute {
-    KeyAttribute { name: name.to_owned(), of, is_plain }
-}
-
 /// A table of one entity with a numeric sort key, one without a sort key, and one with texts of declared forms.
 fn forms() -> TableForms {
     let form = |name: &str, pk, sk, entity, indexes| TableForm {
@@ -19,15 +15,15 @@ fn forms() -> TableForms {
     };
     let by_status = IndexForm {
         name: "byStatus".to_owned(),
-        pk: vec![attribute("status", KeyType::S, true), attribute("region", KeyType::S, true)],
-        sk: vec![attribute("createdAt", KeyType::N, true)],
+        pk: vec![KeyAttribute::plain("status", KeyType::S), KeyAttribute::plain("region", KeyType::S)],
+        sk: vec![KeyAttribute::plain("createdAt", KeyType::N)],
         projection: None,
         entities: vec!["Post".to_owned()],
     };
     let index = |name: &str, pk: &str, sk: Option<&str>| IndexForm {
         name: name.to_owned(),
-        pk: vec![attribute(pk, KeyType::S, false)],
-        sk: sk.iter().map(|sk| attribute(sk, KeyType::S, false)).collect(),
+        pk: vec![KeyAttribute::of_form(pk)],
+        sk: sk.iter().map(|sk| KeyAttribute::of_form(sk)).collect(),
         projection: None,
         entities: Vec::new(),
     };
@@ -37,16 +33,16 @@ fn forms() -> TableForms {
     TableForms(vec![
         form(
             "Posts",
-            attribute("authorId", KeyType::S, true),
-            Some(attribute("createdAt", KeyType::N, true)),
+            KeyAttribute::plain("authorId", KeyType::S),
+            Some(KeyAttribute::plain("createdAt", KeyType::N)),
             posts,
             vec![by_status],
         ),
-        form("Users", attribute("id", KeyType::B, true), None, users, Vec::new()),
+        form("Users", KeyAttribute::plain("id", KeyType::B), None, users, Vec::new()),
         form(
             "Mixed",
-            attribute("pk", KeyType::S, false),
-            Some(attribute("sk", KeyType::S, false)),
+            KeyAttribute::of_form("pk"),
+            Some(KeyAttribute::of_form("sk")),
             EntityBy::Attribute("__typename".to_owned()),
             vec![by_text, inverted],
         ),
@@ -128,9 +124,9 @@ fn a_query_of_a_key_asks_its_attributes() {
     assert_eq!(KeyRange::prefix(&index.sk, "04:1700").equal, [("createdAt".to_owned(), n("1700"))]);
     let between = KeyRange::between(&index.sk, "01:5", "02:10").between;
     assert_eq!(between, Some(("createdAt".to_owned(), [n("5"), n("10")])));
-    let texts = [attribute("sk", KeyType::S, false)];
+    let texts = [KeyAttribute::of_form("sk")];
     assert_eq!(KeyRange::prefix(&texts, "POST#").begins_with, Some(("sk".to_owned(), s("POST#"))));
-    let several = [attribute("day", KeyType::S, true), attribute("at", KeyType::N, true)];
+    let several = [KeyAttribute::plain("day", KeyType::S), KeyAttribute::plain("at", KeyType::N)];
     let of_day = KeyRange::prefix(&several, "2024#");
     assert_eq!((of_day.equal, of_day.begins_with), (vec![("day".to_owned(), s("2024"))], None));
     let days = KeyRange::prefix(&several, "2024");

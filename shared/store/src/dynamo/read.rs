@@ -14,7 +14,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use keys::{
     item::{Item, text},
     key::{Key, for_log},
-    tables::{IndexForm, KeyAttribute, KeyRange, KeyType},
+    tables::{IndexForm, KeyAttribute, KeyRange},
 };
 
 use super::{
@@ -206,7 +206,6 @@ fn asked(
     stands: Stands<'_>,
     index: Option<&IndexForm>,
 ) -> Option<(KeyRange, KeyRange)> {
-    let is_text = |name: &str| [KeyAttribute { name: name.to_owned(), of: KeyType::S, is_plain: false }];
     let inside = query.index.as_deref().and_then(|name| store.layout.index(name));
     let names = inside.map_or((&store.layout.pk, &store.layout.sk), |index| (&index.pk, &index.sk));
     let (pk, sk, text) = match (stands.form, index) {
@@ -215,7 +214,7 @@ fn asked(
             let pk = query.pk.strip_prefix(&form.name)?.strip_prefix('#')?;
             (vec![form.pk.clone()], form.sk.iter().cloned().collect(), pk)
         }
-        (None, None) => (is_text(names.0).to_vec(), is_text(names.1).to_vec(), query.pk.as_str()),
+        (None, None) => (vec![KeyAttribute::of_form(names.0)], vec![KeyAttribute::of_form(names.1)], query.pk.as_str()),
     };
     let range = match &query.sk {
         SortKeys::All => KeyRange::default(),

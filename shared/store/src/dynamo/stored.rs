@@ -127,14 +127,13 @@ impl DynamoStore {
 
 /// A write as the table has its attributes; `None` where no stored item can have its key.
 fn outward(form: &TableForm, write: &Write) -> Option<Write> {
-    let stored = |item: &Item| form.stored(item.iter());
     let action = match &write.action {
         Action::Put(item) => Action::Put(form.outward(item)?),
         Action::Update(Update { set, remove, add, delete }) => Action::Update(Update {
-            set: stored(set),
+            set: form.stored(set),
             remove: remove.iter().filter_map(|name| form.stored_name(name).map(str::to_owned)).collect(),
-            add: stored(add),
-            delete: stored(delete),
+            add: form.stored(add),
+            delete: form.stored(delete),
         }),
         Action::Delete | Action::Check => write.action.clone(),
     };
@@ -179,7 +178,7 @@ mod tests {
     use super::*;
 
     fn form(entity: EntityBy) -> TableForm {
-        let attribute = |name: &str, of| KeyAttribute { name: name.to_owned(), of, is_plain: true };
+        let attribute = KeyAttribute::plain;
         let index = IndexForm {
             name: "byAuthor".to_owned(),
             pk: vec![attribute("authorId", KeyType::S)],
