@@ -137,7 +137,7 @@ fn key_attribute(said: &TextOrSection<'_>) -> Result<KeyAttribute, ManifestError
         if [PK, SK, TYPE].contains(&name.text) {
             return Err(name.place.wrong(format!("\"{}\" is an attribute of Ripple's own", name.text)));
         }
-        Ok(KeyAttribute { name: name.text.to_owned(), of, is_plain: true })
+        Ok(KeyAttribute::plain(name.text, of))
     };
     let section = match said {
         TextOrSection::Text(name) => return plain(name, KeyType::S),
@@ -189,8 +189,8 @@ fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError
         if let EntityBy::Table(only) = &mut form.entity {
             if !only.is_empty() {
                 return Err(section.place.wrong(format!(
-                    "the table {at} has the entity {only} already: name the attribute that tells them apart, as in [tables.{at}] \
-                     type = \"…\""
+                    "all items of the table {at} are of the entity {only}: for a second entity, name the attribute of the type, as \
+                     in [tables.{at}] type = \"…\""
                 )));
             }
             name.clone_into(only);

@@ -125,7 +125,7 @@ fn what_an_entity_says_of_its_table_must_fit_it() {
         "table = \"Messages\"",
         "table = \"User\"",
         &expect![[
-            r#"44: entity.Message: the table User has the entity User already: name the attribute that tells them apart, as in [tables.User] type = "…""#
+            r#"44: entity.Message: all items of the table User are of the entity User: for a second entity, name the attribute of the type, as in [tables.User] type = "…""#
         ]],
     );
     refused_here(
