@@ -24,7 +24,8 @@ pub const TABLES: &str = "TABLES";
 /// Variable with the name of the ledger's table. Stable.
 pub const LEDGER_TABLE_NAME: &str = "LEDGER_TABLE_NAME";
 
-/// Variable with the ARN of the stream that the functions read, or of several separated by commas, for the comparison by `sweep` (default: no comparison).
+/// Variable with the ARN of the stream that the functions read, or of several separated by commas, for the comparison by
+/// `sweep` (default: no comparison).
 /// Stable.
 pub const STREAM_ARN: &str = "STREAM_ARN";
 

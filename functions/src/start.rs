@@ -1,6 +1,6 @@
 //! The checks at the start of a function, so that the log names a configuration that cannot work at once, in one line.
 //!
-//! Both tables are described at the same time. A failed description, because the call is not allowed or gets no
+//! All tables are described at the same time. A failed description, because the call is not allowed or gets no
 //! response, does not stop the start: the function logs it once, and continues.
 
 use aws_sdk_dynamodb::{Client, operation::describe_table::DescribeTableError};
@@ -10,6 +10,7 @@ use derive::{
     schema::Schema,
 };
 use engine::backoff::describe as chain;
+use futures::future::join_all;
 
 use crate::{
     config::{CONFIG, Config, DISABLED, LEDGER_TABLE_NAME, TABLE_NAME, TABLES},
@@ -62,7 +63,9 @@ pub async fn check_tables(
     config: &Config,
 ) -> Result<u64, TableError> {
     let is_one = config.ledger_table == config.table;
-    let (main, ledger) = tokio::join!(describe(client, &config.table), async {
+    let forms = schema.layout.forms.iter().flat_map(|forms| &forms.0).map(|form| (&form.called, TABLES));
+    let names: Vec<(&String, &'static str)> = [(&config.table, TABLE_NAME)].into_iter().chain(forms).collect();
+    let (mains, ledger) = tokio::join!(join_all(names.iter().map(|(name, _)| describe(client, name))), async {
         if is_one { None } else { Some(describe(client, &config.ledger_table).await) }
     });
     let known = |described: Described, table: &str, variable: &'static str| match described {
@@ -80,12 +83,9 @@ pub async fn check_tables(
             Ok(None)
         }
     };
-    let mut mains = vec![known(main, &config.table, TABLE_NAME)?];
-    for form in schema.layout.forms.iter().flat_map(|forms| &forms.0) {
-        mains.push(known(describe(client, &form.called).await, &form.called, TABLES)?);
-    }
     let mut n_items = 0;
-    for (main, n) in mains.into_iter().flatten() {
+    for (main, (name, variable)) in mains.into_iter().zip(names) {
+        let Some((main, n)) = known(main, name, variable)? else { continue };
         n_items += n;
         if let Some(misfit) = of_table(schema, catalogue, &main, VARIABLES).into_iter().next() {
             return Err(misfit.into());

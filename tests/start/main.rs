@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::{Client, operation::create_table::builders::CreateTableFlu
 use expect_test::{Expect, expect};
 use support::{
     database::{client, embedded},
-    tables::{indexed, make, streamed},
+    tables::{indexed, make, make_simple, streamed},
 };
 
 /// The variables of a function, besides those of the SDK.
@@ -217,6 +217,35 @@ fn tables_that_fit_are_taken_and_one_may_be_both() {
 }
 
 #[test]
+fn several_tables_are_each_held_to_their_own_key_and_stream() {
+    let config = ("CONFIG", concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/start/two_tables.toml"));
+    let both = |call| streamed(call, StreamViewType::NewAndOldImages);
+    let database = Database::new();
+    database.make("ripple", ["RipplePK", "RippleSK"], both);
+    database.make("ripple-ledger", ["RipplePK", "RippleSK"], |call| call);
+    database.make("Like", ["postId", "userId"], both);
+    database.refuses(
+        &[config],
+        &expect![
+            "aggregate does not start: there is no table User in us-east-1: set TABLES to another, or create it first"
+        ],
+    );
+    let create = make_simple(&database.client, "prod-users", "id");
+    database.runtime.block_on(create);
+    let called = ("TABLES", "User=prod-users");
+    assert_eq!(database.starts(&[config, called]).refusal(), FITS);
+    database.refuses(&[config, ("TABLES", "User=Like")], &expect!["aggregate does not start: the table Like has the key postId (S) and userId (S), and id (S) is declared: name another table with TABLES, or declare this one's key with CONFIG"]);
+    database.refuses(&[config, ("TABLES", "Usr=prod-users")], &expect![[r#"aggregate does not start: "Usr=prod-users" does not say what a table of the manifest is called: write NAME=TABLE: did you mean "User"?"#]]);
+    database.make("quiet", ["postId", "userId"], |call| call);
+    database.refuses(
+        &[config, ("TABLES", "User=prod-users,Like=quiet")],
+        &expect![
+            "aggregate does not start: the table quiet has no stream: enable one with the view type NEW_AND_OLD_IMAGES"
+        ],
+    );
+}
+
+#[test]
 fn a_ledger_of_another_kind_is_refused() {
     let database = Database::with_tables();
     assert_eq!(database.starts(&[]).refusal(), FITS);
@@ -303,4 +332,9 @@ fn a_sweep_tells_a_stream_that_is_another_than_the_deployed_one() {
     assert_eq!(swept(&arn), ("false".to_owned(), 0));
     assert_eq!(swept(&format!("{arn}0")), ("true".to_owned(), 1));
     assert_eq!(swept(""), ("null".to_owned(), 0), "without an ARN nothing is compared");
+    database.make("other", ["Id", "SK"], |call| streamed(call, StreamViewType::NewAndOldImages));
+    let described = database.client.describe_table().table_name("other").send();
+    let other = database.runtime.block_on(described).unwrap().table.unwrap().latest_stream_arn.unwrap();
+    assert_eq!(swept(&format!("{arn},{other}")), ("false".to_owned(), 0), "each is that of its own table");
+    assert_eq!(swept(&format!("{arn},{other}0")), ("true".to_owned(), 1));
 }

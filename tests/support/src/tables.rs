@@ -25,6 +25,19 @@ pub async fn make(
     more(call).send().await.unwrap();
 }
 
+/// Creates a table without a sort key, with a stream of both images.
+///
+/// # Panics
+///
+/// If it cannot be created.
+pub async fn make_simple(client: &Client, name: &str, pk: &str) {
+    let mut key = key(pk, pk);
+    key.truncate(1);
+    let call = client.create_table().table_name(name).billing_mode(BillingMode::PayPerRequest);
+    let call = call.set_key_schema(Some(key)).attribute_definitions(text(pk));
+    streamed(call, StreamViewType::NewAndOldImages).send().await.unwrap();
+}
+
 fn key(pk: &str, sk: &str) -> Vec<KeySchemaElement> {
     let element = |name: &str, part| KeySchemaElement::builder().attribute_name(name).key_type(part).build().unwrap();
     vec![element(pk, KeyType::Hash), element(sk, KeyType::Range)]
