@@ -15,7 +15,7 @@ pub(crate) mod shown;
 pub(crate) mod spent;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use self::{
     entry::{DELIVERIES_MAX, FlowDelivery, FlowEntry, FlowWrite, WRITES_MAX},
     figures::DerivationFigures,
-    spent::SpentWrites,
+    spent::{SpentWrites, written_by_hand},
 };
 
 /// Changes that are kept.
@@ -41,6 +41,8 @@ pub(crate) const ENTRIES_MAX: usize = 2_000;
 pub struct Flow {
     schema: Arc<Schema>,
     catalogue: Arc<Catalogue>,
+    /// Names of the derivations that somebody would write by hand too.
+    by_hand: BTreeSet<String>,
     kept: Mutex<KeptChanges>,
     updates: watch::Sender<u64>,
 }
@@ -63,7 +65,8 @@ impl Flow {
     #[must_use]
     pub fn new(schema: &Arc<Schema>, catalogue: &Arc<Catalogue>) -> Self {
         let (schema, catalogue) = (Arc::clone(schema), Arc::clone(catalogue));
-        Self { schema, catalogue, kept: Mutex::default(), updates: watch::Sender::new(0) }
+        let by_hand = written_by_hand(&schema, &catalogue);
+        Self { schema, catalogue, by_hand, kept: Mutex::default(), updates: watch::Sender::new(0) }
     }
 
     /// Takes in what a function has made of a batch, and how long that took.
@@ -74,7 +77,7 @@ impl Flow {
         let mut kept = self.kept();
         kept.spent.conflicts(&handled.account.contention);
         for commit in &handled.account.commits {
-            kept.spent.write(&self.schema, &self.catalogue, commit);
+            kept.spent.write(&self.by_hand, commit);
         }
         for (at, change) in handled.changes.iter().enumerate() {
             let (Some(change), Some(delivery)) = (change, deliveries.remove(&RecordAt(at))) else { continue };

@@ -22,7 +22,10 @@ use std::{
 };
 
 use derive::family::Family;
-use engine::batch::{Engine, Handled};
+use engine::{
+    batch::{Engine, Handled},
+    ledger::watermarks::Sequence,
+};
 use store::Store;
 use tokio::sync::watch;
 
@@ -217,7 +220,7 @@ impl HeldStream {
     pub(crate) fn next(&self, function: usize) -> Option<NextRecord> {
         let ours = self.batches.iter().filter(|(_, (at, _))| *at == function);
         let firsts = ours.filter_map(|(number, (_, batch))| Some((number, batch, batch.waiting.front()?)));
-        let (number, batch, record) = firsts.min_by_key(|(_, _, record)| order(&record.sequence_number))?;
+        let (number, batch, record) = firsts.min_by_key(|(_, _, record)| Sequence::parse(&record.sequence_number))?;
         Some(NextRecord { number: *number, envelope: batch.envelope.clone(), record: record.clone() })
     }
 
@@ -225,10 +228,4 @@ impl HeldStream {
     pub(crate) fn n_waiting(&self, function: usize) -> usize {
         self.batches.values().filter(|(at, _)| *at == function).map(|(_, batch)| batch.waiting.len()).sum()
     }
-}
-
-/// A sort key of sequence numbers: they are whole numbers of any length.
-fn order(sequence_number: &str) -> (usize, String) {
-    let digits = sequence_number.trim_start_matches('0');
-    (digits.len(), digits.to_owned())
 }

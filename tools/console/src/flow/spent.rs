@@ -4,9 +4,9 @@
 //! shows a count, and of all other derivations the same writes as here. It has no counters, no displays of them, and no
 //! proof that a change is counted once; so it is cheaper, and counts again when a batch comes again.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use derive::{catalogue::Catalogue, part::Part, schema::Schema};
+use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema};
 use engine::{account::Commit, contention::Contention};
 use keys::counter::COUNTER;
 use store::Units;
@@ -54,22 +54,22 @@ pub(crate) struct SpentWrites {
 }
 
 impl SpentWrites {
-    /// Takes in a write.
-    pub(super) fn write(&mut self, schema: &Schema, catalogue: &Catalogue, commit: &Commit) {
+    /// Takes in a write. The derivations are those that somebody [would write by hand](written_by_hand) too.
+    pub(super) fn write(&mut self, by_hand: &BTreeSet<String>, commit: &Commit) {
         let Commit { derivations, units, at_ms, .. } = commit;
         let part = units / share(derivations.len());
-        let mut by_hand = 0.0;
+        let mut units_by_hand = 0.0;
         for name in derivations {
             let total = self.totals.entry(name.clone()).or_default();
             total.n_writes += 1;
             total.units += part;
-            by_hand += if is_by_hand(schema, catalogue, name) { part } else { 0.0 };
+            units_by_hand += if by_hand.contains(name) { part } else { 0.0 };
         }
         if derivations.is_empty() {
             self.ledger.n_writes += 1;
             self.ledger.units += units;
         }
-        self.add(*at_ms, SpentUnits { ripple: *units, by_hand });
+        self.add(*at_ms, SpentUnits { ripple: *units, by_hand: units_by_hand });
     }
 
     /// Takes in what a batch met.
@@ -106,12 +106,15 @@ impl SpentUnits {
     }
 }
 
-/// Would somebody write this by hand too? Not counters and what shows them: by hand, the count is added where it is shown.
-fn is_by_hand(schema: &Schema, catalogue: &Catalogue, name: &str) -> bool {
-    let Some(derivation) = catalogue.position(name).and_then(|at| catalogue.derivation(at)) else { return false };
-    let reads = derivation.kind.reach(schema).map(|reach| reach.reads).unwrap_or_default();
-    let reads_counter = reads.iter().any(|part: &Part| part.entity == COUNTER);
-    derivation.kind.family() == derive::family::Family::LevelTriggered && !reads_counter
+/// The derivations that somebody would write by hand too. Not counters and what shows them: by hand, the count is added where
+/// it is shown.
+pub(super) fn written_by_hand(schema: &Schema, catalogue: &Catalogue) -> BTreeSet<String> {
+    let is_by_hand = |derivation: &&Derivation| {
+        let reads = derivation.kind.reach(schema).map(|reach| reach.reads).unwrap_or_default();
+        let reads_counter = reads.iter().any(|part| part.entity == COUNTER);
+        derivation.kind.family() == Family::LevelTriggered && !reads_counter
+    };
+    catalogue.derivations().filter(is_by_hand).map(|derivation| derivation.name.clone()).collect()
 }
 
 #[cfg(test)]

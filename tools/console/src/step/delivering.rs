@@ -273,7 +273,7 @@ fn shown(schema: &Schema, catalogue: &Catalogue, commits: &[Commit]) -> Vec<Flow
     commits.iter().map(write).collect()
 }
 
-/// A write of a killed invocation. Only a counter tells on whose behalf.
+/// A write of a killed invocation. Only the key of a counter names the derivation that it is for.
 fn commit(landed: &LandedWrite) -> Commit {
     let LandedWrite { write, units } = landed;
     let counter = CounterKey::parse(&write.key).filter(|_| write.table == Table::Main);

@@ -87,9 +87,7 @@ impl Subject {
     /// Why a table has no scene of it.
     pub(crate) fn is_missing(self) -> &'static str {
         match self {
-            Self::Count => {
-                "This table counts nothing of which the sources stay, so this scene cannot be played with it."
-            }
+            Self::Count => "This table has no count whose items stay, so it cannot play this scene.",
             Self::Counter => "This table has no count in one counter alone, so this scene cannot be played with it.",
             Self::Copy => {
                 "This table copies nothing into an application's item, so this scene cannot be played with it."

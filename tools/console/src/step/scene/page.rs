@@ -99,7 +99,7 @@ fn of_line<S: Store>(console: &Console<S>, gate: &StepGate<S>, line: &SceneLine)
     }
 }
 
-/// Is a value right? In a few words, since the scene tells the rest.
+/// Whether a value is right, in a few words: the steps of the scene explain the rest.
 fn short(state: &ValueState) -> Markup {
     match state {
         ValueState::Right => html! { span.right { "right" } },
