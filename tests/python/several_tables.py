@@ -8,10 +8,13 @@ import collections
 import importlib.util
 import os
 import random
+import subprocess
+import sys
 import threading
 
+import boto3
 from cargo_lambda import ROOT
-from served import compare, in_step, served
+from served import RIPPLE, compare, in_step, served
 
 SEED = 27
 N_THREADS = 4
@@ -177,6 +180,22 @@ def check_chat(chat):
     compare("messages", stored(messages, lambda it: (it["channelId"], it["sentAt"]), ["authorName"]), of_message)
 
 
+def repaired(endpoint, manifest):
+    """Alters a counter, which stands in Ripple's own table. A verification must find it, and a repair must mend it."""
+    given = {"region_name": "us-east-1", "aws_access_key_id": "local", "aws_secret_access_key": "local"}
+    own = boto3.resource("dynamodb", endpoint_url=endpoint, **given).Table("ripple")
+    counter = next(item for item in items(own) if item["RippleType"] == "Counter" and item["Value"] > 0)
+    key = {name: counter[name] for name in ("RipplePK", "RippleSK")}
+    own.update_item(Key=key, AttributeUpdates={"Value": {"Action": "ADD", "Value": 5}})
+    options = ["--endpoint", endpoint, "--config", manifest]
+    subprocess.run([RIPPLE, "wait", "--timeout", "120", *options], check=True, stdout=subprocess.DEVNULL)
+    for command, code in [(["verify"], 3), (["repair", "--apply"], 0)]:
+        done = subprocess.run([RIPPLE, *command, *options], capture_output=True, text=True)
+        if done.returncode != code:
+            sys.exit(f"ripple {command[0]} ended with {done.returncode}, not {code}: {done.stdout}{done.stderr}")
+    in_step(endpoint, manifest)
+
+
 def main():
     for name, of, act, check, ledger in [
         ("models", "models_at", act_on_models, check_models, "watermarks"),
@@ -189,6 +208,8 @@ def main():
             application = getattr(client, of)(endpoint)
             run(lambda draw, number, step: act(application, draw, number, step))
             in_step(endpoint, manifest)
+            check(application)
+            repaired(endpoint, manifest)
             check(application)
 
 
