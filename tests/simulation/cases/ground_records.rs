@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use derive::write::{ITEM_BYTES_MAX, Table};
+use derive::{
+    guard::Purpose,
+    write::{ITEM_BYTES_MAX, Table},
+};
 use engine::{
     account::loss::{POSSIBLE_LOSS_MS, clear, marks},
     batch::replay::Origin,
@@ -147,6 +150,25 @@ async fn what_was_changed_since_it_was_listed_stays() {
     a_day_passes(&bed).await;
     bed.settle().await;
     assert_eq!([&comment, &unchanged, &later].map(|key| is_there(&bed, key)), [true, false, true]);
+    assert_eq!(n_jobs(&bed), 0);
+}
+
+/// The application adds an attribute between the look at an item and its deletion.
+#[tokio::test]
+async fn what_is_given_an_attribute_while_it_is_deleted_stays() {
+    let mut bed = Bed::new();
+    let (_, comment) = removed_post(&mut bed).await;
+    bed.settle().await;
+    a_day_passes(&bed).await;
+    bed.settle().await;
+    a_day_passes(&bed).await;
+    let begun = bed.records();
+    let mut deleting = bed.start(&bed.event(&begun));
+    bed.stops_before(&mut deleting, Purpose::StillTheirs);
+    bed.set(&comment, "Text", "edited").await;
+    assert!(deleting.finish().is_some());
+    bed.settle().await;
+    assert!(is_there(&bed, &comment));
     assert_eq!(n_jobs(&bed), 0);
 }
 

@@ -95,13 +95,13 @@ impl<S: Store> Worker<'_, S> {
         let layout = &self.context.schema.layout;
         let of_entity = layout.type_of(&hanging.entity).unwrap_or_else(|| (layout.sk.clone(), s(&key.sk)));
         let mut says = self.compared(&key, held, hanging);
-        says.extend([of_entity]);
+        says.insert(of_entity.0, Some(of_entity.1));
         let action = match &hanging.fate {
             Fate::Deleted if marks(held).next().is_some() => emptied(held)?,
             Fate::Deleted => Action::Delete,
             Fate::DeletedWhere { attribute, field } => {
                 let fields = self.context.schema.entity(&cascade.owner)?.key.parse_key(&removal.owner)?;
-                says.insert(attribute.clone(), s(fields.get(field)?));
+                says.insert(attribute.clone(), Some(s(fields.get(field)?)));
                 Action::Delete
             }
             Fate::Set { attribute, text } if held.get(attribute) == Some(&s(text)) => return None,
@@ -109,7 +109,6 @@ impl<S: Store> Worker<'_, S> {
                 Action::Update(Update::set(Item::from([(attribute.clone(), AttributeValue::S(text.clone()))])))
             }
         };
-        let says = says.into_iter().map(|(name, value)| (name, Some(value)));
         let guard = Some(Guard::as_read(Purpose::StillTheirs, says));
         Some(Write { table: Table::Main, key, action, guard })
     }

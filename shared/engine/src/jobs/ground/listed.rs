@@ -22,7 +22,7 @@ use derive::{
     write::{Action, Table, Write},
 };
 use keys::{
-    counter::CounterKey,
+    counter::{CounterKey, REVISION, SUM, VALUE},
     fnv,
     item::{Item, text},
     key::Key,
@@ -90,10 +90,34 @@ impl<S: Store> Worker<'_, S> {
         item.iter().filter(move |(name, _)| *name != layout.pk && *name != layout.sk && !is_derived(name))
     }
 
-    /// What the condition of a deletion compares.
-    pub(super) fn compared(&self, key: &Key, item: &Item, hanging: &Hanging) -> BTreeMap<String, AttributeValue> {
-        let judged = self.judged(key, item, hanging).take(COMPARED_MAX);
-        judged.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+    /// What the condition of a deletion compares: what the item holds, and that it still lacks what its declaration names
+    /// and what a counter may hold. A condition cannot ask for the lack of all other attributes.
+    pub(super) fn compared(
+        &self,
+        key: &Key,
+        item: &Item,
+        hanging: &Hanging,
+    ) -> BTreeMap<String, Option<AttributeValue>> {
+        let mut lacking: Vec<&str> = if CounterKey::parse(key).is_some() {
+            vec![VALUE, SUM, REVISION]
+        } else {
+            self.written_by_the_application(hanging).collect()
+        };
+        lacking.retain(|name| item.get(name).is_none());
+        let judged = self.judged(key, item, hanging).map(|(name, value)| (name, Some(value.clone())));
+        let compared = judged.chain(lacking.into_iter().map(|name| (name, None))).take(COMPARED_MAX);
+        compared.map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// The declared attributes and index keys that the application may give an item.
+    fn written_by_the_application(&self, hanging: &Hanging) -> impl Iterator<Item = &str> {
+        let schema = &self.context.schema;
+        let definition = schema.entity(&hanging.entity).into_iter();
+        definition.flat_map(|definition| {
+            let indexes = definition.indexes.iter().filter(|index| !index.derived);
+            let keys = indexes.filter_map(|index| schema.layout.index(&index.index)).flat_map(|it| [&it.pk, &it.sk]);
+            definition.attributes.iter().chain(keys).map(String::as_str).filter(|name| !definition.derives(name))
+        })
     }
 
     /// A digest of what an item holds by which it is judged.
