@@ -4,6 +4,7 @@ mod alarms;
 mod filters;
 mod levers;
 mod permissions;
+mod several;
 mod shared;
 mod tables;
 mod template;

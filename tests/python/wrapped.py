@@ -13,8 +13,8 @@ import tempfile
 
 import hcl2
 from samtranslator.yaml_helper import yaml_parse
+from several_templates import infra
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PACKAGES = ["aws-cdk-lib@2.276.0", "constructs@10.8.1", "typescript@5.9.3", "@types/node@22.18.0"]
 
 # The arguments of the provider's resources that the module uses. Source: its documentation, version 5 and 6.
@@ -32,11 +32,6 @@ const ripple = new Ripple(stack, "Ripple", { %s });
 if (!ripple.template.getResource("LedgerTable")) throw new Error("no table");
 app.synth();
 """
-
-
-def infra(*arguments):
-    command = ["cargo", "run", "--quiet", "--locked", "--bin", "ripple", "--", "infra", *arguments]
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 def snake(name):
@@ -77,11 +72,11 @@ def one_form(value):
     return value
 
 
-def check_cdk(folder, construct, template, attached):
+def check_cdk(folder, construct, template):
     given = {"CodeBucket": "packages", "ConfigUri": "s3://packages/ripple.zip"}
-    if attached:
-        arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/theirs/stream/2026-01-01T00:00:00.000"
-        given.update(TableName="theirs", StreamArn=arn)
+    arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/theirs/stream/2026-01-01T00:00:00.000"
+    for name in (name for name, about in template["Parameters"].items() if "Default" not in about):
+        given.setdefault(name, arn if name.endswith("StreamArn") else "theirs")
     props = ", ".join(f"{name[0].lower()}{name[1:]}: {json.dumps(text)}" for name, text in given.items())
     (folder / "ripple.ts").write_text(construct)
     (folder / "app.ts").write_text(APP % props)
@@ -107,20 +102,22 @@ def check_cdk(folder, construct, template, attached):
 
 
 def main():
-    own = ["--config", "examples/own-table/ripple.toml"]
+    own, several = (["--config", f"examples/{name}/ripple.toml"] for name in ("own-table", "models"))
+    count = 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         subprocess.run(["npm", "init", "-y"], cwd=folder, check=True, capture_output=True)
         install = ["npm", "install", "--silent", "--no-audit", "--no-fund", *PACKAGES]
         subprocess.run(install, cwd=folder, check=True)
-        for arguments in [[], ["--attach"], own, ["--attach", *own]]:
+        for arguments in [[], ["--attach"], own, ["--attach", *own], several, ["--attach", *several]]:
             text = infra(*arguments, "--format", "cloudformation")
             template = yaml_parse(text)
             held = check_terraform(infra(*arguments, "--format", "terraform"), template)
             assert held == text, f"{arguments}: the module has another template"
-            check_cdk(folder, infra(*arguments, "--format", "cdk"), template, "--attach" in arguments)
+            check_cdk(folder, infra(*arguments, "--format", "cdk"), template)
+            count += 1
     formatted = "formatted by terraform" if shutil.which("terraform") else "not formatted: there is no terraform"
-    print(f"4 modules and 4 constructs hold the template; {formatted}")
+    print(f"{count} modules and {count} constructs hold the template; {formatted}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ use derive::{
     write::Table,
 };
 use design::{
-    filters::{Needed, needed},
+    filters::{Needed, StreamTable, needed},
     samples::Samples,
 };
 use engine::bookkeeping::kept;
@@ -74,7 +74,8 @@ impl World {
     }
 
     fn patterns(&self, function: Function) -> Vec<Value> {
-        match needed(&self.schema, &self.catalogue, &function.families()) {
+        let table = StreamTable::all(&self.schema).next().unwrap();
+        match needed(table, &self.catalogue, &function.families()) {
             Needed::Matching(patterns) => read(&patterns),
             other => panic!("{other:?}"),
         }

@@ -15,7 +15,10 @@
 use std::{fs, path::Path};
 
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
-use design::filters;
+use design::{
+    filters::{self, Needed, StreamTable, needed},
+    infra,
+};
 use engine::{ledger::LedgerKind, record::table_of};
 use functions::handler::Function;
 use operate::checkpoints::OF;
@@ -76,16 +79,37 @@ pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Funct
         Readers::One => vec![Function::Combined],
         Readers::Two => vec![Function::Aggregate, Function::Propagate],
     };
-    let each = functions.into_iter().flat_map(|function| wanted.streams.iter().map(move |stream| (function, stream)));
-    each.map(|(function, stream)| Ok((function, mapping(&template, function, stream, wanted)?))).collect()
+    let tables = infra::stream_events(wanted.schema);
+    let streams = || tables.iter().zip(wanted.streams);
+    let each = functions.into_iter().flat_map(|function| streams().map(move |read| (function, read)));
+    let mut mappings = Vec::new();
+    for (function, ((table, event), stream)) in each {
+        let events = template.stream_events(logical_id(function));
+        let is_needed = needed(*table, wanted.catalogue, &function.families()) != Needed::Nothing;
+        // Where each table has an event, one of which nothing is needed has none. It is read all the same, since a function
+        // has a position in every stream.
+        let event = if is_needed { event } else { events.first().copied().unwrap_or(event) };
+        let read = Read { function, table: *table, event, stream, is_needed, has_own_event: events.len() > 1 };
+        mappings.push((function, mapping(&template, &read, wanted)?));
+    }
+    Ok(mappings)
 }
 
-fn mapping(
-    template: &SamTemplate,
+/// A function, and a stream that it reads.
+struct Read<'a> {
     function: Function,
-    stream_arn: &str,
-    wanted: &MappingRequest<'_>,
-) -> anyhow::Result<Mapping> {
+    table: StreamTable<'a>,
+    /// The id of the stream's event in a template of several tables.
+    event: &'a str,
+    stream: &'a str,
+    /// Does the function need any record of it?
+    is_needed: bool,
+    /// Has the template an event for each table?
+    has_own_event: bool,
+}
+
+fn mapping(template: &SamTemplate, read: &Read<'_>, wanted: &MappingRequest<'_>) -> anyhow::Result<Mapping> {
+    let (function, stream_arn) = (read.function, read.stream);
     let readers = match wanted.readers {
         Readers::One => "one",
         Readers::Two => "two",
@@ -99,7 +123,7 @@ fn mapping(
     let is_given = wanted.template.is_some();
     let idle_poll_ms = if is_given { LAMBDA_POLL_MS } else { IDLE_POLL_MS };
     let name = function.to_string();
-    let local = Local { name: &name, stream_arn, idle_poll_ms };
+    let local = Local { name: &name, stream_arn, event: read.event, idle_poll_ms };
     let mut mapping =
         template.mapping(logical_id(function), &parameters, &local).map_err(|error| refused(&error, wanted))?;
     if !is_given {
@@ -113,10 +137,14 @@ fn mapping(
         let of_name = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let number = wanted.streams.iter().take_while(|other| *other != stream_arn).count();
         mapping.name = format!("{function}{OF}{number}-{}", table.chars().map(of_name).collect::<String>());
-        // The template's filters are those of one table.
-        mapping.filters = Filters::default();
+        if !read.has_own_event {
+            // The filters are those of one table.
+            mapping.filters = Filters::default();
+        } else if !read.is_needed {
+            mapping.filters = Filters::new([infra::NOTHING])?;
+        }
     }
-    lets_through(function, &mapping, wanted)?;
+    lets_through(read, &mapping, wanted)?;
     if function.families().contains(&Family::Additive) && wanted.ledger == LedgerKind::Watermarks {
         suits_watermarks(function, &mapping)?;
     }
@@ -152,8 +180,9 @@ fn suits_watermarks(function: Function, mapping: &Mapping) -> Result<(), Usage> 
 }
 
 /// Refuses filters that drop a record that a derivation of the function needs.
-fn lets_through(function: Function, mapping: &Mapping, wanted: &MappingRequest<'_>) -> Result<(), Usage> {
-    let samples = filters::samples(wanted.schema, wanted.catalogue, &function.families());
+fn lets_through(read: &Read<'_>, mapping: &Mapping, wanted: &MappingRequest<'_>) -> Result<(), Usage> {
+    let function = read.function;
+    let samples = filters::samples(read.table, wanted.catalogue, &function.families());
     let Some(dropped) = samples.iter().find(|sample| !mapping.filters.matches(&sample.record)) else { return Ok(()) };
     let function_id = logical_id(function);
     Err(Usage(format!(
@@ -301,5 +330,58 @@ mod tests {
         let line = SHIPPED.lines().position(|line| line.trim() == "Aggregate:").unwrap() + 1;
         let what = "the template's Aggregate: StartingPosition is missing: give TRIM_HORIZON or LATEST";
         assert_eq!(error.to_string(), format!("{}:{line}: {what}", file.display()));
+    }
+
+    /// A template of several tables has an event for each table that a function needs, and dev reads the others too.
+    #[test]
+    fn each_of_several_tables_has_the_filters_of_its_own_event() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/chat/ripple.toml");
+        let (schema, catalogue) = declared(Choice { manifest: Some(&file), ..Choice::default() }).unwrap();
+        let stack = infra::Stack {
+            schema: &schema,
+            catalogue: &catalogue,
+            attaches: true,
+            shipped: false,
+            zipped: false,
+            command: "",
+        };
+        let streams: Vec<String> =
+            ["own", "Workspaces", "Rooms", "Messages", "Users"].map(|table| ARN.replace("app", table)).into();
+        let read = |text: &str| {
+            let (_folder, file) = written(text);
+            let wanted = MappingRequest {
+                template: Some(&file),
+                streams: &streams,
+                schema: &schema,
+                catalogue: &catalogue,
+                has_manifest: true,
+                ..wanted(Readers::Two, LedgerKind::Watermarks)
+            };
+            mappings(&wanted).map_err(|error| error.to_string())
+        };
+        let template = infra::template(&stack);
+        let all = read(&template).unwrap();
+        let names: Vec<(&str, usize)> = all.iter().map(|(_, it)| (it.name.as_str(), it.filters.len())).collect();
+        let wanted = [
+            ("aggregate--0-own", 1),
+            ("aggregate--1-Workspaces", 1),
+            ("aggregate--2-Rooms", 3),
+            ("aggregate--3-Messages", 0),
+            ("aggregate--4-Users", 1),
+            ("propagate--0-own", 4),
+            ("propagate--1-Workspaces", 0),
+            ("propagate--2-Rooms", 3),
+            ("propagate--3-Messages", 0),
+            ("propagate--4-Users", 0),
+        ];
+        assert_eq!(names, wanted);
+        let record = r#"{"eventName":"INSERT","dynamodb":{"Keys":{"userId":{"S":"ann"}}}}"#;
+        assert!(!all[4].1.filters.matches(record), "aggregate counts nothing of users");
+
+        let error = read(&template.replace("RoomsStream:", "ChannelsStream:")).unwrap_err();
+        assert!(error.contains("Aggregate: none of its 2 events of type DynamoDB is called RoomsStream"), "{error}");
+        let template = template.replace(r#""type":"#, r#""kind":"#);
+        let error = read(&template.replace(r#"{"prefix":"CHANNEL#"},"#, "")).unwrap_err();
+        assert!(error.contains("drop what aggregate needs: a new Channel, CHANNEL#1 / CHANNEL#1"), "{error}");
     }
 }

@@ -17,21 +17,27 @@
 //! has keys of its own, and is dropped even if a ledger shares the table; only if the keys of an entity begin with a
 //! field, no prefix can separate them.
 //!
+//! With [several tables](keys::tables) each stream has filters of its own: those of the entities in its table. Where a
+//! key is a value as it is, no prefix separates items, so such a table's stream has none.
+//!
 //! *Example*: `follower-count` needs `USER#{FollowerId} / FOLLOWS#{FolloweeId}`: partition keys that begin with
 //! `USER#`, and sort keys that begin with `FOLLOWS#`.
+
+mod table;
 
 use std::collections::BTreeSet;
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema};
 use keys::{
     counter::{self, COUNTER},
-    entity::Definition,
-    fields::Fields,
     job,
     key::Key,
-    template::Template,
+    tables::KeyType,
 };
 use serde_json::{Map, Value, json};
+
+pub use self::table::StreamTable;
+use self::table::{KeyStart, Start, of_entity};
 
 /// Most patterns of an event source mapping. Source: Lambda's quota, which can be raised to 10.
 pub const PATTERNS_MAX: usize = 5;
@@ -50,33 +56,15 @@ pub enum Needed {
     Everything,
 }
 
-/// The beginning of a key attribute's text.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Start {
-    /// Any text.
-    Any,
-    /// A text that begins with this, and continues.
-    With(String),
-    /// Exactly this text.
-    Is(String),
-}
-
-/// The beginnings of the keys of some items.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct KeyStart {
-    pk: Start,
-    sk: Start,
-}
-
-/// The filters for a function that runs these families.
+/// The filters for a function that runs these families, on the stream of a table.
 #[must_use]
-pub fn needed(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Needed {
-    let entities = entities(catalogue, families);
-    if entities.is_empty() {
+pub fn needed(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family]) -> Needed {
+    let forms: BTreeSet<KeyStart> = forms(table, catalogue, families).into_iter().map(|(_, form)| form).collect();
+    if forms.is_empty() {
         return Needed::Nothing;
     }
-    let forms: BTreeSet<KeyStart> = forms(schema, catalogue, families).into_iter().map(|(_, form)| form).collect();
-    let exact = by_both_keys(schema, &forms).map(|patterns| [patterns, by_type(schema, &entities)].concat());
+    let entities = entities(catalogue, families).into_iter().filter(|entity| table.holds(entity)).collect();
+    let exact = by_both_keys(table, &forms).map(|patterns| [patterns, by_type(table, &entities)].concat());
     exact.filter(|patterns| are_permitted(patterns)).map_or(Needed::Everything, Needed::Matching)
 }
 
@@ -92,7 +80,7 @@ pub struct NeededRecord {
 /// Samples of the records that a function of these families needs. An event source mapping must pass all of them. Each
 /// kind of item is put, changed and removed.
 #[must_use]
-pub fn samples(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<NeededRecord> {
+pub fn samples(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family]) -> Vec<NeededRecord> {
     const EVENTS: [(&str, &str, &[&str]); 3] = [
         ("INSERT", "a new", &["NewImage"]),
         ("MODIFY", "a change of", &["NewImage", "OldImage"]),
@@ -104,12 +92,13 @@ pub fn samples(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> V
         Start::Is(text) => text.clone(),
     };
     let mut samples = Vec::new();
-    for (name, form) in forms(schema, catalogue, families) {
+    let (of_pk, of_sk) = table.key();
+    for (name, form) in forms(table, catalogue, families) {
         let (pk, sk) = (text(&form.pk), text(&form.sk));
-        let keys = [(&schema.layout.pk, &pk), (&schema.layout.sk, &sk)];
-        let keys: Map<String, Value> =
-            keys.map(|(name, text)| (name.clone(), json!({ "S": text }))).into_iter().collect();
-        let of_type = schema.layout.entity_type.iter().map(|attribute| (attribute.clone(), json!({ "S": name })));
+        let keys = [(Some(&of_pk), &pk), (of_sk.as_ref(), &sk)].into_iter();
+        let keys = keys.filter_map(|(attribute, text)| attribute.map(|it| (it.name.clone(), typed(it.of, text))));
+        let keys: Map<String, Value> = keys.collect();
+        let of_type = table.type_attribute().map(|attribute| (attribute.to_owned(), json!({ "S": name })));
         let image: Map<String, Value> = keys.clone().into_iter().chain(of_type).collect();
         for (event, done, images) in EVENTS {
             let change = images.iter().map(|side| ((*side).to_owned(), json!(image)));
@@ -121,18 +110,34 @@ pub fn samples(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> V
     samples
 }
 
+/// A value of a key in a record.
+fn typed(of: KeyType, text: &str) -> Value {
+    match of {
+        KeyType::S => json!({ "S": text }),
+        KeyType::N => json!({ "N": text }),
+        // "one" in Base64.
+        KeyType::B => json!({ "B": "b25l" }),
+    }
+}
+
 /// The entities that derivations of these families read.
 pub(crate) fn entities<'a>(catalogue: &'a Catalogue, families: &[Family]) -> BTreeSet<&'a str> {
     let ours = catalogue.derivations().filter(|derivation| families.contains(&derivation.kind.family()));
     ours.flat_map(|derivation| derivation.kind.entities()).collect()
 }
 
-/// The beginnings of the keys of the items that a function of these families needs, each with the name of its entity.
-fn forms(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<(String, KeyStart)> {
+/// The beginnings of the keys of the items that a function of these families needs of a table, each with the name of its
+/// entity.
+fn forms(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family]) -> Vec<(String, KeyStart)> {
+    let schema = table.schema;
     let ours = || catalogue.derivations().filter(|derivation| families.contains(&derivation.kind.family()));
     let entities = entities(catalogue, families);
-    let definitions = entities.iter().filter(|name| **name != COUNTER).filter_map(|name| schema.entity(name));
-    let mut forms: Vec<_> = definitions.map(|definition| (definition.name.clone(), of_entity(definition))).collect();
+    let ground = entities.iter().filter(|name| **name != COUNTER && table.holds(name));
+    let definitions = ground.filter_map(|name| schema.entity(name));
+    let mut forms: Vec<_> = definitions.map(|it| (it.name.clone(), table.start(it))).collect();
+    if table.form.is_some() {
+        return forms;
+    }
     forms.extend(ours().filter_map(|derivation| Some((COUNTER.to_owned(), of_counters(schema, derivation)?))));
     if ours().any(|derivation| derivation.kind.family() == Family::LevelTriggered) {
         forms.push((job::JOB.to_owned(), KeyStart { pk: Start::With(job::PARTITION.to_owned()), sk: Start::Any }));
@@ -142,10 +147,6 @@ fn forms(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<(St
 
 fn are_permitted(patterns: &[String]) -> bool {
     patterns.len() <= PATTERNS_MAX && patterns.iter().all(|text| text.chars().count() <= PATTERN_CHARACTERS_MAX)
-}
-
-fn of_entity(definition: &Definition) -> KeyStart {
-    KeyStart { pk: start(&definition.key.pk), sk: start(&definition.key.sk) }
 }
 
 /// The counters that a derivation reads; the sort key of each begins with its target's.
@@ -160,31 +161,24 @@ fn of_counters(schema: &Schema, derivation: &Derivation) -> Option<KeyStart> {
     Some(KeyStart { sk, ..target })
 }
 
-fn start(template: &Template) -> Start {
-    // The prefix ends at the first field, and no field is given, so no value can be refused.
-    let text = template.prefix(&Fields::new()).unwrap_or_default();
-    match (text.is_empty(), template.field_names().is_empty()) {
-        (true, _) => Start::Any,
-        (false, true) => Start::Is(text),
-        (false, false) => Start::With(text),
-    }
-}
-
 /// Patterns for the forms with a known beginning of both keys, of the partition key only, and of the sort key only.
 /// `None` if neither is known for some form.
-fn by_both_keys(schema: &Schema, forms: &BTreeSet<KeyStart>) -> Option<Vec<String>> {
+fn by_both_keys(table: StreamTable<'_>, forms: &BTreeSet<KeyStart>) -> Option<Vec<String>> {
     if forms.contains(&KeyStart { pk: Start::Any, sk: Start::Any }) {
         return None;
     }
+    let (of_pk, of_sk) = table.key();
     let mut patterns = Vec::new();
     for (any_pk, any_sk) in [(false, false), (false, true), (true, false)] {
         let has_same_keys = |form: &&KeyStart| (form.pk == Start::Any) == any_pk && (form.sk == Start::Any) == any_sk;
         let alike = || forms.iter().filter(has_same_keys);
         if alike().next().is_some() {
             let [pk, sk] = [alike().map(|form| &form.pk).collect(), alike().map(|form| &form.sk).collect()];
-            let keys = [(&schema.layout.pk, pk, any_pk), (&schema.layout.sk, sk, any_sk)];
+            let keys = [(Some(&of_pk), pk, any_pk), (of_sk.as_ref(), sk, any_sk)];
             let known = keys.into_iter().filter(|(_, _, any)| !any);
-            let known = known.map(|(name, starts, _)| (name.clone(), json!({ "S": alternatives(starts) })));
+            let known = known.filter_map(|(attribute, starts, _)| {
+                attribute.map(|it| (it.name.clone(), json!({ "S": alternatives(starts) })))
+            });
             patterns.push(json!({ "dynamodb": { "Keys": in_order(known.collect()) } }).to_string());
         }
     }
@@ -207,8 +201,8 @@ fn alternatives(starts: Vec<&Start>) -> Value {
 }
 
 /// Patterns for items whose type attribute names one of these entities.
-fn by_type(schema: &Schema, entities: &BTreeSet<&str>) -> Vec<String> {
-    let Some(attribute) = &schema.layout.entity_type else { return Vec::new() };
+fn by_type(table: StreamTable<'_>, entities: &BTreeSet<&str>) -> Vec<String> {
+    let Some(attribute) = table.type_attribute() else { return Vec::new() };
     let pattern = |image: &str| json!({ "dynamodb": { image: { attribute: { "S": entities } } } }).to_string();
     ["NewImage", "OldImage"].map(pattern).into()
 }
@@ -250,9 +244,13 @@ mod tests {
 
     use super::*;
 
+    fn only(schema: &Schema) -> StreamTable<'_> {
+        StreamTable::all(schema).next().unwrap()
+    }
+
     fn check(manifest: &str, families: &[Family], wanted: &Expect) {
         let (schema, catalogue) = manifest::load(manifest).unwrap();
-        wanted.assert_eq(&yaml(&needed(&schema, &catalogue, families)));
+        wanted.assert_eq(&yaml(&needed(only(&schema), &catalogue, families)));
     }
 
     /// A table of users and follows with keys of these forms, and the count of a user's followers.
@@ -341,7 +339,7 @@ mod tests {
     fn a_function_without_derivations_needs_nothing() {
         let (schema, _) = manifest::load(&manifest("", ("USER#{id}", "PROFILE"), FOLLOW)).unwrap();
         let empty = Catalogue::new(&schema, Vec::new()).unwrap();
-        assert_eq!(needed(&schema, &empty, BOTH), Needed::Nothing);
+        assert_eq!(needed(only(&schema), &empty, BOTH), Needed::Nothing);
         assert_eq!(criteria(&Needed::Nothing), Value::Null);
     }
 

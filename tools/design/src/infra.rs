@@ -1,28 +1,31 @@
 //! The infrastructure of a table: a SAM template of tables, functions, mappings with filters, roles, alarms and dashboard.
 //!
-//! The text stands in three parts beside this file. A line that begins with flags, as in `@creates,expires|`, is there only
+//! The text stands in parts beside this file. A line that begins with flags, as in `@creates,expires|`, is there only
 //! if all of them hold; `{{name}}` stands for a value.
 //!
 //! *Example*: `@attaches|    Default: {{pk}}` becomes `    Default: PK` in the template for an existing table.
 
+mod tables;
 pub mod wrapped;
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::collections::BTreeSet;
 
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
-use keys::layout::Layout;
 
-use crate::filters::{Needed, needed};
+use self::tables::{StackTable, line};
+use crate::filters::{Needed, StreamTable, needed};
 
 const STACK: &str = include_str!("infra/stack.yaml");
 const READER: &str = include_str!("infra/reader.yaml");
+const MAPPING: &str = include_str!("infra/mapping.yaml");
 const ALARMS: &str = include_str!("infra/alarms.yaml");
-
-/// ARN of an existing table.
-const ATTACHED: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${TableName}";
+const MAPPING_ALARMS: &str = include_str!("infra/mapping_alarms.yaml");
+const TABLE: &str = include_str!("infra/table.yaml");
+const TABLE_PARAMETERS: &str = include_str!("infra/table_parameters.yaml");
+const TABLE_OUTPUTS: &str = include_str!("infra/table_outputs.yaml");
 
 /// A pattern for a function without derivations, which no record matches.
-const NOTHING: &str = r#"{"eventName":["NONE"]}"#;
+pub const NOTHING: &str = r#"{"eventName":["NONE"]}"#;
 
 /// The head of filters that are left out with a manifest of another table, and of those that always hold.
 const CHOSEN: &str = "            FilterCriteria: !If\n              - OwnConfig\n              - !Ref AWS::NoValue\n              - \
@@ -65,11 +68,11 @@ const READERS: [StreamReader; 3] = [
 /// What a template is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Stack<'a> {
-    /// The table.
+    /// The table, or several.
     pub schema: &'a Schema,
-    /// Its derivations.
+    /// The derivations.
     pub catalogue: &'a Catalogue,
-    /// Does the table exist? Then the template makes the rest.
+    /// Do the application's tables exist? Then the template makes the rest.
     pub attaches: bool,
     /// Is it the shipped table? Then the template can take a manifest of another one, without filters.
     pub shipped: bool,
@@ -114,94 +117,155 @@ impl Filling {
 /// The template.
 #[must_use]
 pub fn template(stack: &Stack<'_>) -> String {
-    let Stack { schema, catalogue, attaches, shipped, zipped, command } = *stack;
-    let layout = &schema.layout;
-    let own = |own: &str, attached: &str| if attaches { attached.to_owned() } else { own.to_owned() };
-    let arn = own("${Table.Arn}", ATTACHED);
-    let filling = Filling { flags: BTreeSet::new(), values: Vec::new() }.with(
+    let tables = tables::all(StreamTable::all(stack.schema), &stack.schema.layout, stack.attaches);
+    let filling = of_stack(stack, &tables);
+    let each = |part: &str, wanted: &dyn Fn(&StackTable<'_>) -> bool| {
+        let parts = tables.iter().filter(|table| wanted(table)).map(|table| of_table(&filling, table).fill(part));
+        parts.collect::<String>().trim_end().to_owned()
+    };
+    let made: Vec<String> =
+        tables.iter().filter(|it| it.is_made).map(|it| of_table(&filling, it).fill(TABLE)).collect();
+    let conditions = each("  Named{{Table}}Table: !Not [!Equals [!Ref {{Table}}TableName, \"\"]]\n", &|it| it.is_made);
+    let of_reader = |reader: &StreamReader| of_reader(&filling, stack, reader, &tables);
+    let readers = READERS.iter().map(|reader| of_reader(reader).fill(READER)).collect::<Vec<_>>().join("\n");
+    let alarms = READERS.iter().map(|reader| of_reader(reader).fill(ALARMS)).collect::<Vec<_>>().join("\n");
+    let values = [
+        ("{{table_parameters}}", each(TABLE_PARAMETERS, &|_| true)),
+        ("{{table_conditions}}", conditions),
+        ("{{tables}}", made.join("\n").trim_end().to_owned()),
+        ("{{table_outputs}}", each(TABLE_OUTPUTS, &|_| true)),
+        ("{{readers}}", readers.trim_end().to_owned()),
+        ("{{alarms}}", alarms.trim_end().to_owned()),
+    ];
+    filling.with(&[], values).fill(STACK)
+}
+
+/// The tables with a stream, each with the id of the event by which a function reads it.
+#[must_use]
+pub fn stream_events(schema: &Schema) -> Vec<(StreamTable<'_>, String)> {
+    let tables = tables::all(StreamTable::all(schema), &schema.layout, false);
+    tables.into_iter().map(|table| (table.stream_table, format!("{}Stream", table.id))).collect()
+}
+
+/// What is the same in all parts.
+fn of_stack(stack: &Stack<'_>, tables: &[StackTable<'_>]) -> Filling {
+    let Stack { schema, attaches, shipped, zipped, command, .. } = *stack;
+    let (layout, is_several) = (&schema.layout, schema.layout.forms.is_some());
+    let streams: Vec<String> = tables.iter().map(StackTable::stream).collect();
+    let indexes: Vec<String> = tables.iter().flat_map(StackTable::indexes).collect();
+    let arns: Vec<String> = tables.iter().map(StackTable::arn_value).collect();
+    let any_stream: Vec<String> = tables.iter().map(|table| format!("!Sub {}/stream/*", table.arn())).collect();
+    let called = tables.iter().map(|table| format!("\\\"${{{}}}\\\"", table.reference()));
+    let names = tables
+        .iter()
+        .filter_map(|table| Some(format!("{}=${{{}}}", table.stream_table.form()?.name, table.reference())));
+    let ledger = |own: &str, attached: &str| if attaches && !is_several { attached.to_owned() } else { own.to_owned() };
+    Filling { flags: BTreeSet::new(), values: Vec::new() }.with(
         &[
             ("attaches", attaches),
             ("creates", !attaches),
+            ("single", !is_several),
+            ("several", is_several),
             ("shipped", shipped),
             ("declared", !shipped),
             ("zipped", zipped),
             ("built", !zipped),
-            ("indexes", !layout.indexes.is_empty()),
-            ("expires", layout.time_to_live.is_some()),
+            ("indexes", !indexes.is_empty()),
         ],
         [
             ("{{command}}", command.to_owned()),
             ("{{pk}}", layout.pk.clone()),
             ("{{sk}}", layout.sk.clone()),
-            ("{{ledger_pk}}", own(&layout.pk, "!Ref PartitionKey")),
-            ("{{ledger_sk}}", own(&layout.sk, "!Ref SortKey")),
-            ("{{time_to_live}}", layout.time_to_live.clone().unwrap_or_default()),
-            ("{{keys}}", keys(layout)),
-            ("{{table}}", own("Table", "TableName")),
-            ("{{stream}}", own("!GetAtt Table.StreamArn", "!Ref StreamArn")),
-            ("{{table_arn}}", own("!GetAtt Table.Arn", &format!("!Sub {ATTACHED}"))),
-            ("{{indexes 18}}", indexes(layout, attaches, &arn, 18)),
-            ("{{indexes 14}}", indexes(layout, attaches, &arn, 14)),
-            ("{{arn}}", arn),
+            ("{{ledger_pk}}", ledger(&layout.pk, "!Ref PartitionKey")),
+            ("{{ledger_sk}}", ledger(&layout.sk, "!Ref SortKey")),
+            ("{{table}}", tables.first().map(StackTable::reference).unwrap_or_default()),
+            ("{{names}}", names.collect::<Vec<_>>().join(",")),
+            ("{{called}}", called.collect::<Vec<_>>().join(" OR ")),
+            ("{{A}}", if is_several { "A table's" } else { "The table's" }.to_owned()),
+            (
+                "{{stream_arn}}",
+                if is_several { format!("!Join [\",\", [{}]]", streams.join(", ")) } else { streams.concat() },
+            ),
+            ("{{table_arns 18}}", list(&arns, 18)),
+            ("{{table_arns 14}}", list(&arns, 14)),
+            ("{{streams_any 18}}", list(&any_stream, 18)),
+            ("{{streams_any 14}}", list(&any_stream, 14)),
+            ("{{indexes 18}}", list(&indexes, 18)),
+            ("{{indexes 14}}", list(&indexes, 14)),
         ],
-    );
-    let of_reader = |reader: &StreamReader, part: &str| {
-        let counts = reader.families.contains(&Family::Additive);
-        let looks = reader.families.contains(&Family::LevelTriggered);
+    )
+}
+
+/// The parts of a table.
+fn of_table(filling: &Filling, table: &StackTable<'_>) -> Filling {
+    let described = table.described();
+    let time_to_live = table.time_to_live().map(str::to_owned);
+    filling.with(
+        &[("made", table.is_made), ("attached", !table.is_made), ("expires", time_to_live.is_some())],
+        [
+            ("{{Table}}", table.id.clone()),
+            ("{{The table}}", capitalized(&described)),
+            ("{{the table}}", described),
+            ("{{keys}}", table.keys()),
+            ("{{time_to_live}}", time_to_live.unwrap_or_default()),
+            ("{{stream}}", table.stream()),
+        ],
+    )
+}
+
+/// The parts of a function that reads the streams: a mapping, with its alarms, for each table that it needs records of.
+fn of_reader(filling: &Filling, stack: &Stack<'_>, reader: &StreamReader, tables: &[StackTable<'_>]) -> Filling {
+    let counts = reader.families.contains(&Family::Additive);
+    let looks = reader.families.contains(&Family::LevelTriggered);
+    let values = [
+        ("{{Reader}}", reader.name.to_owned()),
+        ("{{reader}}", reader.name.to_lowercase()),
+        ("{{condition}}", reader.condition.to_owned()),
+        ("{{about}}", reader.about.to_owned()),
+        ("{{sid}}", reader.sid.to_owned()),
+    ];
+    let filling = filling.with(&[("counts", counts), ("lanes", !counts), ("looks", looks)], values);
+    let each = tables.iter().map(|table| (table, needed(table.stream_table, stack.catalogue, reader.families)));
+    let mut read: Vec<(&StackTable<'_>, Needed)> = each.collect();
+    // A function without derivations reads no stream of several; SAM wants one event all the same.
+    if read.iter().any(|(_, needed)| *needed != Needed::Nothing) {
+        read.retain(|(_, needed)| *needed != Needed::Nothing);
+    } else {
+        read.truncate(1);
+    }
+    let is_several = tables.len() > 1;
+    let mapping = |(table, needed): &(&StackTable<'_>, Needed), part: &str| {
+        let described = if is_several { table.described() } else { "the table".to_owned() };
+        let of_table = if is_several { format!(" of {described}") } else { String::new() };
         let values = [
-            ("{{Reader}}", reader.name.to_owned()),
-            ("{{reader}}", reader.name.to_lowercase()),
-            ("{{condition}}", reader.condition.to_owned()),
-            ("{{about}}", reader.about.to_owned()),
-            ("{{sid}}", reader.sid.to_owned()),
-            ("{{filters}}", filters(&needed(schema, catalogue, reader.families), shipped)),
+            ("{{Table}}", table.id.clone()),
+            ("{{The table}}", capitalized(&described)),
+            ("{{of_table}}", of_table),
+            ("{{written}}", table.reference()),
+            ("{{stream}}", table.stream()),
+            ("{{filters}}", filters(needed, stack.shipped)),
         ];
-        filling.with(&[("counts", counts), ("lanes", !counts), ("looks", looks)], values).fill(part)
+        filling.with(&[], values).fill(part)
     };
-    let each = |part: &str| READERS.map(|reader| of_reader(&reader, part)).join("\n").trim_end().to_owned();
-    filling.with(&[], [("{{readers}}", each(READER)), ("{{alarms}}", each(ALARMS))]).fill(STACK)
+    let mappings: String = read.iter().map(|it| mapping(it, MAPPING)).collect();
+    let alarms: Vec<String> = read.iter().map(|it| mapping(it, MAPPING_ALARMS)).collect();
+    let streams: Vec<String> = read.iter().map(|(table, _)| table.stream()).collect();
+    let values = [
+        ("{{mappings}}", mappings.trim_end().to_owned()),
+        ("{{mapping_alarms}}", alarms.join("\n").trim_end().to_owned()),
+        ("{{streams 18}}", list(&streams, 18)),
+    ];
+    filling.with(&[], values)
 }
 
-/// The table's keys and indexes.
-fn keys(layout: &Layout) -> String {
-    let mut text = "      AttributeDefinitions:\n".to_owned();
-    let of_indexes = layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]);
-    let mut defined = BTreeSet::new();
-    for name in [&layout.pk, &layout.sk].into_iter().chain(of_indexes).filter(|name| defined.insert(*name)) {
-        line(&mut text, &format!("        - {{ AttributeName: {name}, AttributeType: S }}"));
-    }
-    let schema = |text: &mut String, indent: &str, [pk, sk]: [&str; 2]| {
-        line(text, &format!("{indent}KeySchema:"));
-        line(text, &format!("{indent}  - {{ AttributeName: {pk}, KeyType: HASH }}"));
-        line(text, &format!("{indent}  - {{ AttributeName: {sk}, KeyType: RANGE }}"));
-    };
-    schema(&mut text, "      ", [&layout.pk, &layout.sk]);
-    if !layout.indexes.is_empty() {
-        line(&mut text, "      GlobalSecondaryIndexes:");
-    }
-    for index in &layout.indexes {
-        line(&mut text, &format!("        - IndexName: {}", index.name));
-        schema(&mut text, "          ", [&index.pk, &index.sk]);
-        line(&mut text, "          Projection:");
-        if index.projection.is_empty() {
-            line(&mut text, "            ProjectionType: KEYS_ONLY");
-            continue;
-        }
-        line(&mut text, "            ProjectionType: INCLUDE");
-        line(&mut text, "            NonKeyAttributes:");
-        for name in &index.projection {
-            line(&mut text, &format!("              - {name}"));
-        }
-    }
-    text.trim_end().to_owned()
+/// The items of a list, a line each.
+fn list(items: &[String], indent: usize) -> String {
+    items.iter().map(|item| format!("{:indent$}- {item}", "")).collect::<Vec<_>>().join("\n")
 }
 
-/// The ARNs of the indexes; one pattern stands for those of an existing table.
-fn indexes(layout: &Layout, attaches: bool, arn: &str, indent: usize) -> String {
-    let item = |index: &str| format!("{:indent$}- !Sub {arn}/index/{index}", "");
-    let names = layout.indexes.iter().map(|index| index.name.as_str());
-    let names: Vec<&str> = if attaches { names.take(1).map(|_| "*").collect() } else { names.collect() };
-    names.into_iter().map(item).collect::<Vec<_>>().join("\n")
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 /// The filters of a mapping.
@@ -218,9 +282,4 @@ fn filters(needed: &Needed, shipped: bool) -> String {
         line(&mut text, &format!("{:indent$}- Pattern: '{}'", "", pattern.replace('\'', "''")));
     }
     text.trim_end().to_owned()
-}
-
-fn line(text: &mut String, line: &str) {
-    // Writing to a text does not fail.
-    let _is_written = writeln!(text, "{line}");
 }

@@ -1,6 +1,6 @@
 //! The mappings of a SAM template, so that what is tried here is what is deployed.
 //!
-//! A function's event source mapping is its one event of type `DynamoDB`. Every property of it that SAM knows is read; one
+//! A function's event source mapping is its event of type `DynamoDB`, or one of several. Every property of it that SAM knows is read; one
 //! that is unknown, or has a value that cannot be known here, is an error that names it, because a setting that is passed
 //! over in silence would be tried differently from how it is deployed.
 //!
@@ -46,6 +46,8 @@ pub struct Local<'a> {
     pub name: &'a str,
     /// See [`Mapping::stream_arn`].
     pub stream_arn: &'a str,
+    /// The id of the event that reads this stream, where the function has several.
+    pub event: &'a str,
     /// See [`Mapping::idle_poll_ms`].
     pub idle_poll_ms: u64,
 }
@@ -79,6 +81,14 @@ impl SamTemplate {
         let scope = intrinsic::TemplateScope::new(&self.root, parameters).map_err(wrong)?;
         let mapping = event::mapping(&scope, function, local);
         mapping.map_err(|problem| wrong(format!("the template's {function}: {problem}")))
+    }
+
+    /// The ids of a function's events of type `DynamoDB`: one for each stream that it reads.
+    #[must_use]
+    pub fn stream_events(&self, function: &str) -> Vec<&str> {
+        let resource = self.root.get("Resources").and_then(|all| all.get(function));
+        let events = resource.and_then(event::events).into_iter().flat_map(event::streams);
+        events.map(|(id, _)| id.as_str()).collect()
     }
 
     /// The line where a function is declared, in YAML or JSON; the first one if it is not.

@@ -9,12 +9,10 @@ use functions::declared::{Choice, declared};
 use crate::{
     args::infra::{InfraArgs, InfraFormat},
     exit::{Completion, print},
-    opening::of_one_table,
 };
 
 pub(crate) fn run(args: &InfraArgs) -> anyhow::Result<Completion> {
     let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
-    of_one_table(&schema, "ripple infra")?;
     let attach = if args.attach { " --attach" } else { "" };
     let config = args.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
     let stack = Stack {

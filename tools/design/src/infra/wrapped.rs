@@ -32,6 +32,12 @@ fn outputs(template: &str) -> Vec<&str> {
     names.map(|name| name.trim_end_matches(':')).collect()
 }
 
+/// The alarms that name event source mappings.
+fn alarms_of_mappings(template: &str) -> impl Iterator<Item = &str> {
+    let named = template.lines().filter_map(|line| line.strip_prefix("  ")?.strip_suffix(':'));
+    named.filter(|name| name.ends_with("NotReadingAlarm") || name.ends_with("DroppedAlarm"))
+}
+
 /// `TableName` as `table_name`.
 fn snake(name: &str) -> String {
     let mut text = String::new();
@@ -104,6 +110,10 @@ pub fn cdk(template: &str) -> String {
         append(&mut text, &format!("      {name}: props.{},\n", camel(name)));
     }
     append(&mut text, CDK_INCLUDE);
+    for name in alarms_of_mappings(template) {
+        append(&mut text, &format!("      \"{name}\",\n"));
+    }
+    append(&mut text, CDK_PARAMETERS);
     for name in outputs(template) {
         append(
             &mut text,
@@ -193,10 +203,10 @@ const CDK_INCLUDE: &str = r#"    };
     const templateFile = join(mkdtempSync(join(tmpdir(), "ripple-")), "template.yaml");
     writeFileSync(templateFile, TEMPLATE);
     // These name event source mappings, which the SAM transform makes in CloudFormation.
-    const dehydratedResources = ["Aggregate", "Propagate", "Combined"].flatMap((reader) => [
-      `${reader}NotReadingAlarm`,
-      `${reader}DroppedAlarm`,
-    ]);
+    const dehydratedResources = [
+"#;
+
+const CDK_PARAMETERS: &str = r#"    ];
     this.template = new CfnInclude(this, "Template", { templateFile, dehydratedResources });
     for (const id of dehydratedResources) {
       const condition = this.template.getCondition(id.startsWith("Combined") ? "OneReader" : "TwoReaders");

@@ -24,7 +24,7 @@ const MS_A_SECOND: u64 = 1_000;
 
 /// The mapping of the function with this logical id.
 pub(super) fn mapping(scope: &TemplateScope<'_>, function: &str, local: &Local<'_>) -> Result<Mapping, String> {
-    let mut settings = Settings(properties(scope, function)?);
+    let mut settings = Settings(properties(scope, function, local.event)?);
     let seconds =
         |name: &str, seconds: u64| seconds.checked_mul(MS_A_SECOND).ok_or_else(|| format!("{name} is too great"));
     settings.must_be_enabled()?;
@@ -60,14 +60,31 @@ pub(super) fn mapping(scope: &TemplateScope<'_>, function: &str, local: &Local<'
     Ok(mapping)
 }
 
-/// The properties of a function's one event of type `DynamoDB`.
-fn properties(scope: &TemplateScope<'_>, function: &str) -> Result<BTreeMap<String, Value>, String> {
+/// A function's events.
+pub(super) fn events(resource: &Node) -> Option<&BTreeMap<String, Node>> {
+    match resource.get("Properties")?.get("Events")? {
+        Node::Map(events) => Some(events),
+        _ => None,
+    }
+}
+
+/// Those that read streams, with their ids.
+pub(super) fn streams(events: &BTreeMap<String, Node>) -> impl Iterator<Item = (&String, &Node)> {
+    events.iter().filter(|(_, event)| event.get("Type").and_then(Node::text) == Some("DynamoDB"))
+}
+
+/// The properties of a function's event of type `DynamoDB`: its only one, or the one with this id.
+fn properties(scope: &TemplateScope<'_>, function: &str, id: &str) -> Result<BTreeMap<String, Value>, String> {
     let resource = scope.resource(function)?.ok_or("there is no such function with these parameters")?;
-    let events = resource.get("Properties").and_then(|properties| properties.get("Events"));
-    let Some(Node::Map(events)) = events else { return Err("it has no Events".to_owned()) };
-    let mut streams = events.values().filter(|event| event.get("Type").and_then(Node::text) == Some("DynamoDB"));
-    let (Some(stream), None) = (streams.next(), streams.next()) else {
-        return Err("it must have one event of type DynamoDB".to_owned());
+    let events = events(resource).ok_or("it has no Events")?;
+    let all: Vec<(&String, &Node)> = streams(events).collect();
+    let stream = match all.as_slice() {
+        [] => return Err("it has no event of type DynamoDB".to_owned()),
+        [(_, only)] => only,
+        several => {
+            let named = several.iter().find(|(name, _)| *name == id).map(|(_, event)| event);
+            named.ok_or_else(|| format!("none of its {} events of type DynamoDB is called {id}", several.len()))?
+        }
     };
     match stream.get("Properties").map(|properties| scope.value(properties)).transpose()?.flatten() {
         Some(Value::Map(properties)) => Ok(properties),

@@ -5,7 +5,7 @@ use crate::filter::Filters;
 use crate::mapping::{Mapping, OnFailure, StartingPosition};
 use crate::tests::world::ARN;
 
-const LOCAL: Local<'_> = Local { name: "aggregate", stream_arn: ARN, idle_poll_ms: 250 };
+const LOCAL: Local<'_> = Local { name: "aggregate", stream_arn: ARN, event: "Stream", idle_poll_ms: 250 };
 
 /// What every event must have.
 const REQUIRED: &str = "Stream: !GetAtt Table.StreamArn\nStartingPosition: TRIM_HORIZON\n";

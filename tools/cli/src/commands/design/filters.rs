@@ -2,7 +2,7 @@
 
 use design::{
     Design,
-    filters::{Needed, criteria, needed, yaml},
+    filters::{Needed, StreamTable, criteria, needed, yaml},
 };
 use functions::handler::Function;
 use serde_json::Value;
@@ -11,8 +11,10 @@ use serde_json::Value;
 const READERS: [Function; 3] = [Function::Aggregate, Function::Propagate, Function::Combined];
 
 fn each(design: &Design) -> impl Iterator<Item = (String, Needed)> {
-    let needed = |function: Function| needed(&design.schema, &design.catalogue, &function.families());
-    READERS.into_iter().map(move |function| (function.to_string(), needed(function)))
+    let needed = |table, function: Function| needed(table, &design.catalogue, &function.families());
+    // The command is of one table.
+    let tables = StreamTable::all(&design.schema).take(1);
+    tables.flat_map(move |table| READERS.map(|function| (function.to_string(), needed(table, function))))
 }
 
 /// The filters of each function in the form of a template.

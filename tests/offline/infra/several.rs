@@ -1,0 +1,198 @@
+//! The templates of manifests with several tables: the tables, what each function reads of them and may do with them.
+
+use std::collections::BTreeSet;
+
+use derive::{catalogue::Catalogue, schema::Schema};
+use design::{
+    filters::{Needed, StreamTable, criteria, needed},
+    infra::{Stack, stream_events, wrapped},
+};
+use serde_json::{Value, json};
+
+use crate::infra::template::{READERS, at, parsed, resources};
+
+/// Names whose logical ids would be those of others: of the ledger's table, and of each other.
+const NAMES_ALIKE: &str = r#"
+    [tables.Ledger]
+    partition-key = "id"
+    [tables.my-posts]
+    partition-key = { name = "at", type = "N" }
+    sort-key = { name = "digest", type = "B" }
+    [tables.myposts.index.byTenant]
+    partition-key = ["tenant", { name = "region", type = "N" }]
+    sort-key = ["at", "id"]
+    projection = ["title"]
+    [tables.myposts]
+    partition-key = "id"
+    time-to-live = "until"
+    [entity.Entry]
+    table = "Ledger"
+    derived-attributes = ["n"]
+    [entity.Post]
+    table = "my-posts"
+    attributes = ["entryId"]
+    [entity.Note]
+    table = "myposts"
+    attributes = ["entryId", "tenant", "region", "at"]
+    [derivation.notes]
+    kind = "count"
+    from = "Note"
+    into = "Entry.n"
+    link = { id = "entryId" }
+"#;
+
+fn loaded(name: &str) -> (Schema, Catalogue) {
+    let file = format!("{}/../examples/{name}/ripple.toml", env!("CARGO_MANIFEST_DIR"));
+    manifest::read(file.as_ref()).unwrap()
+}
+
+fn all() -> [(Schema, Catalogue); 3] {
+    [loaded("models"), loaded("chat"), manifest::load(NAMES_ALIKE).unwrap()]
+}
+
+fn text((schema, catalogue): &(Schema, Catalogue), attaches: bool) -> String {
+    design::infra::template(&Stack { schema, catalogue, attaches, shipped: false, zipped: true, command: "" })
+}
+
+fn template(declared: &(Schema, Catalogue), attaches: bool) -> Value {
+    parsed(&text(declared, attaches))
+}
+
+/// The logical id of a table, by that of the event that reads its stream.
+fn id(event: &str) -> &str {
+    event.strip_suffix("Stream").unwrap()
+}
+
+#[test]
+fn a_template_makes_each_table_as_it_is_declared_and_names_each_to_the_functions() {
+    let made = template(&manifest::load(NAMES_ALIKE).map(|it| (it.0, it.1)).unwrap(), false);
+    let table = |id: &str| at(&made, &["Resources", id, "Properties"]).clone();
+    let key = |name: &str, part: &str| json!({ "AttributeName": name, "KeyType": part });
+    assert_eq!(table("Ledger2Table")["KeySchema"], json!([key("id", "HASH")]));
+    assert_eq!(table("MypostsTable")["KeySchema"], json!([key("at", "HASH"), key("digest", "RANGE")]));
+    let defined = json!([
+        { "AttributeName": "at", "AttributeType": "N" },
+        { "AttributeName": "digest", "AttributeType": "B" },
+    ]);
+    assert_eq!(table("MypostsTable")["AttributeDefinitions"], defined);
+    let index = json!([{
+        "IndexName": "byTenant",
+        "KeySchema": [key("tenant", "HASH"), key("region", "HASH"), key("at", "RANGE"), key("id", "RANGE")],
+        "Projection": { "ProjectionType": "INCLUDE", "NonKeyAttributes": ["title"] },
+    }]);
+    assert_eq!(table("Myposts2Table")["GlobalSecondaryIndexes"], index);
+    assert_eq!(table("Myposts2Table")["TimeToLiveSpecification"], json!({ "AttributeName": "until", "Enabled": true }));
+    assert_eq!(table("Table")["KeySchema"], json!([key("RipplePK", "HASH"), key("RippleSK", "RANGE")]));
+    assert_eq!(table("LedgerTable")["KeySchema"], table("Table")["KeySchema"]);
+    let variables = at(&made, &["Globals", "Function", "Environment", "Variables"]);
+    let names = "Ledger=${Ledger2Table},my-posts=${MypostsTable},myposts=${Myposts2Table}";
+    assert_eq!(variables["TABLES"], json!({ "Fn::Sub": names }));
+    let of = |id: &str| json!({ "Fn::GetAtt": format!("{id}.StreamArn") });
+    let streams = ["Table", "Ledger2Table", "MypostsTable", "Myposts2Table"].map(of);
+    assert_eq!(variables["STREAM_ARN"], json!({ "Fn::Join": [",", streams] }));
+}
+
+#[test]
+fn an_attaching_template_makes_the_table_of_ripple_s_own_items_and_asks_for_the_others() {
+    for declared in all() {
+        let attached = template(&declared, true);
+        let made: BTreeSet<&str> = resources(&attached, "AWS::DynamoDB::Table").map(|(id, _)| id).collect();
+        assert_eq!(made, ["LedgerTable", "Table"].into());
+        assert_eq!(at(&attached, &["Parameters", "TableName", "Default"]), "");
+        for (_, event) in stream_events(&declared.0).iter().skip(1) {
+            for asked in [format!("{}TableName", id(event)), format!("{}StreamArn", id(event))] {
+                assert_eq!(at(&attached, &["Parameters", &asked]).get("Default"), None, "{asked}");
+            }
+        }
+        assert_eq!(at(&attached, &["Parameters", "Mode", "Default"]), "observe");
+        assert!(attached["Parameters"].get("PartitionKey").is_none());
+    }
+}
+
+#[test]
+fn a_function_reads_the_streams_that_it_needs_with_their_filters_and_has_alarms_on_each() {
+    for declared in all() {
+        let (schema, catalogue) = &declared;
+        for template in [false, true].map(|attaches| template(&declared, attaches)) {
+            for (function_id, function) in READERS {
+                let events = at(&template, &["Resources", function_id, "Properties", "Events"]);
+                let mut wanted = BTreeSet::new();
+                for (table, event) in stream_events(schema) {
+                    let needed = needed(table, catalogue, &function.families());
+                    if needed == Needed::Nothing {
+                        continue;
+                    }
+                    let filters = events[&event]["Properties"].get("FilterCriteria");
+                    assert_eq!(filters, Some(&criteria(&needed)).filter(|criteria| !criteria.is_null()), "{event}");
+                    let mapping = json!({ "Ref": format!("{function_id}{event}") });
+                    for (alarm, dimension) in [("NotReading", "Metrics"), ("Dropped", "Dimensions")] {
+                        let id = format!("{function_id}{}{alarm}Alarm", id(&event));
+                        let alarm = at(&template, &["Resources", &id, "Properties", dimension]);
+                        assert!(alarm.to_string().contains(&mapping.to_string()), "{id}");
+                    }
+                    wanted.insert(event);
+                }
+                let held: BTreeSet<String> = events.as_object().unwrap().keys().cloned().collect();
+                assert_eq!(held, wanted, "{function_id}");
+            }
+        }
+    }
+}
+
+/// Each statement about the application's table in a template of one is about all tables in one of several.
+#[test]
+fn what_is_allowed_on_a_table_is_allowed_on_all() {
+    for declared in all() {
+        let tables: Vec<StreamTable<'_>> = StreamTable::all(&declared.0).collect();
+        let n_indexed = tables.iter().filter(|it| it.form().is_some_and(|form| !form.indexes.is_empty())).count();
+        let n_indexes: usize = tables.iter().filter_map(StreamTable::form).map(|form| form.indexes.len()).sum();
+        for (attaches, n_indexes) in [(false, n_indexes), (true, n_indexed)] {
+            let template = template(&declared, attaches);
+            let roles = resources(&template, "AWS::IAM::Role");
+            let roles = roles.flat_map(|(_, role)| role["Policies"].as_array().unwrap());
+            let policies = roles.map(|policy| &policy["PolicyDocument"]);
+            let people = resources(&template, "AWS::IAM::ManagedPolicy").map(|(_, it)| &it["PolicyDocument"]);
+            let mut n_statements = 0;
+            for statement in policies.chain(people).flat_map(|it| it["Statement"].as_array().unwrap()) {
+                let n_wanted = match statement["Sid"].as_str() {
+                    Some("Counters" | "DerivedItems" | "SliceAndDerivedItems" | "Table" | "Streams") => tables.len(),
+                    Some("Indexes") => n_indexes,
+                    _ => continue,
+                };
+                let held: BTreeSet<String> =
+                    statement["Resource"].as_array().unwrap().iter().map(ToString::to_string).collect();
+                assert_eq!(held.len(), n_wanted, "{statement}");
+                n_statements += 1;
+            }
+            assert!(n_statements >= 12, "{n_statements}");
+        }
+    }
+}
+
+#[test]
+fn logical_ids_are_used_once_and_refer_to_what_there_is() {
+    for declared in all() {
+        for attaches in [false, true] {
+            let (text, template) = (text(&declared, attaches), template(&declared, attaches));
+            let names = |part: &str| template[part].as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+            let [parameters, resources] = ["Parameters", "Resources"].map(names);
+            assert!(parameters.is_disjoint(&resources));
+            for part in ["!Ref ", "!GetAtt "] {
+                for named in text.split(part).skip(1) {
+                    let id: String = named.chars().take_while(char::is_ascii_alphanumeric).collect();
+                    // The transform makes the mappings.
+                    let is_mapping = READERS.iter().any(|(reader, _)| id.starts_with(reader) && id.ends_with("Stream"));
+                    assert!(id == "AWS" || is_mapping || parameters.contains(&id) || resources.contains(&id), "{id}");
+                }
+            }
+            let construct = wrapped::cdk(&text);
+            for (id, _) in resources_of_alarms(&template).filter(|(id, _)| id.ends_with("NotReadingAlarm")) {
+                assert!(construct.contains(&format!("      \"{id}\",\n")), "{id}");
+            }
+        }
+    }
+}
+
+fn resources_of_alarms(template: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    resources(template, "AWS::CloudWatch::Alarm")
+}
