@@ -8,7 +8,7 @@ use expect_test::expect;
 use serde_json::Value;
 use support::{
     database::client,
-    tables::{indexed, make, streamed},
+    tables::{indexed, make, make_simple, streamed},
 };
 
 use super::{database, fails_saying, ripple};
@@ -234,4 +234,97 @@ fn an_empty_table_fits_and_says_that_it_is_empty() {
         it fits"#]]
     .assert_eq(&lines.join("\n"));
     assert_eq!(code, Some(0));
+}
+
+/// Posts, each in a table without a sort key, and their likes.
+const SEVERAL: &str = r#"
+    [tables.Post]
+    partition-key = "id"
+    [tables.Post.index.byAuthor]
+    partition-key = "authorId"
+    [tables.Like]
+    partition-key = "postId"
+    sort-key = "userId"
+    [entity.Post]
+    table = "Post"
+    attributes = ["authorId"]
+    derived-attributes = ["likeCount"]
+    [entity.Like]
+    table = "Like"
+    [derivation.likes]
+    kind = "count"
+    from = "Like"
+    into = "Post.likeCount"
+    link = { id = "postId" }
+"#;
+
+#[test]
+fn each_of_several_tables_is_looked_at_and_ripple_s_own_need_not_exist() {
+    let (runtime, endpoint) = database();
+    let client = client(&endpoint);
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("ripple.toml");
+    std::fs::write(&manifest, SEVERAL).unwrap();
+    let both = StreamViewType::NewAndOldImages;
+    runtime.block_on(async {
+        make_simple(&client, "Post", "id").await;
+        make(&client, "prod-Like", ["postId", "userId"], |call| streamed(call, both)).await;
+        let s = |text: &str| AttributeValue::S(text.to_owned());
+        client.put_item().table_name("Post").item("id", s("p1")).send().await.unwrap();
+        for user in ["ann", "bob"] {
+            let call = client.put_item().table_name("prod-Like").item("postId", s("p1"));
+            call.item("userId", s(user)).send().await.unwrap();
+        }
+    });
+    let config = manifest.display().to_string();
+    let preflight = |more: &[&str]| {
+        let given = ["preflight", "--endpoint", &endpoint, "--config", &config, "--tables", "Like=prod-Like"];
+        let ended = ripple(&[&given, more].concat());
+        assert_eq!(ended.stderr, "", "{ended:?}");
+        (ended.code, ended.stdout)
+    };
+    let (code, said) = preflight(&[]);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with("readers")).collect();
+    expect![[r#"
+        table       Post: 1 items, 4 bytes, as DynamoDB last counted them
+        key         id (S): fits
+        index       byAuthor: no derivation needs it
+        stream      NEW_AND_OLD_IMAGES, 1 open shard
+        expiry      never
+        sample      1 items, all of the table, 0.5 read units
+        fits        1  Post
+        table       prod-Like: 2 items, 34 bytes, as DynamoDB last counted them
+        key         postId (S) and userId (S): fits
+        stream      NEW_AND_OLD_IMAGES, 1 open shard
+        expiry      never
+        sample      2 items, all of the table, 0.5 read units
+        fits        2  Like
+        own table   ripple: for Ripple's own items, does not exist yet
+        ledger      ripple-ledger: does not exist yet
+        backfill    read units to read the table once, consistently: 2
+        backfill    likes: at most 1 item, 6 write units
+        backfill    likes-display: at most 1 item, 1 write unit
+        backfill    at most 7 write units in all
+        it fits"#]]
+    .assert_eq(&lines.join("\n"));
+    assert_eq!(code, Some(0));
+    let json: Value = serde_json::from_str(&preflight(&["--json"]).1).unwrap();
+    let tables: Vec<(&Value, &Value)> =
+        json["tables"].as_array().unwrap().iter().map(|it| (&it["table"]["name"], &it["entities"])).collect();
+    let wanted = [("Post", serde_json::json!({ "Post": 1 })), ("prod-Like", serde_json::json!({ "Like": 2 }))];
+    assert_eq!(format!("{tables:?}"), format!("{:?}", wanted.each_ref().map(|(name, of)| (Value::from(*name), of))));
+    assert_eq!(json["own_table"], serde_json::json!({ "name": "ripple", "exists": false }));
+
+    // A table of another key is told and not read.
+    runtime.block_on(async {
+        client.delete_table().table_name("prod-Like").send().await.unwrap();
+        make_simple(&client, "prod-Like", "postId").await;
+    });
+    let (code, said) = preflight(&[]);
+    let told: Vec<&str> = said.lines().filter(|line| line.starts_with("to do") || line.starts_with("sample")).collect();
+    expect![[r#"
+        sample      1 items, all of the table, 0.5 read units
+        sample      a table with another key is not read
+        to do       the table prod-Like has the key postId (S), and postId (S) and userId (S) is declared: name another table with --tables, or declare this one's key with --config, in [tables.NAME]"#]].assert_eq(&told.join("\n"));
+    assert_eq!(code, Some(3));
 }

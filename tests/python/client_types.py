@@ -79,6 +79,16 @@ user.followerCount = 1;
 const follow: Follow = { ...key, Type: "User" };
 export { count, follow, prefix, read };
 """
+# Of examples/chat, with a table of texts of forms, and tables of values as they are.
+SEVERAL = """
+import { Message, channelKey, memberByUser } from "./keys.js";
+const key: { "pk": string; "sk": string } = channelKey.build({ channelId: "c#1" });
+const index: { "gsi1pk": string; "gsi1sk": string } = memberByUser.build({ userId: "ann", workspaceId: "w" });
+const message: Message = { channelId: "c", sentAt: 1700, authorId: "ann" };
+// @ts-expect-error A key of type N is no text.
+const wrong: Message = { channelId: "c", sentAt: "1700" };
+export { index, key, message, wrong };
+"""
 # The same in Python, by its type checker.
 CHECKED = """
 from keys import FOLLOW_KEY, USER_KEY, Follow, FollowKey, User
@@ -177,6 +187,18 @@ def main():
         same("TypeScript", answered.stdout.splitlines(), asked)
         compiled(folder, ["keys.ts", "main.ts"], output(*ripple, "typescript", *own), TYPED)
         compiled(folder, ["keys.ts"], output(*ripple, "typescript"), "")
+        for name, program in (("chat", SEVERAL), ("models", "")):
+            config = ["--config", f"examples/{name}/ripple.toml"]
+            compiled(folder, ["keys.ts", "main.ts"][: 2 if program else 1], output(*ripple, "typescript", *config), program)
+            several = module(os.path.join(folder, f"{name}.py"), output(*ripple, "python", *config))
+            options = ["--cache-dir", os.devnull, "--check-untyped-defs"]
+            subprocess.run([sys.executable, "-m", "mypy", *options, f"{name}.py"], cwd=folder, check=True)
+            if name == "chat":
+                assert several.CHANNEL_KEY.build({"channelId": "c#1"}) == {"pk": "CHANNEL#c%231", "sk": "CHANNEL#c%231"}
+                assert several.CHANNEL_KEY.parse({"pk": "CHANNEL#c", "sk": "CHANNEL#d"}) is None
+                member = {"userId": "ann", "workspaceId": "w"}
+                assert several.MEMBER_BY_USER.build(member) == {"gsi1pk": "USER#ann", "gsi1sk": "WORKSPACE#w"}
+                assert not hasattr(several, "MESSAGE_KEY"), "a value as it is needs no builder"
         print("  the types in TypeScript allow and refuse what they should")
 
 

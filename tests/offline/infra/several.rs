@@ -9,7 +9,10 @@ use design::{
 };
 use serde_json::{Value, json};
 
-use crate::infra::template::{READERS, at, parsed, resources};
+use crate::infra::{
+    alarms::metrics_of,
+    template::{READERS, at, parsed, resources},
+};
 
 /// Names whose logical ids would be those of others: of the ledger's table, and of each other.
 const NAMES_ALIKE: &str = r#"
@@ -139,6 +142,18 @@ fn a_function_reads_the_streams_that_it_needs_with_their_filters_and_has_alarms_
     }
 }
 
+#[test]
+fn the_estimate_of_costs_counts_the_alarms_of_each_mapping() {
+    for declared in all() {
+        let template = template(&declared, false);
+        let of_two = |id: &str| template["Resources"][id]["Condition"] != "OneReader";
+        let alarms = resources(&template, "AWS::CloudWatch::Alarm").filter(|(id, _)| of_two(id));
+        let n_metrics: usize = alarms.map(|(_, alarm)| metrics_of(alarm).len()).sum();
+        let wanted = design::cost::estimate::alarm_metrics(&declared.0, &declared.1);
+        assert_eq!(n_metrics, usize::try_from(wanted).unwrap());
+    }
+}
+
 /// Each statement about the application's table in a template of one is about all tables in one of several.
 #[test]
 fn what_is_allowed_on_a_table_is_allowed_on_all() {
@@ -186,13 +201,14 @@ fn logical_ids_are_used_once_and_refer_to_what_there_is() {
                 }
             }
             let construct = wrapped::cdk(&text);
-            for (id, _) in resources_of_alarms(&template).filter(|(id, _)| id.ends_with("NotReadingAlarm")) {
+            let alarms = resources_named(&template, "NotReadingAlarm");
+            for id in alarms {
                 assert!(construct.contains(&format!("      \"{id}\",\n")), "{id}");
             }
         }
     }
 }
 
-fn resources_of_alarms(template: &Value) -> impl Iterator<Item = (&str, &Value)> {
-    resources(template, "AWS::CloudWatch::Alarm")
+fn resources_named<'a>(template: &'a Value, ending: &'a str) -> impl Iterator<Item = &'a str> {
+    resources(template, "AWS::CloudWatch::Alarm").map(|(id, _)| id).filter(move |id| id.ends_with(ending))
 }

@@ -14,6 +14,7 @@ use functions::{
     declared::{Choice, declared},
     handler::dynamo,
 };
+use keys::tables::TableForm;
 use operate::tables::{Deployment, TableStream};
 use store::dynamo::DynamoStore;
 use stream::shared::Stream;
@@ -53,6 +54,16 @@ pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
 
 /// Opens the application's table, which must exist. It may fit the manifest or not.
 pub(crate) async fn open_whatever_it_is(connection: &Connection) -> anyhow::Result<Opened> {
+    open_tables(connection, true).await
+}
+
+/// The same before the service is attached: the table of Ripple's own items need not exist beside several others. Its
+/// description is then empty.
+pub(crate) async fn open_to_attach(connection: &Connection) -> anyhow::Result<Opened> {
+    open_tables(connection, false).await
+}
+
+async fn open_tables(connection: &Connection, has_own_table: bool) -> anyhow::Result<Opened> {
     let (schema, catalogue) = declared(connection.choice())?;
     let (clients, endpoint) = if connection.aws {
         (Clients::aws(connection.region.as_deref()).await, tables::AWS.to_owned())
@@ -64,7 +75,13 @@ pub(crate) async fn open_whatever_it_is(connection: &Connection) -> anyhow::Resu
     let config = Config::of(connection.table.clone(), ledger_table);
     let mut tables = Vec::new();
     for (table, form) in tables::with_records(&schema.layout, &config) {
-        tables.push(tables::existing(&clients.dynamodb, table, &endpoint, tables::option_of(form)).await?);
+        let may_be_missing = !has_own_table && form.is_none() && schema.layout.forms.is_some();
+        tables.push(if may_be_missing {
+            let description = tables::describe(&clients.dynamodb, table, &endpoint).await?;
+            description.unwrap_or_else(|| TableDescription::builder().build())
+        } else {
+            tables::existing(&clients.dynamodb, table, &endpoint, tables::option_of(form)).await?
+        });
     }
     let table = tables.remove(0);
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
@@ -116,6 +133,14 @@ impl Opened {
     /// An engine that runs all derivations, for an operator's command.
     pub(crate) fn engine(&self) -> Engine<Arc<DynamoStore>> {
         self.tables().engine()
+    }
+
+    /// The application's tables, each with its form where there are several.
+    pub(crate) fn application_tables(&self) -> Vec<(&TableDescription, Option<&TableForm>)> {
+        match &self.schema.layout.forms {
+            None => vec![(&self.table, None)],
+            Some(forms) => self.others.iter().zip(forms.0.iter().map(Some)).collect(),
+        }
     }
 
     /// The same tables, for verify, repair and backfill.

@@ -36,14 +36,6 @@ pub(crate) fn fits(schema: &Schema, catalogue: &Catalogue, table: &TableDescript
     if lines.is_empty() { Ok(()) } else { Err(Usage(lines.join("\n        "))) }
 }
 
-/// What this command prints is of one table with text keys.
-pub(crate) fn of_one_table(schema: &Schema, command: &str) -> Result<(), Usage> {
-    match &schema.layout.forms {
-        None => Ok(()),
-        Some(_) => Err(Usage(format!("{command} is for a manifest with [table], and this one has [tables]"))),
-    }
-}
-
 /// The key of the ledger's table must be that of the application's.
 pub(crate) fn ledger_fits(schema: &Schema, table: &TableDescription) -> Result<(), Usage> {
     of_ledger(&schema.layout, &described(table), OPTIONS).map_or(Ok(()), |misfit| Err(Usage(misfit.line)))

@@ -47,7 +47,7 @@ pub type Fields = BTreeMap<&'static str, String>;
 pub struct KeyForm {
     pub entity: &'static str,
     pub index: Option<&'static str>,
-    /// The names of the key's two attributes.
+    /// The names of the key's two attributes. One that holds a value as it is has no name here, and an empty text.
     pub names: [&'static str; 2],
     pub partition: &'static [Piece],
     pub sort: &'static [Piece],

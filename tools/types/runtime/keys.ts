@@ -21,7 +21,7 @@ export class InvalidKey extends Error {
   }
 }
 
-/** The form of a key in the table, or in an index. */
+/** The form of a key in the table, or in an index. An attribute that holds a value as it is has no name here. */
 export class KeyForm<Fields extends object, Read extends object, Key> {
   constructor(
     readonly entity: string,
@@ -42,13 +42,14 @@ export class KeyForm<Fields extends object, Read extends object, Key> {
     }
     const partition = this.limited(this.partition, values, PARTITION_KEY_BYTES_MAX);
     const sort = this.limited(this.sort, values, SORT_KEY_BYTES_MAX);
-    return { [this.names[0]]: partition, [this.names[1]]: sort } as Key;
+    const named = [[this.names[0], partition], [this.names[1], sort]].filter(([name]) => name);
+    return Object.fromEntries(named) as Key;
   }
 
   /** The fields of the key of an item; undefined if it is of another form. */
   parse(item: object): Read | undefined {
     const attributes = new Map<string, unknown>(Object.entries(item));
-    const [partition, sort] = this.names.map((name) => attributes.get(name));
+    const [partition, sort] = this.names.map((name) => (name ? attributes.get(name) : ""));
     const fields = new Map<string, string>();
     if (typeof partition !== "string" || typeof sort !== "string") return undefined;
     const isOfForm = read(this.partition, partition, fields) && read(this.sort, sort, fields);

@@ -1,5 +1,7 @@
 //! What is printed, before it is written in any language.
 
+mod several;
+
 use derive::{catalogue::Catalogue, schema::Schema};
 use keys::{
     counter::COUNTER,
@@ -7,8 +9,9 @@ use keys::{
     index_key::OnlyIf,
     key::is_hidden,
     layout::Layout,
+    tables::TableForm,
     template::{
-        Piece,
+        Piece, Template,
         form::{Form, Width},
     },
 };
@@ -19,7 +22,7 @@ use crate::attributes::{HeldType, ValueTypes};
 #[derive(Debug)]
 pub(crate) struct TypedEntity<'a> {
     pub(crate) definition: &'a Definition,
-    /// That of the table, and those of indexes.
+    /// That of the table, and those of indexes. One of values as they are needs no form.
     pub(crate) keys: Vec<TypedKey<'a>>,
     pub(crate) attributes: Vec<TypedAttribute<'a>>,
 }
@@ -30,9 +33,10 @@ pub(crate) struct TypedKey<'a> {
     pub(crate) entity: &'a str,
     /// The index; `None` for the table.
     pub(crate) index: Option<&'a str>,
-    /// Names of the attributes that hold it.
+    /// Names of the attributes that hold it. One that holds a value as it is, or is not there, has no name here.
     pub(crate) names: [&'a str; 2],
-    pub(crate) key: &'a KeyTemplate,
+    /// The form of each attribute that has a name.
+    templates: [Option<Template>; 2],
     pub(crate) only_if: Option<&'a OnlyIf>,
     /// Does Ripple alone write it?
     pub(crate) derived: bool,
@@ -72,12 +76,14 @@ impl TypedKey<'_> {
             None => String::new(),
         };
         let derived = if self.derived { " Ripple alone writes it." } else { "" };
-        one_line(&format!("Key of {}{place}: `{}` / `{}`{only}.{derived}", self.entity, self.key.pk, self.key.sk))
+        let forms = self.templates.iter().flatten().map(|template| format!("`{template}`")).collect::<Vec<_>>();
+        one_line(&format!("Key of {}{place}: {}{only}.{derived}", self.entity, forms.join(" / ")))
     }
 
     /// The pieces of both parts, as names of forms with their operands.
     pub(crate) fn pieces(&self) -> [Vec<(&'static str, &str, Vec<u64>)>; 2] {
-        [&self.key.pk, &self.key.sk].map(|template| template.pieces().iter().map(operands).collect())
+        let [partition, sort] = &self.templates;
+        [pieces(partition.as_ref()), pieces(sort.as_ref())]
     }
 }
 
@@ -89,6 +95,11 @@ impl TypedEntity<'_> {
     }
 }
 
+/// The pieces of a template, as names of forms with their operands.
+fn pieces(template: Option<&Template>) -> Vec<(&'static str, &str, Vec<u64>)> {
+    template.into_iter().flat_map(Template::pieces).map(operands).collect()
+}
+
 /// The name of a piece's form, its text or field, and its numbers.
 fn operands(piece: &Piece) -> (&'static str, &str, Vec<u64>) {
     let (name, form) = match piece {
@@ -97,7 +108,7 @@ fn operands(piece: &Piece) -> (&'static str, &str, Vec<u64>) {
     };
     let width = |width: Width| vec![width.digits as u64, u64::from(width.places)];
     match *form {
-        // Of keys of type N and B the command line refuses types.
+        // A value of a key of type N or B is no text of a form, so its attribute has no name here.
         Form::Text | Form::Number | Form::Bytes => ("text", name, Vec::new()),
         Form::Path => ("path", name, Vec::new()),
         Form::LastSegment => ("last", name, Vec::new()),
@@ -118,21 +129,35 @@ fn one_line(text: &str) -> String {
 pub(crate) fn entities<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<TypedEntity<'a>> {
     let types = ValueTypes::of(schema, catalogue);
     let layout = &schema.layout;
-    let entity = |definition: &'a Definition| TypedEntity {
-        definition,
-        keys: keys(layout, definition),
-        attributes: attributes(layout, definition, &types),
+    let entity = |definition: &'a Definition| match of_table(layout, definition) {
+        None => TypedEntity {
+            definition,
+            keys: keys(layout, definition),
+            attributes: attributes(layout, definition, &types),
+        },
+        Some(form) => TypedEntity {
+            definition,
+            keys: several::keys(form, definition),
+            attributes: several::attributes(form, definition, &types),
+        },
     };
     schema.entities().filter(|definition| definition.name != COUNTER).map(entity).collect()
 }
 
+/// The table of an entity, where there are several.
+fn of_table<'a>(layout: &'a Layout, definition: &Definition) -> Option<&'a TableForm> {
+    let pk = definition.key.pk.to_string();
+    layout.forms.as_ref()?.named(pk.split_once('#')?.0)
+}
+
 fn keys<'a>(layout: &'a Layout, definition: &'a Definition) -> Vec<TypedKey<'a>> {
     let entity = definition.name.as_str();
+    let both = |key: &KeyTemplate| [Some(key.pk.clone()), Some(key.sk.clone())];
     let of_table = TypedKey {
         entity,
         index: None,
         names: [&layout.pk, &layout.sk],
-        key: &definition.key,
+        templates: both(&definition.key),
         only_if: None,
         derived: definition.derived,
         fields: fields(&definition.key, None),
@@ -143,7 +168,7 @@ fn keys<'a>(layout: &'a Layout, definition: &'a Definition) -> Vec<TypedKey<'a>>
             entity,
             index: Some(&index.index),
             names: [&declared.pk, &declared.sk],
-            key: &index.key,
+            templates: both(&index.key),
             only_if: index.only_if.as_ref(),
             derived: definition.derived || index.derived,
             fields: fields(&index.key, index.only_if.as_ref()),

@@ -50,7 +50,7 @@ fn form(key: &TypedKey<'_>, name: &str) -> String {
     let number = |field: &TypedField<'_>| if field.is_number { "KeyNumber" } else { "string" };
     let built = key.fields.iter().map(|field| (field.name, field.is_optional, number(field)));
     let read = key.fields.iter().filter(|field| field.is_read).map(|field| (field.name, false, "string"));
-    let whole = key.names.iter().map(|name| (*name, false, "string"));
+    let whole = key.names.iter().filter(|name| !name.is_empty()).map(|name| (*name, false, "string"));
     let sparse = if key.only_if.is_some() { " | undefined" } else { "" };
     let types = format!("{}, {}, {}{sparse}", object(built), object(read), object(whole));
     let [partition, sort] = key.pieces().map(|pieces| {

@@ -17,6 +17,8 @@ use types::{Language, types};
 use vectors::{FORMS, vectors};
 
 const OWN_TABLE: &str = include_str!("../../../examples/own-table/ripple.toml");
+const CHAT: &str = include_str!("../../../examples/chat/ripple.toml");
+const MODELS: &str = include_str!("../../../examples/models/ripple.toml");
 const SOCIAL: &str = include_str!("../../../examples/social/ripple.toml");
 
 fn printed(manifest: &str) -> String {
@@ -83,4 +85,15 @@ fn the_printed_rust_types_keys_and_items() {
     compiled(&folder, include_str!("rust/typed.rs"), &printed(OWN_TABLE), &[]);
     answers(folder.path(), "");
     compiled(&folder, "mod keys;\nfn main() {}\n", &printed(SOCIAL), &[]);
+}
+
+/// Keys of texts have builders in a table of several too, and values as they are need none.
+#[test]
+fn the_printed_rust_of_several_tables_builds_the_keys_that_have_a_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = printed(CHAT);
+    compiled(&folder, include_str!("rust/several.rs"), &keys, &[]);
+    answers(folder.path(), "");
+    assert!(!keys.contains("MessageKey") && keys.contains("pub struct Message<V> "), "a message's key is its attributes");
+    compiled(&folder, "mod keys;\nfn main() {}\n", &printed(MODELS), &[]);
 }

@@ -13,8 +13,7 @@ use super::{
     LOG_FILTER,
     preflight::{
         cost::{BackfillCost, WriteEstimate},
-        fitting::Fitting,
-        sample::{SampleLimits, TableSample},
+        sample::{SampleLimits, SampledTable},
     },
 };
 use crate::{
@@ -60,7 +59,7 @@ async fn diff(args: &Diff) -> anyhow::Result<Completion> {
     Ok(if are_in_step && index_keys.is_empty() { Completion::InStep } else { Completion::Findings })
 }
 
-/// Estimates the cost of filling the derivations that are not filled, from a sample of the table.
+/// Estimates the cost of filling the derivations that are not filled, from samples of the application's tables.
 async fn cost(
     opened: &Opened,
     args: &Diff,
@@ -69,17 +68,9 @@ async fn cost(
     if args.items == 0 || !differences.iter().any(is_to_fill) {
         return Ok(None);
     }
-    let mut fitting = Fitting::default();
-    let bounds = SampleLimits { n_items_max: args.items, segments: 1, units_per_second: args.units_per_second };
-    let sample = TableSample::read(opened, bounds, |items| {
-        for item in items {
-            fitting.add(&opened.schema, &opened.catalogue, item);
-        }
-    })
-    .await?;
-    let known = |number: Option<i64>| u64::try_from(number.unwrap_or_default()).unwrap_or_default();
-    let (n_items, bytes) = (known(opened.table.item_count), known(opened.table.table_size_bytes));
-    Ok(Some(BackfillCost::estimate(opened, &fitting, sample.share(n_items), bytes)))
+    let limits = SampleLimits { n_items_max: args.items, segments: 1, units_per_second: args.units_per_second };
+    let tables = SampledTable::read_all(opened, limits, |_| true, |_| {}).await?;
+    Ok(Some(BackfillCost::estimate(opened, &tables)))
 }
 
 /// Is this one to be filled, now or when it is deployed?

@@ -9,7 +9,6 @@ use crate::{
     args::check::{ClientLanguage, ManifestCheck, SchemaArgs, TypesArgs},
     exit::{Completion, print},
     json::print_json,
-    opening::of_one_table,
 };
 
 pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
@@ -44,7 +43,6 @@ pub(crate) fn schema(args: &SchemaArgs) -> anyhow::Result<Completion> {
 /// Prints typed keys and items in a language.
 pub(crate) fn types(args: &TypesArgs) -> anyhow::Result<Completion> {
     let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
-    of_one_table(&schema, "ripple types")?;
     let language = match args.language {
         ClientLanguage::Typescript => Language::TypeScript,
         ClientLanguage::Python => Language::Python,

@@ -24,7 +24,6 @@ use crate::{
     args::cost::CostArgs,
     exit::{Completion, Usage, print},
     json::print_json,
-    opening::of_one_table,
 };
 
 /// The ledgers, the default of the templates first.
@@ -35,7 +34,6 @@ pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
         None => shipped::design().await?,
         Some(file) => {
             let (schema, catalogue) = declared(Choice { manifest: Some(file), ..Choice::default() })?;
-            of_one_table(&schema, "ripple cost")?;
             Design::declared((*schema).clone(), (*catalogue).clone())
         }
     };

@@ -18,7 +18,6 @@ use crate::{
     args,
     exit::{Completion, Usage, print},
     json::print_json,
-    opening::of_one_table,
     words::counted,
 };
 
@@ -53,7 +52,6 @@ pub(crate) async fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
 /// The design of the table that a manifest declares.
 fn own(manifest: &Path, answers: Option<&Path>) -> anyhow::Result<Design> {
     let (schema, catalogue) = declared(Choice { manifest: Some(manifest), ..Choice::default() })?;
-    of_one_table(&schema, "ripple design")?;
     let answers = answers.map(read).transpose()?.unwrap_or_default();
     Ok(Design { answers, ..Design::declared((*schema).clone(), (*catalogue).clone()) })
 }

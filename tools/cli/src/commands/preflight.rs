@@ -1,11 +1,11 @@
-//! `ripple preflight`: does a table fit the declarations, before the service is attached to it?
+//! `ripple preflight`: do the application's tables fit the declarations, before the service is attached to them?
 //!
-//! Reads a part of the table and writes nothing. [`plan`](derive::plan::plan), given an insert of each item, decides
+//! Reads a part of each table and writes nothing. [`plan`](derive::plan::plan), given an insert of each item, decides
 //! what the item is and which derivations cannot interpret it. The checks of the table are those of a function at its
 //! start. The report contains keys, but no value of an attribute.
 
 pub(super) mod cost;
-pub(super) mod fitting;
+mod fitting;
 mod report;
 pub(super) mod sample;
 mod surroundings;
@@ -14,8 +14,7 @@ use functions::logging;
 
 use self::{
     cost::BackfillCost,
-    fitting::Fitting,
-    sample::{SampleLimits, TableSample},
+    sample::{SampleLimits, SampledTable},
     surroundings::Surroundings,
 };
 use super::LOG_FILTER;
@@ -24,53 +23,34 @@ use crate::{
     bar::progress,
     exit::{Completion, print},
     json::print_json,
-    opened::{Opened, open_whatever_it_is},
-    opening::of_one_table,
+    opened::open_to_attach,
 };
 
-/// The observations of a table.
+/// The observations of the tables.
 struct Preflighted {
     surroundings: Surroundings,
-    sample: TableSample,
-    fitting: Fitting,
+    /// What was read of each table.
+    sampled: Vec<SampledTable>,
     backfill: BackfillCost,
 }
 
 pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
-    let opened = open_whatever_it_is(&args.connection).await?;
-    of_one_table(&opened.schema, "ripple preflight")?;
+    let opened = open_to_attach(&args.connection).await?;
     let surroundings = Surroundings::look(&opened, &args.connection).await?;
-    let mut fitting = Fitting::default();
-    let mut sample = TableSample::default();
-    if surroundings.has_key {
-        let bounds = SampleLimits {
-            n_items_max: args.items,
-            segments: args.segment_of,
-            units_per_second: args.units_per_second,
-        };
-        let bar = progress(args.json);
-        sample = TableSample::read(&opened, bounds, |items| {
-            for item in items {
-                fitting.add(&opened.schema, &opened.catalogue, item);
-            }
-            bar.set_position(fitting.n_items);
-        })
-        .await?;
-        bar.finish_and_clear();
-    }
-    let seen = seen(&opened, surroundings, sample, fitting);
-    let to_do = seen.to_do(&opened.schema.layout);
+    let limits =
+        SampleLimits { n_items_max: args.items, segments: args.segment_of, units_per_second: args.units_per_second };
+    let bar = progress(args.json);
+    let has_key = |table: &str| surroundings.tables.iter().any(|it| it.table == table && it.has_key);
+    let sampled = SampledTable::read_all(&opened, limits, has_key, |n_items| bar.set_position(n_items)).await?;
+    bar.finish_and_clear();
+    let backfill = BackfillCost::estimate(&opened, &sampled);
+    let seen = Preflighted { surroundings, sampled, backfill };
+    let to_do = seen.to_do();
     if args.json {
         print_json(seen.json(&to_do));
     } else {
         print(&seen.text(&to_do));
     }
     Ok(if to_do.is_empty() { Completion::InStep } else { Completion::Findings })
-}
-
-fn seen(opened: &Opened, surroundings: Surroundings, sample: TableSample, fitting: Fitting) -> Preflighted {
-    let share = sample.share(surroundings.n_items);
-    let backfill = BackfillCost::estimate(opened, &fitting, share, surroundings.bytes);
-    Preflighted { surroundings, sample, fitting, backfill }
 }

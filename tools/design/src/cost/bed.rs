@@ -1,10 +1,14 @@
 //! The functions over the store's model, and what they use for the items that are put.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use derive::{
     family::Family,
     query::{Consistency, Query},
+    schema::Schema,
     write::Table,
 };
 use engine::{
@@ -17,6 +21,7 @@ use keys::{
     item::{Item, text},
     key::Key,
     size::item_bytes,
+    tables::Place,
 };
 use serde_json::{Map, Value, json};
 use store::{
@@ -87,17 +92,26 @@ impl<'a> SampleBed<'a> {
         used
     }
 
-    /// Delivers the records that there are to both functions; `false` if there are none.
+    /// Delivers the records that there are to both functions, those of each table by themselves; `false` if there are none.
     async fn deliver(&mut self, used: &mut LoadUsage) -> bool {
-        let records = self.store.take_records();
-        let layout = self.design.schema.layout.clone();
-        self.n_batches += 1;
-        let mut texts: Vec<(Option<String>, Value)> = Vec::new();
-        for (key, old, new) in &records {
+        let mut by_table: BTreeMap<String, Vec<(Option<String>, Value)>> = BTreeMap::new();
+        for (key, old, new) in self.store.take_records() {
             self.n_records += 1;
-            let entity = new.as_ref().or(old.as_ref()).and_then(|item| self.entity(key, item));
-            texts.push((entity, record(&layout.key_item(key), old.as_ref(), new.as_ref(), self.n_records)));
+            let entity = new.as_ref().or(old.as_ref()).and_then(|item| self.entity(&key, item));
+            let keys = self.design.schema.layout.key_item(&key);
+            let text = record(&keys, old.as_ref(), new.as_ref(), self.n_records);
+            by_table.entry(table_of(&self.design.schema, &key)).or_default().push((entity, text));
         }
+        let has_any = !by_table.is_empty();
+        for texts in by_table.into_values() {
+            self.n_batches += 1;
+            self.invoke(&texts, used).await;
+        }
+        has_any
+    }
+
+    /// Hands a batch of records, each with its entity, to both functions.
+    async fn invoke(&mut self, texts: &[(Option<String>, Value)], used: &mut LoadUsage) {
         for at in 0..self.functions.len() {
             let Some((engine, families, needed)) = self.functions.get(at) else { continue };
             let passes = |entity: &Option<String>| entity.as_ref().is_some_and(|name| needed.contains(name));
@@ -116,7 +130,6 @@ impl<'a> SampleBed<'a> {
             count_writes(&handled, used);
             self.count_reads(requests, used).await;
         }
-        !records.is_empty()
     }
 
     async fn count_reads(&mut self, requests: Vec<Request>, used: &mut LoadUsage) {
@@ -147,6 +160,14 @@ impl<'a> SampleBed<'a> {
             Some(attribute) => text(item, attribute).map(str::to_owned),
             None => schema.image(key, item).map(|image| image.definition.name.clone()),
         }
+    }
+}
+
+/// The table of an item, where there are several.
+pub(super) fn table_of(schema: &Schema, key: &Key) -> String {
+    match schema.layout.forms.as_ref().map(|forms| forms.place(key)) {
+        Some(Place::Table(form)) => form.name.clone(),
+        Some(Place::Own) | None => String::new(),
     }
 }
 

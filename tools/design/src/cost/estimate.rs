@@ -1,6 +1,6 @@
 //! The bill of a month, line by line, each with its formula.
 
-use derive::{derivation::Derivation, query::Consistency};
+use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, query::Consistency, schema::Schema};
 use engine::ledger::{LedgerKind, receipts::receipt};
 use keys::size::item_bytes;
 
@@ -10,7 +10,11 @@ use super::{
     prices::{Paid, Prices},
     usage::{LogBytes, usage},
 };
-use crate::{Design, price::price};
+use crate::{
+    Design,
+    filters::{Needed, StreamTable, needed},
+    price::price,
+};
 
 /// Seconds of a month: 730 hours.
 pub const MONTH_SECONDS: f64 = 2_628_000.0;
@@ -42,8 +46,19 @@ const NOTE_UNITS: f64 = 2.0;
 /// Metrics that a stack with two readers writes: 16 of each reader, and 11 of `sweep`.
 pub const METRICS: u32 = 2 * 16 + 11;
 
+/// Metrics of the alarms of a stack with two readers, and of those alarms that each mapping has beside.
+const ALARM_METRICS: (u32, u32) = (18, 3);
+
 /// Metrics of the alarms of a stack with two readers.
-pub const ALARM_METRICS: u32 = 24;
+#[must_use]
+pub fn alarm_metrics(schema: &Schema, catalogue: &Catalogue) -> u32 {
+    let mappings = [Family::Additive, Family::LevelTriggered].map(|family| {
+        let needs = StreamTable::all(schema).filter(|table| needed(*table, catalogue, &[family]) != Needed::Nothing);
+        // A function without derivations has one mapping, which passes nothing.
+        u32::try_from(needs.count()).unwrap_or(u32::MAX).max(1)
+    });
+    ALARM_METRICS.0 + ALARM_METRICS.1 * mappings.iter().sum::<u32>()
+}
 
 /// The line of the logs.
 const LOGS: &str = "logs";
@@ -145,9 +160,12 @@ pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogByt
     bill.add(Paid::GigabyteSeconds, "sweep", SWEEP_SECONDS * gigabytes * SWEEPS, formula);
     bill.each_second(Paid::Logs, LOGS, used.log_bytes / GIGABYTE, &each(used.log_bytes, "bytes"));
     bill.add(Paid::Metrics, "metrics", METRICS.into(), "two readers and the sweep".to_owned());
-    bill.add(Paid::Alarms, "alarms", ALARM_METRICS.into(), "two readers and the sweep".to_owned());
+    let alarms = alarm_metrics(&design.schema, &design.catalogue);
+    bill.add(Paid::Alarms, "alarms", alarms.into(), "two readers and the sweep".to_owned());
     bill.add(Paid::Dashboards, "dashboard", 1.0, "one".to_owned());
-    Ok(Estimate { lines: bill.lines, batch: load.batch() })
+    let tables = load.by_table(design);
+    let batch = tables.iter().map(|table| table.batch() * table.rate()).sum::<f64>() / rate;
+    Ok(Estimate { lines: bill.lines, batch: if rate > 0.0 { batch } else { load.batch() } })
 }
 
 /// The storage of receipts.

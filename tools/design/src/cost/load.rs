@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, str::FromStr};
 use derive::{declaration::link::Link, derivation::Derivation, kind::shape::Shape};
 use engine::ledger::LedgerKind;
 
+use super::bed::table_of;
 use crate::Design;
 
 /// What the application writes, and how Ripple is set up.
@@ -86,6 +87,18 @@ impl Load {
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.rates.values().sum()
+    }
+
+    /// The load of each table: with several, items of one do not come in batches with those of another.
+    #[must_use]
+    pub fn by_table(&self, design: &Design) -> Vec<Self> {
+        let mut by_table: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+        for (name, rate) in &self.rates {
+            let key = design.samples.item(name).and_then(|item| design.schema.layout.key(item));
+            let table = key.map(|key| table_of(&design.schema, &key)).unwrap_or_default();
+            by_table.entry(table).or_default().insert(name.clone(), *rate);
+        }
+        by_table.into_values().map(|rates| Self { rates, ..self.clone() }).collect()
     }
 
     /// New items that come together in a batch.

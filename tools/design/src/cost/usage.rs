@@ -84,7 +84,22 @@ impl LoadUsage {
 /// [`LoadError`] if the load names what the table does not have, or if an entity has no sample.
 pub async fn usage(design: &Design, load: &Load, log: LogBytes<'_>) -> Result<LoadUsage, LoadError> {
     load.check(design)?;
-    let (world, rate) = (World::new(design, load), load.rate());
+    let world = World::new(design, load);
+    let mut a_second = LoadUsage::default();
+    for load in load.by_table(design) {
+        a_second.add(usage_of_table(design, &world, &load, log).await?, 1.0);
+    }
+    Ok(a_second)
+}
+
+/// What a second of a load uses whose items are all of one table, so that they come in the batches of one stream.
+async fn usage_of_table(
+    design: &Design,
+    world: &World<'_>,
+    load: &Load,
+    log: LogBytes<'_>,
+) -> Result<LoadUsage, LoadError> {
+    let rate = load.rate();
     let count = |n: f64| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is clamped")]
         let n = n.round().clamp(1.0, f64::from(ITEMS_MAX)) as u32;
@@ -97,13 +112,13 @@ pub async fn usage(design: &Design, load: &Load, log: LogBytes<'_>) -> Result<Lo
     let mut a_second = LoadUsage::default();
     if !often.is_empty() {
         let rate: f64 = often.iter().map(|(_, rate)| *rate).sum();
-        let items = mixed(&world, &often, n_items)?;
+        let items = mixed(world, &often, n_items)?;
         let (n, batch) = (f64::from(n_items), count(load.batch()));
-        a_second.add(run(design, &world, load, &items, batch, log).await.used, rate / n);
+        a_second.add(run(design, world, load, &items, batch, log).await.used, rate / n);
     }
     for (name, rate) in rare {
-        let items = mixed(&world, &[(name, rate)], ITEMS.1)?;
-        a_second.add(run(design, &world, load, &items, 1, log).await.used, rate / f64::from(ITEMS.1));
+        let items = mixed(world, &[(name, rate)], ITEMS.1)?;
+        a_second.add(run(design, world, load, &items, 1, log).await.used, rate / f64::from(ITEMS.1));
     }
     Ok(a_second)
 }

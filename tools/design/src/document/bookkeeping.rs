@@ -12,7 +12,8 @@ pub(super) fn section(design: &Design) -> String {
     if design.kept.is_empty() {
         return String::new();
     }
-    let rows: Vec<Vec<String>> = design.kept.iter().map(row).collect();
+    let is_several = design.schema.layout.forms.is_some();
+    let rows: Vec<Vec<String>> = design.kept.iter().map(|kept| row(kept, is_several)).collect();
     format!(
         "## Bookkeeping\n\n\
          {} items that Ripple keeps for itself. It adds no bookkeeping to the application's items.\n\
@@ -24,8 +25,9 @@ pub(super) fn section(design: &Design) -> String {
     )
 }
 
-fn row(kept: &Kept) -> Vec<String> {
+fn row(kept: &Kept, is_several: bool) -> Vec<String> {
     let table = match kept.table {
+        Table::Main if is_several => "Ripple's own",
         Table::Main => "the application's",
         Table::Ledger => "ledger",
     };

@@ -1,25 +1,45 @@
-//! The section on the table and its indexes.
+//! The section on the table and its indexes, or on several.
 
 use std::collections::BTreeSet;
 
-use keys::{counter::COUNTER, entity::Definition, layout::Index};
+use keys::{
+    counter::COUNTER,
+    entity::Definition,
+    layout::{Index, Layout},
+    tables::{EntityBy, TableForm, TableForms},
+};
 
 use super::markdown::{code, codes, table};
 use crate::{Design, asked::PatternRequests};
 
 pub(super) fn section(design: &Design, written_by: &str) -> String {
-    let layout = &design.schema.layout;
     let mut text = format!(
         "# The table's design\n\n\
          Written by `{written_by}` from the values that make the keys and the requests; do not edit it.\n\n\
          {}\n\
-         Prices are write units for items of the samples' size, as the store's model computes them.\n\n\
-         ## Table and indexes\n\n\
-         Primary key `{}`, `{}`; ",
-        forms(design),
-        layout.pk,
-        layout.sk
+         Prices are write units for items of the samples' size, as the store's model computes them.\n\n",
+        forms(design)
     );
+    match &design.schema.layout.forms {
+        None => text.push_str(&one_table(design)),
+        Some(tables) => text.push_str(&several_tables(design, tables)),
+    }
+    let row = |index: &Index| {
+        let (keys, projection) = stored(&design.schema.layout, index);
+        vec![index.name.clone(), codes(keys), projection, entities(design, index), readers(design, index)]
+    };
+    let rows: Vec<Vec<String>> = design.schema.layout.indexes.iter().map(row).collect();
+    if rows.is_empty() {
+        text.push_str("There is no index.\n");
+    } else {
+        text.push_str(&table(&["index", "keys", "projects beside the keys", "entities", "read by"], &rows));
+    }
+    text
+}
+
+fn one_table(design: &Design) -> String {
+    let layout = &design.schema.layout;
+    let mut text = format!("## Table and indexes\n\nPrimary key `{}`, `{}`; ", layout.pk, layout.sk);
     match &layout.entity_type {
         Some(name) => text.extend([format!("`{name}` names the entity of an item, ")]),
         None => text.push_str("the form of the key shows the entity of an item, "),
@@ -28,22 +48,40 @@ pub(super) fn section(design: &Design, written_by: &str) -> String {
         Some(name) => text.extend([format!("and `{name}` is its time to live.\n\n")]),
         None => text.push_str("and nothing expires.\n\n"),
     }
-    let row = |index: &Index| {
-        vec![
-            index.name.clone(),
-            codes([&index.pk, &index.sk]),
-            codes(&index.projection),
-            entities(design, index),
-            readers(design, index),
-        ]
-    };
-    let rows: Vec<Vec<String>> = layout.indexes.iter().map(row).collect();
-    if rows.is_empty() {
-        text.push_str("It has no index.\n");
-    } else {
-        text.push_str(&table(&["index", "keys", "projects beside the keys", "entities", "read by"], &rows));
-    }
     text
+}
+
+fn several_tables(design: &Design, tables: &TableForms) -> String {
+    let row = |form: &TableForm| {
+        let key = [&form.pk].into_iter().chain(&form.sk).map(ToString::to_string);
+        let entity = match &form.entity {
+            EntityBy::Attribute(attribute) => format!("as {} says", code(attribute)),
+            EntityBy::Table(entity) => entity.clone(),
+        };
+        vec![form.name.clone(), codes(key), entity, form.time_to_live.as_deref().map(code).unwrap_or_default()]
+    };
+    let rows: Vec<Vec<String>> = tables.0.iter().map(row).collect();
+    let layout = &design.schema.layout;
+    format!(
+        "## Tables and indexes\n\n\
+         An address of an item is the name of its table and its key, and so are the keys below: a partition key begins with \
+         the table's name and `#`, and `-` stands for a sort key that the table does not have.\n\
+         Ripple's own items, counters and jobs, are in a table of its own with the key `{}`, `{}`.\n\n{}\n",
+        layout.pk,
+        layout.sk,
+        table(&["table", "key", "entity of an item", "time to live"], &rows)
+    )
+}
+
+/// The key attributes of an index and what it projects, as the table has them.
+fn stored(layout: &Layout, index: &Index) -> (Vec<String>, String) {
+    match layout.forms.as_ref().and_then(|forms| forms.index(&index.name)) {
+        Some((_, form)) => {
+            let keys = form.pk.iter().chain(&form.sk).map(ToString::to_string).collect();
+            (keys, form.projection.as_ref().map_or_else(|| "all".to_owned(), codes))
+        }
+        None => (vec![index.pk.clone(), index.sk.clone()], codes(&index.projection)),
+    }
 }
 
 /// The forms of keys that this table has.
@@ -61,6 +99,9 @@ fn forms(design: &Design) -> String {
         text.push_str(", `{spread}` for a suffix of a static partition key");
     }
     text.push_str(", `*` for what Ripple derives.\nA number in a key is zero-padded to the width after the colon");
+    if has(":N}") {
+        text.push_str(", and one with `:N`, of a key of type N, begins with how many digits it has before the point");
+    }
     if has("MAX-") {
         text.push_str(", and `MAX-` inverts its order");
     }

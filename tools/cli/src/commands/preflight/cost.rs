@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use derive::family::Family;
+use derive::{family::Family, position::DerivationAt};
 use design::{Design, price::price, samples::Samples};
 use keys::key::Key;
 
-use super::fitting::Fitting;
+use super::{fitting::Fitting, sample::SampledTable};
 use crate::opened::Opened;
 
 /// Bytes of a consistent read unit. Source: `DynamoDB`, "Read and write operations".
@@ -51,39 +51,57 @@ pub(in crate::commands) struct BackfillCost {
 }
 
 impl BackfillCost {
-    /// Makes an estimate from a sample that is this share of the table.
-    pub(in crate::commands) fn estimate(opened: &Opened, fitting: &Fitting, share: Option<f64>, bytes: u64) -> Self {
+    /// Makes an estimate from samples of the application's tables.
+    pub(in crate::commands) fn estimate(opened: &Opened, tables: &[SampledTable]) -> Self {
         let (schema, catalogue) = ((*opened.schema).clone(), (*opened.catalogue).clone());
-        let samples = Samples::of(&schema, fitting.samples.values().cloned().collect());
+        let samples = tables.iter().flat_map(|table| table.fitting.samples.values().cloned()).collect();
+        let samples = Samples::of(&schema, samples);
         let design = Design { samples, ..Design::declared(schema, catalogue) };
-        let mut estimated = Self { read_units: bytes.div_ceil(READ_UNIT_BYTES), ..Self::default() };
-        let (mut parts, mut looked, mut counted) = (Vec::new(), BTreeMap::<&Key, f64>::new(), 0.0);
-        for (at, derivation) in design.catalogue.positioned() {
-            let Some(items) = fitting.derived.get(&at).filter(|items| !items.is_empty()) else { continue };
-            if derivation.kind.is_history() {
-                estimated.history.push(derivation.name.clone());
+        let read_units = tables.iter().map(|table| table.bytes.div_ceil(READ_UNIT_BYTES)).sum();
+        let is_sampled =
+            |at| tables.iter().any(|table| table.fitting.derived.get(&at).is_some_and(|it| !it.is_empty()));
+        let history = design.catalogue.positioned().filter(|(at, it)| it.kind.is_history() && is_sampled(*at));
+        let history = history.map(|(_, derivation)| derivation.name.clone()).collect();
+        let mut estimated = Self { read_units, history, ..Self::default() };
+        let (mut all, mut is_known) = (BTreeMap::<DerivationAt, WriteEstimate>::new(), true);
+        for table in tables {
+            let Some(share) = table.share.filter(|share| *share > 0.0) else {
+                is_known = false;
                 continue;
-            }
-            let is_counted = derivation.kind.family() == Family::Additive;
-            let units = if is_counted { REPAIR_UNITS } else { price(&design, derivation).map_or(0.0, |it| it.total()) };
-            let n_items = items.iter().fold(0.0, |sum, _| sum + 1.0);
-            parts.push(WriteEstimate { derivation: derivation.name.clone(), n_items, units: n_items * units });
-            if is_counted {
-                counted += n_items * units;
-                continue;
-            }
-            for item in items {
-                let held = looked.entry(item).or_default();
-                *held = held.max(units);
+            };
+            let (parts, units) = of_table(&design, &table.fitting, share);
+            estimated.write_units += units;
+            for (at, part) in parts {
+                let none = || WriteEstimate { n_items: 0.0, units: 0.0, ..part.clone() };
+                let sum = all.entry(at).or_insert_with(none);
+                (sum.n_items, sum.units) = (sum.n_items + part.n_items, sum.units + part.units);
             }
         }
-        let Some(share) = share.filter(|share| *share > 0.0) else { return estimated };
-        let whole = |of_share: f64| (of_share / share).ceil();
-        for part in &mut parts {
-            (part.n_items, part.units) = (whole(part.n_items), whole(part.units));
-        }
-        estimated.write_units = whole(counted + looked.values().sum::<f64>());
-        estimated.parts = Some(parts);
+        estimated.parts = is_known.then(|| all.into_values().collect());
         estimated
     }
+}
+
+/// The writes that follow from a table of which this share was read, by derivation, and their units: an item that several
+/// derivations write counts once.
+fn of_table(design: &Design, fitting: &Fitting, share: f64) -> (Vec<(DerivationAt, WriteEstimate)>, f64) {
+    let whole = |of_share: f64| (of_share / share).ceil();
+    let (mut parts, mut looked, mut counted) = (Vec::new(), BTreeMap::<&Key, f64>::new(), 0.0);
+    for (at, derivation) in design.catalogue.positioned().filter(|(_, derivation)| !derivation.kind.is_history()) {
+        let Some(items) = fitting.derived.get(&at).filter(|items| !items.is_empty()) else { continue };
+        let is_counted = derivation.kind.family() == Family::Additive;
+        let units = if is_counted { REPAIR_UNITS } else { price(design, derivation).map_or(0.0, |it| it.total()) };
+        let n_items = items.iter().fold(0.0, |sum, _| sum + 1.0);
+        let derivation = derivation.name.clone();
+        parts.push((at, WriteEstimate { derivation, n_items: whole(n_items), units: whole(n_items * units) }));
+        if is_counted {
+            counted += n_items * units;
+            continue;
+        }
+        for item in items {
+            let held = looked.entry(item).or_default();
+            *held = held.max(units);
+        }
+    }
+    (parts, whole(counted + looked.values().sum::<f64>()))
 }

@@ -54,10 +54,11 @@ pub(in crate::commands) struct Fitting {
 }
 
 impl Fitting {
-    /// Adds an item of the sample.
-    pub(in crate::commands) fn add(&mut self, schema: &Schema, catalogue: &Catalogue, item: Item) {
+    /// Adds an item of the sample; `None` is one without an address.
+    pub(in crate::commands) fn add(&mut self, schema: &Schema, catalogue: &Catalogue, item: Option<Item>) {
         self.n_items += 1;
-        let Some(key) = schema.layout.key(&item) else { return self.untyped.add(&Key::new("", "")) };
+        let addressed = item.and_then(|item| Some((schema.layout.key(&item)?, item)));
+        let Some((key, item)) = addressed else { return self.untyped.add(&Key::new("", "")) };
         let (id, sequence_number) = (String::new(), String::new());
         let change = Change { id, sequence_number, created_ms: None, key, images: Images::Inserted(item) };
         let families = [Family::Additive, Family::LevelTriggered];

@@ -1,4 +1,4 @@
-//! Reads a part of a table within a limit of read units a second.
+//! Reads a part of each of the application's tables within a limit of read units a second.
 //!
 //! DynamoDB returns items in the order of a hash of their partition keys, so the first items are a fair sample.
 
@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
-use keys::item::Item;
+use keys::{item::Item, tables::TableForm};
 use tokio::time::{Instant, sleep_until};
 
+use super::fitting::Fitting;
 use crate::opened::Opened;
 
 /// Items of a page: few enough that a page of large items does not exceed the limit by much.
@@ -18,10 +19,62 @@ const PAGE_ITEMS: u32 = 250;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::commands) struct SampleLimits {
     pub(in crate::commands) n_items_max: u32,
-    /// Number of equal segments of the table. Only the first is read.
+    /// Number of equal segments of a table. Only the first is read.
     pub(in crate::commands) segments: u32,
     /// Most read units a second.
     pub(in crate::commands) units_per_second: u32,
+}
+
+/// What was read of one of the application's tables.
+#[derive(Clone, Debug, Default)]
+pub(in crate::commands) struct SampledTable {
+    pub(in crate::commands) name: String,
+    /// Its size in bytes, as DynamoDB counted it some hours ago.
+    pub(in crate::commands) bytes: u64,
+    pub(in crate::commands) sample: TableSample,
+    pub(in crate::commands) fitting: Fitting,
+    /// The share of the table that was read, from 0 to 1; `None` if the table's size is unknown.
+    pub(in crate::commands) share: Option<f64>,
+}
+
+impl SampledTable {
+    /// Reads a part of each of the application's tables that this holds for. Passes on how many items were read of all.
+    pub(in crate::commands) async fn read_all(
+        opened: &Opened,
+        limits: SampleLimits,
+        is_read: impl Fn(&str) -> bool,
+        read: impl Fn(u64),
+    ) -> anyhow::Result<Vec<Self>> {
+        let mut tables = Vec::new();
+        let mut n_before = 0;
+        for (description, form) in opened.application_tables() {
+            let known = |number: Option<i64>| u64::try_from(number.unwrap_or_default()).unwrap_or_default();
+            let name = description.table_name.clone().unwrap_or_default();
+            let mut table = Self { bytes: known(description.table_size_bytes), name, ..Self::default() };
+            if is_read(&table.name) {
+                let Self { name, fitting, .. } = &mut table;
+                let sample = TableSample::read(opened, name, limits, |items| {
+                    for item in items {
+                        fitting.add(&opened.schema, &opened.catalogue, inward(form, item));
+                    }
+                    read(n_before + fitting.n_items);
+                });
+                table.sample = sample.await?;
+                table.share = table.sample.share(known(description.item_count));
+                n_before += table.fitting.n_items;
+            }
+            tables.push(table);
+        }
+        Ok(tables)
+    }
+}
+
+/// An item as the declarations know it.
+fn inward(form: Option<&TableForm>, item: Item) -> Option<Item> {
+    match form {
+        Some(form) => form.inward(item),
+        None => Some(item),
+    }
 }
 
 /// The result of the reading.
@@ -37,9 +90,10 @@ pub(in crate::commands) struct TableSample {
 }
 
 impl TableSample {
-    /// Reads the segment, and passes on each page.
-    pub(in crate::commands) async fn read(
+    /// Reads the segment of a table, and passes on each page.
+    async fn read(
         opened: &Opened,
+        table: &str,
         bounds: SampleLimits,
         mut each: impl FnMut(Vec<Item>),
     ) -> anyhow::Result<Self> {
@@ -48,11 +102,11 @@ impl TableSample {
         let mut after = None;
         while sample.n_items < bounds.n_items_max {
             let n_left = bounds.n_items_max - sample.n_items;
-            let call = opened.clients.dynamodb.scan().table_name(&opened.config.table);
+            let call = opened.clients.dynamodb.scan().table_name(table);
             let call = call.segment(0).total_segments(i32::try_from(bounds.segments)?);
             let call = call.limit(i32::try_from(n_left.min(PAGE_ITEMS))?).set_exclusive_start_key(after);
             let answer = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
-            let answer = answer.with_context(|| format!("cannot read the table {}", opened.config.table))?;
+            let answer = answer.with_context(|| format!("cannot read the table {table}"))?;
             sample.units += answer.consumed_capacity.and_then(|capacity| capacity.capacity_units).unwrap_or_default();
             let items: Vec<Item> = answer.items.into_iter().flatten().map(of_sdk).collect();
             sample.n_items += u32::try_from(items.len())?;
@@ -69,7 +123,7 @@ impl TableSample {
     }
 
     /// The share of the table that was read, from 0 to 1; `None` if the table's size is unknown.
-    pub(in crate::commands) fn share(&self, n_table: u64) -> Option<f64> {
+    fn share(&self, n_table: u64) -> Option<f64> {
         if self.is_whole {
             return Some(1.0 / f64::from(self.segments));
         }

@@ -1,13 +1,13 @@
-//! The table without its items: keys, indexes, stream, expiry, and the ledger's table.
+//! The tables without their items: keys, indexes, streams, expiry, and the ledger's table.
 
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
-use aws_sdk_dynamodb::types::TimeToLiveStatus;
+use aws_sdk_dynamodb::types::{TableDescription, TimeToLiveStatus};
 use derive::fit::{Misfit, StoredTable, TablePart, needed_indexes, of_ledger, of_table};
 use engine::ledger::{EXPIRES_AT, settings::recorded};
 use functions::described::described;
-use keys::layout::Layout;
+use keys::tables::TableForm;
 
 use crate::{
     args::Connection,
@@ -15,8 +15,24 @@ use crate::{
     tables,
 };
 
-/// The description of a table, and its mismatches.
+/// What is there before the service is attached.
 pub(super) struct Surroundings {
+    /// The application's tables.
+    pub(super) tables: Vec<TableFacts>,
+    /// The table of Ripple's own items, where there are several others.
+    pub(super) own: Option<OwnTable>,
+    pub(super) ledger: LedgerTable,
+}
+
+/// The table of Ripple's own items, which a template makes.
+pub(super) struct OwnTable {
+    pub(super) table: String,
+    pub(super) is_there: bool,
+    misfits: Vec<Misfit>,
+}
+
+/// The description of a table, and its mismatches.
+pub(super) struct TableFacts {
     pub(super) table: String,
     pub(super) stream_arn: Option<String>,
     /// Number of items, as DynamoDB counted them some hours ago.
@@ -31,8 +47,9 @@ pub(super) struct Surroundings {
     pub(super) view: Option<String>,
     pub(super) n_shards_open: Option<usize>,
     pub(super) expiry: Expiry,
-    pub(super) ledger: LedgerTable,
-    pub(super) misfits: Vec<Misfit>,
+    /// The declared attribute of its time to live.
+    declared_expiry: Option<String>,
+    misfits: Vec<Misfit>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,28 +73,66 @@ pub(super) struct LedgerTable {
 impl Surroundings {
     /// Reads all of it.
     pub(super) async fn look(opened: &Opened, connection: &Connection) -> anyhow::Result<Self> {
-        let (schema, table) = (&opened.schema, &opened.table);
+        let mut tables = Vec::new();
+        for (description, form) in opened.application_tables() {
+            tables.push(TableFacts::look(opened, description, form).await?);
+        }
+        let own = opened.schema.layout.forms.is_some().then(|| OwnTable::look(opened));
+        Ok(Self { tables, own, ledger: LedgerTable::look(opened, connection).await? })
+    }
+
+    /// What the operator has to change, one line each.
+    pub(super) fn to_do(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.tables.iter().flat_map(TableFacts::to_do).collect();
+        lines.extend(self.own.iter().flat_map(|own| &own.misfits).map(|misfit| misfit.line.clone()));
+        lines.extend(self.ledger.to_do.iter().cloned());
+        lines
+    }
+}
+
+impl OwnTable {
+    fn look(opened: &Opened) -> Self {
+        let is_there = opened.table.table_name.is_some();
+        let misfits = || of_table(&opened.schema, &opened.catalogue, &described(&opened.table), tables::OPTIONS);
+        let misfits = if is_there { misfits() } else { Vec::new() };
+        Self { table: opened.config.table.clone(), is_there, misfits }
+    }
+}
+
+impl TableFacts {
+    async fn look(opened: &Opened, table: &TableDescription, form: Option<&TableForm>) -> anyhow::Result<Self> {
+        let schema = &opened.schema;
         let stored = described(table);
         let misfits = of_table(schema, &opened.catalogue, &stored, tables::OPTIONS);
         let needed = needed_indexes(schema, &opened.catalogue);
-        let declared = schema.layout.indexes.iter().map(|index| index.name.clone());
+        let indexes = match form {
+            Some(form) => {
+                let declared = form.indexes.iter().map(|index| &index.name);
+                declared.map(|name| (name.clone(), needed.contains(&form.inside(name)))).collect()
+            }
+            None => {
+                let declared = schema.layout.indexes.iter().map(|index| &index.name);
+                declared.map(|name| (name.clone(), needed.contains(name))).collect()
+            }
+        };
         let stream_arn = table.latest_stream_arn.clone().filter(|_| stored.has_stream);
         let n_shards_open = match &stream_arn {
             Some(arn) => Some(n_shards_open(opened, arn).await?),
             None => None,
         };
+        let declared_expiry = form.map_or(&schema.layout.time_to_live, |form| &form.time_to_live).clone();
         Ok(Self {
-            table: opened.config.table.clone(),
+            table: stored.name.clone(),
             stream_arn,
             n_items: unsigned(table.item_count),
             bytes: unsigned(table.table_size_bytes),
             key: stored.key.to_string(),
             has_key: !misfits.iter().any(|misfit| misfit.part == TablePart::Key),
-            indexes: declared.map(|name| (name.clone(), needed.contains(&name))).collect(),
+            indexes,
+            expiry: Expiry::of(opened, &stored.name).await,
             view: stored.view,
             n_shards_open,
-            expiry: Expiry::of(opened, &opened.config.table).await,
-            ledger: LedgerTable::look(opened, connection).await?,
+            declared_expiry,
             misfits,
         })
     }
@@ -87,17 +142,15 @@ impl Surroundings {
         self.misfits.iter().find(|misfit| matches!(&misfit.part, TablePart::Index(index) if index == name))
     }
 
-    /// What the operator has to change, one line each.
-    pub(super) fn to_do(&self, layout: &Layout) -> Vec<String> {
+    fn to_do(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.misfits.iter().map(|misfit| misfit.line.clone()).collect();
         if let Expiry::By(held) = &self.expiry
-            && layout.time_to_live.as_ref() != Some(held)
+            && self.declared_expiry.as_ref() != Some(held)
         {
-            let declared = layout.time_to_live.as_deref().unwrap_or("no attribute");
+            let declared = self.declared_expiry.as_deref().unwrap_or("no attribute");
             let line = format!("items of {} expire by {held}, but {declared} is declared", self.table);
             lines.push(format!("{line}: declare it with {}", tables::OPTIONS.config));
         }
-        lines.extend(self.ledger.to_do.iter().cloned());
         lines
     }
 }
