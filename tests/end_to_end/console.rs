@@ -9,13 +9,15 @@ use std::{
 };
 
 use aws_sdk_dynamodb::Client;
+use serde_json::Value;
+use support::schema::fits;
 use tokio::time::{Instant, interval};
 
 use crate::{
     NOON,
     database::{Key, alter, client, delete, key, n, put, s},
     items::{comment, follow, like, post, user},
-    ripple::{Ripple, ripple},
+    ripple::{Ripple, json, ripple},
 };
 
 /// How long a page may take to show what it will, on a busy machine.
@@ -136,6 +138,16 @@ impl Console {
 
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &self.host, "")
+    }
+
+    /// The JSON of an address, which has this form of the schema.
+    fn object(&self, schema: &Value, path: &str, name: &str, status: u16) -> Value {
+        let answer = self.get(path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        assert!(answer.head.contains("content-type: application/json"), "{path}: {}", answer.head);
+        let object = serde_json::from_str(&answer.body).unwrap();
+        fits(schema, name, &object).unwrap_or_else(|why| panic!("{path}: {why}"));
+        object
     }
 
     fn send(&self, method: &str, path: &str, host: &str, headers: &str) -> Answer {
@@ -369,6 +381,12 @@ async fn a_job_is_paused_resumed_and_cancelled_by_a_click() {
         assert_eq!(ordered.status, 303, "{}", ordered.body);
         let jobs = console.get("/jobs").body;
         assert!(jobs.contains(state), "{button}: {jobs}");
+        if button == "pause" {
+            let schema = serde_json::from_str(&console.get("/schema.json").body).unwrap();
+            let printed = json("jobs", &service.endpoint, &[]).1;
+            assert_eq!(printed["jobs"][0]["state"], "paused", "{printed}");
+            assert_eq!(console.object(&schema, "/jobs.json", "jobs", 200), printed);
+        }
     }
 }
 
@@ -413,4 +431,45 @@ async fn queries_access_patterns_and_costs_say_their_units() {
     let overview = console.get("/").body;
     let row = overview.split("/flow?derivation=follower-count\"").last().unwrap().split("</tr>").next().unwrap();
     assert!(row.contains("<td class=\"number\">0.02</td>"), "one change a minute: {row}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_page_as_json_is_what_its_command_prints_and_fits_the_schema() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (client, console) = (client(&service.endpoint), Console::of(&service));
+    parked_follow(&mut service, &client).await;
+    assert!(console.get("/jobs").body.contains("href=\"/jobs.json\""));
+    let schema: Value = serde_json::from_str(&console.get("/schema.json").body).unwrap();
+    let printed = json("parked", &service.endpoint, &[]).1;
+    assert_eq!(console.object(&schema, "/parked.json", "parked", 200), printed);
+
+    for (path, name) in [("/verify.json", "verify"), ("/repair.json", "repair")] {
+        let none = console.object(&schema, path, "console_error", 404);
+        assert!(none["error"].as_str().unwrap().contains("on the page Verify"), "{name}: {none}");
+    }
+    verified(&console).await;
+    assert!(!console.object(&schema, "/verify.json", "verify", 200)["waiting"].as_array().unwrap().is_empty());
+    put(&client, post("ada", "p", NOON, "published", "Hello")).await;
+    service.caught_up(&client).await;
+    alter(&client, &key("USER#ada", "PROFILE#COUNT#post-count#00"), "Value", Some(n(7))).await;
+    service.caught_up(&client).await;
+    verified(&console).await;
+    worked(&console, "Plan a repair").await;
+    let planned = console.object(&schema, "/repair.json", "repair", 200);
+    assert!(planned["would"].as_u64() > Some(0) && planned["repairs"][0]["outcome"] == "would", "{planned}");
+
+    let item = "/item.json?pk=USER%23ada&sk=PROFILE&changes=true";
+    let printed = json("why", &service.endpoint, &["USER#ada / PROFILE"]).1;
+    assert_eq!(console.object(&schema, item, "why", 200)["values"], printed["values"]);
+    console.object(&schema, "/item.json?pk=NO&sk=FORM", "console_error", 404);
+    let found = console.object(&schema, "/collection.json?pk=USER%23ada", "console_query", 200);
+    assert!(found["items"].as_array().unwrap().len() > 1, "{found}");
+    let refused = console.object(&schema, "/collection.json?pk=x&index=none", "console_error", 400);
+    assert_eq!(refused["error"], "There is no index none.");
+    console.object(&schema, "/cost.json", "console_cost", 200);
+    let trouble = console.object(&schema, "/flow.json?outcome=trouble&key=FOLLOWS%23", "console_flow", 200);
+    let deliveries = trouble["changes"][0]["deliveries"].as_array().unwrap();
+    assert!(deliveries.iter().any(|it| it["trouble"]["outcome"] == "parked"), "{trouble}");
+    let elsewhere = Console::start(&service.endpoint);
+    elsewhere.object(&schema, "/flow.json", "console_error", 404);
 }

@@ -9,6 +9,7 @@ pub(crate) mod entry;
 pub(crate) mod events;
 pub(crate) mod figures;
 pub(crate) mod followed;
+pub(crate) mod object;
 pub(crate) mod page;
 mod selection;
 pub(crate) mod shown;

@@ -17,6 +17,7 @@ mod graph;
 mod guarded;
 mod item;
 mod jobs;
+mod json;
 mod link;
 mod live;
 mod orders;
@@ -133,6 +134,7 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/verify/plan", post(verification::repair::planned::<S>))
         .route("/verify/repair", post(verification::repair::applied::<S>))
         .route("/style.css", get(frame::style))
+        .merge(json::addresses())
         .fallback(|| async { frame::failed(StatusCode::NOT_FOUND, "There is no such page.").into_response() })
         .layer(middleware::from_fn_with_state(Arc::clone(&console), guarded::guarded::<S>))
         .with_state(console);

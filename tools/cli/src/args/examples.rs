@@ -38,7 +38,10 @@ const EXAMPLES: [(&str, [&str; 2]); 27] = [
         ["ripple preflight --config ripple.toml", "ripple preflight --aws --table app --segment-of 100"],
     ),
     ("ripple check", ["ripple check ripple.toml", "ripple check ripple.toml --json"]),
-    ("ripple schema", ["ripple schema > ripple.schema.json", "ripple schema --reference"]),
+    (
+        "ripple schema",
+        ["ripple schema > ripple.schema.json", "ripple schema --json-output > ripple-output.schema.json"],
+    ),
     (
         "ripple types",
         [
