@@ -10,7 +10,7 @@ use std::{
 
 use aws_sdk_dynamodb::Client;
 use serde_json::Value;
-use support::schema::fits;
+use support::{command::Ended, schema::fits};
 use tokio::time::{Instant, interval};
 
 use crate::{
@@ -55,8 +55,13 @@ pub(crate) struct Answer {
 
 impl Console {
     fn start(endpoint: &str) -> Self {
-        let mut command = ripple("console", &["--endpoint", endpoint, "--port", "0"]);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        Self::with(&["--endpoint", endpoint], &[])
+    }
+
+    /// `ripple console` with these options and variables, on a free port.
+    fn with(options: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = ripple("console", &[options, &["--port", "0"]].concat());
+        let mut child = command.envs(variables.iter().copied()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let host = line.trim().split("http://").nth(1).expect("it says where it is").to_owned();
@@ -472,4 +477,67 @@ async fn each_page_as_json_is_what_its_command_prints_and_fits_the_schema() {
     assert!(deliveries.iter().any(|it| it["trouble"]["outcome"] == "parked"), "{trouble}");
     let elsewhere = Console::start(&service.endpoint);
     elsewhere.object(&schema, "/flow.json", "console_error", 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_console_of_another_process_only_reads_unless_writes_are_allowed() {
+    let mut service = Ripple::embedded(&[]).await;
+    let client = client(&service.endpoint);
+    let counter = parked_follow(&mut service, &client).await;
+    let reads = Console::start(&service.endpoint);
+    for path in ORDERS {
+        let refused = reads.post(path, "token=any");
+        assert_eq!(refused.status, 403, "{path}: {}", refused.body);
+        let why = "This console only reads, so it carries out no order: start it with --allow-writes.";
+        assert!(refused.body.contains(why), "{path}: {}", refused.body);
+    }
+    let page = reads.get("/verify").body;
+    assert!(page.contains("or start it with --allow-writes.") && !page.contains("<button>Verify"), "{page}");
+    assert!(!reads.get("/parked/try").body.contains("name=\"token\""));
+
+    let writes = Console::with(&["--endpoint", &service.endpoint, "--allow-writes"], &[]);
+    assert_eq!(writes.post("/parked/redrive", "token=any").status, 403);
+    assert!(verified(&writes).await.contains("Waiting: 2"));
+    delete(&client, &counter).await;
+    let applied = writes.click("/parked/try", "Redrive all");
+    assert!(applied.body.contains("additive: applied"), "{}", applied.body);
+    service.caught_up(&client).await;
+    alter(&client, &counter, "Value", Some(n(9))).await;
+    service.caught_up(&client).await;
+    verified(&writes).await;
+    worked(&writes, "Plan a repair").await;
+    assert!(worked(&writes, "Repair").await.contains("1 repaired"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_on_aws_name_the_place_and_want_a_confirmation() {
+    let mut service = Ripple::embedded(&[]).await;
+    let client = client(&service.endpoint);
+    let counter = parked_follow(&mut service, &client).await;
+    // An emulator in the standard AWS environment stands for the real AWS.
+    let aws =
+        [("AWS_ENDPOINT_URL", service.endpoint.as_str()), ("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
+    let options = ["--aws", "--region", "us-east-1"];
+    let mut unconfirmed = ripple("console", &[&options[..], &["--allow-writes"]].concat());
+    let unconfirmed = Ended::of(unconfirmed.envs(aws));
+    assert_eq!(unconfirmed.code, Some(2), "{unconfirmed:?}");
+    let place = "table ripple, ledger's table ripple-ledger";
+    for said in [
+        place,
+        "account 0",
+        ", region ",
+        "this writes to the tables named above, on the real AWS: give --yes to confirm",
+    ] {
+        assert!(unconfirmed.stderr.contains(said), "{}", unconfirmed.stderr);
+    }
+    let reads = Console::with(&options, &aws);
+    let refused = reads.post("/jobs/order", "token=any&id=x&order=cancel");
+    assert!(refused.status == 403 && refused.body.contains("start it with --allow-writes --yes."), "{}", refused.body);
+
+    let writes = Console::with(&[&options[..], &["--allow-writes", "--yes"]].concat(), &aws);
+    let page = writes.get("/parked/try").body;
+    assert!(page.contains(" writes in account 0") && page.contains("table ripple,"), "{page}");
+    delete(&client, &counter).await;
+    let applied = writes.click("/parked/try", "Redrive all");
+    assert!(applied.body.contains("additive: applied"), "{}", applied.body);
 }

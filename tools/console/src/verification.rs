@@ -34,7 +34,7 @@ use serde::Deserialize;
 use store::Store;
 
 use self::repair::RepairOutcome;
-use crate::{Console, explained::text, frame, json, link};
+use crate::{Console, ConsoleWrites, explained::text, frame, json, link};
 
 /// Differences that the page lists of each kind.
 const LISTED: usize = 100;
@@ -182,7 +182,10 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
     let content = html! {
         p {
             "A verification reads the whole table and compares every derived value with its definition, while writes go on. "
-            @if console.opened.is_aws { "On AWS it costs read units: run " code { "ripple verify" } "." }
+            @if console.opened.is_aws { "On AWS that costs a read unit for each 4 KB of the table. " }
+            @if let ConsoleWrites::Refused { allowed_by } = &console.writes {
+                "This console only reads: run " code { "ripple verify" } ", or " (allowed_by) "."
+            }
         }
         @if !is_running { (console.button("/verify", &[], "Verify")) }
         @match &stage {

@@ -18,7 +18,13 @@ const EXAMPLES: [(&str, [&str; 2]); 27] = [
         "ripple why",
         ["ripple why 'POST#p / METADATA' CommentCount", "ripple why 'USER#ada / PROFILE' --aws --table app --changes"],
     ),
-    ("ripple console", ["ripple console", "ripple console --aws --table app --config ripple.toml"]),
+    (
+        "ripple console",
+        [
+            "ripple console --aws --table app --config ripple.toml",
+            "ripple console --aws --table app --allow-writes --yes",
+        ],
+    ),
     ("ripple repair", ["ripple repair --derivation follower-count", "ripple repair --apply --progress repair.sqlite"]),
     (
         "ripple backfill",
