@@ -27,7 +27,8 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(50);
 
 /// Where orders are sent to.
-const ORDERS: [&str; 9] = [
+const ORDERS: [&str; 10] = [
+    "/pattern/write",
     "/parked/redrive",
     "/verify",
     "/verify/plan",
@@ -540,4 +541,63 @@ async fn writes_on_aws_name_the_place_and_want_a_confirmation() {
     delete(&client, &counter).await;
     let applied = writes.click("/parked/try", "Redrive all");
     assert!(applied.body.contains("additive: applied"), "{}", applied.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_access_pattern_that_writes_is_run_by_its_form() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (client, console) = (client(&service.endpoint), Console::of(&service));
+    let design = console.get("/design").body;
+    let page = |title: &str| {
+        let before = design.split(&format!("</a> {title}")).next().unwrap();
+        before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().to_owned()
+    };
+    let create = page("create a user with the claim of their email");
+    let form = console.get(&create).body;
+    assert!(
+        form.contains("name=\"UserId\"") && form.contains("name=\"email\"") && form.contains("USER#{UserId} / PROFILE"),
+        "{form}"
+    );
+    let number = create.split('=').nth(1).unwrap();
+    let values = |email: &'static str| {
+        let fixed = [("UserId", "a%2523"), ("Name", "Ann"), ("CreatedAt", NOON), ("UpdatedAt", NOON), ("Version", "1")];
+        [vec![("pattern", number), ("email", email)], fixed.to_vec()].concat()
+    };
+    let missing = console.order(&create, "/pattern/write", &values(""));
+    assert!(missing.status == 400 && missing.body.contains("Give a value for email."), "{}", missing.body);
+    let wrong = console.order(&create, "/pattern/write", &[("pattern", "9999")]);
+    assert_eq!(wrong.status, 404);
+    let written = console.order(&create, "/pattern/write", &values("Ann@example.org"));
+    let said = ["Written, with ", "write units.", "USER#a%2523 / PROFILE", "what followed"];
+    assert!(said.iter().all(|text| written.body.contains(text)), "{}", written.body);
+    let again = console.order(&create, "/pattern/write", &values("ann@example.org"));
+    assert!(again.body.contains("Refused: ") && again.body.contains("is not as this write asks"), "{}", again.body);
+    service.caught_up(&client).await;
+
+    put(&client, user("bob", "Bob", NOON)).await;
+    let follow = page("follow<");
+    let number = follow.split('=').nth(1).unwrap();
+    let fields = [
+        ("pattern", number),
+        ("FollowerId", "bob"),
+        ("FolloweeId", "a%2523"),
+        ("CreatedAt", NOON),
+        ("UpdatedAt", NOON),
+    ];
+    let written = console.order(&follow, "/pattern/write", &fields);
+    assert!(written.body.contains("Written, with "), "{}", written.body);
+    let flow = written.body.split("/flow?key=").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    console.shows(&format!("/flow?key={flow}"), &["<b>follower-count</b> +1"]).await;
+    service.caught_up(&client).await;
+    crate::in_step(&service.endpoint);
+    // A read finds it by the same value.
+    let read = console.get("/pattern?id=AP-001&UserId=a%2523").body;
+    assert!(read.contains("<code>USER#a%2523 / PROFILE") || read.contains("1 item"), "{read}");
+
+    let reads = Console::start(&service.endpoint);
+    let form = reads.get(&create).body;
+    assert!(
+        form.contains("This console only reads: start it with --allow-writes") && !form.contains("token"),
+        "{form}"
+    );
 }

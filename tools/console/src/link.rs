@@ -31,6 +31,11 @@ pub(crate) fn of_try(event: &str) -> String {
     address("/parked/try", &[("id", event)])
 }
 
+/// The flow of an item.
+pub(crate) fn of_item_flow(key: &Key) -> String {
+    address("/flow", &[("key", &key.to_string())])
+}
+
 /// The flow of a derivation.
 pub(crate) fn of_flow(derivation: &str) -> String {
     address("/flow", &[("derivation", derivation)])

@@ -48,15 +48,19 @@ impl<S: Store> Console<S> {
         self.form(action, fields, &Markup::default(), text)
     }
 
-    /// A form with these hidden fields, fields that a person fills in, and its button. Nothing where the console only reads.
+    /// A form with these hidden fields, its button, and fields that a person fills in. Nothing where the console only reads.
     pub(crate) fn form(&self, action: &str, fields: &[(&str, &str)], more: &Markup, text: &str) -> Markup {
+        self.form_of(action, fields, &html! { button { (text) } (more) })
+    }
+
+    /// A form with these hidden fields, and this content with a button. Nothing where the console only reads.
+    pub(crate) fn form_of(&self, action: &str, fields: &[(&str, &str)], content: &Markup) -> Markup {
         html! {
             @if let ConsoleWrites::Allowed { place } = &self.writes {
                 form.order action=(action) method="post" {
                     input type="hidden" name="token" value=(self.token);
                     @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
-                    button { (text) }
-                    (more)
+                    (content)
                     @if let Some(place) = place { small { " writes in " (place) } }
                 }
             }
