@@ -88,7 +88,7 @@ struct Found {
     /// The same, read.
     object: VerifyObject,
     /// How many there are of each list.
-    n_found: BTreeMap<&'static str, usize>,
+    numbers: BTreeMap<&'static str, usize>,
 }
 
 /// What the page reads of the object.
@@ -106,7 +106,7 @@ struct VerifyObject {
 
 impl Found {
     fn n(&self, kind: &str) -> usize {
-        self.n_found.get(kind).copied().unwrap_or_default()
+        self.numbers.get(kind).copied().unwrap_or_default()
     }
 }
 
@@ -158,11 +158,11 @@ async fn verified<S: Store + 'static>(
     let mut text = Vec::new();
     objects::verification::write(&mut text, &verified, &marked, LISTED)?;
     let object = serde_json::from_slice(&text)?;
-    let mut n_found = BTreeMap::new();
+    let mut numbers = BTreeMap::new();
     for kind in [FINDING, UNDECIDED, WAITING, UNREADABLE] {
-        n_found.insert(kind, verified.n_entries(kind)?);
+        numbers.insert(kind, verified.n_entries(kind)?);
     }
-    Ok(Found { ended_ms, text: String::from_utf8_lossy(&text).into_owned(), object, n_found })
+    Ok(Found { ended_ms, text: String::from_utf8_lossy(&text).into_owned(), object, numbers })
 }
 
 /// What the page shows, as `ripple verify --json` prints it, with the first entries of each list.

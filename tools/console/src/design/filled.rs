@@ -69,7 +69,7 @@ fn filled(text: &str, values: &PlaceholderValues, escaped: impl Fn(&str, &str) -
                     let value = escaped(&filled, &value);
                     filled.push_str(&value);
                 }
-                None => filled.push_str(&format!("{{{name}}}")),
+                None => filled.extend(["{", name, "}"]),
             },
         }
     }

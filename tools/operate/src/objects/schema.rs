@@ -49,9 +49,11 @@ fn named(name: &str) -> Value {
 
 /// An object of exactly these names; one that ends in `?` may be missing.
 fn object<const N: usize>(names: [(&str, Value); N]) -> Value {
-    let required: Vec<&str> = names.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('?')).collect();
+    let is_required = |name: &&str| !name.ends_with('?');
+    let required: Vec<&str> = names.iter().map(|(name, _)| *name).filter(is_required).collect();
+    let required = json!(required);
     let properties: Map<String, Value> =
-        names.iter().map(|(name, form)| (name.trim_end_matches('?').to_owned(), form.clone())).collect();
+        names.into_iter().map(|(name, form)| (name.trim_end_matches('?').to_owned(), form)).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 

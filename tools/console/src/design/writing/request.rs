@@ -115,22 +115,14 @@ impl RecordedWrite<'_> {
     /// The recorded texts, each with the name of the field that a text without a placeholder gets.
     fn texts(&self) -> Vec<(String, String)> {
         let mut texts = Vec::new();
-        match self.put().and_then(|(item, definition)| definition.fields(&self.write.key, item)) {
-            Some(fields) => {
-                let is_free = |name: &str| !self.is_made(name);
-                texts.extend(
-                    fields
-                        .iter()
-                        .filter(|(name, _)| is_free(name))
-                        .map(|(name, text)| (name.to_owned(), text.to_owned())),
-                );
-            }
+        if let Some(fields) = self.put().and_then(|(item, definition)| definition.fields(&self.write.key, item)) {
+            let free = fields.iter().filter(|(name, _)| !self.is_made(name));
+            texts.extend(free.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        } else {
             // What is fixed in a key stays.
-            None => {
-                let Key { pk, sk } = &self.write.key;
-                let names = placeholders(pk).into_iter().chain(placeholders(sk));
-                texts.extend(names.map(|name| (name.clone(), format!("{{{name}}}"))));
-            }
+            let Key { pk, sk } = &self.write.key;
+            let names = placeholders(pk).into_iter().chain(placeholders(sk));
+            texts.extend(names.map(|name| (name.clone(), format!("{{{name}}}"))));
         }
         let attributes = self.attributes().into_iter();
         texts.extend(attributes.filter_map(|(name, value)| Some((name.to_owned(), text_of(value)?.to_owned()))));
@@ -149,15 +141,12 @@ impl RecordedWrite<'_> {
             }
             None => None,
         };
-        let (key, action) = match self.put() {
-            Some((item, definition)) => {
-                let (key, item) = self.item(item, definition, values)?;
-                (key, Action::Put(item))
-            }
-            None => {
-                let key = Key::new(in_key(&key.pk, values), in_key(&key.sk, values));
-                (key, self.updated(action, values)?)
-            }
+        let (key, action) = if let Some((item, definition)) = self.put() {
+            let (key, item) = self.item(item, definition, values)?;
+            (key, Action::Put(item))
+        } else {
+            let key = Key::new(in_key(&key.pk, values), in_key(&key.sk, values));
+            (key, self.updated(action, values)?)
         };
         Ok(Write { table: *table, key, action, guard })
     }
