@@ -64,6 +64,7 @@ fn delivery(delivery: &FlowDelivery) -> Value {
 fn of_trouble(trouble: &Trouble) -> (&'static str, &str) {
     match trouble {
         Trouble::Again(why) => ("again", why),
+        Trouble::Killed(why) => ("killed", why),
         Trouble::Parked(why) => ("parked", why),
         Trouble::Refused(why) => ("refused", why),
         Trouble::Unreadable(why) => ("unreadable", why),

@@ -8,7 +8,11 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::TableDescription;
-use console::{ConsoleWrites, Served, flow::Flow, step::StepGate};
+use console::{
+    ConsoleWrites, Served,
+    flow::{Flow, unanswered::UnansweredInvocation},
+    step::StepGate,
+};
 use derive::{catalogue::Catalogue, schema::Schema};
 use design::{
     Design,
@@ -98,6 +102,10 @@ impl Witness for Told {
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
         self.flow.take_in(&function.to_string(), handled, elapsed);
         self.lines.handled(function, handled, elapsed);
+    }
+
+    fn unanswered(&self, function: Function, unanswered: &UnansweredInvocation, elapsed: Duration) {
+        self.flow.take_in_unanswered(&function.to_string(), unanswered, elapsed);
     }
 
     fn invoked(&self, invocation: &Invocation) {
