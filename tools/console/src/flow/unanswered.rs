@@ -41,10 +41,10 @@ impl Flow {
         let account = Account { commits: commits.clone(), ..Account::default() };
         let handled = Handled { changes, account, failed_from: None, state: None };
         let trouble = match why {
-            NoAnswer::Killed => Trouble::Killed(format!(
-                "after {}; the record comes again",
-                operate::words::counted(commits.len(), "write")
-            )),
+            NoAnswer::Killed => {
+                let items = operate::words::counted(commits.len(), "item");
+                Trouble::Killed(format!("after it wrote {items}; the record comes again"))
+            }
             NoAnswer::Failed(why) => Trouble::Again(why.clone()),
         };
         self.take_in_with(function, &handled, elapsed, Some(&trouble));
