@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 /// Where and why it does not fit: an unknown or missing name, another type, or a keyword that this does not know.
 pub fn fits(schema: &Value, name: &str, value: &Value) -> Result<(), String> {
     match schema["$defs"].get(name) {
-        Some(form) => Held { schema }.fits(form, value, name),
+        Some(form) => FormCheck { schema }.fits(form, value, name),
         None => Err(format!("the schema has no {name}")),
     }
 }
 
-struct Held<'a> {
+struct FormCheck<'a> {
     schema: &'a Value,
 }
 
-impl Held<'_> {
+impl FormCheck<'_> {
     fn fits(&self, form: &Value, value: &Value, path: &str) -> Result<(), String> {
         let form = match form {
             Value::Bool(true) => return Ok(()),

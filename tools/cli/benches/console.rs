@@ -88,7 +88,7 @@ async fn measure(options: &Options) -> anyhow::Result<()> {
     let service = Ripple::embedded(&[]).await;
     let client = database::client(&service.endpoint);
     let page = format!("http://{}/flow", service.console);
-    let mut load = load::Load::new(client, options.rate);
+    let mut load = load::SteadyLoad::new(client, options.rate);
     load.begin().await;
     drop(load.run(WARM_UP).await);
     let (mut without, mut with) = (Vec::new(), Vec::new());

@@ -26,7 +26,7 @@ const READ_EVERY: Duration = Duration::from_millis(5);
 const WATCHED: u64 = 10;
 
 /// A client that writes.
-pub(crate) struct Load {
+pub(crate) struct SteadyLoad {
     client: Client,
     /// Changes a second.
     rate: u32,
@@ -41,7 +41,7 @@ pub(crate) struct RanLoad {
     pub(crate) lags_ms: Vec<u64>,
 }
 
-impl Load {
+impl SteadyLoad {
     pub(crate) fn new(client: Client, rate: u32) -> Self {
         Self { client, rate, n: 0 }
     }
