@@ -163,6 +163,17 @@ impl Browser {
         STANDARD.decode(shot["data"].as_str().unwrap()).unwrap()
     }
 
+    /// Chromium's metrics of the page.
+    pub(crate) fn metrics(&mut self) -> Value {
+        self.call("Performance.enable", &json!({}));
+        self.call("Performance.getMetrics", &json!({}))
+    }
+
+    /// The browser's process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     fn call(&mut self, method: &str, params: &Value) -> Value {
         self.n_calls += 1;
         let mut message = json!({ "id": self.n_calls, "method": method, "params": params });

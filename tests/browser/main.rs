@@ -13,6 +13,7 @@
     reason = "a test fails by a panic, and prints what it skipped"
 )]
 
+#[expect(dead_code, reason = "the benchmark of the console uses the rest")]
 mod chromium;
 #[path = "../end_to_end/database.rs"]
 #[expect(dead_code, reason = "the other tests of the built command use all of it")]

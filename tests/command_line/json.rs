@@ -1,9 +1,10 @@
-//! What `--json` prints has the names of docs/json.md, for every command that takes it.
+//! What `--json` prints, and each sample of docs/json.md, fits the schema that `ripple schema --json-output` prints, for every
+//! command that takes it.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use serde_json::{Value, json};
-use support::database::client;
+use support::{database::client, schema::fits};
 use tokio::runtime::Runtime;
 
 use super::{
@@ -27,30 +28,6 @@ fn samples() -> BTreeMap<String, Value> {
         (name.to_owned(), serde_json::from_str(text).map_err(|error| format!("{name}: {error}")).unwrap())
     };
     sections.map(sample).collect()
-}
-
-/// What a printed value has that the sample has not.
-fn surplus(printed: &Value, sample: &Value, path: &str) -> Result<(), String> {
-    match (printed, sample) {
-        (Value::Null, _)
-        | (Value::Bool(_), Value::Bool(_))
-        | (Value::Number(_), Value::Number(_))
-        | (Value::String(_), Value::String(_)) => Ok(()),
-        (Value::Array(printed), Value::Array(samples)) => printed.iter().enumerate().try_for_each(|(at, printed)| {
-            let path = format!("{path}[{at}]");
-            let tried: Vec<_> = samples.iter().map(|sample| surplus(printed, sample, &path)).collect();
-            if tried.iter().any(Result::is_ok) { Ok(()) } else { Err(format!("{path}: {printed}: {tried:?}")) }
-        }),
-        (Value::Object(printed), Value::Object(sample)) => printed.iter().try_for_each(|(name, printed)| {
-            let path = format!("{path}.{name}");
-            let sampled = sample.get(name).ok_or_else(|| format!("{path} is in no sample"))?;
-            if FOREIGN.contains(&name.as_str()) && !printed.is_string() && !printed.is_array() {
-                return Ok(());
-            }
-            surplus(printed, sampled, &path)
-        }),
-        (printed, _) => Err(format!("{path} is {printed}")),
-    }
 }
 
 /// Every name of our own.
@@ -85,6 +62,8 @@ fn each_object_has_the_names_of_its_page_and_the_version() {
     }
     waited(&dev.endpoint);
     let samples = samples();
+    let schema = ripple(&["schema", "--json-output"]).stdout;
+    let schema: Value = serde_json::from_str(&schema).unwrap();
     let all = commands();
     let printing = all.iter().filter(|command| command.runs() && command.takes("--json"));
     let mut printing: Vec<String> = printing.map(|command| command.words.join(" ")).collect();
@@ -111,8 +90,9 @@ fn each_object_has_the_names_of_its_page_and_the_version() {
         let printed: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{name}: {error}"));
         let top = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!((&printed["version"], top(&printed)), (&json!(1), top(sample)), "{name}");
-        surplus(&printed, sample, name).unwrap();
+        let form = name.replace(" --", "_").replace(' ', "_");
         for value in [&printed, sample] {
+            fits(&schema, &form, value).unwrap_or_else(|why| panic!("`ripple {name}`: {why}"));
             let mut used = Vec::new();
             names(value, &mut used);
             let is_snake =
@@ -120,4 +100,22 @@ fn each_object_has_the_names_of_its_page_and_the_version() {
             assert!(used.iter().all(is_snake), "{name}: {used:?}");
         }
     }
+}
+
+#[test]
+fn an_unknown_and_a_missing_name_are_seen() {
+    let schema: Value = serde_json::from_str(&ripple(&["schema", "--json-output"]).stdout).unwrap();
+    let error = |name: &str, value: Value| fits(&schema, name, &value).unwrap_err();
+    let right = json!({"version": 1, "handled_until": "2026-11-24T10:00:00.000Z"});
+    fits(&schema, "wait", &right).unwrap();
+    assert_eq!(error("wait", json!({"version": 1})), r#"wait: ["handled_until"] are missing"#);
+    let more = json!({"version": 1, "handled_until": "2026-11-24T10:00:00.000Z", "more": 1});
+    assert_eq!(error("wait", more), "wait.more is not known");
+    assert_eq!(
+        error("wait", json!({"version": 2, "handled_until": "2026-11-24T10:00:00.000Z"})),
+        "wait.version: 2 is not 1"
+    );
+    let deep = json!({"version": 1, "redriven": [{"id": "a", "family": "additive", "outcome": "gone", "why": null}], "unknown": []});
+    assert!(error("redrive", deep).starts_with("redrive.redriven[0].outcome: \"gone\" is not "));
+    assert_eq!(error("nothing", json!({})), "the schema has no nothing");
 }

@@ -309,6 +309,12 @@ fn each_of_several_tables_is_looked_at_and_ripple_s_own_need_not_exist() {
     .assert_eq(&lines.join("\n"));
     assert_eq!(code, Some(0));
     let json: Value = serde_json::from_str(&preflight(&["--json"]).1).unwrap();
+    let schema: Value = serde_json::from_str(&ripple(&["schema", "--json-output"]).stdout).unwrap();
+    support::schema::fits(&schema, "preflight", &json).unwrap();
+    let filters = ripple(&["design", "--filters", "--json", "--config", &config]).stdout;
+    let filters: Value = serde_json::from_str(&filters).unwrap();
+    support::schema::fits(&schema, "design_filters", &filters).unwrap();
+    assert_eq!(filters["aggregate"]["own_table"], Value::Null);
     let tables: Vec<(&Value, &Value)> =
         json["tables"].as_array().unwrap().iter().map(|it| (&it["table"]["name"], &it["entities"])).collect();
     let wanted = [("Post", serde_json::json!({ "Post": 1 })), ("prod-Like", serde_json::json!({ "Like": 2 }))];

@@ -9,13 +9,15 @@ use std::{
 };
 
 use aws_sdk_dynamodb::Client;
+use serde_json::Value;
+use support::{command::Ended, schema::fits};
 use tokio::time::{Instant, interval};
 
 use crate::{
     NOON,
     database::{Key, alter, client, delete, key, n, put, s},
     items::{comment, follow, like, post, user},
-    ripple::{Ripple, ripple},
+    ripple::{Ripple, json, ripple},
 };
 
 /// How long a page may take to show what it will, on a busy machine.
@@ -25,7 +27,8 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(50);
 
 /// Where orders are sent to.
-const ORDERS: [&str; 9] = [
+const ORDERS: [&str; 10] = [
+    "/pattern/write",
     "/parked/redrive",
     "/verify",
     "/verify/plan",
@@ -53,8 +56,13 @@ pub(crate) struct Answer {
 
 impl Console {
     fn start(endpoint: &str) -> Self {
-        let mut command = ripple("console", &["--endpoint", endpoint, "--port", "0"]);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        Self::with(&["--endpoint", endpoint], &[])
+    }
+
+    /// `ripple console` with these options and variables, on a free port.
+    fn with(options: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = ripple("console", &[options, &["--port", "0"]].concat());
+        let mut child = command.envs(variables.iter().copied()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let host = line.trim().split("http://").nth(1).expect("it says where it is").to_owned();
@@ -136,6 +144,16 @@ impl Console {
 
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &self.host, "")
+    }
+
+    /// The JSON of an address, which has this form of the schema.
+    fn object(&self, schema: &Value, path: &str, name: &str, status: u16) -> Value {
+        let answer = self.get(path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        assert!(answer.head.contains("content-type: application/json"), "{path}: {}", answer.head);
+        let object = serde_json::from_str(&answer.body).unwrap();
+        fits(schema, name, &object).unwrap_or_else(|why| panic!("{path}: {why}"));
+        object
     }
 
     fn send(&self, method: &str, path: &str, host: &str, headers: &str) -> Answer {
@@ -364,12 +382,21 @@ async fn a_job_is_paused_resumed_and_cancelled_by_a_click() {
     parked_follow(&mut service, &client).await;
     delete(&client, &key("USER#bob", "PROFILE")).await;
     console.shows("/jobs", &["user-cascade"]).await;
-    for (button, state) in [("pause", "<td>paused</td>"), ("resume", "<td>waiting</td>"), ("cancel", "No job")] {
-        let ordered = console.click("/jobs", button);
-        assert_eq!(ordered.status, 303, "{}", ordered.body);
-        let jobs = console.get("/jobs").body;
-        assert!(jobs.contains(state), "{button}: {jobs}");
-    }
+    let ordered = console.click("/jobs", "pause");
+    assert_eq!(ordered.status, 303, "{}", ordered.body);
+    let jobs = console.get("/jobs").body;
+    assert!(jobs.contains("<td>paused</td>"), "{jobs}");
+    let schema = serde_json::from_str(&console.get("/schema.json").body).unwrap();
+    let printed = json("jobs", &service.endpoint, &[]).1;
+    assert_eq!(printed["jobs"][0]["state"], "paused", "{printed}");
+    assert_eq!(console.object(&schema, "/jobs.json", "jobs", 200), printed);
+    let id = printed["jobs"][0]["id"].as_str().unwrap().replace('#', "%23");
+
+    // What is resumed goes on at once, and may have ended.
+    assert_eq!(console.click("/jobs", "resume").status, 303);
+    assert!(!console.get("/jobs").body.contains("<td>paused</td>"));
+    assert_eq!(console.order("/verify", "/jobs/order", &[("id", &id), ("order", "cancel")]).status, 303);
+    console.shows("/jobs", &["No job"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -413,4 +440,167 @@ async fn queries_access_patterns_and_costs_say_their_units() {
     let overview = console.get("/").body;
     let row = overview.split("/flow?derivation=follower-count\"").last().unwrap().split("</tr>").next().unwrap();
     assert!(row.contains("<td class=\"number\">0.02</td>"), "one change a minute: {row}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_page_as_json_is_what_its_command_prints_and_fits_the_schema() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (client, console) = (client(&service.endpoint), Console::of(&service));
+    parked_follow(&mut service, &client).await;
+    assert!(console.get("/jobs").body.contains("href=\"/jobs.json\""));
+    let schema: Value = serde_json::from_str(&console.get("/schema.json").body).unwrap();
+    let printed = json("parked", &service.endpoint, &[]).1;
+    assert_eq!(console.object(&schema, "/parked.json", "parked", 200), printed);
+
+    for (path, name) in [("/verify.json", "verify"), ("/repair.json", "repair")] {
+        let none = console.object(&schema, path, "console_error", 404);
+        assert!(none["error"].as_str().unwrap().contains("on the page Verify"), "{name}: {none}");
+    }
+    verified(&console).await;
+    assert!(!console.object(&schema, "/verify.json", "verify", 200)["waiting"].as_array().unwrap().is_empty());
+    put(&client, post("ada", "p", NOON, "published", "Hello")).await;
+    service.caught_up(&client).await;
+    alter(&client, &key("USER#ada", "PROFILE#COUNT#post-count#00"), "Value", Some(n(7))).await;
+    service.caught_up(&client).await;
+    verified(&console).await;
+    worked(&console, "Plan a repair").await;
+    let planned = console.object(&schema, "/repair.json", "repair", 200);
+    assert!(planned["would"].as_u64() > Some(0) && planned["repairs"][0]["outcome"] == "would", "{planned}");
+
+    let item = "/item.json?pk=USER%23ada&sk=PROFILE&changes=true";
+    let printed = json("why", &service.endpoint, &["USER#ada / PROFILE"]).1;
+    assert_eq!(console.object(&schema, item, "why", 200)["values"], printed["values"]);
+    console.object(&schema, "/item.json?pk=NO&sk=FORM", "console_error", 404);
+    let found = console.object(&schema, "/collection.json?pk=USER%23ada", "console_query", 200);
+    assert!(found["items"].as_array().unwrap().len() > 1, "{found}");
+    let refused = console.object(&schema, "/collection.json?pk=x&index=none", "console_error", 400);
+    assert_eq!(refused["error"], "There is no index none.");
+    console.object(&schema, "/cost.json", "console_cost", 200);
+    let trouble = console.object(&schema, "/flow.json?outcome=trouble&key=FOLLOWS%23", "console_flow", 200);
+    let deliveries = trouble["changes"][0]["deliveries"].as_array().unwrap();
+    assert!(deliveries.iter().any(|it| it["trouble"]["outcome"] == "parked"), "{trouble}");
+    let elsewhere = Console::start(&service.endpoint);
+    elsewhere.object(&schema, "/flow.json", "console_error", 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_console_of_another_process_only_reads_unless_writes_are_allowed() {
+    let mut service = Ripple::embedded(&[]).await;
+    let client = client(&service.endpoint);
+    let counter = parked_follow(&mut service, &client).await;
+    let reads = Console::start(&service.endpoint);
+    for path in ORDERS {
+        let refused = reads.post(path, "token=any");
+        assert_eq!(refused.status, 403, "{path}: {}", refused.body);
+        let why = "This console only reads, so it carries out no order: start it with --allow-writes.";
+        assert!(refused.body.contains(why), "{path}: {}", refused.body);
+    }
+    let page = reads.get("/verify").body;
+    assert!(page.contains("or start it with --allow-writes.") && !page.contains("<button>Verify"), "{page}");
+    assert!(!reads.get("/parked/try").body.contains("name=\"token\""));
+
+    let writes = Console::with(&["--endpoint", &service.endpoint, "--allow-writes"], &[]);
+    assert_eq!(writes.post("/parked/redrive", "token=any").status, 403);
+    assert!(verified(&writes).await.contains("Waiting: 2"));
+    delete(&client, &counter).await;
+    let applied = writes.click("/parked/try", "Redrive all");
+    assert!(applied.body.contains("additive: applied"), "{}", applied.body);
+    service.caught_up(&client).await;
+    alter(&client, &counter, "Value", Some(n(9))).await;
+    service.caught_up(&client).await;
+    verified(&writes).await;
+    worked(&writes, "Plan a repair").await;
+    assert!(worked(&writes, "Repair").await.contains("1 repaired"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_on_aws_name_the_place_and_want_a_confirmation() {
+    let mut service = Ripple::embedded(&[]).await;
+    let client = client(&service.endpoint);
+    let counter = parked_follow(&mut service, &client).await;
+    // An emulator in the standard AWS environment stands for the real AWS.
+    let aws =
+        [("AWS_ENDPOINT_URL", service.endpoint.as_str()), ("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
+    let options = ["--aws", "--region", "us-east-1"];
+    let mut unconfirmed = ripple("console", &[&options[..], &["--allow-writes"]].concat());
+    let unconfirmed = Ended::of(unconfirmed.envs(aws));
+    assert_eq!(unconfirmed.code, Some(2), "{unconfirmed:?}");
+    let place = "table ripple, ledger's table ripple-ledger";
+    for said in [
+        place,
+        "account 0",
+        ", region ",
+        "this writes to the tables named above, on the real AWS: give --yes to confirm",
+    ] {
+        assert!(unconfirmed.stderr.contains(said), "{}", unconfirmed.stderr);
+    }
+    let reads = Console::with(&options, &aws);
+    let refused = reads.post("/jobs/order", "token=any&id=x&order=cancel");
+    assert!(refused.status == 403 && refused.body.contains("start it with --allow-writes --yes."), "{}", refused.body);
+
+    let writes = Console::with(&[&options[..], &["--allow-writes", "--yes"]].concat(), &aws);
+    let page = writes.get("/parked/try").body;
+    assert!(page.contains(" writes in account 0") && page.contains("table ripple,"), "{page}");
+    delete(&client, &counter).await;
+    let applied = writes.click("/parked/try", "Redrive all");
+    assert!(applied.body.contains("additive: applied"), "{}", applied.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_access_pattern_that_writes_is_run_by_its_form() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (client, console) = (client(&service.endpoint), Console::of(&service));
+    let design = console.get("/design").body;
+    let page = |title: &str| {
+        let before = design.split(&format!("</a> {title}")).next().unwrap();
+        before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().to_owned()
+    };
+    let create = page("create a user with the claim of their email");
+    let form = console.get(&create).body;
+    assert!(
+        form.contains("name=\"UserId\"") && form.contains("name=\"email\"") && form.contains("USER#{UserId} / PROFILE"),
+        "{form}"
+    );
+    let number = create.split('=').nth(1).unwrap();
+    let values = |email: &'static str| {
+        let fixed = [("UserId", "a%2523"), ("Name", "Ann"), ("CreatedAt", NOON), ("UpdatedAt", NOON), ("Version", "1")];
+        [vec![("pattern", number), ("email", email)], fixed.to_vec()].concat()
+    };
+    let missing = console.order(&create, "/pattern/write", &values(""));
+    assert!(missing.status == 400 && missing.body.contains("Give a value for email."), "{}", missing.body);
+    let wrong = console.order(&create, "/pattern/write", &[("pattern", "9999")]);
+    assert_eq!(wrong.status, 404);
+    let written = console.order(&create, "/pattern/write", &values("Ann@example.org"));
+    let said = ["Written, with ", "write units.", "USER#a%2523 / PROFILE", "what followed"];
+    assert!(said.iter().all(|text| written.body.contains(text)), "{}", written.body);
+    let again = console.order(&create, "/pattern/write", &values("ann@example.org"));
+    assert!(again.body.contains("Refused: ") && again.body.contains("is not as this write asks"), "{}", again.body);
+    service.caught_up(&client).await;
+
+    put(&client, user("bob", "Bob", NOON)).await;
+    let follow = page("follow<");
+    let number = follow.split('=').nth(1).unwrap();
+    let fields = [
+        ("pattern", number),
+        ("FollowerId", "bob"),
+        ("FolloweeId", "a%2523"),
+        ("CreatedAt", NOON),
+        ("UpdatedAt", NOON),
+    ];
+    let written = console.order(&follow, "/pattern/write", &fields);
+    assert!(written.body.contains("Written, with "), "{}", written.body);
+    let flow = written.body.split("/flow?key=").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    console.shows(&format!("/flow?key={flow}"), &["<b>follower-count</b> +1"]).await;
+    service.caught_up(&client).await;
+    crate::in_step(&service.endpoint);
+    // A read finds it by the same value.
+    let read = console.get("/pattern?id=AP-001&UserId=a%2523").body;
+    assert!(read.contains("<code>USER#a%2523 / PROFILE") || read.contains("1 item"), "{read}");
+
+    let reads = Console::start(&service.endpoint);
+    let form = reads.get(&create).body;
+    assert!(
+        form.contains("This console only reads: start it with --allow-writes") && !form.contains("token"),
+        "{form}"
+    );
 }

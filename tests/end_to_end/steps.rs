@@ -95,12 +95,19 @@ async fn a_held_record_is_delivered_again_twice_at_once_and_to_an_invocation_tha
             killed.contains("The invocation was killed") && killed.contains("Lambda delivers it again"),
             "{killed}"
         );
+        let flow = console.get("/flow?outcome=killed").body;
+        assert!(flow.contains("killed after ") && flow.contains("; the record comes again"), "{flow}");
+        let event = flow.split("/change?event=").nth(1).and_then(|it| it.split('"').next()).unwrap().to_owned();
         let twice = deliver(&[("way", "at-once")]);
         // Each of the two counts may be written by either invocation.
         assert!(twice.contains("again, twice at once"), "{twice}");
         let number = twice.split("name=\"again\" value=\"").nth(1).and_then(|it| it.split('"').next()).unwrap();
         let again = deliver(&[("way", "once"), ("again", number)]);
         assert!(again.contains("It is counted already"), "{again}");
+        let followed = console.get(&format!("/change?event={event}")).body;
+        assert!(followed.contains(" was killed after "), "{followed}");
+        let object = console.get("/flow.json?outcome=killed").body;
+        assert!(object.contains("\"outcome\":\"killed\""), "{object}");
 
         assert_eq!(console.click("/step", "Let the stream flow").status, 303);
         service.caught_up(&client).await;

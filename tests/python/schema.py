@@ -1,5 +1,7 @@
-"""The JSON Schema of manifests, as an editor uses it: every manifest of the examples is valid by it, the file of
-docs/own-table.md too, and each of some mistakes is not.
+"""Both JSON Schemas. By that of what `--json` prints, each sample of docs/json.md is valid.
+
+By that of manifests, as an editor uses it, every manifest of the examples is valid, the file of docs/own-table.md too, and
+each of some mistakes is not.
 
 Needs: jsonschema, which aws-sam-translator brings. Python 3.11 or later, for its TOML reader.
 """
@@ -48,6 +50,21 @@ def main():
         assert right in social, right
         assert not validator.is_valid(tomllib.loads(social.replace(right, wrong, 1))), wrong
     print(f"{len(MISTAKES)} mistakes are seen")
+    printed(ripple)
+
+
+def printed(ripple):
+    """Holds each sample of docs/json.md to the schema of what is printed."""
+    schema = json.loads(
+        subprocess.run([ripple, "schema", "--json-output"], check=True, capture_output=True, text=True).stdout
+    )
+    jsonschema.Draft202012Validator.check_schema(schema)
+    sections = (pathlib.Path(ROOT) / "docs" / "json.md").read_text().split("\n## `ripple ")[1:]
+    for section in sections:
+        name = section.split("`")[0]
+        form = {**schema, "anyOf": [{"$ref": "#/$defs/" + name.replace(" --", "_").replace(" ", "_")}]}
+        jsonschema.Draft202012Validator(form).validate(json.loads(section.split("```json\n")[1].split("```")[0]))
+    print(f"{len(sections)} samples of docs/json.md are valid")
 
 
 if __name__ == "__main__":

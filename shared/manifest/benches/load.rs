@@ -138,7 +138,7 @@ fn text(n_tables: usize) -> String {
     text
 }
 
-/// A new item, of whose price, worth and owner five derivations ask.
+/// A new item, of which a count, a copy and two extremes ask something.
 fn change(n_tables: usize) -> Change {
     let at = n_tables - 1;
     let s = |text: &str| AttributeValue::S(text.to_owned());

@@ -5,11 +5,15 @@ use std::collections::BTreeSet;
 use derive::{family::Family, position::RecordAt, write::Table};
 use engine::ledger::LedgerKind;
 use keys::{item::text, key::Key};
+use operate::verify::{Finding, following::AtRest, report::VerifyEvent};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use store::faulty::{Call, Fault, Side};
 
-use crate::cases::bed::{Bed, INVOCATION_MS};
+use crate::cases::{
+    bed::{Bed, INVOCATION_MS},
+    verification::verified,
+};
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
 
@@ -101,6 +105,12 @@ async fn a_count_whose_display_kills_is_shown_when_its_change_is_redriven() {
     assert_eq!((bed.counted("following-count"), bed.shown(&user, "FollowingCount")), (1, String::new()));
 
     bed.fails(|_| None);
+    // The redrive will show it, so it is no finding meanwhile.
+    let (events, _) = verified(&bed, &AtRest).await;
+    let is_display = |it: &Finding| it.derivation == "following-count-display";
+    assert!(events.iter().any(|event| matches!(event, VerifyEvent::Waiting(it) if is_display(it))), "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event, VerifyEvent::Finding(..))), "{events:?}");
+
     bed.clock.advance(17 * 60_000);
     bed.redrive_all().await;
     bed.settle().await;

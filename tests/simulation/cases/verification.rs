@@ -58,7 +58,7 @@ fn of_shard(records: Vec<String>) -> ShardRecords {
     ShardRecords { lane: Arc::new(lane), records }
 }
 
-async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<VerifyEvent>, Extent) {
+pub(super) async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<VerifyEvent>, Extent) {
     verified_in(bed, following, WINDOW_BYTES).await
 }
 

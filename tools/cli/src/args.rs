@@ -60,7 +60,8 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Explains why a derived value of an item is what it is. Reads only that item and what it is derived from.
     Why(WhyArgs),
-    /// Serves pages about a table to a browser on this machine: what is derived of each item, and why. Only reads.
+    /// Serves pages about a table to a browser on this machine: what is derived of each item, and why. It only
+    /// reads unless you give --allow-writes.
     Console(ConsoleArgs),
     /// Repairs what verify finds, while writes go on. Without --apply it only shows what it would do.
     Repair(Repair),

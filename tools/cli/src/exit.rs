@@ -1,15 +1,13 @@
 //! Exit codes. They are stable: 0 in step, 1 failed, 2 usage, 3 findings.
 
 use std::{
-    borrow::Cow,
     io::{self, ErrorKind, StdoutLock, Write},
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use functions::{config::ConfigError, declared::DeclaredError};
-use keys::key::is_hidden;
-use operate::failure::OperateError;
+use operate::{failure::OperateError, words::visible};
 use store::StoreError;
 
 /// The result of a command that did not fail.
@@ -76,16 +74,6 @@ pub(crate) fn report_unknown(ids: &[&str], what: &str, command: &str) {
     for id in ids {
         report(&format!("ripple: {id} is {what}: `ripple {command}` lists all"));
     }
-}
-
-/// The text without characters that would control a terminal: JSON's escapes stand for them, so JSON stays JSON.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    let is_escaped = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
-    if !text.contains(is_escaped) {
-        return Cow::Borrowed(text);
-    }
-    let escaped = |c: char| if is_escaped(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
-    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// Prints a command's result on standard output.

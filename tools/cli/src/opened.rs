@@ -118,9 +118,7 @@ pub(crate) async fn agrees(opened: &Opened, connection: &Connection) -> anyhow::
 pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
     let opened = open_with_ledger(&writing.connection).await?;
     if writing.connection.aws {
-        let Config { table, ledger_table, .. } = &opened.config;
-        let (account, region) = place(&opened.table_arn);
-        report(&format!("account {account}, region {region}, table {table}, ledger's table {ledger_table}"));
+        report(&opened.place());
         if !writing.yes {
             let what = "this writes to the tables named above, on the real AWS: give --yes to confirm";
             return Err(Usage(what.to_owned()).into());
@@ -130,6 +128,13 @@ pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
 }
 
 impl Opened {
+    /// Account, Region and names of the tables.
+    pub(crate) fn place(&self) -> String {
+        let Config { table, ledger_table, .. } = &self.config;
+        let (account, region) = place(&self.table_arn);
+        format!("account {account}, region {region}, table {table}, ledger's table {ledger_table}")
+    }
+
     /// An engine that runs all derivations, for an operator's command.
     pub(crate) fn engine(&self) -> Engine<Arc<DynamoStore>> {
         self.tables().engine()

@@ -11,7 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use console::step::{StepGate, SteppedFunction};
+use console::{
+    flow::unanswered::UnansweredInvocation,
+    step::{StepGate, SteppedFunction},
+};
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{
     batch::{Engine, Handled, limits::BrakeLimits},
@@ -88,6 +91,11 @@ pub(crate) trait Witness: Send + Sync {
     /// A function in this process handled a batch.
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
         let _: (Function, &Handled, Duration) = (function, handled, elapsed);
+    }
+
+    /// A function in this process ended without an answer.
+    fn unanswered(&self, function: Function, unanswered: &UnansweredInvocation, elapsed: Duration) {
+        let _: (Function, &UnansweredInvocation, Duration) = (function, unanswered, elapsed);
     }
 
     /// A function in another process was invoked, or any invocation failed.

@@ -1,6 +1,6 @@
 //! The page of costs: write units by derivation and over time, beside those of the same changes by hand.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use ::design::cost::{
     estimate::MONTH_SECONDS,
@@ -13,6 +13,8 @@ use axum::{
 };
 use engine::clock::{Clock as _, SystemClock};
 use maud::{Markup, html};
+use operate::words::time;
+use serde_json::{Value, json};
 use store::{Store, Units};
 
 use crate::{
@@ -22,7 +24,7 @@ use crate::{
         spent::{SLOT_MS, SLOTS, SpentUnits, SpentWrites, WriteTotal},
     },
     frame::{self, ConsolePage},
-    link, live,
+    json, link, live,
 };
 
 /// Size of the picture: of a slot's bars, and of the highest bar.
@@ -47,6 +49,7 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
                 "the application's own writes."
             }
             (live::part("/cost/events", &part(flow)))
+            (json::link("/cost.json"))
             (live::script())
         },
     )
@@ -58,6 +61,24 @@ pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console
         return frame::failed(StatusCode::NOT_FOUND, "No functions run here.").into_response();
     };
     live::events(flow.watch(), move || part(&flow))
+}
+
+/// What the page shows, as JSON.
+pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
+    let Some(flow) = &console.flow else { return json::failed(StatusCode::NOT_FOUND, "No functions run here.") };
+    let SpentWrites { totals, conflicts, ledger, whole, slots } = flow.spent();
+    let units = |SpentUnits { ripple, by_hand }: SpentUnits| json!({ "ripple": ripple, "by_hand": by_hand });
+    let written = |total: &WriteTotal| json!({ "writes": total.n_writes, "write_units": total.units });
+    let totals: BTreeMap<&String, Value> = totals.iter().map(|(name, total)| (name, written(total))).collect();
+    let slot = |(at, SpentUnits { ripple, by_hand }): &(u64, SpentUnits)| json!({ "began_at": time(at * SLOT_MS), "ripple": ripple, "by_hand": by_hand });
+    json::object(json!({
+        "write_units": units(whole),
+        "derivations": totals,
+        "ledger": written(&ledger),
+        "conflicts": conflicts,
+        "slot_ms": SLOT_MS,
+        "slots": slots.iter().map(slot).collect::<Vec<_>>(),
+    }))
 }
 
 fn part(flow: &Flow) -> Markup {

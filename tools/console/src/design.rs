@@ -1,7 +1,9 @@
 //! The page of the table's design: the access patterns, each with a form that runs it, and the whole design.
 
+mod filled;
 mod markdown;
 pub(crate) mod pattern;
+pub(crate) mod writing;
 
 use std::sync::Arc;
 
@@ -42,6 +44,13 @@ fn patterns<S: Store>(console: &Console<S>) -> Markup {
             ul.patterns {
                 @for pattern in design.patterns.iter().filter(|pattern| !pattern.is_write() && !pattern.scans()) {
                     li { a href=(pattern::address(&pattern.id)) { (pattern.id) } " " (pattern.title) }
+                }
+            }
+            h2 { "Run an access pattern that writes" }
+            p { "You fill in the values; the page says the write units and leads to what followed." }
+            ul.patterns {
+                @for (at, pattern) in design.patterns.iter().enumerate().filter(|(_, pattern)| pattern.is_write()) {
+                    li { a href=(writing::address(at)) { (pattern.id) } " " (pattern.title) }
                 }
             }
         }

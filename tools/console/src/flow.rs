@@ -9,10 +9,12 @@ pub(crate) mod entry;
 pub(crate) mod events;
 pub(crate) mod figures;
 pub(crate) mod followed;
+pub(crate) mod object;
 pub(crate) mod page;
 mod selection;
 pub(crate) mod shown;
 pub(crate) mod spent;
+pub mod unanswered;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -29,7 +31,7 @@ use operate::written::written;
 use tokio::sync::watch;
 
 use self::{
-    entry::{DELIVERIES_MAX, FlowDelivery, FlowEntry, FlowWrite, WRITES_MAX},
+    entry::{DELIVERIES_MAX, FlowDelivery, FlowEntry, FlowWrite, Trouble, WRITES_MAX},
     figures::DerivationFigures,
     spent::{SpentWrites, written_by_hand},
 };
@@ -71,6 +73,11 @@ impl Flow {
 
     /// Takes in what a function has made of a batch, and how long that took.
     pub fn take_in(&self, function: &str, handled: &Handled, elapsed: Duration) {
+        self.take_in_with(function, handled, elapsed, None);
+    }
+
+    /// Takes in a batch, with what stood in the way of all of its records.
+    fn take_in_with(&self, function: &str, handled: &Handled, elapsed: Duration, trouble: Option<&Trouble>) {
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let began_ms = SystemClock.now_ms().saturating_sub(elapsed_ms);
         let mut deliveries = self.deliveries(function, handled, began_ms, elapsed_ms);
@@ -80,7 +87,8 @@ impl Flow {
             kept.spent.write(&self.by_hand, commit);
         }
         for (at, change) in handled.changes.iter().enumerate() {
-            let (Some(change), Some(delivery)) = (change, deliveries.remove(&RecordAt(at))) else { continue };
+            let (Some(change), Some(mut delivery)) = (change, deliveries.remove(&RecordAt(at))) else { continue };
+            delivery.trouble = trouble.cloned().or(delivery.trouble);
             let new = || FlowEntry::new(&self.schema, &self.catalogue, change, began_ms);
             kept.update(&change.id, new, delivery);
         }
@@ -117,11 +125,10 @@ impl Flow {
                 }
             }
         }
-        let undone = account.undone.iter().map(|(at, why)| (*at, entry::Trouble::Again(why.clone())));
-        let parked = account.parked.iter().map(|it| (it.position, entry::Trouble::Parked(it.cause.clone())));
-        let refused = account.refused.iter().map(|it| (it.position, entry::Trouble::Refused(it.why.clone())));
-        let unreadable =
-            account.unreadable.iter().map(|it| (it.position, entry::Trouble::Unreadable(it.why.to_string())));
+        let undone = account.undone.iter().map(|(at, why)| (*at, Trouble::Again(why.clone())));
+        let parked = account.parked.iter().map(|it| (it.position, Trouble::Parked(it.cause.clone())));
+        let refused = account.refused.iter().map(|it| (it.position, Trouble::Refused(it.why.clone())));
+        let unreadable = account.unreadable.iter().map(|it| (it.position, Trouble::Unreadable(it.why.to_string())));
         for (at, trouble) in unreadable.chain(refused).chain(parked).chain(undone) {
             if let Some(delivery) = deliveries.get_mut(&at) {
                 delivery.trouble = Some(trouble);

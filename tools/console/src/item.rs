@@ -5,11 +5,14 @@ use std::sync::Arc;
 use axum::{
     extract::{Query, State},
     http::StatusCode,
+    response::Response,
 };
+use engine::backoff::describe;
 use keys::{item::Item, key::Key};
 use maud::{Markup, html};
 use operate::{
     failure::OperateError,
+    objects::explanation::explanation,
     why::{Explanation, WhyRequest, why},
 };
 use serde::Deserialize;
@@ -18,7 +21,7 @@ use store::Store;
 use crate::{
     Console, explained,
     frame::{self, ConsolePage},
-    link,
+    json, link,
 };
 
 /// Sources and changes that a page lists.
@@ -42,14 +45,7 @@ pub(crate) async fn page<S: Store + 'static>(
     Query(ItemAddress { pk, sk, changes }): Query<ItemAddress>,
 ) -> ConsolePage {
     let key = Key::new(pk, sk);
-    let request = WhyRequest {
-        key: key.clone(),
-        attribute: None,
-        n_listed: LISTED,
-        n_read_max: SOURCES_MAX,
-        reads_stream: changes,
-    };
-    match why(&console.opened, &request).await {
+    match why(&console.opened, &request(&key, changes)).await {
         Ok(explanation) => frame::page(&key.to_string(), &whole(&console, &explanation, &key)),
         // Nothing is derived of the item, but the item itself is worth a page.
         Err(OperateError::Usage(nothing)) => match console.engine.held(vec![key.clone()], console.patience()).await {
@@ -63,10 +59,26 @@ pub(crate) async fn page<S: Store + 'static>(
                     }
                 },
             ),
-            Err(error) => frame::failed(StatusCode::BAD_GATEWAY, &engine::backoff::describe(&error)),
+            Err(error) => frame::failed(StatusCode::BAD_GATEWAY, &describe(&error)),
         },
-        Err(error) => frame::failed(StatusCode::BAD_GATEWAY, &engine::backoff::describe(&error)),
+        Err(error) => frame::failed(StatusCode::BAD_GATEWAY, &describe(&error)),
     }
+}
+
+/// What the page shows, as `ripple why --json` prints it.
+pub(crate) async fn object<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    Query(ItemAddress { pk, sk, changes }): Query<ItemAddress>,
+) -> Response {
+    match why(&console.opened, &request(&Key::new(pk, sk), changes)).await {
+        Ok(explained) => json::object(explanation(&explained)),
+        Err(OperateError::Usage(nothing)) => json::failed(StatusCode::NOT_FOUND, &nothing),
+        Err(error) => json::failed(StatusCode::BAD_GATEWAY, &describe(&error)),
+    }
+}
+
+fn request(key: &Key, reads_stream: bool) -> WhyRequest {
+    WhyRequest { key: key.clone(), attribute: None, n_listed: LISTED, n_read_max: SOURCES_MAX, reads_stream }
 }
 
 fn whole<S: Store>(console: &Console<S>, explanation: &Explanation, key: &Key) -> Markup {
@@ -96,6 +108,7 @@ fn whole<S: Store>(console: &Console<S>, explanation: &Explanation, key: &Key) -
             (explained::typed("Show every attribute with its type, as JSON", item))
         }
         p { small { "This page took " (explained::read_units_text(*read_units)) "." } }
+        (json::link(&link::of_item_object(key, changes.is_some())))
     }
 }
 

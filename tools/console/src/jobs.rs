@@ -2,29 +2,54 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, http::StatusCode};
-use engine::jobs::{
-    ground::sweep::jobs as all_jobs,
-    job::{Job, Task},
+use axum::{extract::State, http::StatusCode, response::Response};
+use engine::{
+    backoff::describe,
+    clock::{Clock as _, SystemClock},
+    jobs::{
+        ground::sweep::jobs,
+        job::{Job, Task},
+    },
 };
 use maud::{Markup, html};
-use operate::words::time;
-use store::{Store, StoreError};
+use operate::{
+    objects::job::{HeldCascades, jobs_list, state_of},
+    words::time,
+};
+use store::Store;
 
 use crate::{
-    Console,
+    Console, READ_MS_MAX,
     frame::{self, ConsolePage},
-    link,
+    json, link,
 };
 
 pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {
-    match all_jobs(&console.opened.store, &console.opened.schema.layout).await {
-        Ok(jobs) => frame::page("Jobs", &whole(&console, &jobs)),
-        Err(error) => failed(&error),
+    match console.jobs().await {
+        Ok((jobs, held)) => frame::page("Jobs", &whole(&console, &jobs, &held)),
+        Err(why) => frame::failed(StatusCode::BAD_GATEWAY, &why),
     }
 }
 
-fn whole<S: Store>(console: &Console<S>, jobs: &[Job]) -> Markup {
+/// What the page shows, as `ripple jobs --json` prints it.
+pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
+    match console.jobs().await {
+        Ok((jobs, held)) => json::object(jobs_list(&jobs, &held, &console.opened.schema.layout)),
+        Err(why) => json::failed(StatusCode::BAD_GATEWAY, &why),
+    }
+}
+
+impl<S: Store> Console<S> {
+    /// All jobs, and what holds their cascades; or why they cannot be read.
+    async fn jobs(&self) -> Result<(Vec<Job>, HeldCascades), String> {
+        let jobs = jobs(&self.opened.store, &self.opened.schema.layout).await.map_err(|error| describe(&error))?;
+        let until_ms = SystemClock.now_ms() + READ_MS_MAX;
+        let held = self.engine.held_jobs(&jobs, self.opened.is_aws, until_ms).await;
+        Ok((jobs, held.map_err(|error| describe(&error))?))
+    }
+}
+
+fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &HeldCascades) -> Markup {
     html! {
         @if jobs.is_empty() {
             p.empty { "No job: a change that concerns more than 100 items, or a removal with a cascade, begins one." }
@@ -37,7 +62,7 @@ fn whole<S: Store>(console: &Console<S>, jobs: &[Job]) -> Markup {
                             th scope="row" { code { (job.key.sk) } }
                             td { (job.derivation) @if matches!(job.task, Task::Cascade { .. }) { ", a cascade" } }
                             td { (link::key(job.origin())) }
-                            td { (state(job)) }
+                            td { (state_of(job)) @if let Some(held_by) = held.get(&job.key) { div { small { "waits for " (held_by) } } } }
                             td { (job.n_touched) }
                             td { (time(job.moved_at_ms)) }
                             td { (console.job_buttons(&job.key.sk, job.is_paused)) }
@@ -46,17 +71,6 @@ fn whole<S: Store>(console: &Console<S>, jobs: &[Job]) -> Markup {
                 }
             } }
         }
+        (json::link("/jobs.json"))
     }
-}
-
-fn state(job: &Job) -> &'static str {
-    match (job.is_paused, job.is_running) {
-        (true, _) => "paused",
-        (false, true) => "running",
-        (false, false) => "waiting",
-    }
-}
-
-fn failed(error: &StoreError) -> ConsolePage {
-    frame::failed(StatusCode::BAD_GATEWAY, &engine::backoff::describe(error))
 }

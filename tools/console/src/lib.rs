@@ -17,6 +17,7 @@ mod graph;
 mod guarded;
 mod item;
 mod jobs;
+mod json;
 mod link;
 mod live;
 mod orders;
@@ -67,6 +68,8 @@ pub(crate) struct Console<S> {
     /// The scene that is played.
     pub(crate) scene: Mutex<Option<SceneRun>>,
     verification: LastVerification,
+    /// May the pages order what writes?
+    pub(crate) writes: ConsoleWrites,
     /// What an order must hold.
     token: String,
     /// Where the console is.
@@ -80,12 +83,29 @@ impl<S: Store> Console<S> {
     }
 }
 
+/// May the pages order what writes into the tables?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConsoleWrites {
+    /// They only show.
+    Refused {
+        /// What a person does to allow them, such as the options that the command takes.
+        allowed_by: String,
+    },
+    /// A person orders them by a click.
+    Allowed {
+        /// Where the tables are, in words, if that is the real AWS.
+        place: Option<String>,
+    },
+}
+
 /// What the pages show.
 pub struct Served<S> {
     /// The tables.
     pub opened: Deployment<S>,
     /// Their design.
     pub design: Design,
+    /// May the pages order what writes?
+    pub writes: ConsoleWrites,
     /// What the functions of this process do, if any run here.
     pub functions: Option<(Arc<Flow>, Arc<StepGate<S>>)>,
 }
@@ -96,13 +116,13 @@ pub struct Served<S> {
 ///
 /// Those of the listener.
 pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener) -> io::Result<()> {
-    let Served { opened, design, functions } = served;
+    let Served { opened, design, writes, functions } = served;
     let (flow, step) = functions.unzip();
     let address = listener.local_addr()?;
     let engine = opened.engine();
     let token = format!("{:032x}", rand::random::<u128>());
     let (verification, scene) = (LastVerification::default(), Mutex::default());
-    let console = Arc::new(Console { opened, engine, design, flow, step, scene, verification, token, address });
+    let console = Arc::new(Console { opened, engine, design, flow, step, scene, verification, writes, token, address });
     let pages = Router::new()
         .route("/", get(overview::page::<S>))
         .route("/derivations", get(overview::events::<S>))
@@ -124,6 +144,7 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/cost/events", get(cost::events::<S>))
         .route("/design", get(design::page::<S>))
         .route("/pattern", get(design::pattern::page::<S>))
+        .route("/pattern/write", get(design::writing::page::<S>).post(design::writing::run::<S>))
         .route("/parked", get(parked::page::<S>))
         .route("/parked/try", get(parked::tried::<S>))
         .route("/parked/redrive", post(parked::redriven::<S>))
@@ -133,6 +154,7 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/verify/plan", post(verification::repair::planned::<S>))
         .route("/verify/repair", post(verification::repair::applied::<S>))
         .route("/style.css", get(frame::style))
+        .merge(json::addresses())
         .fallback(|| async { frame::failed(StatusCode::NOT_FOUND, "There is no such page.").into_response() })
         .layer(middleware::from_fn_with_state(Arc::clone(&console), guarded::guarded::<S>))
         .with_state(console);

@@ -8,6 +8,12 @@ pub(crate) fn of_item(key: &Key) -> String {
     address("/item", &[("pk", &key.pk), ("sk", &key.sk)])
 }
 
+/// What the page of an item shows, as JSON.
+pub(crate) fn of_item_object(key: &Key, reads_stream: bool) -> String {
+    let changes = if reads_stream { "true" } else { "false" };
+    address("/item.json", &[("pk", &key.pk), ("sk", &key.sk), ("changes", changes)])
+}
+
 /// The page of the items under a partition key, of the table or of an index.
 pub(crate) fn of_collection(index: Option<&str>, pk: &str) -> String {
     let mut named = vec![("pk", pk)];
@@ -23,6 +29,11 @@ pub(crate) fn of_change(event: &str) -> String {
 /// The page of what a redrive would do.
 pub(crate) fn of_try(event: &str) -> String {
     address("/parked/try", &[("id", event)])
+}
+
+/// The flow of an item.
+pub(crate) fn of_item_flow(key: &Key) -> String {
+    address("/flow", &[("key", &key.to_string())])
 }
 
 /// The flow of a derivation.

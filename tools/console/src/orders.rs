@@ -1,5 +1,5 @@
 //! What the pages may order: a redrive, a pause, and a verification. Each order is a form with the token of this start, which
-//! no other page knows; on AWS there is none.
+//! no other page knows; where the console only reads, there is none.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use store::Store;
 
 use crate::{
-    Console, READ_MS_MAX,
+    Console, ConsoleWrites, READ_MS_MAX,
     frame::{self, ConsolePage},
 };
 
@@ -48,15 +48,20 @@ impl<S: Store> Console<S> {
         self.form(action, fields, &Markup::default(), text)
     }
 
-    /// A form with these hidden fields, fields that a person fills in, and its button. Nothing where the console only reads.
+    /// A form with these hidden fields, its button, and fields that a person fills in. Nothing where the console only reads.
     pub(crate) fn form(&self, action: &str, fields: &[(&str, &str)], more: &Markup, text: &str) -> Markup {
+        self.form_of(action, fields, &html! { button { (text) } (more) })
+    }
+
+    /// A form with these hidden fields, and this content with a button. Nothing where the console only reads.
+    pub(crate) fn form_of(&self, action: &str, fields: &[(&str, &str)], content: &Markup) -> Markup {
         html! {
-            @if !self.opened.is_aws {
+            @if let ConsoleWrites::Allowed { place } = &self.writes {
                 form.order action=(action) method="post" {
                     input type="hidden" name="token" value=(self.token);
                     @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
-                    button { (text) }
-                    (more)
+                    (content)
+                    @if let Some(place) = place { small { " writes in " (place) } }
                 }
             }
         }
@@ -79,8 +84,9 @@ impl<S: Store> Console<S> {
     /// The order of a form, if it may be carried out.
     pub(crate) fn ordered<T: DeserializeOwned>(&self, form: &str) -> Result<T, ConsolePage> {
         let refused = |status, why: &str| Err(frame::failed(status, why));
-        if self.opened.is_aws {
-            return refused(StatusCode::FORBIDDEN, "On AWS the console only reads: use the command line.");
+        if let ConsoleWrites::Refused { allowed_by } = &self.writes {
+            let why = format!("This console only reads, so it carries out no order: {allowed_by}.");
+            return refused(StatusCode::FORBIDDEN, &why);
         }
         match serde_urlencoded::from_str::<Ordered<T>>(form) {
             Ok(ordered) if ordered.token == self.token => Ok(ordered.order),

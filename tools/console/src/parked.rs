@@ -14,7 +14,7 @@ use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
     park::{
-        lists::{ToRecount, to_recount},
+        lists::{ToRecount, n_unreadable, to_recount},
         redrive::{ParkedChange, Redriven, parked},
     },
     record::decode,
@@ -23,6 +23,7 @@ use engine::{
 use keys::item::Item;
 use maud::{Markup, html};
 use operate::{
+    objects::parked::parked_list,
     redriving::{RedriveOutcome, redrive},
     words::time,
     written::written,
@@ -38,7 +39,7 @@ use crate::{
         shown,
     },
     frame::{self, ConsolePage},
-    link,
+    json, link,
 };
 
 /// Which parked change; all of them if none is named.
@@ -58,6 +59,19 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
     match (parked(store).await, to_recount(store).await) {
         (Ok(parked), Ok(recount)) => frame::page("Parked changes", &whole(&console, &parked, &recount)),
         (Err(error), _) | (_, Err(error)) => frame::failed(StatusCode::BAD_GATEWAY, &describe(&error)),
+    }
+}
+
+/// What the page shows, as `ripple parked --json` prints it.
+pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
+    let (store, layout) = (&console.opened.store, &console.opened.schema.layout);
+    match (parked(store).await, to_recount(store).await, n_unreadable(store).await) {
+        (Ok(parked), Ok(recount), Ok(n_unreadable)) => {
+            json::object(parked_list(&parked, &recount, n_unreadable, layout))
+        }
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
+            json::failed(StatusCode::BAD_GATEWAY, &describe(&error))
+        }
     }
 }
 
@@ -83,6 +97,7 @@ fn whole<S: Store>(console: &Console<S>, parked: &[ParkedChange], recount: &[ToR
                 }
             }
         }
+        (json::link("/parked.json"))
     }
 }
 

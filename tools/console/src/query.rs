@@ -6,6 +6,7 @@ use ::design::cost::bed::read_units;
 use axum::{
     extract::{Query as Asked, State},
     http::StatusCode,
+    response::Response,
 };
 use derive::{
     query::{Consistency, Order, Query, SortKeys},
@@ -15,13 +16,15 @@ use engine::backoff::describe;
 use keys::{item::Item, key::Key, size::item_bytes};
 use maud::{Markup, html};
 use operate::words::counted;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use store::{Page, Store};
 
 use crate::{
     Console,
     explained::{read_units_text, typed},
     frame::{self, ConsolePage},
+    json,
     overview::item_row,
 };
 
@@ -34,7 +37,7 @@ const CONDITIONS: [(&str, &str); 4] =
     [("all", "any"), ("equals", "is"), ("begins", "begins with"), ("between", "is between")];
 
 /// What the address of the page says.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct QueryAddress {
     pk: String,
@@ -64,30 +67,47 @@ pub(crate) async fn page<S: Store + 'static>(
         };
         return frame::page("Query", &content);
     }
-    let query = match address.query(&console) {
-        Ok(query) => query,
-        Err(why) => return frame::failed(StatusCode::BAD_REQUEST, &why),
-    };
-    let read = console.patience().call(|| console.opened.store.query(Table::Main, &query, None)).await;
-    let Page { items, next } = match read {
+    let QueryFound { items, units, has_more, consistency } = match address.found(&console).await {
         Ok(found) => found,
-        Err(error) => return frame::failed(StatusCode::BAD_GATEWAY, &describe(&error)),
+        Err((status, why)) => return frame::failed(status, &why),
     };
     let place = if address.index.is_empty() { String::new() } else { format!(" in {}", address.index) };
-    let units = read_units(items.iter().map(item_bytes).sum(), query.consistency);
     let content = html! {
         (form(&console, &address))
         @if items.is_empty() { p.empty { "There is no such item under this partition key. The query costs " (read_units_text(units)) " all the same." } }
         @else {
             p {
                 (counted(items.len(), "item")) ", " (read_units_text(units)) ": "
-                @if query.consistency == Consistency::Strong { "one for each 4 KB." } @else { "half a unit for each 4 KB, because it is read eventually." }
-                @if next.is_some() { " There are more items." }
+                @if consistency == Consistency::Strong { "one for each 4 KB." } @else { "half a unit for each 4 KB, because it is read eventually." }
+                @if has_more { " There are more items." }
             }
             (found(&console, &items))
         }
+        (json::link(&address.object()))
     };
     frame::page(&format!("Query{place} under {}", address.pk), &content)
+}
+
+/// What a query finds.
+struct QueryFound {
+    items: Vec<Item>,
+    /// Its read units.
+    units: f64,
+    has_more: bool,
+    consistency: Consistency,
+}
+
+/// What the page shows, as JSON.
+pub(crate) async fn object<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    Asked(address): Asked<QueryAddress>,
+) -> Response {
+    match address.found(&console).await {
+        Ok(QueryFound { items, units, has_more, .. }) => {
+            json::object(json!({ "items": items, "read_units": units, "more": has_more }))
+        }
+        Err((status, why)) => json::failed(status, &why),
+    }
 }
 
 fn found<S: Store>(console: &Console<S>, items: &[Item]) -> Markup {
@@ -102,6 +122,21 @@ fn found<S: Store>(console: &Console<S>, items: &[Item]) -> Markup {
 }
 
 impl QueryAddress {
+    /// Runs the query.
+    async fn found<S: Store>(&self, console: &Console<S>) -> Result<QueryFound, (StatusCode, String)> {
+        let query = self.query(console).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
+        let read = console.patience().call(|| console.opened.store.query(Table::Main, &query, None)).await;
+        let Page { items, next } = read.map_err(|error| (StatusCode::BAD_GATEWAY, describe(&error)))?;
+        let units = read_units(items.iter().map(item_bytes).sum(), query.consistency);
+        Ok(QueryFound { items, units, has_more: next.is_some(), consistency: query.consistency })
+    }
+
+    /// The address of the same as JSON.
+    fn object(&self) -> String {
+        // Texts have a form for an address, whatever they hold.
+        format!("/collection.json?{}", serde_urlencoded::to_string(self).unwrap_or_default())
+    }
+
     fn query<S: Store>(&self, console: &Console<S>) -> Result<Query, String> {
         let index = Some(self.index.as_str()).filter(|name| !name.is_empty());
         if let Some(name) = index.filter(|name| console.engine.schema().layout.index(name).is_none()) {

@@ -34,6 +34,7 @@ use self::{
     delivering::{DeliveredRecord, DeliveryReport},
     killing::KillingStore,
 };
+use crate::flow::unanswered::UnansweredInvocation;
 
 /// Records that can be delivered again: the last ones.
 const DELIVERED_MAX: usize = 30;
@@ -54,6 +55,9 @@ pub trait SteppedFunction<S>: Send + Sync {
 
     /// An instance has handled a batch.
     fn handled(&self, handled: &Handled, elapsed: Duration);
+
+    /// An instance ended without an answer.
+    fn unanswered(&self, unanswered: &UnansweredInvocation, elapsed: Duration);
 }
 
 /// What becomes of an invocation that a mapping began.

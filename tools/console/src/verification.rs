@@ -2,30 +2,39 @@
 
 pub(crate) mod repair;
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use axum::{
     extract::State,
+    http::StatusCode,
     response::{IntoResponse as _, Redirect, Response},
 };
-use engine::backoff::describe;
+use engine::{
+    backoff::describe,
+    clock::{Clock as _, SystemClock},
+};
 use keys::{item::Item, key::Key};
 use maud::{Markup, html};
 use operate::{
     failure::OperateError,
+    objects,
     progress::Progress,
     tables::VerifyOptions,
     verify::UnreadableItem,
-    verifying::{Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING, check, price::ReadPrice},
+    verifying::{Checked, Difference, FINDING, UNDECIDED, UNREADABLE, WAITING, check, price::ReadPrice},
     words::{counted, time},
 };
+use serde::Deserialize;
 use store::Store;
 
 use self::repair::RepairOutcome;
-use crate::{Console, explained::text, frame, link};
+use crate::{Console, ConsoleWrites, explained::text, frame, json, link};
 
 /// Differences that the page lists of each kind.
 const LISTED: usize = 100;
@@ -74,14 +83,31 @@ impl Progress for VerificationCounts {
 /// What a verification found.
 struct Found {
     ended_ms: u64,
-    n_items: usize,
-    n_ignored: usize,
+    /// The object of `ripple verify --json`, with the first entries of each list.
+    text: String,
+    /// The same, read.
+    object: VerifyObject,
+    /// How many there are of each list.
+    numbers: BTreeMap<&'static str, usize>,
+}
+
+/// What the page reads of the object.
+#[derive(Deserialize)]
+struct VerifyObject {
+    items: usize,
+    ignored: usize,
     read_units: f64,
-    n_unproven: usize,
-    /// The first differences of each kind, with how many there are.
-    differences: Vec<(&'static str, usize, Vec<Difference>)>,
-    n_unreadable: usize,
+    unproven: usize,
+    findings: Vec<Difference>,
+    undecided: Vec<Difference>,
+    waiting: Vec<Difference>,
     unreadable: Vec<UnreadableItem>,
+}
+
+impl Found {
+    fn n(&self, kind: &str) -> usize {
+        self.numbers.get(kind).copied().unwrap_or_default()
+    }
 }
 
 impl LastVerification {
@@ -102,7 +128,7 @@ impl LastVerification {
 }
 
 /// An order that says nothing more.
-#[derive(serde::Deserialize)]
+#[derive(Deserialize)]
 struct NoFields {}
 
 /// Begins a verification.
@@ -126,35 +152,28 @@ async fn verified<S: Store + 'static>(
     counts: Arc<VerificationCounts>,
 ) -> Result<Found, OperateError> {
     let progress = counts as Arc<dyn Progress>;
-    let Checked { verified, .. } = Box::pin(check(&console.opened, &VerifyOptions::default(), true, &progress)).await?;
-    let mut differences = Vec::new();
-    for kind in [FINDING, UNDECIDED, WAITING] {
-        let mut listed = Vec::new();
-        verified.each_entry(kind, |entry| {
-            if listed.len() < LISTED {
-                listed.push(serde_json::from_str(entry)?);
-            }
-            Ok(())
-        })?;
-        differences.push((kind, verified.n_entries(kind)?, listed));
+    let Checked { verified, marked, .. } =
+        Box::pin(check(&console.opened, &VerifyOptions::default(), true, &progress)).await?;
+    let ended_ms = SystemClock.now_ms();
+    let mut text = Vec::new();
+    objects::verification::write(&mut text, &verified, &marked, LISTED)?;
+    let object = serde_json::from_slice(&text)?;
+    let mut numbers = BTreeMap::new();
+    for kind in [FINDING, UNDECIDED, WAITING, UNREADABLE] {
+        numbers.insert(kind, verified.n_entries(kind)?);
     }
-    let mut unreadable = Vec::new();
-    verified.each_entry(UNREADABLE, |entry| {
-        if unreadable.len() < LISTED {
-            unreadable.push(serde_json::from_str(entry)?);
-        }
-        Ok(())
-    })?;
-    Ok(Found {
-        ended_ms: engine::clock::Clock::now_ms(&engine::clock::SystemClock),
-        n_items: verified.extent.n_items,
-        n_ignored: verified.extent.n_ignored,
-        read_units: verified.read_units,
-        n_unproven: verified.n_entries(UNPROVEN)?,
-        differences,
-        n_unreadable: verified.n_entries(UNREADABLE)?,
-        unreadable,
-    })
+    Ok(Found { ended_ms, text: String::from_utf8_lossy(&text).into_owned(), object, numbers })
+}
+
+/// What the page shows, as `ripple verify --json` prints it, with the first entries of each list.
+pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
+    let stage = console.verification.stage().clone();
+    if let Stage::Ended(ended) = &stage
+        && let Ok(found) = ended.as_ref()
+    {
+        return json::text(StatusCode::OK, found.text.clone());
+    }
+    json::failed(StatusCode::NOT_FOUND, "No verification has ended: begin one on the page Verify.")
 }
 
 pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
@@ -163,7 +182,10 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
     let content = html! {
         p {
             "A verification reads the whole table and compares every derived value with its definition, while writes go on. "
-            @if console.opened.is_aws { "On AWS it costs read units: run " code { "ripple verify" } "." }
+            @if console.opened.is_aws { "On AWS that costs a read unit for each 4 KB of the table. " }
+            @if let ConsoleWrites::Refused { allowed_by } = &console.writes {
+                "This console only reads: run " code { "ripple verify" } ", or " (allowed_by) "."
+            }
         }
         @if !is_running { (console.button("/verify", &[], "Verify")) }
         @match &stage {
@@ -193,25 +215,28 @@ fn running(counts: &VerificationCounts) -> Markup {
 }
 
 fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
-    let n_open: usize = found.differences.iter().map(|(_, n, _)| n).sum();
+    let VerifyObject { items, ignored, read_units, unproven, findings, undecided, waiting, unreadable } = &found.object;
+    let kinds = [(FINDING, findings), (UNDECIDED, undecided), (WAITING, waiting)];
+    let n_open: usize = kinds.iter().map(|(kind, _)| found.n(kind)).sum();
     html! {
         p class=(if n_open == 0 { "right" } else { "differs" }) {
             @if n_open == 0 { "Every derived value is right." }
             @else { (counted(n_open, "difference")) "." }
         }
         p {
-            "Verified at " (time(found.ended_ms)) ": " (counted(found.n_items, "item")) ", of which " (found.n_ignored)
-            " are of no declared entity, with " (found.read_units) " read units."
-            @if found.n_unproven > 0 { " " (counted(found.n_unproven, "count")) " changed all the time, so that nothing proves them." }
+            "Verified at " (time(found.ended_ms)) ": " (counted(*items, "item")) ", of which " (ignored)
+            " are of no declared entity, with " (read_units) " read units."
+            @if *unproven > 0 { " " (counted(*unproven, "count")) " changed all the time, so that nothing proves them." }
         }
-        @for (kind, n, listed) in &found.differences {
-            (differences(kind, *n, listed))
-            @if *kind == FINDING && *n > 0 { (repair::plan_button(console)) }
+        @for (kind, listed) in kinds {
+            (differences(kind, found.n(kind), listed))
+            @if kind == FINDING && found.n(kind) > 0 { (repair::plan_button(console)) }
         }
-        @if found.n_unreadable > 0 {
-            h2 { (counted(found.n_unreadable, "unreadable item")) }
-            ul { @for it in &found.unreadable { li { (link::key(&Key::new(&it.pk, &it.sk))) " by " (it.derivation) ": " (it.why) } } }
+        @if found.n(UNREADABLE) > 0 {
+            h2 { (counted(found.n(UNREADABLE), "unreadable item")) }
+            ul { @for it in unreadable { li { (link::key(&Key::new(&it.pk, &it.sk))) " by " (it.derivation) ": " (it.why) } } }
         }
+        (json::link("/verify.json"))
     }
 }
 

@@ -10,6 +10,7 @@
 //! - [`rates`] measures what the application writes.
 //! - [`mod@written`] says what a write of the functions did.
 //! - [`redriving`] redrives a parked change.
+//! - [`objects`] makes the JSON objects of `--json`, which the console serves too.
 //! - [`loss`] handles the marks of a possible loss, which a verification removes.
 //!
 //! All work on a [`Deployment`](tables::Deployment), and end early with an [`OperateError`](failure::OperateError).
@@ -17,6 +18,7 @@
 pub mod checkpoints;
 pub mod failure;
 pub mod loss;
+pub mod objects;
 pub mod progress;
 pub mod rates;
 pub mod redriving;

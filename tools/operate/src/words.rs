@@ -1,7 +1,10 @@
 //! Words that the command line and the console share.
 
+use std::borrow::Cow;
+
 use derive::change::Images;
 use jiff::Timestamp;
+use keys::key::is_hidden;
 
 /// A number of things, in the singular or the plural.
 #[must_use]
@@ -14,6 +17,17 @@ pub fn counted(n: usize, noun: &str) -> String {
 pub fn time(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     time.map_or_else(|| format!("{ms} ms"), |time| time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
+}
+
+/// The text without characters that would control a terminal: JSON's escapes stand for them, so JSON stays JSON.
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |c: char| if is_escaped(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// What became of an item, as DynamoDB says it.

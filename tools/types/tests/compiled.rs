@@ -94,6 +94,9 @@ fn the_printed_rust_of_several_tables_builds_the_keys_that_have_a_form() {
     let keys = printed(CHAT);
     compiled(&folder, include_str!("rust/several.rs"), &keys, &[]);
     answers(folder.path(), "");
-    assert!(!keys.contains("MessageKey") && keys.contains("pub struct Message<V> "), "a message's key is its attributes");
+    assert!(
+        !keys.contains("MessageKey") && keys.contains("pub struct Message<V> "),
+        "a message's key is its attributes"
+    );
     compiled(&folder, "mod keys;\nfn main() {}\n", &printed(MODELS), &[]);
 }

@@ -23,6 +23,9 @@ pub(crate) struct SchemaArgs {
     /// Prints the reference of the language as Markdown instead.
     #[arg(long)]
     pub(crate) reference: bool,
+    /// Prints the JSON Schema of what --json prints and the console serves instead.
+    #[arg(long, conflicts_with = "reference")]
+    pub(crate) json_output: bool,
 }
 
 /// `ripple types`

@@ -18,7 +18,13 @@ const EXAMPLES: [(&str, [&str; 2]); 27] = [
         "ripple why",
         ["ripple why 'POST#p / METADATA' CommentCount", "ripple why 'USER#ada / PROFILE' --aws --table app --changes"],
     ),
-    ("ripple console", ["ripple console", "ripple console --aws --table app --config ripple.toml"]),
+    (
+        "ripple console",
+        [
+            "ripple console --aws --table app --config ripple.toml",
+            "ripple console --aws --table app --allow-writes --yes",
+        ],
+    ),
     ("ripple repair", ["ripple repair --derivation follower-count", "ripple repair --apply --progress repair.sqlite"]),
     (
         "ripple backfill",
@@ -38,7 +44,10 @@ const EXAMPLES: [(&str, [&str; 2]); 27] = [
         ["ripple preflight --config ripple.toml", "ripple preflight --aws --table app --segment-of 100"],
     ),
     ("ripple check", ["ripple check ripple.toml", "ripple check ripple.toml --json"]),
-    ("ripple schema", ["ripple schema > ripple.schema.json", "ripple schema --reference"]),
+    (
+        "ripple schema",
+        ["ripple schema > ripple.schema.json", "ripple schema --json-output > ripple-output.schema.json"],
+    ),
     (
         "ripple types",
         [

@@ -7,6 +7,7 @@ use engine::{
     registry::difference::{CatalogueDifference, DerivationState, differences},
 };
 use functions::logging;
+use operate::objects::word;
 use serde_json::{Value, json};
 
 use super::{
@@ -19,7 +20,7 @@ use super::{
 use crate::{
     args::catalogue::{CatalogueCommand, Diff, Forget},
     exit::{Completion, Usage, print},
-    json::{print_json, word},
+    json::print_json,
     opened::{Opened, open_to_write, open_with_ledger},
     time,
     words::counted,

@@ -33,6 +33,8 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
 pub(crate) fn schema(args: &SchemaArgs) -> anyhow::Result<Completion> {
     let text = if args.reference {
         manifest::reference::reference()
+    } else if args.json_output {
+        serde_json::to_string_pretty(&operate::objects::schema::json_schema())?
     } else {
         serde_json::to_string_pretty(&manifest::schema::json_schema())?
     };

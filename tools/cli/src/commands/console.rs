@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use console::Served;
+use console::{ConsoleWrites, Served};
 use functions::logging;
 use tokio::net::TcpListener;
 
@@ -13,20 +13,29 @@ use super::{
 use crate::{
     args::console::ConsoleArgs,
     exit::{Completion, Usage, print},
-    opened::{agreed, open_with_ledger},
+    opened::{agreed, open_to_write, open_with_ledger},
 };
 
 pub(crate) async fn run(args: &ConsoleArgs) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
-    let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
+    let connection = &args.writing.connection;
+    let opened =
+        if args.allow_writes { open_to_write(&args.writing).await? } else { open_with_ledger(connection).await? };
+    let opened = agreed(opened, connection).await?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let listener = TcpListener::bind(address)
         .await
         .map_err(|error| Usage(format!("cannot serve pages at {address}: {error}: give another --port")))?;
     print(&format!("console   http://{}", listener.local_addr()?));
     let stop = stop_signal()?;
-    let design = design(args.connection.config.is_some(), &opened.schema, &opened.catalogue).await?;
-    let served = Served { opened: opened.tables(), design, functions: None };
+    let design = design(connection.config.is_some(), &opened.schema, &opened.catalogue).await?;
+    let writes = if args.allow_writes {
+        ConsoleWrites::Allowed { place: connection.aws.then(|| opened.place()) }
+    } else {
+        let more = if connection.aws { " --yes" } else { "" };
+        ConsoleWrites::Refused { allowed_by: format!("start it with --allow-writes{more}") }
+    };
+    let served = Served { opened: opened.tables(), design, writes, functions: None };
     tokio::select! {
         served = console::serve(served, listener) => served?,
         () = stop => {}

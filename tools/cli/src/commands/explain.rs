@@ -1,7 +1,7 @@
 //! `ripple explain`: prints what the records of a captured event would do.
 
 use derive::{
-    effect::{Effect, Ground},
+    effect::Effect,
     family::Family,
     plan::{Planned, RecordKind, plan},
 };
@@ -11,12 +11,13 @@ use engine::{
 };
 use functions::declared::{Choice, declared};
 use keys::key::Key;
+use operate::objects::{effect::effect_object, key};
 use serde_json::{Value, json};
 
 use crate::{
     args::Explain,
     exit::{Completion, Usage, print},
-    json::{key, print_json},
+    json::print_json,
 };
 
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
@@ -100,36 +101,4 @@ impl Explained {
         let effects = effects.iter().map(|(name, effect)| format!("\n  {name:<24} {effect}"));
         format!("{}{below}{}", head.trim_end(), effects.collect::<String>())
     }
-}
-
-/// What an effect does, in one word that is stable, and to what.
-pub(super) fn effect_object((derivation, effect): &(String, Effect)) -> Value {
-    let mut object = match effect {
-        Effect::Add(add) => {
-            json!({ "effect": "add", "item": key(&add.target), "count": add.count, "sum": add.sum.to_string() })
-        }
-        Effect::Measure(measure) => {
-            json!({ "effect": "measure", "item": key(&measure.bucket), "value": measure.value.to_string() })
-        }
-        Effect::Late => json!({ "effect": "late" }),
-        Effect::Look(bell) => json!({ "effect": "look", "entity": bell.entity, "item": key(&bell.item) }),
-        Effect::Find(find) => json!({
-            "effect": "find",
-            "entity": find.target,
-            "via": find.via,
-            "index": find.query.index,
-            "pk": find.query.pk,
-            "sk_from": find.query.sk.first(),
-        }),
-        Effect::Ground(Ground::Cascade(removal)) => json!({ "effect": "start_job", "item": key(&removal.owner) }),
-        Effect::Ground(Ground::Work(job)) => json!({ "effect": "continue_job", "item": key(job) }),
-        Effect::List { unreadable: Some(unreadable) } => {
-            json!({ "effect": "list", "attribute": unreadable.attribute, "why": unreadable.why })
-        }
-        Effect::List { unreadable: None } => json!({ "effect": "unlist" }),
-    };
-    if let Some(names) = object.as_object_mut() {
-        names.insert("derivation".to_owned(), derivation.as_str().into());
-    }
-    object
 }

@@ -2,8 +2,6 @@
 
 mod ordered;
 
-use std::collections::BTreeMap;
-
 use engine::{
     clock::{Clock as _, SystemClock},
     jobs::{
@@ -12,14 +10,15 @@ use engine::{
     },
 };
 use functions::logging;
-use keys::{key::Key, layout::Layout};
+use keys::layout::Layout;
+use operate::objects::job::{HeldCascades, job_object, jobs_list, last_item, second_round, state_of};
 use serde_json::{Value, json};
 
 use super::QUIET_LOG_FILTER;
 use crate::{
     args::jobs::Jobs,
     exit::{Completion, print, report_unknown},
-    json::{key, print_json},
+    json::print_json,
     opened::{agreed, open_to_write, open_with_ledger},
     time,
     words::counted,
@@ -42,13 +41,9 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
 /// Time limit for reading what holds cascades, in milliseconds.
 const READ_MS: u64 = 60_000;
 
-/// The cascades that something holds.
-type HeldCascades = BTreeMap<Key, HeldBy>;
-
 fn list(jobs: &[Job], held: &HeldCascades, layout: &Layout, as_json: bool) -> Completion {
     if as_json {
-        let jobs: Vec<Value> = jobs.iter().map(|job| as_object(job, held, layout)).collect();
-        print_json(json!({ "jobs": jobs }));
+        print_json(jobs_list(jobs, held, layout));
     } else {
         let n_in = |state: &str| jobs.iter().filter(|job| state_of(job) == state).count();
         let (all, [running, waiting, paused]) =
@@ -62,7 +57,7 @@ fn list(jobs: &[Job], held: &HeldCascades, layout: &Layout, as_json: bool) -> Co
 fn show(jobs: &[Job], held: &HeldCascades, layout: &Layout, args: &Jobs) -> Completion {
     let (chosen, unknown) = chosen(jobs, &args.ids);
     if args.json {
-        let jobs: Vec<Value> = chosen.iter().map(|job| as_object(job, held, layout)).collect();
+        let jobs: Vec<Value> = chosen.iter().map(|job| job_object(job, held, layout)).collect();
         print_json(json!({ "jobs": jobs, "unknown": unknown }));
     } else {
         for job in &chosen {
@@ -84,15 +79,6 @@ fn chosen<'a>(jobs: &'a [Job], ids: &'a [String]) -> (Vec<&'a Job>, Vec<&'a str>
 /// What an id is that no job has.
 const NO_JOB: &str = "no job";
 
-/// The state of a job, in one word. The words are stable.
-fn state_of(job: &Job) -> &'static str {
-    match (job.is_paused, job.is_running) {
-        (true, _) => "paused",
-        (false, true) => "running",
-        (false, false) => "waiting",
-    }
-}
-
 fn so_far(job: &Job) -> String {
     let what = match job.task {
         Task::Cascade { .. } => "dealt with",
@@ -101,14 +87,8 @@ fn so_far(job: &Job) -> String {
     format!("{} {what}", job.n_touched)
 }
 
-/// The end of the job's second round, and whether the round has begun; `None` if there is no second round.
-fn round(job: &Job) -> Option<(&str, bool)> {
-    let Task::FanOut(fan_out) = &job.task else { return None };
-    Some((fan_out.until.as_deref()?, fan_out.is_round))
-}
-
 fn round_text(job: &Job) -> Option<&'static str> {
-    let (_, has_begun) = round(job)?;
+    let (_, has_begun) = second_round(job)?;
     Some(if has_begun { "is in its second round" } else { "goes round once more" })
 }
 
@@ -131,7 +111,7 @@ fn whole(job: &Job, held: &HeldCascades, layout: &Layout) -> String {
         Task::Cascade { .. } => "cascade: deletes what belonged to a removed item",
         Task::FanOut(_) => "fan-out: looks at the items that depend on a changed item",
     };
-    let round = round(job).zip(round_text(job)).map(|((until, _), text)| format!("{text}, up to {until}"));
+    let round = second_round(job).zip(round_text(job)).map(|((until, _), text)| format!("{text}, up to {until}"));
     let mut lines = vec![format!("job         {}", job.key.sk)];
     let known = [
         ("key", Some(job.key.to_string())),
@@ -141,7 +121,7 @@ fn whole(job: &Job, held: &HeldCascades, layout: &Layout) -> String {
         ("state", Some(state_text(job))),
         ("waits for", held.get(&job.key).map(HeldBy::to_string)),
         ("so far", Some(so_far(job))),
-        ("last", at(job, layout).map(|key| key.to_string())),
+        ("last", last_item(job, layout).map(|key| key.to_string())),
         ("round", round),
         ("started", Some(time::text(job.started_at_ms))),
         ("due", Some(time::text(job.due_at_ms))),
@@ -156,40 +136,4 @@ fn state_text(job: &Job) -> String {
     let begun = if job.is_running { "it has begun" } else { "it has not begun" };
     let state = state_of(job);
     if job.is_paused { format!("{state}, {begun}") } else { state.to_owned() }
-}
-
-/// The last item behind the cursor.
-fn at(job: &Job, layout: &Layout) -> Option<Key> {
-    layout.key(&job.after.as_ref()?.0)
-}
-
-/// The names are stable.
-fn as_object(job: &Job, held: &HeldCascades, layout: &Layout) -> Value {
-    let kind = match job.task {
-        Task::Cascade { .. } => "cascade",
-        Task::FanOut(_) => "fan_out",
-    };
-    json!({
-        "id": job.key.sk,
-        "key": key(&job.key),
-        "kind": kind,
-        "derivation": job.derivation,
-        "item": key(job.origin()),
-        "state": state_of(job),
-        "has_begun": job.is_running,
-        "held_by": held.get(&job.key).map(|held_by| match held_by {
-            HeldBy::ParkedChange(id) => json!({ "parked_change": id }),
-            HeldBy::PossibleLoss(stream) => json!({ "possible_loss": stream }),
-            HeldBy::NoPulse(0) => json!({ "no_pulse": null }),
-            HeldBy::NoPulse(last_ms) => json!({ "no_pulse": time::text(*last_ms) }),
-            HeldBy::YoungPulse(until_ms) => json!({ "young_pulse": time::text(*until_ms) }),
-        }),
-        "touched": job.n_touched,
-        "moves": job.n_moves,
-        "last": at(job, layout).as_ref().map(key),
-        "round": round(job).map(|(until, has_begun)| json!({ "until": until, "has_begun": has_begun })),
-        "started_at": time::text(job.started_at_ms),
-        "due_at": time::text(job.due_at_ms),
-        "moved_at": time::text(job.moved_at_ms),
-    })
 }

@@ -3,18 +3,17 @@
 use engine::{
     park::lists::{ToRecount, n_unreadable, to_recount},
     park::redrive::{ParkedChange, parked},
-    record::decode,
-    record::event::Lane,
 };
 use functions::logging;
-use keys::{key::Key, layout::Layout};
+use keys::layout::Layout;
+use operate::objects::parked::{item, parked_list, record, whole_change};
 use serde_json::{Value, json};
 
 use super::LOG_FILTER;
 use crate::{
     args::parked::ParkedArgs,
     exit::{Completion, print, report_unknown},
-    json::{key, print_json, word},
+    json::print_json,
     opened::{Opened, agreed, open_with_ledger},
     time,
     words::counted,
@@ -33,9 +32,7 @@ async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow
     let recount = to_recount(&opened.store).await?;
     let n_unreadable = n_unreadable(&opened.store).await?;
     if as_json {
-        let parked: Vec<Value> = parked.iter().map(|change| change_json(change, layout)).collect();
-        let recount: Vec<Value> = recount.iter().map(recount_json).collect();
-        print_json(json!({ "parked": parked, "recount": recount, "unreadable": n_unreadable }));
+        print_json(parked_list(parked, &recount, n_unreadable, layout));
     } else {
         let changes = parked.iter().map(|change| change_text(change, layout));
         let mut lines: Vec<String> = changes.chain(recount.iter().map(recount_text)).collect();
@@ -50,14 +47,7 @@ async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow
 fn show(parked: &[ParkedChange], layout: &Layout, args: &ParkedArgs) -> Completion {
     let (chosen, unknown) = chosen(parked, &args.ids);
     if args.json {
-        let whole = |change: &&ParkedChange| {
-            let mut shown = change_json(change, layout);
-            if let Some(fields) = shown.as_object_mut() {
-                fields.insert("record".to_owned(), record(change));
-            }
-            shown
-        };
-        let chosen: Vec<Value> = chosen.iter().map(whole).collect();
+        let chosen: Vec<Value> = chosen.iter().map(|change| whole_change(change, layout)).collect();
         print_json(json!({ "parked": chosen, "unknown": unknown }));
     } else {
         let whole = |change: &&ParkedChange| format!("{}\n{:#}", change_text(change, layout), record(change));
@@ -79,34 +69,6 @@ pub(super) fn chosen<'a>(parked: &'a [ParkedChange], ids: &'a [String]) -> (Vec<
 /// What an id is that no parked change has.
 pub(super) const NOT_PARKED: &str = "no parked change";
 
-/// The record as JSON, or as a string if it is not JSON.
-fn record(change: &ParkedChange) -> Value {
-    match change.record() {
-        Ok(record) => serde_json::from_str(&record).unwrap_or(Value::String(record)),
-        Err(error) => Value::String(format!("it cannot be unpacked: {error}")),
-    }
-}
-
-fn item(change: &ParkedChange, layout: &Layout) -> Option<Key> {
-    decode(layout, &change.record().ok()?).ok().map(|change| change.key)
-}
-
-/// The names are stable.
-fn change_json(change: &ParkedChange, layout: &Layout) -> Value {
-    let Lane { stream_arn, shard } = &change.lane;
-    let sequence_number = Some(&change.sequence_number).filter(|number| !number.is_empty());
-    json!({
-        "id": change.id,
-        "family": word(&change.family.to_string()),
-        "parked_at": time::text(change.parked_at_ms),
-        "stream": stream_arn,
-        "shard": shard,
-        "sequence_number": sequence_number,
-        "item": item(change, layout).as_ref().map(key),
-        "cause": change.cause,
-    })
-}
-
 fn change_text(change: &ParkedChange, layout: &Layout) -> String {
     let mut lines = vec![format!("parked      {}  {}  {}", change.id, change.family, time::text(change.parked_at_ms))];
     let known = [
@@ -118,19 +80,6 @@ fn change_text(change: &ParkedChange, layout: &Layout) -> String {
     ];
     lines.extend(known.into_iter().filter_map(|(name, value)| Some(format!("  {name:<10}{}", value?))));
     lines.join("\n")
-}
-
-/// The names are stable.
-fn recount_json(listed: &ToRecount) -> Value {
-    let target = listed.target.as_ref();
-    json!({
-        "derivation": target.map(|target| &target.derivation),
-        "pk": target.map(|target| &target.item.pk),
-        "sk": target.map(|target| &target.item.sk),
-        "event": listed.event_id,
-        "why": listed.why,
-        "listed_at": time::text(listed.listed_at_ms),
-    })
 }
 
 fn recount_text(listed: &ToRecount) -> String {

@@ -2,7 +2,10 @@
 
 use engine::park::redrive::{ParkedChange, parked};
 use functions::logging;
-use operate::redriving::{RedriveOutcome, redrive};
+use operate::{
+    objects::word,
+    redriving::{RedriveOutcome, redrive},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -12,7 +15,7 @@ use super::{
 use crate::{
     args::parked::Redrive,
     exit::{Completion, print, report_unknown},
-    json::{print_json, word},
+    json::print_json,
     opened::{agreed, open_to_write},
 };
 

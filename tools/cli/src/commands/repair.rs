@@ -3,16 +3,19 @@
 use functions::logging;
 use operate::{
     failure::OperateError,
-    repair::{Remedy, Repaired},
+    objects::{
+        VERSION,
+        repair::{each_left, repair_object, repair_sums},
+    },
     repairing::{
         self, Mended, Summary, Sums,
         rounds::{self, RoundsReport},
     },
     tables::VerifyOptions,
-    verify::Finding,
     verifying::{Difference, FINDING, UNDECIDED, Verified, WAITING},
 };
-use serde_json::{Value, json};
+
+use serde_json::Value;
 
 use super::{
     LOG_FILTER,
@@ -22,7 +25,6 @@ use crate::{
     args::repair::{Backfill, Repair},
     bar::{on, progress, report_marking},
     exit::{Completion, print},
-    json::VERSION,
     opened::{Opened, agreed, open_to_write, open_with_ledger},
 };
 
@@ -52,10 +54,11 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
     let bar = progress(is_json);
     let mut is_first = true;
     let act = |mended: &Mended| {
-        let Mended { difference: Difference { finding, why }, remedy, repaired } = mended;
+        let Difference { finding, why } = &mended.difference;
         bar.suspend(|| {
             if is_json {
-                return json_of(finding, remedy, repaired.as_ref(), &mut is_first);
+                print_entry(mended, &mut is_first);
+                return Ok(());
             }
             print(&finding_text(FINDING, finding, why.as_deref()));
             print(&format!("  {mended}"));
@@ -98,48 +101,21 @@ fn text(summary: &Summary, is_applied: bool) -> String {
 
 /// Ends the object with what the last verification left. The names are stable.
 fn json_ends(is_empty: bool, summary: &Summary, last: &Verified) -> Result<(), OperateError> {
-    let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unproven, .. } = *summary;
     let begin = if is_empty { json_begin() } else { String::new() };
-    print(&format!(
-        "{begin}],\"items\":{},\"done\":{done},\"not_needed\":{not_needed},\"refused\":{refused},\"would\":{would},\
-         \"undecided\":{n_undecided},\"waiting\":{n_waiting},\"unproven\":{n_unproven},\"left\":[",
-        last.extent.n_items
-    ));
+    let sums = Value::Object(repair_sums(summary, last.extent.n_items)).to_string();
+    print(&format!("{begin}],{},\"left\":[", sums.trim_matches(['{', '}'])));
     let mut comma = "";
-    for kind in [UNDECIDED, WAITING] {
-        last.each_entry(kind, |entry| {
-            print(&format!("{comma}{{\"kind\":\"{kind}\",\"difference\":{entry}}}"));
-            comma = ",";
-            Ok(())
-        })?;
-    }
+    each_left(last, |left| {
+        print(&format!("{comma}{left}"));
+        comma = ",";
+        Ok(())
+    })?;
     print("]}");
     Ok(())
 }
 
-fn json_of(
-    finding: &Finding,
-    remedy: &Remedy,
-    repaired: Option<&Repaired>,
-    is_first: &mut bool,
-) -> Result<(), OperateError> {
-    let (outcome, why) = match (remedy, repaired) {
-        (Remedy::None { why }, _) | (_, Some(Repaired::Refused { why })) => ("refused", Some(why)),
-        (_, None) => ("would", None),
-        (_, Some(Repaired::Done)) => ("done", None),
-        (_, Some(Repaired::NotNeeded)) => ("not_needed", None),
-        (_, Some(Repaired::Overtaken)) => ("overtaken", None),
-    };
-    let remedy = match remedy {
-        Remedy::Refresh => json!({ "remedy": "derive" }),
-        Remedy::Add { count, sum } => json!({ "remedy": "add", "count": count, "sum": sum.to_string() }),
-        Remedy::SetIndexKeys => json!({ "remedy": "set_index_keys" }),
-        Remedy::Delete => json!({ "remedy": "delete" }),
-        Remedy::None { .. } => Value::Null,
-    };
-    let finding = serde_json::to_value(finding)?;
-    let entry = json!({ "finding": finding, "remedy": remedy, "outcome": outcome, "why": why });
+fn print_entry(mended: &Mended, is_first: &mut bool) {
+    let entry = repair_object(mended);
     let before = if std::mem::take(is_first) { json_begin() } else { ",".to_owned() };
     print(&format!("{before}{entry}"));
-    Ok(())
 }

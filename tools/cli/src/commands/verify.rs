@@ -7,7 +7,7 @@ use std::io::Write as _;
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
-    loss::Marked,
+    objects::verification,
     verify::{Finding, UnreadableItem, definition, report::Extent},
     verifying::{Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, check},
 };
@@ -16,8 +16,7 @@ use super::LOG_FILTER;
 use crate::{
     args::verify::Verify,
     bar::{on, progress, report_marking},
-    exit::{Completion, Output, print, report, visible},
-    json::VERSION,
+    exit::{Completion, Output, print, report},
     opened::{agreed, open_with_ledger},
     words::counted,
 };
@@ -36,7 +35,9 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
     let Checked { verified, is_clean, marked, marking } = checked;
     report_marking(marking);
     if args.json {
-        print_json(&verified, &marked)?;
+        let mut out = Output::new();
+        verification::write(&mut out, &verified, &marked, usize::MAX)?;
+        writeln!(out)?;
     } else {
         print_text(&verified)?;
         for line in marked.iter().flat_map(loss::lines) {
@@ -56,30 +57,6 @@ pub(super) fn knows(extent: &Extent) -> bool {
         report(&format!("{what} Give another with --config"));
     }
     is_known
-}
-
-/// Prints one JSON object, piece by piece because it may be large. The names are stable.
-fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
-    let mut out = Output::new();
-    write!(
-        out,
-        "{{\"version\":{VERSION},\"items\":{},\"ignored\":{}",
-        verified.extent.n_items, verified.extent.n_ignored
-    )?;
-    let lists = [("findings", FINDING), ("undecided", UNDECIDED), ("waiting", WAITING), ("unreadable", UNREADABLE)];
-    for (name, kind) in lists {
-        write!(out, ",\"{name}\":[")?;
-        let mut is_first = true;
-        verified.each_entry(kind, |entry| {
-            let comma = if std::mem::take(&mut is_first) { "" } else { "," };
-            Ok(write!(out, "{comma}{}", visible(entry))?)
-        })?;
-        write!(out, "]")?;
-    }
-    write!(out, ",\"unproven\":{},\"read_units\":{}", verified.n_entries(UNPROVEN)?, verified.read_units)?;
-    let marked: Vec<_> = marked.iter().map(loss::as_json).collect();
-    writeln!(out, ",\"possible_loss\":{}}}", serde_json::to_string(&marked)?)?;
-    Ok(())
 }
 
 fn print_text(verified: &Verified) -> anyhow::Result<()> {

@@ -1,15 +1,16 @@
 //! `ripple why`: explains what is derived of an item.
 
-mod object;
-
 use functions::logging;
 use keys::{item::Item, key::Key};
-use operate::why::{
-    Explanation, ValueState, WhyRequest,
-    counter::{CounterItem, CounterSources, ExplainedCounter},
-    moved::{StreamChange, StreamChanges},
-    value::{ExplainedSource, ExplainedValue, SourceRole},
-    why,
+use operate::{
+    objects::explanation::explanation,
+    why::{
+        Explanation, ValueState, WhyRequest,
+        counter::{CounterItem, CounterSources, ExplainedCounter},
+        moved::{StreamChange, StreamChanges},
+        value::{ExplainedSource, ExplainedValue, SourceRole},
+        why,
+    },
 };
 
 use super::{LOG_FILTER, verify::item_text};
@@ -35,7 +36,7 @@ pub(crate) async fn run(args: &WhyArgs) -> anyhow::Result<Completion> {
     };
     let explained = Box::pin(why(&opened.tables(), &request)).await?;
     if args.json {
-        print_json(object::of(&explained));
+        print_json(explanation(&explained));
     } else {
         print(&text(&explained));
     }

@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use console::step::{Passage, StepGate, SteppedFunction, killing::KillingStore};
+use console::{
+    flow::unanswered::{NoAnswer, UnansweredInvocation},
+    step::{Passage, StepGate, SteppedFunction, killing::KillingStore},
+};
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{
     account::Account,
@@ -99,6 +102,10 @@ impl SteppedFunction<DynamoStore> for Stepped {
     fn handled(&self, handled: &Handled, elapsed: Duration) {
         self.witness.handled(self.settings.function, handled, elapsed);
     }
+
+    fn unanswered(&self, unanswered: &UnansweredInvocation, elapsed: Duration) {
+        self.witness.unanswered(self.settings.function, unanswered, elapsed);
+    }
 }
 
 /// A function of this process.
@@ -123,7 +130,13 @@ impl InProcess {
         let started = Instant::now();
         let deadline_ms = SystemClock.now_ms() + INVOCATION_MS;
         let handled = self.engine.handle(event, deadline_ms).await;
-        let handled = handled.map_err(|error| FunctionError::Unhandled { message: error.to_string() })?;
+        let handled = handled.map_err(|error| {
+            let message = error.to_string();
+            let why = NoAnswer::Failed(message.clone());
+            let unanswered = UnansweredInvocation { event: event.to_owned(), commits: Vec::new(), why };
+            self.witness.unanswered(self.function, &unanswered, started.elapsed());
+            FunctionError::Unhandled { message }
+        })?;
         self.witness.handled(self.function, &handled, started.elapsed());
         Ok(handled)
     }

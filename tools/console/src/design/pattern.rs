@@ -20,6 +20,7 @@ use maud::{Markup, html};
 use operate::words::counted;
 use store::{Store, recording::Request};
 
+use super::filled::{in_key, placeholders};
 use crate::{
     Console,
     explained::{read_units_text, typed},
@@ -169,9 +170,7 @@ impl PatternRead {
 
     /// The same with values in the place of the placeholders.
     fn with(&self, values: &BTreeMap<String, String>) -> Self {
-        let filled = |text: &String| {
-            values.iter().fold(text.clone(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
-        };
+        let filled = |text: &String| in_key(text, values);
         match self {
             Self::Get(keys, consistency) => {
                 let keys = keys.iter().map(|key| Key::new(filled(&key.pk), filled(&key.sk))).collect();
@@ -219,12 +218,6 @@ fn consistent(consistency: Consistency) -> &'static str {
     }
 }
 
-/// The names of the placeholders in a text, in their order.
-fn placeholders(text: &str) -> Vec<String> {
-    let parts = text.split('{').skip(1);
-    parts.filter_map(|part| Some(part.split_once('}')?.0.to_owned())).filter(|name| !name.is_empty()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,6 +232,8 @@ mod tests {
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let sent = read.with(&values);
         assert_eq!(sent.condition(), "USER#ann, sort key begins with POST#2024#p{1}, strongly consistent");
-        assert_eq!(placeholders("{} {a"), Vec::<String>::new());
+        let get = PatternRead::Get(vec![Key::new("USER#{UserId}", "PROFILE")], Consistency::Eventual);
+        let values = BTreeMap::from([("UserId".to_owned(), "b#%".to_owned())]);
+        assert_eq!(get.with(&values).condition(), "USER#b%23%25 / PROFILE, eventually consistent");
     }
 }

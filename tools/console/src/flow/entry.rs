@@ -91,6 +91,8 @@ pub(crate) struct FlowDelivery {
 pub(crate) enum Trouble {
     /// It is not done, and comes again.
     Again(String),
+    /// The invocation was ended before it answered.
+    Killed(String),
     Parked(String),
     Refused(String),
     /// The item, or a part of it, cannot be interpreted, and is listed.
@@ -176,6 +178,11 @@ impl FlowEntry {
         };
         let last = self.deliveries.iter().enumerate().filter(move |(at, it)| is_last(*at, &it.function));
         last.filter_map(|(_, delivery)| Some((delivery.function.as_str(), delivery.trouble.as_ref()?)))
+    }
+
+    /// How many of its last invocations were killed.
+    pub(crate) fn n_killed(&self) -> usize {
+        self.deliveries.iter().filter(|delivery| matches!(delivery.trouble, Some(Trouble::Killed(_)))).count()
     }
 
     /// Is it of a derivation: does it ask for it, or was it written for it?

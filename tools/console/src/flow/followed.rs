@@ -16,7 +16,7 @@ use store::Store;
 
 use super::{
     Flow,
-    entry::{FlowDelivery, FlowEntry, FlowWrite},
+    entry::{FlowDelivery, FlowEntry, FlowWrite, Trouble},
     shown,
 };
 use crate::{
@@ -156,15 +156,19 @@ fn rows(step: &FollowedChange, axis: Axis) -> Markup {
 fn of_delivery(delivery: &FlowDelivery, axis: Axis) -> Markup {
     let FlowDelivery { function, began_ms, elapsed_ms, writes, n_writes, trouble } = delivery;
     let since = |ms: u64| ms.saturating_sub(axis.from_ms);
+    let is_killed = matches!(trouble, Some(Trouble::Killed(_)));
     html! {
         tr {
             td {
-                (function) " handled it"
-                @if writes.is_empty() && trouble.is_none() { ": nothing to write" }
-                @if let Some(trouble) = trouble { span.differs { ": " (trouble.said()) } }
+                (function)
+                @match trouble {
+                    Some(Trouble::Killed(why)) => span.differs { " was killed " (why) },
+                    Some(trouble) => { " handled it" span.differs { ": " (trouble.said()) } },
+                    None => { " handled it" @if writes.is_empty() { ": nothing to write" } },
+                }
             }
             td { (since(*began_ms)) "–" (since(began_ms + elapsed_ms)) }
-            td { (axis.bar(*began_ms, began_ms + elapsed_ms, "batch")) }
+            td { (axis.bar(*began_ms, began_ms + elapsed_ms, if is_killed { "killed" } else { "batch" })) }
         }
         @for it in writes {
             tr { td.written { (shown::write(it)) } td { (since(it.at_ms)) } td { (axis.bar(it.at_ms, it.at_ms, "write")) } }

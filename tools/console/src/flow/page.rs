@@ -14,7 +14,12 @@ use super::{
 use crate::{
     Console,
     frame::{self, ConsolePage},
+    json,
 };
+
+/// Why there is no flow.
+pub(crate) const NO_FLOW: &str = "No functions run here. The flow is shown by the console of `ripple dev` where it runs the \
+                                  functions itself: open the address that it prints.";
 
 /// Changes that the page shows when it is loaded.
 pub(crate) const SHOWN: usize = 200;
@@ -25,13 +30,7 @@ pub(crate) async fn page<S: Store + 'static>(
 ) -> ConsolePage {
     match &console.flow {
         Some(flow) => frame::page("Flow", &whole(flow, &console, &selection)),
-        None => frame::page(
-            "Flow",
-            &html! { p.empty {
-                "No functions run here. The flow is shown by the console of `ripple dev` where it runs the functions itself: "
-                "open the address that it prints."
-            } },
-        ),
+        None => frame::page("Flow", &html! { p.empty { (NO_FLOW) } }),
     }
 }
 
@@ -57,6 +56,7 @@ fn whole<S: Store>(flow: &Flow, console: &Console<S>, selection: &Selection) -> 
         div #flow data-events=(format!("{}&after={update}", selection.address("/flow/events"))) {
             @for entry in &entries { (shown::change(entry)) }
         }
+        (json::link(&selection.address("/flow.json")))
         script type="module" src="/flow.js" {}
     }
 }

@@ -23,10 +23,11 @@ pub(crate) struct Selection {
 }
 
 /// The outcomes that can be asked for, each with what it is called.
-pub(crate) const OUTCOMES: [(&str, &str); 4] = [
+pub(crate) const OUTCOMES: [(&str, &str); 5] = [
     ("written", "something was written"),
     ("trouble", "could not be applied"),
     ("again", "delivered again"),
+    ("killed", "an invocation was killed"),
     ("nothing", "nothing to write"),
 ];
 
@@ -42,6 +43,7 @@ impl Selection {
                 "written" => entry.writes().next().is_some(),
                 "trouble" => has_trouble,
                 "again" => entry.is_again(),
+                "killed" => entry.n_killed() > 0,
                 "nothing" => !has_trouble && entry.writes().next().is_none(),
                 _ => true,
             }
@@ -67,6 +69,7 @@ impl Trouble {
     pub(crate) fn said(&self) -> String {
         match self {
             Self::Again(why) => format!("comes again: {why}"),
+            Self::Killed(why) => format!("killed {why}"),
             Self::Parked(why) => format!("parked: {why}"),
             Self::Refused(why) => format!("refused: {why}"),
             Self::Unreadable(why) => format!("cannot be read: {why}"),

@@ -4,7 +4,7 @@ use derive::write::Table;
 use maud::{Markup, html};
 use operate::words::counted;
 
-use super::entry::{ChangedAttribute, FlowEntry, FlowWrite};
+use super::entry::{ChangedAttribute, FlowEntry, FlowWrite, Trouble};
 use crate::link;
 
 /// A change, with what followed at once.
@@ -36,6 +36,9 @@ fn outcome(entry: &FlowEntry) -> Markup {
         }
         @if entry.is_again() {
             p { small { "delivered " (counted(entry.n_deliveries, "time")) " to " (counted(n_functions(entry), "function")) } }
+        }
+        @if entry.n_killed() > 0 && entry.troubles().all(|(_, trouble)| !matches!(trouble, Trouble::Killed(_))) {
+            p { small { (counted(entry.n_killed(), "invocation")) " killed before that" } }
         }
         @for (function, trouble) in entry.troubles() { p.differs { (function) ": " (trouble.said()) } }
     }

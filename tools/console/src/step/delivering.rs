@@ -23,7 +23,10 @@ use super::{
     batch::{BatchEnvelope, HeldRecord},
     killing::{KillingStore, LandedWrite},
 };
-use crate::flow::entry::FlowWrite;
+use crate::flow::{
+    entry::FlowWrite,
+    unanswered::{NoAnswer, UnansweredInvocation},
+};
 
 /// Time limit of an invocation, in milliseconds.
 const INVOCATION_MS: u64 = 60_000;
@@ -177,11 +180,18 @@ impl<S: Store + 'static> StepGate<S> {
                 function.handled(&handled, began.elapsed());
                 (ended(schema, catalogue, &handled), handled.state)
             }
-            Some(Err(error)) => (failed(&error.to_string()), None),
+            Some(Err(error)) => {
+                let why = NoAnswer::Failed(error.to_string());
+                let unanswered = UnansweredInvocation { event: event.to_owned(), commits: Vec::new(), why };
+                function.unanswered(&unanswered, began.elapsed());
+                (failed(&error.to_string()), None)
+            }
             _ => {
                 let commits: Vec<Commit> =
                     store.landed().iter().filter(|it| it.write.action != Action::Check).map(commit).collect();
                 let writes = shown(schema, catalogue, &commits);
+                let unanswered = UnansweredInvocation { event: event.to_owned(), commits, why: NoAnswer::Killed };
+                function.unanswered(&unanswered, began.elapsed());
                 let end =
                     InvocationEnd { how: EndedHow::Killed, writes, n_duplicates: 0, n_in_step: 0, n_unreadable: 0 };
                 (end, None)

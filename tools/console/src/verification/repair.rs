@@ -13,6 +13,7 @@ use keys::key::Key;
 use maud::{Markup, html};
 use operate::{
     failure::OperateError,
+    objects::repair::{each_left, repair_object, repair_sums},
     progress::Progress,
     repair::Remedy,
     repairing::{
@@ -23,10 +24,11 @@ use operate::{
     verify::Finding,
     words::counted,
 };
+use serde_json::Value;
 use store::{Store, Units};
 
 use super::{LISTED, NoFields, Stage, VerificationCounts, held};
-use crate::{Console, flow::shown, frame, link};
+use crate::{Console, flow::shown, frame, json, link};
 
 /// What a repair would do, or has done.
 pub(super) struct RepairOutcome {
@@ -39,6 +41,10 @@ pub(super) struct RepairOutcome {
     units: Units,
     read_units: Units,
     summary: Summary,
+    /// Items of the table.
+    n_items: usize,
+    /// The first differences that are left, as the object has them.
+    left: Vec<Value>,
 }
 
 impl RepairOutcome {
@@ -102,8 +108,30 @@ async fn repaired<S: Store + 'static>(
     let options = VerifyOptions::default();
     let report = Box::pin(rounds::repair(&console.opened, &options, is_applied, &progress, act)).await?;
     let RoundsReport { summary, last } = report;
-    Ok(RepairOutcome { is_applied, listed, n, units, read_units: last.read_units, summary })
+    let mut left = Vec::new();
+    each_left(&last, |text| {
+        if left.len() < LISTED {
+            left.push(serde_json::from_str(&text)?);
+        }
+        Ok(())
+    })?;
+    let (n_items, read_units) = (last.extent.n_items, last.read_units);
+    Ok(RepairOutcome { is_applied, listed, n, units, read_units, summary, n_items, left })
 }
+
+/// What the page shows, as `ripple repair --json` prints it, with the first entries of each list.
+pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
+    let stage = console.verification.stage().clone();
+    let Stage::Repair(ended) = &stage else { return json::failed(StatusCode::NOT_FOUND, NO_REPAIR) };
+    let Ok(outcome) = ended.as_ref() else { return json::failed(StatusCode::NOT_FOUND, NO_REPAIR) };
+    let mut object = repair_sums(&outcome.summary, outcome.n_items);
+    object.insert("repairs".to_owned(), outcome.listed.iter().map(repair_object).collect());
+    object.insert("left".to_owned(), outcome.left.clone().into());
+    json::object(object.into())
+}
+
+/// Why there is no repair.
+const NO_REPAIR: &str = "No repair was planned or made: plan one on the page Verify.";
 
 /// Write units of a remedy, by the sample of the item that it writes.
 fn price_of<S>(console: &Console<S>, Mended { difference, remedy, .. }: &Mended) -> Units {
@@ -125,7 +153,7 @@ pub(super) fn plan_button<S: Store>(console: &Console<S>) -> Markup {
 
 /// A plan, or what was repaired.
 pub(super) fn of_outcome<S: Store>(console: &Console<S>, outcome: &RepairOutcome) -> Markup {
-    let RepairOutcome { is_applied, listed, n, units, read_units, summary } = outcome;
+    let RepairOutcome { is_applied, listed, n, units, read_units, summary, .. } = outcome;
     let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, .. } = summary;
     html! {
         h2 { @if *is_applied { "The repair" } @else { "The plan of a repair" } }
@@ -147,6 +175,7 @@ pub(super) fn of_outcome<S: Store>(console: &Console<S>, outcome: &RepairOutcome
             } }
             @if *n > listed.len() { p { "The first " (listed.len()) " of " (n) "." } }
         }
+        (json::link("/repair.json"))
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
     single::SingleFinding,
     touched::ReadFrom,
 };
-use engine::{batch::caught::caught, park::waiting::Waiting, protocol::ProtocolStep};
+use engine::{batch::caught::caught, count::target::Target, park::waiting::Waiting, protocol::ProtocolStep};
 
 /// How often a candidate is looked at, before it is undecided.
 const LOOKS_MAX: usize = 6;
@@ -139,13 +139,27 @@ impl<S: Store> Verification<'_, S> {
             if let Some((write, derivations)) = decided {
                 read.extend(self.found_through(&look, held, &derivations, &read));
                 let items = || read.iter().filter_map(ReadFrom::item);
-                waits = waiting.has(&look.item, held, items(), &derivations);
+                waits = waiting.has(&look.item, held, items(), &derivations)
+                    || self.shows_parked(waiting, &read, &derivations);
                 findings = self.findings_of(&look, &write, &derivations, held);
                 findings.retain(|finding| self.scope.has_finding(finding));
             }
             seconds.push(Second { candidate: Candidate::Look(look), findings, read, waits });
         }
         Ok(())
+    }
+
+    /// Does one of these derivations show a count that a parked change is of? The count may be in already, if the invocations
+    /// died at its display; then the redrive shows it.
+    fn shows_parked(&self, waiting: &Waiting, read: &BTreeSet<ReadFrom>, derivations: &[DerivationAt]) -> bool {
+        let refreshes = derivations.iter().filter_map(|at| self.engine.catalogue().refresh(*at));
+        let counts: Vec<&str> = refreshes.filter_map(|refresh| refresh.shows()).collect();
+        read.iter().any(|source| match source {
+            ReadFrom::Counters(item) => counts.iter().any(|derivation| {
+                waiting.has_target(&Target { derivation: (*derivation).to_owned(), item: item.clone() })
+            }),
+            ReadFrom::Item(_) | ReadFrom::First(_) => false,
+        })
     }
 
     /// The items through which the functions find this one when a source changes, as a mirror through which a copy is found.

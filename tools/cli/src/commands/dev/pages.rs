@@ -8,7 +8,11 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::TableDescription;
-use console::{Served, flow::Flow, step::StepGate};
+use console::{
+    ConsoleWrites, Served,
+    flow::{Flow, unanswered::UnansweredInvocation},
+    step::StepGate,
+};
 use derive::{catalogue::Catalogue, schema::Schema};
 use design::{
     Design,
@@ -65,7 +69,8 @@ impl Pages {
     /// Serves until the listener fails, and gives why.
     pub(super) async fn serve(self, gate: Arc<StepGate<DynamoStore>>) -> anyhow::Error {
         let Self { opened, design, flow, listener, .. } = self;
-        let served = Served { opened, design, functions: flow.map(|flow| (flow, gate)) };
+        let writes = ConsoleWrites::Allowed { place: None };
+        let served = Served { opened, design, writes, functions: flow.map(|flow| (flow, gate)) };
         match console::serve(served, listener).await {
             Ok(()) => anyhow::anyhow!("the console ended"),
             Err(error) => error.into(),
@@ -97,6 +102,10 @@ impl Witness for Told {
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
         self.flow.take_in(&function.to_string(), handled, elapsed);
         self.lines.handled(function, handled, elapsed);
+    }
+
+    fn unanswered(&self, function: Function, unanswered: &UnansweredInvocation, elapsed: Duration) {
+        self.flow.take_in_unanswered(&function.to_string(), unanswered, elapsed);
     }
 
     fn invoked(&self, invocation: &Invocation) {

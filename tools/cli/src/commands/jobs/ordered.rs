@@ -12,6 +12,7 @@ use engine::{
         job::{Job, Task},
     },
 };
+use operate::objects::word;
 use serde_json::{Value, json};
 use store::dynamo::DynamoStore;
 
@@ -19,7 +20,7 @@ use super::{NO_JOB, chosen, so_far};
 use crate::{
     args::jobs::Jobs,
     exit::{Completion, print, report_unknown},
-    json::{print_json, word},
+    json::print_json,
 };
 
 /// Time limit for one order, in milliseconds: one call, or a few if the job moves meanwhile.

@@ -1,9 +1,8 @@
 //! The report of a preflight, as text and as JSON. It contains keys, but no value of an attribute.
 
 use keys::key::Key;
+use operate::objects::key;
 use serde_json::{Map, Value, json};
-
-use crate::json::key;
 
 use super::{
     Preflighted,

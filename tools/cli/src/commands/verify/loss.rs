@@ -2,23 +2,8 @@
 
 use engine::account::loss::Mark;
 use operate::loss::{MarkFate, Marked};
-use serde_json::{Value, json};
 
 use crate::time;
-
-/// The names are stable.
-pub(super) fn as_json(marked: &Marked) -> Value {
-    let Mark { family, stream, shard, since_ms, until_ms, late_ms } = &marked.mark;
-    json!({
-        "family": family,
-        "stream": stream,
-        "shard": shard,
-        "since": time::text(*since_ms),
-        "until": time::text(*until_ms),
-        "late_ms": late_ms,
-        "cleared": marked.fate == MarkFate::Removed,
-    })
-}
 
 /// Two lines: the possible loss, and what happened to its mark.
 pub(super) fn lines(marked: &Marked) -> [String; 2] {

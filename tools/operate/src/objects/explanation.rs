@@ -2,22 +2,22 @@
 
 use derive::tally::Tally;
 use keys::{item::Item, key::Key};
-use operate::why::{
-    Explanation, ValueState,
-    counter::{CounterItem, CounterSources, ExplainedCounter},
-    moved::{StreamChange, StreamChanges},
-    value::{ExplainedSource, ExplainedValue, SourceRole},
-};
 use serde_json::{Value, json};
 
-use super::super::explain::effect_object;
+use super::{effect::effect_object, key, word};
 use crate::{
-    json::{key, word},
-    time,
+    why::{
+        Explanation, ValueState,
+        counter::{CounterItem, CounterSources, ExplainedCounter},
+        moved::{StreamChange, StreamChanges},
+        value::{ExplainedAttribute, ExplainedSource, ExplainedValue, SourceRole},
+    },
+    words::time,
 };
 
 /// The object.
-pub(super) fn of(why: &Explanation) -> Value {
+#[must_use]
+pub fn explanation(why: &Explanation) -> Value {
     let unreadable = why.unreadable.iter().map(|(derivation, unreadable)| {
         json!({ "derivation": derivation, "attribute": unreadable.attribute, "why": unreadable.why })
     });
@@ -55,7 +55,7 @@ fn state(of: &ValueState) -> (&'static str, Option<&str>) {
 
 fn value_object(value: &ExplainedValue, item: &Key) -> Value {
     let (state, why) = state(&value.state);
-    let held = |of: fn(&operate::why::value::ExplainedAttribute) -> Option<serde_dynamo::AttributeValue>| -> Item {
+    let held = |of: fn(&ExplainedAttribute) -> Option<serde_dynamo::AttributeValue>| -> Item {
         value.attributes.iter().filter_map(|it| Some((it.name.clone(), of(it)?))).collect()
     };
     let own = json!({ "role": "itself", "item": key(item), "derivation": null, "exists": true, "stored": value.own });
@@ -143,7 +143,7 @@ fn changes_object(changes: &StreamChanges) -> Value {
         json!({
             "event": change.id,
             "name": change.event,
-            "created_at": change.created_ms.map(time::text),
+            "created_at": change.created_ms.map(time),
             "shard": change.shard,
             "sequence_number": change.sequence_number,
             "item": key(&change.item),

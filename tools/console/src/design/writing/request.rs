@@ -1,0 +1,308 @@
+//! A recorded request that writes, with values of a person in the place of what was recorded.
+//!
+//! A field of the form is a placeholder such as `{UserId}`, or an attribute that was recorded with another value, such as a
+//! time. Keys are made of the values by the entity's own templates where the whole item is written, so that they are escaped
+//! and the keys of indexes follow.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    guard::{Ask, Guard},
+    schema::Schema,
+    write::{Action, Transaction, Update, Write},
+};
+use keys::{entity::Definition, fields::Fields, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use store::recording::Request;
+
+use super::super::filled::{PlaceholderValues, in_key, in_text, placeholders};
+
+/// Fields of a form, each with the value that it has at first.
+pub(super) type FormFields = BTreeMap<String, String>;
+
+/// A recorded write, with what its entity says of it.
+struct RecordedWrite<'a> {
+    schema: &'a Schema,
+    write: &'a Write,
+}
+
+/// The writes of a request, in their order.
+pub(super) fn writes(request: &Request) -> &[Write] {
+    match request {
+        Request::Write(write) => std::slice::from_ref(write),
+        Request::Transact(transaction) => transaction.writes(),
+        _ => &[],
+    }
+}
+
+/// The fields of a form for these requests; times begin with `now`.
+pub(super) fn fields(schema: &Schema, requests: &[Request], now: &str) -> FormFields {
+    let mut fields = FormFields::new();
+    for write in requests.iter().flat_map(writes) {
+        for (name, text) in (RecordedWrite { schema, write }).texts() {
+            let names = placeholders(&text);
+            if names.is_empty() {
+                let is_time = text.len() == now.len() && text.ends_with('Z') && text.contains('T');
+                fields.entry(name).or_insert(if is_time { now.to_owned() } else { text });
+            }
+            fields.extend(names.into_iter().map(|name| (name, String::new())));
+        }
+    }
+    // The value of `{email}` is that of `{Email}`.
+    let names: BTreeSet<String> = fields.keys().cloned().collect();
+    let is_other = |name: &String| names.iter().any(|other| other != name && other.to_lowercase() == *name);
+    fields.retain(|name, _| !is_other(name));
+    fields
+}
+
+/// A request with these values.
+///
+/// # Errors
+///
+/// A sentence that says which value is wrong, and why.
+pub(super) fn filled(schema: &Schema, request: &Request, values: &PlaceholderValues) -> Result<Request, String> {
+    let write = |write: &Write| (RecordedWrite { schema, write }).filled(values);
+    match request {
+        Request::Write(one) => write(one).map(Request::Write),
+        Request::Transact(transaction) => {
+            let writes: Vec<Write> = transaction.writes().iter().map(write).collect::<Result<_, _>>()?;
+            Transaction::new(writes)
+                .map(Request::Transact)
+                .map_err(|error| format!("These values do not work: {error}."))
+        }
+        read => Ok(read.clone()),
+    }
+}
+
+/// The name of a field for the value that an attribute must have before.
+fn stored_name(attribute: &str) -> String {
+    format!("{attribute} as stored")
+}
+
+/// A text or a number.
+fn text_of(value: &AttributeValue) -> Option<&str> {
+    match value {
+        AttributeValue::S(text) | AttributeValue::N(text) => Some(text),
+        _ => None,
+    }
+}
+
+impl RecordedWrite<'_> {
+    /// The item that the write puts.
+    fn put(&self) -> Option<(&Item, &Definition)> {
+        let Action::Put(item) = &self.write.action else { return None };
+        Some((item, self.schema.image(&self.write.key, item)?.definition))
+    }
+
+    /// The attributes that it writes or asks of, whose values a person may choose.
+    fn attributes(&self) -> Vec<(&str, &AttributeValue)> {
+        let written = match &self.write.action {
+            Action::Put(item) => item.iter().collect(),
+            Action::Update(Update { set, add, delete, .. }) => set.iter().chain(add).chain(delete).collect(),
+            Action::Delete | Action::Check => Vec::new(),
+        };
+        written.into_iter().filter(|(name, _)| !self.is_made(name)).collect()
+    }
+
+    /// Is the attribute made of others?
+    fn is_made(&self, name: &str) -> bool {
+        let layout = &self.schema.layout;
+        let of_index = |name: &str| layout.indexes.iter().any(|index| index.pk == name || index.sk == name);
+        [Some(&layout.pk), Some(&layout.sk), layout.entity_type.as_ref()].iter().flatten().any(|key| *key == name)
+            || of_index(name)
+    }
+
+    /// The recorded texts, each with the name of the field that a text without a placeholder gets.
+    fn texts(&self) -> Vec<(String, String)> {
+        let mut texts = Vec::new();
+        if let Some(fields) = self.put().and_then(|(item, definition)| definition.fields(&self.write.key, item)) {
+            let free = fields.iter().filter(|(name, _)| !self.is_made(name));
+            texts.extend(free.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        } else {
+            // What is fixed in a key stays.
+            let Key { pk, sk } = &self.write.key;
+            let names = placeholders(pk).into_iter().chain(placeholders(sk));
+            texts.extend(names.map(|name| (name.clone(), format!("{{{name}}}"))));
+        }
+        let attributes = self.attributes().into_iter();
+        texts.extend(attributes.filter_map(|(name, value)| Some((name.to_owned(), text_of(value)?.to_owned()))));
+        let asks = self.write.guard.iter().flat_map(|guard| &guard.asks).filter_map(Ask::value);
+        let asks = asks.filter(|(name, _)| !self.is_made(name));
+        texts.extend(asks.filter_map(|(name, value)| Some((stored_name(name), text_of(value)?.to_owned()))));
+        texts
+    }
+
+    fn filled(&self, values: &PlaceholderValues) -> Result<Write, String> {
+        let Write { table, key, action, guard } = self.write;
+        let guard = match guard {
+            Some(Guard { purpose, asks }) => {
+                let asks = asks.iter().map(|ask| self.asked(ask, values)).collect::<Result<_, _>>()?;
+                Some(Guard { purpose: *purpose, asks })
+            }
+            None => None,
+        };
+        let (key, action) = if let Some((item, definition)) = self.put() {
+            let (key, item) = self.item(item, definition, values)?;
+            (key, Action::Put(item))
+        } else {
+            let key = Key::new(in_key(&key.pk, values), in_key(&key.sk, values));
+            (key, self.updated(action, values)?)
+        };
+        Ok(Write { table: *table, key, action, guard })
+    }
+
+    /// The whole item, with its keys made of its fields.
+    fn item(&self, item: &Item, definition: &Definition, values: &PlaceholderValues) -> Result<(Key, Item), String> {
+        let layout = &self.schema.layout;
+        let recorded = definition.fields(&self.write.key, item).unwrap_or_default();
+        let mut fields = Fields::new();
+        for (name, text) in recorded.iter().filter(|(name, _)| !self.is_made(name)) {
+            fields.insert(name, chosen(name, text, values));
+        }
+        let key = definition.build(&fields).map_err(|error| format!("There is no such key: {error}."))?;
+        let mut filled = layout.key_item(&key);
+        for (name, value) in item.iter().filter(|(name, _)| *name != layout.pk && *name != layout.sk) {
+            if !self.is_made(name) {
+                filled.insert(name, typed(name, name, value, values)?);
+            } else if layout.entity_type.as_deref() == Some(name) {
+                filled.insert(name, value.clone());
+            }
+        }
+        for (name, value) in definition.index_attributes(layout, &fields) {
+            filled.extend(value.map(|value| (name, value)));
+        }
+        Ok((key, filled))
+    }
+
+    fn updated(&self, action: &Action, values: &PlaceholderValues) -> Result<Action, String> {
+        let Action::Update(update) = action else { return Ok(action.clone()) };
+        let attribute = |(name, value): (&str, &AttributeValue)| {
+            let filled = match value {
+                AttributeValue::S(text) if self.is_made(name) => AttributeValue::S(in_key(text, values)),
+                _ => typed(name, name, value, values)?,
+            };
+            Ok((name.to_owned(), filled))
+        };
+        let part = |item: &Item| item.iter().map(attribute).collect::<Result<Item, String>>();
+        let Update { set, remove, add, delete } = update;
+        Ok(Action::Update(Update { set: part(set)?, remove: remove.clone(), add: part(add)?, delete: part(delete)? }))
+    }
+
+    fn asked(&self, ask: &Ask, values: &PlaceholderValues) -> Result<Ask, String> {
+        let Some((name, _)) = ask.value().filter(|(name, _)| !self.is_made(name)) else { return Ok(ask.clone()) };
+        let field = stored_name(name);
+        let mut filled = ask.clone();
+        if let Ask::Equal(name, value)
+        | Ask::Differs(name, value)
+        | Ask::AtLeast(name, value)
+        | Ask::LacksOrEqual(name, value)
+        | Ask::LacksOrBelow(name, value)
+        | Ask::LacksElement(name, value) = &mut filled
+        {
+            *value = typed(name, &field, value, values)?;
+        }
+        Ok(filled)
+    }
+}
+
+/// The text in the place of a recorded one.
+fn chosen(field: &str, recorded: &str, values: &PlaceholderValues) -> String {
+    if placeholders(recorded).is_empty() {
+        return values.get(field).cloned().unwrap_or_else(|| recorded.to_owned());
+    }
+    in_text(recorded, values)
+}
+
+/// A value of the recorded type.
+fn typed(
+    name: &str,
+    field: &str,
+    recorded: &AttributeValue,
+    values: &PlaceholderValues,
+) -> Result<AttributeValue, String> {
+    match recorded {
+        AttributeValue::S(text) => Ok(AttributeValue::S(chosen(field, text, values))),
+        AttributeValue::N(text) => {
+            let number = chosen(field, text, values);
+            let is_number = number.parse::<f64>().is_ok_and(f64::is_finite);
+            if is_number { Ok(AttributeValue::N(number)) } else { Err(format!("{name} must be a number.")) }
+        }
+        other => Ok(other.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::design::{Design, shipped};
+
+    use super::*;
+
+    const NOW: &str = "2026-11-24T10:00:00.000Z";
+
+    async fn design() -> Design {
+        shipped::design().await.unwrap()
+    }
+
+    fn values(pairs: &[(&str, &str)]) -> PlaceholderValues {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[tokio::test]
+    async fn each_shipped_pattern_that_writes_has_a_form_that_fills_it() {
+        let design = design().await;
+        let writing = || design.patterns.iter().filter(|pattern| pattern.is_write());
+        assert!(writing().count() > 19);
+        for pattern in writing() {
+            let fields = fields(&design.schema, &pattern.requests, NOW);
+            let given: PlaceholderValues = fields
+                .iter()
+                .map(|(name, first)| {
+                    (name.clone(), if first.is_empty() { format!("x#y {name}") } else { first.clone() })
+                })
+                .collect();
+            for request in &pattern.requests {
+                let filled = filled(&design.schema, request, &given);
+                let filled = filled.unwrap_or_else(|why| panic!("{} {}: {why}", pattern.id, pattern.title));
+                for write in writes(&filled) {
+                    let Key { pk, sk } = &write.key;
+                    assert!(!pk.contains(['{', '}']) && !sk.contains(['{', '}']), "{} {}", pattern.id, write.key);
+                    assert!(!format!("{write:?}").contains('{') || !format!("{write:?}").contains("\"{"), "{write:?}");
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_item_is_written_under_the_keys_of_its_values() {
+        let design = design().await;
+        let pattern = design.patterns.iter().find(|pattern| pattern.id == "WP-01").unwrap();
+        let mut given = fields(&design.schema, &pattern.requests, NOW);
+        assert_eq!((given["UserId"].as_str(), given["CreatedAt"].as_str()), ("", NOW));
+        assert!(!given.contains_key("GSI1PK") && !given.contains_key("EntityType"), "{given:?}");
+        given.extend(values(&[("UserId", "a#b"), ("email", "Ann@Example.org"), ("Name", "Ann")]));
+        let filled = filled(&design.schema, &pattern.requests[0], &given).unwrap();
+        let [user, claim] = writes(&filled) else { panic!("{filled:?}") };
+        assert_eq!(
+            (user.key.to_string(), claim.key.to_string()),
+            ("USER#a%23b / PROFILE".to_owned(), "EMAIL#ann@example.org / CLAIM".to_owned())
+        );
+        let Action::Put(item) = &user.action else { panic!("{user:?}") };
+        let text = |name: &str| item.get(name).and_then(text_of).unwrap();
+        assert_eq!((text("GSI1SK"), text("CreatedAt"), text("EntityType")), ("USER#a%23b", NOW, "User"));
+        // The number of its partition is that of its own id.
+        let definition = design.schema.image(&user.key, item).unwrap().definition;
+        let made = definition.index_attributes(&design.schema.layout, &definition.fields(&user.key, item).unwrap());
+        assert!(made.iter().any(|(name, value)| name == "GSI2PK" && value.as_ref() == item.get("GSI2PK")), "{made:?}");
+    }
+
+    #[tokio::test]
+    async fn a_value_that_is_no_number_is_refused() {
+        let design = design().await;
+        let pattern = design.patterns.iter().find(|pattern| pattern.id == "WP-02").unwrap();
+        let mut given = fields(&design.schema, &pattern.requests, NOW);
+        assert_eq!((given["Version"].as_str(), given["Version as stored"].as_str()), ("2", "1"));
+        given.extend(values(&[("UserId", "ann"), ("Version", "two")]));
+        let error = filled(&design.schema, &pattern.requests[0], &given).unwrap_err();
+        assert_eq!(error, "Version must be a number.");
+    }
+}

@@ -1,0 +1,57 @@
+//! What the pages show, as JSON: the address of a page with `.json` at its end.
+//!
+//! An object that a command prints with `--json` has the same form here, and both are made by [`operate::objects`]; a page is
+//! made from the same values. The schema is at `/schema.json`.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use maud::{Markup, html};
+use operate::objects::{schema::json_schema, with_version};
+use serde_json::{Value, json};
+use store::Store;
+
+use crate::{Console, cost, flow, item, jobs, parked, query, verification};
+
+/// The addresses of the objects.
+pub(crate) fn addresses<S: Store + 'static>() -> Router<Arc<Console<S>>> {
+    Router::new()
+        .route("/schema.json", get(async || answered(StatusCode::OK, &json_schema())))
+        .route("/item.json", get(item::object::<S>))
+        .route("/jobs.json", get(jobs::object::<S>))
+        .route("/parked.json", get(parked::object::<S>))
+        .route("/verify.json", get(verification::object::<S>))
+        .route("/repair.json", get(verification::repair::object::<S>))
+        .route("/flow.json", get(flow::object::object::<S>))
+        .route("/cost.json", get(cost::object::<S>))
+        .route("/collection.json", get(query::object::<S>))
+}
+
+/// An object with the version.
+pub(crate) fn object(object: Value) -> Response {
+    answered(StatusCode::OK, &with_version(object))
+}
+
+/// An object that says why there is no other.
+pub(crate) fn failed(status: StatusCode, why: &str) -> Response {
+    answered(status, &with_version(json!({ "error": why })))
+}
+
+fn answered(status: StatusCode, object: &Value) -> Response {
+    text(status, object.to_string())
+}
+
+/// A JSON text.
+pub(crate) fn text(status: StatusCode, text: String) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// The link at the end of a page.
+pub(crate) fn link(address: &str) -> Markup {
+    html! { p { small { a href=(address) { "This page as JSON" } } } }
+}

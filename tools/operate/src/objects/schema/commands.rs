@@ -1,0 +1,225 @@
+//! The objects of the commands that the console has no page of.
+
+use serde_json::{Value, json};
+
+use super::{boolean, list, map, named, number, object, or_null, text, whole, words};
+
+/// Each object with its name.
+pub(super) fn commands() -> Vec<(&'static str, Value)> {
+    vec![
+        ("rates", rates()),
+        ("catalogue_diff", catalogue_diff()),
+        ("preflight", preflight()),
+        ("cost", cost()),
+        ("replay", replay()),
+        ("explain", explain()),
+        ("check", check()),
+        ("wait", object([("handled_until", named("time"))])),
+        ("design_check", design_check()),
+        ("design_filters", design_filters()),
+        ("demo", demo()),
+    ]
+}
+
+fn rates() -> Value {
+    let derivation = || ("derivation", text());
+    object([
+        ("seconds", number()),
+        ("records", whole()),
+        ("changes", whole()),
+        ("fanned_out", whole()),
+        ("entities", list(&object([("entity", text()), ("a_second", number())]))),
+        ("targets", list(&object([derivation(), ("targets", whole())]))),
+        ("fan_outs", list(&object([derivation(), ("a_second", number()), ("items", number())]))),
+    ])
+}
+
+fn catalogue_diff() -> Value {
+    let states = ["in_step", "added", "renamed", "changed", "young", "to_fill", "undeclared", "dropped"];
+    let derivation = object([
+        ("derivation", text()),
+        ("family", named("family")),
+        ("definition", text()),
+        ("version", or_null(&whole())),
+        ("state", words(&states)),
+        ("filled_at?", or_null(&named("time"))),
+        ("renamed_from?", or_null(&text())),
+        ("was?", text()),
+        ("ready_at?", named("time")),
+        ("since?", named("time")),
+        ("dropped_at?", named("time")),
+        ("items_max?", number()),
+        ("write_units_max?", number()),
+    ]);
+    object([("read_units", or_null(&number())), ("index_keys", list(&text())), ("derivations", list(&derivation))])
+}
+
+fn preflight() -> Value {
+    let group = || object([("items", whole()), ("examples", list(&named("key")))]);
+    let table =
+        object([("name", text()), ("items", whole()), ("bytes", whole()), ("key", text()), ("key_fits", boolean())]);
+    let stream =
+        object([("arn", or_null(&text())), ("view_type", or_null(&text())), ("open_shards", or_null(&whole()))]);
+    let ledger = object([("name", text()), ("exists", boolean()), ("kind", or_null(&text()))]);
+    let sample = object([("items", whole()), ("segments", whole()), ("whole", boolean()), ("read_units", number())]);
+    let unreadable =
+        object([("derivation", text()), ("why", text()), ("items", whole()), ("examples", list(&named("key")))]);
+    let derivation = object([("derivation", text()), ("items", number()), ("write_units", number())]);
+    let backfill = object([
+        ("read_units", number()),
+        ("write_units", or_null(&number())),
+        ("derivations", or_null(&list(&derivation))),
+        ("history", list(&text())),
+    ]);
+    let of_table = object([
+        ("table", table),
+        ("indexes", list(&object([("name", text()), ("needed", boolean()), ("fits", boolean())]))),
+        ("stream", stream),
+        ("expires_by", or_null(&text())),
+        ("sample", sample),
+        ("entities", map(&whole())),
+        ("ignored", object([("untyped", group()), ("unknown", group())])),
+        ("unreadable", list(&unreadable)),
+    ]);
+    let rest = object([("ledger", ledger), ("backfill", backfill), ("to_do", list(&text()))]);
+    let own_table = object([("name", text()), ("exists", boolean())]);
+    let several = object([("tables", list(&of_table)), ("own_table", own_table)]);
+    json!({ "anyOf": [both(of_table, &rest), both(several, &rest)] })
+}
+
+/// An object with the names of two.
+fn both(mut one: Value, other: &Value) -> Value {
+    if let (Some(properties), Some(more)) = (one["properties"].as_object_mut(), other["properties"].as_object()) {
+        properties.extend(more.clone());
+    }
+    if let (Some(required), Some(more)) = (one["required"].as_array_mut(), other["required"].as_array()) {
+        required.extend(more.clone());
+    }
+    one
+}
+
+fn cost() -> Value {
+    let line =
+        object([("what", text()), ("amount", number()), ("unit", text()), ("formula", text()), ("dollars", number())]);
+    let ledger = object([
+        ("ledger", words(&LEDGERS)),
+        ("dollars", number()),
+        ("write_units", number()),
+        ("read_units", number()),
+        ("invocations", number()),
+        ("gb_seconds", number()),
+        ("log_bytes", number()),
+        ("lines", list(&line)),
+    ]);
+    let price = object([("name", text()), ("unit", text()), ("per", number()), ("dollars", number())]);
+    object([
+        ("region", text()),
+        ("prices_noted", text()),
+        ("batch", or_null(&number())),
+        ("ledgers", list(&ledger)),
+        ("prices", list(&price)),
+    ])
+}
+
+/// Kinds of ledger.
+const LEDGERS: [&str; 2] = ["receipts", "watermarks"];
+
+fn replay() -> Value {
+    let target = object([("derivation", text()), ("pk", text()), ("sk", text())]);
+    let file = object([
+        ("file", text()),
+        ("records", whole()),
+        ("applied", whole()),
+        ("in_already", whole()),
+        ("before_birth", whole()),
+        ("without_effect", whole()),
+        ("in_step", whole()),
+        ("writes", whole()),
+        ("refused", list(&object([("id", text()), ("why", text()), ("targets", list(&target))]))),
+        ("parked", list(&object([("id", text()), ("cause", text())]))),
+        ("undone", list(&named("event_why"))),
+        ("not_tried", whole()),
+    ]);
+    object([("ledger", words(&LEDGERS)), ("files", list(&file))])
+}
+
+fn explain() -> Value {
+    let record = object([
+        ("event", text()),
+        ("item", or_null(&named("key"))),
+        ("record", words(&["change", "echo", "ignored", "unreadable", "parked"])),
+        ("why", or_null(&text())),
+        ("effects", list(&named("effect"))),
+    ]);
+    object([("records", list(&record))])
+}
+
+fn check() -> Value {
+    let names = || list(&text());
+    object([("file", text()), ("entities", names()), ("indexes", names()), ("derivations", names())])
+}
+
+fn design_check() -> Value {
+    let finding = object([
+        ("check", text()),
+        ("subject", text()),
+        ("what", text()),
+        ("why", text()),
+        ("advice", text()),
+        ("answer", or_null(&text())),
+    ]);
+    let counter = object([("items", whole()), ("partitions_max", whole()), ("derivations", list(&text()))]);
+    object([
+        ("unanswered", whole()),
+        ("unchecked", list(&text())),
+        ("counters", list(&counter)),
+        ("findings", list(&finding)),
+    ])
+}
+
+/// The filters are what the Lambda API takes.
+fn design_filters() -> Value {
+    let filters = || or_null(&object([("Filters", list(&object([("Pattern", text())])))]));
+    let of_several = || object([("own_table", filters()), ("tables", map(&filters()))]);
+    let each = |of: Value| object([("aggregate", of.clone()), ("propagate", of.clone()), ("combined", of)]);
+    json!({ "anyOf": [each(filters()), each(of_several())] })
+}
+
+fn demo() -> Value {
+    let lag = || [("p50", whole()), ("p99", whole()), ("max", whole())];
+    let [p50, p99, max] = lag();
+    let few = object([("changes", whole()), p50, p99, max]);
+    let others = object([("quiet", few.clone()), ("during", few)]);
+    let famous = object([
+        ("items", whole()),
+        ("renames", whole()),
+        ("fan_out_ms", whole()),
+        ("items_per_second", number()),
+        ("others", or_null(&others)),
+    ]);
+    let units = object([
+        ("ground", number()),
+        ("derived", number()),
+        ("total", number()),
+        ("per_change", number()),
+        ("by_derivation", map(&number())),
+    ]);
+    object([
+        ("scenario", words(&["mixed", "hot", "famous"])),
+        ("seed", whole()),
+        ("writes", whole()),
+        ("refused", whole()),
+        ("changes", whole()),
+        ("echoes", whole()),
+        ("late_changes", whole()),
+        ("derived_writes", whole()),
+        ("wcu", units),
+        ("lag_ms", or_null(&object(lag()))),
+        ("memory_mb", or_null(&number())),
+        ("parked", whole()),
+        ("findings", whole()),
+        ("elapsed_ms", json!({ "type": "integer", "minimum": 0 })),
+        ("hot?", object([("likes", whole()), ("exact", whole()), ("wcu_per_like", number())])),
+        ("famous?", famous),
+    ])
+}

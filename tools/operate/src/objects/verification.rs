@@ -1,0 +1,64 @@
+//! A verification, as `ripple verify` prints it and the console serves it.
+
+use std::io::Write;
+
+use engine::account::loss::Mark;
+use serde_json::{Value, json};
+
+use super::VERSION;
+use crate::{
+    failure::OperateError,
+    loss::{MarkFate, Marked},
+    verifying::{FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING},
+    words::{time, visible},
+};
+
+/// The lists of the object, each with the kind of its entries.
+const LISTS: [(&str, &str); 4] =
+    [("findings", FINDING), ("undecided", UNDECIDED), ("waiting", WAITING), ("unreadable", UNREADABLE)];
+
+/// Writes the object, piece by piece because it may be large, with at most so many entries in each list.
+///
+/// # Errors
+///
+/// [`OperateError`] when the file cannot be read, or nothing can be written.
+pub fn write(
+    out: &mut impl Write,
+    verified: &Verified,
+    marked: &[Marked],
+    n_listed_max: usize,
+) -> Result<(), OperateError> {
+    let extent = &verified.extent;
+    write!(out, "{{\"version\":{VERSION},\"items\":{},\"ignored\":{}", extent.n_items, extent.n_ignored)?;
+    for (name, kind) in LISTS {
+        write!(out, ",\"{name}\":[")?;
+        let mut n_listed = 0;
+        verified.each_entry(kind, |entry| {
+            if n_listed < n_listed_max {
+                let comma = if n_listed == 0 { "" } else { "," };
+                write!(out, "{comma}{}", visible(entry))?;
+            }
+            n_listed += 1;
+            Ok(())
+        })?;
+        write!(out, "]")?;
+    }
+    write!(out, ",\"unproven\":{},\"read_units\":{}", verified.n_entries(UNPROVEN)?, verified.read_units)?;
+    let marked: Vec<_> = marked.iter().map(possible_loss).collect();
+    write!(out, ",\"possible_loss\":{}}}", serde_json::to_string(&marked)?)?;
+    Ok(())
+}
+
+/// A mark of a possible loss, as an object.
+fn possible_loss(marked: &Marked) -> Value {
+    let Mark { family, stream, shard, since_ms, until_ms, late_ms } = &marked.mark;
+    json!({
+        "family": family,
+        "stream": stream,
+        "shard": shard,
+        "since": time(*since_ms),
+        "until": time(*until_ms),
+        "late_ms": late_ms,
+        "cleared": marked.fate == MarkFate::Removed,
+    })
+}
