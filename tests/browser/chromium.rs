@@ -134,10 +134,20 @@ impl Browser {
 
     /// The value of an expression, of a promise when it is there.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
+        self.look(expression).expect("the page stays while it is looked at")
+    }
+
+    /// The same of a page that may give way to another meanwhile: then `None`.
+    pub(crate) fn look(&mut self, expression: &str) -> Option<Value> {
         let asked = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
-        let answer = self.call("Runtime.evaluate", &asked);
-        assert!(answer.get("exceptionDetails").is_none(), "{answer}");
-        answer["result"]["value"].clone()
+        match self.answer("Runtime.evaluate", &asked) {
+            Ok(answer) => {
+                assert!(answer.get("exceptionDetails").is_none(), "{answer}");
+                Some(answer["result"]["value"].clone())
+            }
+            Err(error) if error["message"].as_str().is_some_and(|text| text.contains("navigated")) => None,
+            Err(error) => panic!("Runtime.evaluate: {error}"),
+        }
     }
 
     /// Waits until an expression is true.
@@ -175,6 +185,11 @@ impl Browser {
     }
 
     fn call(&mut self, method: &str, params: &Value) -> Value {
+        self.answer(method, params).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// What Chromium answers: a result, or an error.
+    fn answer(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         self.n_calls += 1;
         let mut message = json!({ "id": self.n_calls, "method": method, "params": params });
         if let Some(session) = &self.session {
@@ -184,8 +199,7 @@ impl Browser {
         loop {
             let answer = self.messages.recv_timeout(LONGEST_WAIT).expect("Chromium answers");
             if answer["id"] == json!(self.n_calls) {
-                assert!(answer.get("error").is_none(), "{method}: {answer}");
-                return answer["result"].clone();
+                return answer.get("error").map_or_else(|| Ok(answer["result"].clone()), |error| Err(error.clone()));
             }
             // The event of loading may come before the answer.
             self.events.push_back(answer);

@@ -150,7 +150,7 @@ async fn shows(browser: &mut Browser, text: &str) {
     let mut looks = tokio::time::interval(std::time::Duration::from_millis(100));
     for _ in 0..1_200 {
         looks.tick().await;
-        if browser.evaluate(&script) == json!(true) {
+        if browser.look(&script) == Some(json!(true)) {
             return;
         }
     }
