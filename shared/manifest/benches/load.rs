@@ -4,6 +4,8 @@
 //! and two hundred. A record is planned by the derivations of its entity alone, so that how many others there are does not
 //! matter; the rates of one run compare.
 
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "it prints what it measured, and stops when it cannot")]
+
 use std::fmt::Write as _;
 
 use derive::{

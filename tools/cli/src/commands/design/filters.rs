@@ -37,18 +37,18 @@ pub(super) fn as_text(design: &Design) -> String {
 /// The filters of each function in the form of the API; of each table where there are several.
 pub(super) fn as_json(design: &Design) -> Value {
     let is_several = design.schema.layout.forms.is_some();
-    let mut functions: Map<String, Value> = Map::new();
-    for (function, table, needed) in each(design) {
-        let (function, filters) = (function.to_string(), criteria(&needed));
-        if !is_several {
-            functions.insert(function, filters);
-            continue;
-        }
-        let of = functions.entry(function).or_insert_with(|| json!({ "own_table": null, "tables": {} }));
-        match table {
-            Some(table) => of["tables"][table] = filters,
-            None => of["own_table"] = filters,
-        }
+    let mut functions = Map::new();
+    for function in READERS {
+        let ours =
+            || each(design).filter(|(of, ..)| *of == function).map(|(_, table, needed)| (table, criteria(&needed)));
+        let own = || ours().find(|(table, _)| table.is_none()).map_or(Value::Null, |(_, filters)| filters);
+        let filters = if is_several {
+            let tables = ours().filter_map(|(table, filters)| Some((table?.to_owned(), filters)));
+            json!({ "own_table": own(), "tables": tables.collect::<Map<String, Value>>() })
+        } else {
+            own()
+        };
+        functions.insert(function.to_string(), filters);
     }
     Value::Object(functions)
 }

@@ -105,16 +105,12 @@ impl TableFacts {
         let stored = described(table);
         let misfits = of_table(schema, &opened.catalogue, &stored, tables::OPTIONS);
         let needed = needed_indexes(schema, &opened.catalogue);
-        let indexes = match form {
-            Some(form) => {
-                let declared = form.indexes.iter().map(|index| &index.name);
-                declared.map(|name| (name.clone(), needed.contains(&form.inside(name)))).collect()
-            }
-            None => {
-                let declared = schema.layout.indexes.iter().map(|index| &index.name);
-                declared.map(|name| (name.clone(), needed.contains(name))).collect()
-            }
+        let of_layout = || schema.layout.indexes.iter().map(|index| (index.name.clone(), index.name.clone())).collect();
+        let of_form = |form: &TableForm| {
+            form.indexes.iter().map(|index| (index.name.clone(), form.inside(&index.name))).collect::<Vec<_>>()
         };
+        let indexes = form.map_or_else(of_layout, of_form).into_iter();
+        let indexes = indexes.map(|(name, inside)| (name, needed.contains(&inside))).collect();
         let stream_arn = table.latest_stream_arn.clone().filter(|_| stored.has_stream);
         let n_shards_open = match &stream_arn {
             Some(arn) => Some(n_shards_open(opened, arn).await?),

@@ -89,10 +89,12 @@ fn preflight() -> Value {
 
 /// An object with the names of two.
 fn both(mut one: Value, other: &Value) -> Value {
-    if let (Some(properties), Some(more)) = (one["properties"].as_object_mut(), other["properties"].as_object()) {
+    let more = other.get("properties").and_then(Value::as_object);
+    if let (Some(properties), Some(more)) = (one.get_mut("properties").and_then(Value::as_object_mut), more) {
         properties.extend(more.clone());
     }
-    if let (Some(required), Some(more)) = (one["required"].as_array_mut(), other["required"].as_array()) {
+    let more = other.get("required").and_then(Value::as_array);
+    if let (Some(required), Some(more)) = (one.get_mut("required").and_then(Value::as_array_mut), more) {
         required.extend(more.clone());
     }
     one
