@@ -79,6 +79,13 @@ fn stored_name(attribute: &str) -> String {
     format!("{attribute} as stored")
 }
 
+/// The texts of a value that a form asks for: a text or a number, and those texts of a set that hold a placeholder.
+fn asked_of(value: &AttributeValue) -> impl Iterator<Item = &str> {
+    let set = if let AttributeValue::Ss(texts) = value { texts.as_slice() } else { &[] };
+    let set = set.iter().map(String::as_str).filter(|text| !placeholders(text).is_empty());
+    text_of(value).into_iter().chain(set)
+}
+
 /// A text or a number.
 fn text_of(value: &AttributeValue) -> Option<&str> {
     match value {
@@ -125,10 +132,12 @@ impl RecordedWrite<'_> {
             texts.extend(names.map(|name| (name.clone(), format!("{{{name}}}"))));
         }
         let attributes = self.attributes().into_iter();
-        texts.extend(attributes.filter_map(|(name, value)| Some((name.to_owned(), text_of(value)?.to_owned()))));
+        texts.extend(
+            attributes.flat_map(|(name, value)| asked_of(value).map(|text| (name.to_owned(), text.to_owned()))),
+        );
         let asks = self.write.guard.iter().flat_map(|guard| &guard.asks).filter_map(Ask::value);
         let asks = asks.filter(|(name, _)| !self.is_made(name));
-        texts.extend(asks.filter_map(|(name, value)| Some((stored_name(name), text_of(value)?.to_owned()))));
+        texts.extend(asks.flat_map(|(name, value)| asked_of(value).map(|text| (stored_name(name), text.to_owned()))));
         texts
     }
 
@@ -226,6 +235,10 @@ fn typed(
             let number = chosen(field, text, values);
             let is_number = number.parse::<f64>().is_ok_and(f64::is_finite);
             if is_number { Ok(AttributeValue::N(number)) } else { Err(format!("{name} must be a number.")) }
+        }
+        AttributeValue::Ss(texts) => {
+            let filled: BTreeSet<String> = texts.iter().map(|text| in_text(text, values)).collect();
+            Ok(AttributeValue::Ss(filled.into_iter().collect()))
         }
         other => Ok(other.clone()),
     }
