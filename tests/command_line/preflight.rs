@@ -316,7 +316,7 @@ fn each_of_several_tables_is_looked_at_and_ripple_s_own_need_not_exist() {
     assert_eq!(format!("{tables:?}"), format!("{:?}", wanted.each_ref().map(|(name, of)| (Value::from(*name), of))));
     assert_eq!(json["own_table"], serde_json::json!({ "name": "ripple", "exists": false }));
 
-    // A table of another key is told and not read.
+    // Preflight reports a table with another key, and does not read it.
     runtime.block_on(async {
         client.delete_table().table_name("prod-Like").send().await.unwrap();
         make_simple(&client, "prod-Like", "postId").await;

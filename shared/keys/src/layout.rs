@@ -7,7 +7,7 @@ use serde_dynamo::AttributeValue;
 use crate::{
     item::{Item, text},
     key::Key,
-    tables::TableForms,
+    tables::{EntityBy, IndexForm, KeyAttribute, TableForm, TableForms},
 };
 
 /// Names of a table's key, type and time-to-live attributes, and its indexes.
@@ -47,6 +47,29 @@ impl Layout {
     pub fn of(pk: &str, sk: &str) -> Self {
         let (pk, sk) = (pk.to_owned(), sk.to_owned());
         Self { pk, sk, entity_type: None, time_to_live: None, indexes: Vec::new(), forms: None }
+    }
+
+    /// The table whose keys are the layout's: the only one, or that of Ripple's own items, which has no index.
+    #[must_use]
+    pub fn own_table(&self) -> TableForm {
+        let text = KeyAttribute::of_form;
+        let index = |index: &Index| IndexForm {
+            name: index.name.clone(),
+            pk: vec![text(&index.pk)],
+            sk: vec![text(&index.sk)],
+            projection: Some(index.projection.clone()),
+            entities: Vec::new(),
+        };
+        let indexes: &[Index] = if self.forms.is_some() { &[] } else { &self.indexes };
+        TableForm {
+            name: String::new(),
+            called: String::new(),
+            pk: text(&self.pk),
+            sk: Some(text(&self.sk)),
+            entity: self.entity_type.clone().map_or_else(|| EntityBy::Table(String::new()), EntityBy::Attribute),
+            time_to_live: self.time_to_live.clone(),
+            indexes: indexes.iter().map(index).collect(),
+        }
     }
 
     /// The primary key of an item; `None` when it has none of type S.

@@ -30,6 +30,7 @@ pub use self::{
 };
 use crate::{
     counter::CounterKey,
+    entity::Definition,
     item::{Item, text},
     key::Key,
     layout::{Index, Layout},
@@ -100,6 +101,12 @@ impl TableForms {
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&TableForm> {
         self.0.iter().find(|table| table.name == name)
+    }
+
+    /// The table in which an entity's items are.
+    #[must_use]
+    pub fn of_entity(&self, entity: &Definition) -> Option<&TableForm> {
+        self.named(entity.key.pk.to_string().split_once('#')?.0)
     }
 
     /// The table and the index that have this name inside.
@@ -227,7 +234,8 @@ impl TableForm {
     }
 
     /// The attribute that names an item's entity, if one does.
-    fn type_attribute(&self) -> Option<&str> {
+    #[must_use]
+    pub fn type_attribute(&self) -> Option<&str> {
         match &self.entity {
             EntityBy::Attribute(attribute) => Some(attribute),
             EntityBy::Table(_) => None,

@@ -140,7 +140,7 @@ fn text(n_tables: usize) -> String {
     text
 }
 
-/// A new item, of which a count, a copy and two extremes ask something.
+/// A new item, which a count, a copy and two extremes read.
 fn change(n_tables: usize) -> Change {
     let at = n_tables - 1;
     let s = |text: &str| AttributeValue::S(text.to_owned());

@@ -277,9 +277,6 @@ fn in_index(definition: &Definition, index: &IndexForm, keys: &[Option<KeyAttrib
 
 /// The name of one of an entity's indexes, as the rest knows it: the manifest names it without its table.
 pub(crate) fn inside(schema: &Schema, entity: &Definition, index: &str) -> String {
-    let table = entity.key.pk.to_string();
-    match (&schema.layout.forms, table.split_once('#')) {
-        (Some(_), Some((table, _))) => format!("{table}.{index}"),
-        _ => index.to_owned(),
-    }
+    let table = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(entity));
+    table.map_or_else(|| index.to_owned(), |table| table.inside(index))
 }

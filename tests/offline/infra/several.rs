@@ -192,6 +192,11 @@ fn logical_ids_are_used_once_and_refer_to_what_there_is() {
             let names = |part: &str| template[part].as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
             let [parameters, resources] = ["Parameters", "Resources"].map(names);
             assert!(parameters.is_disjoint(&resources));
+            // A map would hide an id that stands twice.
+            let section = text.split("\nResources:\n").nth(1).unwrap().split("\nOutputs:\n").next().unwrap();
+            let is_id =
+                |line: &&str| line.starts_with("  ") && line[2..].starts_with(|c: char| c.is_ascii_alphanumeric());
+            assert_eq!(section.lines().filter(is_id).count(), resources.len());
             for part in ["!Ref ", "!GetAtt "] {
                 for named in text.split(part).skip(1) {
                     let id: String = named.chars().take_while(char::is_ascii_alphanumeric).collect();
@@ -211,4 +216,38 @@ fn logical_ids_are_used_once_and_refer_to_what_there_is() {
 
 fn resources_named<'a>(template: &'a Value, ending: &'a str) -> impl Iterator<Item = &'a str> {
     resources(template, "AWS::CloudWatch::Alarm").map(|(id, _)| id).filter(move |id| id.ends_with(ending))
+}
+
+/// Most bytes of a function's variables, names and values together. Source: Lambda's quotas.
+const VARIABLES_BYTES_MAX: usize = 4_096;
+
+#[test]
+fn the_variables_of_twenty_tables_with_names_of_24_characters_fit() {
+    let manifest: String = (0..20)
+        .map(|number| {
+            let name = format!("{:x<22}{number:02}", "T");
+            format!("[tables.{name}]\npartition-key = \"id\"\n[entity.E{number}]\ntable = \"{name}\"\n")
+        })
+        .collect();
+    let template = template(&manifest::load(&manifest).unwrap(), true);
+    let called = "T".repeat(24);
+    let arn = format!("arn:aws:dynamodb:ap-southeast-1:123456789012:table/{called}/stream/2026-01-01T00:00:00.000");
+    let variables = at(&template, &["Globals", "Function", "Environment", "Variables"]).as_object().unwrap();
+    let bytes = |value: &Value| match value.as_object().and_then(|it| it.iter().next()) {
+        Some((function, of)) if function == "Ref" => {
+            let default = &template["Parameters"][of.as_str().unwrap()]["Default"];
+            default.as_str().map_or_else(|| default.to_string().len(), str::len).max(called.len())
+        }
+        Some((function, of)) if function == "Fn::Sub" => {
+            let text = of.as_str().unwrap();
+            text.split("${")
+                .map(|part| part.split_once('}').map_or(part.len(), |(_, rest)| called.len() + rest.len()))
+                .sum()
+        }
+        Some((function, of)) if function == "Fn::Join" => of[1].as_array().unwrap().len() * (arn.len() + 1),
+        Some((function, _)) if function == "Fn::If" => "/opt/ripple.toml".len(),
+        _ => panic!("{value}"),
+    };
+    let n_bytes: usize = variables.iter().map(|(name, value)| name.len() + bytes(value)).sum();
+    assert!(n_bytes <= VARIABLES_BYTES_MAX && n_bytes > 3_000, "{n_bytes}");
 }

@@ -86,8 +86,8 @@ pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Funct
     for (function, ((table, event), stream)) in each {
         let events = template.stream_events(logical_id(function));
         let is_needed = needed(*table, wanted.catalogue, &function.families()) != Needed::Nothing;
-        // Where each table has an event, one of which nothing is needed has none. It is read all the same, since a function
-        // has a position in every stream.
+        // A template of several tables has no event for a table whose records the function does not need. The function reads
+        // that stream too here, without any record passing the filter, because `verify` expects a position in every stream.
         let event = if is_needed { event } else { events.first().copied().unwrap_or(event) };
         let read = Read { function, table: *table, event, stream, is_needed, has_own_event: events.len() > 1 };
         mappings.push((function, mapping(&template, &read, wanted)?));

@@ -166,9 +166,7 @@ pub(crate) fn deployment(
     is_aws: bool,
 ) -> Deployment<DynamoStore> {
     let stream = |arn: &String| TableStream { arn: arn.clone(), stream: Stream::new(streams.clone(), arn) };
-    let sum = |of: fn(&TableDescription) -> Option<i64>| {
-        tables.iter().map(|table| u64::try_from(of(table).unwrap_or_default()).unwrap_or_default()).sum()
-    };
+    let sum = |of: fn(&TableDescription) -> Option<i64>| tables.iter().map(|table| tables::counted(of(table))).sum();
     Deployment {
         schema: Arc::clone(schema),
         catalogue: Arc::clone(catalogue),

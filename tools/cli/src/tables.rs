@@ -1,6 +1,6 @@
 //! The service's tables: created from the schema, or existing.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, slice};
 
 use anyhow::{Context as _, bail};
 use aws_sdk_dynamodb::{
@@ -16,8 +16,8 @@ use derive::fit::{Names, of_stream};
 use engine::ledger::EXPIRES_AT;
 use functions::{config::Config, described::described};
 use keys::{
-    layout::{Index, Layout},
-    tables::{IndexForm, KeyAttribute, KeyType as AttributeType, TableForm},
+    layout::Layout,
+    tables::{KeyAttribute, KeyType as AttributeType, TableForm},
 };
 
 use crate::exit::Usage;
@@ -54,6 +54,11 @@ pub(crate) fn with_records<'a>(layout: &'a Layout, config: &'a Config) -> Vec<(&
     [(config.table.as_str(), None)].into_iter().chain(others).collect()
 }
 
+/// A number that a description may lack, such as that of items.
+pub(crate) fn counted(number: Option<i64>) -> u64 {
+    number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
+}
+
 /// The option that names a table.
 pub(crate) fn option_of(form: Option<&TableForm>) -> &'static str {
     if form.is_some() { OPTIONS.tables } else { OPTIONS.table }
@@ -66,7 +71,7 @@ pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endp
         if describe(client, table, endpoint).await?.is_some() {
             is_missing = false;
         } else {
-            make_main(client, layout, table, form).await?;
+            make_main(client, table, &form.cloned().unwrap_or_else(|| layout.own_table())).await?;
         }
     }
     if describe(client, &config.ledger_table, endpoint).await?.is_none() {
@@ -160,29 +165,23 @@ fn proxy() -> Option<&'static str> {
     PROXIES.into_iter().find(is_set)
 }
 
-async fn make_main(client: &Client, layout: &Layout, table: &str, form: Option<&TableForm>) -> anyhow::Result<()> {
+async fn make_main(client: &Client, table: &str, form: &TableForm) -> anyhow::Result<()> {
     let stream = StreamSpecification::builder()
         .stream_enabled(true)
         .stream_view_type(StreamViewType::NewAndOldImages)
         .build()?;
-    let key = form.map_or_else(|| texts(&layout.pk, &layout.sk), of_form);
-    let indexes: Vec<NewIndex> = match form {
-        Some(form) => form.indexes.iter().map(NewIndex::of_form).collect(),
-        // Where tables are of other forms, the indexes are theirs.
-        None if layout.forms.is_some() => Vec::new(),
-        None => layout.indexes.iter().map(NewIndex::of).collect(),
-    };
-    let keys = [&key].into_iter().chain(indexes.iter().map(|index| &index.key));
+    let key = key_of(form);
+    let keys = [key].into_iter().chain(form.indexes.iter().map(|index| (index.pk.as_slice(), index.sk.as_slice())));
     let mut request = client
         .create_table()
         .table_name(table)
         .billing_mode(BillingMode::PayPerRequest)
         .stream_specification(stream)
-        .set_key_schema(Some(key_schema(&key)?))
+        .set_key_schema(Some(key_schema(key)?))
         .set_attribute_definitions(Some(key_attributes(keys)?));
-    for index in &indexes {
+    for index in &form.indexes {
         // DynamoDB refuses an empty list; without attributes the index projects only the keys.
-        let projection = match index.projection {
+        let projection = match index.projection.as_deref() {
             None => Projection::builder().projection_type(ProjectionType::All),
             Some([]) => Projection::builder().projection_type(ProjectionType::KeysOnly),
             Some(names) => Projection::builder()
@@ -190,52 +189,33 @@ async fn make_main(client: &Client, layout: &Layout, table: &str, form: Option<&
                 .set_non_key_attributes(Some(names.to_vec())),
         };
         let secondary = GlobalSecondaryIndex::builder()
-            .index_name(index.name)
-            .set_key_schema(Some(key_schema(&index.key)?))
+            .index_name(&index.name)
+            .set_key_schema(Some(key_schema((&index.pk, &index.sk))?))
             .projection(projection.build())
             .build()?;
         request = request.global_secondary_indexes(secondary);
     }
     request.send().await.with_context(|| format!("cannot create the table {table}"))?;
-    expire(client, table, form.map_or(&layout.time_to_live, |form| &form.time_to_live).as_deref()).await
+    expire(client, table, form.time_to_live.as_deref()).await
 }
 
 /// The attributes of a key: of its partition, and of its sort key.
-type NewKey = [Vec<KeyAttribute>; 2];
+type NewKey<'a> = (&'a [KeyAttribute], &'a [KeyAttribute]);
 
-/// An index that is to be made.
-struct NewIndex<'a> {
-    name: &'a str,
-    key: NewKey,
-    projection: Option<&'a [String]>,
-}
-
-impl<'a> NewIndex<'a> {
-    fn of(index: &'a Index) -> Self {
-        Self { name: &index.name, key: texts(&index.pk, &index.sk), projection: Some(&index.projection) }
-    }
-
-    fn of_form(index: &'a IndexForm) -> Self {
-        Self { name: &index.name, key: [index.pk.clone(), index.sk.clone()], projection: index.projection.as_deref() }
-    }
-}
-
-fn texts(pk: &str, sk: &str) -> NewKey {
-    [pk, sk].map(|name| vec![KeyAttribute::of_form(name)])
-}
-
-fn of_form(form: &TableForm) -> NewKey {
-    [vec![form.pk.clone()], form.sk.iter().cloned().collect()]
+fn key_of(form: &TableForm) -> NewKey<'_> {
+    (slice::from_ref(&form.pk), form.sk.as_slice())
 }
 
 async fn make_ledger(client: &Client, layout: &Layout, table: &str) -> anyhow::Result<()> {
-    let key = texts(&layout.pk, &layout.sk);
+    // It has the key of the application's table, or of Ripple's own items.
+    let own = layout.own_table();
+    let key = key_of(&own);
     client
         .create_table()
         .table_name(table)
         .billing_mode(BillingMode::PayPerRequest)
-        .set_key_schema(Some(key_schema(&key)?))
-        .set_attribute_definitions(Some(key_attributes([&key].into_iter())?))
+        .set_key_schema(Some(key_schema(key)?))
+        .set_attribute_definitions(Some(key_attributes([key].into_iter())?))
         .send()
         .await
         .with_context(|| format!("cannot create the table {table}"))?;
@@ -250,7 +230,7 @@ async fn expire(client: &Client, table: &str, attribute: Option<&str>) -> anyhow
     Ok(())
 }
 
-fn key_schema([pk, sk]: &NewKey) -> anyhow::Result<Vec<KeySchemaElement>> {
+fn key_schema((pk, sk): NewKey<'_>) -> anyhow::Result<Vec<KeySchemaElement>> {
     let parts = pk.iter().map(|it| (it, KeyType::Hash)).chain(sk.iter().map(|it| (it, KeyType::Range)));
     let element = |(it, part): (&KeyAttribute, KeyType)| {
         Ok(KeySchemaElement::builder().attribute_name(&it.name).key_type(part).build()?)
@@ -259,9 +239,9 @@ fn key_schema([pk, sk]: &NewKey) -> anyhow::Result<Vec<KeySchemaElement>> {
 }
 
 /// The attributes of all keys, each once: an index may use those of the table in another order.
-fn key_attributes<'a>(keys: impl Iterator<Item = &'a NewKey>) -> anyhow::Result<Vec<AttributeDefinition>> {
+fn key_attributes<'a>(keys: impl Iterator<Item = NewKey<'a>>) -> anyhow::Result<Vec<AttributeDefinition>> {
     let attributes: BTreeMap<&str, AttributeType> =
-        keys.flatten().flatten().map(|attribute| (attribute.name.as_str(), attribute.of)).collect();
+        keys.flat_map(|(pk, sk)| pk.iter().chain(sk)).map(|it| (it.name.as_str(), it.of)).collect();
     let definition = |(name, of): (&str, AttributeType)| {
         let of = match of {
             AttributeType::S => ScalarAttributeType::S,

@@ -224,8 +224,8 @@ fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
             @else { (counted(n_open, "difference")) "." }
         }
         p {
-            "Verified at " (time(found.ended_ms)) ": " (counted(*items, "item")) ", of which " (ignored)
-            " are of no declared entity, with " (read_units) " read units."
+            "Verified at " (time(found.ended_ms)) ": " (counted(*items, "item")) "; the manifest declares no entity for " (ignored)
+            " of them. It took " (read_units) " read units."
             @if *unproven > 0 { " " (counted(*unproven, "count")) " changed all the time, so that nothing proves them." }
         }
         @for (kind, listed) in kinds {

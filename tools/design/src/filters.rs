@@ -92,13 +92,13 @@ pub fn samples(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family
         Start::Is(text) => text.clone(),
     };
     let mut samples = Vec::new();
-    let (of_pk, of_sk) = table.key();
+    let declared = table.declared();
     for (name, form) in forms(table, catalogue, families) {
         let (pk, sk) = (text(&form.pk), text(&form.sk));
-        let keys = [(Some(&of_pk), &pk), (of_sk.as_ref(), &sk)].into_iter();
+        let keys = [(Some(&declared.pk), &pk), (declared.sk.as_ref(), &sk)].into_iter();
         let keys = keys.filter_map(|(attribute, text)| attribute.map(|it| (it.name.clone(), typed(it.of, text))));
         let keys: Map<String, Value> = keys.collect();
-        let of_type = table.type_attribute().map(|attribute| (attribute.to_owned(), json!({ "S": name })));
+        let of_type = declared.type_attribute().map(|attribute| (attribute.to_owned(), json!({ "S": name })));
         let image: Map<String, Value> = keys.clone().into_iter().chain(of_type).collect();
         for (event, done, images) in EVENTS {
             let change = images.iter().map(|side| ((*side).to_owned(), json!(image)));
@@ -167,14 +167,14 @@ fn by_both_keys(table: StreamTable<'_>, forms: &BTreeSet<KeyStart>) -> Option<Ve
     if forms.contains(&KeyStart { pk: Start::Any, sk: Start::Any }) {
         return None;
     }
-    let (of_pk, of_sk) = table.key();
+    let declared = table.declared();
     let mut patterns = Vec::new();
     for (any_pk, any_sk) in [(false, false), (false, true), (true, false)] {
         let has_same_keys = |form: &&KeyStart| (form.pk == Start::Any) == any_pk && (form.sk == Start::Any) == any_sk;
         let alike = || forms.iter().filter(has_same_keys);
         if alike().next().is_some() {
             let [pk, sk] = [alike().map(|form| &form.pk).collect(), alike().map(|form| &form.sk).collect()];
-            let keys = [(Some(&of_pk), pk, any_pk), (of_sk.as_ref(), sk, any_sk)];
+            let keys = [(Some(&declared.pk), pk, any_pk), (declared.sk.as_ref(), sk, any_sk)];
             let known = keys.into_iter().filter(|(_, _, any)| !any);
             let known = known.filter_map(|(attribute, starts, _)| {
                 attribute.map(|it| (it.name.clone(), json!({ "S": alternatives(starts) })))
@@ -202,7 +202,8 @@ fn alternatives(starts: Vec<&Start>) -> Value {
 
 /// Patterns for items whose type attribute names one of these entities.
 fn by_type(table: StreamTable<'_>, entities: &BTreeSet<&str>) -> Vec<String> {
-    let Some(attribute) = table.type_attribute() else { return Vec::new() };
+    let declared = table.declared();
+    let Some(attribute) = declared.type_attribute() else { return Vec::new() };
     let pattern = |image: &str| json!({ "dynamodb": { image: { attribute: { "S": entities } } } }).to_string();
     ["NewImage", "OldImage"].map(pattern).into()
 }

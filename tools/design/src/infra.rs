@@ -117,7 +117,7 @@ impl Filling {
 /// The template.
 #[must_use]
 pub fn template(stack: &Stack<'_>) -> String {
-    let tables = tables::all(StreamTable::all(stack.schema), &stack.schema.layout, stack.attaches);
+    let tables = tables::all(stack.schema, stack.attaches);
     let filling = of_stack(stack, &tables);
     let each = |part: &str, wanted: &dyn Fn(&StackTable<'_>) -> bool| {
         let parts = tables.iter().filter(|table| wanted(table)).map(|table| of_table(&filling, table).fill(part));
@@ -126,16 +126,18 @@ pub fn template(stack: &Stack<'_>) -> String {
     let made: Vec<String> =
         tables.iter().filter(|it| it.is_made).map(|it| of_table(&filling, it).fill(TABLE)).collect();
     let conditions = each("  Named{{Table}}Table: !Not [!Equals [!Ref {{Table}}TableName, \"\"]]\n", &|it| it.is_made);
-    let of_reader = |reader: &StreamReader| of_reader(&filling, stack, reader, &tables);
-    let readers = READERS.iter().map(|reader| of_reader(reader).fill(READER)).collect::<Vec<_>>().join("\n");
-    let alarms = READERS.iter().map(|reader| of_reader(reader).fill(ALARMS)).collect::<Vec<_>>().join("\n");
+    let readers = READERS.each_ref().map(|reader| of_reader(&filling, stack, reader, &tables));
+    let each_reader = |part: &str| {
+        let parts: Vec<String> = readers.iter().map(|reader| reader.fill(part)).collect();
+        parts.join("\n").trim_end().to_owned()
+    };
     let values = [
         ("{{table_parameters}}", each(TABLE_PARAMETERS, &|_| true)),
         ("{{table_conditions}}", conditions),
         ("{{tables}}", made.join("\n").trim_end().to_owned()),
         ("{{table_outputs}}", each(TABLE_OUTPUTS, &|_| true)),
-        ("{{readers}}", readers.trim_end().to_owned()),
-        ("{{alarms}}", alarms.trim_end().to_owned()),
+        ("{{readers}}", each_reader(READER)),
+        ("{{alarms}}", each_reader(ALARMS)),
     ];
     filling.with(&[], values).fill(STACK)
 }
@@ -143,7 +145,7 @@ pub fn template(stack: &Stack<'_>) -> String {
 /// The tables with a stream, each with the id of the event by which a function reads it.
 #[must_use]
 pub fn stream_events(schema: &Schema) -> Vec<(StreamTable<'_>, String)> {
-    let tables = tables::all(StreamTable::all(schema), &schema.layout, false);
+    let tables = tables::all(schema, false);
     tables.into_iter().map(|table| (table.stream_table, format!("{}Stream", table.id))).collect()
 }
 
@@ -199,7 +201,7 @@ fn of_stack(stack: &Stack<'_>, tables: &[StackTable<'_>]) -> Filling {
 /// The parts of a table.
 fn of_table(filling: &Filling, table: &StackTable<'_>) -> Filling {
     let described = table.described();
-    let time_to_live = table.time_to_live().map(str::to_owned);
+    let time_to_live = table.stream_table.declared().time_to_live.clone();
     filling.with(
         &[("made", table.is_made), ("attached", !table.is_made), ("expires", time_to_live.is_some())],
         [

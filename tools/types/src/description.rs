@@ -9,7 +9,6 @@ use keys::{
     index_key::OnlyIf,
     key::is_hidden,
     layout::Layout,
-    tables::TableForm,
     template::{
         Piece, Template,
         form::{Form, Width},
@@ -129,7 +128,8 @@ fn one_line(text: &str) -> String {
 pub(crate) fn entities<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<TypedEntity<'a>> {
     let types = ValueTypes::of(schema, catalogue);
     let layout = &schema.layout;
-    let entity = |definition: &'a Definition| match of_table(layout, definition) {
+    let entity = |definition: &'a Definition| match layout.forms.as_ref().and_then(|forms| forms.of_entity(definition))
+    {
         None => TypedEntity {
             definition,
             keys: keys(layout, definition),
@@ -142,12 +142,6 @@ pub(crate) fn entities<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<Typ
         },
     };
     schema.entities().filter(|definition| definition.name != COUNTER).map(entity).collect()
-}
-
-/// The table of an entity, where there are several.
-fn of_table<'a>(layout: &'a Layout, definition: &Definition) -> Option<&'a TableForm> {
-    let pk = definition.key.pk.to_string();
-    layout.forms.as_ref()?.named(pk.split_once('#')?.0)
 }
 
 fn keys<'a>(layout: &'a Layout, definition: &'a Definition) -> Vec<TypedKey<'a>> {

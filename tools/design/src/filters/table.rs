@@ -1,10 +1,12 @@
 //! The tables whose streams are filtered, and how the keys in them begin.
 
+use std::borrow::Cow;
+
 use derive::schema::Schema;
 use keys::{
     entity::Definition,
     fields::Fields,
-    tables::{EntityBy, KeyAttribute, TableForm},
+    tables::{KeyAttribute, TableForm},
     template::Template,
 };
 
@@ -29,25 +31,16 @@ impl<'a> StreamTable<'a> {
         self.form
     }
 
-    pub(super) fn key(&self) -> (KeyAttribute, Option<KeyAttribute>) {
-        let layout = &self.schema.layout;
-        let own = || (KeyAttribute::of_form(&layout.pk), Some(KeyAttribute::of_form(&layout.sk)));
-        self.form.map_or_else(own, |form| (form.pk.clone(), form.sk.clone()))
-    }
-
-    pub(super) fn type_attribute(&self) -> Option<&'a str> {
-        match self.form.map(|form| &form.entity) {
-            None => self.schema.layout.entity_type.as_deref(),
-            Some(EntityBy::Attribute(attribute)) => Some(attribute),
-            Some(EntityBy::Table(_)) => None,
-        }
+    /// What it is like: its own form, or that of the layout.
+    #[must_use]
+    pub fn declared(&self) -> Cow<'a, TableForm> {
+        self.form.map_or_else(|| Cow::Owned(self.schema.layout.own_table()), Cow::Borrowed)
     }
 
     /// Are the items of this entity in the table?
     pub(super) fn holds(&self, entity: &str) -> bool {
         let Some(forms) = &self.schema.layout.forms else { return true };
-        let pk = self.schema.entity(entity).map(|definition| definition.key.pk.to_string()).unwrap_or_default();
-        let table = pk.split_once('#').and_then(|(table, _)| forms.named(table));
+        let table = self.schema.entity(entity).and_then(|definition| forms.of_entity(definition));
         table.map(|table| &table.name) == self.form.map(|form| &form.name)
     }
 

@@ -1,11 +1,9 @@
 //! The tables of a template: which it makes, and how it names them.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{collections::BTreeSet, fmt::Write as _, slice};
 
-use keys::{
-    layout::{Index, Layout},
-    tables::{IndexForm, KeyAttribute, KeyType, TableForm},
-};
+use derive::schema::Schema;
+use keys::tables::{KeyAttribute, KeyType, TableForm};
 
 use crate::filters::StreamTable;
 
@@ -19,15 +17,12 @@ pub(super) struct StackTable<'a> {
     pub(super) stream_table: StreamTable<'a>,
     /// Does the template make it?
     pub(super) is_made: bool,
-    layout: &'a Layout,
+    is_one_of_several: bool,
 }
 
 /// All tables of a template: first the one whose keys are the layout's.
-pub(super) fn all<'a>(
-    tables: impl Iterator<Item = StreamTable<'a>>,
-    layout: &'a Layout,
-    attaches: bool,
-) -> Vec<StackTable<'a>> {
+pub(super) fn all<'a>(schema: &'a Schema, attaches: bool) -> Vec<StackTable<'a>> {
+    let is_one_of_several = schema.layout.forms.is_some();
     let mut ids = BTreeSet::from([TAKEN.to_owned()]);
     let mut id = |form: &TableForm| {
         let letters: String = form.name.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -41,10 +36,10 @@ pub(super) fn all<'a>(
         id: stream_table.form().map(&mut id).unwrap_or_default(),
         stream_table,
         // The table of Ripple's own items is Ripple's to make.
-        is_made: !attaches || (layout.forms.is_some() && stream_table.form().is_none()),
-        layout,
+        is_made: !attaches || (is_one_of_several && stream_table.form().is_none()),
+        is_one_of_several,
     };
-    tables.map(table).collect()
+    StreamTable::all(schema).map(table).collect()
 }
 
 impl StackTable<'_> {
@@ -78,12 +73,9 @@ impl StackTable<'_> {
 
     /// The ARNs of its indexes; one pattern stands for those of an existing table.
     pub(super) fn indexes(&self) -> Vec<String> {
-        let names: Vec<&str> = match self.stream_table.form() {
-            Some(form) => form.indexes.iter().map(|index| index.name.as_str()).collect(),
-            None if self.layout.forms.is_some() => Vec::new(),
-            None => self.layout.indexes.iter().map(|index| index.name.as_str()).collect(),
-        };
-        let names = if self.is_made { names } else { names.into_iter().take(1).map(|_| "*").collect() };
+        let declared = self.stream_table.declared();
+        let names = declared.indexes.iter().map(|index| index.name.as_str());
+        let names: Vec<&str> = if self.is_made { names.collect() } else { names.take(1).map(|_| "*").collect() };
         names.into_iter().map(|index| format!("!Sub {}/index/{index}", self.arn())).collect()
     }
 
@@ -91,52 +83,33 @@ impl StackTable<'_> {
     pub(super) fn described(&self) -> String {
         match self.stream_table.form() {
             Some(form) => format!("the table {}", form.name),
-            None if self.layout.forms.is_some() => "the table of Ripple's own items".to_owned(),
+            None if self.is_one_of_several => "the table of Ripple's own items".to_owned(),
             None => "the application's table".to_owned(),
         }
     }
 
-    /// The attribute of its time to live.
-    pub(super) fn time_to_live(&self) -> Option<&str> {
-        let form = self.stream_table.form();
-        form.map_or(&self.layout.time_to_live, |form| &form.time_to_live).as_deref()
-    }
-
     /// Its keys and indexes.
     pub(super) fn keys(&self) -> String {
-        let texts = |pk: &str, sk: &str| [vec![KeyAttribute::of_form(pk)], vec![KeyAttribute::of_form(sk)]];
-        let own = || texts(&self.layout.pk, &self.layout.sk);
-        let of_form = |form: &TableForm| [vec![form.pk.clone()], form.sk.iter().cloned().collect()];
-        let of_index = |index: &IndexForm| (index.name.clone(), [index.pk.clone(), index.sk.clone()]);
-        let of_layout = |index: &Index| (index.name.clone(), texts(&index.pk, &index.sk));
-        let form = self.stream_table.form();
-        let (key, indexes): (_, Vec<_>) = match form {
-            Some(form) => {
-                let projected = form.indexes.iter().map(|index| (of_index(index), index.projection.as_deref()));
-                (of_form(form), projected.collect())
-            }
-            None if self.layout.forms.is_some() => (own(), Vec::new()),
-            None => {
-                let projected = self.layout.indexes.iter().map(|it| (of_layout(it), Some(it.projection.as_slice())));
-                (own(), projected.collect())
-            }
-        };
+        let declared = self.stream_table.declared();
+        let TableForm { pk, sk, indexes, .. } = &*declared;
+        let key = (slice::from_ref(pk), sk.as_slice());
+        let keys = [key].into_iter().chain(indexes.iter().map(|index| (index.pk.as_slice(), index.sk.as_slice())));
         let mut text = "      AttributeDefinitions:\n".to_owned();
         let mut defined = BTreeSet::new();
-        for attribute in [&key].into_iter().chain(indexes.iter().map(|((_, key), _)| key)).flatten().flatten() {
+        for attribute in keys.flat_map(|(pk, sk)| pk.iter().chain(sk)) {
             if defined.insert(&attribute.name) {
                 let of = of_type(attribute.of);
                 line(&mut text, &format!("        - {{ AttributeName: {}, AttributeType: {of} }}", attribute.name));
             }
         }
-        key_schema(&mut text, "      ", &key);
+        key_schema(&mut text, "      ", key);
         if !indexes.is_empty() {
             line(&mut text, "      GlobalSecondaryIndexes:");
         }
-        for ((name, key), projection) in &indexes {
-            line(&mut text, &format!("        - IndexName: {name}"));
-            key_schema(&mut text, "          ", key);
-            projected(&mut text, *projection);
+        for index in indexes {
+            line(&mut text, &format!("        - IndexName: {}", index.name));
+            key_schema(&mut text, "          ", (&index.pk, &index.sk));
+            projected(&mut text, index.projection.as_deref());
         }
         text.trim_end().to_owned()
     }
@@ -150,7 +123,7 @@ fn of_type(of: KeyType) -> &'static str {
     }
 }
 
-fn key_schema(text: &mut String, indent: &str, [pk, sk]: &[Vec<KeyAttribute>; 2]) {
+fn key_schema(text: &mut String, indent: &str, (pk, sk): (&[KeyAttribute], &[KeyAttribute])) {
     line(text, &format!("{indent}KeySchema:"));
     for (attributes, part) in [(pk, "HASH"), (sk, "RANGE")] {
         for attribute in attributes {

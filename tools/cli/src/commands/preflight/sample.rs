@@ -10,7 +10,7 @@ use keys::{item::Item, tables::TableForm};
 use tokio::time::{Instant, sleep_until};
 
 use super::fitting::Fitting;
-use crate::opened::Opened;
+use crate::{opened::Opened, tables::counted};
 
 /// Items of a page: few enough that a page of large items does not exceed the limit by much.
 const PAGE_ITEMS: u32 = 250;
@@ -28,7 +28,6 @@ pub(in crate::commands) struct SampleLimits {
 /// What was read of one of the application's tables.
 #[derive(Clone, Debug, Default)]
 pub(in crate::commands) struct SampledTable {
-    pub(in crate::commands) name: String,
     /// Its size in bytes, as DynamoDB counted it some hours ago.
     pub(in crate::commands) bytes: u64,
     pub(in crate::commands) sample: TableSample,
@@ -38,7 +37,7 @@ pub(in crate::commands) struct SampledTable {
 }
 
 impl SampledTable {
-    /// Reads a part of each of the application's tables that this holds for. Passes on how many items were read of all.
+    /// Reads a part of each of the application's tables that `is_read` selects. Passes on the number of items of all so far.
     pub(in crate::commands) async fn read_all(
         opened: &Opened,
         limits: SampleLimits,
@@ -48,11 +47,10 @@ impl SampledTable {
         let mut tables = Vec::new();
         let mut n_before = 0;
         for (description, form) in opened.application_tables() {
-            let known = |number: Option<i64>| u64::try_from(number.unwrap_or_default()).unwrap_or_default();
-            let name = description.table_name.clone().unwrap_or_default();
-            let mut table = Self { bytes: known(description.table_size_bytes), name, ..Self::default() };
-            if is_read(&table.name) {
-                let Self { name, fitting, .. } = &mut table;
+            let name = description.table_name.as_deref().unwrap_or_default();
+            let mut table = Self { bytes: counted(description.table_size_bytes), ..Self::default() };
+            if is_read(name) {
+                let fitting = &mut table.fitting;
                 let sample = TableSample::read(opened, name, limits, |items| {
                     for item in items {
                         fitting.add(&opened.schema, &opened.catalogue, inward(form, item));
@@ -60,7 +58,7 @@ impl SampledTable {
                     read(n_before + fitting.n_items);
                 });
                 table.sample = sample.await?;
-                table.share = table.sample.share(known(description.item_count));
+                table.share = table.sample.share(counted(description.item_count));
                 n_before += table.fitting.n_items;
             }
             tables.push(table);

@@ -120,8 +120,8 @@ impl TableFacts {
         Ok(Self {
             table: stored.name.clone(),
             stream_arn,
-            n_items: unsigned(table.item_count),
-            bytes: unsigned(table.table_size_bytes),
+            n_items: tables::counted(table.item_count),
+            bytes: tables::counted(table.table_size_bytes),
             key: stored.key.to_string(),
             has_key: !misfits.iter().any(|misfit| misfit.part == TablePart::Key),
             indexes,
@@ -184,10 +184,6 @@ impl LedgerTable {
         }
         lines
     }
-}
-
-fn unsigned(number: Option<i64>) -> u64 {
-    number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
 }
 
 /// The number of shards that take records: no other shard names them as parent. An ending sequence number shows

@@ -114,9 +114,7 @@ impl RecordedWrite<'_> {
     /// Is the attribute made of others?
     fn is_made(&self, name: &str) -> bool {
         let layout = &self.schema.layout;
-        let of_index = |name: &str| layout.indexes.iter().any(|index| index.pk == name || index.sk == name);
-        [Some(&layout.pk), Some(&layout.sk), layout.entity_type.as_ref()].iter().flatten().any(|key| *key == name)
-            || of_index(name)
+        layout.is_key(name) || layout.entity_type.as_deref() == Some(name)
     }
 
     /// The recorded texts, each with the name of the field that a text without a placeholder gets.
