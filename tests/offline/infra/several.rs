@@ -223,12 +223,11 @@ const VARIABLES_BYTES_MAX: usize = 4_096;
 
 #[test]
 fn the_variables_of_twenty_tables_with_names_of_24_characters_fit() {
-    let manifest: String = (0..20)
-        .map(|number| {
-            let name = format!("{:x<22}{number:02}", "T");
-            format!("[tables.{name}]\npartition-key = \"id\"\n[entity.E{number}]\ntable = \"{name}\"\n")
-        })
-        .collect();
+    let tables = (0..20).map(|number| {
+        let name = format!("{:x<22}{number:02}", "T");
+        format!("[tables.{name}]\npartition-key = \"id\"\n[entity.E{number}]\ntable = \"{name}\"\n")
+    });
+    let manifest = tables.collect::<Vec<_>>().concat();
     let template = template(&manifest::load(&manifest).unwrap(), true);
     let called = "T".repeat(24);
     let arn = format!("arn:aws:dynamodb:ap-southeast-1:123456789012:table/{called}/stream/2026-01-01T00:00:00.000");

@@ -63,7 +63,7 @@ pub fn needed(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family]
     if forms.is_empty() {
         return Needed::Nothing;
     }
-    let entities = entities(catalogue, families).into_iter().filter(|entity| table.holds(entity)).collect();
+    let entities = entities(catalogue, families);
     let exact = by_both_keys(table, &forms).map(|patterns| [patterns, by_type(table, &entities)].concat());
     exact.filter(|patterns| are_permitted(patterns)).map_or(Needed::Everything, Needed::Matching)
 }
