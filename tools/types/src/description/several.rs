@@ -12,14 +12,17 @@ use crate::attributes::{HeldType, ValueTypes};
 
 pub(super) fn keys<'a>(form: &'a TableForm, definition: &'a Definition) -> Vec<TypedKey<'a>> {
     let entity = definition.name.as_str();
-    let of_table = Part { template: &definition.key.pk, prefix: Some(&form.name), attribute: Some(&form.pk) };
-    let parts = [of_table, Part { template: &definition.key.sk, prefix: None, attribute: form.sk.as_ref() }];
+    let of_table = KeyPart { template: &definition.key.pk, prefix: Some(&form.name), attribute: Some(&form.pk) };
+    let parts = [of_table, KeyPart { template: &definition.key.sk, prefix: None, attribute: form.sk.as_ref() }];
     let mut keys = vec![key(entity, None, parts, fields(&definition.key, None), definition.derived, None)];
     for index in &definition.indexes {
         let named = |it: &&IndexForm| form.inside(&it.name) == index.index;
         let Some(declared) = form.indexes.iter().find(named) else { continue };
-        let part =
-            |template, attributes: &'a [KeyAttribute]| Part { template, prefix: None, attribute: attributes.first() };
+        let part = |template, attributes: &'a [KeyAttribute]| KeyPart {
+            template,
+            prefix: None,
+            attribute: attributes.first(),
+        };
         let parts = [part(&index.key.pk, &declared.pk), part(&index.key.sk, &declared.sk)];
         let fields = fields(&index.key, index.only_if.as_ref());
         let derived = definition.derived || index.derived;
@@ -30,14 +33,14 @@ pub(super) fn keys<'a>(form: &'a TableForm, definition: &'a Definition) -> Vec<T
 }
 
 /// A part of a key: its form inside, and the attribute that holds it.
-struct Part<'a> {
+struct KeyPart<'a> {
     template: &'a Template,
     /// Name of the table, with which the form begins inside.
     prefix: Option<&'a str>,
     attribute: Option<&'a KeyAttribute>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> KeyPart<'a> {
     /// The attribute's name and its form as it is stored; `None` for a value as it is.
     fn stored(&self) -> Option<(&'a str, Template)> {
         let attribute = self.attribute.filter(|attribute| !attribute.is_plain)?;
@@ -53,7 +56,7 @@ impl<'a> Part<'a> {
 fn key<'a>(
     entity: &'a str,
     index: Option<&'a str>,
-    parts: [Part<'a>; 2],
+    parts: [KeyPart<'a>; 2],
     mut fields: Vec<TypedField<'a>>,
     derived: bool,
     only_if: Option<&'a OnlyIf>,
