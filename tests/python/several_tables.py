@@ -182,6 +182,30 @@ def check_chat(chat):
     compare("messages", stored(messages, lambda it: (it["channelId"], it["sentAt"]), ["authorName"]), of_message)
 
 
+def cascaded(models, endpoint, manifest):
+    """Removes a post. Its comments and likes in the other tables must go with it, and nothing else."""
+    models.put_user("owner", "Owner")
+    for post in ("kept", "removed"):
+        models.put_post(post, "owner", 1, post, True)
+        for number in range(30):
+            models.put_comment(f"{post}-{number}", post, "owner", number, "text")
+            models.like(post, f"u{number}")
+    in_step(endpoint, manifest)
+    models.remove_post("removed")
+    in_step(endpoint, manifest)
+    left = {
+        post: (
+            sum(comment["postId"] == post for comment in items(models.comments)),
+            sum(like["postId"] == post for like in items(models.likes)),
+        )
+        for post in ("kept", "removed")
+    }
+    if left != {"kept": (30, 30), "removed": (0, 0)}:
+        sys.exit(f"comments and likes after a post was removed: {left}")
+    print("  what hangs on a removed post is gone, and nothing else")
+    check_models(models)
+
+
 def repaired(endpoint, manifest):
     """Alters a counter, which stands in Ripple's own table. A verification must find it, and a repair must mend it."""
     given = {"region_name": "us-east-1", "aws_access_key_id": "local", "aws_secret_access_key": "local"}
@@ -220,6 +244,8 @@ def recount(template):
             run(lambda draw, number, step: act(application, draw, number, step))
             in_step(endpoint, manifest)
             check(application)
+            if name == "models":
+                cascaded(application, endpoint, manifest)
             repaired(endpoint, manifest)
             check(application)
 

@@ -2,6 +2,7 @@
 //!
 //! An item is written `USER#ann / PROFILE User Name=Ann Age=N:7 Tags=SS:a,b`: its key, its type, its attributes.
 
+pub(crate) mod desks;
 pub(crate) mod employees;
 pub(crate) mod files;
 pub(crate) mod products;
@@ -87,7 +88,8 @@ pub(crate) fn schema() -> Schema {
             .chain(files::entities())
             .chain(products::entities())
             .chain(totals::entities())
-            .chain(rooms::entities()),
+            .chain(rooms::entities())
+            .chain(desks::entities()),
     )
 }
 
@@ -143,6 +145,7 @@ pub(crate) fn derivations() -> Vec<Derivation> {
     all.extend(products::derivations());
     all.extend(totals::derivations());
     all.extend(rooms::derivations());
+    all.extend(desks::derivations());
     all
 }
 
@@ -153,7 +156,14 @@ pub(crate) fn named(name: &str, kind: impl crate::kind::Kind + 'static) -> Deriv
 }
 
 pub(crate) fn mirror(source: &str, target: &str, link: &[(&str, &str)]) -> Mirror {
-    Mirror { source: source.into(), target: target.into(), link: Link::of(link), except: Vec::new() }
+    Mirror {
+        source: source.into(),
+        target: target.into(),
+        link: Link::of(link),
+        condition: Condition::Always,
+        each: None,
+        except: Vec::new(),
+    }
 }
 
 pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count {
@@ -179,6 +189,7 @@ pub(crate) fn copy(target: &str, (by, to): (&str, &str), index: Option<&str>, vi
         source: "User".into(),
         target: target.into(),
         link: Link::of(&[("UserId", by)]),
+        condition: Condition::Always,
         attributes: vec![("Name".into(), to.into())],
         found: FoundBy { via: via.0.into(), index: index.map(str::to_owned), by: Link::of(&[(via.1, "UserId")]) },
     }

@@ -143,15 +143,9 @@ impl<'a> Image<'a> {
     ///
     /// [`Unreadable`] when the attribute is there and is no text that a key can hold.
     pub fn field(&self, name: &str) -> Result<Option<&str>, Unreadable> {
-        if let Some(value) = self.fields.get(name) {
-            return Ok(Some(value));
-        }
-        let unreadable = |why: &str| Unreadable { attribute: name.to_owned(), why: why.to_owned() };
-        match self.item.get(name) {
-            None => Ok(None),
-            Some(AttributeValue::S(text)) if text.is_empty() => Err(unreadable("is empty")),
-            Some(AttributeValue::S(text)) => Ok(Some(text)),
-            Some(held) => Err(Unreadable::type_of(name, held, "S is wanted")),
+        match self.fields.get(name) {
+            Some(value) => Ok(Some(value)),
+            None => text_field(name, self.item.get(name)),
         }
     }
 
@@ -161,11 +155,26 @@ impl<'a> Image<'a> {
     ///
     /// As [`field`](Self::field).
     pub fn filling(&self, name: &str, key: &KeyTemplate, to: &str) -> Result<Option<&str>, Unreadable> {
-        match self.item.get(name) {
-            Some(AttributeValue::N(number)) if self.fields.get(name).is_none() && key.is_of_number(to) => {
-                Ok(Some(number))
-            }
-            _ => self.field(name),
+        match self.fields.get(name) {
+            Some(value) => Ok(Some(value)),
+            None => Self::value_filling(name, self.item.get(name), key, to),
+        }
+    }
+
+    /// The same of a value that an attribute of this name holds.
+    ///
+    /// # Errors
+    ///
+    /// As [`field`](Self::field).
+    pub(crate) fn value_filling<'v>(
+        name: &str,
+        held: Option<&'v AttributeValue>,
+        key: &KeyTemplate,
+        to: &str,
+    ) -> Result<Option<&'v str>, Unreadable> {
+        match held {
+            Some(AttributeValue::N(number)) if key.is_of_number(to) => Ok(Some(number)),
+            held => text_field(name, held),
         }
     }
 
@@ -179,5 +188,17 @@ impl<'a> Image<'a> {
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeValue> {
         self.item.get(name)
+    }
+}
+
+/// The text of an attribute that can stand in a key.
+fn text_field<'v>(name: &str, held: Option<&'v AttributeValue>) -> Result<Option<&'v str>, Unreadable> {
+    match held {
+        None => Ok(None),
+        Some(AttributeValue::S(text)) if text.is_empty() => {
+            Err(Unreadable { attribute: name.to_owned(), why: "is empty".to_owned() })
+        }
+        Some(AttributeValue::S(text)) => Ok(Some(text)),
+        Some(held) => Err(Unreadable::type_of(name, held, "S is wanted")),
     }
 }

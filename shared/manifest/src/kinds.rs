@@ -35,6 +35,9 @@ use crate::{
 /// What the name of a count's display ends with. Stored, so it is stable.
 const DISPLAY: &str = "-display";
 
+/// What the name of the items that a count creates ends with. Stored, so it is stable.
+const ITEM: &str = "-item";
+
 /// Longest name of a derivation, in bytes: a counter's sort key holds it beside the target's key, and has 1,024.
 const NAME_MAX: usize = 64;
 
@@ -137,8 +140,8 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
             derivations.push(derivation);
         }
     }
-    // The display of a count is declared with the count, and has no section of its own.
-    let declared = |name: &str| match name.strip_suffix(DISPLAY) {
+    // The displays and the items of a count are declared with the count, and have no section of their own.
+    let declared = |name: &str| match name.strip_suffix(DISPLAY).or_else(|| name.strip_suffix(ITEM)) {
         Some(count) if !sections.contains(name) && sections.contains(count) => count.to_owned(),
         _ => name.to_owned(),
     };
@@ -181,7 +184,8 @@ fn in_words(error: CatalogueError, declared: &dyn Fn(&str) -> String) -> (String
     match error {
         CatalogueError::Declaration { derivation, problem } => (derivation, problem),
         CatalogueError::NameTwice { name } => {
-            let what = "there is another derivation of this name; that of a count's display ends with -display";
+            let what = "there is another derivation of this name; that of a count's display ends with -display, and that of \
+                        the items that it creates with -item";
             (name, what.to_owned())
         }
         CatalogueError::WrittenTwice { one, other, part } => {

@@ -100,8 +100,7 @@ impl ValueTypes {
                 put(&reach.writes, HeldType::Number);
             }
             Shape::Mirror(mirror) => {
-                let texts: Vec<Part> =
-                    mirror.link.from_fields().map(|it| Part::attribute(&mirror.source, it)).collect();
+                let texts: Vec<Part> = mirror.key_fields().map(|it| Part::attribute(&mirror.source, it)).collect();
                 put(&texts, HeldType::Text);
             }
             Shape::Attributes(_) if kind.name() == "display" => {

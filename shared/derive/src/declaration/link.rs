@@ -23,8 +23,23 @@ impl Link {
     ///
     /// [`Unreadable`] when a field is there and cannot stand in a key.
     pub fn key(&self, to: &Definition, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
+        self.key_with(to, image, None)
+    }
+
+    /// The same, where a list of the item stands for one of its members: the name of the list, and the member.
+    pub(crate) fn key_with(
+        &self,
+        to: &Definition,
+        image: &Image<'_>,
+        member: Option<(&str, &AttributeValue)>,
+    ) -> Result<Option<Key>, Unreadable> {
+        let value = |from: &str, field: &str| match member {
+            Some((list, member)) if list == from => Image::value_filling(from, Some(member), &to.key, field)
+                .map_err(|error| Unreadable { why: format!("has a member that {}", error.why), ..error }),
+            _ => image.filling(from, &to.key, field).map_err(|error| told(error, field, to, image)),
+        };
         for (field, from) in &self.0 {
-            if image.filling(from, &to.key, field).map_err(|error| told(error, field, to, image))?.is_none() {
+            if value(from, field)?.is_none() {
                 return Ok(None);
             }
         }
@@ -36,7 +51,7 @@ impl Link {
                 .map_or(error.attribute, |(_, from)| from.clone()),
             why: error.problem.to_string(),
         };
-        let value = |name: &str| image.filling(self.filling(name)?, &to.key, name).ok().flatten();
+        let value = |name: &str| value(self.filling(name)?, name).ok().flatten();
         to.build_of(value).map(Some).map_err(unreadable)
     }
 

@@ -211,9 +211,11 @@ fn places<'a>(schema: &'a Schema, target: &'a Definition, by: &Link) -> Vec<Quer
         }
         let through = Some(via.name.as_str()).filter(|name| *name != target.name);
         let table = (through.is_some() && lacks(&via.key, by).is_none()).then_some(QueryPlace { through, index: None });
+        let inside = tables::inside(schema, via, "");
         let indexes = via.indexes.iter().filter(|index| lacks(&index.key, by).is_none());
+        let names = indexes.filter_map(|index| index.index.strip_prefix(&inside));
         places.extend(table);
-        places.extend(indexes.map(|index| QueryPlace { through, index: Some(&index.index) }));
+        places.extend(names.map(|name| QueryPlace { through, index: Some(name) }));
     }
     places
 }

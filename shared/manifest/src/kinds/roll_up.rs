@@ -5,7 +5,7 @@ use std::sync::Arc;
 use derive::{declaration::rollup::Rollup, derivation::Derivation, effect::BucketForm};
 use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, attribute, derived_attribute, link};
+use super::{KindSyntax, Rule, attribute, condition, derived_attribute, link};
 use crate::{
     error::ManifestError,
     syntax::{
@@ -44,7 +44,7 @@ const SHOWS: [KeySyntax; 4] = [
     KeySyntax::required("max", Text, "the attribute of the greatest value"),
 ];
 
-const KEYS: [KeySyntax; 8] = [
+const KEYS: [KeySyntax; 9] = [
     KeySyntax::required("from", Text, "the entity whose values are rolled up"),
     KeySyntax::required("into", Text, "the entity of the buckets, which says `derived = true`"),
     KeySyntax::optional(
@@ -52,6 +52,12 @@ const KEYS: [KeySyntax; 8] = [
         Pairs,
         "fields of the same names",
         "pairs of another field of the bucket's key and the field or attribute of the source that gives it",
+    ),
+    KeySyntax::optional(
+        "where",
+        ValueSyntax::Condition,
+        "all",
+        "takes only values of items that meet this [condition](own-table.md#conditions)",
     ),
     KeySyntax::required("time", Text, "the field or attribute that holds the time, such as `2024-01-15T10:30:00.000Z`"),
     KeySyntax::required("value", Text, "the attribute that holds the value, a number"),
@@ -75,8 +81,9 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let bucket = field("bucket", "the field of the bucket's key that holds the beginning of the time")?;
     let link = rule.link_but(target, source, &[&grain, &bucket])?;
     let form = Arc::new(form(rule, target)?);
+    let condition = condition::read(rule, source)?;
     let (source, time) = (source.name.clone(), time.text.to_owned());
-    Ok(vec![rule.derivation(rule.name, Rollup { source, time, value, link, grain, bucket, form })?])
+    Ok(vec![rule.derivation(rule.name, Rollup { source, condition, time, value, link, grain, bucket, form })?])
 }
 
 fn form(rule: &Rule<'_>, target: &Definition) -> Result<BucketForm, ManifestError> {

@@ -270,7 +270,7 @@ fn derivations_that_cannot_be_are_refused() {
         "[derivation.order-by-id]",
         "[derivation.order-count-display]",
         &expect![
-            "43: derivation.order-count-display: there is another derivation of this name; that of a count's display ends with -display"
+            "43: derivation.order-count-display: there is another derivation of this name; that of a count's display ends with -display, and that of the items that it creates with -item"
         ],
     );
     let again = "[derivation.also]\nkind = \"mirror\"\nfrom = \"Order\"\nto = \"OrderById\"\n\n[derivation.buyer-name]";

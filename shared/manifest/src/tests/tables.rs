@@ -179,3 +179,48 @@ fn what_an_entity_says_of_its_table_must_fit_it() {
         ]],
     );
 }
+
+/// A cascade of posts over the tables, with this owner and what hangs on it.
+fn cascade(owner: &str, hanging: &str) -> Result<Catalogue, ManifestError> {
+    let text = format!(
+        "{MODELS}\n[entity.MemberOfUser]\ntable = \"Rooms\"\npartition-key = \"USER#{{userId}}\"\nsort-key = \
+         \"ROOM#{{roomId}}#M\"\nderived = true\n[derivation.members]\nkind = \"mirror\"\nfrom = \"Member\"\nto = \
+         \"MemberOfUser\"\n[derivation.gone]\nkind = \"cascade\"\nowner = \"{owner}\"\nhanging = [{{ {hanging} }}]\n"
+    );
+    load(&text).map(|(_, catalogue)| catalogue)
+}
+
+#[test]
+fn a_cascade_goes_by_what_the_application_writes() {
+    assert!(cascade("Post", "entity = \"Comment\", index = \"byPost\", by = { postId = \"id\" }").is_ok());
+    let refused = |owner: &str, hanging: &str, wanted: &expect_test::Expect| {
+        let error = cascade(owner, hanging).unwrap_err();
+        wanted.assert_eq(&format!("{}: {}", error.key, error.what));
+    };
+    refused(
+        "Post",
+        "entity = \"Comment\"",
+        &expect![[
+            r#"derivation.gone.hanging: say which field of the queried key is the id of Post, as in by = { ownerId = "id" }"#
+        ]],
+    );
+    refused(
+        "Post",
+        "entity = \"Comment\", by = { postId = \"id\" }",
+        &expect![[r#"derivation.gone.hanging: a change of Post does not have id, by which its Comment items would be found: say index = "byPost""#]],
+    );
+    refused(
+        "MemberOfUser",
+        "entity = \"Member\"",
+        &expect![
+            "derivation.gone.owner: MemberOfUser is derived, and with [tables] no sign shows that the functions have handled the streams that it is derived from, so the absence of the owner proves nothing: name an entity of the application"
+        ],
+    );
+    refused(
+        "User",
+        "entity = \"Member\", through = \"MemberOfUser\", by = { userId = \"id\" }",
+        &expect![
+            "derivation.gone.hanging: MemberOfUser is derived, and with [tables] no sign shows that the functions have handled the streams that it is derived from, so that none is found proves nothing: name an entity of the application"
+        ],
+    );
+}

@@ -326,6 +326,7 @@ mod tests {
             source: source.to_owned(),
             target: target.to_owned(),
             link: Link::of(&[("id", "id")]),
+            condition: derive::condition::Condition::Always,
             attributes: vec![(from.to_owned(), to.to_owned())],
             found: FoundBy { via: target.to_owned(), index: None, by: Link::of(&[("id", "id")]) },
         }

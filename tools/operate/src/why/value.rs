@@ -133,8 +133,10 @@ impl<S: Store> Explainer<'_, S> {
                 derived: wanted.value,
             })
             .collect();
-        let explained: Vec<ExplainedSource> =
-            wanted.into_iter().map(|source| self.source(derivation, refresh, source, sources)).collect();
+        let explained: Vec<ExplainedSource> = wanted
+            .into_iter()
+            .flat_map(|source| self.explained_sources(derivation, refresh, source, sources))
+            .collect();
         let named: BTreeSet<Key> = explained.iter().filter_map(|source| source.key.clone()).collect();
         let is_there = should_exist.is_none_or(|should| should == item.is_some());
         let is_right = is_there && attributes.iter().all(|attribute| attribute.is_right);
@@ -165,13 +167,14 @@ impl<S: Store> Explainer<'_, S> {
         names.filter_map(|name| Some((name.clone(), item.get(name)?.clone()))).collect()
     }
 
-    fn source(
+    /// What was read of a source: one item, or the first few of a search.
+    fn explained_sources(
         &self,
         derivation: &Derivation,
         refresh: &dyn Refresh,
         source: Source,
         sources: &Sources,
-    ) -> ExplainedSource {
+    ) -> Vec<ExplainedSource> {
         let schema = self.schema();
         let read = |key: &Key, item: Option<&Item>| {
             let image = item.and_then(|item| schema.image(key, item));
@@ -181,19 +184,27 @@ impl<S: Store> Explainer<'_, S> {
             Source::Item(key) => {
                 let item = sources.item(&key);
                 let gives = read(&key, item);
-                ExplainedSource { is_there: item.is_some(), gives, key: Some(key), role: SourceRole::Item }
+                vec![ExplainedSource { is_there: item.is_some(), gives, key: Some(key), role: SourceRole::Item }]
             }
             Source::Counters(target) => {
-                let name = refresh.shows().unwrap_or_default().to_owned();
+                let name = refresh.reads_count().unwrap_or_default().to_owned();
                 let tally = sources.tally(&target, &name);
                 let gives = tally.map(|tally| attributes(tally, !tally.sum.is_zero())).unwrap_or_default();
-                ExplainedSource { is_there: tally.is_some(), gives, key: Some(target), role: SourceRole::Counter(name) }
+                let role = SourceRole::Counter(name);
+                vec![ExplainedSource { is_there: tally.is_some(), gives, key: Some(target), role }]
             }
             Source::First(of) => {
-                let item = sources.first(schema, &of);
-                let key = item.and_then(|item| schema.layout.key(item));
-                let gives = key.as_ref().map(|key| read(key, item)).unwrap_or_default();
-                ExplainedSource { is_there: item.is_some(), gives, key, role: SourceRole::First(of) }
+                let explained = |item: &Item| {
+                    let key = schema.layout.key(item);
+                    let gives = key.as_ref().map(|key| read(key, Some(item))).unwrap_or_default();
+                    ExplainedSource { is_there: true, gives, key, role: SourceRole::First(of.clone()) }
+                };
+                let found: Vec<_> = sources.first(schema, &of).into_iter().map(explained).collect();
+                if found.is_empty() {
+                    let gives = Item::new();
+                    return vec![ExplainedSource { is_there: false, gives, key: None, role: SourceRole::First(of) }];
+                }
+                found
             }
         }
     }
