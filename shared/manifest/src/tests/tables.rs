@@ -207,20 +207,22 @@ fn a_cascade_goes_by_what_the_application_writes() {
     refused(
         "Post",
         "entity = \"Comment\", by = { postId = \"id\" }",
-        &expect![[r#"derivation.gone.hanging: a change of Post does not have id, by which its Comment items would be found: say index = "byPost""#]],
+        &expect![[
+            r#"derivation.gone.hanging: a change of Post does not have id, by which its Comment items would be found: say index = "byPost""#
+        ]],
     );
     refused(
         "MemberOfUser",
         "entity = \"Member\"",
         &expect![
-            "derivation.gone.owner: MemberOfUser is derived, and with [tables] no sign shows that the functions have handled the streams that it is derived from, so the absence of the owner proves nothing: name an entity of the application"
+            "derivation.gone.owner: MemberOfUser is derived, and with [tables] nothing shows whether the functions have handled all that it is derived from: name an entity that the application writes"
         ],
     );
     refused(
         "User",
         "entity = \"Member\", through = \"MemberOfUser\", by = { userId = \"id\" }",
         &expect![
-            "derivation.gone.hanging: MemberOfUser is derived, and with [tables] no sign shows that the functions have handled the streams that it is derived from, so that none is found proves nothing: name an entity of the application"
+            "derivation.gone.hanging: MemberOfUser is derived, and with [tables] nothing shows whether the functions have handled all that it is derived from: name an entity that the application writes"
         ],
     );
 }
