@@ -4,6 +4,8 @@
 //! refused when the catalogue is built, so that whatever our own writes ring comes to an end. One that recurs over its
 //! own target may read what it writes itself, since it ends at a depth of its own.
 
+mod names;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use keys::counter::COUNTER;
@@ -87,8 +89,10 @@ impl Catalogue {
         let mut names = BTreeSet::new();
         let mut entries = Vec::new();
         for derivation in derivations {
-            if !names.insert(derivation.name.clone()) {
-                return Err(CatalogueError::NameTwice { name: derivation.name });
+            for name in [Some(&derivation.name), derivation.renamed.as_ref()].into_iter().flatten() {
+                if !names.insert(name.clone()) {
+                    return Err(CatalogueError::NameTwice { name: name.clone() });
+                }
             }
             let reach = derivation
                 .kind
@@ -146,18 +150,6 @@ impl Catalogue {
     #[must_use]
     pub fn derivation(&self, at: DerivationAt) -> Option<&Derivation> {
         self.entries.get(at.0).map(|entry| &entry.derivation)
-    }
-
-    /// The name of the derivation at a position.
-    #[must_use]
-    pub fn name(&self, at: DerivationAt) -> &str {
-        self.derivation(at).map_or("", |derivation| derivation.name.as_str())
-    }
-
-    /// The position of the derivation of this name.
-    #[must_use]
-    pub fn position(&self, name: &str) -> Option<DerivationAt> {
-        self.entries.iter().position(|entry| entry.derivation.name == name).map(DerivationAt)
     }
 
     /// The parts of items that a derivation writes.

@@ -3,6 +3,7 @@
 mod form;
 mod kinds;
 mod names;
+mod renamed;
 mod tables;
 
 use derive::derivation::Derivation;

@@ -165,7 +165,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let mut derivations = vec![rule.derivation(rule.name, count)?];
     let is_one = shown.len() == 1;
     for ShownPart { part, shows, attribute } in shown {
-        let (count, target) = (rule.name.to_owned(), target.name.clone());
+        let (count, target) = (rule.stored(rule.name).to_owned(), target.name.clone());
         let name = if is_one { rule.name.to_owned() } else { format!("{}-{part}", rule.name) };
         let display = Display { count, target, shows, attribute, zero };
         derivations.push(rule.derivation(&format!("{name}{DISPLAY}"), display)?);

@@ -52,7 +52,9 @@ fn a_key_that_means_nothing_is_refused() {
     refused(
         "except = [\"note\"]",
         "where = { status = \"paid\" }",
-        &expect!["47: derivation.order-by-id.where: there is no such key: there are kind, id, from, to, link, except"],
+        &expect![
+            "47: derivation.order-by-id.where: there is no such key: there are kind, id, was, from, to, link, except"
+        ],
     );
     refused(
         "through = \"Order\"",

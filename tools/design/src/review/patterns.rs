@@ -67,7 +67,7 @@ fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
             let Some(target) = design.schema.entity(&target) else { continue };
             let takes = |query: &Query| query.index.is_none() && takes_counters(query, target, &derivation.name);
             if pattern.queries().any(takes) {
-                taken.insert(derivation.name.clone());
+                taken.insert(derivation.label().to_owned());
             }
         }
         if !taken.is_empty() {
@@ -161,7 +161,7 @@ fn unread_targets(design: &Design) -> Vec<ReviewFinding> {
             let parts: BTreeSet<&str> = writes.iter().map(|part| part.entity.as_str()).collect();
             found.push(ReviewFinding {
                 check: Check::UnreadTarget,
-                subject: derivation.name.clone(),
+                subject: derivation.label().to_owned(),
                 what: format!(
                     "no pattern and no derivation reads what it writes into {}",
                     parts.into_iter().collect::<Vec<_>>().join(", ")

@@ -143,7 +143,7 @@ impl<S: Store> Explainer<'_, S> {
         asked.derivations.insert(derivation.name.clone());
         let outline = derivation.kind.outline(schema);
         Ok(ExplainedValue {
-            derivation: derivation.name.clone(),
+            derivation: derivation.label().to_owned(),
             kind: derivation.kind.name(),
             terms: outline.terms,
             own: item.map(|item| self.read_of(derivation, refresh.target(), item)).unwrap_or_default(),
@@ -184,7 +184,7 @@ impl<S: Store> Explainer<'_, S> {
                 ExplainedSource { is_there: item.is_some(), gives, key: Some(key), role: SourceRole::Item }
             }
             Source::Counters(target) => {
-                let name = refresh.shows().unwrap_or_default().to_owned();
+                let name = self.engine.catalogue().label_of(refresh.shows().unwrap_or_default()).to_owned();
                 let tally = sources.tally(&target, &name);
                 let gives = tally.map(|tally| attributes(tally, !tally.sum.is_zero())).unwrap_or_default();
                 ExplainedSource { is_there: tally.is_some(), gives, key: Some(target), role: SourceRole::Counter(name) }
