@@ -240,6 +240,7 @@ async fn without_its_first_name_it_is_another_derivation_and_what_is_left_is_fou
 
     // What the name had before is said too late: the functions have counted under the new one.
     bed.deploy(&manifest(["a", "orders"], [None, Some("order-count")]));
+    bed.order("3", "1");
     bed.settle().await;
     let mut found = Vec::new();
     let verified = bed.verify().await.verified;

@@ -197,7 +197,7 @@ impl Catalogue {
         let image = sight.new.as_ref().or(sight.old.as_ref());
         let Some(ground) = image.filter(|image| !image.definition.derived) else { return false };
         let derived = &ground.definition.derived_attributes;
-        let is_ground = |part: &Part| !matches!(&part.of, PartOf::Attribute(name) if derived.contains(name));
+        let is_ground = |part: &Part| !part.of.attribute().is_some_and(|name| derived.iter().any(|it| it == name));
         let mut reads = self.concerns_of(sight).into_iter().flatten().flat_map(|concern| &concern.reads);
         reads.any(|part| is_ground(part) && part.differs(sight))
     }
@@ -254,10 +254,10 @@ fn written_once(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
                 return Err(CatalogueError::WrittenTwice {
                     one: one.derivation.name.clone(),
                     other: other.derivation.name.clone(),
-                    part: match &part.of {
-                        PartOf::Attribute(name) => format!("{}.{name}", part.entity),
-                        PartOf::Existence | PartOf::AllBut(_) => part.entity.clone(),
-                    },
+                    part: part
+                        .of
+                        .attribute()
+                        .map_or_else(|| part.entity.clone(), |name| format!("{}.{name}", part.entity)),
                 });
             }
         }

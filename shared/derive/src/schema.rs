@@ -12,6 +12,8 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
+use crate::condition::document_path;
+
 /// The names and entities of one table, as a value: the engine knows a table by nothing else.
 #[derive(Clone, Debug)]
 pub struct Schema {
@@ -137,7 +139,7 @@ impl<'a> Image<'a> {
         alike.then(|| Self { item, fields: Arc::clone(&self.fields), ..*self })
     }
 
-    /// A field: of its key, else an attribute of type S. `None` when it has neither.
+    /// A field: of its key, else an attribute of type S, or a value inside of one. `None` when it has neither.
     ///
     /// # Errors
     ///
@@ -147,7 +149,7 @@ impl<'a> Image<'a> {
             return Ok(Some(value));
         }
         let unreadable = |why: &str| Unreadable { attribute: name.to_owned(), why: why.to_owned() };
-        match self.item.get(name) {
+        match self.attribute(name) {
             None => Ok(None),
             Some(AttributeValue::S(text)) if text.is_empty() => Err(unreadable("is empty")),
             Some(AttributeValue::S(text)) => Ok(Some(text)),
@@ -161,7 +163,7 @@ impl<'a> Image<'a> {
     ///
     /// As [`field`](Self::field).
     pub fn filling(&self, name: &str, key: &KeyTemplate, to: &str) -> Result<Option<&str>, Unreadable> {
-        match self.item.get(name) {
+        match self.attribute(name) {
             Some(AttributeValue::N(number)) if self.fields.get(name).is_none() && key.is_of_number(to) => {
                 Ok(Some(number))
             }
@@ -175,9 +177,9 @@ impl<'a> Image<'a> {
         &self.fields
     }
 
-    /// The value of an attribute.
+    /// The value of an attribute, or inside of one.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeValue> {
-        self.item.get(name)
+        document_path::value(self.item, name)
     }
 }

@@ -8,6 +8,7 @@ mod copy;
 mod count;
 mod extreme;
 mod found;
+mod given;
 mod index_key;
 mod latest;
 mod link;

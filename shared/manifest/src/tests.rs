@@ -3,6 +3,7 @@
 mod form;
 mod kinds;
 mod names;
+mod paths;
 mod renamed;
 mod tables;
 

@@ -4,9 +4,13 @@ use keys::{entity::Definition, key::Key};
 
 use serde_dynamo::AttributeValue;
 
-use crate::schema::{Image, Unreadable};
+use crate::{
+    condition::document_path::root,
+    schema::{Image, Unreadable},
+};
 
-/// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item).
+/// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item's key, else an
+/// attribute or the path of a value inside of one).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link(pub Vec<(String, String)>);
 
@@ -65,7 +69,7 @@ impl Link {
         }
         for name in self.from_fields() {
             let mut known = from.attributes.iter().chain(&from.derived_attributes);
-            if !from.key.field_names().contains(&name) && !known.any(|attribute| attribute == name) {
+            if !from.key.field_names().contains(&name) && !known.any(|attribute| *attribute == root(name)) {
                 return Err(format!("{} has no field or attribute {name}", from.name));
             }
         }

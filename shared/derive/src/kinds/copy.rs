@@ -17,6 +17,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
+    condition::{document_path, is_path},
     declaration::{
         check::{declares, entity, knows},
         found_by::FoundBy,
@@ -85,7 +86,7 @@ impl Copy {
             source.zip(item).filter(|(key, item)| schema.image(key, item).is_some_and(|image| image.is(&self.source)));
         let wanted = |(from, to): &(String, String)| Wanted {
             name: to.clone(),
-            value: source.and_then(|(_, item)| item.get(from).cloned()),
+            value: source.and_then(|(_, item)| document_path::value(item, from).cloned()),
             zero_is_absent: false,
         };
         self.attributes.iter().map(wanted).collect()
@@ -174,6 +175,8 @@ impl Refresh for Copy {
             match held.get(by) {
                 Some(held) if held == text => {}
                 Some(_) => return None,
+                // No condition asks for a part of an attribute here.
+                None if is_path(by) => return None,
                 // As text; a number could stand there in many forms.
                 None => drop(names.insert(by.to_owned(), AttributeValue::S(text.to_owned()))),
             }

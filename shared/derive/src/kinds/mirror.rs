@@ -26,6 +26,7 @@ use keys::{entity::Definition, fields::Fields, item::Item, key::Key};
 use crate::{
     change::Sight,
     claims::{CLAIMS, claims, claims_value},
+    condition::document_path::root,
     declaration::{
         check::{declares, entity, knows},
         mirror::Mirror,
@@ -120,7 +121,7 @@ impl Mirror {
     fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.source);
         let Some((source, target)) = self.definitions(schema) else { return Vec::new() };
-        let in_key = |name: &str| self.link.from_fields().any(|field| field == name);
+        let in_key = |name: &str| self.link.from_fields().any(|field| root(field) == name && sight.differs_in(field));
         let mirrored = |name: &&str| in_key(name) || !self.leaves_out(schema, source, target, name);
         if old.is_some() == new.is_some() && !sight.differing().iter().any(mirrored) {
             return Vec::new();
@@ -164,7 +165,7 @@ impl Kind for Mirror {
         }
         let all = PartOf::AllBut(self.left_out(schema, source, target));
         let mut reads = vec![Part::existence(&self.source), Part { entity: self.source.clone(), of: all }];
-        let derived = |name: &&str| source.derived_attributes.iter().any(|derived| derived == name);
+        let derived = |name: &&str| source.derived_attributes.iter().any(|derived| *derived == root(name));
         reads.extend(self.link.from_fields().filter(derived).map(|name| Part::attribute(&self.source, name)));
         let others = target.derived_attributes.iter().filter(|name| *name != CLAIMS).cloned().collect();
         let rest = Part { entity: self.target.clone(), of: PartOf::AllBut(others) };

@@ -7,7 +7,7 @@ use derive::{
 };
 use keys::entity::Definition;
 
-use super::{DISPLAY, KindSyntax, Rule, attribute, condition, derived_attribute, entity};
+use super::{DISPLAY, KindSyntax, Rule, condition, derived_attribute, entity, given::held};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -139,7 +139,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         None => (named.text, None),
     };
     let target = entity(rule.schema, &Named { text: target, place: named.place.clone() })?;
-    let sum = rule.section.get("sum").map(|entry| attribute(source, &entry.text()?)).transpose()?;
+    let sum = rule.section.get("sum").map(|entry| held(source, &entry.text()?)).transpose()?;
     let shown = match count_shown {
         Some(shown) => {
             let attribute = derived_attribute(target, &shown)?;

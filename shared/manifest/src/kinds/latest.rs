@@ -1,9 +1,8 @@
 //! `kind = "latest"`: attributes of the last or first item that leads to a target, carried by the target.
 
 use derive::{derivation::Derivation, kinds::latest::Latest, query::Order};
-use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, copy::carried, derived_attribute, link::known};
+use super::{KindSyntax, Rule, copy::carried, derived_attribute, given::given};
 use crate::{
     error::ManifestError,
     section::Named,
@@ -74,11 +73,4 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     };
     let (source, target) = (source.name.clone(), target.name.clone());
     Ok(vec![rule.derivation(rule.name, Latest { source, target, link, order, attributes })?])
-}
-
-/// An attribute of the source, or a field of its key.
-fn given(source: &Definition, from: &Named<'_>) -> Result<String, ManifestError> {
-    from.top_level()?;
-    known(from, &format!("{} has no field or attribute", source.name), &super::link::fields(source))?;
-    Ok(from.text.to_owned())
 }

@@ -154,7 +154,7 @@ fn parts(parts: &[Part]) -> String {
         let names: BTreeSet<&str> = ours
             .clone()
             .filter_map(|part| match &part.of {
-                PartOf::Attribute(name) => Some(name.as_str()),
+                PartOf::Attribute(name) | PartOf::Inside { path: name, .. } => Some(name.as_str()),
                 _ => None,
             })
             .collect();

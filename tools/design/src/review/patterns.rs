@@ -121,10 +121,7 @@ fn finds(query: &Query, template: &KeyTemplate) -> bool {
 
 /// Does a pattern read this part of an entity's items?
 fn reads(layout: &Layout, pattern: &PatternRequests, definition: &Definition, part: &PartOf) -> bool {
-    let attribute = match part {
-        PartOf::Attribute(attribute) => Some(attribute),
-        PartOf::Existence | PartOf::AllBut(_) => None,
-    };
+    let attribute = part.attribute();
     let is_index_key = attribute.is_some_and(|attribute| layout.is_key(attribute));
     let by_key = pattern.keys().any(|key| definition.key.parse_key(key).is_some());
     let of_index = |query: &Query, name: &str| {

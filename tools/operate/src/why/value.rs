@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use derive::{
     derivation::Derivation,
     kind::refresh::{Computed, Refresh, RefreshTarget},
-    part::PartOf,
     position::DerivationAt,
     refresh::owned,
     sources::{FirstOf, Source, Sources},
@@ -158,11 +157,8 @@ impl<S: Store> Explainer<'_, S> {
     /// The attributes of an entity's item that a derivation reads, one by one.
     fn read_of(&self, derivation: &Derivation, entity: &str, item: &Item) -> Item {
         let reads = derivation.kind.reach(self.schema()).unwrap_or_default().reads;
-        let names = reads.iter().filter(|part| part.entity == entity).filter_map(|part| match &part.of {
-            PartOf::Attribute(name) => Some(name),
-            PartOf::Existence | PartOf::AllBut(_) => None,
-        });
-        names.filter_map(|name| Some((name.clone(), item.get(name)?.clone()))).collect()
+        let names = reads.iter().filter(|part| part.entity == entity).filter_map(|part| part.of.attribute());
+        names.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
     }
 
     fn source(
