@@ -1,6 +1,6 @@
 //! A schema: how a table is called and what its entities are.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use keys::{
     entity::{Definition, KeyTemplate},
@@ -157,17 +157,18 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// A field that fills one of another item's key: of type N where that is all of a key of type N.
+    /// A field that fills one of another item's key: of type N or B where that is all of a key of this type.
     ///
     /// # Errors
     ///
     /// As [`field`](Self::field).
-    pub fn filling(&self, name: &str, key: &KeyTemplate, to: &str) -> Result<Option<&str>, Unreadable> {
-        match self.attribute(name) {
-            Some(AttributeValue::N(number)) if self.fields.get(name).is_none() && key.is_of_number(to) => {
-                Ok(Some(number))
-            }
-            _ => self.field(name),
+    pub fn filling(&self, name: &str, key: &KeyTemplate, to: &str) -> Result<Option<Cow<'_, str>>, Unreadable> {
+        let attribute = if self.fields.get(name).is_none() { self.attribute(name) } else { None };
+        match attribute {
+            Some(AttributeValue::N(number)) if key.is_of_number(to) => Ok(Some(Cow::Borrowed(number))),
+            Some(AttributeValue::B(bytes)) if key.is_of_bytes(to) => Ok(Some(Cow::Owned(value::hexadecimal(bytes)))),
+            Some(held) if key.is_of_bytes(to) => Err(Unreadable::type_of(name, held, "B is wanted")),
+            _ => Ok(self.field(name)?.map(Cow::Borrowed)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Manifests that are right, and many that are not.
 
+mod bytes;
 mod form;
 mod kinds;
 mod names;

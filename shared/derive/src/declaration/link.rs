@@ -27,10 +27,11 @@ impl Link {
     ///
     /// [`Unreadable`] when a field is there and cannot stand in a key.
     pub fn key(&self, to: &Definition, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
+        let mut filled = Vec::with_capacity(self.0.len());
         for (field, from) in &self.0 {
-            if image.filling(from, &to.key, field).map_err(|error| told(error, field, to, image))?.is_none() {
-                return Ok(None);
-            }
+            let value = image.filling(from, &to.key, field).map_err(|error| told(error, field, to, image))?;
+            let Some(value) = value else { return Ok(None) };
+            filled.push((field.as_str(), value));
         }
         let unreadable = |error: keys::error::KeyError| Unreadable {
             attribute: self
@@ -40,7 +41,7 @@ impl Link {
                 .map_or(error.attribute, |(_, from)| from.clone()),
             why: error.problem.to_string(),
         };
-        let value = |name: &str| image.filling(self.filling(name)?, &to.key, name).ok().flatten();
+        let value = |name: &str| filled.iter().rfind(|(field, _)| *field == name).map(|(_, value)| &**value);
         to.build_of(value).map(Some).map_err(unreadable)
     }
 
@@ -73,12 +74,25 @@ impl Link {
                 return Err(format!("{} has no field or attribute {name}", from.name));
             }
         }
-        Ok(())
+        // A field of a key of type B is text of hexadecimal digits, which means something else in a key of another type.
+        let is_other = |(field, name): &&(String, String)| {
+            from.key.holds(name) && from.key.is_of_bytes(name) != to.key.is_of_bytes(field)
+        };
+        match self.0.iter().find(is_other) {
+            Some((field, name)) => Err(format!(
+                "of {name} of the key of {} and {field} of the key of {}, one is of type B and the other is not",
+                from.name, to.name
+            )),
+            None => Ok(()),
+        }
     }
 }
 
 /// The error of an attribute that is no text, with the field of the key that wants one.
 fn told(error: Unreadable, field: &str, to: &Definition, image: &Image<'_>) -> Unreadable {
+    if to.key.is_of_bytes(field) {
+        return error;
+    }
     let written = to.key.pk.written(field).or_else(|| to.key.sk.written(field));
     match (image.attribute(&error.attribute), written) {
         (None | Some(AttributeValue::S(_)), _) | (_, None) => error,

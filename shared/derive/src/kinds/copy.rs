@@ -177,8 +177,11 @@ impl Refresh for Copy {
                 Some(_) => return None,
                 // No condition asks for a part of an attribute here.
                 None if is_path(by) => return None,
-                // As text; a number could stand there in many forms.
-                None => drop(names.insert(by.to_owned(), AttributeValue::S(text.to_owned()))),
+                // Bytes, or else text; a number could stand there in many forms.
+                None => {
+                    let bytes = from.key.typed(field, text).filter(|value| matches!(value, AttributeValue::B(_)));
+                    names.insert(by.to_owned(), bytes.unwrap_or_else(|| AttributeValue::S(text.to_owned())));
+                }
             }
         }
         Some((names, self.wanted(schema, Some(source), sources.item(source))))
