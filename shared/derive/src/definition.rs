@@ -22,11 +22,11 @@ pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
     let Outline { from, terms, into, touches, depth_max, .. } = kind.outline(schema);
     let reach = kind.reach(schema).unwrap_or_default();
     let reads = reach.reads.iter().filter_map(|part| match &part.of {
-        PartOf::Attribute(name) => Some(format!("{}.{name}", part.entity)),
+        PartOf::Attribute(name) | PartOf::Inside { path: name, .. } => Some(format!("{}.{name}", part.entity)),
         PartOf::Existence | PartOf::AllBut(_) => None,
     });
     let writes = reach.writes.iter().filter(|part| part.entity != COUNTER).filter_map(|part| match &part.of {
-        PartOf::Attribute(name) => Some(name.clone()),
+        PartOf::Attribute(name) | PartOf::Inside { path: name, .. } => Some(name.clone()),
         PartOf::Existence => Some(part.entity.clone()),
         PartOf::AllBut(_) => None,
     });

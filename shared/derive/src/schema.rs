@@ -1,6 +1,6 @@
 //! A schema: how a table is called and what its entities are.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use keys::{
     entity::{Definition, KeyTemplate},
@@ -11,6 +11,8 @@ use keys::{
     value,
 };
 use serde_dynamo::AttributeValue;
+
+use crate::condition::document_path;
 
 /// The names and entities of one table, as a value: the engine knows a table by nothing else.
 #[derive(Clone, Debug)]
@@ -137,7 +139,7 @@ impl<'a> Image<'a> {
         alike.then(|| Self { item, fields: Arc::clone(&self.fields), ..*self })
     }
 
-    /// A field: of its key, else an attribute of type S. `None` when it has neither.
+    /// A field: of its key, else an attribute of type S, or a value inside of one. `None` when it has neither.
     ///
     /// # Errors
     ///
@@ -145,19 +147,19 @@ impl<'a> Image<'a> {
     pub fn field(&self, name: &str) -> Result<Option<&str>, Unreadable> {
         match self.fields.get(name) {
             Some(value) => Ok(Some(value)),
-            None => text_field(name, self.item.get(name)),
+            None => text_field(name, self.attribute(name)),
         }
     }
 
-    /// A field that fills one of another item's key: of type N where that is all of a key of type N.
+    /// A field that fills one of another item's key: of type N or B where that is all of a key of this type.
     ///
     /// # Errors
     ///
     /// As [`field`](Self::field).
-    pub fn filling(&self, name: &str, key: &KeyTemplate, to: &str) -> Result<Option<&str>, Unreadable> {
+    pub fn filling(&self, name: &str, key: &KeyTemplate, to: &str) -> Result<Option<Cow<'_, str>>, Unreadable> {
         match self.fields.get(name) {
-            Some(value) => Ok(Some(value)),
-            None => Self::value_filling(name, self.item.get(name), key, to),
+            Some(value) => Ok(Some(Cow::Borrowed(value))),
+            None => Self::value_filling(name, self.attribute(name), key, to),
         }
     }
 
@@ -171,10 +173,12 @@ impl<'a> Image<'a> {
         held: Option<&'v AttributeValue>,
         key: &KeyTemplate,
         to: &str,
-    ) -> Result<Option<&'v str>, Unreadable> {
+    ) -> Result<Option<Cow<'v, str>>, Unreadable> {
         match held {
-            Some(AttributeValue::N(number)) if key.is_of_number(to) => Ok(Some(number)),
-            held => text_field(name, held),
+            Some(AttributeValue::N(number)) if key.is_of_number(to) => Ok(Some(Cow::Borrowed(number))),
+            Some(AttributeValue::B(bytes)) if key.is_of_bytes(to) => Ok(Some(Cow::Owned(value::hexadecimal(bytes)))),
+            Some(held) if key.is_of_bytes(to) => Err(Unreadable::type_of(name, held, "B is wanted")),
+            held => Ok(text_field(name, held)?.map(Cow::Borrowed)),
         }
     }
 
@@ -184,10 +188,10 @@ impl<'a> Image<'a> {
         &self.fields
     }
 
-    /// The value of an attribute.
+    /// The value of an attribute, or inside of one.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeValue> {
-        self.item.get(name)
+        document_path::value(self.item, name)
     }
 }
 

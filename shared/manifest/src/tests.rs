@@ -1,8 +1,11 @@
 //! Manifests that are right, and many that are not.
 
+mod bytes;
 mod form;
 mod kinds;
 mod names;
+mod paths;
+mod renamed;
 mod tables;
 
 use derive::derivation::Derivation;

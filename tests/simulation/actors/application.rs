@@ -298,7 +298,7 @@ impl Application {
             .filter(|part| part.entity == definition.name)
             .filter_map(|part| match part.of {
                 PartOf::Attribute(name) => Some(name),
-                PartOf::Existence | PartOf::AllBut(_) => None,
+                PartOf::Inside { .. } | PartOf::Existence | PartOf::AllBut(_) => None,
             })
             .chain([CLAIMS.to_owned()])
             .collect();

@@ -8,9 +8,9 @@ pub mod price;
 pub(crate) mod spool;
 mod tallied;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-use derive::family::Family;
+use derive::{catalogue::Catalogue, family::Family};
 use engine::{
     batch::Engine,
     clock::SystemClock,
@@ -18,6 +18,7 @@ use engine::{
     registry::watch::RegistryWatch,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use store::Store;
 
 use self::{
@@ -49,6 +50,7 @@ const AGE_MARGIN_S: u64 = 60;
 /// What a verification came to: its file, and how much it read.
 pub struct Verified {
     pub(crate) spool: Spool,
+    catalogue: Arc<Catalogue>,
     /// How much was read.
     pub extent: Extent,
     /// Was all of the table verified?
@@ -144,7 +146,8 @@ impl Verified {
         self.spool.n_entries(kind)
     }
 
-    /// All that was found of a kind, as JSON, by derivation and key, one after another.
+    /// All that was found of a kind, as JSON, by derivation and key, one after another, each with what people call its
+    /// derivation.
     ///
     /// # Errors
     ///
@@ -152,16 +155,27 @@ impl Verified {
     pub fn each_entry(
         &self,
         kind: &str,
-        act: impl FnMut(&str) -> Result<(), OperateError>,
+        mut act: impl FnMut(&str) -> Result<(), OperateError>,
     ) -> Result<(), OperateError> {
-        self.spool.each_entry(kind, act)
+        self.spool.each_entry(kind, |entry| act(&self.labelled(entry)?))
+    }
+
+    fn labelled<'a>(&self, entry: &'a str) -> Result<Cow<'a, str>, OperateError> {
+        if self.catalogue.derivations().all(|derivation| derivation.renamed.is_none()) {
+            return Ok(Cow::Borrowed(entry));
+        }
+        let mut entry: Value = serde_json::from_str(entry)?;
+        if let Some(Value::String(name)) = entry.get_mut("derivation") {
+            self.catalogue.relabel(name);
+        }
+        Ok(Cow::Owned(entry.to_string()))
     }
 
     /// The families whose marks of a possible loss stay, because a difference of theirs can still be corrected.
     fn families_kept<S: Store>(&self, opened: &Deployment<S>) -> Result<BTreeSet<Family>, OperateError> {
         let mut families = BTreeSet::new();
         for kind in [FINDING, UNDECIDED, WAITING] {
-            self.each_entry(kind, |entry| {
+            self.spool.each_entry(kind, |entry| {
                 let Difference { finding, .. } = serde_json::from_str(entry)?;
                 families.extend(loss::keeps(&opened.catalogue, &finding));
                 Ok(())
@@ -251,7 +265,8 @@ pub(crate) async fn verify<S: Store + 'static>(
     let how = How { limits, scope, proving: proven.clone().unwrap_or_default() };
     let extent = run(&engine, followed, &spool, progress, how).await?;
     spool.commit()?;
-    Ok(Verified { spool, extent, is_whole, read_units: used.get(), proven, _temporary: temporary })
+    let catalogue = Arc::clone(&opened.catalogue);
+    Ok(Verified { spool, catalogue, extent, is_whole, read_units: used.get(), proven, _temporary: temporary })
 }
 
 /// How a prepared verification is run.

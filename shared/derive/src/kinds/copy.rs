@@ -19,7 +19,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    condition::Condition,
+    condition::{Condition, document_path, is_path},
     declaration::{
         check::{declares, entity, knows},
         found_by::FoundBy,
@@ -95,7 +95,7 @@ impl Copy {
         let source = source.zip(item).filter(|(key, item)| schema.image(key, item).is_some_and(is_copied));
         let wanted = |(from, to): &(String, String)| Wanted {
             name: to.clone(),
-            value: source.and_then(|(_, item)| item.get(from).cloned()),
+            value: source.and_then(|(_, item)| document_path::value(item, from).cloned()),
             zero_is_absent: false,
         };
         self.attributes.iter().map(wanted).collect()
@@ -183,8 +183,13 @@ impl Refresh for Copy {
             match held.get(by) {
                 Some(held) if held == text => {}
                 Some(_) => return None,
-                // As text; a number could stand there in many forms.
-                None => drop(names.insert(by.to_owned(), AttributeValue::S(text.to_owned()))),
+                // No condition asks for a part of an attribute here.
+                None if is_path(by) => return None,
+                // Bytes, or else text; a number could stand there in many forms.
+                None => {
+                    let bytes = from.key.typed(field, text).filter(|value| matches!(value, AttributeValue::B(_)));
+                    names.insert(by.to_owned(), bytes.unwrap_or_else(|| AttributeValue::S(text.to_owned())));
+                }
             }
         }
         Some((names, self.wanted(schema, Some(source), sources.item(source))))

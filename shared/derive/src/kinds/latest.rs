@@ -20,6 +20,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
+    condition::document_path::root,
     declaration::{
         check::{declares, entity},
         link::Link,
@@ -155,7 +156,7 @@ impl Kind for Latest {
         self.check_collection(source, target)?;
         let is_known = |name: &str| {
             let mut known = source.attributes.iter().chain(&source.derived_attributes);
-            source.key.field_names().contains(&name) || known.any(|attribute| attribute == name)
+            source.key.field_names().contains(&name) || known.any(|attribute| *attribute == root(name))
         };
         if let Some((unknown, _)) = self.attributes.iter().find(|(from, _)| !is_known(from)) {
             return Err(format!("{} has no attribute {unknown}", source.name));

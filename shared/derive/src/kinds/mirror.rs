@@ -30,6 +30,7 @@ use keys::{entity::Definition, fields::Fields, item::Item, key::Key};
 use crate::{
     change::Sight,
     claims::{CLAIMS, claims, claims_value},
+    condition::document_path::root,
     declaration::{
         check::{declares, entity, knows},
         mirror::Mirror,
@@ -189,7 +190,7 @@ impl Kind for Mirror {
         }
         let all = PartOf::AllBut(self.left_out(schema, source, target));
         let mut reads = vec![Part::existence(&self.source), Part { entity: self.source.clone(), of: all }];
-        let derived = |name: &&str| source.derived_attributes.iter().any(|derived| derived == name);
+        let derived = |name: &&str| source.derived_attributes.iter().any(|derived| *derived == root(name));
         reads.extend(self.link.from_fields().filter(derived).map(|name| Part::attribute(&self.source, name)));
         let decides = self.condition.attributes().into_iter().chain(self.each.as_deref());
         reads.extend(decides.map(|name| Part::attribute(&self.source, name)));

@@ -130,7 +130,7 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
         section.only(&["counters"])?;
         let named = counters.text()?;
         link::known(&named, "there is no count", rule.counts)?;
-        let found = Way::Counters(named.text.to_owned());
+        let found = Way::Counters(rule.stored(named.text).to_owned());
         return Ok(Hanging { entity: COUNTER.to_owned(), found, fate: Fate::Deleted });
     }
     section.follows(&HANGING)?;

@@ -10,7 +10,7 @@ use derive::{
 };
 use keys::entity::Definition;
 
-use super::{DISPLAY, ITEM, KindSyntax, Rule, attribute, condition, derived_attribute, entity};
+use super::{DISPLAY, ITEM, KindSyntax, Rule, condition, derived_attribute, entity, given::held};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -155,7 +155,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         None => (named.text, None),
     };
     let target = entity(rule.schema, &Named { text: target, place: named.place.clone() })?;
-    let sum = rule.section.get("sum").map(|entry| attribute(source, &entry.text()?)).transpose()?;
+    let sum = rule.section.get("sum").map(|entry| held(source, &entry.text()?)).transpose()?;
     let shown = match count_shown {
         Some(shown) => {
             let attribute = derived_attribute(target, &shown)?;
@@ -180,12 +180,12 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     };
     let mut derivations = vec![rule.derivation(rule.name, count)?];
     if creates(rule, target)? {
-        let item = CountedItem { count: rule.name.to_owned(), target: target.name.clone() };
+        let item = CountedItem { count: rule.stored(rule.name).to_owned(), target: target.name.clone() };
         derivations.push(rule.derivation(&format!("{}{ITEM}", rule.name), item)?);
     }
     let is_one = shown.len() == 1;
     for ShownPart { part, shows, attribute } in shown {
-        let (count, target) = (rule.name.to_owned(), target.name.clone());
+        let (count, target) = (rule.stored(rule.name).to_owned(), target.name.clone());
         let name = if is_one { rule.name.to_owned() } else { format!("{}-{part}", rule.name) };
         let display = Display { count, target, shows, attribute, zero };
         derivations.push(rule.derivation(&format!("{name}{DISPLAY}"), display)?);

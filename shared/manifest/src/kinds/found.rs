@@ -4,6 +4,7 @@
 //! fields hold the target's key. Where nothing is said it is the target itself, in the table.
 
 use derive::{
+    condition::is_path,
     declaration::{found_by::FoundBy, link::Link},
     schema::Schema,
 };
@@ -119,6 +120,10 @@ pub(super) fn finds(
     let hints = places.iter().map(|place| if is_hanging { place.keys() } else { format!("found = {}", place.found()) });
     let hints: Vec<String> = hints.collect();
     let hint = match hints.as_slice() {
+        [] if !is_hanging && found.by.0.iter().any(|(to, _)| is_path(to)) => format!(
+            "a path of the link gives no field of a key, so say by, as in found = {{ through = \"{}\", by = {{ {missing} = \"…\" }} }}",
+            found.via
+        ),
         [] => "no entity and no index has it".to_owned(),
         hints => format!("say {}", hints.join(", or ")),
     };

@@ -7,7 +7,7 @@ use derive::{
 };
 use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, copy::carried, derived_attribute, link::known};
+use super::{KindSyntax, Rule, copy::carried, derived_attribute, given::given};
 use crate::{
     error::ManifestError,
     section::Named,
@@ -124,11 +124,4 @@ fn target<'a>(rule: &Rule<'a>) -> Result<(&'a Definition, Option<SourceList>), M
         }
         (None, None, None) => Err(rule.section.place.wrong("to is missing: the entity whose items carry it")),
     }
-}
-
-/// An attribute of the source, or a field of its key.
-fn given(source: &Definition, from: &Named<'_>) -> Result<String, ManifestError> {
-    from.top_level()?;
-    known(from, &format!("{} has no field or attribute", source.name), &super::link::fields(source))?;
-    Ok(from.text.to_owned())
 }

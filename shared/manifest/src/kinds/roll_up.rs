@@ -5,7 +5,11 @@ use std::sync::Arc;
 use derive::{declaration::rollup::Rollup, derivation::Derivation, effect::BucketForm};
 use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, attribute, condition, derived_attribute, link};
+use super::{
+    KindSyntax, Rule, condition, derived_attribute,
+    given::{given, held},
+    link,
+};
 use crate::{
     error::ManifestError,
     syntax::{
@@ -69,9 +73,8 @@ const KEYS: [KeySyntax; 9] = [
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity whose values are rolled up")?;
     let target = rule.entity("into", "the entity of the buckets, one for each hour and day")?;
-    let time = rule.section.required("time", "the field or attribute that holds the time")?.text()?;
-    link::known(&time, &format!("{} has no field or attribute", source.name), &link::fields(source))?;
-    let value = attribute(source, &rule.section.required("value", "the attribute that holds the value")?.text()?)?;
+    let time = given(source, &rule.section.required("time", "the field or attribute that holds the time")?.text()?)?;
+    let value = held(source, &rule.section.required("value", "the attribute that holds the value")?.text()?)?;
     let field = |key: &str, purpose: &str| {
         let named = rule.section.required(key, purpose)?.text()?;
         link::known(&named, &format!("the key of {} has no field", target.name), &target.key.field_names())?;
@@ -82,7 +85,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let link = rule.link_but(target, source, &[&grain, &bucket])?;
     let form = Arc::new(form(rule, target)?);
     let condition = condition::read(rule, source)?;
-    let (source, time) = (source.name.clone(), time.text.to_owned());
+    let source = source.name.clone();
     Ok(vec![rule.derivation(rule.name, Rollup { source, condition, time, value, link, grain, bucket, form })?])
 }
 

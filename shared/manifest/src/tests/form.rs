@@ -53,7 +53,7 @@ fn a_key_that_means_nothing_is_refused() {
         "except = [\"note\"]",
         "sum = \"note\"",
         &expect![
-            "47: derivation.order-by-id.sum: there is no such key: there are kind, id, from, to, link, where, each, except"
+            "47: derivation.order-by-id.sum: there is no such key: there are kind, id, was, from, to, link, where, each, except"
         ],
     );
     refused(

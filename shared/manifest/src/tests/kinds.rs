@@ -353,7 +353,7 @@ fn what_a_latest_carries_is_the_end_of_one_range_of_one_partition() {
         "attributes = { placedAt",
         "found = \"Order\"\nattributes = { placedAt",
         &expect![
-            "derivation.last-order.found: there is no such key: there are kind, id, from, to, into, n, link, attributes, which"
+            "derivation.last-order.found: there is no such key: there are kind, id, was, from, to, into, n, link, attributes, which"
         ],
     );
     refused(

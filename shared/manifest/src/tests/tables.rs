@@ -67,7 +67,7 @@ fn what_cannot_be_a_table_is_refused() {
         "partition-key = \"id\"",
         "partition-key = \"address.id\"",
         &expect![[
-            r#"2: tables.User.partition-key: "address.id" reads as a path into the attribute "address", and only whole attributes at the top of an item are read and written: let the application write "address.id" into an attribute of its own as well, and name that"#
+            r#"2: tables.User.partition-key: "address.id" reads as a path into the attribute "address", and here stands only a whole attribute at the top of an item: what is written, or a key is made of, or is declared, is one"#
         ]],
     );
     refused_here(

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use derive::{
     derivation::Derivation,
     kind::refresh::{Computed, Refresh, RefreshTarget},
-    part::PartOf,
     position::DerivationAt,
     refresh::owned,
     sources::{FirstOf, Source, Sources},
@@ -145,7 +144,7 @@ impl<S: Store> Explainer<'_, S> {
         asked.derivations.insert(derivation.name.clone());
         let outline = derivation.kind.outline(schema);
         Ok(ExplainedValue {
-            derivation: derivation.name.clone(),
+            derivation: derivation.label().to_owned(),
             kind: derivation.kind.name(),
             terms: outline.terms,
             own: item.map(|item| self.read_of(derivation, refresh.target(), item)).unwrap_or_default(),
@@ -160,11 +159,8 @@ impl<S: Store> Explainer<'_, S> {
     /// The attributes of an entity's item that a derivation reads, one by one.
     fn read_of(&self, derivation: &Derivation, entity: &str, item: &Item) -> Item {
         let reads = derivation.kind.reach(self.schema()).unwrap_or_default().reads;
-        let names = reads.iter().filter(|part| part.entity == entity).filter_map(|part| match &part.of {
-            PartOf::Attribute(name) => Some(name),
-            PartOf::Existence | PartOf::AllBut(_) => None,
-        });
-        names.filter_map(|name| Some((name.clone(), item.get(name)?.clone()))).collect()
+        let names = reads.iter().filter(|part| part.entity == entity).filter_map(|part| part.of.attribute());
+        names.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
     }
 
     /// What was read of a source: one item, or the first few of a search.
@@ -187,8 +183,9 @@ impl<S: Store> Explainer<'_, S> {
                 vec![ExplainedSource { is_there: item.is_some(), gives, key: Some(key), role: SourceRole::Item }]
             }
             Source::Counters(target) => {
-                let name = refresh.reads_count().unwrap_or_default().to_owned();
-                let tally = sources.tally(&target, &name);
+                let stored = refresh.reads_count().unwrap_or_default();
+                let name = self.engine.catalogue().label_of(stored).to_owned();
+                let tally = sources.tally(&target, stored);
                 let gives = tally.map(|tally| attributes(tally, !tally.sum.is_zero())).unwrap_or_default();
                 let role = SourceRole::Counter(name);
                 vec![ExplainedSource { is_there: tally.is_some(), gives, key: Some(target), role }]
