@@ -5,8 +5,6 @@ pub mod copy;
 pub mod count;
 pub mod display;
 pub mod index_key;
-#[cfg(test)]
-mod inside;
 pub mod latest;
 pub mod mirror;
 pub mod path;
