@@ -82,3 +82,6 @@ pub(crate) fn root(name: &str) -> Cow<'_, str> {
 pub(crate) fn value<'a>(item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
     if is_path(name) { DocumentPath::of(name).value(item) } else { item.get(name) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,6 @@ pub mod count;
 pub mod counted_item;
 pub mod display;
 pub mod index_key;
-#[cfg(test)]
-mod inside;
 pub mod latest;
 pub mod mirror;
 pub mod path;

@@ -98,7 +98,8 @@ fn effects(images: Images) -> String {
     let key = schema.layout.key(item).unwrap();
     let change = Change { id: "1".into(), sequence_number: "1".into(), created_ms: None, key, images };
     let planned = plan(&schema, &catalogue, &[Family::Additive, Family::LevelTriggered], &change);
-    planned.effects.iter().map(|(at, effect)| format!("{}: {effect}\n", catalogue.name(*at))).collect()
+    let lines = planned.effects.iter().map(|(at, effect)| format!("{}: {effect}\n", catalogue.name(*at)));
+    lines.collect::<Vec<_>>().concat()
 }
 
 #[test]

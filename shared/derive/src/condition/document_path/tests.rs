@@ -7,7 +7,7 @@ use keys::{counter, item::Item, key::Key, layout::Layout};
 use proptest::{collection::vec, option, prelude::*};
 use serde_dynamo::AttributeValue;
 
-use super::{copy::Copy, latest::Latest, path::TreePath};
+use super::value;
 use crate::{
     catalogue::Catalogue,
     change::{Change, Images, Sight},
@@ -19,6 +19,7 @@ use crate::{
     effect::{BucketForm, Effect},
     family::Family,
     fixture::{derived, ground, named, table::TestTable},
+    kinds::{copy::Copy, latest::Latest, path::TreePath},
     plan::plan,
     query::Order,
     schema::Schema,
@@ -346,8 +347,8 @@ proptest! {
         let schema = schema();
         let (key, old) = person(&[("Address", old)]);
         let new = person(&[("Address", new)]).1;
-        let value = |item: &Item| crate::condition::document_path::value(item, "Address.city").cloned();
-        let differs = value(&old) != value(&new);
+        let city = |item: &Item| value(item, "Address.city").cloned();
+        let differs = city(&old) != city(&new);
         let images = Images::Modified { old, new };
         let change = Change { id: "1".into(), sequence_number: "1".into(), created_ms: None, key, images };
         prop_assert_eq!(Sight::of(&schema, &change).differs_in("Address.city"), differs);
