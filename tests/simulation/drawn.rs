@@ -118,6 +118,11 @@ impl Drawn {
         }
     }
 
+    /// Does it count what only comes?
+    pub(crate) fn has_history(&self) -> bool {
+        self.description.rules.iter().any(|rule| matches!(&rule.what, What::Count(count) if count.is_history))
+    }
+
     /// An item that may be deadly: any of the application, or a mirror.
     pub(crate) fn deadly_item(&self, chance: &Chance) -> Option<Key> {
         let entity = chance.below(self.description.entities.len());

@@ -117,6 +117,8 @@ impl Scene {
         let per_mille = if rollout.is_calm() { 0 } else { per_mille };
         let is_large = drawn.is_none() && chance.percent(LARGE_PERCENT) && !rollout.is_calm();
         let is_lossy = (chance.percent(LOSSY_PERCENT) || env::var("SIM_LOSSY").is_ok()) && !rollout.is_any();
+        // What is lost of a history stays wrong, and so does all that a drawn derivation builds on it.
+        let is_lossy = is_lossy && drawn.is_none_or(|drawn| !drawn.has_history());
         let is_deadly = chance.percent(DEADLY_PERCENT) && !rollout.is_calm();
         let deadly = is_deadly.then(|| match drawn {
             Some(drawn) => drawn.deadly_item(&chance),

@@ -106,6 +106,9 @@ impl Draft<'_> {
         let of = &self.of.entities[from];
         let own = of.attributes.iter().map(|it| (it.name.clone(), false));
         let all: Vec<(String, bool)> = own.chain(of.derived.iter().map(|it| (it.name.clone(), it.is_number))).collect();
+        if all.is_empty() {
+            return;
+        }
         let mut copied: Vec<(String, bool)> = Vec::new();
         for _ in 0..self.chance.between(1, 2) {
             // What is derived itself stands last, and is copied most.

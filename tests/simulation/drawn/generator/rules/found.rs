@@ -56,9 +56,10 @@ impl Draft<'_> {
             let names: Vec<&str> = by.pairs.iter().map(|(_, from)| from.as_str()).collect();
             let is_partition = Self::fields_of(&of.pk).iter().all(|field| names.contains(&field.as_str()));
             // An index may still show an item that leads elsewhere by now, and only-if, which asks that, takes one pair.
-            let is_readable = by.pairs.len() == 1 && by.pairs.iter().all(|(_, from)| {
-                of.field(from).is_some() || of.attribute(from).is_some_and(|it| it.holds != Holds::Number)
-            });
+            let is_readable = by.pairs.len() == 1
+                && by.pairs.iter().all(|(_, from)| {
+                    of.field(from).is_some() || of.attribute(from).is_some_and(|it| it.holds != Holds::Number)
+                });
             if is_partition {
                 hanging.push(Hanging { entity: at, index: None, by: by.pairs });
             } else if is_readable && let Some(index) = self.index_for(at, &by) {
