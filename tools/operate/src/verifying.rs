@@ -3,12 +3,13 @@
 pub mod filled;
 mod followed;
 mod keeping;
+mod labels;
 pub(crate) mod paced;
 pub mod price;
 pub(crate) mod spool;
 mod tallied;
 
-use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use derive::{catalogue::Catalogue, family::Family};
 use engine::{
@@ -18,13 +19,13 @@ use engine::{
     registry::watch::RegistryWatch,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use store::Store;
 
 use self::{
     filled::{Before, Marking},
-    followed::{ProgressSource, streams::FollowedStreams},
+    followed::{AGE_MARGIN_S, ProgressSource, streams::FollowedStreams},
     keeping::Keeping,
+    labels::labelled,
     paced::Paced,
     price::ReadPrice,
     spool::Spool,
@@ -43,9 +44,6 @@ use crate::{
         scope::Scope,
     },
 };
-
-/// How much longer than twice the iterator age is waited for the functions, in seconds.
-const AGE_MARGIN_S: u64 = 60;
 
 /// What a verification came to: its file, and how much it read.
 pub struct Verified {
@@ -146,8 +144,7 @@ impl Verified {
         self.spool.n_entries(kind)
     }
 
-    /// All that was found of a kind, as JSON, by derivation and key, one after another, each with what people call its
-    /// derivation.
+    /// All that was found of a kind, as JSON, by derivation and key, one after another, with the names that people know.
     ///
     /// # Errors
     ///
@@ -157,18 +154,7 @@ impl Verified {
         kind: &str,
         mut act: impl FnMut(&str) -> Result<(), OperateError>,
     ) -> Result<(), OperateError> {
-        self.spool.each_entry(kind, |entry| act(&self.labelled(entry)?))
-    }
-
-    fn labelled<'a>(&self, entry: &'a str) -> Result<Cow<'a, str>, OperateError> {
-        if self.catalogue.derivations().all(|derivation| derivation.renamed.is_none()) {
-            return Ok(Cow::Borrowed(entry));
-        }
-        let mut entry: Value = serde_json::from_str(entry)?;
-        if let Some(Value::String(name)) = entry.get_mut("derivation") {
-            self.catalogue.relabel(name);
-        }
-        Ok(Cow::Owned(entry.to_string()))
+        self.spool.each_entry(kind, |entry| act(&labelled(&self.catalogue, entry)?))
     }
 
     /// The families whose marks of a possible loss stay, because a difference of theirs can still be corrected.

@@ -95,7 +95,7 @@ fn a_first_name_is_the_name_of_no_other() {
             .replace(COUNT, &was("\"orders\""))
             .replace("[derivation.buyer-name-by-id]", "[derivation.orders-display]"),
         &expect![
-            "58: derivation.orders-display: there is another derivation of this name; that of a count's display ends with -display"
+            "58: derivation.orders-display: there is another derivation of this name; that of a count's display ends with -display, and that of the items that it creates with -item"
         ],
     );
     // What is wrong with a display is said of its count, by the name that it has.
