@@ -31,6 +31,15 @@ fn a_table_a_model_is_one_key_space() {
     expect!["post-count post-count-display comment-count comment-count-display author-name last-message member-count member-count-display member-name"].assert_eq(&names.join(" "));
 }
 
+/// What a path leads into would be another attribute.
+#[test]
+fn no_attribute_of_an_index_is_a_path() {
+    let (schema, _) = models();
+    let names: Vec<&String> = schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]).collect();
+    assert_eq!(names.len(), 6);
+    assert!(!names.iter().any(|name| derive::condition::is_path(name)), "{names:?}");
+}
+
 #[track_caller]
 fn refused_here(is: &str, instead: &str, mistake: &expect_test::Expect) {
     assert!(MODELS.contains(is), "{is}");
