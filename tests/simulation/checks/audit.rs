@@ -54,12 +54,11 @@ pub(crate) fn audit(
         Ok(verified)
     })?;
     list_is_exact(scene, stream, &verified)?;
-    match &scene.drawn {
-        Some(drawn) => drawn_is_right(scene, drawn, stream)?,
-        None => {
-            cascades_are_strict(scene, stream, untyped)?;
-            is_recounted(scene, stream)?;
-        }
+    if let Some(drawn) = &scene.drawn {
+        drawn_is_right(scene, drawn, stream)?;
+    } else {
+        cascades_are_strict(scene, stream, untyped)?;
+        is_recounted(scene, stream)?;
     }
     parked_are(scene, stream, &BTreeSet::new(), &[], n_deaths)
 }

@@ -161,16 +161,10 @@ impl Application {
             found.item.remove(&name);
         } else {
             let text = *self.scene.chance.one_of(&BY_HAND).unwrap();
-            let is_text = text == BY_HAND[0] || is_index.contains(&name) || self.is_in_an_index(drawn, &found, &name);
+            let is_text = text == BY_HAND[0] || is_index.contains(&name) || is_in_an_index(drawn, &found, &name);
             found.item.insert(name, if is_text { s(text) } else { n(text) });
         }
         self.put_drawn(drawn, found.table, found.item);
-    }
-
-    /// DynamoDB refuses an item whose attribute of an index key is of another type than the index's.
-    fn is_in_an_index(&self, drawn: &Drawn, found: &Found, name: &str) -> bool {
-        let table = &drawn.description.tables[found.table];
-        table.indexes.iter().any(|index| index.pk.iter().chain(&index.sk).any(|part| part.name == name))
     }
 
     /// Somebody makes a mirror by hand. Its source may not exist.
@@ -265,4 +259,10 @@ impl Application {
 /// Is it the entity of a roll-up's buckets, which the application never writes?
 fn is_bucket(entity: &DrawnEntity) -> bool {
     entity.field("grain").is_some()
+}
+
+/// DynamoDB refuses an item whose attribute of an index key is of another type than the index's.
+fn is_in_an_index(drawn: &Drawn, found: &Found, name: &str) -> bool {
+    let table = &drawn.description.tables[found.table];
+    table.indexes.iter().any(|index| index.pk.iter().chain(&index.sk).any(|part| part.name == name))
 }

@@ -82,10 +82,10 @@ impl Compared {
         kind: &'static str,
         rule: &str,
         at: &Place,
-        stored: T,
-        derived: T,
+        stored: &T,
+        derived: &T,
     ) {
-        self.compare_as(kind, rule, at, stored == derived, &stored, &derived);
+        self.compare_as(kind, rule, at, stored == derived, stored, derived);
     }
 
     fn compare_as<T: fmt::Debug>(

@@ -124,9 +124,18 @@ pub(crate) fn text_of(value: &Plain) -> Option<String> {
     match value {
         Plain::Text(text) => Some(text.clone()),
         Plain::Number(number) => Some(number_text(*number)),
-        Plain::Bytes(bytes) => Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+        Plain::Bytes(bytes) => Some(hexadecimal(bytes)),
         _ => None,
     }
+}
+
+/// Bytes in hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 /// A number of so many millionths.
@@ -197,15 +206,13 @@ pub(crate) fn written(pieces: &[Piece], has_forms: bool, value: impl Fn(&str) ->
                         } else {
                             highest(*width).checked_sub(number)
                         };
-                        key.push_str(&format!(
-                            "{:0width$}",
-                            number.filter(|number| *number <= highest(*width))?,
-                            width = *width
-                        ));
+                        let digits = number.filter(|number| *number <= highest(*width))?.to_string();
+                        key.push_str(&"0".repeat(width.saturating_sub(digits.len())));
+                        key.push_str(&digits);
                     }
                     FieldOf::Number => key.push_str(&number_text(number_of(&value)?)),
                     FieldOf::Bytes => {
-                        key.push_str(Some(value).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()))?.as_str())
+                        key.push_str(Some(value).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()))?.as_str());
                     }
                     FieldOf::Text | FieldOf::Time if has_forms => key.push_str(&escaped(&value)),
                     FieldOf::Text | FieldOf::Time => key.push_str(&value),

@@ -46,7 +46,9 @@ impl<S: Store> Console<S> {
         let until_ms = SystemClock.now_ms() + READ_MS_MAX;
         let held =
             self.engine.held_jobs(&jobs, self.opened.is_aws, until_ms).await.map_err(|error| describe(&error))?;
-        jobs.iter_mut().for_each(|job| self.opened.catalogue.relabel(&mut job.derivation));
+        for job in &mut jobs {
+            self.opened.catalogue.relabel(&mut job.derivation);
+        }
         Ok((jobs, held))
     }
 }

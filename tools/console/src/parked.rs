@@ -58,7 +58,9 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
     let store = &console.opened.store;
     match (parked(store).await, to_recount(store).await) {
         (Ok(parked), Ok(mut recount)) => {
-            recount.iter_mut().for_each(|it| it.relabel(&console.opened.catalogue));
+            for target in &mut recount {
+                target.relabel(&console.opened.catalogue);
+            }
             frame::page("Parked changes", &whole(&console, &parked, &recount))
         }
         (Err(error), _) | (_, Err(error)) => frame::failed(StatusCode::BAD_GATEWAY, &describe(&error)),
@@ -70,7 +72,9 @@ pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console
     let (store, layout) = (&console.opened.store, &console.opened.schema.layout);
     match (parked(store).await, to_recount(store).await, n_unreadable(store).await) {
         (Ok(parked), Ok(mut recount), Ok(n_unreadable)) => {
-            recount.iter_mut().for_each(|it| it.relabel(&console.opened.catalogue));
+            for target in &mut recount {
+                target.relabel(&console.opened.catalogue);
+            }
             json::object(parked_list(&parked, &recount, n_unreadable, layout))
         }
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {

@@ -10,7 +10,7 @@ use crate::{
     drawn::{
         description::{Description, FieldOf, Holds, KeyOf, Piece},
         generator::WORDS,
-        values::written,
+        values::{hexadecimal, written},
     },
     items::{amount, n, s},
 };
@@ -87,7 +87,7 @@ fn field(chance: &Chance, of: FieldOf) -> AttributeValue {
 fn text(value: &AttributeValue) -> String {
     match value {
         AttributeValue::S(text) | AttributeValue::N(text) => text.clone(),
-        AttributeValue::B(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        AttributeValue::B(bytes) => hexadecimal(bytes),
         _ => unreachable!(),
     }
 }

@@ -45,7 +45,7 @@ impl Draft<'_> {
 
     /// An entity in a table of forms, or in one whose keys are values as they are.
     pub(super) fn placed(&mut self, name: &str, plan: KeyPlan, in_forms: bool) -> DrawnEntity {
-        let (table, pk, sk) = if in_forms { self.formed(name, plan) } else { self.plain(plan) };
+        let (table, pk, sk) = if in_forms { self.formed(name, &plan) } else { self.plain(plan) };
         DrawnEntity {
             name: name.to_owned(),
             table,
@@ -59,7 +59,7 @@ impl Draft<'_> {
         }
     }
 
-    fn formed(&mut self, name: &str, plan: KeyPlan) -> (usize, Vec<Piece>, Vec<Piece>) {
+    fn formed(&mut self, name: &str, plan: &KeyPlan) -> (usize, Vec<Piece>, Vec<Piece>) {
         let table = self.table_of_forms(plan.sk.is_empty());
         let prefix = plan.prefix.clone().unwrap_or_else(|| format!("{}#", name.to_uppercase()));
         let pk = pieces(&prefix, &plan.pk);

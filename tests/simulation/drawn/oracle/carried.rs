@@ -27,7 +27,7 @@ pub(super) fn copies(
         };
         for (attribute, into) in pairs {
             let derived = source.and_then(|source| source.item.get(attribute).cloned());
-            compared.compare("copy", name, &row.place, row.item.get(into).cloned(), derived);
+            compared.compare("copy", name, &row.place, &row.item.get(into).cloned(), &derived);
         }
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn latest(
         let source = if is_first { sources.first() } else { sources.last() };
         for (attribute, into) in pairs {
             let derived = source.and_then(|source| field_or_attribute(of, source, attribute));
-            compared.compare("latest", name, &row.place, row.item.get(into).cloned(), derived);
+            compared.compare("latest", name, &row.place, &row.item.get(into).cloned(), &derived);
         }
     }
 }
@@ -86,7 +86,7 @@ pub(super) fn extreme(
         let sources = leading(of, rows, from, link, row);
         let values = sources.into_iter().filter_map(|source| field_or_attribute(of, source, field));
         let derived = if is_max { values.max() } else { values.min() };
-        compared.compare("extreme", name, &row.place, row.item.get(into).cloned(), derived);
+        compared.compare("extreme", name, &row.place, &row.item.get(into).cloned(), &derived);
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn paths(
 ) {
     for row in rows.each(tree) {
         let derived = path(of, rows, row, link, part, depth).map(Plain::Text);
-        compared.compare("path", name, &row.place, row.item.get(into).cloned(), derived);
+        compared.compare("path", name, &row.place, &row.item.get(into).cloned(), &derived);
     }
 }
 
@@ -151,6 +151,6 @@ pub(super) fn index_keys(
         let derived = [&key.pk, &key.sk].map(|pieces| written(pieces, true, value));
         let derived = if shown.is_some() && derived.iter().all(Option::is_some) { derived } else { [None, None] };
         let stored = [&index.pk[0].name, &index.sk[0].name].map(|name| row.item.get(name).cloned());
-        compared.compare("index-key", name, &row.place, stored, derived.map(|text| text.map(Plain::Text)));
+        compared.compare("index-key", name, &row.place, &stored, &derived.map(|text| text.map(Plain::Text)));
     }
 }

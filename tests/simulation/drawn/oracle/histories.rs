@@ -37,10 +37,10 @@ pub(super) fn roll_ups(
         let stored = ["n", "sum", "least", "greatest"].map(|name| row.item.get(name).cloned());
         let derived = totals.remove(&row.place).map(|[n, sum, least, greatest]| [n * ONE, sum, least, greatest]);
         let derived = derived.map_or([None, None, None, None], |all| all.map(|number| Some(Plain::Number(number))));
-        compared.compare("roll-up", name, &row.place, stored, derived);
+        compared.compare("roll-up", name, &row.place, &stored, &derived);
     }
     for (place, total) in totals {
-        compared.compare("roll-up", name, &place, None, Some(total));
+        compared.compare("roll-up", name, &place, &None, &Some(total));
     }
 }
 

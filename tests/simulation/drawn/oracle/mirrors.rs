@@ -30,10 +30,10 @@ pub(super) fn compare(
         let winner = sources.iter().max_by_key(|row| rank(of, row)).unwrap();
         let derived = mirror(of, winner, to, place, except);
         let stored = rows.get(to, place).map(|row| compared_part(of, to, &row.item));
-        compared.compare("mirror", name, place, stored, Some(derived));
+        compared.compare("mirror", name, place, &stored, &Some(derived));
     }
     for left in rows.each(to).iter().filter(|row| !sources.contains_key(&row.place)) {
-        compared.compare("mirror", name, &left.place, Some(compared_part(of, to, &left.item)), None);
+        compared.compare("mirror", name, &left.place, &Some(compared_part(of, to, &left.item)), &None);
     }
 }
 

@@ -35,7 +35,9 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     let layout = &opened.schema.layout;
     let mut jobs = jobs(&opened.store, layout).await?;
     let held = opened.engine().held_jobs(&jobs, args.writing.connection.aws, SystemClock.now_ms() + READ_MS).await?;
-    jobs.iter_mut().for_each(|job| opened.catalogue.relabel(&mut job.derivation));
+    for job in &mut jobs {
+        opened.catalogue.relabel(&mut job.derivation);
+    }
     Ok(if args.ids.is_empty() { list(&jobs, &held, layout, args.json) } else { show(&jobs, &held, layout, args) })
 }
 
