@@ -175,12 +175,14 @@ impl Display {
         let differs = |name: &&str| sight.attribute_differs(old, new, name);
         let has_revision = |image: Option<&Image<'_>>| image.is_some_and(|image| image.attribute(REVISION).is_some());
         let comes = stands(new) && !stands(old) || has_revision(new) && !has_revision(old);
-        let rings = comes || self.shows.attributes().iter().any(differs);
+        // The target holds the revision of a counter of one item, which may rise without another number.
+        let is_revised = sight.attribute_differs(old, new, REVISION);
+        let rings = comes || is_revised && counter.shard == 0 || self.shows.attributes().iter().any(differs);
         // Whoever moved its watermark shows the count, and where that cannot be, the counter says no more that it is shown.
         let is_shown = |image: &Image<'_>| image.attribute(SHOWN) == Some(&AttributeValue::Bool(true));
         let (was_shown, is_shown) = (old.is_some_and(is_shown), new.is_some_and(is_shown));
         let is_left = was_shown && !is_shown && new.is_some();
-        let rings = rings && !(is_shown && sight.attribute_differs(old, new, REVISION));
+        let rings = rings && !(is_shown && is_revised);
         (rings || is_left).then_some(counter.target)
     }
 

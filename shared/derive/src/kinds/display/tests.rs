@@ -150,6 +150,25 @@ fn a_counter_that_cannot_be_read_is_listed() {
     );
 }
 
+/// Additions that come to nothing, or to another sum alone, raise the revision of a counter that nobody shows, such as one with
+/// several shards of which only the first is there. The target holds that revision, so somebody must look.
+#[test]
+fn a_later_revision_of_the_first_shard_rings_though_it_comes_to_the_same() {
+    let first = |rest: &str| format!("USER#bob / PROFILE#COUNT#follower-count#00 Counter Value=N:4 {rest}");
+    check(
+        &modified(&first("Rev=N:1"), &first("Rev=N:2")),
+        &expect![[r#"
+        follower-shown: look USER#bob / PROFILE (User)
+    "#]],
+    );
+    check(
+        &modified(&first("Rev=N:1 Shown=BOOL:true"), &first("Rev=N:2 Shown=BOOL:true")),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+}
+
 const SOLD: &str = "WARE#p / METADATA#COUNT#sold#00 Counter";
 
 #[test]
