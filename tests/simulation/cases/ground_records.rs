@@ -172,6 +172,23 @@ async fn what_is_given_an_attribute_while_it_is_deleted_stays() {
     assert_eq!(n_jobs(&bed), 0);
 }
 
+/// The index shows it under the removed user when the cascade lists.
+#[tokio::test]
+async fn an_item_that_a_lagging_index_shows_under_its_former_owner_stays() {
+    let mut bed = Bed::new().lagging();
+    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
+    let [moved, left] = [("o", "ann"), ("q", "ann")].map(|(org, user)| [("OrgId", org), ("UserId", user)]);
+    let [moved, left] = [bed.put("Member", &moved, &[]).await, bed.put("Member", &left, &[]).await];
+    bed.settle().await;
+    bed.index_follows();
+    bed.delete(&user).await;
+    bed.set(&moved, "GSI1PK", "USER#bob").await;
+    bed.settle().await;
+    two_days_pass(&mut bed).await;
+    assert_eq!([&moved, &left].map(|key| is_there(&bed, key)), [true, false]);
+    assert_eq!(n_jobs(&bed), 0);
+}
+
 #[tokio::test]
 async fn a_removal_from_behind_the_horizon_starts_no_job() {
     let mut bed = Bed::new();

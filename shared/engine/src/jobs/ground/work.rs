@@ -14,7 +14,11 @@ use derive::{
     query::Query,
     write::{Action, Table, Write},
 };
-use keys::{counter::derivation_prefix, item::Item, key::Key};
+use keys::{
+    counter::derivation_prefix,
+    item::{Item, text},
+    key::Key,
+};
 use store::Store;
 
 use crate::{
@@ -169,12 +173,30 @@ impl<S: Store> Worker<'_, S> {
             return Ok(HangingPage { keys: Vec::new(), next: None });
         };
         let page = work.batch.patience.call(|| self.context.store.query(Table::Main, &query, after.clone())).await?;
+        let found = self.still_found(page.items, &query, work).await?;
         let leads_to = |item: &Item| {
             let key = self.context.schema.layout.key(item)?;
             let via = self.context.schema.image(&key, item).filter(|image| image.is(via))?;
             through(&self.context.schema, &via, &hanging.entity)
         };
-        Ok(HangingPage { keys: page.items.iter().filter_map(leads_to).collect(), next: page.next })
+        Ok(HangingPage { keys: found.iter().filter_map(leads_to).collect(), next: page.next })
+    }
+
+    /// Those of the items that a query gave which it would give if its index did not lag. An item that was moved to another
+    /// owner may still be under its former one in the index.
+    async fn still_found(&self, items: Vec<Item>, query: &Query, work: &Work<'_>) -> Result<Vec<Item>, TouchFailure> {
+        let layout = &self.context.schema.layout;
+        let Some(index) = query.index.as_deref().and_then(|name| layout.index(name)) else { return Ok(items) };
+        let keys: Vec<Key> = items.iter().filter_map(|item| layout.key(item)).collect();
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let held = work.batch.patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
+        let is_found = |item: &Item| {
+            let sort_key = text(item, &index.sk);
+            text(item, &index.pk) == Some(&query.pk) && sort_key.is_some_and(|sort_key| query.sk.holds(sort_key))
+        };
+        Ok(held.into_iter().map(|(_, item)| item).filter(is_found).collect())
     }
 
     async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), TouchFailure> {
