@@ -3,7 +3,6 @@
 mod contract;
 mod cost;
 mod patterns;
-mod renamed;
 mod tables;
 mod why;
 mod writes;

@@ -56,7 +56,6 @@ fn latest(order: Order, attributes: &[(&str, &str)]) -> Latest {
         link: Link::of(&[("PostId", "PostId")]),
         order,
         attributes: attributes.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect(),
-        list: None,
     }
 }
 

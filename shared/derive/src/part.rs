@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{
-    change::Sight,
-    condition::{document_path::root, is_path},
-};
+use crate::change::Sight;
 
 /// A part of an entity's items.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,48 +20,27 @@ pub enum PartOf {
     Existence,
     /// One attribute.
     Attribute(String),
-    /// A value inside of an attribute.
-    Inside {
-        /// The attribute.
-        attribute: String,
-        /// The value, by its path.
-        path: String,
-    },
     /// All attributes but these.
     AllBut(BTreeSet<String>),
 }
 
 impl PartOf {
-    /// The attribute that it is, or is inside of.
-    #[must_use]
-    pub fn attribute(&self) -> Option<&str> {
-        match self {
-            Self::Attribute(name) | Self::Inside { attribute: name, .. } => Some(name),
-            Self::Existence | Self::AllBut(_) => None,
-        }
-    }
-
-    /// Is this attribute in it, or is it inside of the attribute?
+    /// Is this attribute in it?
     #[must_use]
     pub fn holds(&self, attribute: &str) -> bool {
         match self {
             Self::Existence => false,
-            Self::Attribute(name) | Self::Inside { attribute: name, .. } => name == attribute,
+            Self::Attribute(name) => name == attribute,
             Self::AllBut(but) => !but.contains(attribute),
         }
     }
 }
 
 impl Part {
-    /// An attribute of an entity's items, or a value inside of one.
+    /// An attribute of an entity's items.
     #[must_use]
     pub fn attribute(entity: &str, name: &str) -> Self {
-        let of = if is_path(name) {
-            PartOf::Inside { attribute: root(name).into_owned(), path: name.to_owned() }
-        } else {
-            PartOf::Attribute(name.to_owned())
-        };
-        Self { entity: entity.to_owned(), of }
+        Self { entity: entity.to_owned(), of: PartOf::Attribute(name.to_owned()) }
     }
 
     /// The existence of an entity's items.
@@ -78,10 +54,11 @@ impl Part {
     pub fn meets(&self, other: &Self) -> bool {
         self.entity == other.entity
             && match (&self.of, &other.of) {
-                (PartOf::Existence, PartOf::Existence) | (PartOf::AllBut(_), PartOf::AllBut(_)) => true,
-                (a, b) => {
-                    a.attribute().is_some_and(|name| b.holds(name)) || b.attribute().is_some_and(|name| a.holds(name))
+                (PartOf::Attribute(name), PartOf::AllBut(but)) | (PartOf::AllBut(but), PartOf::Attribute(name)) => {
+                    !but.contains(name)
                 }
+                (PartOf::AllBut(_), PartOf::AllBut(_)) => true,
+                (a, b) => a == b,
             }
     }
 
@@ -97,7 +74,7 @@ impl Part {
         }
         match &self.of {
             PartOf::Existence => false,
-            PartOf::Attribute(name) | PartOf::Inside { path: name, .. } => sight.differs_in(name),
+            PartOf::Attribute(name) => sight.differs_in(name),
             PartOf::AllBut(but) => sight.differing().iter().any(|name| !but.contains(*name)),
         }
     }

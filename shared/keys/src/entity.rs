@@ -11,6 +11,7 @@ use crate::{
     item::{Item, text},
     key::Key,
     layout::Layout,
+    template::form::Form,
 };
 
 /// What items of one entity look like.
@@ -74,7 +75,9 @@ impl Definition {
     }
 
     fn holds_bytes(&self, field: &str) -> bool {
-        self.key.is_of_bytes(field) || self.indexes.iter().any(|index| index.key.is_of_bytes(field))
+        let is_bytes =
+            |key: &KeyTemplate| key.pk.forms(field).chain(key.sk.forms(field)).any(|form| form == Form::Bytes);
+        is_bytes(&self.key) || self.indexes.iter().any(|index| is_bytes(&index.key))
     }
 
     fn holds_number(&self, field: &str) -> bool {

@@ -33,7 +33,6 @@ use self::{
 };
 use crate::{
     change::Sight,
-    condition::document_path::root,
     declaration::{
         check::{declares, entity, knows},
         found_by::FoundBy,
@@ -269,7 +268,7 @@ impl Refresh for TreePath {
             } else {
                 return None;
             };
-            let attribute = root(self.link.from_fields().last().unwrap_or(&self.name)).into_owned();
+            let attribute = self.link.from_fields().last().unwrap_or(&self.name).to_owned();
             Some(Flaw { key: key.clone(), attribute, why })
         };
         parents.iter().filter_map(flaw).collect()

@@ -6,7 +6,7 @@
 use derive::declaration::link::Link;
 use keys::entity::Definition;
 
-use super::{Rule, given::given, numbers::Numbers};
+use super::{Rule, numbers::Numbers};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -59,9 +59,11 @@ pub(super) fn pairs(
 ) -> Result<Vec<(String, String)>, ManifestError> {
     let mut pairs = Vec::new();
     for (field, value) in entry.pairs()? {
+        value.top_level()?;
         numbers.refuse(&from.name, &value, "a link")?;
         known(&field, &format!("the key of {} has no field", to.name), &to.key.field_names())?;
-        pairs.push((field.text.to_owned(), given(from, &value)?));
+        known(&value, &format!("{} has no field or attribute", from.name), &fields(from))?;
+        pairs.push((field.text.to_owned(), value.text.to_owned()));
     }
     Ok(pairs)
 }

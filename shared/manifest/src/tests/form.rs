@@ -51,10 +51,8 @@ fn a_key_that_means_nothing_is_refused() {
     );
     refused(
         "except = [\"note\"]",
-        "sum = \"note\"",
-        &expect![
-            "47: derivation.order-by-id.sum: there is no such key: there are kind, id, was, from, to, link, where, each, except"
-        ],
+        "where = { status = \"paid\" }",
+        &expect!["47: derivation.order-by-id.where: there is no such key: there are kind, id, from, to, link, except"],
     );
     refused(
         "through = \"Order\"",

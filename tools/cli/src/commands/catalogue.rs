@@ -113,7 +113,9 @@ fn as_text(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Vec
             format!("no function has it: deploy the functions, then {}", backfill())
         }
         DerivationState::Added { renamed_from: Some(from) } => {
-            format!("the functions have the same as {from}: say was = \"{from}\", and nothing has to be filled")
+            format!(
+                "the functions have the same as {from}: docs/change-the-catalogue.md says how a derivation is renamed"
+            )
         }
         DerivationState::Changed { was } => {
             lines.push(format!("  was       {was}"));
