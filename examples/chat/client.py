@@ -37,10 +37,10 @@ class Chat:
     def leave(self, workspace, user):
         self.rooms.delete_item(Key={"pk": f"WORKSPACE#{workspace}", "sk": f"MEMBER#{user}"})
 
-    def send(self, channel, sent_at, author, text):
+    def send(self, channel, sent_at, author, text, mentions=()):
         size = len(text.encode())
         item = {"channelId": channel, "sentAt": sent_at, "authorId": author, "text": text, "size": size}
-        self.messages.put_item(Item=item)
+        self.messages.put_item(Item=item | {"mentions": list(mentions)})
 
     def unsend(self, channel, sent_at):
         self.messages.delete_item(Key={"channelId": channel, "sentAt": sent_at})
@@ -49,7 +49,14 @@ class Chat:
         return self.rooms.get_item(Key={"pk": f"CHANNEL#{channel}", "sk": f"CHANNEL#{channel}"}).get("Item")
 
     def workspaces_of(self, user):
-        return self.rooms.query(KeyConditionExpression=Key("pk").eq(f"USER#{user}"))["Items"]
+        return self._of(user, "WORKSPACE#")
+
+    def mentions_of(self, user):
+        return self._of(user, "MENTION#")
+
+    def _of(self, user, prefix):
+        condition = Key("pk").eq(f"USER#{user}") & Key("sk").begins_with(prefix)
+        return self.rooms.query(KeyConditionExpression=condition)["Items"]
 
 
 def chat_at(endpoint):
@@ -68,14 +75,16 @@ def main():
     chat.put_channel("c1", "w1", "general")
     chat.join("w1", "ada", "owner")
     for sent_at, text in [(9, "hello"), (10, "is anybody there?"), (1_000, "never mind")]:
-        chat.send("c1", sent_at, "ada", text)
+        chat.send("c1", sent_at, "ada", text, ["ada"] if sent_at == 10 else [])
     chat.unsend("c1", 1_000)
     subprocess.run(options.wait, shell=True, check=True, stdout=subprocess.DEVNULL)
     channel = chat.channel("c1")
-    print(f"{channel['name']}: {channel['messageCount']} messages, the last at {channel['lastAt']}: {channel['lastText']}")
+    counts = f"{channel['messageCount']} messages by {channel['authorCount']} author"
+    print(f"{channel['name']}: {counts}, the last at {channel['lastAt']}: {channel['lastText']}")
     workspace = chat.workspaces.get_item(Key={"workspaceId": "w1"})["Item"]
     print(f"w1: {workspace['channelCount']} channel, {workspace['memberCount']} member")
-    print(f"ada is {chat.workspaces_of('ada')[0]['role']} of w1")
+    role, mentions = chat.workspaces_of("ada")[0]["role"], chat.mentions_of("ada")
+    print(f"ada is {role} of w1, and mentioned in {len(mentions)} message")
 
 
 if __name__ == "__main__":

@@ -119,22 +119,25 @@ fn called(schema: &mut Schema, tables: &[String]) -> Result<(), DeclaredError> {
 fn without(schema: &Schema, catalogue: &Catalogue, disabled: &[String]) -> Result<Catalogue, DeclaredError> {
     let names = disabled.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
     let disabled: Vec<String> = names.map(str::to_owned).collect();
-    let is_known = |name: &str| name == GROUND || catalogue.position(name).is_some();
+    let is_known = |name: &str| name == GROUND || catalogue.called(name).is_some();
     if let Some(name) = disabled.iter().find(|name| !is_known(name)) {
-        let known = catalogue.derivations().map(|derivation| derivation.name.clone()).collect();
+        let known = catalogue.derivations().map(|derivation| derivation.label().to_owned()).collect();
         return Err(DeclaredError::Unknown { name: name.clone(), known });
     }
     let all_ground = disabled.iter().any(|name| name == GROUND);
-    let is_off = |it: &Derivation| disabled.contains(&it.name) || (all_ground && touches_ground(it));
+    let is_named = |it: &Derivation| disabled.iter().any(|name| it.is_called(name));
+    let is_off = |it: &Derivation| is_named(it) || (all_ground && touches_ground(it));
     let mut left: Vec<Derivation> = catalogue.derivations().filter(|derivation| !is_off(derivation)).cloned().collect();
     let mut needing = Vec::new();
     loop {
         match Catalogue::new(schema, left.clone()) {
             Ok(catalogue) if needing.is_empty() => return Ok(catalogue),
             Ok(_) => return Err(DeclaredError::Needed { disabled, needing }),
-            Err(CatalogueError::Declaration { derivation, .. }) if left.iter().any(|it| it.name == derivation) => {
-                left.retain(|it| it.name != derivation);
-                needing.push(derivation);
+            Err(CatalogueError::Declaration { derivation, problem }) => {
+                let Some(at) = left.iter().position(|it| it.name == derivation) else {
+                    return Err(CatalogueError::Declaration { derivation, problem }.into());
+                };
+                needing.push(left.remove(at).label().to_owned());
             }
             Err(error) => return Err(error.into()),
         }

@@ -3,6 +3,7 @@
 mod contract;
 mod cost;
 mod patterns;
+mod renamed;
 mod tables;
 mod why;
 mod writes;

@@ -136,11 +136,16 @@ def act_on_chat(chat, draw, number, step):
             lambda: chat.remove_channel(channel),
             lambda: chat.join(in_form, user, draw.choice(["owner", "guest"])),
             lambda: chat.leave(in_form, user),
-            lambda: chat.send(channel, at, user, "x" * (step % 9)),
+            lambda: chat.send(channel, at, user, "x" * (step % 9), mentioned(draw, at)),
             lambda: chat.unsend(channel, at),
         ],
         [8, 12, 10, 2, 12, 8, 35, 13],
     )[0]
+
+
+def mentioned(draw, at):
+    """Users that a message mentions, some of them twice. The form of a mention's key has no negative time."""
+    return [] if at < 0 else draw.choices(MEMBERS, k=draw.choice([0, 0, 1, 2, 4]))
 
 
 def check_chat(chat):
@@ -168,18 +173,53 @@ def check_chat(chat):
             "lastAt": last.get("sentAt"),
             "lastText": last.get("text"),
             "lastBy": last.get("authorId"),
+            "authorCount": len({message["authorId"] for message in here}),
+            "recent": [{name: m[name] for name in ("sentAt", "authorId", "text")} for m in reversed(here[-3:])],
         }
     of_member = {(it["pk"], it["sk"]): {"userName": names.get(part(it["sk"]))} for it in of_type["Member"]}
     mirrors = {(f"USER#{part(it['sk'])}", it["pk"]): {"role": it["role"]} for it in of_type["Member"]}
     of_message = {(it["channelId"], it["sentAt"]): {"authorName": names.get(it["authorId"])} for it in messages}
-    counts = ["messageCount", "bytes", "firstAt", "lastAt", "lastText", "lastBy"]
+    authors, mentions = collections.Counter(), {}
+    for message in messages:
+        authors[(f"CHANNEL#{message['channelId']}", f"AUTHOR#{message['authorId']}")] += 1
+        for user in message["mentions"]:
+            sort_key = f"MENTION#{int(message['sentAt']):013}#{message['channelId']}"
+            mentions[(f"USER#{user}", sort_key)] = {"authorId": message["authorId"], "text": message["text"]}
+    of_author = {pair: {"messageCount": number} for pair, number in authors.items()}
+    counts = ["messageCount", "bytes", "firstAt", "lastAt", "lastText", "lastBy", "authorCount", "recent"]
     key = lambda item: (item["pk"], item["sk"])
     of_workspaces = stored(items(chat.workspaces), lambda it: it["workspaceId"], ["channelCount", "memberCount"])
     compare("workspaces", of_workspaces, of_workspace)
     compare("channels", stored(of_type["Channel"], lambda it: it["pk"], counts), of_channel)
     compare("members", stored(of_type["Member"], key, ["userName"]), of_member)
     compare("workspaces of users", stored(of_type["WorkspaceOfUser"], key, ["role"]), mirrors)
+    compare("authors", stored(of_type["Author"], key, ["messageCount"]), of_author)
+    compare("mentions", stored(of_type["Mention"], key, ["authorId", "text"]), mentions)
     compare("messages", stored(messages, lambda it: (it["channelId"], it["sentAt"]), ["authorName"]), of_message)
+
+
+def cascaded(models, endpoint, manifest):
+    """Removes a post. Its comments and likes in the other tables must go with it, and nothing else."""
+    models.put_user("owner", "Owner")
+    for post in ("kept", "removed"):
+        models.put_post(post, "owner", 1, post, True)
+        for number in range(30):
+            models.put_comment(f"{post}-{number}", post, "owner", number, "text")
+            models.like(post, f"u{number}")
+    in_step(endpoint, manifest)
+    models.remove_post("removed")
+    in_step(endpoint, manifest)
+    left = {
+        post: (
+            sum(comment["postId"] == post for comment in items(models.comments)),
+            sum(like["postId"] == post for like in items(models.likes)),
+        )
+        for post in ("kept", "removed")
+    }
+    if left != {"kept": (30, 30), "removed": (0, 0)}:
+        sys.exit(f"comments and likes after a post was removed: {left}")
+    print("  what hangs on a removed post is gone, and nothing else")
+    check_models(models)
 
 
 def repaired(endpoint, manifest):
@@ -220,6 +260,8 @@ def recount(template):
             run(lambda draw, number, step: act(application, draw, number, step))
             in_step(endpoint, manifest)
             check(application)
+            if name == "models":
+                cascaded(application, endpoint, manifest)
             repaired(endpoint, manifest)
             check(application)
 

@@ -56,6 +56,7 @@ fn latest(order: Order, attributes: &[(&str, &str)]) -> Latest {
         link: Link::of(&[("PostId", "PostId")]),
         order,
         attributes: attributes.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect(),
+        list: None,
     }
 }
 

@@ -19,7 +19,8 @@
 //! | one run | `run`, from the first write to the last check; `ending`, how a run is completed; `scheduler`, who is next |
 //! | who acts | `actors`, one a file |
 //! | what is checked | `checks`, of every run; `cases`, single records and batches without a run |
-//! | what is derived | `oracle`, by hand-written loops without any code of the product; `checks::recounted` asks it |
+//! | manifests that are drawn | `drawn`: their generator, their application, and an oracle by what was drawn |
+//! | what is derived of the shipped table | `oracle`, by hand-written loops without any code of the product; `checks::recounted` asks it |
 //! | what a run holds | `world` and its parts: the tasks, the application's memory, verifications; `pace`, how often each acts |
 //! | the service under test | `engines`, as the functions and the operators make them; `stored`, its parked items and jobs |
 //! | the platform | `platform`: stream, event source mappings, events, corrupt records; `caller`, faults of the store's calls |
@@ -33,6 +34,7 @@ mod cases;
 mod chance;
 mod checks;
 mod deployed;
+mod drawn;
 mod ending;
 mod engines;
 mod executor;
@@ -70,8 +72,9 @@ const TURN_SEEDS: u64 = 10;
 /// Most lines of the trace of a run that was made small.
 const TRACE_LINES_MAX: usize = 100;
 
-const RECEIPTS: Config = Config { ledger: LedgerKind::Receipts, mutant: None };
-const WATERMARKS: Config = Config { ledger: LedgerKind::Watermarks, mutant: None };
+const RECEIPTS: Config = Config { ledger: LedgerKind::Receipts, mutant: None, is_drawn: false };
+const WATERMARKS: Config = Config { ledger: LedgerKind::Watermarks, mutant: None, is_drawn: false };
+const DRAWN: [Config; 2] = [Config { is_drawn: true, ..RECEIPTS }, Config { is_drawn: true, ..WATERMARKS }];
 
 #[test]
 fn with_receipts_every_derived_value_ends_in_step() {
@@ -81,6 +84,16 @@ fn with_receipts_every_derived_value_ends_in_step() {
 #[test]
 fn with_watermarks_every_derived_value_ends_in_step() {
     holds(WATERMARKS, "with_watermarks_every_derived_value_ends_in_step");
+}
+
+#[test]
+fn with_receipts_drawn_manifests_end_in_step() {
+    holds(DRAWN[0], "with_receipts_drawn_manifests_end_in_step");
+}
+
+#[test]
+fn with_watermarks_drawn_manifests_end_in_step() {
+    holds(DRAWN[1], "with_watermarks_drawn_manifests_end_in_step");
 }
 
 #[test]
@@ -103,7 +116,7 @@ fn what_is_left_out_is_missed() {
     let asked = std::env::var("SIM_MUTANT").unwrap_or_default();
     for mutant in Mutant::all().into_iter().filter(|mutant| format!("{mutant:?}").contains(&asked)) {
         // First the seed that showed it the last time, then a few of either ledger in turn: only one of them may need it.
-        let last = noticed::last(mutant).map(|(ledger, seed)| (Config { ledger, mutant: None }, seed..seed + 1));
+        let last = noticed::last(mutant).map(|(ledger, seed)| (Config { ledger, ..RECEIPTS }, seed..seed + 1));
         let turns = (0..MUTANT_SEEDS / TURN_SEEDS).map(|turn| turn * TURN_SEEDS..(turn + 1) * TURN_SEEDS);
         let turns = turns.flat_map(|seeds| [(RECEIPTS, seeds.clone()), (WATERMARKS, seeds)]);
         let noticed = last.into_iter().chain(turns).find_map(|(config, seeds)| {

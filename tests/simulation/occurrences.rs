@@ -96,6 +96,66 @@ pub(crate) const EXCUSED: [&str; 2] = ["not found by it", "drifts overtaken"];
 pub(crate) const LOST: [&str; 5] =
     ["lanes given up", "mappings off", "streams anew", "records lost", "losses repaired"];
 
+/// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
+/// least as often as there are hundreds of seeds.
+pub(crate) const OF_MANIFESTS: [&str; 40] = [
+    "[table]",
+    "[table] untyped",
+    "[tables] of one",
+    "[tables] of several",
+    "tables of forms",
+    "tables of values",
+    "no sort key",
+    "shared tables",
+    "key S",
+    "key N",
+    "key B",
+    "indexes of forms",
+    "indexes of values",
+    "indexes of several",
+    "counts of mirrors",
+    "counts into mirrors",
+    "sums of counts",
+    "copies of counts",
+    "copies of copies",
+    "latest of mirrors",
+    "mirrors of mirrors",
+    "claims",
+    "found by partition",
+    "found by index",
+    "found through",
+    "where",
+    "sharded",
+    "zero absent",
+    "average",
+    "exists",
+    "count",
+    "count: history",
+    "copy",
+    "latest",
+    "extreme",
+    "mirror",
+    "path",
+    "index-key",
+    "roll-up",
+    "drawn cascades",
+];
+
+/// Those of them that take several derivations in a row: each occurs at least as often as there are so many seeds.
+const SELDOM: [&str; 7] = [
+    "counts into mirrors",
+    "sums of counts",
+    "latest of mirrors",
+    "mirrors of mirrors",
+    "found through",
+    "indexes of several",
+    "shared tables",
+];
+const SELDOM_SEEDS: usize = 600;
+
+/// What runs with drawn manifests do not have: one version with the shipped numbers of shards is deployed in all of them.
+const NOT_DRAWN: [&str; 2] = ["resharded", "filtered out"];
+
 /// How much happens at all.
 pub(crate) const SIZES: [&str; 5] = ["steps", "writes", "records", "invocations", "delivered"];
 
@@ -125,8 +185,11 @@ impl Occurrences {
     }
 
     /// Faults that occurred less often than so many seeds should show.
-    pub(crate) fn rare(&self, n_seeds: usize) -> Vec<&'static str> {
+    pub(crate) fn rare(&self, is_drawn: bool, n_seeds: usize) -> Vec<&'static str> {
         let least = if n_seeds < SEEDS_MIN { 0 } else { (OCCURRENCES * n_seeds / SEEDS).min(OCCURRENCES) };
+        if is_drawn {
+            return self.rare_drawn(n_seeds);
+        }
         let sides = [Some(Side::Before), Some(Side::After)];
         let of_calls = OF_A_CALL.iter().flat_map(|fault| sides.map(|side| (*fault, side)));
         let others = OTHERS.iter().map(|what| (*what, None));
@@ -138,6 +201,18 @@ impl Occurrences {
             .filter(|what| least > 0 && self.count((*what, None)) == 0);
         let lost = LOST.into_iter().filter(|what| self.count((*what, None)) < n_seeds / SEEDS_MIN);
         of_calls.chain(others).filter(is_rare).map(|(what, _)| what).chain(never).chain(lost).collect()
+    }
+
+    /// The same of runs that draw their manifests.
+    fn rare_drawn(&self, n_seeds: usize) -> Vec<&'static str> {
+        let least = if n_seeds < SEEDS_MIN { 0 } else { (OCCURRENCES * n_seeds / SEEDS).min(OCCURRENCES) };
+        let sides = [Some(Side::Before), Some(Side::After)];
+        let of_calls = OF_A_CALL.iter().flat_map(|fault| sides.map(|side| (*fault, side)));
+        let is_rare = |what: &(&'static str, Option<Side>)| self.count(*what) < least;
+        let least_of = |what: &'static str| n_seeds / if SELDOM.contains(&what) { SELDOM_SEEDS } else { SEEDS_MIN };
+        let of_manifests = OF_MANIFESTS.into_iter().filter(|what| self.count((*what, None)) < least_of(what));
+        let others = OTHERS.into_iter().filter(|what| !NOT_DRAWN.contains(what)).map(|what| (what, None));
+        of_calls.chain(others).filter(is_rare).map(|(what, _)| what).chain(of_manifests).collect()
     }
 
     fn count(&self, what: (&'static str, Option<Side>)) -> usize {
@@ -152,8 +227,15 @@ impl fmt::Display for Occurrences {
             let [before, after] = [Side::Before, Side::After].map(|side| self.count((fault, Some(side))));
             writeln!(f, "{fault:<16}{before:>10}{after:>10}")?;
         }
-        for what in
-            OTHERS.into_iter().chain(GROUND).chain(OPERATED).chain(LOST).chain(RECOUNTED).chain(EXCUSED).chain(SIZES)
+        for what in OTHERS
+            .into_iter()
+            .chain(GROUND)
+            .chain(OPERATED)
+            .chain(LOST)
+            .chain(RECOUNTED)
+            .chain(EXCUSED)
+            .chain(OF_MANIFESTS)
+            .chain(SIZES)
         {
             writeln!(f, "{what:<20}{:>6}", self.count((what, None)))?;
         }

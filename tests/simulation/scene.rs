@@ -20,6 +20,7 @@ use support::clock::ManualClock;
 
 use crate::{
     chance::Chance,
+    drawn::Drawn,
     executor::now,
     items::{USERS, is_mirror, new_item},
     mutant::{Condition, Mutant},
@@ -52,6 +53,8 @@ const UNBRAKED: BrakeLimits = BrakeLimits { unreadable_percent_max: 100, unreada
 
 #[derive(Debug)]
 pub(crate) struct Scene {
+    /// The drawn manifest; `None` for the shipped table.
+    pub(crate) drawn: Option<Arc<Drawn>>,
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
     sharding: Sharding,
@@ -82,7 +85,23 @@ pub(crate) struct Scene {
 impl Scene {
     /// An empty table of this schema.
     pub(crate) fn new(
+        shipped: (&Arc<Schema>, &Arc<Catalogue>),
+        chance: Chance,
+        mutant: Option<Mutant>,
+        is_traced: bool,
+    ) -> Arc<Self> {
+        Self::of(shipped, None, chance, mutant, is_traced)
+    }
+
+    /// Empty tables of a drawn manifest.
+    pub(crate) fn of_drawn(drawn: Drawn, chance: Chance, mutant: Option<Mutant>, is_traced: bool) -> Arc<Self> {
+        let drawn = Arc::new(drawn);
+        Self::of((&drawn.schema, &drawn.catalogue), Some(&drawn), chance, mutant, is_traced)
+    }
+
+    fn of(
         (schema, catalogue): (&Arc<Schema>, &Arc<Catalogue>),
+        drawn: Option<&Arc<Drawn>>,
         chance: Chance,
         mutant: Option<Mutant>,
         is_traced: bool,
@@ -93,13 +112,20 @@ impl Scene {
         let per_mille = [0, 20, 60, 150][chance.below(4)];
         let (is_braked, theme) = (chance.percent(BRAKED_PERCENT), Theme::drawn(&chance));
         let clocks_off_ms = *chance.one_of(&CLOCKS_OFF_MS).unwrap_or(&0);
-        let rollout = Rollout::drawn(&chance);
+        // What is deployed, and how large items are, is of the shipped table.
+        let rollout = if drawn.is_some() { Rollout::none() } else { Rollout::drawn(&chance) };
         let per_mille = if rollout.is_calm() { 0 } else { per_mille };
-        let is_large = chance.percent(LARGE_PERCENT) && !rollout.is_calm();
+        let is_large = drawn.is_none() && chance.percent(LARGE_PERCENT) && !rollout.is_calm();
         let is_lossy = (chance.percent(LOSSY_PERCENT) || env::var("SIM_LOSSY").is_ok()) && !rollout.is_any();
+        // What is lost of a history stays wrong, and so does all that a drawn derivation builds on it.
+        let is_lossy = is_lossy && drawn.is_none_or(|drawn| !drawn.has_history());
         let is_deadly = chance.percent(DEADLY_PERCENT) && !rollout.is_calm();
-        let deadly = is_deadly.then(|| deadly_item(&chance, (schema, catalogue)));
+        let deadly = is_deadly.then(|| match drawn {
+            Some(drawn) => drawn.deadly_item(&chance),
+            None => Some(deadly_item(&chance, (schema, catalogue))),
+        });
         Arc::new(Self {
+            drawn: drawn.cloned(),
             schema: Arc::clone(schema),
             catalogue: Arc::clone(catalogue),
             sharding: Sharding::default(),
@@ -115,7 +141,7 @@ impl Scene {
             is_large,
             is_lossy,
             theme,
-            deadly: Mutex::new(deadly),
+            deadly: Mutex::new(deadly.flatten()),
             is_healed: AtomicBool::new(false),
             occurrences: Mutex::default(),
         })
@@ -148,7 +174,8 @@ impl Scene {
 
     /// The catalogue of an engine that starts now. Sometimes the number of shards changes first.
     pub(crate) fn deployed(&self) -> Arc<Catalogue> {
-        if !self.is_healed()
+        if self.drawn.is_none()
+            && !self.is_healed()
             && let Some(n_shards) = self.sharding.changes(&self.chance)
         {
             self.count("resharded");

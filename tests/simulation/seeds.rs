@@ -21,6 +21,7 @@ use engine::ledger::LedgerKind;
 use crate::{
     chance::{Chance, Choices},
     deployed,
+    drawn::drawn,
     failure::Failure,
     mutant::Mutant,
     occurrences::Occurrences,
@@ -48,6 +49,8 @@ thread_local! {
 pub(crate) struct Config {
     pub(crate) ledger: LedgerKind,
     pub(crate) mutant: Option<Mutant>,
+    /// Does each run draw its manifest? Else it is the shipped table.
+    pub(crate) is_drawn: bool,
 }
 
 #[derive(Debug)]
@@ -58,10 +61,30 @@ pub(crate) struct FinishedRun {
     occurrences: Occurrences,
 }
 
+impl FinishedRun {
+    /// The reader takes no such manifest.
+    fn refused(chance: &Chance, refused: &str) -> Self {
+        let failure = Some(Failure::new("refused", refused));
+        let trace = refused.lines().map(str::to_owned).collect();
+        Self { failure, trace, choices: chance.choices(), occurrences: Occurrences::default() }
+    }
+}
+
 pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> FinishedRun {
     let (schema, catalogue) = &*SHIPPED;
     quiet_panics();
-    let scene = Scene::new((schema, catalogue), chance.clone(), config.mutant, is_traced);
+    let scene = if config.is_drawn {
+        match drawn(chance) {
+            Ok(drawn) => Scene::of_drawn(drawn, chance.clone(), config.mutant, is_traced),
+            Err(refused) => return FinishedRun::refused(chance, &refused),
+        }
+    } else {
+        Scene::new((schema, catalogue), chance.clone(), config.mutant, is_traced)
+    };
+    if let Some(drawn) = &scene.drawn {
+        drawn.count(&scene);
+        scene.trace.note(|| drawn.text.clone());
+    }
     RUNS.set(true);
     let ran = catch_unwind(AssertUnwindSafe(|| World::new(&scene, config.ledger).run()));
     RUNS.set(false);
@@ -137,7 +160,7 @@ pub(crate) fn holds(config: Config, test: &str) {
         report(config, seed, &failure);
         panic!("{failure}\nto repeat: SIM_SEED={seed} cargo test --workspace --test simulation {test}");
     }
-    let rare = occurrences.rare(usize::try_from(seeds.end - seeds.start).unwrap());
+    let rare = occurrences.rare(config.is_drawn, usize::try_from(seeds.end - seeds.start).unwrap());
     assert!(rare.is_empty(), "the run proves less than it says, since these are rare: {rare:?}");
 }
 

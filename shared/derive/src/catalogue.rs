@@ -4,6 +4,8 @@
 //! refused when the catalogue is built, so that whatever our own writes ring comes to an end. One that recurs over its
 //! own target may read what it writes itself, since it ends at a depth of its own.
 
+mod names;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use keys::counter::COUNTER;
@@ -87,8 +89,10 @@ impl Catalogue {
         let mut names = BTreeSet::new();
         let mut entries = Vec::new();
         for derivation in derivations {
-            if !names.insert(derivation.name.clone()) {
-                return Err(CatalogueError::NameTwice { name: derivation.name });
+            for name in [Some(&derivation.name), derivation.renamed.as_ref()].into_iter().flatten() {
+                if !names.insert(name.clone()) {
+                    return Err(CatalogueError::NameTwice { name: name.clone() });
+                }
             }
             let reach = derivation
                 .kind
@@ -148,18 +152,6 @@ impl Catalogue {
         self.entries.get(at.0).map(|entry| &entry.derivation)
     }
 
-    /// The name of the derivation at a position.
-    #[must_use]
-    pub fn name(&self, at: DerivationAt) -> &str {
-        self.derivation(at).map_or("", |derivation| derivation.name.as_str())
-    }
-
-    /// The position of the derivation of this name.
-    #[must_use]
-    pub fn position(&self, name: &str) -> Option<DerivationAt> {
-        self.entries.iter().position(|entry| entry.derivation.name == name).map(DerivationAt)
-    }
-
     /// The parts of items that a derivation writes.
     #[must_use]
     pub fn writes(&self, at: DerivationAt) -> &[Part] {
@@ -205,7 +197,7 @@ impl Catalogue {
         let image = sight.new.as_ref().or(sight.old.as_ref());
         let Some(ground) = image.filter(|image| !image.definition.derived) else { return false };
         let derived = &ground.definition.derived_attributes;
-        let is_ground = |part: &Part| !matches!(&part.of, PartOf::Attribute(name) if derived.contains(name));
+        let is_ground = |part: &Part| !part.of.attribute().is_some_and(|name| derived.iter().any(|it| it == name));
         let mut reads = self.concerns_of(sight).into_iter().flatten().flat_map(|concern| &concern.reads);
         reads.any(|part| is_ground(part) && part.differs(sight))
     }
@@ -262,10 +254,10 @@ fn written_once(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
                 return Err(CatalogueError::WrittenTwice {
                     one: one.derivation.name.clone(),
                     other: other.derivation.name.clone(),
-                    part: match &part.of {
-                        PartOf::Attribute(name) => format!("{}.{name}", part.entity),
-                        PartOf::Existence | PartOf::AllBut(_) => part.entity.clone(),
-                    },
+                    part: part
+                        .of
+                        .attribute()
+                        .map_or_else(|| part.entity.clone(), |name| format!("{}.{name}", part.entity)),
                 });
             }
         }

@@ -1,8 +1,15 @@
 //! A change: one stream record, decoded.
 
-use keys::{item::Item, key::Key, value::differing};
+use keys::{
+    item::Item,
+    key::Key,
+    value::{differing, same},
+};
 
-use crate::schema::{Image, Schema, Seen, Unreadable};
+use crate::{
+    condition::{DocumentPath, is_path},
+    schema::{Image, Schema, Seen, Unreadable},
+};
 
 /// One stream record.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,10 +139,15 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Is this an attribute that differs between two images? Never where the change has but one.
+    /// Does an attribute, or a value inside of one, differ between two images? Never where the change has but one.
     #[must_use]
     pub fn differs_in(&self, attribute: &str) -> bool {
-        self.differing.contains(&attribute)
+        if !is_path(attribute) {
+            return self.differing.contains(&attribute);
+        }
+        let path = DocumentPath::of(attribute);
+        let value = |image: &Option<Image<'a>>| image.as_ref().and_then(|image| path.value(image.item));
+        self.differing.contains(&path.attribute.as_str()) && !same(value(&self.old), value(&self.new))
     }
 
     /// Only what is of this entity: a change of type removes the one entity and inserts the other.

@@ -61,7 +61,10 @@ impl CollectionCount {
             return None;
         }
         let source = schema.entity(&count.source)?;
-        let is_of_each = |mirror: &&Mirror| mirror.source == count.source && !mirror.lists_claims(source);
+        let is_of_each = |mirror: &&Mirror| {
+            let is_whole = mirror.condition == Condition::Always && mirror.each.is_none();
+            mirror.source == count.source && is_whole && !mirror.lists_claims(source)
+        };
         let mut mirrors = catalogue.positioned().map(|(at, derivation)| match derivation.kind.shape() {
             Shape::Mirror(mirror) => (at, Some(mirror).filter(is_of_each)),
             _ => (at, None),
@@ -155,6 +158,8 @@ mod tests {
             follower-count: Follower of follower-mirror, Prefix("FOLLOWER#")
             post-count: Post, Prefix("POST#")
             comment-count: Comment, Prefix("COMMENT#")
+            tickets: Ticket, Prefix("TICKET#")
+            statuses: StatusGroup, Prefix("STATUS#")
         "#]]
         .assert_eq(&all.iter().map(line).collect::<String>());
     }

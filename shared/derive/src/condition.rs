@@ -4,6 +4,7 @@
 //! total > 0`. It holds for the items for which DynamoDB says that it holds, with one exception: an attribute that is
 //! compared with a value of another type is [`Unreadable`], so its item is listed instead of passed over in silence.
 
+pub(crate) mod document_path;
 mod operand;
 mod parse;
 mod scanner;
@@ -15,7 +16,8 @@ use keys::{item::Item, number::Decimal, value};
 use serde_dynamo::AttributeValue;
 
 pub use self::{
-    operand::{DocumentPath, Operand, PathStep},
+    document_path::{DocumentPath, PathStep, is_path},
+    operand::Operand,
     scanner::ConditionError,
 };
 use crate::schema::Unreadable;

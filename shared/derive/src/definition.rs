@@ -22,11 +22,11 @@ pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
     let Outline { from, terms, into, touches, depth_max, .. } = kind.outline(schema);
     let reach = kind.reach(schema).unwrap_or_default();
     let reads = reach.reads.iter().filter_map(|part| match &part.of {
-        PartOf::Attribute(name) => Some(format!("{}.{name}", part.entity)),
+        PartOf::Attribute(name) | PartOf::Inside { path: name, .. } => Some(format!("{}.{name}", part.entity)),
         PartOf::Existence | PartOf::AllBut(_) => None,
     });
     let writes = reach.writes.iter().filter(|part| part.entity != COUNTER).filter_map(|part| match &part.of {
-        PartOf::Attribute(name) => Some(name.clone()),
+        PartOf::Attribute(name) | PartOf::Inside { path: name, .. } => Some(name.clone()),
         PartOf::Existence => Some(part.entity.clone()),
         PartOf::AllBut(_) => None,
     });
@@ -145,6 +145,14 @@ mod tests {
             kept = count: Line (where NOT Cancelled = true) into WARE#{ProductId} / METADATA; reads Line.Cancelled, Line.ProductId
             readings = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
             last-message = latest: Message (the last: By as LastBy, At as LastAt) into ROOM#{RoomId} / METADATA; writes LastAt, LastBy; reads Message.At, Message.By
-            first-message = latest: Message (the first: At as FirstAt) into ROOM#{RoomId} / METADATA; writes FirstAt; reads Message.At"#]].assert_eq(&shown.join("\n"));
+            first-message = latest: Message (the first: At as FirstAt) into ROOM#{RoomId} / METADATA; writes FirstAt; reads Message.At
+            newest-messages = latest list: Message (the last 2 in Newest: By as By, At as At) into ROOM#{RoomId} / METADATA; writes Newest; reads Message.At, Message.By
+            tickets = count: Ticket into DESK#{DeskId} / STATUS#{Status}; reads Ticket.DeskId, Ticket.Status
+            tickets-item = counted item: Counter (while tickets is above zero) into DESK#{DeskId} / STATUS#{Status}; writes StatusGroup; reads Counter.tickets
+            tickets-shown = display: Counter (Value of tickets; zero is written) into DESK#{DeskId} / STATUS#{Status}; writes Tickets; reads Counter.tickets
+            statuses = count: StatusGroup into DESK#{DeskId} / METADATA; reads StatusGroup.DeskId
+            statuses-shown = display: Counter (Value of statuses; zero is written) into DESK#{DeskId} / METADATA; writes Statuses; reads Counter.statuses
+            duties = mirror: Desk (for each member of Clerks; where NOT Closed = true) into CLERK#{Clerks} / DESK#{DeskId}; writes Duty; reads Desk.Clerks, Desk.Closed
+            desk-place = copy: Desk (Place as DeskPlace; where NOT Closed = true) into DESK#{DeskId} / TICKET#{TicketId}; writes DeskPlace; reads Desk.Closed, Desk.Place, Ticket.DeskId"#]].assert_eq(&shown.join("\n"));
     }
 }

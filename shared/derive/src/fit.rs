@@ -207,7 +207,7 @@ fn needs<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<Need<'a>> {
             let Some(index) = schema.layout.index(&name) else { continue };
             let none = || Need { index, derivations: BTreeSet::new(), attributes: BTreeSet::new() };
             let need = needs.entry(&index.name).or_insert_with(none);
-            need.derivations.insert(derivation.name.clone());
+            need.derivations.insert(derivation.label().to_owned());
             need.attributes.extend(attributes);
         }
     }

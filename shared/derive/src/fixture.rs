@@ -2,6 +2,8 @@
 //!
 //! An item is written `USER#ann / PROFILE User Name=Ann Age=N:7 Tags=SS:a,b`: its key, its type, its attributes.
 
+pub(crate) mod declared;
+pub(crate) mod desks;
 pub(crate) mod employees;
 pub(crate) mod files;
 pub(crate) mod products;
@@ -10,6 +12,7 @@ mod strict;
 pub(crate) mod table;
 pub(crate) mod totals;
 
+pub(crate) use self::declared::{copy, count, display, mirror};
 use self::strict::{ground_line, post_cascade, user_cascade};
 use keys::{
     counter,
@@ -25,14 +28,11 @@ use crate::{
     catalogue::Catalogue,
     change::{Change, Images},
     condition::Condition,
-    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror},
+    declaration::{count::Count, mirror::Mirror},
     derivation::Derivation,
     effect::Effect,
     family::Family,
-    kinds::{
-        copy::Copy,
-        display::{Display, Shows, Zero},
-    },
+    kinds::display::{Display, Zero},
     plan::plan,
     schema::Schema,
 };
@@ -87,7 +87,8 @@ pub(crate) fn schema() -> Schema {
             .chain(files::entities())
             .chain(products::entities())
             .chain(totals::entities())
-            .chain(rooms::entities()),
+            .chain(rooms::entities())
+            .chain(desks::entities()),
     )
 }
 
@@ -143,6 +144,7 @@ pub(crate) fn derivations() -> Vec<Derivation> {
     all.extend(products::derivations());
     all.extend(totals::derivations());
     all.extend(rooms::derivations());
+    all.extend(desks::derivations());
     all
 }
 
@@ -150,38 +152,6 @@ const POST: (&str, &str) = ("PostId", "PostId");
 
 pub(crate) fn named(name: &str, kind: impl crate::kind::Kind + 'static) -> Derivation {
     Derivation::new("D-00", name, kind)
-}
-
-pub(crate) fn mirror(source: &str, target: &str, link: &[(&str, &str)]) -> Mirror {
-    Mirror { source: source.into(), target: target.into(), link: Link::of(link), except: Vec::new() }
-}
-
-pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count {
-    Count {
-        source: source.into(),
-        condition: Condition::Always,
-        target: target.into(),
-        link: Link::of(link),
-        sum: None,
-        n_shards: 1,
-        history: false,
-    }
-}
-
-pub(crate) fn display(count: &str, target: &str, attribute: &str) -> Display {
-    let (count, target, attribute) = (count.into(), target.into(), attribute.into());
-    Display { count, target, shows: Shows::Count, attribute, zero: Zero::Write }
-}
-
-/// A copy of a user's name: to which entity, by which field into which attribute, found where by which field.
-pub(crate) fn copy(target: &str, (by, to): (&str, &str), index: Option<&str>, via: (&str, &str)) -> Copy {
-    Copy {
-        source: "User".into(),
-        target: target.into(),
-        link: Link::of(&[("UserId", by)]),
-        attributes: vec![("Name".into(), to.into())],
-        found: FoundBy { via: via.0.into(), index: index.map(str::to_owned), by: Link::of(&[(via.1, "UserId")]) },
-    }
 }
 
 /// An item from its short text.

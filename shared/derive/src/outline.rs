@@ -111,6 +111,14 @@ mod tests {
             readings: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
             last-message: Message (the last: By as LastBy, At as LastAt) into Some("ROOM#{RoomId} / METADATA")
             first-message: Message (the first: At as FirstAt) into Some("ROOM#{RoomId} / METADATA")
+            newest-messages: Message (the last 2 in Newest: By as By, At as At) into Some("ROOM#{RoomId} / METADATA")
+            tickets: Ticket () into Some("DESK#{DeskId} / STATUS#{Status}")
+            tickets-item: Counter (while tickets is above zero) into Some("DESK#{DeskId} / STATUS#{Status}")
+            tickets-shown: Counter (Value of tickets; zero is written) into Some("DESK#{DeskId} / STATUS#{Status}")
+            statuses: StatusGroup () into Some("DESK#{DeskId} / METADATA")
+            statuses-shown: Counter (Value of statuses; zero is written) into Some("DESK#{DeskId} / METADATA")
+            duties: Desk (for each member of Clerks; where NOT Closed = true) into Some("CLERK#{Clerks} / DESK#{DeskId}")
+            desk-place: Desk (Place as DeskPlace; where NOT Closed = true) into Some("DESK#{DeskId} / TICKET#{TicketId}") by the table DESK#{DeskId} TICKET#
         "#]].assert_eq(&shown);
     }
 }

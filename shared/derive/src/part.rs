@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::change::Sight;
+use crate::{
+    change::Sight,
+    condition::{document_path::root, is_path},
+};
 
 /// A part of an entity's items.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,27 +23,48 @@ pub enum PartOf {
     Existence,
     /// One attribute.
     Attribute(String),
+    /// A value inside of an attribute.
+    Inside {
+        /// The attribute.
+        attribute: String,
+        /// The value, by its path.
+        path: String,
+    },
     /// All attributes but these.
     AllBut(BTreeSet<String>),
 }
 
 impl PartOf {
-    /// Is this attribute in it?
+    /// The attribute that it is, or is inside of.
+    #[must_use]
+    pub fn attribute(&self) -> Option<&str> {
+        match self {
+            Self::Attribute(name) | Self::Inside { attribute: name, .. } => Some(name),
+            Self::Existence | Self::AllBut(_) => None,
+        }
+    }
+
+    /// Is this attribute in it, or is it inside of the attribute?
     #[must_use]
     pub fn holds(&self, attribute: &str) -> bool {
         match self {
             Self::Existence => false,
-            Self::Attribute(name) => name == attribute,
+            Self::Attribute(name) | Self::Inside { attribute: name, .. } => name == attribute,
             Self::AllBut(but) => !but.contains(attribute),
         }
     }
 }
 
 impl Part {
-    /// An attribute of an entity's items.
+    /// An attribute of an entity's items, or a value inside of one.
     #[must_use]
     pub fn attribute(entity: &str, name: &str) -> Self {
-        Self { entity: entity.to_owned(), of: PartOf::Attribute(name.to_owned()) }
+        let of = if is_path(name) {
+            PartOf::Inside { attribute: root(name).into_owned(), path: name.to_owned() }
+        } else {
+            PartOf::Attribute(name.to_owned())
+        };
+        Self { entity: entity.to_owned(), of }
     }
 
     /// The existence of an entity's items.
@@ -54,11 +78,10 @@ impl Part {
     pub fn meets(&self, other: &Self) -> bool {
         self.entity == other.entity
             && match (&self.of, &other.of) {
-                (PartOf::Attribute(name), PartOf::AllBut(but)) | (PartOf::AllBut(but), PartOf::Attribute(name)) => {
-                    !but.contains(name)
+                (PartOf::Existence, PartOf::Existence) | (PartOf::AllBut(_), PartOf::AllBut(_)) => true,
+                (a, b) => {
+                    a.attribute().is_some_and(|name| b.holds(name)) || b.attribute().is_some_and(|name| a.holds(name))
                 }
-                (PartOf::AllBut(_), PartOf::AllBut(_)) => true,
-                (a, b) => a == b,
             }
     }
 
@@ -74,7 +97,7 @@ impl Part {
         }
         match &self.of {
             PartOf::Existence => false,
-            PartOf::Attribute(name) => sight.differs_in(name),
+            PartOf::Attribute(name) | PartOf::Inside { path: name, .. } => sight.differs_in(name),
             PartOf::AllBut(but) => sight.differing().iter().any(|name| !but.contains(*name)),
         }
     }

@@ -1,6 +1,6 @@
 //! A schema: how a table is called and what its entities are.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use keys::{
     entity::{Definition, KeyTemplate},
@@ -11,6 +11,8 @@ use keys::{
     value,
 };
 use serde_dynamo::AttributeValue;
+
+use crate::condition::document_path;
 
 /// The names and entities of one table, as a value: the engine knows a table by nothing else.
 #[derive(Clone, Debug)]
@@ -137,35 +139,46 @@ impl<'a> Image<'a> {
         alike.then(|| Self { item, fields: Arc::clone(&self.fields), ..*self })
     }
 
-    /// A field: of its key, else an attribute of type S. `None` when it has neither.
+    /// A field: of its key, else an attribute of type S, or a value inside of one. `None` when it has neither.
     ///
     /// # Errors
     ///
     /// [`Unreadable`] when the attribute is there and is no text that a key can hold.
     pub fn field(&self, name: &str) -> Result<Option<&str>, Unreadable> {
-        if let Some(value) = self.fields.get(name) {
-            return Ok(Some(value));
-        }
-        let unreadable = |why: &str| Unreadable { attribute: name.to_owned(), why: why.to_owned() };
-        match self.item.get(name) {
-            None => Ok(None),
-            Some(AttributeValue::S(text)) if text.is_empty() => Err(unreadable("is empty")),
-            Some(AttributeValue::S(text)) => Ok(Some(text)),
-            Some(held) => Err(Unreadable::type_of(name, held, "S is wanted")),
+        match self.fields.get(name) {
+            Some(value) => Ok(Some(value)),
+            None => text_field(name, self.attribute(name)),
         }
     }
 
-    /// A field that fills one of another item's key: of type N where that is all of a key of type N.
+    /// A field that fills one of another item's key: of type N or B where that is all of a key of this type.
     ///
     /// # Errors
     ///
     /// As [`field`](Self::field).
-    pub fn filling(&self, name: &str, key: &KeyTemplate, to: &str) -> Result<Option<&str>, Unreadable> {
-        match self.item.get(name) {
-            Some(AttributeValue::N(number)) if self.fields.get(name).is_none() && key.is_of_number(to) => {
-                Ok(Some(number))
-            }
-            _ => self.field(name),
+    pub fn filling(&self, name: &str, key: &KeyTemplate, to: &str) -> Result<Option<Cow<'_, str>>, Unreadable> {
+        match self.fields.get(name) {
+            Some(value) => Ok(Some(Cow::Borrowed(value))),
+            None => Self::value_filling(name, self.attribute(name), key, to),
+        }
+    }
+
+    /// The same of a value that an attribute of this name holds.
+    ///
+    /// # Errors
+    ///
+    /// As [`field`](Self::field).
+    pub(crate) fn value_filling<'v>(
+        name: &str,
+        held: Option<&'v AttributeValue>,
+        key: &KeyTemplate,
+        to: &str,
+    ) -> Result<Option<Cow<'v, str>>, Unreadable> {
+        match held {
+            Some(AttributeValue::N(number)) if key.is_of_number(to) => Ok(Some(Cow::Borrowed(number))),
+            Some(AttributeValue::B(bytes)) if key.is_of_bytes(to) => Ok(Some(Cow::Owned(value::hexadecimal(bytes)))),
+            Some(held) if key.is_of_bytes(to) => Err(Unreadable::type_of(name, held, "B is wanted")),
+            held => Ok(text_field(name, held)?.map(Cow::Borrowed)),
         }
     }
 
@@ -175,9 +188,21 @@ impl<'a> Image<'a> {
         &self.fields
     }
 
-    /// The value of an attribute.
+    /// The value of an attribute, or inside of one.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeValue> {
-        self.item.get(name)
+        document_path::value(self.item, name)
+    }
+}
+
+/// The text of an attribute that can stand in a key.
+fn text_field<'v>(name: &str, held: Option<&'v AttributeValue>) -> Result<Option<&'v str>, Unreadable> {
+    match held {
+        None => Ok(None),
+        Some(AttributeValue::S(text)) if text.is_empty() => {
+            Err(Unreadable { attribute: name.to_owned(), why: "is empty".to_owned() })
+        }
+        Some(AttributeValue::S(text)) => Ok(Some(text)),
+        Some(held) => Err(Unreadable::type_of(name, held, "S is wanted")),
     }
 }

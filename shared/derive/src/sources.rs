@@ -24,11 +24,11 @@ pub enum Source {
     Item(Key),
     /// All counters of a target.
     Counters(Key),
-    /// The first item of a query.
+    /// The first items of a query.
     First(FirstOf),
 }
 
-/// The first item that is of an entity, of those that a query finds in its order.
+/// The first items that are of an entity, of those that a query finds in its order: as many as its limit says.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FirstOf {
     /// A query of the table itself.
@@ -53,7 +53,7 @@ impl Source {
 pub struct Sources {
     items: BTreeMap<Key, Option<Item>>,
     counts: BTreeMap<Key, BTreeMap<String, CounterState>>,
-    firsts: BTreeMap<FirstOf, Option<Item>>,
+    firsts: BTreeMap<FirstOf, Vec<Item>>,
     /// Is what is not here known not to be there?
     is_whole: bool,
     /// What was read before, and serves as well.
@@ -95,7 +95,7 @@ impl Sources {
     /// The size of the items that were added, in bytes, without what was read before.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.items.values().chain(self.firsts.values()).flatten().map(item_bytes).sum()
+        self.items.values().flatten().chain(self.firsts.values().flatten()).map(item_bytes).sum()
     }
 
     /// Adds an item that was read, or that is not there.
@@ -110,9 +110,9 @@ impl Sources {
         self.counts.insert(target, counts);
     }
 
-    /// Adds the first item of a query, or that there is none.
-    pub fn add_first(&mut self, of: FirstOf, item: Option<Item>) {
-        self.firsts.insert(of, item);
+    /// Adds the first items of a query.
+    pub fn add_first(&mut self, of: FirstOf, items: Vec<Item>) {
+        self.firsts.insert(of, items);
     }
 
     /// Adds what others know of a source; false where they do not know it.
@@ -124,7 +124,7 @@ impl Sources {
             Source::Counters(target) => {
                 self.counts.insert(target.clone(), others.counts_of(target).cloned().unwrap_or_default());
             }
-            Source::First(of) => self.add_first(of.clone(), others.first(schema, of).cloned()),
+            Source::First(of) => self.add_first(of.clone(), others.first(schema, of).into_iter().cloned().collect()),
         }
         is_known
     }
@@ -149,17 +149,17 @@ impl Sources {
         }
     }
 
-    /// The first item of a query that was read.
+    /// The first items of a query that was read.
     #[must_use]
-    pub fn first(&self, schema: &Schema, of: &FirstOf) -> Option<&Item> {
+    pub fn first(&self, schema: &Schema, of: &FirstOf) -> Vec<&Item> {
         match self.firsts.get(of) {
-            Some(first) => first.as_ref(),
+            Some(first) => first.iter().collect(),
             None if self.is_whole => first_of(
                 schema,
                 of,
                 self.items.range(of.begin()..).filter_map(|(key, item)| Some((key, item.as_ref()?))),
             ),
-            None => self.below.as_ref()?.first(schema, of),
+            None => self.below.as_ref().map_or_else(Vec::new, |below| below.first(schema, of)),
         }
     }
 
@@ -181,6 +181,12 @@ impl Sources {
 }
 
 impl FirstOf {
+    /// How many items are asked for.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.query.limit.map_or(1, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
     /// No item that the query finds has a smaller key.
     #[must_use]
     pub fn begin(&self) -> Key {
@@ -194,20 +200,23 @@ impl FirstOf {
     }
 }
 
-/// The first item of a query, of items in the order of their keys, from its beginning on.
+/// The first items of a query, in its order, of items in the order of their keys, from its beginning on.
 #[must_use]
 pub fn first_of<'a>(
     schema: &Schema,
     of: &FirstOf,
     items: impl IntoIterator<Item = (&'a Key, &'a Item)>,
-) -> Option<&'a Item> {
+) -> Vec<&'a Item> {
     let in_range = items.into_iter().take_while(|(key, _)| of.may_be(key));
-    let mut found = in_range.filter(|(key, item)| schema.image(key, item).is_some_and(|image| image.is(&of.entity)));
-    let first = match of.query.order {
-        Order::Ascending => found.next(),
-        Order::Descending => found.last(),
-    };
-    first.map(|(_, item)| item)
+    let found = in_range.filter(|(key, item)| schema.image(key, item).is_some_and(|image| image.is(&of.entity)));
+    let found = found.map(|(_, item)| item);
+    match of.query.order {
+        Order::Ascending => found.take(of.length()).collect(),
+        Order::Descending => {
+            let all: Vec<&Item> = found.collect();
+            all.into_iter().rev().take(of.length()).collect()
+        }
+    }
 }
 
 /// Tallies by target and derivation, shards added up. A part of a counter that cannot be read is left out.

@@ -11,7 +11,6 @@ use crate::{
     item::{Item, text},
     key::Key,
     layout::Layout,
-    template::form::Form,
 };
 
 /// What items of one entity look like.
@@ -75,9 +74,7 @@ impl Definition {
     }
 
     fn holds_bytes(&self, field: &str) -> bool {
-        let is_bytes =
-            |key: &KeyTemplate| key.pk.forms(field).chain(key.sk.forms(field)).any(|form| form == Form::Bytes);
-        is_bytes(&self.key) || self.indexes.iter().any(|index| is_bytes(&index.key))
+        self.key.is_of_bytes(field) || self.indexes.iter().any(|index| index.key.is_of_bytes(field))
     }
 
     fn holds_number(&self, field: &str) -> bool {

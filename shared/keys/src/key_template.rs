@@ -73,6 +73,12 @@ impl KeyTemplate {
         self.pk.forms(field).chain(self.sk.forms(field)).any(|form| form == Form::Number)
     }
 
+    /// Is this field, bytes, all of a key of type B? Its value is text of [hexadecimal digits](crate::value::hexadecimal).
+    #[must_use]
+    pub fn is_of_bytes(&self, field: &str) -> bool {
+        self.pk.forms(field).chain(self.sk.forms(field)).any(|form| form == Form::Bytes)
+    }
+
     /// The attribute that holds a field's value by itself: of type N or B where a whole key is of that type, else S.
     #[must_use]
     pub fn typed(&self, field: &str, value: &str) -> Option<AttributeValue> {

@@ -10,7 +10,7 @@
 //! | a sort key of type N | `createdAt` = `1700` | [`SK`] = `04:1700`, which [sorts](crate::sortable) by value |
 //! | no sort key | | [`SK`] = `-` |
 //! | one entity, without a type attribute | | [`TYPE`] = `Post` |
-//! | an index over plain attributes | `postId`, `createdAt` | two attributes more: `Posts.byPost.pk`, `Posts.byPost.sk` |
+//! | an index over plain attributes | `postId`, `createdAt` | two attributes more: `Posts/byPost/pk`, `Posts/byPost/sk` |
 //! | an index over texts of declared forms | `GSI1PK` = `USER#ann` | those two attributes instead |
 //!
 //! What stands inside only is made when an item is [read](TableForm::inward) and taken away when it is

@@ -123,6 +123,12 @@ fn same_set<T>(a: &[T], b: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
     a.len() == b.len() && a.iter().all(|a| b.iter().any(|b| same(a, b)))
 }
 
+/// Bytes as the field of a key of type B has them: each as two hexadecimal digits.
+#[must_use]
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    hex::encode(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

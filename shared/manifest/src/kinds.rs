@@ -8,15 +8,17 @@ mod copy;
 mod count;
 mod extreme;
 mod found;
+mod given;
 mod index_key;
 mod latest;
 mod link;
 mod mirror;
+mod names;
 mod numbers;
 mod path;
 mod roll_up;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     catalogue::{Catalogue, CatalogueError},
@@ -25,7 +27,10 @@ use derive::{
 };
 use keys::{counter::COUNTER, entity::Definition};
 
-use self::numbers::Numbers;
+use self::{
+    names::{renamed, storable},
+    numbers::Numbers,
+};
 use crate::{
     error::ManifestError,
     section::{Named, Section, TomlPlace},
@@ -35,11 +40,8 @@ use crate::{
 /// What the name of a count's display ends with. Stored, so it is stable.
 const DISPLAY: &str = "-display";
 
-/// Longest name of a derivation, in bytes: a counter's sort key holds it beside the target's key, and has 1,024.
-const NAME_MAX: usize = 64;
-
-/// What `DISABLED` and `--disable` take for several derivations.
-const RESERVED: &str = "ground";
+/// What the name of the items that a count creates ends with. Stored, so it is stable.
+const ITEM: &str = "-item";
 
 /// How a kind of derivation is written.
 struct KindSyntax {
@@ -62,13 +64,19 @@ const KINDS: [&KindSyntax; 9] = [
 ];
 
 /// Keys that every derivation may have.
-pub(crate) const COMMON: [KeySyntax; 2] = [
+pub(crate) const COMMON: [KeySyntax; 3] = [
     KeySyntax::required("kind", ValueSyntax::Text, "what is derived, one of the kinds below"),
     KeySyntax::optional(
         "id",
         ValueSyntax::Text,
         "the name",
         "its row in the table's design, as `ripple design` shows it",
+    ),
+    KeySyntax::optional(
+        "was",
+        ValueSyntax::Text,
+        "it always had this name",
+        "its first name, if it was [renamed](change-the-catalogue.md#rename): Ripple stores everything of it under that",
     ),
 ];
 
@@ -82,6 +90,8 @@ struct Rule<'a> {
     numbers: &'a Numbers,
     /// Names of all counts.
     counts: &'a [&'a str],
+    /// What those derivations were that are renamed.
+    renamed: &'a BTreeMap<&'a str, &'a str>,
 }
 
 impl<'a> Rule<'a> {
@@ -101,10 +111,18 @@ impl<'a> Rule<'a> {
         Ok((target, attribute))
     }
 
-    /// Its derivation of this name.
+    /// Its derivation of this name, which is its own or begins with it.
     fn derivation(&self, name: &str, kind: impl derive::kind::Kind + 'static) -> Result<Derivation, ManifestError> {
         let id = self.section.get("id").map(|entry| entry.text()).transpose()?;
-        Ok(Derivation::new(id.map_or(name, |id| id.text), name, kind))
+        let stored = name.strip_prefix(self.name).map(|end| format!("{}{end}", self.stored(self.name)));
+        let stored = stored.unwrap_or_else(|| name.to_owned());
+        let renamed = (stored != name).then(|| name.to_owned());
+        Ok(Derivation { renamed, ..Derivation::new(id.map_or(name, |id| id.text), &stored, kind) })
+    }
+
+    /// The name under which a derivation is stored.
+    fn stored<'n>(&'n self, name: &'n str) -> &'n str {
+        self.renamed.get(name).unwrap_or(&name)
     }
 }
 
@@ -117,9 +135,11 @@ pub(crate) fn descriptions() -> Vec<KindDescription> {
 pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, ManifestError> {
     let mut derivations = Vec::new();
     let mut places: Vec<(String, TomlPlace<'_>)> = Vec::new();
+    let mut labels: BTreeMap<String, String> = BTreeMap::new();
     let mut sections: BTreeSet<String> = BTreeSet::new();
     let declared = root.sections("derivation")?;
     let numbers = &Numbers::of(&declared);
+    let renamed = &renamed(&declared)?;
     let is_count = |section: &Section<'_>| {
         section
             .get("kind")
@@ -130,20 +150,24 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
     let counts: &[&str] = &counts.collect::<Vec<_>>();
     for (name, section) in declared {
         sections.insert(name.to_owned());
-        stored(name, &section.place)?;
+        storable(name, &section.place)?;
         let place = section.place.clone();
-        for derivation in rule(&Rule { name, section, schema, numbers, counts })? {
-            places.push((derivation.name.clone(), place.clone()));
+        for derivation in rule(&Rule { name, section, schema, numbers, counts, renamed })? {
+            places.extend([derivation.name.clone(), derivation.label().to_owned()].map(|name| (name, place.clone())));
+            labels.insert(derivation.name.clone(), derivation.label().to_owned());
             derivations.push(derivation);
         }
     }
-    // The display of a count is declared with the count, and has no section of its own.
-    let declared = |name: &str| match name.strip_suffix(DISPLAY) {
-        Some(count) if !sections.contains(name) && sections.contains(count) => count.to_owned(),
-        _ => name.to_owned(),
+    // The displays and the items of a count are declared with the count, and have no section of their own.
+    let declared = |name: &str| {
+        let name = labels.get(name).map_or(name, String::as_str);
+        match name.strip_suffix(DISPLAY).or_else(|| name.strip_suffix(ITEM)) {
+            Some(count) if !sections.contains(name) && sections.contains(count) => count.to_owned(),
+            _ => name.to_owned(),
+        }
     };
     Catalogue::new(schema, derivations).map_err(|error| {
-        let (name, what) = in_words(error, &declared);
+        let (name, what) = in_words(error, &labels, &declared);
         // Of two with one name it is the second that is wrong.
         let place = places.iter().rev().find(|(other, _)| *other == name).map_or(&root.place, |(_, place)| place);
         place.wrong(what)
@@ -159,29 +183,17 @@ fn rule(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     (kind.read)(rule)
 }
 
-/// The name stands in the keys of counters, in metrics and in what commands print.
-fn stored(name: &str, place: &TomlPlace<'_>) -> Result<(), ManifestError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || !name.chars().all(plain) {
-        return Err(place.wrong("a derivation's name is of letters, digits, - and _, since it is stored in keys"));
-    }
-    if name.len() > NAME_MAX {
-        return Err(
-            place.wrong(format!("a derivation's name has at most {NAME_MAX} letters, since it is stored in keys"))
-        );
-    }
-    if name == RESERVED {
-        return Err(place.wrong("DISABLED takes this name for all derivations that delete items: give it another one"));
-    }
-    Ok(())
-}
-
 /// Which derivation is at fault, and what is wrong with it.
-fn in_words(error: CatalogueError, declared: &dyn Fn(&str) -> String) -> (String, String) {
+fn in_words(
+    error: CatalogueError,
+    labels: &BTreeMap<String, String>,
+    declared: &dyn Fn(&str) -> String,
+) -> (String, String) {
     match error {
         CatalogueError::Declaration { derivation, problem } => (derivation, problem),
         CatalogueError::NameTwice { name } => {
-            let what = "there is another derivation of this name; that of a count's display ends with -display";
+            let what = "there is another derivation of this name; that of a count's display ends with -display, and that of \
+                        the items that it creates with -item";
             (name, what.to_owned())
         }
         CatalogueError::WrittenTwice { one, other, part } => {
@@ -189,7 +201,8 @@ fn in_words(error: CatalogueError, declared: &dyn Fn(&str) -> String) -> (String
             (other, what)
         }
         CatalogueError::Circle { names } => {
-            let circle = format!("derivations build on each other in a circle: {}", names.join(", "));
+            let shown: Vec<&str> = names.iter().map(|name| labels.get(name).unwrap_or(name).as_str()).collect();
+            let circle = format!("derivations build on each other in a circle: {}", shown.join(", "));
             (names.into_iter().next().unwrap_or_default(), circle)
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use derive::condition::{DocumentPath, is_path};
 use toml_edit::{Item, TableLike, Value};
 
 use crate::{
@@ -41,13 +42,23 @@ pub(crate) struct Named<'a> {
 }
 
 impl Named<'_> {
+    /// The path that it is into a map or a list, such as `profile.name` or `tags[0]`; `None` if it is the name of an attribute.
+    pub(crate) fn path(&self) -> Result<Option<DocumentPath>, ManifestError> {
+        if !is_path(self.text) {
+            return Ok(None);
+        }
+        let path = self.text.parse::<DocumentPath>();
+        path.map(Some)
+            .map_err(|error| self.place.wrong(format!("\"{}\" is no path into an attribute: {error}", self.text)))
+    }
+
     /// Refuses an attribute's name that reads as a path into a map or a list, such as `profile.name` or `tags[0]`.
     pub(crate) fn top_level(&self) -> Result<(), ManifestError> {
         let Some(end) = self.text.find(['.', '[']) else { return Ok(()) };
         let (text, outer) = (self.text, self.text.get(..end).unwrap_or_default());
         Err(self.place.wrong(format!(
-            "\"{text}\" reads as a path into the attribute \"{outer}\", and only whole attributes at the top of an item \
-             are read and written: let the application write \"{text}\" into an attribute of its own as well, and name that"
+            "\"{text}\" reads as a path into the attribute \"{outer}\", and here stands only a whole attribute at the top of \
+             an item: what is written, or a key is made of, or is declared, is one"
         )))
     }
 

@@ -1,8 +1,11 @@
 //! Manifests that are right, and many that are not.
 
+mod bytes;
 mod form;
 mod kinds;
 mod names;
+mod paths;
+mod renamed;
 mod tables;
 
 use derive::derivation::Derivation;
@@ -151,9 +154,9 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
     expect![[r#"
         order-count Count { source: "Order", condition: Test(Equal, [Attribute(DocumentPath { attribute: "status", steps: [] }), Value(S("paid"))]), target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, n_shards: 4, history: false }
         order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount", zero: Write }
-        order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), except: ["note"] }
-        buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "buyerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
-        buyer-name-by-id Copy { source: "Customer", target: "OrderById", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "customerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }"#]].assert_eq(&catalogue.derivations().map(described).collect::<Vec<_>>().join("\n"));
+        order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), condition: Always, each: None, except: ["note"] }
+        buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), condition: Always, attributes: [("customerName", "buyerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
+        buyer-name-by-id Copy { source: "Customer", target: "OrderById", link: Link([("customerId", "buyerId")]), condition: Always, attributes: [("customerName", "customerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }"#]].assert_eq(&catalogue.derivations().map(described).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
@@ -237,7 +240,13 @@ const PAGE: &str = include_str!("../../../docs/own-table.md");
 #[test]
 fn the_file_in_the_documentation_is_a_manifest() {
     let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    let [file, of_several] = blocks.as_slice() else { panic!("two whole files are shown") };
+    let [file, of_several, by_value, of_members] = blocks.as_slice() else {
+        panic!("two files and two parts are shown")
+    };
+    let base = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n[entity.User]\npartition-key = \
+                \"USER#{userId}\"\nsort-key = \"USER\"\nderived-attributes = [\"orderStatuses\"]\n[entity.Order]\n\
+                partition-key = \"USER#{userId}\"\nsort-key = \"ORDER#{orderId}\"\nattributes = [\"status\"]\n";
+    load(&[base, by_value, of_members].concat()).unwrap_or_else(|error| panic!("{error}"));
     let (schema, _) = load(of_several).unwrap();
     assert!(schema.layout.forms.is_some());
     let (_, catalogue) = load(file).unwrap();

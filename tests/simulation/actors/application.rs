@@ -58,6 +58,9 @@ impl Application {
     /// Writes once, or twice when something moves. Returns who wrote: the application itself or somebody by hand.
     pub(crate) fn write(&mut self) -> Author {
         let scene = Arc::clone(&self.scene);
+        if let Some(drawn) = &scene.drawn {
+            return self.write_drawn(drawn);
+        }
         let table = scene.database.memory();
         if let Some((_, item)) = self.any(table, |definition| !is_authority(definition)) {
             self.read_before.push(item);
@@ -298,7 +301,7 @@ impl Application {
             .filter(|part| part.entity == definition.name)
             .filter_map(|part| match part.of {
                 PartOf::Attribute(name) => Some(name),
-                PartOf::Existence | PartOf::AllBut(_) => None,
+                PartOf::Inside { .. } | PartOf::Existence | PartOf::AllBut(_) => None,
             })
             .chain([CLAIMS.to_owned()])
             .collect();

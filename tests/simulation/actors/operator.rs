@@ -125,7 +125,11 @@ impl World {
     /// Sometimes the operator has the manifest of another version. A command compares it with the registry before each change
     /// that it hands over, and refuses.
     fn is_manifest_wrong(&mut self) -> bool {
-        if self.scene.rollout.is_any() || self.scene.is_healed() || !self.scene.chance.percent(WRONG_PERCENT) {
+        if self.scene.drawn.is_some()
+            || self.scene.rollout.is_any()
+            || self.scene.is_healed()
+            || !self.scene.chance.percent(WRONG_PERCENT)
+        {
             return false;
         }
         let caller = self.caller("wrong operator");

@@ -87,7 +87,7 @@ impl World {
         if self.tasks.len() >= TASKS_MAX {
             return false;
         }
-        if self.scene.chance.percent(WRONG_PERCENT) {
+        if self.scene.drawn.is_none() && self.scene.chance.percent(WRONG_PERCENT) {
             self.repair_with_another_version();
         } else {
             self.begin_repair(self.n_tasks % 2 == 1);

@@ -38,7 +38,7 @@ use support::{
 use crate::{
     executor::{Gone, Task},
     items::{n, s},
-    platform::{corruption::put_true, stream::key_item},
+    platform::corruption::put_true,
 };
 
 /// When a test begins, in milliseconds since the epoch.
@@ -255,7 +255,7 @@ impl Bed {
         for (key, old, new) in self.database.take_records() {
             self.n_records += 1;
             let (id, number) = (format!("event-{}", self.n_records), (1_000 + self.n_records).to_string());
-            let (keys, at_ms) = (key_item(&key), self.clock.now_ms());
+            let (keys, at_ms) = (self.schema.layout.key_item(&key), self.clock.now_ms());
             let (old, new) = (old.as_ref(), new.as_ref());
             let record = Record { id: &id, sequence_number: &number, keys: &keys, old, new, at_ms, is_expiry: false };
             records.push(serde_json::from_str(&record.json()).unwrap());

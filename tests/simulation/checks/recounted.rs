@@ -57,7 +57,7 @@ fn address(key: &Key) -> Address {
     (key.pk.clone(), key.sk.clone())
 }
 
-fn plain_item(item: &Item) -> PlainItem {
+pub(crate) fn plain_item(item: &Item) -> PlainItem {
     item.iter().map(|(name, value)| (name.to_owned(), plain(value))).collect()
 }
 
@@ -70,6 +70,7 @@ fn plain(value: &AttributeValue) -> Plain {
         AttributeValue::S(text) => Plain::Text(text.clone()),
         AttributeValue::N(text) => Plain::Number(millionths(text)),
         AttributeValue::Bool(value) => Plain::Bool(*value),
+        AttributeValue::B(bytes) => Plain::Bytes(bytes.clone()),
         AttributeValue::L(values) => Plain::List(values.iter().map(plain).collect()),
         AttributeValue::M(map) => Plain::Map(map.iter().map(|(name, value)| (name.clone(), plain(value))).collect()),
         AttributeValue::Ss(texts) => set(texts.iter().cloned().map(Plain::Text).collect()),

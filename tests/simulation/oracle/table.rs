@@ -18,6 +18,7 @@ pub(crate) enum Plain {
     /// In millionths.
     Number(i128),
     Bool(bool),
+    Bytes(Vec<u8>),
     List(Vec<Plain>),
     /// In order.
     Set(Vec<Plain>),

@@ -33,6 +33,8 @@ pub(crate) struct Lost {
 pub(crate) struct Concerned {
     /// Counts, and buckets of roll-ups: the derivation, and the item that the count is about.
     pub(crate) counts: BTreeSet<(String, Key)>,
+    /// Those of them that nobody can count again from what is left.
+    histories: BTreeSet<String>,
     /// Level-triggered derivations.
     derivations: BTreeSet<String>,
 }
@@ -77,6 +79,9 @@ impl Concerned {
             let Some(change) = decoded(made) else { continue };
             for (derivation, effect) in plan(&scene.schema, &scene.catalogue, families, &change).effects {
                 let name = scene.catalogue.name(derivation).to_owned();
+                if scene.catalogue.derivation(derivation).is_some_and(|it| it.kind.is_history()) {
+                    concerned.histories.insert(name.clone());
+                }
                 match effect {
                     Effect::Add(add) => {
                         // Whoever counts shows the count too.
@@ -108,9 +113,11 @@ impl Concerned {
         }
     }
 
-    /// Is it a bucket whose values nobody knows any more?
+    /// Is it a bucket or a history whose values nobody knows any more?
     pub(crate) fn has_bucket(&self, finding: &Finding) -> bool {
-        self.counts.contains(&(finding.derivation.clone(), Key::new(&finding.pk, &finding.sk)))
+        let history = target(finding).filter(|count| self.histories.contains(&count.derivation));
+        history.is_some_and(|count| self.counts.contains(&(count.derivation, count.item)))
+            || self.counts.contains(&(finding.derivation.clone(), Key::new(&finding.pk, &finding.sk)))
     }
 }
 

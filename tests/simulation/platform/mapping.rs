@@ -100,7 +100,7 @@ impl Mapping {
             n_queues,
             n_records_max,
             is_stopped: false,
-            is_filtered: scene.chance.percent(FILTERED_PERCENT),
+            is_filtered: scene.drawn.is_none() && scene.chance.percent(FILTERED_PERCENT),
             shards: Vec::new(),
         }
     }

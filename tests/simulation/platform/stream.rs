@@ -14,13 +14,14 @@ use engine::record::event::Lane;
 use keys::{
     item::{Item, text},
     key::Key,
+    tables::Place,
 };
 use operate::verify::following::ShardRecords;
 use support::record::{self, STREAM_ARN};
 
 use crate::{
     chance::mixed,
-    items::{readings::new_value, s},
+    items::readings::new_value,
     platform::{corruption::corrupted, lost::Lost},
     scene::Scene,
 };
@@ -80,6 +81,8 @@ pub(crate) struct Shard {
     /// Positions of its records in the stream.
     pub(crate) records: Vec<usize>,
     is_open: bool,
+    /// What its table is called.
+    table: String,
     /// It holds the items whose hash begins with these bits.
     bits: u64,
     n_bits: u32,
@@ -97,7 +100,10 @@ struct Pending {
     made: usize,
 }
 
-/// The shards and their records.
+/// What the only table is called, or that of Ripple's own items.
+const MAIN: &str = "Main";
+
+/// The streams of all tables: their shards and records.
 #[derive(Debug)]
 pub(crate) struct Stream {
     scene: Arc<Scene>,
@@ -165,16 +171,23 @@ impl Stream {
         stream
     }
 
-    /// Opens the first shards of a stream.
+    /// Opens the first shards of each table's stream: several of the only table, and one or two of each of several.
     fn open_all(&mut self) {
-        let slices: &[(u64, u32)] = match self.scene.chance.between(2, 4) {
-            2 => &[(0, 1), (1, 1)],
-            3 => &[(0, 1), (2, 2), (3, 2)],
-            _ => &[(0, 2), (1, 2), (2, 2), (3, 2)],
-        };
-        for (bits, n_bits) in slices {
-            let below = NUMBER_STEP * u128::try_from(self.scene.chance.between(1, 20_000)).unwrap();
-            self.open(None, *bits, *n_bits, NUMBERS_BEGIN - below);
+        let scene = Arc::clone(&self.scene);
+        let forms = scene.schema.layout.forms.iter().flat_map(|forms| &forms.0).map(|form| form.called.clone());
+        let tables: Vec<String> = std::iter::once(MAIN.to_owned()).chain(forms).collect();
+        for table in &tables {
+            let n_shards = if tables.len() == 1 { scene.chance.between(2, 4) } else { scene.chance.between(1, 2) };
+            let slices: &[(u64, u32)] = match n_shards {
+                1 => &[(0, 0)],
+                2 => &[(0, 1), (1, 1)],
+                3 => &[(0, 1), (2, 2), (3, 2)],
+                _ => &[(0, 2), (1, 2), (2, 2), (3, 2)],
+            };
+            for (bits, n_bits) in slices {
+                let below = NUMBER_STEP * u128::try_from(scene.chance.between(1, 20_000)).unwrap();
+                self.open(table, None, (*bits, *n_bits), NUMBERS_BEGIN - below);
+            }
         }
     }
 
@@ -191,12 +204,14 @@ impl Stream {
         self.lost.add(record.made, &record.id, families);
     }
 
-    fn open(&mut self, parent: Option<usize>, bits: u64, n_bits: u32, last_number: u128) {
+    fn open(&mut self, table: &str, parent: Option<usize>, (bits, n_bits): (u64, u32), last_number: u128) {
         let at = self.shards.len();
         let id = format!("shardId-{:020}-{:08x}", 1_573_689_847_184 + at, mixed(at as u64) >> 32);
-        let stream_arn = Some(format!("{STREAM_ARN}{}", "1".repeat(self.n_streams)));
+        let of_table = STREAM_ARN.replace(&format!("table/{MAIN}/"), &format!("table/{table}/"));
+        let stream_arn = Some(format!("{of_table}{}", "1".repeat(self.n_streams)));
         let lane = Arc::new(Lane { stream_arn, shard: Some(id.clone()) });
-        self.shards.push(Shard { id, lane, parent, records: Vec::new(), is_open: true, bits, n_bits, last_number });
+        let (table, records) = (table.to_owned(), Vec::new());
+        self.shards.push(Shard { id, lane, parent, records, is_open: true, table, bits, n_bits, last_number });
     }
 
     /// Takes over what this author wrote to the table since the last time.
@@ -253,7 +268,9 @@ impl Stream {
         let id = format!("{number:032x}");
         let sequence_number = self.shards[shard].last_number.to_string();
         let Pending { key, old, new, at_ms, is_expiry, .. } = change;
-        let (keys, old, new) = (key_item(key), old.as_ref(), new.as_ref());
+        let image = |item: &Option<Item>| item.as_ref().map(|item| self.outward(key, item));
+        let (keys, old, new) = (self.outward(key, &self.scene.schema.layout.key_item(key)), image(old), image(new));
+        let (old, new) = (old.as_ref(), new.as_ref());
         let record = record::Record {
             id: &id,
             sequence_number: &sequence_number,
@@ -294,17 +311,34 @@ impl Stream {
         let at = *self.scene.chance.one_of(&open).unwrap();
         let parent = &mut self.shards[at];
         parent.is_open = false;
-        let (bits, n_bits, last_number) = (parent.bits, parent.n_bits, parent.last_number);
-        self.open(Some(at), bits * 2, n_bits + 1, last_number);
-        self.open(Some(at), bits * 2 + 1, n_bits + 1, last_number);
+        let (bits, n_bits, last_number, table) = (parent.bits, parent.n_bits, parent.last_number, parent.table.clone());
+        self.open(&table, Some(at), (bits * 2, n_bits + 1), last_number);
+        self.open(&table, Some(at), (bits * 2 + 1, n_bits + 1), last_number);
         self.scene.count("split");
         self.scene.trace.note(|| format!("{} splits", self.shards[at].id));
         true
     }
 
+    /// The table of the item with this key.
+    fn table(&self, key: &Key) -> &str {
+        match self.scene.schema.layout.forms.as_ref().map(|forms| forms.place(key)) {
+            Some(Place::Table(form)) => &form.called,
+            Some(Place::Own) | None => MAIN,
+        }
+    }
+
+    /// An item, or its key, as the record of its table has it.
+    fn outward(&self, key: &Key, item: &Item) -> Item {
+        match self.scene.schema.layout.forms.as_ref().map(|forms| forms.place(key)) {
+            Some(Place::Table(form)) => form.outward(item).unwrap(),
+            Some(Place::Own) | None => item.clone(),
+        }
+    }
+
     fn shard_of(&self, key: &Key) -> usize {
-        let hash = hash(key);
-        let holds = |shard: &Shard| shard.is_open && hash >> (64 - shard.n_bits) == shard.bits;
+        let (hash, table) = (hash(key), self.table(key));
+        let is_of = |shard: &Shard| shard.is_open && shard.table == table;
+        let holds = |shard: &Shard| is_of(shard) && hash.checked_shr(64 - shard.n_bits).unwrap_or(0) == shard.bits;
         self.shards.iter().position(holds).unwrap()
     }
 
@@ -349,9 +383,4 @@ impl Stream {
 pub(crate) fn hash(key: &Key) -> u64 {
     let bytes = key.pk.bytes().chain([0]).chain(key.sk.bytes());
     mixed(bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
-}
-
-/// An item that holds only its key.
-pub(crate) fn key_item(key: &Key) -> Item {
-    [("PK", &key.pk), ("SK", &key.sk)].into_iter().map(|(name, text)| (name.to_owned(), s(text))).collect()
 }

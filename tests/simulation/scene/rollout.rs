@@ -113,6 +113,15 @@ impl Rollout {
         Self { old, stage: AtomicUsize::new(stage as usize), is_calm, look_ms, watches }
     }
 
+    /// One version alone, of which one function's instances look at the registry as another's do.
+    pub(crate) fn none() -> Self {
+        let look_ms = LOOKS_MS[0];
+        let hold = Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS };
+        let instance = |_| RegistryWatch::publishing(look_ms, hold);
+        let watches = [[0, 0].map(instance), [0, 0].map(instance)];
+        Self { old: None, stage: AtomicUsize::new(Stage::New as usize), is_calm: false, look_ms, watches }
+    }
+
     /// Does nothing fail in this run?
     pub(crate) fn is_calm(&self) -> bool {
         self.is_calm

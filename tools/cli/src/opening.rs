@@ -139,7 +139,7 @@ impl RegistryCheck<'_> {
             |state: &DerivationState| matches!(state, Added { .. } | Changed { .. } | Young { .. } | Unfilled { .. });
         let to_fill = self.differences().into_iter().filter(|it| is_to_fill(&it.state));
         let fillable = to_fill.filter(|it| {
-            let derivation = self.catalogue.position(&it.name).and_then(|at| self.catalogue.derivation(at));
+            let derivation = self.catalogue.called(&it.name).and_then(|at| self.catalogue.derivation(at));
             derivation.is_some_and(is_fillable)
         });
         fillable.map(|it| it.name).collect()

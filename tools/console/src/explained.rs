@@ -92,6 +92,7 @@ fn source_of(source: &ExplainedSource) -> Markup {
         @match &source.role {
             SourceRole::Counter(derivation) => { "the counter of " (derivation) },
             SourceRole::First(of) if source.key.is_none() => { "no " (of.entity) " under " code { (of.query.pk) } },
+            SourceRole::First(of) if of.length() > 1 => { "of the first " (of.length()) " " (of.entity) ", " },
             SourceRole::First(of) => { "the first " (of.entity) ", " },
             SourceRole::Item => {},
         }

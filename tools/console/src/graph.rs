@@ -58,10 +58,10 @@ pub(crate) fn graph(
                 @for (row, derivation) in catalogue.derivations().enumerate() {
                     @match figures {
                         Some(figures) => {
-                            a href=(link::of_flow(&derivation.name)) { (node(MIDDLE, row, &derivation.name, "derivation")) }
-                            (rate(row, figures.get(&derivation.name)))
+                            a href=(link::of_flow(derivation.label())) { (node(MIDDLE, row, derivation.label(), "derivation")) }
+                            (rate(row, figures.get(derivation.label())))
                         },
-                        None => (node(MIDDLE, row, &derivation.name, "derivation")),
+                        None => (node(MIDDLE, row, derivation.label(), "derivation")),
                     }
                 }
                 @for (name, row) in &into { (node(RIGHT, *row, name, "entity")) }

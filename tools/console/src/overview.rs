@@ -109,7 +109,7 @@ fn declared<S>(console: &Console<S>) -> Markup {
         div.wide tabindex="0" { table {
             thead { tr { th { "derivation" } th { "kind" } th { "from" } th { "into" } th { "terms" } } }
             tbody { @for derivation in console.opened.catalogue.derivations() {
-                tr { th scope="row" { (derivation.name) } (declaration(&console.opened.schema, derivation)) }
+                tr { th scope="row" { (derivation.label()) } (declaration(&console.opened.schema, derivation)) }
             } }
         } }
     }
@@ -131,7 +131,7 @@ fn derivations<S>(console: &Console<S>, flow: &Flow) -> Markup {
                 th.number { "function's lag, ms" } th.number { "whole lag, ms" } th.number { "conflicts" } th { "most written" }
             } }
             tbody { @for derivation in console.opened.catalogue.derivations() {
-                (measured(&console.opened.schema, derivation, &spent, figures.get(&derivation.name)))
+                (measured(&console.opened.schema, derivation, &spent, figures.get(derivation.label())))
             } }
         } }
     }
@@ -153,7 +153,7 @@ fn measured(
     spent: &SpentWrites,
     figures: Option<&DerivationFigures>,
 ) -> Markup {
-    let name = &derivation.name;
+    let name = derivation.label();
     let WriteTotal { n_writes, units } = spent.totals.get(name).copied().unwrap_or_default();
     let ms = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), |ms| ms.to_string());
     let n = f64::from(u32::try_from(n_writes.max(1)).unwrap_or(u32::MAX));

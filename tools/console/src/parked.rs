@@ -57,7 +57,12 @@ impl WhichParked {
 pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {
     let store = &console.opened.store;
     match (parked(store).await, to_recount(store).await) {
-        (Ok(parked), Ok(recount)) => frame::page("Parked changes", &whole(&console, &parked, &recount)),
+        (Ok(parked), Ok(mut recount)) => {
+            for target in &mut recount {
+                target.relabel(&console.opened.catalogue);
+            }
+            frame::page("Parked changes", &whole(&console, &parked, &recount))
+        }
         (Err(error), _) | (_, Err(error)) => frame::failed(StatusCode::BAD_GATEWAY, &describe(&error)),
     }
 }
@@ -66,7 +71,10 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
 pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
     let (store, layout) = (&console.opened.store, &console.opened.schema.layout);
     match (parked(store).await, to_recount(store).await, n_unreadable(store).await) {
-        (Ok(parked), Ok(recount), Ok(n_unreadable)) => {
+        (Ok(parked), Ok(mut recount), Ok(n_unreadable)) => {
+            for target in &mut recount {
+                target.relabel(&console.opened.catalogue);
+            }
             json::object(parked_list(&parked, &recount, n_unreadable, layout))
         }
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
@@ -200,7 +208,7 @@ impl<S: Store + 'static> Console<S> {
         let (schema, catalogue) = (&self.opened.schema, &self.opened.catalogue);
         let decoded = change.record().ok().and_then(|record| decode(&schema.layout, &record).ok());
         let planned = decoded.map(|decoded| plan(schema, catalogue, &[change.family], &decoded).effects);
-        html! { ul { @for (at, effect) in planned.iter().flatten() { li { b { (catalogue.name(*at)) } " " (effect) } } } }
+        html! { ul { @for (at, effect) in planned.iter().flatten() { li { b { (catalogue.label(*at)) } " " (effect) } } } }
     }
 
     /// What was written beside that.

@@ -64,7 +64,7 @@ pub fn followed(design: &Design, definition: &Definition) -> Option<Consequences
             Effect::Look(bell) => costs(&mut written, bell.item, price(design, derivation)),
             _ => continue,
         }
-        set_going.derivations.insert(derivation.name.clone());
+        set_going.derivations.insert(derivation.label().to_owned());
     }
     for price in counting.values() {
         set_going.price.table += price.table;

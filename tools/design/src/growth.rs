@@ -37,7 +37,7 @@ pub fn growth(design: &Design) -> Vec<CounterGrowth> {
         let Shape::Count(count) = derivation.kind.shape() else { continue };
         let Some(counter) = counter(design, &derivation.name, count) else { continue };
         let group = (count.n_shards, partitions_max(item_bytes(&counter), count.n_shards));
-        groups.entry(group).or_default().push(derivation.name.clone());
+        groups.entry(group).or_default().push(derivation.label().to_owned());
     }
     let grouped = |((n_items, partitions_max), derivations)| CounterGrowth { n_items, partitions_max, derivations };
     groups.into_iter().map(grouped).collect()

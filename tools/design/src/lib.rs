@@ -45,7 +45,8 @@ impl Design {
     /// A design from the declarations alone.
     #[must_use]
     pub fn declared(schema: Schema, catalogue: Catalogue) -> Self {
-        let (samples, kept) = (Samples::made_up(&schema), engine::bookkeeping::kept(&schema.layout));
+        let (samples, kept) =
+            (Samples::made_up(&schema).with_members(&catalogue), engine::bookkeeping::kept(&schema.layout));
         Self { schema, catalogue, samples, patterns: Vec::new(), kept, answers: Vec::new() }
     }
 

@@ -97,7 +97,7 @@ pub fn rewritten(design: &Design, derivation: &Derivation, new: &Item) -> Item {
     let is_written = |name: &str, own: bool| {
         writes.iter().any(|part| match &part.of {
             PartOf::Existence => false,
-            PartOf::Attribute(attribute) => attribute == name,
+            PartOf::Attribute(attribute) | PartOf::Inside { attribute, .. } => attribute == name,
             PartOf::AllBut(but) => own && !but.contains(name),
         })
     };

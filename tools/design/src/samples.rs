@@ -5,7 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use derive::schema::{Schema, Seen};
+use derive::{
+    catalogue::Catalogue,
+    declaration::mirror::Mirror,
+    kind::shape::Shape,
+    schema::{Schema, Seen},
+};
 use keys::{
     entity::{Definition, KeyTemplate},
     fields::Fields,
@@ -45,6 +50,20 @@ impl Samples {
             }
         }
         samples
+    }
+
+    /// With one member in each made-up list whose members have mirrors.
+    #[must_use]
+    pub fn with_members(mut self, catalogue: &Catalogue) -> Self {
+        for derivation in catalogue.derivations() {
+            let Shape::Mirror(Mirror { source, each: Some(list), .. }) = derivation.kind.shape() else { continue };
+            if !self.is_given(source)
+                && let Some(item) = self.items.get_mut(source)
+            {
+                item.insert(list.clone(), AttributeValue::L(vec![AttributeValue::S(format!("{{{list}}}"))]));
+            }
+        }
+        self
     }
 
     /// The sample of an entity.

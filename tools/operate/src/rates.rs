@@ -8,7 +8,6 @@ use derive::{
     effect::Effect,
     family::Family,
     kind::shape::Shape,
-    part::PartOf,
     plan::{RecordKind, plan},
     position::DerivationAt,
 };
@@ -95,12 +94,9 @@ fn add<S>(opened: &Deployment<S>, change: &Change, rates: &mut Rates, counts: &m
     if let Images::Modified { .. } = change.images {
         for at in catalogue.refreshing(&entity.name) {
             // The first time it is written for the item's own sake.
-            let had = |name: &String| sight.old.as_ref().is_some_and(|old| old.attribute(name).is_some());
-            let is_written = |name: &String| sight.differs_in(name) && had(name);
-            let writes = catalogue.writes(at).iter().filter_map(|part| match &part.of {
-                PartOf::Attribute(name) => Some(name),
-                PartOf::Existence | PartOf::AllBut(_) => None,
-            });
+            let had = |name: &str| sight.old.as_ref().is_some_and(|old| old.attribute(name).is_some());
+            let is_written = |name: &str| sight.differs_in(name) && had(name);
+            let writes = catalogue.writes(at).iter().filter_map(|part| part.of.attribute());
             *counts.followed.entry(at).or_default() += u32::from(writes.into_iter().any(is_written));
         }
     }
@@ -139,7 +135,7 @@ fn divided<S>(opened: &Deployment<S>, mut rates: Rates, counts: RecordCounts) ->
     let (first, last) = counts.times_ms.unwrap_or_default();
     // A record's time is rounded down, so it stands for a second.
     rates.seconds = f64::from(u32::try_from(last - first).unwrap_or(u32::MAX)) / SECOND_MS + 1.0;
-    let name = |at: &DerivationAt| opened.catalogue.name(*at).to_owned();
+    let name = |at: &DerivationAt| opened.catalogue.label(*at).to_owned();
     let a_second = |n: u32| f64::from(n) / rates.seconds;
     rates.entities = counts.entities.into_iter().map(|(entity, n)| (entity, a_second(n))).collect();
     let is_spread = |at: &DerivationAt| {

@@ -144,7 +144,9 @@ impl<'a, S: Store> Repairing<'a, S> {
         let registry = self.engine.registry(patience.deadline_ms).await?;
         let name = &finding.derivation;
         let standing = self.engine.catalogue().position(name).map(|at| self.engine.standing(&registry, at));
-        let why = standing.filter(|_| !registry.is_empty()).and_then(|standing| disagreement(name, standing));
+        let why = standing
+            .filter(|_| !registry.is_empty())
+            .and_then(|standing| disagreement(self.engine.catalogue().label_of(name), standing));
         Ok(why.map_or(Ok(registry), Err))
     }
 

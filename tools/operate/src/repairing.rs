@@ -99,7 +99,7 @@ pub fn backfill<S: Store>(
     name: &str,
     args: VerifyOptions,
 ) -> Result<VerifyOptions, OperateError> {
-    let position = opened.catalogue.position(name);
+    let position = opened.catalogue.called(name);
     let Some(derivation) = position.and_then(|at| opened.catalogue.derivation(at)) else {
         return Err(no_derivation(&opened.catalogue, name));
     };
@@ -175,7 +175,8 @@ impl PlannedRepair {
                     open.insert(finding.derivation.clone());
                 }
                 let is_new = sums.refused == n_refused || verified.spool.note_refused(finding)?;
-                let mended = Mended { difference, remedy, repaired };
+                let mut mended = Mended { difference, remedy, repaired };
+                opened.catalogue.relabel(&mut mended.difference.finding.derivation);
                 if is_new || !is_later {
                     act(&mended)?;
                 }

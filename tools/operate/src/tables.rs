@@ -1,8 +1,8 @@
 //! The tables that an operator works on, and the options of a verification.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
-use derive::{catalogue::Catalogue, family::Family, schema::Schema};
+use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema};
 use engine::{batch::Engine, clock::SystemClock, registry::watch::RegistryWatch};
 use manifest::meant::meant_or_listed;
 use store::Store;
@@ -110,16 +110,16 @@ pub(crate) fn part(args: &VerifyOptions) -> String {
 
 /// Refuses the name of a derivation that does not exist.
 pub(crate) fn no_derivation(catalogue: &Catalogue, name: &str) -> OperateError {
-    let near = meant_or_listed(name, catalogue.derivations().map(|derivation| derivation.name.as_str()));
+    let near = meant_or_listed(name, catalogue.derivations().map(Derivation::label));
     OperateError::Usage(format!("there is no derivation {name}{near}"))
 }
 
 /// The scope, if everything in it is declared.
 pub(crate) fn scope<S>(opened: &Deployment<S>, args: &VerifyOptions) -> Result<Scope, OperateError> {
+    let mut derivations = BTreeSet::new();
     for name in &args.derivation {
-        if opened.catalogue.position(name).is_none() {
-            return Err(no_derivation(&opened.catalogue, name));
-        }
+        let Some(at) = opened.catalogue.called(name) else { return Err(no_derivation(&opened.catalogue, name)) };
+        derivations.insert(opened.catalogue.name(at).to_owned());
     }
     for name in &args.entity {
         if opened.schema.entity(name).is_none() {
@@ -128,7 +128,7 @@ pub(crate) fn scope<S>(opened: &Deployment<S>, args: &VerifyOptions) -> Result<S
         }
     }
     Ok(Scope {
-        derivations: args.derivation.iter().cloned().collect(),
+        derivations,
         entities: args.entity.iter().cloned().collect(),
         pk_prefix: args.pk.clone(),
         sk: args.sk.clone(),

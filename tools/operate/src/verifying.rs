@@ -3,6 +3,7 @@
 pub mod filled;
 mod followed;
 mod keeping;
+mod labels;
 pub(crate) mod paced;
 pub mod price;
 pub(crate) mod spool;
@@ -10,7 +11,7 @@ mod tallied;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use derive::family::Family;
+use derive::{catalogue::Catalogue, family::Family};
 use engine::{
     batch::Engine,
     clock::SystemClock,
@@ -22,8 +23,9 @@ use store::Store;
 
 use self::{
     filled::{Before, Marking},
-    followed::{ProgressSource, streams::FollowedStreams},
+    followed::{AGE_MARGIN_S, ProgressSource, streams::FollowedStreams},
     keeping::Keeping,
+    labels::labelled,
     paced::Paced,
     price::ReadPrice,
     spool::Spool,
@@ -43,12 +45,10 @@ use crate::{
     },
 };
 
-/// How much longer than twice the iterator age is waited for the functions, in seconds.
-const AGE_MARGIN_S: u64 = 60;
-
 /// What a verification came to: its file, and how much it read.
 pub struct Verified {
     pub(crate) spool: Spool,
+    catalogue: Arc<Catalogue>,
     /// How much was read.
     pub extent: Extent,
     /// Was all of the table verified?
@@ -144,7 +144,7 @@ impl Verified {
         self.spool.n_entries(kind)
     }
 
-    /// All that was found of a kind, as JSON, by derivation and key, one after another.
+    /// All that was found of a kind, as JSON, by derivation and key, one after another, with the names that people know.
     ///
     /// # Errors
     ///
@@ -152,16 +152,16 @@ impl Verified {
     pub fn each_entry(
         &self,
         kind: &str,
-        act: impl FnMut(&str) -> Result<(), OperateError>,
+        mut act: impl FnMut(&str) -> Result<(), OperateError>,
     ) -> Result<(), OperateError> {
-        self.spool.each_entry(kind, act)
+        self.spool.each_entry(kind, |entry| act(&labelled(&self.catalogue, entry)?))
     }
 
     /// The families whose marks of a possible loss stay, because a difference of theirs can still be corrected.
     fn families_kept<S: Store>(&self, opened: &Deployment<S>) -> Result<BTreeSet<Family>, OperateError> {
         let mut families = BTreeSet::new();
         for kind in [FINDING, UNDECIDED, WAITING] {
-            self.each_entry(kind, |entry| {
+            self.spool.each_entry(kind, |entry| {
                 let Difference { finding, .. } = serde_json::from_str(entry)?;
                 families.extend(loss::keeps(&opened.catalogue, &finding));
                 Ok(())
@@ -251,7 +251,8 @@ pub(crate) async fn verify<S: Store + 'static>(
     let how = How { limits, scope, proving: proven.clone().unwrap_or_default() };
     let extent = run(&engine, followed, &spool, progress, how).await?;
     spool.commit()?;
-    Ok(Verified { spool, extent, is_whole, read_units: used.get(), proven, _temporary: temporary })
+    let catalogue = Arc::clone(&opened.catalogue);
+    Ok(Verified { spool, catalogue, extent, is_whole, read_units: used.get(), proven, _temporary: temporary })
 }
 
 /// How a prepared verification is run.

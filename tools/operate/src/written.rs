@@ -44,7 +44,7 @@ pub fn written(schema: &Schema, catalogue: &Catalogue, commit: &Commit) -> Vec<(
         return Vec::new();
     }
     let mut derivations: Vec<DerivationAt> =
-        commit.derivations.iter().filter_map(|name| catalogue.position(name)).collect();
+        commit.derivations.iter().filter_map(|name| catalogue.called(name)).collect();
     derivations.sort_unstable();
     let words = Words { schema, catalogue, commit };
     let effects = derivations.iter().enumerate().filter_map(|(n, at)| Some((*at, words.effect(*at, n == 0)?)));

@@ -100,8 +100,7 @@ impl ValueTypes {
                 put(&reach.writes, HeldType::Number);
             }
             Shape::Mirror(mirror) => {
-                let texts: Vec<Part> =
-                    mirror.link.from_fields().map(|it| Part::attribute(&mirror.source, it)).collect();
+                let texts: Vec<Part> = mirror.key_fields().map(|it| Part::attribute(&mirror.source, it)).collect();
                 put(&texts, HeldType::Text);
             }
             Shape::Attributes(_) if kind.name() == "display" => {
@@ -134,7 +133,7 @@ impl ValueTypes {
             }
             // The reads of both begin with the attributes of the source, in the order of those that they write.
             Shape::Attributes(_) if ["copy", "latest"].contains(&kind.name()) => {
-                let reads = reach.reads.iter().filter(|part| named(part).is_some()).cloned();
+                let reads = reach.reads.iter().filter(|part| part.of.attribute().is_some()).cloned();
                 reads.zip(reach.writes.clone()).collect()
             }
             _ => Vec::new(),
@@ -154,6 +153,7 @@ impl ValueTypes {
 fn named(part: &Part) -> Option<(&str, &str)> {
     match &part.of {
         PartOf::Attribute(name) => Some((&part.entity, name)),
-        PartOf::Existence | PartOf::AllBut(_) => None,
+        // The attribute is a map or a list, of whatever there is in it.
+        PartOf::Inside { .. } | PartOf::Existence | PartOf::AllBut(_) => None,
     }
 }

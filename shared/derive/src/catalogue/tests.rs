@@ -59,6 +59,7 @@ fn a_kind_that_recurs_over_its_own_target_is_no_circle_and_any_other_is() {
         source: "Folder".into(),
         target: "Folder".into(),
         link: Link::of(&[("FolderId", "ParentId")]),
+        condition: Condition::Always,
         attributes: vec![("Path".into(), to.into())],
         found: fixture::files::folder_path().found,
     };

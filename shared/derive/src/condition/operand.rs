@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
+use super::document_path::DocumentPath;
+
 /// What a condition compares.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
@@ -15,24 +17,6 @@ pub enum Operand {
     Size(DocumentPath),
     /// A value that the condition names.
     Value(AttributeValue),
-}
-
-/// An attribute, or a value inside of one: `address.city`, `tags[0]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentPath {
-    /// The attribute of the item.
-    pub attribute: String,
-    /// The way into it.
-    pub steps: Vec<PathStep>,
-}
-
-/// A step into a map or a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PathStep {
-    /// The value of a map under this name.
-    Name(String),
-    /// The element of a list at this position, from 0.
-    At(usize),
 }
 
 impl Operand {
@@ -50,23 +34,6 @@ impl Operand {
             Self::Attribute(path) | Self::Size(path) => Some(&path.attribute),
             Self::Value(_) => None,
         }
-    }
-}
-
-impl DocumentPath {
-    /// A whole attribute.
-    #[must_use]
-    pub fn of(attribute: &str) -> Self {
-        Self { attribute: attribute.to_owned(), steps: Vec::new() }
-    }
-
-    pub(super) fn value<'a>(&self, item: &'a Item) -> Option<&'a AttributeValue> {
-        let into = |value: &'a AttributeValue, step: &PathStep| match (value, step) {
-            (AttributeValue::M(map), PathStep::Name(name)) => map.get(name),
-            (AttributeValue::L(list), PathStep::At(at)) => list.get(*at),
-            _ => None,
-        };
-        self.steps.iter().try_fold(item.get(&self.attribute)?, into)
     }
 }
 

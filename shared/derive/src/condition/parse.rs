@@ -18,7 +18,7 @@ use keys::number::canonical;
 use serde_dynamo::AttributeValue;
 
 use super::{
-    Condition, DocumentPath, Operand, PathStep, Test, order,
+    Condition, Operand, Test, order,
     scanner::{ConditionError, Scanner, first, is_of_name},
 };
 
@@ -125,7 +125,7 @@ impl Parser<'_> {
         if let Some((function, test, n_operands)) = FUNCTIONS.iter().find(|(function, ..)| self.scanner.exact(function))
         {
             self.scanner.must("an opening parenthesis", "(")?;
-            let mut operands = vec![Operand::Attribute(self.path()?)];
+            let mut operands = vec![Operand::Attribute(self.scanner.path()?)];
             for _ in 1..*n_operands {
                 self.scanner.must(&format!("a comma, since {function} takes two operands,"), ",")?;
                 operands.push(self.operand()?);
@@ -211,7 +211,7 @@ impl Parser<'_> {
         }
         if self.scanner.word("SIZE") {
             self.scanner.must("an opening parenthesis", "(")?;
-            let path = self.path()?;
+            let path = self.scanner.path()?;
             self.scanner.must("a closing parenthesis", ")")?;
             return Ok(Operand::Size(path));
         }
@@ -222,7 +222,7 @@ impl Parser<'_> {
         ];
         match values.into_iter().find(|(word, _)| self.scanner.word(word)) {
             Some((_, value)) => Ok(Operand::Value(value)),
-            None => self.path().map(Operand::Attribute),
+            None => self.scanner.path().map(Operand::Attribute),
         }
     }
 
@@ -236,54 +236,6 @@ impl Parser<'_> {
             Some(number) => Ok(Operand::Value(AttributeValue::N(number))),
             None => Err(self.scanner.error(begin, &format!("\"{text}\" is no number that DynamoDB holds"))),
         }
-    }
-
-    fn path(&mut self) -> Result<DocumentPath, ConditionError> {
-        let mut path = DocumentPath { attribute: self.name()?, steps: Vec::new() };
-        loop {
-            if self.scanner.sign(".") {
-                path.steps.push(PathStep::Name(self.name()?));
-            } else if self.scanner.sign("[") {
-                let rest = self.scanner.rest();
-                let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-                let Some(at) = rest.get(..end).and_then(|digits| digits.parse().ok()) else {
-                    return Err(self.scanner.wanted("a position in the list is wanted, from 0"));
-                };
-                self.scanner.at += end;
-                self.scanner.must("a closing bracket", "]")?;
-                path.steps.push(PathStep::At(at));
-            } else {
-                return Ok(path);
-            }
-        }
-    }
-
-    fn name(&mut self) -> Result<String, ConditionError> {
-        if self.scanner.rest().starts_with('"') {
-            let begin = self.scanner.at;
-            let name = self.scanner.quoted('"')?;
-            return if name.is_empty() {
-                Err(self.scanner.error(begin, "an attribute's name is empty"))
-            } else {
-                Ok(name)
-            };
-        }
-        let name = self.scanner.plain();
-        if is_plain(name) {
-            self.scanner.at += name.len();
-            return Ok(name.to_owned());
-        }
-        let rest = self.scanner.rest();
-        Err(self.scanner.wanted(&match rest.chars().next() {
-            None => "it ends where an attribute or a value is wanted".to_owned(),
-            Some(':' | '#') => {
-                format!("{} is a placeholder: write the value or the name itself, a text in single quotes", first(rest))
-            }
-            Some(_) if !name.is_empty() => {
-                format!("\"{name}\" is no name here: an attribute that is called so stands in double quotes")
-            }
-            Some(_) => format!("an attribute or a value is wanted before {}", first(rest)),
-        }))
     }
 }
 

@@ -1,5 +1,10 @@
 //! A place in a condition's text, and what comes next there.
 
+use super::{
+    document_path::{DocumentPath, PathStep},
+    parse::is_plain,
+};
+
 /// Why a text is no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at character {at}: {what}")]
@@ -90,6 +95,50 @@ impl<'a> Scanner<'a> {
     pub(super) fn error(&self, at: usize, what: &str) -> ConditionError {
         let before = self.text.get(..at).unwrap_or_default();
         ConditionError { at: before.chars().count() + 1, what: what.to_owned() }
+    }
+    /// Reads a path.
+    pub(super) fn path(&mut self) -> Result<DocumentPath, ConditionError> {
+        let mut path = DocumentPath { attribute: self.name()?, steps: Vec::new() };
+        loop {
+            if self.sign(".") {
+                path.steps.push(PathStep::Name(self.name()?));
+            } else if self.sign("[") {
+                let rest = self.rest();
+                let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+                let Some(at) = rest.get(..end).and_then(|digits| digits.parse().ok()) else {
+                    return Err(self.wanted("a position in the list is wanted, from 0"));
+                };
+                self.at += end;
+                self.must("a closing bracket", "]")?;
+                path.steps.push(PathStep::At(at));
+            } else {
+                return Ok(path);
+            }
+        }
+    }
+
+    fn name(&mut self) -> Result<String, ConditionError> {
+        if self.rest().starts_with('"') {
+            let begin = self.at;
+            let name = self.quoted('"')?;
+            return if name.is_empty() { Err(self.error(begin, "an attribute's name is empty")) } else { Ok(name) };
+        }
+        let name = self.plain();
+        if is_plain(name) {
+            self.at += name.len();
+            return Ok(name.to_owned());
+        }
+        let rest = self.rest();
+        Err(self.wanted(&match rest.chars().next() {
+            None => "it ends where an attribute or a value is wanted".to_owned(),
+            Some(':' | '#') => {
+                format!("{} is a placeholder: write the value or the name itself, a text in single quotes", first(rest))
+            }
+            Some(_) if !name.is_empty() => {
+                format!("\"{name}\" is no name here: an attribute that is called so stands in double quotes")
+            }
+            Some(_) => format!("an attribute or a value is wanted before {}", first(rest)),
+        }))
     }
 }
 

@@ -2,18 +2,18 @@
 
 use keys::entity::Definition;
 
-use crate::schema::Schema;
+use crate::{condition::document_path::root, schema::Schema};
 
 /// The definition of a declared entity.
 pub(crate) fn entity<'a>(schema: &'a Schema, name: &str) -> Result<&'a Definition, String> {
     schema.entity(name).ok_or_else(|| format!("there is no entity {name}"))
 }
 
-/// Checks that an entity's items may have these attributes.
+/// Checks that an entity's items may have these attributes, or those that these are inside of.
 pub(crate) fn knows<'a>(definition: &Definition, names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
     for name in names {
         let mut known = definition.attributes.iter().chain(&definition.derived_attributes);
-        if !known.any(|attribute| attribute == name) {
+        if !known.any(|attribute| *attribute == root(name)) {
             return Err(format!("{} has no attribute {name}", definition.name));
         }
     }

@@ -114,5 +114,8 @@ pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
         return Some(via.key.clone());
     }
     let definition = schema.entity(target)?;
-    definition.build_of(|name| via.filling(name, &definition.key, name).ok().flatten()).ok()
+    let filled = |name| Some((name, via.filling(name, &definition.key, name).ok()??));
+    let filled: Vec<_> = definition.key.field_names().into_iter().filter_map(filled).collect();
+    let value = |name: &str| filled.iter().find(|(field, _)| *field == name).map(|(_, value)| &**value);
+    definition.build_of(value).ok()
 }

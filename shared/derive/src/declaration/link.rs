@@ -4,9 +4,13 @@ use keys::{entity::Definition, key::Key};
 
 use serde_dynamo::AttributeValue;
 
-use crate::schema::{Image, Unreadable};
+use crate::{
+    condition::document_path::root,
+    schema::{Image, Unreadable},
+};
 
-/// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item).
+/// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item's key, else an
+/// attribute or the path of a value inside of one).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link(pub Vec<(String, String)>);
 
@@ -23,10 +27,25 @@ impl Link {
     ///
     /// [`Unreadable`] when a field is there and cannot stand in a key.
     pub fn key(&self, to: &Definition, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
+        self.key_with(to, image, None)
+    }
+
+    /// The same, where a list of the item stands for one of its members: the name of the list, and the member.
+    pub(crate) fn key_with(
+        &self,
+        to: &Definition,
+        image: &Image<'_>,
+        member: Option<(&str, &AttributeValue)>,
+    ) -> Result<Option<Key>, Unreadable> {
+        let mut filled = Vec::with_capacity(self.0.len());
         for (field, from) in &self.0 {
-            if image.filling(from, &to.key, field).map_err(|error| told(error, field, to, image))?.is_none() {
-                return Ok(None);
-            }
+            let value = match member {
+                Some((list, member)) if list == from => Image::value_filling(from, Some(member), &to.key, field)
+                    .map_err(|error| Unreadable { why: format!("has a member that {}", error.why), ..error })?,
+                _ => image.filling(from, &to.key, field).map_err(|error| told(error, field, to, image))?,
+            };
+            let Some(value) = value else { return Ok(None) };
+            filled.push((field.as_str(), value));
         }
         let unreadable = |error: keys::error::KeyError| Unreadable {
             attribute: self
@@ -36,7 +55,7 @@ impl Link {
                 .map_or(error.attribute, |(_, from)| from.clone()),
             why: error.problem.to_string(),
         };
-        let value = |name: &str| image.filling(self.filling(name)?, &to.key, name).ok().flatten();
+        let value = |name: &str| filled.iter().rfind(|(field, _)| *field == name).map(|(_, value)| &**value);
         to.build_of(value).map(Some).map_err(unreadable)
     }
 
@@ -65,16 +84,29 @@ impl Link {
         }
         for name in self.from_fields() {
             let mut known = from.attributes.iter().chain(&from.derived_attributes);
-            if !from.key.field_names().contains(&name) && !known.any(|attribute| attribute == name) {
+            if !from.key.field_names().contains(&name) && !known.any(|attribute| *attribute == root(name)) {
                 return Err(format!("{} has no field or attribute {name}", from.name));
             }
         }
-        Ok(())
+        // A field of a key of type B is text of hexadecimal digits, which means something else in a key of another type.
+        let is_other = |(field, name): &&(String, String)| {
+            from.key.holds(name) && from.key.is_of_bytes(name) != to.key.is_of_bytes(field)
+        };
+        match self.0.iter().find(is_other) {
+            Some((field, name)) => Err(format!(
+                "of {name} of the key of {} and {field} of the key of {}, one is of type B and the other is not",
+                from.name, to.name
+            )),
+            None => Ok(()),
+        }
     }
 }
 
 /// The error of an attribute that is no text, with the field of the key that wants one.
 fn told(error: Unreadable, field: &str, to: &Definition, image: &Image<'_>) -> Unreadable {
+    if to.key.is_of_bytes(field) {
+        return error;
+    }
     let written = to.key.pk.written(field).or_else(|| to.key.sk.written(field));
     match (image.attribute(&error.attribute), written) {
         (None | Some(AttributeValue::S(_)), _) | (_, None) => error,

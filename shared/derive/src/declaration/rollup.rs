@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::{declaration::link::Link, effect::BucketForm};
+use crate::{condition::Condition, declaration::link::Link, effect::BucketForm};
 
 /// The declaration of a roll-up.
 #[derive(Clone, Debug)]
 pub struct Rollup {
     /// Entity of the items that are rolled up.
     pub source: String,
+    /// Which of them take part.
+    pub condition: Condition,
     /// Their field that holds the time, such as `2024-01-15T10:30:00.000Z`.
     pub time: String,
     /// Their attribute that holds the value.

@@ -166,6 +166,7 @@ fn in_forms() -> (Schema, Catalogue) {
         source: "User".to_owned(),
         target: "Post".to_owned(),
         link: Link::of(&[("id", "authorId")]),
+        condition: crate::condition::Condition::Always,
         attributes: vec![("name".to_owned(), "authorName".to_owned())],
         found: FoundBy {
             via: "Post".to_owned(),

@@ -53,6 +53,11 @@ pub trait Refresh: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Name of the count that it reads; `None` where it reads none.
+    fn reads_count(&self) -> Option<&str> {
+        self.shows()
+    }
+
     /// May it derive nothing for an item that can be read?
     fn has_flaws(&self) -> bool {
         false

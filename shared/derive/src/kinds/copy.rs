@@ -1,7 +1,7 @@
 //! Copy: attributes of one item, carried by all items that name it.
 //!
 //! *Keeps true*: an item that names a source holds the source's attributes as they are; what the source lacks, the
-//! item lacks, and a source that does not exist lacks everything. *From* a source whose attributes changed *to* a look
+//! item lacks, and a source that does not exist, or does not meet the condition, lacks everything. *From* a source whose attributes changed *to* a look
 //! at all items that name it; *from* an item that was made, that names another source now, or whose copy changed, *to*
 //! a look at that item.
 //!
@@ -12,11 +12,14 @@
 //! *Example*: Ann becomes Anna. The change of `USER#ann / PROFILE` finds her comments by the index, `GSI1PK =
 //! USER#ann` and `begins_with(GSI1SK, "COMMENT#")`, and each is looked at.
 
+use std::iter;
+
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
+    condition::{Condition, document_path, is_path},
     declaration::{
         check::{declares, entity, knows},
         found_by::FoundBy,
@@ -45,6 +48,8 @@ pub struct Copy {
     pub target: String,
     /// How the source's key is made from the target's fields.
     pub link: Link,
+    /// Which sources are copied.
+    pub condition: Condition,
     /// Pairs of (attribute of the source, attribute of the target).
     pub attributes: Vec<(String, String)>,
     /// How the targets of a source are found.
@@ -59,7 +64,7 @@ impl Copy {
     /// The source changed: find all that name it.
     fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.source);
-        let differs = self.attributes.iter().any(|(from, _)| sight.attribute_differs(old, new, from));
+        let differs = self.read().any(|name| sight.attribute_differs(old, new, name));
         let source = new.or(old).filter(|_| differs)?;
         self.found.find(schema, source, &self.target)
     }
@@ -73,6 +78,11 @@ impl Copy {
         rings.then(|| self.bell(new.key.clone()))
     }
 
+    /// The source's attributes that it reads.
+    fn read(&self) -> impl Iterator<Item = &str> {
+        self.attributes.iter().map(|(from, _)| from.as_str()).chain(self.condition.attributes())
+    }
+
     fn source_key(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
         match schema.entity(&self.source) {
             Some(source) => self.link.key(source, image),
@@ -81,11 +91,11 @@ impl Copy {
     }
 
     fn wanted(&self, schema: &Schema, source: Option<&Key>, item: Option<&Item>) -> Vec<Wanted> {
-        let source =
-            source.zip(item).filter(|(key, item)| schema.image(key, item).is_some_and(|image| image.is(&self.source)));
+        let is_copied = |image: Image<'_>| image.is(&self.source) && self.condition.holds(image.item) == Ok(true);
+        let source = source.zip(item).filter(|(key, item)| schema.image(key, item).is_some_and(is_copied));
         let wanted = |(from, to): &(String, String)| Wanted {
             name: to.clone(),
-            value: source.and_then(|(_, item)| item.get(from).cloned()),
+            value: source.and_then(|(_, item)| document_path::value(item, from).cloned()),
             zero_is_absent: false,
         };
         self.attributes.iter().map(wanted).collect()
@@ -104,11 +114,11 @@ impl Kind for Copy {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(source, target)?;
-        knows(source, self.attributes.iter().map(|(from, _)| from.as_str()))?;
+        knows(source, self.read())?;
         declares(target, self.attributes.iter().map(|(_, to)| to.as_str()))?;
         self.found.check(schema, source, target)?;
         let mut reads = vec![Part::existence(&self.source), Part::existence(&self.target)];
-        reads.extend(self.attributes.iter().map(|(from, _)| Part::attribute(&self.source, from)));
+        reads.extend(self.read().map(|name| Part::attribute(&self.source, name)));
         reads.extend(self.link.from_fields().map(|name| Part::attribute(&self.target, name)));
         let writes = self.attributes.iter().map(|(_, to)| Part::attribute(&self.target, to)).collect();
         Ok(Reach { reads, writes })
@@ -118,7 +128,7 @@ impl Kind for Copy {
         let names = self.attributes.iter().map(|(from, to)| format!("{from} as {to}"));
         let target = schema.entity(&self.target);
         Outline {
-            terms: vec![names.collect::<Vec<_>>().join(", ")],
+            terms: iter::once(names.collect::<Vec<_>>().join(", ")).chain(self.condition.words()).collect(),
             into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
             finds: self.found.shown(schema, &self.source, &self.target).into_iter().collect(),
             ..Outline::from(&self.source)
@@ -136,10 +146,9 @@ impl Kind for Copy {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        if !image.is(&self.target) {
-            return None;
-        }
-        self.link.unreadable(schema.entity(&self.source)?, image)
+        let of_source = image.is(&self.source).then(|| self.condition.holds(image.item).err()).flatten();
+        let of_target = || self.link.unreadable(schema.entity(&self.source)?, image);
+        of_source.or_else(|| image.is(&self.target).then(of_target).flatten())
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
@@ -174,8 +183,13 @@ impl Refresh for Copy {
             match held.get(by) {
                 Some(held) if held == text => {}
                 Some(_) => return None,
-                // As text; a number could stand there in many forms.
-                None => drop(names.insert(by.to_owned(), AttributeValue::S(text.to_owned()))),
+                // No condition asks for a part of an attribute here.
+                None if is_path(by) => return None,
+                // Bytes, or else text; a number could stand there in many forms.
+                None => {
+                    let bytes = from.key.typed(field, text).filter(|value| matches!(value, AttributeValue::B(_)));
+                    names.insert(by.to_owned(), bytes.unwrap_or_else(|| AttributeValue::S(text.to_owned())));
+                }
             }
         }
         Some((names, self.wanted(schema, Some(source), sources.item(source))))

@@ -1,7 +1,7 @@
 //! Latest: attributes of the last item of a collection, or of its first, carried by the item that the collection is of.
 //!
 //! *Keeps true*: an existing target holds the attributes of the source with the greatest sort key, or the least one, of
-//! those that lead to it; where there is none it lacks them. *From* a source that was made or removed, or whose
+//! those that lead to it, or a list of the first few of them in that order; where there is none it lacks them. *From* a source that was made or removed, or whose
 //! attributes changed, and *from* a target that was made or whose derived attributes changed, *to* a look at the target.
 //!
 //! The sources of a target are one range of one partition of the table, so the look reads their end with one consistent
@@ -13,11 +13,14 @@
 //! *Example*: the comment `POST#p / COMMENT#2024-05-01` is deleted. Look at `POST#p / METADATA`: the last comment of
 //! `POST#p` is now that of 2024-04-30, and `LastCommentBy` becomes its author's.
 
+use std::collections::BTreeMap;
+
 use keys::{entity::Definition, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
+    condition::document_path::root,
     declaration::{
         check::{declares, entity},
         link::Link,
@@ -48,8 +51,20 @@ pub struct Latest {
     pub link: Link,
     /// Which source: the one with the greatest sort key, `Descending`, or with the least.
     pub order: Order,
-    /// Pairs of (field of the source's key, else attribute of it; attribute of the target).
+    /// Pairs of (field of the source's key, else attribute of it; attribute of the target, or name in an entry of the
+    /// list).
     pub attributes: Vec<(String, String)>,
+    /// The list of several sources, if it carries more than one.
+    pub list: Option<SourceList>,
+}
+
+/// A list of the latest sources, the latest one first. It is absent where there is none.
+#[derive(Clone, Debug)]
+pub struct SourceList {
+    /// Attribute of the target that has it.
+    pub attribute: String,
+    /// Most entries that it has.
+    pub length: u32,
 }
 
 impl Latest {
@@ -57,7 +72,7 @@ impl Latest {
         Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
     }
 
-    /// The query whose first item is the source of a target; `None` for a key that no source leads to, such as one
+    /// The query whose first items are the sources of a target; `None` for a key that no source leads to, such as one
     /// whose fields are escaped in another way.
     fn first(&self, schema: &Schema, target: &Key) -> Option<FirstOf> {
         let (source, definition) = (schema.entity(&self.source)?, schema.entity(&self.target)?);
@@ -65,7 +80,8 @@ impl Latest {
         definition.key.build(&fields).ok().filter(|built| built == target)?;
         let field = |name: &str| fields.get(self.filled(name)?);
         let (pk, prefix) = (source.key.pk.build_of(field).ok()?, source.key.sk.prefix_of(field).ok()?);
-        let query = Query { order: self.order, limit: Some(1), ..Query::prefix(None, pk, prefix) };
+        let length = self.list.as_ref().map_or(1, |list| list.length);
+        let query = Query { order: self.order, limit: Some(length), ..Query::prefix(None, pk, prefix) };
         (!query.is_too_long()).then(|| FirstOf { query, entity: self.source.clone() })
     }
 
@@ -90,16 +106,31 @@ impl Latest {
         Err(format!("the items of {from} that lead to one {to} are not one range of one partition: {fault}"))
     }
 
-    /// The attributes of a target whose source is this item.
-    fn wanted(&self, schema: &Schema, source: Option<&Item>) -> Vec<Wanted> {
+    /// The attributes of a target whose sources are these items.
+    fn wanted(&self, schema: &Schema, sources: &[&Item]) -> Vec<Wanted> {
+        let wanted = |name: &str, value| Wanted { name: name.to_owned(), value, zero_is_absent: false };
+        if let Some(list) = &self.list {
+            let entry = |item: &&Item| AttributeValue::M(self.taken(schema, Some(item)).collect());
+            let entries: Vec<AttributeValue> = sources.iter().map(entry).collect();
+            return vec![wanted(&list.attribute, (!entries.is_empty()).then_some(AttributeValue::L(entries)))];
+        }
+        let mut taken: BTreeMap<String, AttributeValue> = self.taken(schema, sources.first().copied()).collect();
+        self.attributes.iter().map(|(_, to)| wanted(to, taken.remove(to))).collect()
+    }
+
+    /// What is taken of a source, under the names that it gets.
+    fn taken(&self, schema: &Schema, source: Option<&Item>) -> impl Iterator<Item = (String, AttributeValue)> {
         let key = source.and_then(|item| schema.layout.key(item));
         let image = key.as_ref().zip(source).and_then(|(key, item)| schema.image(key, item));
-        let wanted = |(from, to): &(String, String)| Wanted {
-            name: to.clone(),
-            value: image.as_ref().and_then(|image| value(image, from)),
-            zero_is_absent: false,
-        };
-        self.attributes.iter().map(wanted).collect()
+        let value = |(from, to): &(String, String)| Some((to.clone(), value(image.as_ref()?, from)?));
+        self.attributes.iter().filter_map(value).collect::<Vec<_>>().into_iter()
+    }
+
+    /// The attributes that it writes.
+    fn written(&self) -> impl Iterator<Item = &str> {
+        let list = self.list.as_ref().map(|list| list.attribute.as_str());
+        let own = self.attributes.iter().filter(move |_| list.is_none()).map(|(_, to)| to.as_str());
+        list.into_iter().chain(own)
     }
 }
 
@@ -112,7 +143,7 @@ fn value(image: &Image<'_>, name: &str) -> Option<AttributeValue> {
 
 impl Kind for Latest {
     fn name(&self) -> &'static str {
-        "latest"
+        if self.list.is_some() { "latest list" } else { "latest" }
     }
 
     fn shape(&self) -> Shape<'_> {
@@ -125,21 +156,25 @@ impl Kind for Latest {
         self.check_collection(source, target)?;
         let is_known = |name: &str| {
             let mut known = source.attributes.iter().chain(&source.derived_attributes);
-            source.key.field_names().contains(&name) || known.any(|attribute| attribute == name)
+            source.key.field_names().contains(&name) || known.any(|attribute| *attribute == root(name))
         };
         if let Some((unknown, _)) = self.attributes.iter().find(|(from, _)| !is_known(from)) {
             return Err(format!("{} has no attribute {unknown}", source.name));
         }
-        declares(target, self.attributes.iter().map(|(_, to)| to.as_str()))?;
+        declares(target, self.written())?;
         let mut reads = vec![Part::existence(&self.source), Part::existence(&self.target)];
         reads.extend(self.attributes.iter().map(|(from, _)| Part::attribute(&self.source, from)));
-        let writes = self.attributes.iter().map(|(_, to)| Part::attribute(&self.target, to)).collect();
+        let writes = self.written().map(|name| Part::attribute(&self.target, name)).collect();
         Ok(Reach { reads, writes })
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
         let names = self.attributes.iter().map(|(from, to)| format!("{from} as {to}"));
         let which = if self.order == Order::Descending { "the last" } else { "the first" };
+        let which = match &self.list {
+            Some(list) => format!("{which} {} in {}", list.length, list.attribute),
+            None => which.to_owned(),
+        };
         let target = schema.entity(&self.target);
         Outline {
             terms: vec![format!("{which}: {}", names.collect::<Vec<_>>().join(", "))],
@@ -161,7 +196,7 @@ impl Kind for Latest {
             source.zip(schema.entity(&self.target)).and_then(|(image, to)| self.link.key(to, image).ok().flatten());
         let (old, new) = sight.entity(&self.target);
         let is_rung = |new: &&Image<'_>| {
-            old.is_none() || self.attributes.iter().any(|(_, to)| sight.attribute_differs(old, Some(new), to))
+            old.is_none() || self.written().any(|name| sight.attribute_differs(old, Some(new), name))
         };
         let itself = new.filter(is_rung).map(|new| new.key.clone());
         led.into_iter().chain(itself).map(|key| self.bell(key)).collect()
@@ -175,8 +210,9 @@ impl Kind for Latest {
         let mut derived = Vec::new();
         for (key, item) in items {
             if schema.image(key, item).is_some_and(|image| image.is(&self.target)) {
-                let found = self.first(schema, key).and_then(|of| first_of(schema, &of, items.range(of.begin()..)));
-                derived.push(Derived::Attributes { key: key.clone(), attributes: self.wanted(schema, found) });
+                let first = self.first(schema, key);
+                let found = first.map(|of| first_of(schema, &of, items.range(of.begin()..))).unwrap_or_default();
+                derived.push(Derived::Attributes { key: key.clone(), attributes: self.wanted(schema, &found) });
             }
         }
         derived
@@ -193,8 +229,8 @@ impl Refresh for Latest {
     }
 
     fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
-        let found = self.first(schema, target.key).and_then(|of| sources.first(schema, &of));
-        Computed::Attributes(self.wanted(schema, found))
+        let found = self.first(schema, target.key).map(|of| sources.first(schema, &of)).unwrap_or_default();
+        Computed::Attributes(self.wanted(schema, &found))
     }
 }
 

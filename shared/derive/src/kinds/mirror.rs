@@ -13,6 +13,10 @@
 //! The mirror's key may hold an attribute that is derived itself. A source without it has no mirror. When it changes, the
 //! mirror under the old key and the one under the new key are both looked at: the old one is claimed by nobody, and goes.
 //!
+//! Not every source need have one mirror. One that does not meet the condition has none. Where a list of the source says
+//! who its members are, it has a mirror for each member, under a key that holds the member; the list itself is not
+//! mirrored. A member that comes or goes rings for its own mirror alone.
+//!
 //! Never mirrored: table and index keys, the type, derived attributes of either side, the time to live, and what the
 //! declaration leaves out. A mirror's own index keys are made from what it holds.
 //!
@@ -26,6 +30,7 @@ use keys::{entity::Definition, fields::Fields, item::Item, key::Key};
 use crate::{
     change::Sight,
     claims::{CLAIMS, claims, claims_value},
+    condition::document_path::root,
     declaration::{
         check::{declares, entity, knows},
         mirror::Mirror,
@@ -42,18 +47,27 @@ use crate::{
     schema::{Image, Schema, Unreadable},
     sources::{Source, Sources},
 };
+use serde_dynamo::AttributeValue;
 
 impl Mirror {
     fn definitions<'a>(&self, schema: &'a Schema) -> Option<(&'a Definition, &'a Definition)> {
         Some((schema.entity(&self.source)?, schema.entity(&self.target)?))
     }
 
-    /// The mirror's key of a source.
-    fn target_key(&self, schema: &Schema, source: &Image<'_>) -> Result<Option<Key>, Unreadable> {
-        match schema.entity(&self.target) {
-            Some(target) => self.link.key(target, source),
-            None => Ok(None),
+    /// The keys of a source's mirrors: one, or one for each member; none if it does not meet the condition.
+    fn target_keys(&self, schema: &Schema, source: &Image<'_>) -> Result<BTreeSet<Key>, Unreadable> {
+        let Some(target) = schema.entity(&self.target) else { return Ok(BTreeSet::new()) };
+        if !self.condition.holds(source.item)? {
+            return Ok(BTreeSet::new());
         }
+        let Some(list) = &self.each else { return Ok(self.link.key(target, source)?.into_iter().collect()) };
+        let key = |member: &AttributeValue| self.link.key_with(target, source, Some((list, member))).transpose();
+        members(list, source.attribute(list))?.iter().filter_map(key).collect()
+    }
+
+    /// The keys of a source's mirrors; none where it cannot be interpreted.
+    fn readable_keys(&self, schema: &Schema, source: Option<&Image<'_>>) -> BTreeSet<Key> {
+        source.and_then(|source| self.target_keys(schema, source).ok()).unwrap_or_default()
     }
 
     /// Does a mirror's key not give its source's key? Then the mirror lists its claims.
@@ -74,7 +88,7 @@ impl Mirror {
         layout.is_key(name)
             || layout.entity_type.as_deref() == Some(name)
             || layout.times_to_live().any(|other| other == name)
-            || self.except.iter().any(|other| other == name)
+            || self.except.iter().chain(&self.each).any(|other| other == name)
             || source.derives(name)
             || target.derives(name)
     }
@@ -82,7 +96,7 @@ impl Mirror {
     /// All of those that can be named.
     fn left_out(&self, schema: &Schema, source: &Definition, target: &Definition) -> BTreeSet<String> {
         let layout = &schema.layout;
-        let mut left_out: BTreeSet<String> = self.except.iter().cloned().collect();
+        let mut left_out: BTreeSet<String> = self.except.iter().chain(&self.each).cloned().collect();
         left_out.extend([layout.pk.clone(), layout.sk.clone()]);
         left_out.extend(layout.entity_type.iter().chain(layout.times_to_live()).cloned());
         left_out.extend(layout.indexes.iter().flat_map(|index| [index.pk.clone(), index.sk.clone()]));
@@ -113,6 +127,11 @@ impl Mirror {
         Some(item)
     }
 
+    /// The source's fields and attributes that decide the keys of its mirrors.
+    fn decides(&self) -> impl Iterator<Item = &str> {
+        self.link.from_fields().chain(self.condition.attributes()).chain(self.each.as_deref())
+    }
+
     fn bell(&self, item: Key, named: Vec<Key>) -> Effect {
         Effect::Look(Bell { item, entity: self.target.clone(), named })
     }
@@ -120,13 +139,14 @@ impl Mirror {
     fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.source);
         let Some((source, target)) = self.definitions(schema) else { return Vec::new() };
-        let in_key = |name: &str| self.link.from_fields().any(|field| field == name);
-        let mirrored = |name: &&str| in_key(name) || !self.leaves_out(schema, source, target, name);
-        if old.is_some() == new.is_some() && !sight.differing().iter().any(mirrored) {
+        let mirrored = |name: &&str| !self.leaves_out(schema, source, target, name);
+        let differs = old.is_some() != new.is_some() || sight.differing().iter().any(mirrored);
+        if !differs && !self.decides().any(|name| sight.differs_in(name)) {
             return Vec::new();
         }
-        let key = |image: Option<&Image<'_>>| image.and_then(|image| self.target_key(schema, image).ok().flatten());
-        let mirrors: BTreeSet<Key> = [key(old), key(new)].into_iter().flatten().collect();
+        let [old_keys, new_keys] = [old, new].map(|image| self.readable_keys(schema, image));
+        // Where only what decides the keys differs, a mirror that stays is right.
+        let mirrors: BTreeSet<Key> = if differs { &old_keys | &new_keys } else { &old_keys ^ &new_keys };
         let named: Vec<Key> = new.or(old).map(|image| image.key.clone()).into_iter().collect();
         mirrors.into_iter().map(|mirror| self.bell(mirror, named.clone())).collect()
     }
@@ -155,7 +175,13 @@ impl Kind for Mirror {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
-        knows(source, self.except.iter().map(String::as_str))?;
+        knows(source, self.except.iter().chain(&self.each).map(String::as_str).chain(self.condition.attributes()))?;
+        if let Some(list) = self.each.as_ref().filter(|list| !self.link.from_fields().any(|from| from == *list)) {
+            return Err(format!(
+                "there is a mirror for each member of {list}, and the key of {} has no member",
+                target.name
+            ));
+        }
         if !target.derived {
             return Err(format!("{} is not declared as derived", target.name));
         }
@@ -164,16 +190,19 @@ impl Kind for Mirror {
         }
         let all = PartOf::AllBut(self.left_out(schema, source, target));
         let mut reads = vec![Part::existence(&self.source), Part { entity: self.source.clone(), of: all }];
-        let derived = |name: &&str| source.derived_attributes.iter().any(|derived| derived == name);
+        let derived = |name: &&str| source.derived_attributes.iter().any(|derived| *derived == root(name));
         reads.extend(self.link.from_fields().filter(derived).map(|name| Part::attribute(&self.source, name)));
+        let decides = self.condition.attributes().into_iter().chain(self.each.as_deref());
+        reads.extend(decides.map(|name| Part::attribute(&self.source, name)));
         let others = target.derived_attributes.iter().filter(|name| *name != CLAIMS).cloned().collect();
         let rest = Part { entity: self.target.clone(), of: PartOf::AllBut(others) };
         Ok(Reach { reads, writes: vec![Part::existence(&self.target), rest] })
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let terms =
-            if self.except.is_empty() { Vec::new() } else { vec![format!("except {}", self.except.join(", "))] };
+        let mut terms: Vec<String> = self.each.iter().map(|list| format!("for each member of {list}")).collect();
+        terms.extend(self.condition.words());
+        terms.extend((!self.except.is_empty()).then(|| format!("except {}", self.except.join(", "))));
         let into = schema.entity(&self.target).map(|target| linked(target, &self.link));
         Outline { terms, into, ..Outline::from(&self.source) }
     }
@@ -192,14 +221,14 @@ impl Kind for Mirror {
         if !image.is(&self.source) {
             return None;
         }
-        self.link.unreadable(schema.entity(&self.target)?, image)
+        self.target_keys(schema, image).err()
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
         let mut claims: BTreeMap<Key, Vec<Key>> = BTreeMap::new();
         for (key, item) in items {
             let Some(image) = schema.image(key, item).filter(|image| image.is(&self.source)) else { continue };
-            if let Ok(Some(mirror)) = self.target_key(schema, &image) {
+            for mirror in self.readable_keys(schema, Some(&image)) {
                 claims.entry(mirror).or_default().push(key.clone());
             }
         }
@@ -240,14 +269,24 @@ impl Refresh for Mirror {
             let Source::Item(key) = source else { continue };
             let Some(item) = sources.item(&key) else { continue };
             let image = schema.image(&key, item).filter(|image| image.is(&self.source));
-            let leads_here = image.is_some_and(|image| self.target_key(schema, &image) == Ok(Some(target.key.clone())));
-            if leads_here {
+            if self.readable_keys(schema, image.as_ref()).contains(target.key) {
                 living.push((key, item));
             }
         }
         let claims: Vec<Key> = living.iter().map(|(key, _)| key.clone()).collect();
         let image = living.last().and_then(|(key, item)| schema.image(key, item));
         Computed::Item(image.and_then(|image| self.mirrored(schema, target.key, &image, &claims)))
+    }
+}
+
+/// The members of a list or of a set.
+fn members(name: &str, held: Option<&AttributeValue>) -> Result<Vec<AttributeValue>, Unreadable> {
+    match held {
+        None => Ok(Vec::new()),
+        Some(AttributeValue::Ss(members)) => Ok(members.iter().cloned().map(AttributeValue::S).collect()),
+        Some(AttributeValue::Ns(members)) => Ok(members.iter().cloned().map(AttributeValue::N).collect()),
+        Some(AttributeValue::L(members)) => Ok(members.clone()),
+        Some(held) => Err(Unreadable::type_of(name, held, "a list or a set of texts is wanted")),
     }
 }
 

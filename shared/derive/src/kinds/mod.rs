@@ -3,6 +3,7 @@
 pub mod cascade;
 pub mod copy;
 pub mod count;
+pub mod counted_item;
 pub mod display;
 pub mod index_key;
 pub mod latest;

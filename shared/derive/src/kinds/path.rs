@@ -33,6 +33,7 @@ use self::{
 };
 use crate::{
     change::Sight,
+    condition::document_path::root,
     declaration::{
         check::{declares, entity, knows},
         found_by::FoundBy,
@@ -268,7 +269,7 @@ impl Refresh for TreePath {
             } else {
                 return None;
             };
-            let attribute = self.link.from_fields().last().unwrap_or(&self.name).to_owned();
+            let attribute = root(self.link.from_fields().last().unwrap_or(&self.name)).into_owned();
             Some(Flaw { key: key.clone(), attribute, why })
         };
         parents.iter().filter_map(flaw).collect()

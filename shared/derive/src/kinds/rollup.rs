@@ -10,7 +10,7 @@
 //! an update before which the item had no value there. When a value changes or goes, that is a *late change*, which is
 //! counted in the account and taken from no bucket.
 //!
-//! An item without the value takes no part. One whose value is no number, or whose time cannot be cut or is not in UTC, counts as absent,
+//! An item that does not meet the condition, or that is without the value, takes no part. One whose value is no number, or whose time cannot be cut or is not in UTC, counts as absent,
 //! and is listed; mended, it comes to stand there, and counts.
 //!
 //! What the ground shows is a lower bound of the count alone: after a late change the values that it shows are not those
@@ -44,6 +44,12 @@ use crate::{
 };
 
 impl Rollup {
+    /// The item's fields and attributes that decide what it gives.
+    fn decides(&self) -> impl Iterator<Item = &str> {
+        let own = [self.time.as_str(), &self.value];
+        self.link.from_fields().chain(own).chain(self.condition.attributes())
+    }
+
     /// The value of an item; `None` when it has none.
     fn value(&self, image: &Image<'_>) -> Result<Option<Sum>, Unreadable> {
         Sum::read(&self.value, image.attribute(&self.value))
@@ -74,6 +80,9 @@ impl Rollup {
 
     /// The buckets that an item's value goes into, with the value; `None` when it takes no part.
     fn measured(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Vec<Key>, Sum)>, Unreadable> {
+        if !self.condition.holds(image.item)? {
+            return Ok(None);
+        }
         let (Some(target), Some(value)) = (schema.entity(&self.form.entity), self.value(image)?) else {
             return Ok(None);
         };
@@ -101,11 +110,10 @@ impl Kind for Rollup {
         let made = [(&self.grain, &self.time), (&self.bucket, &self.time)];
         let made = made.map(|(to, from)| (to.clone(), from.clone())).into_iter();
         Link(self.link.0.iter().cloned().chain(made).collect()).check(target, source)?;
-        knows(source, [self.value.as_str()])?;
+        knows(source, self.condition.attributes().into_iter().chain([self.value.as_str()]))?;
         let names = [count, sum, min, max].map(String::as_str);
         declares(target, names)?;
-        let read = self.link.from_fields().chain([self.time.as_str(), &self.value]);
-        let mut reads: Vec<Part> = read.map(|name| Part::attribute(&self.source, name)).collect();
+        let mut reads: Vec<Part> = self.decides().map(|name| Part::attribute(&self.source, name)).collect();
         reads.push(Part::existence(&self.source));
         let mut writes: Vec<Part> = names.iter().map(|name| Part::attribute(&target.name, name)).collect();
         writes.push(Part::existence(&target.name));
@@ -114,9 +122,11 @@ impl Kind for Rollup {
 
     fn outline(&self, schema: &Schema) -> Outline {
         let grains: Vec<&str> = BucketSpan::ALL.into_iter().map(BucketSpan::name).collect();
-        let terms = format!("{} by {} of {} in UTC", self.value, grains.join(" and "), self.time);
+        let mut terms = vec![format!("{} by {} of {} in UTC", self.value, grains.join(" and "), self.time)];
+        terms.extend(self.condition.words());
+        terms.push("arrivals only".to_owned());
         Outline {
-            terms: vec![terms, "arrivals only".to_owned()],
+            terms,
             into: schema.entity(&self.form.entity).map(|target| linked(target, &self.link)),
             ..Outline::from(&self.source)
         }
@@ -128,8 +138,7 @@ impl Kind for Rollup {
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.source);
-        let mut decides = self.link.from_fields().chain([self.time.as_str(), &self.value]);
-        if old.is_some() && new.is_some() && !decides.any(|name| sight.differs_in(name)) {
+        if old.is_some() && new.is_some() && !self.decides().any(|name| sight.differs_in(name)) {
             return Vec::new();
         }
         let measured = |image: Option<&Image<'_>>| image.and_then(|image| self.measured(schema, image).ok().flatten());

@@ -89,7 +89,7 @@ impl Account {
     pub(crate) fn figures(&self, catalogue: &Catalogue) -> BTreeMap<String, Figures> {
         let mut figures = BTreeMap::<String, Figures>::new();
         for (derivation, share) in &self.shares {
-            figures.entry(catalogue.name(*derivation).to_owned()).or_default().share = *share;
+            figures.entry(catalogue.label(*derivation).to_owned()).or_default().share = *share;
         }
         for commit in &self.commits {
             let lag_ms = commit.causes.iter().filter_map(|at| self.lag_ms(*at, commit.at_ms)).max();

@@ -226,7 +226,7 @@ impl<S: Store> Counter<'_, S> {
             Ok(Updated::GuardFailed { item }) => self.after_failure(counter, item, &write, mark, outcome),
             Err(error) if error.is_standing() => Next::Stop(describe(&error)),
             Err(error) if error.is_retry() => {
-                let name = self.context.catalogue.name(counter.derivation);
+                let name = self.context.catalogue.label(counter.derivation);
                 error.busy().into_iter().for_each(|busy| outcome.account.contention.met(Some(name), busy));
                 Next::Again(describe(&error))
             }
@@ -281,7 +281,7 @@ impl<S: Store> Counter<'_, S> {
             action,
             at_ms: self.context.clock.now_ms(),
             units,
-            derivations: vec![self.context.catalogue.name(counter.derivation).to_owned()],
+            derivations: vec![self.context.catalogue.label(counter.derivation).to_owned()],
             causes,
             is_correction: false,
         });

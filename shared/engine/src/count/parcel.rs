@@ -75,7 +75,7 @@ impl<S: Store> Counter<'_, S> {
     fn met(&self, parcel: &Parcel, reasons: &[Reason], account: &mut Account) {
         for (write, reason) in parcel.transaction.writes().iter().zip(reasons) {
             if let Reason::Busy(busy) = reason {
-                let derivation = parcel.derivations.get(&write.key).map(|at| self.context.catalogue.name(*at));
+                let derivation = parcel.derivations.get(&write.key).map(|at| self.context.catalogue.label(*at));
                 account.contention.met(derivation, *busy);
             }
         }
@@ -157,7 +157,7 @@ impl<S: Store> Counter<'_, S> {
                 action: derivation.map(|_| write.action.clone()),
                 at_ms: self.context.clock.now_ms(),
                 units,
-                derivations: derivation.map(|at| self.context.catalogue.name(*at).to_owned()).into_iter().collect(),
+                derivations: derivation.map(|at| self.context.catalogue.label(*at).to_owned()).into_iter().collect(),
                 causes,
                 is_correction: false,
             });

@@ -161,7 +161,7 @@ impl<S: Store> Counter<'_, S> {
                 Ok(updated) => return Ok(Some(updated)),
                 Err(error) if error.is_standing() => return Err(describe(&error)),
                 Err(error) if error.is_retry() => {
-                    let first = derivations.first().map(|at| self.context.catalogue.name(*at));
+                    let first = derivations.first().map(|at| self.context.catalogue.label(*at));
                     error.busy().into_iter().for_each(|busy| outcome.account.contention.met(first, busy));
                     outcome.account.sends_again(derivations.iter().copied());
                     if !batch.patience.wait(&mut tries).await {
@@ -264,7 +264,7 @@ impl<S: Store> Counter<'_, S> {
     }
 
     fn shown_commit(&self, showing: &Showing, write: Write, units: Units, causes: BTreeSet<RecordAt>) -> Commit {
-        let name = |at: &DerivationAt| self.context.catalogue.name(*at).to_owned();
+        let name = |at: &DerivationAt| self.context.catalogue.label(*at).to_owned();
         Commit {
             key: write.key,
             table: write.table,

@@ -55,7 +55,11 @@ impl<S: Store> Pager<'_, S> {
     /// Does a page of a job and moves its cursor.
     pub(crate) async fn page_of(&self, job: &Job, fan_out: &FanOut, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         let Some(find) = FanOuts::new(self.context).search_of(work.touch.derivation, &fan_out.source) else {
-            tracing::warn!(derivation = %job.derivation, source = fan_out.source.for_log(), "ended a fan-out: it has no search");
+            tracing::warn!(
+                derivation = self.context.catalogue.label_of(&job.derivation),
+                source = fan_out.source.for_log(),
+                "ended a fan-out: it has no search"
+            );
             return self.ended(job, work).await;
         };
         if self.is_overtaken(job, work) {
@@ -115,7 +119,11 @@ impl<S: Store> Pager<'_, S> {
                 Ok((None, _)) => return Ok(true),
                 // What was done is kept; the next record tries the rest.
                 Err(TouchFailure::NotNow(why)) if next.after != job.after => {
-                    tracing::debug!(derivation = %job.derivation, why, "a page of a fan-out ended early");
+                    tracing::debug!(
+                        derivation = self.context.catalogue.label_of(&job.derivation),
+                        why,
+                        "a page of a fan-out ended early"
+                    );
                     return Ok(false);
                 }
                 Err(stop) => return Err(stop),

@@ -108,7 +108,7 @@ impl<S: Store> Searcher<'_, S> {
             async move {
                 let mut written = Vec::new();
                 let ended = FanOuts::new(self.context).fan_out(derivation, &source, patience, &mut written).await;
-                let derivations = vec![self.context.catalogue.name(derivation).to_owned()];
+                let derivations = vec![self.context.catalogue.label(derivation).to_owned()];
                 (written, ended, derivations, causes)
             }
             .boxed()

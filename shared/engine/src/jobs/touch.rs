@@ -118,7 +118,7 @@ impl<S: Store> Toucher<'_, S> {
         units: Units,
         work: &Work<'_>,
     ) -> Commit {
-        let derivation = self.context.catalogue.name(work.touch.derivation).to_owned();
+        let derivation = self.context.catalogue.label(work.touch.derivation).to_owned();
         Commit {
             key: key.clone(),
             table,

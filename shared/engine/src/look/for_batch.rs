@@ -55,7 +55,7 @@ impl<S: Store> BatchLooker<'_, S> {
 
     /// Takes what came of looking into the account, and parks the records whose items are refused.
     pub(crate) async fn settle(&self, looked: Looked, batch: &Batch<'_>, account: &mut Account) {
-        let name = |at: DerivationAt| self.context.catalogue.name(at);
+        let name = |at: DerivationAt| self.context.catalogue.label(at);
         account.n_in_step += looked.n_in_step;
         for (derivation, busy) in looked.met {
             account.contention.met(derivation.map(name), busy);

@@ -100,7 +100,8 @@ impl<S: Store> Lister<'_, S> {
             let reasons = match patience.call(|| self.context.store.transact(&transaction)).await {
                 Ok(TransactOutcome::Done { units }) => {
                     if let Some(unreadable) = &unreadable {
-                        let (derivation, item) = (self.name(listing), listing.item.for_log());
+                        let derivation = self.context.catalogue.label_of(self.name(listing));
+                        let item = listing.item.for_log();
                         tracing::warn!(%derivation, item, %unreadable, "the item counts as absent until it is readable");
                         account.unreadable.push(ListedItem {
                             position: listing.position,

@@ -103,29 +103,29 @@ impl<S: Store> ItemReader<'_, S> {
             sources.add_counters(&self.context.schema, target, &items?);
         }
         let queries = firsts.into_iter().map(|of| async move {
-            let item = self.first(&of, patience).await;
-            (of, item)
+            let items = self.first(&of, patience).await;
+            (of, items)
         });
         let found: Vec<_> = stream::iter(queries).buffer_unordered(CALLS_AT_ONCE).collect().await;
-        for (of, item) in found {
-            sources.add_first(of, item?);
+        for (of, items) in found {
+            sources.add_first(of, items?);
         }
         Ok(())
     }
 
-    /// The first item of a query. Items of other entities may stand before it, so there may be several pages.
-    async fn first(&self, of: &FirstOf, patience: Patience<'_>) -> Result<Option<Item>, GaveUp> {
+    /// The first items of a query. Items of other entities may stand among them, so there may be several pages.
+    async fn first(&self, of: &FirstOf, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
         let FirstOf { query, entity } = of;
-        let (mut query, mut after) = (query.clone(), None);
+        let (mut query, mut after, mut first) = (query.clone(), None, Vec::new());
         let is_found = |item: &Item| {
             let key = self.context.schema.layout.key(item);
             key.is_some_and(|key| self.context.schema.image(&key, item).is_some_and(|image| image.is(entity)))
         };
         loop {
             let page = patience.call(|| self.context.store.query(Table::Main, &query, after.clone())).await?;
-            let found = page.items.into_iter().find(is_found);
-            if found.is_some() || page.next.is_none() {
-                return Ok(found);
+            first.extend(page.items.into_iter().filter(is_found).take(of.length() - first.len()));
+            if first.len() == of.length() || page.next.is_none() {
+                return Ok(first);
             }
             (query.limit, after) = (Some(PASSED_AT_ONCE), page.next);
         }

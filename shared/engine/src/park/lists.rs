@@ -2,7 +2,7 @@
 //!
 //! Nothing here decides anything: a count that is listed may be right, and `verify` shows it.
 
-use derive::write::Table;
+use derive::{catalogue::Catalogue, write::Table};
 use keys::{
     item::{Item, text},
     key::Key,
@@ -30,6 +30,15 @@ pub struct ToRecount {
     pub why: String,
     /// When, in milliseconds since the epoch.
     pub listed_at_ms: u64,
+}
+
+impl ToRecount {
+    /// Puts what people call the count in the place of its stored name.
+    pub fn relabel(&mut self, catalogue: &Catalogue) {
+        if let Some(target) = &mut self.target {
+            catalogue.relabel(&mut target.derivation);
+        }
+    }
 }
 
 /// All counts that need a recount, by derivation and item.

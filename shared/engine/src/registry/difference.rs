@@ -12,7 +12,7 @@ use crate::registry::{Registry, RegistryEntry};
 /// How a derivation stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogueDifference {
-    /// The derivation.
+    /// What people call the derivation; its stored name where it is not declared.
     pub name: String,
     /// Its family.
     pub family: Family,
@@ -101,7 +101,7 @@ pub fn differences(
             }
             Some(RegistryEntry { since_ms, .. }) => DerivationState::Unfilled { since_ms: *since_ms },
         };
-        let (name, version) = (derivation.name.clone(), entry.map(|entry| entry.version));
+        let (name, version) = (derivation.label().to_owned(), entry.map(|entry| entry.version));
         CatalogueDifference { name, family, definition, version, state }
     };
     let of_undeclared = |(family, name, entry): &(Family, &String, &RegistryEntry)| CatalogueDifference {

@@ -226,7 +226,7 @@ impl<S: Store> TableSweep<'_, S> {
                 continue;
             }
             let derivations =
-                differing.derivations.iter().map(|at| self.context.catalogue.name(*at).to_owned()).collect();
+                differing.derivations.iter().map(|at| self.context.catalogue.label(*at).to_owned()).collect();
             slice.drifts.push(Drift { item: differing.look.item, derivations });
         }
         Ok(())

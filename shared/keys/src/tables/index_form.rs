@@ -20,9 +20,9 @@ pub struct IndexForm {
     pub entities: Vec<String>,
 }
 
-/// The attributes inside of the key of a table's index.
+/// The attributes inside of the key of a table's index. With a dot or a bracket their names would be paths into others.
 pub(super) fn attributes(table: &str, index: &str) -> [String; 2] {
-    ["pk", "sk"].map(|part| format!("{table}.{index}.{part}"))
+    ["pk", "sk"].map(|part| format!("{table}/{index}/{part}"))
 }
 
 impl IndexForm {
@@ -56,7 +56,7 @@ impl IndexForm {
 
     /// The stored attributes behind an attribute inside; `None` if that one is not in this index's key.
     pub(super) fn part(&self, table: &str, name: &str) -> Option<&[KeyAttribute]> {
-        match name.strip_prefix(table)?.strip_prefix('.')?.strip_prefix(&self.name)?.strip_prefix('.')? {
+        match name.strip_prefix(table)?.strip_prefix('/')?.strip_prefix(&self.name)?.strip_prefix('/')? {
             "pk" => Some(&self.pk),
             "sk" => Some(&self.sk),
             _ => None,

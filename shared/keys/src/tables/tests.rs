@@ -75,8 +75,8 @@ fn an_item_has_an_address_its_type_and_the_keys_of_its_indexes_inside() {
     assert_eq!(
         shown,
         [
-            r#"Posts.byStatus.pk=S("open#e%23u")"#,
-            r#"Posts.byStatus.sk=S("04:1700")"#,
+            r#"Posts/byStatus/pk=S("open#e%23u")"#,
+            r#"Posts/byStatus/sk=S("04:1700")"#,
             r#"RipplePK=S("Posts#a%23b")"#,
             r#"RippleSK=S("04:1700")"#,
             r#"RippleType=S("Post")"#,
@@ -142,18 +142,18 @@ fn an_index_over_texts_of_forms_takes_their_attributes() {
     assert_eq!(
         shown,
         [
-            r#"Mixed.byText.pk=S("T#1")"#,
-            r#"Mixed.byText.sk=S("-")"#,
-            r#"Mixed.inverted.pk=S("POST#b")"#,
-            r#"Mixed.inverted.sk=S("USER#a")"#,
+            r#"Mixed/byText/pk=S("T#1")"#,
+            r#"Mixed/byText/sk=S("-")"#,
+            r#"Mixed/inverted/pk=S("POST#b")"#,
+            r#"Mixed/inverted/sk=S("USER#a")"#,
             r#"RipplePK=S("Mixed#USER#a")"#,
             r#"RippleSK=S("POST#b")"#,
             r#"RippleType=S("Post")"#,
         ]
     );
     assert_eq!(mixed.outward(&inside), Some(stored));
-    let names = ["Mixed.byText.pk", "Mixed.byText.sk", "Mixed.inverted.pk", "Mixed.other.pk", TYPE, PK];
-    let stored = [Some("title"), None, None, Some("Mixed.other.pk"), Some("__typename"), None];
+    let names = ["Mixed/byText/pk", "Mixed/byText/sk", "Mixed/inverted/pk", "Mixed/other/pk", TYPE, PK];
+    let stored = [Some("title"), None, None, Some("Mixed/other/pk"), Some("__typename"), None];
     assert_eq!(names.map(|name| mixed.stored_name(name)), stored);
 }
 

@@ -76,13 +76,8 @@ const HANGING: [KeySyntax; 8] = [
 ];
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
-    if rule.schema.layout.forms.is_some() {
-        return Err(rule.section.place.wrong(
-            "a cascade deletes items of the application, so it needs proof that the functions are at work on every stream, and \
-             with [tables] there is none: delete them in the application",
-        ));
-    }
     let owner = rule.entity("owner", "the entity on which the others hang")?;
+    not_derived(rule, owner, "owner")?;
     let from = rule.section.get("from").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
     let mut starts = Vec::new();
     for named in &from {
@@ -98,6 +93,20 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     }
     let hanging = entries.iter().map(|section| hanging(rule, section, owner)).collect::<Result<_, _>>()?;
     Ok(vec![rule.derivation(rule.name, Cascade { owner: owner.name.clone(), starts, hanging })?])
+}
+
+/// With several tables a cascade goes by nothing that is derived: whether a derived item is missing depends on the streams
+/// of other tables, and no sign shows that the functions are at work on each of them.
+fn not_derived(rule: &Rule<'_>, entity: &Definition, key: &str) -> Result<(), ManifestError> {
+    if !entity.derived || rule.schema.layout.forms.is_none() {
+        return Ok(());
+    }
+    let place = rule.section.get(key).map_or_else(|| rule.section.place.clone(), |entry| entry.place);
+    Err(place.wrong(format!(
+        "{} is derived, and with [tables] nothing shows whether the functions have handled all that it is derived from: name \
+         an entity that the application writes",
+        entity.name
+    )))
 }
 
 /// An item of the owner's key, made of fields and attributes of the same names.
@@ -121,7 +130,7 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
         section.only(&["counters"])?;
         let named = counters.text()?;
         link::known(&named, "there is no count", rule.counts)?;
-        let found = Way::Counters(named.text.to_owned());
+        let found = Way::Counters(rule.stored(named.text).to_owned());
         return Ok(Hanging { entity: COUNTER.to_owned(), found, fate: Fate::Deleted });
     }
     section.follows(&HANGING)?;
@@ -132,7 +141,18 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
         }
         Way::Named(Link(link::pairs(&key, target, owner, rule.numbers)?))
     } else {
+        if rule.schema.layout.forms.is_some() && section.get("by").is_none() && owner.key.field_names().contains(&"id")
+        {
+            let what = format!(
+                "say which field of the queried key is the id of {}, as in by = {{ ownerId = \"id\" }}",
+                owner.name
+            );
+            return Err(section.place.wrong(what));
+        }
         let found = found::of_section(section, rule.schema, owner, target, || fields_of_key(owner))?;
+        if let Some(via) = rule.schema.entity(&found.via) {
+            not_derived(rule, via, "hanging")?;
+        }
         found::finds(rule.schema, owner, target, (&found, true), &section.place)?;
         Way::Found(found)
     };

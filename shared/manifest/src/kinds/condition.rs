@@ -3,7 +3,7 @@
 use derive::condition::Condition;
 use keys::entity::Definition;
 
-use super::{Rule, attribute};
+use super::{Rule, attribute, given::held};
 use crate::{error::ManifestError, section::Named};
 
 /// The condition of a derivation on the items of an entity.
@@ -12,7 +12,7 @@ pub(super) fn read(rule: &Rule<'_>, source: &Definition) -> Result<Condition, Ma
     if entry.is_table() {
         let (named, is) = entry.pair()?;
         rule.numbers.refuse(&source.name, &named, "where")?;
-        return Ok(Condition::is(&attribute(source, &named)?, is.text));
+        return Ok(Condition::is(&held(source, &named)?, is.text));
     }
     let text = entry.text()?;
     let condition: Condition =

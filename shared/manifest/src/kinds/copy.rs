@@ -4,7 +4,7 @@
 
 use derive::{derivation::Derivation, kinds::copy::Copy};
 
-use super::{KindSyntax, Rule, attribute, derived_attribute, found};
+use super::{KindSyntax, Rule, condition, derived_attribute, found, given::held};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -34,7 +34,7 @@ found = "FollowedBy"
     read,
 };
 
-const KEYS: [KeySyntax; 5] = [
+const KEYS: [KeySyntax; 6] = [
     KeySyntax::required("from", Text, "the entity that is copied from"),
     KeySyntax::required("to", Text, "the entity whose items carry the copy"),
     KeySyntax::optional(
@@ -47,6 +47,13 @@ const KEYS: [KeySyntax; 5] = [
         "attributes",
         ValueSyntax::PairsOrTexts,
         "`{ userName = \"buyerName\" }`: attribute of the source and attribute of the target; a list, `[\"avatar\"]`, if both have the same name",
+    ),
+    KeySyntax::optional(
+        "where",
+        ValueSyntax::Condition,
+        "all",
+        "copies only from items that meet this [condition](own-table.md#conditions); those that name another one lack the \
+         attributes",
     ),
     KeySyntax::optional(
         "found",
@@ -62,11 +69,12 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let link = rule.link(source, target)?;
     let purpose = "what is copied, as in { userName = \"followedName\" }, or [\"avatar\"] where both have one name";
     let attributes = carried(&rule.section.required("attributes", purpose)?, |from, to| {
-        Ok((attribute(source, from)?, derived_attribute(target, to)?))
+        Ok((held(source, from)?, derived_attribute(target, to)?))
     })?;
     let found = found::read(rule, source, target, &link)?;
+    let condition = condition::read(rule, source)?;
     let (source, target) = (source.name.clone(), target.name.clone());
-    Ok(vec![rule.derivation(rule.name, Copy { source, target, link, attributes, found })?])
+    Ok(vec![rule.derivation(rule.name, Copy { source, target, link, condition, attributes, found })?])
 }
 
 /// The pairs of an attribute that is carried and the one that carries it, as these are looked up.

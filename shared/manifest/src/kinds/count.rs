@@ -3,11 +3,14 @@
 use derive::{
     declaration::count::Count,
     derivation::Derivation,
-    kinds::display::{Display, Shows, Zero},
+    kinds::{
+        counted_item::CountedItem,
+        display::{Display, Shows, Zero},
+    },
 };
 use keys::entity::Definition;
 
-use super::{DISPLAY, KindSyntax, Rule, attribute, condition, derived_attribute, entity};
+use super::{DISPLAY, ITEM, KindSyntax, Rule, condition, derived_attribute, entity, given::held};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -41,6 +44,12 @@ from = "Order"
 into = "User"
 sum = "total"
 shows = { count = "orderCount", sum = "lifetimeValue" }
+
+[derivation.orders-by-status]
+kind = "count"
+from = "Order"
+into = "OrderStatus.orders"
+creates = true
 "#,
         keys: &KEYS,
     },
@@ -67,7 +76,7 @@ const SHOWS: [KeySyntax; 4] = [
     ),
 ];
 
-const KEYS: [KeySyntax; 9] = [
+const KEYS: [KeySyntax; 10] = [
     KeySyntax::required("from", Text, "the entity whose items are counted"),
     KeySyntax::required(
         "into",
@@ -117,6 +126,13 @@ const KEYS: [KeySyntax; 9] = [
         "`\"write\"`",
         "what the attribute is when the count comes down to zero: a 0, or no attribute; see [zero](tables.md#zero)",
     ),
+    KeySyntax::optional(
+        "creates",
+        Truth,
+        "`false`",
+        "`true`: Ripple creates the target when the first item leads to it and deletes it after the last; its entity says \
+         `derived = true`. So there is an item for [each value](own-table.md#a-count-for-each-value)",
+    ),
 ];
 
 /// What a count can show, in the order of its displays.
@@ -139,7 +155,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         None => (named.text, None),
     };
     let target = entity(rule.schema, &Named { text: target, place: named.place.clone() })?;
-    let sum = rule.section.get("sum").map(|entry| attribute(source, &entry.text()?)).transpose()?;
+    let sum = rule.section.get("sum").map(|entry| held(source, &entry.text()?)).transpose()?;
     let shown = match count_shown {
         Some(shown) => {
             let attribute = derived_attribute(target, &shown)?;
@@ -163,9 +179,13 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         history: rule.section.get("history").map_or(Ok(false), |entry| entry.truth())?,
     };
     let mut derivations = vec![rule.derivation(rule.name, count)?];
+    if creates(rule, target)? {
+        let item = CountedItem { count: rule.stored(rule.name).to_owned(), target: target.name.clone() };
+        derivations.push(rule.derivation(&format!("{}{ITEM}", rule.name), item)?);
+    }
     let is_one = shown.len() == 1;
     for ShownPart { part, shows, attribute } in shown {
-        let (count, target) = (rule.name.to_owned(), target.name.clone());
+        let (count, target) = (rule.stored(rule.name).to_owned(), target.name.clone());
         let name = if is_one { rule.name.to_owned() } else { format!("{}-{part}", rule.name) };
         let display = Display { count, target, shows, attribute, zero };
         derivations.push(rule.derivation(&format!("{name}{DISPLAY}"), display)?);
@@ -188,6 +208,19 @@ fn shown(rule: &Rule<'_>, target: &Definition, has_sum: bool) -> Result<Vec<Show
         shown.push(ShownPart { part, shows, attribute: attribute(&entry)? });
     }
     Ok(shown)
+}
+
+/// Does the count create its targets?
+fn creates(rule: &Rule<'_>, target: &Definition) -> Result<bool, ManifestError> {
+    let Some(entry) = rule.section.get("creates") else { return Ok(false) };
+    if entry.truth()? && !target.derived {
+        let what = format!(
+            "Ripple creates only items that it also deletes: say derived = true in [entity.{}], or leave creates out",
+            target.name
+        );
+        return Err(entry.place.wrong(what));
+    }
+    entry.truth()
 }
 
 /// What the display makes of zero.

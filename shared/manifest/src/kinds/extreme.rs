@@ -76,7 +76,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let order = if is_max == is_descending { Order::Ascending } else { Order::Descending };
     let attributes = vec![(entry.text()?.text.to_owned(), attribute)];
     let (source, target) = (source.name.clone(), target.name.clone());
-    Ok(vec![rule.derivation(rule.name, Latest { source, target, link, order, attributes })?])
+    Ok(vec![rule.derivation(rule.name, Latest { source, target, link, order, attributes, list: None })?])
 }
 
 /// Does the field stand in the sort key so that its greatest value comes first? It is the first that the link leaves.

@@ -4,6 +4,7 @@
 //! fields hold the target's key. Where nothing is said it is the target itself, in the table.
 
 use derive::{
+    condition::is_path,
     declaration::{found_by::FoundBy, link::Link},
     schema::Schema,
 };
@@ -119,6 +120,10 @@ pub(super) fn finds(
     let hints = places.iter().map(|place| if is_hanging { place.keys() } else { format!("found = {}", place.found()) });
     let hints: Vec<String> = hints.collect();
     let hint = match hints.as_slice() {
+        [] if !is_hanging && found.by.0.iter().any(|(to, _)| is_path(to)) => format!(
+            "a path of the link gives no field of a key, so say by, as in found = {{ through = \"{}\", by = {{ {missing} = \"…\" }} }}",
+            found.via
+        ),
         [] => "no entity and no index has it".to_owned(),
         hints => format!("say {}", hints.join(", or ")),
     };
@@ -211,9 +216,11 @@ fn places<'a>(schema: &'a Schema, target: &'a Definition, by: &Link) -> Vec<Quer
         }
         let through = Some(via.name.as_str()).filter(|name| *name != target.name);
         let table = (through.is_some() && lacks(&via.key, by).is_none()).then_some(QueryPlace { through, index: None });
+        let inside = tables::inside(schema, via, "");
         let indexes = via.indexes.iter().filter(|index| lacks(&index.key, by).is_none());
+        let names = indexes.filter_map(|index| index.index.strip_prefix(&inside));
         places.extend(table);
-        places.extend(indexes.map(|index| QueryPlace { through, index: Some(&index.index) }));
+        places.extend(names.map(|name| QueryPlace { through, index: Some(name) }));
     }
     places
 }

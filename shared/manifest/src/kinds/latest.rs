@@ -1,9 +1,13 @@
 //! `kind = "latest"`: attributes of the last or first item that leads to a target, carried by the target.
 
-use derive::{derivation::Derivation, kinds::latest::Latest, query::Order};
+use derive::{
+    derivation::Derivation,
+    kinds::latest::{Latest, SourceList},
+    query::Order,
+};
 use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, copy::carried, derived_attribute, link::known};
+use super::{KindSyntax, Rule, copy::carried, derived_attribute, given::given};
 use crate::{
     error::ManifestError,
     section::Named,
@@ -16,7 +20,7 @@ use crate::{
 pub(super) const KIND: KindSyntax = KindSyntax {
     description: KindDescription {
         name: "latest",
-        keeps: "Each target carries attributes of the last item that leads to it, in the order of the sort key.",
+        keeps: "Each target carries attributes of the last item that leads to it, in the order of the sort key, or a list of the last few.",
         family: "level-triggered",
         costs: "1 for each target that comes to carry something else, and for each index that projects it",
         example: r#"
@@ -25,20 +29,38 @@ kind = "latest"
 from = "Order"
 to = "User"
 attributes = { placedAt = "lastOrderAt" }
+
+[derivation.recent-orders]
+kind = "latest"
+from = "Order"
+into = "User.recentOrders"
+n = 5
+attributes = ["placedAt", "total"]
 "#,
         keys: &KEYS,
     },
     read,
 };
 
-const KEYS: [KeySyntax; 5] = [
+/// Most entries of a list: a target that holds it is written whenever one of them changes.
+const LENGTH_MAX: u32 = 100;
+
+const KEYS: [KeySyntax; 7] = [
     KeySyntax::required(
         "from",
         Text,
         "the entity that the attributes come from; its items that lead to one target must be one range of one partition of \
          the table, as `USER#{userId}` / `ORDER#{placedAt}` is for a user",
     ),
-    KeySyntax::required("to", Text, "the entity whose items carry it"),
+    KeySyntax::optional("to", Text, "`into`", "the entity whose items carry it"),
+    KeySyntax::optional(
+        "into",
+        Text,
+        "`to`",
+        "`Entity.attribute`, with `n`: the target, and its attribute that holds a list of maps, the latest item first; \
+         absent while no item leads to the target",
+    ),
+    KeySyntax::optional("n", ValueSyntax::WholeNumber(1, LENGTH_MAX), "one item", "most entries of the list"),
     KeySyntax::optional(
         "link",
         Pairs,
@@ -48,8 +70,8 @@ const KEYS: [KeySyntax; 5] = [
     KeySyntax::required(
         "attributes",
         ValueSyntax::PairsOrTexts,
-        "`{ placedAt = \"lastOrderAt\" }`: attribute of the source, or field of its key, and attribute of the target; a list, \
-         `[\"text\"]`, if both have the same name",
+        "`{ placedAt = \"lastOrderAt\" }`: attribute of the source, or field of its key, and attribute of the target, or name in an entry \
+         of the list; a list, `[\"text\"]`, if both have the same name",
     ),
     KeySyntax::optional(
         "which",
@@ -61,11 +83,12 @@ const KEYS: [KeySyntax; 5] = [
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity that the attributes come from")?;
-    let target = rule.entity("to", "the entity whose items carry it")?;
+    let (target, list) = target(rule)?;
     let link = rule.link(target, source)?;
     let purpose = "what is carried, as in { placedAt = \"lastOrderAt\" }, or [\"text\"] where both have one name";
     let attributes = carried(&rule.section.required("attributes", purpose)?, |from, to| {
-        Ok((given(source, from)?, derived_attribute(target, to)?))
+        let to = if list.is_some() { to.text.to_owned() } else { derived_attribute(target, to)? };
+        Ok((given(source, from)?, to))
     })?;
     let order = match rule.section.get("which").map(|entry| entry.text()).transpose()? {
         None | Some(Named { text: "last", .. }) => Order::Descending,
@@ -73,12 +96,32 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         Some(named) => return Err(named.unknown("which is \"last\" or \"first\", not", ["last", "first"])),
     };
     let (source, target) = (source.name.clone(), target.name.clone());
-    Ok(vec![rule.derivation(rule.name, Latest { source, target, link, order, attributes })?])
+    Ok(vec![rule.derivation(rule.name, Latest { source, target, link, order, attributes, list })?])
 }
 
-/// An attribute of the source, or a field of its key.
-fn given(source: &Definition, from: &Named<'_>) -> Result<String, ManifestError> {
-    from.top_level()?;
-    known(from, &format!("{} has no field or attribute", source.name), &super::link::fields(source))?;
-    Ok(from.text.to_owned())
+/// The target, and the list that it has of several items.
+fn target<'a>(rule: &Rule<'a>) -> Result<(&'a Definition, Option<SourceList>), ManifestError> {
+    let (to, into, n) = (rule.section.get("to"), rule.section.get("into"), rule.section.get("n"));
+    match (to, into, n) {
+        (Some(_), None, None) => Ok((rule.entity("to", "the entity whose items carry it")?, None)),
+        (None, Some(_), Some(n)) => {
+            let (target, attribute) =
+                rule.shown_attribute("the attribute that holds the list, as in \"User.recentOrders\"")?;
+            Ok((target, Some(SourceList { attribute, length: n.whole_number(1..LENGTH_MAX + 1)? })))
+        }
+        (Some(_), Some(into), _) => Err(into
+            .place
+            .wrong("says where a list of several items is, and to says who carries one: leave one of them out")),
+        (None, Some(into), None) => {
+            Err(into.place.wrong("is a list of several items: say how many it has at most, as in n = 5"))
+        }
+        (to, None, Some(n)) => {
+            let entity = to.and_then(|to| Some(to.text().ok()?.text.to_owned())).unwrap_or_else(|| "User".to_owned());
+            let what = format!(
+                "items are carried in a list: instead of to, say which attribute holds it, as in into = \"{entity}.recent\""
+            );
+            Err(n.place.wrong(what))
+        }
+        (None, None, None) => Err(rule.section.place.wrong("to is missing: the entity whose items carry it")),
+    }
 }

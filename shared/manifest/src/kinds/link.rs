@@ -6,7 +6,7 @@
 use derive::declaration::link::Link;
 use keys::entity::Definition;
 
-use super::{Rule, numbers::Numbers};
+use super::{Rule, given::given, numbers::Numbers};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -59,11 +59,9 @@ pub(super) fn pairs(
 ) -> Result<Vec<(String, String)>, ManifestError> {
     let mut pairs = Vec::new();
     for (field, value) in entry.pairs()? {
-        value.top_level()?;
         numbers.refuse(&from.name, &value, "a link")?;
         known(&field, &format!("the key of {} has no field", to.name), &to.key.field_names())?;
-        known(&value, &format!("{} has no field or attribute", from.name), &fields(from))?;
-        pairs.push((field.text.to_owned(), value.text.to_owned()));
+        pairs.push((field.text.to_owned(), given(from, &value)?));
     }
     Ok(pairs)
 }

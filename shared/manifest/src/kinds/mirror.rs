@@ -1,12 +1,18 @@
 //! `kind = "mirror"`: an item that stands under another key as well.
 
-use derive::{claims::CLAIMS, declaration::mirror::Mirror, derivation::Derivation};
+use derive::{
+    claims::CLAIMS,
+    declaration::{link::Link, mirror::Mirror},
+    derivation::Derivation,
+};
+use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, attribute};
+use super::{KindSyntax, Rule, attribute, condition};
 use crate::{
     error::ManifestError,
+    section::Entry,
     syntax::{
-        KeySyntax, KindDescription,
+        KeySyntax, KindDescription, ValueSyntax,
         ValueSyntax::{Pairs, Text, Texts},
     },
 };
@@ -23,13 +29,21 @@ kind = "mirror"
 from = "Follow"
 to = "FollowedBy"
 except = ["note"]
+
+[derivation.memberships]
+kind = "mirror"
+from = "Channel"
+to = "Membership"
+each = "memberIds"
+link = { userId = "memberIds" }
+where = "attribute_not_exists(archivedAt)"
 "#,
         keys: &KEYS,
     },
     read,
 };
 
-const KEYS: [KeySyntax; 4] = [
+const KEYS: [KeySyntax; 6] = [
     KeySyntax::required("from", Text, "the entity that is mirrored"),
     KeySyntax::required("to", Text, "the entity of the mirrors, which says `derived = true`"),
     KeySyntax::optional(
@@ -37,6 +51,19 @@ const KEYS: [KeySyntax; 4] = [
         Pairs,
         "fields of the same names",
         "pairs of a field of the mirror's key and the field or attribute of the source that gives it",
+    ),
+    KeySyntax::optional(
+        "where",
+        ValueSyntax::Condition,
+        "all",
+        "mirrors only items that meet this [condition](own-table.md#conditions)",
+    ),
+    KeySyntax::optional(
+        "each",
+        Text,
+        "one mirror",
+        "an attribute of the source that is a list or a set: there is a mirror for each of its members, and `link` says \
+         which field of the mirror's key the member is. The mirrors do not repeat the list",
     ),
     KeySyntax::optional(
         "except",
@@ -69,6 +96,22 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     }
     let except = rule.section.get("except").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
     let except = except.iter().map(|named| attribute(source, named)).collect::<Result<_, _>>()?;
+    let condition = condition::read(rule, source)?;
+    let each = rule.section.get("each").map(|entry| each(&entry, source, target, &link)).transpose()?;
     let (source, target) = (source.name.clone(), target.name.clone());
-    Ok(vec![rule.derivation(rule.name, Mirror { source, target, link, except })?])
+    Ok(vec![rule.derivation(rule.name, Mirror { source, target, link, condition, each, except })?])
+}
+
+/// The attribute that lists the members, each of which has a mirror.
+fn each(entry: &Entry<'_>, source: &Definition, target: &Definition, link: &Link) -> Result<String, ManifestError> {
+    let list = attribute(source, &entry.text()?)?;
+    if link.from_fields().any(|from| from == list) {
+        return Ok(list);
+    }
+    let what = format!(
+        "no field of the key of {} is a member of {list}: say which one it is ({}), as in link = {{ … = \"{list}\" }}",
+        target.name,
+        target.key.field_names().join(", ")
+    );
+    Err(entry.place.wrong(what))
 }

@@ -2,7 +2,7 @@
 
 use derive::{derivation::Derivation, kinds::path::TreePath};
 
-use super::{KindSyntax, Rule, found, link};
+use super::{KindSyntax, Rule, found, given::given};
 use crate::{
     error::ManifestError,
     syntax::{
@@ -62,12 +62,12 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let (target, attribute) = rule.shown_attribute("the attribute that holds the path, as in \"Folder.path\"")?;
     let parent = rule.entity("parent", "the entity of the items that they stand in")?;
     let name = rule.section.required("name", "the attribute or field that is an item's part of the path")?.text()?;
-    link::known(&name, &format!("{} has no field or attribute", target.name), &link::fields(target))?;
+    let name = given(target, &name)?;
     let depth = rule.section.required("depth", "how many parts a path has at most, as in 64")?;
     let depth_max = usize::try_from(depth.whole_number(1..DEPTH_END)?).unwrap_or(usize::MAX);
     let link = rule.link(parent, target)?;
     let found = found::read(rule, parent, target, &link)?;
     let (target, parent) = (target.name.clone(), parent.name.clone());
-    let path = TreePath { target, parent, link, name: name.text.to_owned(), attribute, depth_max, found };
+    let path = TreePath { target, parent, link, name, attribute, depth_max, found };
     Ok(vec![rule.derivation(rule.name, path)?])
 }

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use derive::{declaration::rollup::Rollup, derivation::Derivation, effect::BucketForm};
 use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, attribute, derived_attribute, link};
+use super::{
+    KindSyntax, Rule, condition, derived_attribute,
+    given::{given, held},
+    link,
+};
 use crate::{
     error::ManifestError,
     syntax::{
@@ -44,7 +48,7 @@ const SHOWS: [KeySyntax; 4] = [
     KeySyntax::required("max", Text, "the attribute of the greatest value"),
 ];
 
-const KEYS: [KeySyntax; 8] = [
+const KEYS: [KeySyntax; 9] = [
     KeySyntax::required("from", Text, "the entity whose values are rolled up"),
     KeySyntax::required("into", Text, "the entity of the buckets, which says `derived = true`"),
     KeySyntax::optional(
@@ -52,6 +56,12 @@ const KEYS: [KeySyntax; 8] = [
         Pairs,
         "fields of the same names",
         "pairs of another field of the bucket's key and the field or attribute of the source that gives it",
+    ),
+    KeySyntax::optional(
+        "where",
+        ValueSyntax::Condition,
+        "all",
+        "takes only values of items that meet this [condition](own-table.md#conditions)",
     ),
     KeySyntax::required("time", Text, "the field or attribute that holds the time, such as `2024-01-15T10:30:00.000Z`"),
     KeySyntax::required("value", Text, "the attribute that holds the value, a number"),
@@ -63,9 +73,8 @@ const KEYS: [KeySyntax; 8] = [
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity whose values are rolled up")?;
     let target = rule.entity("into", "the entity of the buckets, one for each hour and day")?;
-    let time = rule.section.required("time", "the field or attribute that holds the time")?.text()?;
-    link::known(&time, &format!("{} has no field or attribute", source.name), &link::fields(source))?;
-    let value = attribute(source, &rule.section.required("value", "the attribute that holds the value")?.text()?)?;
+    let time = given(source, &rule.section.required("time", "the field or attribute that holds the time")?.text()?)?;
+    let value = held(source, &rule.section.required("value", "the attribute that holds the value")?.text()?)?;
     let field = |key: &str, purpose: &str| {
         let named = rule.section.required(key, purpose)?.text()?;
         link::known(&named, &format!("the key of {} has no field", target.name), &target.key.field_names())?;
@@ -75,8 +84,9 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let bucket = field("bucket", "the field of the bucket's key that holds the beginning of the time")?;
     let link = rule.link_but(target, source, &[&grain, &bucket])?;
     let form = Arc::new(form(rule, target)?);
-    let (source, time) = (source.name.clone(), time.text.to_owned());
-    Ok(vec![rule.derivation(rule.name, Rollup { source, time, value, link, grain, bucket, form })?])
+    let condition = condition::read(rule, source)?;
+    let source = source.name.clone();
+    Ok(vec![rule.derivation(rule.name, Rollup { source, condition, time, value, link, grain, bucket, form })?])
 }
 
 fn form(rule: &Rule<'_>, target: &Definition) -> Result<BucketForm, ManifestError> {

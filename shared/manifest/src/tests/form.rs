@@ -51,8 +51,10 @@ fn a_key_that_means_nothing_is_refused() {
     );
     refused(
         "except = [\"note\"]",
-        "where = { status = \"paid\" }",
-        &expect!["47: derivation.order-by-id.where: there is no such key: there are kind, id, from, to, link, except"],
+        "sum = \"note\"",
+        &expect![
+            "47: derivation.order-by-id.sum: there is no such key: there are kind, id, was, from, to, link, where, each, except"
+        ],
     );
     refused(
         "through = \"Order\"",

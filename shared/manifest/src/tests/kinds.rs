@@ -336,7 +336,7 @@ fn what_a_latest_carries_is_the_end_of_one_range_of_one_partition() {
         "{ placedAt = \"lastOrderAt\" }",
         "{ placedAt = \"total\" }",
         &expect![[
-            r#"derivation.last-order.attributes.placedAt: User does not declare as derived "total": there are followerCount, orderCount, lifetimeValue, lastOrderAt, firstOrderAt"#
+            r#"derivation.last-order.attributes.placedAt: User does not declare as derived "total": there are followerCount, orderCount, lifetimeValue, lastOrderAt, firstOrderAt, recentOrders"#
         ]],
     );
     refused(
@@ -353,7 +353,7 @@ fn what_a_latest_carries_is_the_end_of_one_range_of_one_partition() {
         "attributes = { placedAt",
         "found = \"Order\"\nattributes = { placedAt",
         &expect![
-            "derivation.last-order.found: there is no such key: there are kind, id, from, to, link, attributes, which"
+            "derivation.last-order.found: there is no such key: there are kind, id, was, from, to, into, n, link, attributes, which"
         ],
     );
     refused(
@@ -433,4 +433,127 @@ fn an_extreme_takes_the_end_of_the_collection_at_which_it_stands() {
     assert_eq!(order("{placedAt}", "max"), "the last: placedAt as firstOrderAt");
     assert_eq!(order("{MAX-placedAt:12}", "max"), "the first: placedAt as firstOrderAt");
     assert_eq!(order("{MAX-placedAt:12}", "min"), "the last: placedAt as firstOrderAt");
+}
+
+#[test]
+fn a_count_creates_only_what_is_derived() {
+    refused_example(
+        "count",
+        "derived = true\nderived-attributes = [\"orders\"]",
+        "derived-attributes = [\"orders\"]",
+        &expect![
+            "derivation.orders-by-status.creates: Ripple creates only items that it also deletes: say derived = true in [entity.OrderStatus], or leave creates out"
+        ],
+    );
+    refused_example(
+        "count",
+        "creates = true",
+        "creates = \"yes\"",
+        &expect!["derivation.orders-by-status.creates: is a text: write true or false"],
+    );
+    let twice = "creates = true\n[derivation.followed-by]\nkind = \"mirror\"\nfrom = \"Follow\"\nto = \"OrderStatus\"\n\
+                 link = { status = \"followedId\" }";
+    refused_example(
+        "count",
+        "creates = true",
+        twice,
+        &expect!["derivation.followed-by: writes OrderStatus, as orders-by-status does"],
+    );
+}
+
+#[test]
+fn a_mirror_for_each_member_says_which_field_the_member_is() {
+    let refused = |from: &str, to: &str, expect: &Expect| refused_example("mirror", from, to, expect);
+    refused(
+        "each = \"memberIds\"",
+        "each = \"members\"",
+        &expect![[r#"derivation.memberships.each: Channel has no attribute "members": did you mean "memberIds"?"#]],
+    );
+    refused(
+        "each = \"memberIds\"",
+        "each = \"archivedAt\"",
+        &expect![[
+            r#"derivation.memberships.each: no field of the key of Membership is a member of archivedAt: say which one it is (channelId, userId), as in link = { … = "archivedAt" }"#
+        ]],
+    );
+    refused(
+        "each = \"memberIds\"",
+        "each = \"channelId\"",
+        &expect![[
+            r#"derivation.memberships.each: Channel has no attribute "channelId": there are memberIds, archivedAt"#
+        ]],
+    );
+    refused(
+        "{ userId = \"memberIds\" }",
+        "{ user = \"memberIds\" }",
+        &expect![[
+            r#"derivation.memberships.link.user: the key of Membership has no field "user": there are channelId, userId"#
+        ]],
+    );
+    refused(
+        "attribute_not_exists(archivedAt)",
+        "attribute_not_exists(archived)",
+        &expect![[r#"derivation.memberships.where: Channel has no attribute "archived": did you mean "archivedAt"?"#]],
+    );
+    refused(
+        "attribute_not_exists(archivedAt)",
+        "archivedAt = ",
+        &expect![
+            "derivation.memberships.where: is no condition: at character 14: it ends where an attribute or a value is wanted"
+        ],
+    );
+}
+
+#[test]
+fn a_list_of_the_latest_says_where_it_is_and_how_long() {
+    let refused = |from: &str, to: &str, expect: &Expect| refused_example("latest", from, to, expect);
+    refused(
+        "n = 5\n",
+        "",
+        &expect!["derivation.recent-orders.into: is a list of several items: say how many it has at most, as in n = 5"],
+    );
+    refused("n = 5", "n = 0", &expect!["derivation.recent-orders.n: is 0: it is from 1 to 100"]);
+    refused("n = 5", "n = 101", &expect!["derivation.recent-orders.n: is 101: it is from 1 to 100"]);
+    refused(
+        "into = \"User.recentOrders\"\n",
+        "",
+        &expect![[
+            r#"derivation.recent-orders.n: items are carried in a list: instead of to, say which attribute holds it, as in into = "User.recent""#
+        ]],
+    );
+    refused(
+        "into = \"User.recentOrders\"\n",
+        "to = \"User\"\n",
+        &expect![[
+            r#"derivation.recent-orders.n: items are carried in a list: instead of to, say which attribute holds it, as in into = "User.recent""#
+        ]],
+    );
+    refused(
+        "into = \"User.recentOrders\"\n",
+        "to = \"User\"\ninto = \"User.recentOrders\"\n",
+        &expect![
+            "derivation.recent-orders.into: says where a list of several items is, and to says who carries one: leave one of them out"
+        ],
+    );
+    refused(
+        "into = \"User.recentOrders\"",
+        "into = \"User\"",
+        &expect![[
+            r#"derivation.recent-orders.into: names no attribute: the attribute that holds the list, as in "User.recentOrders""#
+        ]],
+    );
+    refused(
+        "into = \"User.recentOrders\"",
+        "into = \"User.recent\"",
+        &expect![[
+            r#"derivation.recent-orders.into: User does not declare as derived "recent": there are followerCount, orderCount, lifetimeValue, lastOrderAt, firstOrderAt, recentOrders"#
+        ]],
+    );
+    refused(
+        "[\"placedAt\", \"total\"]",
+        "[\"placedAt\", \"totals\"]",
+        &expect![[
+            r#"derivation.recent-orders.attributes: Order has no field or attribute "totals": did you mean "total"?"#
+        ]],
+    );
 }

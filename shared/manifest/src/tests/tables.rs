@@ -31,6 +31,15 @@ fn a_table_a_model_is_one_key_space() {
     expect!["post-count post-count-display comment-count comment-count-display author-name last-message member-count member-count-display member-name"].assert_eq(&names.join(" "));
 }
 
+/// What a path leads into would be another attribute.
+#[test]
+fn no_attribute_of_an_index_is_a_path() {
+    let (schema, _) = models();
+    let names: Vec<&String> = schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]).collect();
+    assert_eq!(names.len(), 6);
+    assert!(!names.iter().any(|name| derive::condition::is_path(name)), "{names:?}");
+}
+
 #[track_caller]
 fn refused_here(is: &str, instead: &str, mistake: &expect_test::Expect) {
     assert!(MODELS.contains(is), "{is}");
@@ -67,7 +76,7 @@ fn what_cannot_be_a_table_is_refused() {
         "partition-key = \"id\"",
         "partition-key = \"address.id\"",
         &expect![[
-            r#"2: tables.User.partition-key: "address.id" reads as a path into the attribute "address", and only whole attributes at the top of an item are read and written: let the application write "address.id" into an attribute of its own as well, and name that"#
+            r#"2: tables.User.partition-key: "address.id" reads as a path into the attribute "address", and here stands only a whole attribute at the top of an item: what is written, or a key is made of, or is declared, is one"#
         ]],
     );
     refused_here(
@@ -177,5 +186,52 @@ fn what_an_entity_says_of_its_table_must_fit_it() {
         &expect![[
             r#"82: derivation.author-name.found.index: Post has no key in an index "byAutor": did you mean "byAuthor"?"#
         ]],
+    );
+}
+
+/// A cascade of posts over the tables, with this owner and what hangs on it.
+fn cascade(owner: &str, hanging: &str) -> Result<Catalogue, ManifestError> {
+    let text = format!(
+        "{MODELS}\n[entity.MemberOfUser]\ntable = \"Rooms\"\npartition-key = \"USER#{{userId}}\"\nsort-key = \
+         \"ROOM#{{roomId}}#M\"\nderived = true\n[derivation.members]\nkind = \"mirror\"\nfrom = \"Member\"\nto = \
+         \"MemberOfUser\"\n[derivation.gone]\nkind = \"cascade\"\nowner = \"{owner}\"\nhanging = [{{ {hanging} }}]\n"
+    );
+    load(&text).map(|(_, catalogue)| catalogue)
+}
+
+#[test]
+fn a_cascade_goes_by_what_the_application_writes() {
+    assert!(cascade("Post", "entity = \"Comment\", index = \"byPost\", by = { postId = \"id\" }").is_ok());
+    let refused = |owner: &str, hanging: &str, wanted: &expect_test::Expect| {
+        let error = cascade(owner, hanging).unwrap_err();
+        wanted.assert_eq(&format!("{}: {}", error.key, error.what));
+    };
+    refused(
+        "Post",
+        "entity = \"Comment\"",
+        &expect![[
+            r#"derivation.gone.hanging: say which field of the queried key is the id of Post, as in by = { ownerId = "id" }"#
+        ]],
+    );
+    refused(
+        "Post",
+        "entity = \"Comment\", by = { postId = \"id\" }",
+        &expect![[
+            r#"derivation.gone.hanging: a change of Post does not have id, by which its Comment items would be found: say index = "byPost""#
+        ]],
+    );
+    refused(
+        "MemberOfUser",
+        "entity = \"Member\"",
+        &expect![
+            "derivation.gone.owner: MemberOfUser is derived, and with [tables] nothing shows whether the functions have handled all that it is derived from: name an entity that the application writes"
+        ],
+    );
+    refused(
+        "User",
+        "entity = \"Member\", through = \"MemberOfUser\", by = { userId = \"id\" }",
+        &expect![
+            "derivation.gone.hanging: MemberOfUser is derived, and with [tables] nothing shows whether the functions have handled all that it is derived from: name an entity that the application writes"
+        ],
     );
 }

@@ -205,7 +205,7 @@ mod tests {
             asks: vec![
                 Ask::Equal(PK.to_owned(), text("Posts#a")),
                 Ask::Equal(TYPE.to_owned(), text("Post")),
-                Ask::Equal("Posts.byAuthor.pk".to_owned(), text("ann")),
+                Ask::Equal("Posts/byAuthor/pk".to_owned(), text("ann")),
                 Ask::Lacks("title".to_owned()),
             ],
         };

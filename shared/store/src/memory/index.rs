@@ -13,6 +13,7 @@ use keys::{
     item::{Item, text},
     key::Key,
     layout::{Index, Layout},
+    tables::TableForms,
 };
 
 use super::page::paged;
@@ -41,10 +42,25 @@ pub(super) fn keys<'a>(index: &Index, item: &'a Item) -> Option<(&'a str, &'a st
 
 /// What an index holds of an item.
 pub(super) fn entry(layout: &Layout, index: &Index, item: &Item) -> Item {
+    if let Some(entry) = layout.forms.as_ref().and_then(|forms| in_forms(forms, index, item)) {
+        return entry;
+    }
     let mut projected = vec![&layout.pk, &layout.sk, &index.pk, &index.sk];
     projected.extend(&index.projection);
     let held = item.iter().filter(|(name, _)| projected.iter().any(|projected| projected == name));
     held.map(|(name, value)| (name, value.clone())).collect()
+}
+
+/// The same where tables of any form stand behind the layout: the index holds attributes as they are stored, and all of them
+/// where it says no projection.
+fn in_forms(forms: &TableForms, index: &Index, item: &Item) -> Option<Item> {
+    let (table, form) = forms.index(&index.name)?;
+    let stored = table.outward(item)?;
+    let Some(projection) = &form.projection else { return table.inward(stored) };
+    let keys = form.pk.iter().chain(&form.sk).map(|part| &part.name);
+    let is_held = |name: &str| table.is_of_key(name) || keys.clone().chain(projection).any(|held| held == name);
+    let held = stored.iter().filter(|(name, _)| is_held(name)).map(|(name, value)| (name.to_owned(), value.clone()));
+    table.inward(held.collect())
 }
 
 /// A page of an index: in order of its sort key, and of the table's keys where that is the same.

@@ -34,6 +34,9 @@ impl Application {
     /// Somebody or something gets another name, mostly a user with followers.
     pub(crate) fn change_a_name(&mut self) {
         let scene = std::sync::Arc::clone(&self.scene);
+        if let Some(drawn) = &scene.drawn {
+            return self.change_a_word(drawn);
+        }
         let table = scene.database.memory();
         if scene.chance.percent(70) { self.be_famous(table) } else { self.rename(table) }
     }

@@ -113,9 +113,7 @@ fn as_text(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Vec
             format!("no function has it: deploy the functions, then {}", backfill())
         }
         DerivationState::Added { renamed_from: Some(from) } => {
-            format!(
-                "the functions have the same as {from}: docs/change-the-catalogue.md says how a derivation is renamed"
-            )
+            format!("the functions have the same as {from}: say was = \"{from}\", and nothing has to be filled")
         }
         DerivationState::Changed { was } => {
             lines.push(format!("  was       {was}"));

@@ -1,6 +1,7 @@
 //! `ripple check`: is a manifest right? `ripple schema`: what can a manifest say? `ripple types`: how does an application
 //! write its keys? None of them needs a table.
 
+use derive::derivation::Derivation;
 use functions::declared::{Choice, declared};
 use serde_json::json;
 use types::Language;
@@ -15,7 +16,7 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
     let (schema, catalogue) = declared(Choice { manifest: Some(&args.file), ..Choice::default() })?;
     let entities: Vec<&str> = schema.entities().map(|entity| entity.name.as_str()).collect();
     let indexes: Vec<&str> = schema.layout.indexes.iter().map(|index| index.name.as_str()).collect();
-    let derivations: Vec<&str> = catalogue.derivations().map(|derivation| derivation.name.as_str()).collect();
+    let derivations: Vec<&str> = catalogue.derivations().map(Derivation::label).collect();
     if args.json {
         print_json(json!({
             "file": args.file.display().to_string(),

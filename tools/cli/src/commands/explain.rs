@@ -40,7 +40,8 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
                     Some(misfit) => ("unreadable", Some(misfit.to_string())),
                     None => said(record),
                 };
-                let effects = effects.into_iter().map(|(at, effect)| (catalogue.name(at).to_owned(), effect)).collect();
+                let effects =
+                    effects.into_iter().map(|(at, effect)| (catalogue.label(at).to_owned(), effect)).collect();
                 Explained { id, item: Some(change.key), what, why, effects }
             }
         });

@@ -33,8 +33,11 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     let connection = &args.writing.connection;
     let opened = agreed(open_with_ledger(connection).await?, connection).await?;
     let layout = &opened.schema.layout;
-    let jobs = jobs(&opened.store, layout).await?;
+    let mut jobs = jobs(&opened.store, layout).await?;
     let held = opened.engine().held_jobs(&jobs, args.writing.connection.aws, SystemClock.now_ms() + READ_MS).await?;
+    for job in &mut jobs {
+        opened.catalogue.relabel(&mut job.derivation);
+    }
     Ok(if args.ids.is_empty() { list(&jobs, &held, layout, args.json) } else { show(&jobs, &held, layout, args) })
 }
 

@@ -29,7 +29,10 @@ pub(crate) async fn run(args: &ParkedArgs) -> anyhow::Result<Completion> {
 
 async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow::Result<Completion> {
     let layout = &opened.schema.layout;
-    let recount = to_recount(&opened.store).await?;
+    let mut recount = to_recount(&opened.store).await?;
+    for target in &mut recount {
+        target.relabel(&opened.catalogue);
+    }
     let n_unreadable = n_unreadable(&opened.store).await?;
     if as_json {
         print_json(parked_list(parked, &recount, n_unreadable, layout));

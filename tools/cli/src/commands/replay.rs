@@ -57,7 +57,9 @@ pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
     let mut files: Vec<FileReport> = Vec::new();
     for (file, capture) in &captures {
         let is_away = files.iter().any(FileReport::is_unfinished);
-        let report = replay(&engine, file, capture, is_away).await?;
+        let mut report = replay(&engine, file, capture, is_away).await?;
+        let targets = report.refused.iter_mut().flat_map(|refused| &mut refused.targets);
+        targets.for_each(|target| opened.catalogue.relabel(&mut target.derivation));
         if !args.json {
             print(&report.as_text());
         }

@@ -101,6 +101,7 @@ fn source_text(source: &ExplainedSource) -> String {
         SourceRole::First(of) if source.key.is_none() => {
             format!("the first {} under {}, {}…", of.entity, of.query.pk, of.query.sk.first())
         }
+        SourceRole::First(of) if of.length() > 1 => format!("{key}, of the first {} {}", of.length(), of.entity),
         SourceRole::First(of) => format!("{key}, the first {}", of.entity),
     };
     match (source.is_there, source.gives.is_empty()) {

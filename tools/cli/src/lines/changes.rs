@@ -26,7 +26,7 @@ pub(super) fn lines(schema: &Schema, catalogue: &Catalogue, commits: &[Commit]) 
             deeds.entry(deed).or_default().push(item);
         }
     }
-    deeds.iter().flat_map(|((at, what, entity), items)| of_deed(catalogue.name(*at), what, entity, items)).collect()
+    deeds.iter().flat_map(|((at, what, entity), items)| of_deed(catalogue.label(*at), what, entity, items)).collect()
 }
 
 fn of_deed(name: &str, what: &str, entity: &str, items: &[(Key, String)]) -> Vec<String> {

@@ -140,7 +140,7 @@ impl FlowEntry {
         let n_more = told_names.len().saturating_sub(ATTRIBUTES_MAX);
         let of = |name: &str| ChangedAttribute { name: name.to_owned(), old: value(old, name), new: value(new, name) };
         let changed = told_names.into_iter().take(ATTRIBUTES_MAX).map(of).collect();
-        let asked = planned.effects.iter().map(|(at, effect)| (catalogue.name(*at).to_owned(), effect.to_string()));
+        let asked = planned.effects.iter().map(|(at, effect)| (catalogue.label(*at).to_owned(), effect.to_string()));
         let is_addition = |(_, effect): &&(DerivationAt, Effect)| matches!(effect, Effect::Add(_) | Effect::Measure(_));
         let n_additions = planned.effects.iter().filter(is_addition).count();
         Self {
@@ -199,7 +199,7 @@ impl FlowWrite {
                 WrittenEffect::Number { number, .. } => number,
                 WrittenEffect::Alike { what, entity } => format!("{what} {entity}"),
             };
-            (catalogue.name(at).to_owned(), what)
+            (catalogue.label(at).to_owned(), what)
         };
         let sets = match &commit.action {
             Some(Action::Update(update)) => {

@@ -37,7 +37,7 @@ pub(crate) async fn page<S: Store + 'static>(
 fn whole<S: Store>(flow: &Flow, console: &Console<S>, selection: &Selection) -> Markup {
     let (entries, update) = flow.entries(|entry| selection.holds(entry), SHOWN);
     let entities = console.opened.schema.entities().map(|entity| entity.name.clone());
-    let derivations = console.opened.catalogue.derivations().map(|derivation| derivation.name.clone());
+    let derivations = console.opened.catalogue.derivations().map(|derivation| derivation.label().to_owned());
     html! {
         p { "Each change of an item as the functions get it, the newest first, and what they write for it." }
         form action="/flow" method="get" aria-label="Which changes" {

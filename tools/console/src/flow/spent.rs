@@ -114,7 +114,7 @@ pub(super) fn written_by_hand(schema: &Schema, catalogue: &Catalogue) -> BTreeSe
         let reads_counter = reads.iter().any(|part| part.entity == COUNTER);
         derivation.kind.family() == Family::LevelTriggered && !reads_counter
     };
-    catalogue.derivations().filter(is_by_hand).map(|derivation| derivation.name.clone()).collect()
+    catalogue.derivations().filter(is_by_hand).map(|derivation| derivation.label().to_owned()).collect()
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ const NO_REPAIR: &str = "No repair was planned or made: plan one on the page Ver
 /// Write units of a remedy, by the sample of the item that it writes.
 fn price_of<S>(console: &Console<S>, Mended { difference, remedy, .. }: &Mended) -> Units {
     let catalogue = &console.design.catalogue;
-    let derivation = catalogue.position(&difference.finding.derivation).and_then(|at| catalogue.derivation(at));
+    let derivation = catalogue.called(&difference.finding.derivation).and_then(|at| catalogue.derivation(at));
     match remedy {
         Remedy::None { .. } => 0.0,
         Remedy::SetIndexKeys | Remedy::Delete => 1.0,

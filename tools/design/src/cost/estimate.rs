@@ -140,7 +140,7 @@ pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogByt
         bill.each_second(Paid::WriteUnits, part, *units, &each(*units, "write units"));
     }
     for (name, fan_out) in &load.fan_outs {
-        if let Some(derivation) = design.catalogue.derivations().find(|it| it.name == *name) {
+        if let Some(derivation) = design.catalogue.derivations().find(|it| it.label() == name) {
             fanned_out(&mut bill, design, derivation, *fan_out);
         }
     }
@@ -190,7 +190,7 @@ pub fn receipt_bytes(design: &Design) -> usize {
 /// A fan-out: each item once, at the price of the derivation.
 fn fanned_out(bill: &mut Bill<'_>, design: &Design, derivation: &Derivation, fan_out: FanOutRate) {
     let FanOutRate { rate, n_items } = fan_out;
-    let (name, finds) = (&derivation.name, derivation.kind.outline(&design.schema).finds);
+    let (name, finds) = (derivation.label(), derivation.kind.outline(&design.schema).finds);
     let each = price(design, derivation).map_or(1.0, |price| price.total());
     let note = if finds.iter().any(|find| find.query.index.is_some()) { NOTE_UNITS } else { 0.0 };
     let formula = format!("{rate} changes a second × ({n_items} items × {each} + {note} for the note of an index)");

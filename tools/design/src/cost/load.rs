@@ -135,7 +135,7 @@ fn known<'a>(
     what: &'static str,
     is: impl Fn(&&Derivation) -> bool,
 ) -> Result<(), LoadError> {
-    let all: Vec<&str> = design.catalogue.derivations().filter(is).map(|it| it.name.as_str()).collect();
+    let all: Vec<&str> = design.catalogue.derivations().filter(is).map(Derivation::label).collect();
     match names.find(|name| !all.contains(&name.as_str())) {
         Some(name) => Err(LoadError::Derivation { name: name.clone(), what, there_are: there_are(&all) }),
         None => Ok(()),

@@ -26,7 +26,7 @@ impl<'a> World<'a> {
     pub(super) fn new(design: &'a Design, load: &Load) -> Self {
         let mut n_values = BTreeMap::new();
         for derivation in design.catalogue.derivations() {
-            if let (Some((source, link)), Some(n)) = (spread(derivation), load.targets.get(&derivation.name)) {
+            if let (Some((source, link)), Some(n)) = (spread(derivation), load.targets.get(derivation.label())) {
                 n_values.extend(link.from_fields().map(|field| ((source, field), u64::from(*n))));
             }
         }

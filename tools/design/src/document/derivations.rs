@@ -96,7 +96,7 @@ fn row(design: &Design, counts: &[CollectionCount], derivation: &Derivation) -> 
     };
     vec![
         derivation.id.clone(),
-        code(&derivation.name),
+        code(derivation.label()),
         format!("{}{shards}{depth} ({family})", kind.name()),
         from,
         outline.into.as_deref().map(code).unwrap_or_default(),
@@ -142,7 +142,7 @@ fn compared(design: &Design, counts: &[CollectionCount], derivation: &Derivation
     let count = counts.iter().find(|count| design.catalogue.name(count.count) == derivation.name);
     let Some(count) = count else { return String::new() };
     let mirror =
-        count.mirror.map(|at| format!(", a mirror by {}", code(design.catalogue.name(at)))).unwrap_or_default();
+        count.mirror.map(|at| format!(", a mirror by {}", code(design.catalogue.label(at)))).unwrap_or_default();
     format!("; checked with each {}{mirror}", count.entity)
 }
 
@@ -154,7 +154,7 @@ fn parts(parts: &[Part]) -> String {
         let names: BTreeSet<&str> = ours
             .clone()
             .filter_map(|part| match &part.of {
-                PartOf::Attribute(name) => Some(name.as_str()),
+                PartOf::Attribute(name) | PartOf::Inside { path: name, .. } => Some(name.as_str()),
                 _ => None,
             })
             .collect();

@@ -26,7 +26,7 @@ fn hot_keys(design: &Design) -> String {
     let row = |derivation: &derive::derivation::Derivation| {
         let (target, n_shards) = derivation.kind.outline(&design.schema).counts?;
         let into = design.schema.entity(&target).map(|target| code(&target.key.pk.to_string()));
-        Some(vec![code(&derivation.name), n_shards.to_string(), into.unwrap_or_default()])
+        Some(vec![code(derivation.label()), n_shards.to_string(), into.unwrap_or_default()])
     };
     let rows: Vec<Vec<String>> = design.catalogue.derivations().filter_map(row).collect();
     if rows.is_empty() {

@@ -130,7 +130,7 @@ fn readers(design: &Design, index: &Index) -> String {
             let finds = derivation.kind.outline(&design.schema).finds;
             finds.iter().any(|find| find.query.index.as_ref() == Some(&index.name))
         })
-        .map(|derivation| code(&derivation.name))
+        .map(|derivation| code(derivation.label()))
         .collect();
     readers.extend(found);
     readers.join(", ")

@@ -24,7 +24,7 @@ fn endless(design: &Design) -> impl Iterator<Item = ReviewFinding> {
     };
     let finding = |derivation: &Derivation| ReviewFinding {
         check: Check::Cycle,
-        subject: derivation.name.clone(),
+        subject: derivation.label().to_owned(),
         what: "it reads from one item what it writes to another, without a bound on the depth".to_owned(),
         why: "items that name each other in a loop are then written without end",
         advice: "give it a bound, beyond which it writes nothing",
@@ -76,7 +76,7 @@ pub(super) fn displays(design: &Design) -> impl Iterator<Item = DisplayedCount> 
         let writes = derivation.kind.reach(&design.schema).map(|reach| reach.writes).unwrap_or_default();
         let attribute = |part: derive::part::Part| match part.of {
             PartOf::Attribute(attribute) => {
-                Some(DisplayedCount { entity: part.entity, attribute, derivation: derivation.name.clone() })
+                Some(DisplayedCount { entity: part.entity, attribute, derivation: derivation.label().to_owned() })
             }
             _ => None,
         };
@@ -121,7 +121,7 @@ fn projected_rewrites(design: &Design) -> Vec<ReviewFinding> {
                     names.filter(|name| old.get(name) != new.get(name)).map(String::as_str).collect();
                 found.push(ReviewFinding {
                     check: Check::ProjectedRewrite,
-                    subject: format!("{} in {}", derivation.name, index.name),
+                    subject: format!("{} in {}", derivation.label(), index.name),
                     what: format!(
                         "the index holds {} of {}, which it rewrites: {} more for each item",
                         written.join(", "),
@@ -326,6 +326,7 @@ mod tests {
             source: source.to_owned(),
             target: target.to_owned(),
             link: Link::of(&[("id", "id")]),
+            condition: derive::condition::Condition::Always,
             attributes: vec![(from.to_owned(), to.to_owned())],
             found: FoundBy { via: target.to_owned(), index: None, by: Link::of(&[("id", "id")]) },
         }

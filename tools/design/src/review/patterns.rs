@@ -67,7 +67,7 @@ fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
             let Some(target) = design.schema.entity(&target) else { continue };
             let takes = |query: &Query| query.index.is_none() && takes_counters(query, target, &derivation.name);
             if pattern.queries().any(takes) {
-                taken.insert(derivation.name.clone());
+                taken.insert(derivation.label().to_owned());
             }
         }
         if !taken.is_empty() {
@@ -121,10 +121,7 @@ fn finds(query: &Query, template: &KeyTemplate) -> bool {
 
 /// Does a pattern read this part of an entity's items?
 fn reads(layout: &Layout, pattern: &PatternRequests, definition: &Definition, part: &PartOf) -> bool {
-    let attribute = match part {
-        PartOf::Attribute(attribute) => Some(attribute),
-        PartOf::Existence | PartOf::AllBut(_) => None,
-    };
+    let attribute = part.attribute();
     let is_index_key = attribute.is_some_and(|attribute| layout.is_key(attribute));
     let by_key = pattern.keys().any(|key| definition.key.parse_key(key).is_some());
     let of_index = |query: &Query, name: &str| {
@@ -161,7 +158,7 @@ fn unread_targets(design: &Design) -> Vec<ReviewFinding> {
             let parts: BTreeSet<&str> = writes.iter().map(|part| part.entity.as_str()).collect();
             found.push(ReviewFinding {
                 check: Check::UnreadTarget,
-                subject: derivation.name.clone(),
+                subject: derivation.label().to_owned(),
                 what: format!(
                     "no pattern and no derivation reads what it writes into {}",
                     parts.into_iter().collect::<Vec<_>>().join(", ")

@@ -7,7 +7,6 @@ use derive::{
     claims::claims,
     derived::Items,
     kind::refresh::{Refresh, RefreshTarget},
-    part::PartOf,
     position::DerivationAt,
     schema::Image,
     sources::{Source, Sources},
@@ -105,10 +104,8 @@ impl<S: Store> Verification<'_, S> {
     fn lacks_part(&self, image: &Image<'_>, derivation: DerivationAt) -> bool {
         let kind = self.engine.catalogue().derivation(derivation).map(|derivation| &derivation.kind);
         let reach = kind.and_then(|kind| kind.reach(self.engine.schema()).ok()).unwrap_or_default();
-        reach.writes.iter().any(|part| match &part.of {
-            PartOf::Attribute(name) => image.is(&part.entity) && image.item.get(name).is_none(),
-            PartOf::Existence | PartOf::AllBut(_) => false,
-        })
+        let is_lacking = |name: &str| image.item.get(name).is_none();
+        reach.writes.iter().any(|part| image.is(&part.entity) && part.of.attribute().is_some_and(is_lacking))
     }
 
     /// An item with all above it, as far as a derivation reads them.

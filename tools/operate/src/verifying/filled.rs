@@ -70,8 +70,8 @@ impl Before {
             }
             let mut until_ms = None;
             for (at, derivation) in opened.catalogue.positioned() {
-                let name = derivation.name.as_str();
-                if !args.derivation.is_empty() && !args.derivation.iter().any(|asked| asked == name) {
+                let name = derivation.label();
+                if !is_asked(args, derivation) {
                     continue;
                 }
                 match engine.standing(&before.registry, at) {
@@ -111,8 +111,7 @@ impl Before {
             return BTreeSet::new();
         }
         let counts = opened.catalogue.derivations().filter(|derivation| derivation.kind.family() == Family::Additive);
-        let names = counts.map(|derivation| &derivation.name);
-        let names = names.filter(|name| args.derivation.is_empty() || args.derivation.contains(name));
+        let names = counts.filter(|derivation| is_asked(args, derivation)).map(|derivation| &derivation.name);
         names.filter(|name| !self.registry.is_filled(name)).cloned().collect()
     }
 
@@ -136,14 +135,16 @@ impl Before {
         let engine = opened.engine();
         let is_right = |(at, derivation): &(DerivationAt, &Derivation)| {
             let name = &derivation.name;
-            let is_asked = args.derivation.is_empty() || args.derivation.contains(name);
             let is_known = match derivation.kind.family() {
                 Family::Additive => {
                     verified.extent.is_proven && verified.proven.as_ref().is_none_or(|it| it.contains(name))
                 }
                 Family::LevelTriggered => verified.extent.is_handled,
             };
-            is_asked && is_known && !open.contains(name) && engine.standing(&self.registry, *at) == Standing::Ready
+            is_asked(args, derivation)
+                && is_known
+                && !open.contains(name)
+                && engine.standing(&self.registry, *at) == Standing::Ready
         };
         let names = opened.catalogue.positioned().filter(is_right);
         let names: BTreeSet<String> = names.map(|(_, derivation)| derivation.name.clone()).collect();
@@ -156,6 +157,10 @@ impl Before {
 /// Is all of the table verified, though perhaps not all that is derived?
 fn is_all(args: &VerifyOptions) -> bool {
     args.entity.is_empty() && args.pk.is_empty() && args.sk.is_none()
+}
+
+fn is_asked(args: &VerifyOptions, derivation: &Derivation) -> bool {
+    args.derivation.is_empty() || args.derivation.iter().any(|name| derivation.is_called(name))
 }
 
 fn lacking(name: &str) -> String {

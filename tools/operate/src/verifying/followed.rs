@@ -42,6 +42,9 @@ use crate::{
     checkpoints::LedgerCheckpoints, failure::OperateError, tables::TableStream, verify::following::ShardRecords,
 };
 
+/// How much longer than twice the iterator age is waited for the functions, in seconds.
+pub(super) const AGE_MARGIN_S: u64 = 60;
+
 /// Name of the mapping. Its positions are in the verification's own file.
 const NAME: &str = "verify";
 

@@ -161,7 +161,7 @@ impl<S: Store> Explainer<'_, S> {
         asked.own.insert(target.clone());
         asked.derivations.insert(name.clone());
         let (kind, terms) = (derivation.kind.name(), derivation.kind.outline(schema).terms);
-        let (derivation, target) = (name.clone(), target.clone());
+        let (derivation, target) = (derivation.label().to_owned(), target.clone());
         Ok(ExplainedCounter { derivation, kind, terms, target, items, stored, sources, is_history, state })
     }
 

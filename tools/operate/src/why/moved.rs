@@ -83,9 +83,10 @@ impl<S: Store> Explainer<'_, S> {
     fn concerning(&self, change: Change, lane: &Lane, asked: &AskedAbout) -> Option<StreamChange> {
         let families = [Family::Additive, Family::LevelTriggered];
         let planned = plan(self.schema(), self.engine.catalogue(), &families, &change);
-        let named =
-            planned.effects.into_iter().map(|(at, effect)| (self.engine.catalogue().name(at).to_owned(), effect));
-        let effects: Vec<_> = named.filter(|(name, effect)| asked.concerns(&change.key, name, effect)).collect();
+        let catalogue = self.engine.catalogue();
+        let asked_of = planned.effects.into_iter();
+        let asked_of = asked_of.filter(|(at, effect)| asked.concerns(&change.key, catalogue.name(*at), effect));
+        let effects: Vec<_> = asked_of.map(|(at, effect)| (catalogue.label(at).to_owned(), effect)).collect();
         if effects.is_empty() && !asked.own.contains(&change.key) {
             return None;
         }

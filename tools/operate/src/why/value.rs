@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use derive::{
     derivation::Derivation,
     kind::refresh::{Computed, Refresh, RefreshTarget},
-    part::PartOf,
     position::DerivationAt,
     refresh::owned,
     sources::{FirstOf, Source, Sources},
@@ -133,8 +132,10 @@ impl<S: Store> Explainer<'_, S> {
                 derived: wanted.value,
             })
             .collect();
-        let explained: Vec<ExplainedSource> =
-            wanted.into_iter().map(|source| self.source(derivation, refresh, source, sources)).collect();
+        let explained: Vec<ExplainedSource> = wanted
+            .into_iter()
+            .flat_map(|source| self.explained_sources(derivation, refresh, source, sources))
+            .collect();
         let named: BTreeSet<Key> = explained.iter().filter_map(|source| source.key.clone()).collect();
         let is_there = should_exist.is_none_or(|should| should == item.is_some());
         let is_right = is_there && attributes.iter().all(|attribute| attribute.is_right);
@@ -143,7 +144,7 @@ impl<S: Store> Explainer<'_, S> {
         asked.derivations.insert(derivation.name.clone());
         let outline = derivation.kind.outline(schema);
         Ok(ExplainedValue {
-            derivation: derivation.name.clone(),
+            derivation: derivation.label().to_owned(),
             kind: derivation.kind.name(),
             terms: outline.terms,
             own: item.map(|item| self.read_of(derivation, refresh.target(), item)).unwrap_or_default(),
@@ -158,20 +159,18 @@ impl<S: Store> Explainer<'_, S> {
     /// The attributes of an entity's item that a derivation reads, one by one.
     fn read_of(&self, derivation: &Derivation, entity: &str, item: &Item) -> Item {
         let reads = derivation.kind.reach(self.schema()).unwrap_or_default().reads;
-        let names = reads.iter().filter(|part| part.entity == entity).filter_map(|part| match &part.of {
-            PartOf::Attribute(name) => Some(name),
-            PartOf::Existence | PartOf::AllBut(_) => None,
-        });
-        names.filter_map(|name| Some((name.clone(), item.get(name)?.clone()))).collect()
+        let names = reads.iter().filter(|part| part.entity == entity).filter_map(|part| part.of.attribute());
+        names.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
     }
 
-    fn source(
+    /// What was read of a source: one item, or the first few of a search.
+    fn explained_sources(
         &self,
         derivation: &Derivation,
         refresh: &dyn Refresh,
         source: Source,
         sources: &Sources,
-    ) -> ExplainedSource {
+    ) -> Vec<ExplainedSource> {
         let schema = self.schema();
         let read = |key: &Key, item: Option<&Item>| {
             let image = item.and_then(|item| schema.image(key, item));
@@ -181,19 +180,28 @@ impl<S: Store> Explainer<'_, S> {
             Source::Item(key) => {
                 let item = sources.item(&key);
                 let gives = read(&key, item);
-                ExplainedSource { is_there: item.is_some(), gives, key: Some(key), role: SourceRole::Item }
+                vec![ExplainedSource { is_there: item.is_some(), gives, key: Some(key), role: SourceRole::Item }]
             }
             Source::Counters(target) => {
-                let name = refresh.shows().unwrap_or_default().to_owned();
-                let tally = sources.tally(&target, &name);
+                let stored = refresh.reads_count().unwrap_or_default();
+                let name = self.engine.catalogue().label_of(stored).to_owned();
+                let tally = sources.tally(&target, stored);
                 let gives = tally.map(|tally| attributes(tally, !tally.sum.is_zero())).unwrap_or_default();
-                ExplainedSource { is_there: tally.is_some(), gives, key: Some(target), role: SourceRole::Counter(name) }
+                let role = SourceRole::Counter(name);
+                vec![ExplainedSource { is_there: tally.is_some(), gives, key: Some(target), role }]
             }
             Source::First(of) => {
-                let item = sources.first(schema, &of);
-                let key = item.and_then(|item| schema.layout.key(item));
-                let gives = key.as_ref().map(|key| read(key, item)).unwrap_or_default();
-                ExplainedSource { is_there: item.is_some(), gives, key, role: SourceRole::First(of) }
+                let explained = |item: &Item| {
+                    let key = schema.layout.key(item);
+                    let gives = key.as_ref().map(|key| read(key, Some(item))).unwrap_or_default();
+                    ExplainedSource { is_there: true, gives, key, role: SourceRole::First(of.clone()) }
+                };
+                let found: Vec<_> = sources.first(schema, &of).into_iter().map(explained).collect();
+                if found.is_empty() {
+                    let gives = Item::new();
+                    return vec![ExplainedSource { is_there: false, gives, key: None, role: SourceRole::First(of) }];
+                }
+                found
             }
         }
     }

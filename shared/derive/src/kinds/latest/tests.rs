@@ -1,6 +1,7 @@
 use expect_test::{Expect, expect};
 use keys::{item::Item, key::Key};
 use proptest::prelude::*;
+use serde_dynamo::AttributeValue;
 
 use crate::{
     catalogue::Catalogue,
@@ -75,6 +76,32 @@ fn the_last_and_the_first_are_by_sort_key_whatever_came_first_and_items_of_other
     let others =
         ["ROOM#r / MESSAGE#0#PIN Pin By=pin", "ROOM#r / MESSAGE#9#PIN Pin By=pin", "ROOM#q / MESSAGE#9 Message"];
     assert_eq!(held(&[&others[..], &[MESSAGE]].concat()), "LastBy=ann LastAt=1 FirstAt=1");
+}
+
+#[test]
+fn a_list_has_the_last_few_in_their_order() {
+    let newest = |messages: &[&str]| {
+        let mut table = TestTable::new();
+        for text in [&[ROOM], messages].concat() {
+            let item = item(text);
+            table.replace(key_of(&item), Some(item));
+            table.settle(&[0]);
+        }
+        assert_eq!(table.differing(), Vec::<String>::new());
+        let entry = |entry: &AttributeValue| {
+            let AttributeValue::M(entry) = entry else { panic!("no map: {entry:?}") };
+            ["At", "By"].map(|name| entry.get(name).map(short).unwrap_or_default()).join(" ")
+        };
+        match table.items[&key_of(&item(ROOM))].get("Newest") {
+            Some(AttributeValue::L(entries)) => entries.iter().map(entry).collect::<Vec<_>>().join(", "),
+            other => format!("{other:?}"),
+        }
+    };
+    assert_eq!(newest(&[]), "None");
+    assert_eq!(newest(&[MESSAGE]), "1 ann");
+    let more = ["ROOM#r / MESSAGE#3 Message By=cat", "ROOM#r / MESSAGE#2 Message", "ROOM#r / MESSAGE#2#PIN Pin By=dan"];
+    assert_eq!(newest(&[&[MESSAGE], &more[..]].concat()), "3 cat, 2 ");
+    assert_eq!(newest(&[MESSAGE, more[0], "ROOM#r / MESSAGE#3 Gadget"]), "1 ann");
 }
 
 #[test]

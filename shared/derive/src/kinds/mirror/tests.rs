@@ -181,3 +181,66 @@ fn an_altered_list_of_claims_rings_with_all_that_either_image_names() {
     "#]],
     );
 }
+
+const DESK: &str = "DESK#d / METADATA Desk Place=hall Clerks=SS:ann,bob";
+
+#[test]
+fn a_source_has_a_mirror_for_each_member_and_a_member_that_comes_or_goes_rings_for_its_own() {
+    check(
+        &inserted(DESK),
+        &expect![[r#"
+            duties: look CLERK#ann / DESK#d (Duty) named DESK#d / METADATA
+            duties: look CLERK#bob / DESK#d (Duty) named DESK#d / METADATA
+        "#]],
+    );
+    check(
+        &modified(DESK, "DESK#d / METADATA Desk Place=hall Clerks=SS:bob,cid,dan,bob"),
+        &expect![[r#"
+            duties: look CLERK#ann / DESK#d (Duty) named DESK#d / METADATA
+            duties: look CLERK#cid / DESK#d (Duty) named DESK#d / METADATA
+            duties: look CLERK#dan / DESK#d (Duty) named DESK#d / METADATA
+        "#]],
+    );
+    check(
+        &modified(DESK, "DESK#d / METADATA Desk Place=yard Clerks=SS:bob"),
+        &expect![[r#"
+            duties: look CLERK#ann / DESK#d (Duty) named DESK#d / METADATA
+            duties: look CLERK#bob / DESK#d (Duty) named DESK#d / METADATA
+        "#]],
+    );
+}
+
+#[test]
+fn a_source_that_no_longer_meets_the_condition_rings_for_all_its_mirrors() {
+    check(
+        &modified(DESK, &format!("{DESK} Closed=BOOL:true")),
+        &expect![[r#"
+            duties: look CLERK#ann / DESK#d (Duty) named DESK#d / METADATA
+            duties: look CLERK#bob / DESK#d (Duty) named DESK#d / METADATA
+        "#]],
+    );
+    let closed = format!("{DESK} Closed=BOOL:true");
+    check(&modified(&closed, &closed.replace("hall", "yard")), &expect!["nothing\n"]);
+}
+
+#[test]
+fn members_that_no_key_can_hold_are_told() {
+    check(
+        &inserted("DESK#d / METADATA Desk Clerks=ann"),
+        &expect![[r#"
+            duties: list Clerks is S, and a list or a set of texts is wanted
+        "#]],
+    );
+    check(
+        &inserted("DESK#d / METADATA Desk Clerks=NS:1,2"),
+        &expect![[r#"
+            duties: list Clerks has a member that is N, and S is wanted
+        "#]],
+    );
+    check(
+        &inserted("DESK#d / METADATA Desk Clerks=SS:ann,"),
+        &expect![[r#"
+            duties: list Clerks has a member that is empty
+        "#]],
+    );
+}

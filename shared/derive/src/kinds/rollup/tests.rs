@@ -4,6 +4,7 @@ use super::grain::BucketSpan;
 use crate::{
     catalogue::Catalogue,
     change::Change,
+    declaration::rollup::Rollup,
     fixture::{self, derived, effects, effects_in, ground, inserted, modified, named, removed},
     schema::Schema,
 };
@@ -156,4 +157,26 @@ fn a_reading_whose_time_has_an_offset_is_listed_and_goes_into_no_bucket() {
         readings: list At is no time in ISO 8601 and UTC
     "#]],
     );
+}
+
+#[test]
+fn a_reading_arrives_when_it_comes_to_meet_the_condition() {
+    let schema = fixture::schema();
+    let valid = "Broken <> 'yes'".parse().unwrap();
+    let rollup = Rollup { condition: valid, ..fixture::totals::rollup() };
+    let mut reading = schema.entity("Reading").unwrap().clone();
+    reading.attributes.push("Broken".to_owned());
+    let schema = Schema::new(schema.layout.clone(), [reading, schema.entity("Rollup").unwrap().clone()]);
+    let catalogue = Catalogue::new(&schema, vec![named("readings", rollup)]).unwrap();
+    let [right, broken] = ["", " Broken=yes"].map(|broken| format!("{READING} Value=N:5{broken}"));
+    let buckets =
+        "readings: N:5 into SENSOR#s%23 / HOUR#2024-01-15T10\nreadings: N:5 into SENSOR#s%23 / DAY#2024-01-15\n";
+    for (change, wanted) in [
+        (inserted(&right), buckets),
+        (inserted(&broken), "nothing\n"),
+        (modified(&broken, &right), buckets),
+        (modified(&right, &broken), "readings: late\n"),
+    ] {
+        assert_eq!(effects_in(&schema, &catalogue, "roll-up", &change), wanted, "{change:?}");
+    }
 }

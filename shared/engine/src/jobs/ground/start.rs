@@ -30,12 +30,13 @@ impl<S: Store> Worker<'_, S> {
     pub(super) async fn start(&self, removal: &Removal, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         let Some(record) = work.batch.record(work.touch.position) else { return Ok(()) };
         let (id, now_ms) = (park::id(&record.head, record.text), self.context.clock.now_ms());
-        let derivation = self.context.catalogue.name(work.touch.derivation);
+        let derivation = self.context.catalogue.label(work.touch.derivation);
         if self.is_behind_horizon(record.head.created_ms) {
             tracing::warn!(event_id = %id, derivation, owner = removal.owner.for_log(), "a removal is too old to start a cascade");
             return Ok(());
         }
-        let key = JobKey { derivation: derivation.to_owned(), id: id.clone() };
+        let name = self.context.catalogue.name(work.touch.derivation).to_owned();
+        let key = JobKey { derivation: name, id: id.clone() };
         let mut job = Job::waiting(&key, removal.clone(), now_ms, now_ms.saturating_add(self.context.settle_ms));
         job.is_running = !self.context.takes(ProtocolStep::Settle);
         let action = Action::Put(job.item(&self.context.schema.layout));

@@ -218,8 +218,8 @@ impl<S: Store> JobSweep<'_, S> {
         let holds = sweep.holds.get_or_try_init(|| self.holds(patience)).await?;
         let held_by = self.held_by(holds, job);
         let (set, later_ms) = if let Some(held_by) = &held_by {
-            let owner = job.origin().for_log();
-            tracing::warn!(derivation = %job.derivation, owner, "a cascade waits for {held_by}");
+            let (owner, derivation) = (job.origin().for_log(), self.context.catalogue.label_of(&job.derivation));
+            tracing::warn!(derivation, owner, "a cascade waits for {held_by}");
             let held_ms = now_ms.saturating_sub(job.moved_at_ms).saturating_sub(self.context.settle_ms);
             let later_ms = now_ms.saturating_add((held_ms / 8).clamp(HELD_MS_MIN, STALLED_MS));
             (Item::from([(DUE_AT.to_owned(), n(later_ms))]), later_ms)
@@ -257,8 +257,8 @@ impl<S: Store> JobSweep<'_, S> {
         if sweep.patience.call(|| self.context.store.write(&write)).await? == Outcome::GuardFailed {
             return Ok(());
         }
-        let owner = job.origin().for_log();
-        tracing::info!(derivation = %job.derivation, owner, "ended a cascade: its owner exists again");
+        let (owner, derivation) = (job.origin().for_log(), self.context.catalogue.label_of(&job.derivation));
+        tracing::info!(derivation, owner, "ended a cascade: its owner exists again");
         sweep.note(|swept| swept.n_ended += 1);
         self.drop_entry(entry, sweep.patience).await
     }

@@ -200,7 +200,13 @@ impl<S: Store> Worker<'_, S> {
     }
 
     async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), TouchFailure> {
-        tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), touched = job.n_touched, why, "ended a cascade");
+        tracing::info!(
+            derivation = self.context.catalogue.label_of(&job.derivation),
+            owner = job.origin().for_log(),
+            touched = job.n_touched,
+            why,
+            "ended a cascade"
+        );
         Toucher::new(self.context)
             .written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: None }, work)
             .await

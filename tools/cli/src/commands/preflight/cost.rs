@@ -61,7 +61,7 @@ impl BackfillCost {
         let is_sampled =
             |at| tables.iter().any(|table| table.fitting.derived.get(&at).is_some_and(|it| !it.is_empty()));
         let history = design.catalogue.positioned().filter(|(at, it)| it.kind.is_history() && is_sampled(*at));
-        let history = history.map(|(_, derivation)| derivation.name.clone()).collect();
+        let history = history.map(|(_, derivation)| derivation.label().to_owned()).collect();
         let mut estimated = Self { read_units, history, ..Self::default() };
         let (mut all, mut is_known) = (BTreeMap::<DerivationAt, WriteEstimate>::new(), true);
         for table in tables {
@@ -92,7 +92,7 @@ fn of_table(design: &Design, fitting: &Fitting, share: f64) -> (Vec<(DerivationA
         let is_counted = derivation.kind.family() == Family::Additive;
         let units = if is_counted { REPAIR_UNITS } else { price(design, derivation).map_or(0.0, |it| it.total()) };
         let n_items = items.iter().fold(0.0, |sum, _| sum + 1.0);
-        let derivation = derivation.name.clone();
+        let derivation = derivation.label().to_owned();
         parts.push((at, WriteEstimate { derivation, n_items: whole(n_items), units: whole(n_items * units) }));
         if is_counted {
             counted += n_items * units;

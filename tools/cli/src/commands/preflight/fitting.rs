@@ -76,7 +76,7 @@ impl Fitting {
         }
         for (at, effect) in planned.effects {
             if let Effect::List { unreadable: Some(why) } = &effect {
-                self.unreadable(catalogue.name(at), why.to_string(), &change.key);
+                self.unreadable(catalogue.label(at), why.to_string(), &change.key);
             }
             self.derived.entry(at).or_default().extend(written(catalogue.name(at), effect));
         }

@@ -25,7 +25,7 @@ pub(super) struct FileReport {
     n_in_step: usize,
     /// Writes to the application's table.
     n_writes: usize,
-    refused: Vec<Refused>,
+    pub(super) refused: Vec<Refused>,
     /// Ids and causes, each once.
     parked: Vec<(String, String)>,
     /// Ids and reasons.

@@ -120,7 +120,10 @@ impl SceneRun {
         console: &Console<S>,
         act: SceneAct,
     ) -> Result<String, String> {
-        let (target, derivation) = (self.cast.target.clone(), self.cast.derivation.clone());
+        let catalogue = &console.opened.catalogue;
+        let stored =
+            catalogue.called(&self.cast.derivation).map_or_else(String::new, |at| catalogue.name(at).to_owned());
+        let (target, derivation) = (self.cast.target.clone(), stored);
         let key = CounterKey { target, derivation, shard: 0 }.key().map_err(|error| error.to_string())?;
         let layout = &console.opened.schema.layout;
         let (action, said) = match act {

@@ -113,7 +113,7 @@ fn counted(design: &Design, key: &Key, cast: &Cast, n_shards_max: u32) -> Option
         before: cast.named.values().cloned().collect(),
         item: (key.clone(), cast.item.clone()),
         target: target.clone(),
-        derivation: design.catalogue.name(at).to_owned(),
+        derivation: design.catalogue.label(at).to_owned(),
         family: Family::Additive,
         copy: None,
     })

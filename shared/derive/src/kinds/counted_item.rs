@@ -1,0 +1,172 @@
+//! Counted item: a derived item that exists while anything is counted for it.
+//!
+//! *Keeps true*: there is an item of the target's entity under a key exactly while the count of that key is above zero.
+//! *From* a counter that changed *to* a look at its target; *from* such an item that anybody made, changed or removed *to*
+//! a look at that item.
+//!
+//! It makes groups of a count: an item for each value that is counted, such as one for each status of a user's orders. A
+//! count of these items is the number of different values. What the item shows of its count, [displays](super::display)
+//! write; the item itself has its key, its type and its index keys.
+//!
+//! *Level-triggered.* The counters are read when the item is made or removed. Every change of a counter rings, also under
+//! watermarks: from one of a counter's items nobody sees whether the others cancel it out. A removal that lands after the
+//! count has come back makes a record, and that rings.
+//!
+//! *Example*: the first order of Ann is paid, so `USER#ann / STATUS#paid#COUNT#orders-by-status#00` comes to 1. Look at
+//! `USER#ann / STATUS#paid`: nothing is there, so it is made, with what its displays show.
+
+use std::iter;
+
+use keys::{
+    counter::{COUNTER, CounterKey, DERIVATION, VALUE},
+    entity::Definition,
+    item::Item,
+    key::Key,
+};
+
+use crate::{
+    change::Sight,
+    declaration::check::entity,
+    derived::{Counts, Derived, Items},
+    effect::{Bell, Effect},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
+    outline::Outline,
+    part::{Part, PartOf, Reach},
+    schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources, unreadable},
+    tally::Tally,
+};
+
+/// The declaration of items that exist while anything is counted for them.
+#[derive(Clone, Debug)]
+pub struct CountedItem {
+    /// Name of the derivation that counts.
+    pub count: String,
+    /// Entity of the items.
+    pub target: String,
+}
+
+impl CountedItem {
+    /// The target of a counter of this count; `None` for any other item.
+    fn counted(&self, schema: &Schema, image: &Image<'_>) -> Option<Key> {
+        if !image.is(COUNTER) || image.key_fields().get(DERIVATION) != Some(&self.count) {
+            return None;
+        }
+        let counter = CounterKey::parse(image.key).filter(|counter| counter.derivation == self.count)?;
+        schema.entity(&self.target)?.key.parse_key(&counter.target).map(|_| counter.target)
+    }
+
+    /// The whole item, but for the attributes of other derivations; `None` where nothing is counted.
+    fn made(schema: &Schema, target: &Definition, key: &Key, tally: Option<&Tally>) -> Option<Item> {
+        tally.filter(|tally| tally.count > 0)?;
+        let mut item = Item::new();
+        let fields = target.key.parse_key(key)?;
+        for (name, value) in target.index_attributes(&schema.layout, &fields) {
+            item.extend(value.map(|value| (name, value)));
+        }
+        item.extend(schema.layout.type_of(&target.name));
+        item.extend(schema.layout.key_item(key));
+        Some(item)
+    }
+
+    fn bell(&self, item: Key) -> Effect {
+        Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
+    }
+
+    /// Does a change of such an item differ in what this kind writes?
+    fn is_changed(&self, schema: &Schema, sight: &Sight<'_>) -> bool {
+        let (old, new) = sight.entity(&self.target);
+        let Some(target) = schema.entity(&self.target) else { return false };
+        old.is_some() != new.is_some() || sight.differing().iter().any(|name| !target.derives(name))
+    }
+}
+
+impl Kind for CountedItem {
+    fn name(&self) -> &'static str {
+        "counted item"
+    }
+
+    fn shape(&self) -> Shape<'_> {
+        Shape::Attributes(self)
+    }
+
+    fn reach(&self, schema: &Schema) -> Result<Reach, String> {
+        let target = entity(schema, &self.target)?;
+        entity(schema, COUNTER)?;
+        if !target.derived {
+            return Err(format!("{} is not declared as derived", target.name));
+        }
+        let rest = PartOf::AllBut(target.derived_attributes.iter().cloned().collect());
+        Ok(Reach {
+            reads: vec![Part::attribute(COUNTER, &self.count)],
+            writes: vec![Part::existence(&self.target), Part { entity: self.target.clone(), of: rest }],
+        })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let target = schema.entity(&self.target);
+        Outline {
+            terms: vec![format!("while {} is above zero", self.count)],
+            into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
+            ..Outline::from(COUNTER)
+        }
+    }
+
+    fn entities(&self) -> Vec<&str> {
+        vec![&self.target, COUNTER]
+    }
+
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let (old, new) = sight.entity(COUNTER);
+        let is_moved = sight.attribute_differs(old, new, VALUE);
+        let counter = new.or(old).filter(|_| is_moved).and_then(|image| self.counted(schema, image));
+        let (old, new) = sight.entity(&self.target);
+        let item = new.or(old).filter(|_| self.is_changed(schema, sight)).map(|image| image.key.clone());
+        counter.into_iter().chain(item).map(|key| self.bell(key)).collect()
+    }
+
+    fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        self.counted(schema, image)?;
+        let why = unreadable(VALUE, image.attribute(VALUE))?;
+        Some(Unreadable { attribute: VALUE.to_owned(), why: why.to_owned() })
+    }
+
+    fn derive(&self, _name: &str, schema: &Schema, _items: &Items, counts: &Counts) -> Vec<Derived> {
+        let Some(target) = schema.entity(&self.target) else { return Vec::new() };
+        let ours = counts.iter().filter(|((_, count), _)| *count == self.count);
+        let made = ours.filter_map(|((key, _), tally)| {
+            Some(Derived::Item { key: key.clone(), item: Self::made(schema, target, key, Some(tally))? })
+        });
+        made.collect()
+    }
+}
+
+impl Refresh for CountedItem {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn makes_item(&self) -> bool {
+        true
+    }
+
+    fn reads_count(&self) -> Option<&str> {
+        Some(&self.count)
+    }
+
+    fn sources(&self, _schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
+        iter::once(Source::Counters(target.key.clone())).collect()
+    }
+
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
+        let tally = sources.tally(target.key, &self.count);
+        Computed::Item(Self::made(schema, target.definition, target.key, tally))
+    }
+}
+
+#[cfg(test)]
+mod tests;

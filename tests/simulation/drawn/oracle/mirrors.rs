@@ -1,0 +1,124 @@
+//! Mirrors: items that stand under another key too.
+
+use std::collections::BTreeMap;
+
+use super::{Compared, Rows};
+use crate::{
+    drawn::{
+        description::{CLAIMS, Description, FieldOf, KeyOf},
+        values::{Lead, Place, Row, filling, lead, row, written},
+    },
+    oracle::table::{Plain, PlainItem, escaped, millionths},
+};
+
+pub(super) fn compare(
+    of: &Description,
+    rows: &Rows,
+    name: &str,
+    (from, to): (usize, usize),
+    pairs: &[(String, String)],
+    except: &[String],
+    compared: &mut Compared,
+) {
+    let mut sources: BTreeMap<Place, Vec<&Row>> = BTreeMap::new();
+    for row in rows.each(from) {
+        if let Lead::To(place) = lead(of, row, to, pairs) {
+            sources.entry(place).or_default().push(row);
+        }
+    }
+    for (place, sources) in &sources {
+        let winner = sources.iter().max_by_key(|row| rank(of, row)).unwrap();
+        let derived = mirror(of, winner, to, place, except);
+        let stored = rows.get(to, place).map(|row| compared_part(of, to, &row.item));
+        compared.compare("mirror", name, place, &stored, &Some(derived));
+    }
+    for left in rows.each(to).iter().filter(|row| !sources.contains_key(&row.place)) {
+        compared.compare("mirror", name, &left.place, &Some(compared_part(of, to, &left.item)), &None);
+    }
+}
+
+/// Of several sources of one mirror the one with the greatest key wins, as Ripple prints keys: a text with its escapes.
+fn rank(of: &Description, row: &Row) -> [Plain; 2] {
+    let table = &of.tables[row.place.table];
+    let printed = |text: &String, of: KeyOf| match of {
+        KeyOf::N => Plain::Number(millionths(text)),
+        KeyOf::S if !table.has_forms => Plain::Text(escaped(text)),
+        _ => Plain::Text(text.clone()),
+    };
+    let sk = table.sk.as_ref().map_or(Plain::Bool(true), |part| printed(&row.place.sk, part.of));
+    [printed(&row.place.pk, table.pk.of), sk]
+}
+
+/// The names of keys, types and times to live.
+fn own_names(of: &Description, table: usize) -> Vec<&str> {
+    let table = &of.tables[table];
+    let mut names = vec![table.pk.name.as_str()];
+    names.extend(table.sk.as_ref().map(|sk| sk.name.as_str()));
+    names.extend(table.type_attribute.as_deref());
+    for index in table.indexes.iter().filter(|index| index.has_forms) {
+        names.extend(index.pk.iter().chain(&index.sk).map(|part| part.name.as_str()));
+    }
+    if of.tables.iter().any(|table| table.expires) {
+        names.push("ExpiresAt");
+    }
+    names
+}
+
+/// The whole mirror of an item, but for its list of sources.
+fn mirror(of: &Description, source: &Row, to: usize, place: &Place, except: &[String]) -> PlainItem {
+    let (from, target) = (&of.entities[source.entity], &of.entities[to]);
+    let left_out = own_names(of, from.table);
+    let is_kept = |name: &str| {
+        !left_out.contains(&name)
+            && !except.iter().any(|other| other == name)
+            && !from.derives(name)
+            && !target.derives(name)
+            && !name.ends_with(":rev")
+    };
+    let mut item: PlainItem = source
+        .item
+        .iter()
+        .filter(|(name, _)| is_kept(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    for (name, _) in from.fields() {
+        if target.field(name).is_none() {
+            item.insert(name.to_owned(), source.fields[name].clone());
+        }
+    }
+    let table = &of.tables[target.table];
+    item.insert(table.pk.name.clone(), key_value(&place.pk, table.pk.of));
+    if let Some(sk) = &table.sk {
+        item.insert(sk.name.clone(), key_value(&place.sk, sk.of));
+    }
+    if let Some(name) = &table.type_attribute {
+        item.insert(name.clone(), Plain::Text(target.name.clone()));
+    }
+    let Some(made) = row(of, target.table, &item) else { return item };
+    for key in target.index_keys.iter().filter(|key| !key.is_derived) {
+        let index = &table.indexes[key.index];
+        let value = |name: &str| filling(&made, name, FieldOf::Text).ok().flatten();
+        if let [Some(pk), Some(sk)] = [&key.pk, &key.sk].map(|pieces| written(pieces, true, value)) {
+            item.insert(index.pk[0].name.clone(), Plain::Text(pk));
+            item.insert(index.sk[0].name.clone(), Plain::Text(sk));
+        }
+    }
+    item
+}
+
+fn key_value(text: &str, of: KeyOf) -> Plain {
+    match of {
+        KeyOf::S => Plain::Text(text.to_owned()),
+        KeyOf::N => Plain::Number(millionths(text)),
+        KeyOf::B => {
+            let digits = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
+            Plain::Bytes((0..text.len()).step_by(2).map(digits).collect())
+        }
+    }
+}
+
+/// A mirror without what other derivations write into it, and without its list of sources.
+fn compared_part(of: &Description, to: usize, item: &PlainItem) -> PlainItem {
+    let is_ours = |name: &String| !of.entities[to].derives(name) && !name.ends_with(":rev") && name != CLAIMS;
+    item.iter().filter(|(name, _)| is_ours(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}

@@ -1,0 +1,249 @@
+//! A description as the text of a manifest.
+
+use std::fmt::Write as _;
+
+use super::description::{
+    CountRule, Description, DrawnTable, FieldOf, Found, KeyOf, KeyPart, Piece, Ref, RollUpRule, Shown, What, Where,
+};
+
+pub(super) fn written(of: &Description) -> String {
+    let mut text = String::new();
+    for table in &of.tables {
+        table_written(&mut text, table);
+    }
+    for (at, entity) in of.entities.iter().enumerate() {
+        entity_written(&mut text, of, at);
+        for key in &entity.index_keys {
+            let index = &of.tables[entity.table].indexes[key.index];
+            writeln!(text, "\n[entity.{}.index.{}]", entity.name, index.name).unwrap();
+            writeln!(text, "partition-key = {:?}", form(&key.pk)).unwrap();
+            if !index.sk.is_empty() {
+                writeln!(text, "sort-key = {:?}", form(&key.sk)).unwrap();
+            }
+            if key.is_derived {
+                text.push_str("derived = true\n");
+            }
+        }
+    }
+    for rule in &of.rules {
+        writeln!(text, "\n[derivation.{}]", rule.name).unwrap();
+        rule_written(&mut text, of, &rule.what);
+    }
+    text
+}
+
+fn table_written(text: &mut String, table: &DrawnTable) {
+    let is_one = table.name.is_empty();
+    let header = if is_one { "table".to_owned() } else { format!("tables.{}", table.name) };
+    writeln!(text, "\n[{header}]\npartition-key = {}", part(&table.pk)).unwrap();
+    if let Some(sk) = &table.sk {
+        writeln!(text, "sort-key = {}", part(sk)).unwrap();
+    }
+    if let Some(name) = &table.type_attribute {
+        writeln!(text, "type = {name:?}").unwrap();
+    }
+    if table.expires {
+        text.push_str("time-to-live = \"ExpiresAt\"\n");
+    }
+    for index in &table.indexes {
+        let header = if is_one { format!("index.{}", index.name) } else { format!("{header}.index.{}", index.name) };
+        writeln!(text, "\n[{header}]\npartition-key = {}", parts(&index.pk)).unwrap();
+        if !index.sk.is_empty() {
+            writeln!(text, "sort-key = {}", parts(&index.sk)).unwrap();
+        }
+        if index.is_narrow {
+            writeln!(text, "projection = {:?}", projection(table)).unwrap();
+        }
+    }
+}
+
+/// What an index must project: the type. The items that it finds are the targets themselves.
+fn projection(table: &DrawnTable) -> Vec<String> {
+    table.type_attribute.iter().cloned().collect()
+}
+
+fn part(part: &KeyPart) -> String {
+    match part.of {
+        KeyOf::S => format!("{:?}", part.name),
+        of => format!("{{ name = {:?}, type = \"{of:?}\" }}", part.name),
+    }
+}
+
+fn parts(several: &[KeyPart]) -> String {
+    match several {
+        [one] => part(one),
+        several => format!("[{}]", several.iter().map(part).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn entity_written(text: &mut String, of: &Description, at: usize) {
+    let entity = &of.entities[at];
+    let table = &of.tables[entity.table];
+    writeln!(text, "\n[entity.{}]", entity.name).unwrap();
+    if !table.name.is_empty() {
+        writeln!(text, "table = {:?}", table.name).unwrap();
+    }
+    if table.has_forms {
+        writeln!(text, "partition-key = {:?}", form(&entity.pk)).unwrap();
+        if table.sk.is_some() {
+            writeln!(text, "sort-key = {:?}", form(&entity.sk)).unwrap();
+        }
+    }
+    let names: Vec<&String> = entity.attributes.iter().map(|it| &it.name).collect();
+    if !names.is_empty() {
+        writeln!(text, "attributes = {names:?}").unwrap();
+    }
+    let names: Vec<&String> = entity.derived.iter().map(|it| &it.name).collect();
+    if !names.is_empty() {
+        writeln!(text, "derived-attributes = {names:?}").unwrap();
+    }
+    if entity.is_derived {
+        text.push_str("derived = true\n");
+    }
+}
+
+fn form(pieces: &[Piece]) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Text(text) => text.clone(),
+        Piece::Field(name, FieldOf::Padded(digits)) => format!("{{{name}:{digits}}}"),
+        Piece::Field(name, FieldOf::Inverted(digits)) => format!("{{MAX-{name}:{digits}}}"),
+        Piece::Field(name, _) => format!("{{{name}}}"),
+    };
+    pieces.iter().map(piece).collect()
+}
+
+fn pairs(pairs: &[(String, String)]) -> String {
+    let pair = |(to, from): &(String, String)| format!("{to} = {from:?}");
+    format!("{{ {} }}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))
+}
+
+fn link(text: &mut String, link: &Ref) {
+    writeln!(text, "link = {}", pairs(&link.pairs)).unwrap();
+}
+
+fn found(text: &mut String, of: &Description, found: &Found) {
+    match found {
+        Found::Partition => {}
+        Found::Index(name) => writeln!(text, "found = {{ index = {name:?} }}").unwrap(),
+        Found::Through(entity) => writeln!(text, "found = {:?}", of.entities[*entity].name).unwrap(),
+    }
+}
+
+fn rule_written(text: &mut String, of: &Description, what: &What) {
+    let name = |at: usize| of.entities[at].name.as_str();
+    match what {
+        What::Count(count) => count_written(text, of, count),
+        What::Copy { from, to, link: by, pairs: copied, found: way } => {
+            writeln!(text, "kind = \"copy\"\nfrom = {:?}\nto = {:?}", name(*from), name(*to)).unwrap();
+            link(text, by);
+            writeln!(text, "attributes = {}", pairs(copied)).unwrap();
+            found(text, of, way);
+        }
+        What::Latest { from, to, link: by, pairs: carried, is_first } => {
+            writeln!(text, "kind = \"latest\"\nfrom = {:?}\nto = {:?}", name(*from), name(*to)).unwrap();
+            link(text, by);
+            writeln!(text, "attributes = {}", pairs(carried)).unwrap();
+            if *is_first {
+                text.push_str("which = \"first\"\n");
+            }
+        }
+        What::Extreme { from, to, link: by, field, into, is_max } => {
+            writeln!(text, "kind = \"extreme\"\nfrom = {:?}\ninto = \"{}.{into}\"", name(*from), name(*to)).unwrap();
+            link(text, by);
+            writeln!(text, "{} = {field:?}", if *is_max { "max" } else { "min" }).unwrap();
+        }
+        What::Mirror { from, to, pairs: by, except } => {
+            writeln!(text, "kind = \"mirror\"\nfrom = {:?}\nto = {:?}", name(*from), name(*to)).unwrap();
+            writeln!(text, "link = {}", pairs(by)).unwrap();
+            if !except.is_empty() {
+                writeln!(text, "except = {except:?}").unwrap();
+            }
+        }
+        What::Path { of: entity, link: by, name: part, into, depth, found: way } => {
+            writeln!(text, "kind = \"path\"\ninto = \"{}.{into}\"\nparent = {:?}", name(*entity), name(by.to)).unwrap();
+            link(text, by);
+            writeln!(text, "name = {part:?}\ndepth = {depth}").unwrap();
+            found(text, of, way);
+        }
+        What::IndexKey { of: entity, index_key, number } => {
+            let (entity, table) = (&of.entities[*entity], of.entities[*entity].table);
+            let index = &of.tables[table].indexes[entity.index_keys[*index_key].index].name;
+            writeln!(text, "kind = \"index-key\"\ninto = {:?}\nindex = {index:?}\nnumber = {number:?}", entity.name)
+                .unwrap();
+        }
+        What::RollUp(RollUpRule { from, to, link: by, time, value }) => {
+            writeln!(text, "kind = \"roll-up\"\nfrom = {:?}\ninto = {:?}", name(*from), name(*to)).unwrap();
+            link(text, by);
+            writeln!(text, "time = {time:?}\nvalue = {value:?}\ngrain = \"grain\"\nbucket = \"bucket\"").unwrap();
+            text.push_str("shows = { count = \"n\", sum = \"sum\", min = \"least\", max = \"greatest\" }\n");
+        }
+        What::Cascade { owner, hanging } => {
+            writeln!(text, "kind = \"cascade\"\nowner = {:?}\nhanging = [", name(*owner)).unwrap();
+            for it in hanging {
+                let of_index = |index: &String| {
+                    let (field, attribute) = &it.by[0];
+                    format!(", index = {index:?}, only-if = {{ {attribute} = {field:?} }}")
+                };
+                let index = it.index.as_ref().map(of_index).unwrap_or_default();
+                let by: Vec<(String, String)> = it.by.iter().map(|(to, from)| (from.clone(), to.clone())).collect();
+                writeln!(text, "    {{ entity = {:?}{index}, by = {} }},", name(it.entity), pairs(&by)).unwrap();
+            }
+            text.push_str("]\n");
+        }
+    }
+}
+
+fn count_written(text: &mut String, of: &Description, count: &CountRule) {
+    let (from, to) = (&of.entities[count.from].name, &of.entities[count.to].name);
+    writeln!(text, "kind = \"count\"\nfrom = {from:?}").unwrap();
+    match count.shows.as_slice() {
+        [(Shown::Count, attribute)] => writeln!(text, "into = \"{to}.{attribute}\"").unwrap(),
+        shows => {
+            writeln!(text, "into = {to:?}").unwrap();
+            let shown = |(what, attribute): &(Shown, String)| {
+                let what = match what {
+                    Shown::Count => "count",
+                    Shown::Sum => "sum",
+                    Shown::Average => "average",
+                    Shown::Exists => "exists",
+                };
+                format!("{what} = {attribute:?}")
+            };
+            writeln!(text, "shows = {{ {} }}", shows.iter().map(shown).collect::<Vec<_>>().join(", ")).unwrap();
+        }
+    }
+    link(text, &count.link);
+    match &count.condition {
+        None => {}
+        Some(Where::Is(name, value)) => writeln!(text, "where = {{ {name} = {value:?} }}").unwrap(),
+        Some(condition) => writeln!(text, "where = \"{}\"", where_of(condition)).unwrap(),
+    }
+    if let Some(sum) = &count.sum {
+        writeln!(text, "sum = {sum:?}").unwrap();
+    }
+    if count.shards > 1 {
+        writeln!(text, "shards = {}", count.shards).unwrap();
+    }
+    if count.is_history {
+        text.push_str("history = true\n");
+    }
+    if count.zero_is_absent {
+        text.push_str("zero = \"absent\"\n");
+    }
+}
+
+fn where_of(condition: &Where) -> String {
+    match condition {
+        Where::Is(name, value) => format!("{name} = '{value}'"),
+        Where::IsNot(name, value) => format!("{name} <> '{value}'"),
+        Where::OneOf(name, values) => {
+            format!("{name} IN ({})", values.iter().map(|it| format!("'{it}'")).collect::<Vec<_>>().join(", "))
+        }
+        Where::Above(name, number) => format!("{name} > {number}"),
+        Where::Has(name) => format!("attribute_exists({name})"),
+        Where::Lacks(name) => format!("attribute_not_exists({name})"),
+        Where::Both(one, other) => format!("({} AND {})", where_of(one), where_of(other)),
+        Where::Either(one, other) => format!("({} OR {})", where_of(one), where_of(other)),
+        Where::Not(one) => format!("NOT ({})", where_of(one)),
+    }
+}
