@@ -25,7 +25,7 @@ class InvalidKey(ValueError):
 
 
 class KeyForm(Generic[Fields, Read, Built]):
-    """The form of a key in the table, or in an index."""
+    """The form of a key in the table, or in an index. An attribute that holds a value as it is has no name here."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class KeyForm(Generic[Fields, Read, Built]):
                 return None
         limits = (PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX)
         keys = [self._limited(pieces, fields, limit) for pieces, limit in zip((self.partition, self.sort), limits)]
-        return dict(zip(self.names, keys))
+        return {name: key for name, key in zip(self.names, keys) if name}
 
     def parse(self, item: Mapping[str, Any]) -> Read | None:
         """The fields of the key of an item; None if it is of another form."""
         fields: Any = {}
         for name, pieces in zip(self.names, (self.partition, self.sort)):
-            key = item.get(name)
+            key = item.get(name) if name else ""
             if not isinstance(key, str) or not _read(pieces, key, fields):
                 return None
         return fields
