@@ -19,7 +19,7 @@ use std::sync::Arc;
 use derive::{catalogue::Catalogue, schema::Schema};
 use keys::key::Key;
 
-use self::description::{CLAIMS, Description, Found, KeyOf, Shown, What};
+use self::description::{CLAIMS, CopyRule, Description, Found, KeyOf, Rule, Shown, What};
 use crate::{chance::Chance, scene::Scene};
 
 /// A drawn manifest, as it was drawn and as the product has read it.
@@ -83,6 +83,8 @@ impl Drawn {
         let derived = |entity: usize, name: &str| of.entities[entity].derived.iter().find(|it| it.name == name);
         match what {
             What::Count(count) => {
+                let creates = |it: &Rule| matches!(&it.what, What::Count(one) if one.creates && one.to == count.from);
+                scene.count_all("counts of values", usize::from(of.rules.iter().any(creates)));
                 scene.count_all("counts of mirrors", is_mirror(count.from));
                 scene.count_all("counts into mirrors", is_mirror(count.to));
                 let sum = count.sum.as_ref().and_then(|sum| derived(count.from, sum));
@@ -98,7 +100,8 @@ impl Drawn {
                     }
                 }
             }
-            What::Copy { from, pairs, found, .. } => {
+            What::Copy(CopyRule { from, pairs, condition, found, .. }) => {
+                scene.count_all("copies of some", usize::from(condition.is_some()));
                 for copied in pairs.iter().filter_map(|(name, _)| derived(*from, name)) {
                     scene.count(if copied.is_number { "copies of counts" } else { "copies of copies" });
                 }
@@ -108,13 +111,15 @@ impl Drawn {
                     Found::Through(_) => "found through",
                 });
             }
-            What::Latest { from, .. } => scene.count_all("latest of mirrors", is_mirror(*from)),
-            What::Mirror { from, .. } => scene.count_all("mirrors of mirrors", is_mirror(*from)),
-            What::Extreme { .. }
-            | What::Path { .. }
-            | What::IndexKey { .. }
-            | What::RollUp(_)
-            | What::Cascade { .. } => {}
+            What::Latest(latest) => scene.count_all("latest of mirrors", is_mirror(latest.from)),
+            What::Mirror(mirror) => {
+                scene.count_all("mirrors of mirrors", is_mirror(mirror.from));
+                scene.count_all("mirrors of some", usize::from(mirror.condition.is_some()));
+                scene.count_all("mirrors of members", usize::from(mirror.each.is_some()));
+            }
+            What::RollUp(roll_up) => scene.count_all("roll-ups of some", usize::from(roll_up.condition.is_some())),
+            What::Cascade { .. } => scene.count_all("cascades of tables", usize::from(!of.is_one_table())),
+            What::Extreme { .. } | What::Path { .. } | What::IndexKey { .. } => {}
         }
     }
 

@@ -35,6 +35,7 @@ pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::RepairOnce,
     ProtocolStep::LookupKey,
     ProtocolStep::SettleAgain,
+    ProtocolStep::StillFound,
 ];
 
 /// A condition of the platform without which watermarks are not exact. `ripple dev` and the templates refuse mappings that

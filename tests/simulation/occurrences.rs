@@ -98,7 +98,7 @@ pub(crate) const LOST: [&str; 5] =
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 40] = [
+pub(crate) const OF_MANIFESTS: [&str; 48] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",
@@ -118,8 +118,14 @@ pub(crate) const OF_MANIFESTS: [&str; 40] = [
     "sums of counts",
     "copies of counts",
     "copies of copies",
+    "copies of some",
+    "counts of values",
     "latest of mirrors",
     "mirrors of mirrors",
+    "mirrors of some",
+    "mirrors of members",
+    "roll-ups of some",
+    "cascades of tables",
     "claims",
     "found by partition",
     "found by index",
@@ -133,6 +139,8 @@ pub(crate) const OF_MANIFESTS: [&str; 40] = [
     "count: history",
     "copy",
     "latest",
+    "latest list",
+    "counted item",
     "extreme",
     "mirror",
     "path",
@@ -142,7 +150,7 @@ pub(crate) const OF_MANIFESTS: [&str; 40] = [
 ];
 
 /// Those of them that take several derivations in a row: each occurs at least as often as there are so many seeds.
-const SELDOM: [&str; 7] = [
+const SELDOM: [&str; 9] = [
     "counts into mirrors",
     "sums of counts",
     "latest of mirrors",
@@ -150,6 +158,8 @@ const SELDOM: [&str; 7] = [
     "found through",
     "indexes of several",
     "shared tables",
+    "counts of values",
+    "roll-ups of some",
 ];
 const SELDOM_SEEDS: usize = 600;
 

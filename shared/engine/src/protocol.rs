@@ -111,6 +111,8 @@ steps! {
     Settle: "what hangs on an item that was moved by a removal and a put is deleted in between",
     /// A cascade waits again when it has listed what hangs.
     SettleAgain: "what was written to an owner that came back under another key is deleted before that owner is seen",
+    /// A cascade lists what an index shows only where the item itself, read consistently, is still to be found there.
+    StillFound: "an item that moved to another owner, and that a lagging index shows under the removed one, is deleted",
     /// The response names the lowest record that is not done.
     LowestUndone: "a record for which there was no time never comes again",
     /// A verification looks a second time when the functions have handled what was written before.

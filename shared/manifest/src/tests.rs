@@ -5,6 +5,7 @@ mod form;
 mod kinds;
 mod names;
 mod paths;
+mod refused;
 mod renamed;
 mod tables;
 

@@ -7,6 +7,7 @@ use store::faulty::{Call, Fault, Side};
 use crate::{
     cases::{
         bed::Bed,
+        ground_records::two_days_pass,
         guards::{SETTLED_MS, counter_repair},
         verification::repaired_beside_a_held_change,
         watermarks::{
@@ -42,6 +43,7 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
         ProtocolStep::RepairOnce => repaired_again(&bed),
         ProtocolStep::LookupKey => renamed_before_it_is_found(bed).await,
         ProtocolStep::SettleAgain => put_back_beside_a_cascade(bed).await,
+        ProtocolStep::StillFound => moved_before_the_index_follows(bed.lagging()).await,
         _ => panic!("{step:?} has no script"),
     }
 }
@@ -90,4 +92,20 @@ async fn put_back_beside_a_cascade(mut bed: Bed) -> i64 {
     let is_there = bed.memory().snapshot(Table::Main).contains_key(&comment);
     bed.handle(&held).await;
     i64::from(is_there)
+}
+
+/// A member moves from a removed user to another one while the index does not follow: is it there after the cascade?
+async fn moved_before_the_index_follows(mut bed: Bed) -> i64 {
+    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
+    let [moved, left] = [("o", "ann"), ("q", "ann")].map(|(org, user)| [("OrgId", org), ("UserId", user)]);
+    let [moved, left] = [bed.put("Member", &moved, &[]).await, bed.put("Member", &left, &[]).await];
+    bed.settle().await;
+    bed.index_follows();
+    bed.delete(&user).await;
+    bed.set(&moved, "GSI1PK", "USER#bob").await;
+    bed.settle().await;
+    two_days_pass(&mut bed).await;
+    let items = bed.memory().snapshot(Table::Main);
+    assert!(!items.contains_key(&left), "nothing was deleted");
+    i64::from(items.contains_key(&moved))
 }

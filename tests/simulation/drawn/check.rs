@@ -11,7 +11,7 @@ use crate::{
         Drawn,
         description::{Description, What},
         oracle::{DrawnChange, Rows, recount},
-        values::{Lead, Place, Row, lead},
+        values::{Lead, Place, Row, lead, refused},
     },
     engines::SETTLE_MS,
     failure::Failure,
@@ -26,6 +26,9 @@ pub(crate) fn is_right(scene: &Scene, drawn: &Drawn, stream: &Stream) -> Result<
     let items = scene.database.memory().snapshot(Table::Main);
     for (key, item) in &items {
         let Some((table, stored)) = drawn.outside(key, item) else { continue };
+        if let Some(name) = refused(&of.tables[table], &plain_item(&stored)) {
+            return Err(Failure::new("refused", format!("DynamoDB would refuse {key} for its {name}: {item:?}")));
+        }
         let again = drawn.inside(table, stored);
         if again.as_ref() != Some(&(key.clone(), item.clone())) {
             return Err(Failure::new("form", format!("{key} is {item:?}, and read again it is {again:?}")));
@@ -82,7 +85,7 @@ fn only_cascades_delete(
     changes: &[DrawnChange],
 ) -> Result<(), Failure> {
     let mut standing: BTreeSet<&Key> = BTreeSet::new();
-    let mut gone_at_ms: BTreeMap<Place, u64> = BTreeMap::new();
+    let mut gone: BTreeMap<Place, (&Key, u64)> = BTreeMap::new();
     for (made, change) in stream.made.iter().zip(changes) {
         if made.author == Author::Service {
             let wrong = |what: &str| Err(Failure::new("strict", format!("the service {what} {}", made.key)));
@@ -109,8 +112,8 @@ fn only_cascades_delete(
                 (Some(_), None) if change.new.is_some() => {}
                 (Some(old), None) => {
                     let is_gone = |(_, place): &(usize, Place)| {
-                        !standing.contains(&key_of(place))
-                            && gone_at_ms.get(place).is_some_and(|at_ms| at_ms + SETTLE_MS <= made.at_ms)
+                        gone.get(place)
+                            .is_some_and(|(key, at_ms)| !standing.contains(*key) && at_ms + SETTLE_MS <= made.at_ms)
                     };
                     if !owners(of, old).iter().any(is_gone) {
                         return wrong("deleted an item of the application whose owner is not gone:");
@@ -121,7 +124,7 @@ fn only_cascades_delete(
             }
         }
         if let Some(old) = &change.old {
-            gone_at_ms.insert(old.place.clone(), made.at_ms);
+            gone.insert(old.place.clone(), (&made.key, made.at_ms));
         }
         if made.new.is_some() {
             standing.insert(&made.key);
@@ -132,22 +135,17 @@ fn only_cascades_delete(
     Ok(())
 }
 
-/// The key of a place in the only table.
-fn key_of(place: &Place) -> Key {
-    Key::new(&place.pk, &place.sk)
-}
-
 /// Nothing is left that hung on an owner when that was removed for good, by a change whose record was not lost.
 fn nothing_is_left(of: &Description, stream: &Stream, rows: &Rows, changes: &[DrawnChange]) -> Result<(), Failure> {
-    let mut removed: BTreeMap<Place, usize> = BTreeMap::new();
+    let mut removed: BTreeMap<Place, (&Key, usize)> = BTreeMap::new();
     let mut touched: BTreeMap<Place, usize> = BTreeMap::new();
     for (at, (made, change)) in stream.made.iter().zip(changes).enumerate() {
         match (&change.old, &made.new) {
             (Some(old), None) if !stream.lost.has(at, Family::LevelTriggered) => {
-                removed.insert(old.place.clone(), at);
+                removed.insert(old.place.clone(), (&made.key, at));
             }
             // Whatever is there, or was there later, ends a cascade.
-            _ => removed.retain(|place, _| key_of(place) != made.key),
+            _ => removed.retain(|_, (key, _)| **key != made.key),
         }
         if let Some(row) = change.new.as_ref().filter(|_| made.author != Author::Service) {
             touched.insert(row.place.clone(), at);
@@ -156,7 +154,9 @@ fn nothing_is_left(of: &Description, stream: &Stream, rows: &Rows, changes: &[Dr
     for entity in 0..of.entities.len() {
         for row in rows.each(entity) {
             for (owner, place) in owners(of, row) {
-                let Some(removed) = removed.get(&place).filter(|_| rows.get(owner, &place).is_none()) else { continue };
+                let Some((_, removed)) = removed.get(&place).filter(|_| rows.get(owner, &place).is_none()) else {
+                    continue;
+                };
                 if touched.get(&row.place).is_some_and(|at| at < removed) {
                     let text = format!("{row:?} is left, though {place:?} is gone since change {removed}");
                     return Err(Failure::new("left", text));

@@ -100,6 +100,8 @@ pub(crate) enum Holds {
     Word,
     Number,
     Time,
+    /// A list or a set of texts.
+    Members,
     /// What fills this field of another key.
     Id(FieldOf),
 }
@@ -139,10 +141,10 @@ pub(crate) struct Rule {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Count(CountRule),
-    Copy { from: usize, to: usize, link: Ref, pairs: Vec<(String, String)>, found: Found },
-    Latest { from: usize, to: usize, link: Ref, pairs: Vec<(String, String)>, is_first: bool },
+    Copy(CopyRule),
+    Latest(LatestRule),
     Extreme { from: usize, to: usize, link: Ref, field: String, into: String, is_max: bool },
-    Mirror { from: usize, to: usize, pairs: Vec<(String, String)>, except: Vec<String> },
+    Mirror(MirrorRule),
     Path { of: usize, link: Ref, name: String, into: String, depth: usize, found: Found },
     IndexKey { of: usize, index_key: usize, number: String },
     RollUp(RollUpRule),
@@ -160,6 +162,41 @@ pub(crate) struct CountRule {
     pub(crate) shards: usize,
     pub(crate) is_history: bool,
     pub(crate) zero_is_absent: bool,
+    /// Does the target exist while anything is counted for it?
+    pub(crate) creates: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CopyRule {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) link: Ref,
+    pub(crate) condition: Option<Where>,
+    pub(crate) pairs: Vec<(String, String)>,
+    pub(crate) found: Found,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct LatestRule {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) link: Ref,
+    /// What is taken, and the attribute of the target or of an entry of the list.
+    pub(crate) pairs: Vec<(String, String)>,
+    /// The target's list, and how many entries it has at most.
+    pub(crate) list: Option<(String, usize)>,
+    pub(crate) is_first: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct MirrorRule {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) pairs: Vec<(String, String)>,
+    pub(crate) condition: Option<Where>,
+    /// The attribute whose members have a mirror each.
+    pub(crate) each: Option<String>,
+    pub(crate) except: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +212,7 @@ pub(crate) struct RollUpRule {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) link: Ref,
+    pub(crate) condition: Option<Where>,
     pub(crate) time: String,
     pub(crate) value: String,
 }

@@ -100,6 +100,6 @@ fn is_text(holds: Holds) -> bool {
     match holds {
         Holds::Word | Holds::Time => true,
         Holds::Id(field) => key_of(field) == KeyOf::S,
-        Holds::Number => false,
+        Holds::Number | Holds::Members => false,
     }
 }

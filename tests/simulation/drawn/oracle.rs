@@ -5,6 +5,7 @@
 //! here too: an item whose deciding value is of another type is absent, and a missing amount adds 0.
 
 mod carried;
+mod conditions;
 mod counts;
 mod histories;
 mod mirrors;
@@ -120,18 +121,12 @@ pub(crate) fn recount(
         match &rule.what {
             What::Count(count) if count.is_history && is_left_out(name) => {}
             What::Count(count) => counts::compare(of, rows, changes, name, count, &mut compared),
-            What::Copy { from, to, link, pairs, .. } => {
-                carried::copies(of, rows, name, (*from, *to), link, pairs, &mut compared);
-            }
-            What::Latest { from, to, link, pairs, is_first } => {
-                carried::latest(of, rows, name, (*from, *to), link, pairs, *is_first, &mut compared);
-            }
+            What::Copy(copy) => carried::copies(of, rows, name, copy, &mut compared),
+            What::Latest(latest) => carried::latest(of, rows, name, latest, &mut compared),
             What::Extreme { from, to, link, field, into, is_max } => {
                 carried::extreme(of, rows, name, (*from, *to), link, (field, into), *is_max, &mut compared);
             }
-            What::Mirror { from, to, pairs, except } => {
-                mirrors::compare(of, rows, name, (*from, *to), pairs, except, &mut compared);
-            }
+            What::Mirror(mirror) => mirrors::compare(of, rows, name, mirror, &mut compared),
             What::Path { of: tree, link, name: part, into, depth, .. } => {
                 carried::paths(of, rows, name, *tree, link, (part, into), *depth, &mut compared);
             }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::description::{
-    CountRule, Description, DrawnTable, FieldOf, Found, KeyOf, KeyPart, Piece, Ref, RollUpRule, Shown, What, Where,
+    CopyRule, CountRule, Description, DrawnTable, FieldOf, Found, KeyOf, KeyPart, LatestRule, MirrorRule, Piece, Ref,
+    RollUpRule, Shown, What, Where,
 };
 
 pub(super) fn written(of: &Description) -> String {
@@ -133,14 +134,19 @@ fn rule_written(text: &mut String, of: &Description, what: &What) {
     let name = |at: usize| of.entities[at].name.as_str();
     match what {
         What::Count(count) => count_written(text, of, count),
-        What::Copy { from, to, link: by, pairs: copied, found: way } => {
+        What::Copy(CopyRule { from, to, link: by, condition, pairs: copied, found: way }) => {
             writeln!(text, "kind = \"copy\"\nfrom = {:?}\nto = {:?}", name(*from), name(*to)).unwrap();
             link(text, by);
             writeln!(text, "attributes = {}", pairs(copied)).unwrap();
+            condition_written(text, condition.as_ref());
             found(text, of, way);
         }
-        What::Latest { from, to, link: by, pairs: carried, is_first } => {
-            writeln!(text, "kind = \"latest\"\nfrom = {:?}\nto = {:?}", name(*from), name(*to)).unwrap();
+        What::Latest(LatestRule { from, to, link: by, pairs: carried, list, is_first }) => {
+            writeln!(text, "kind = \"latest\"\nfrom = {:?}", name(*from)).unwrap();
+            match list {
+                None => writeln!(text, "to = {:?}", name(*to)).unwrap(),
+                Some((into, n)) => writeln!(text, "into = \"{}.{into}\"\nn = {n}", name(*to)).unwrap(),
+            }
             link(text, by);
             writeln!(text, "attributes = {}", pairs(carried)).unwrap();
             if *is_first {
@@ -152,9 +158,13 @@ fn rule_written(text: &mut String, of: &Description, what: &What) {
             link(text, by);
             writeln!(text, "{} = {field:?}", if *is_max { "max" } else { "min" }).unwrap();
         }
-        What::Mirror { from, to, pairs: by, except } => {
+        What::Mirror(MirrorRule { from, to, pairs: by, condition, each, except }) => {
             writeln!(text, "kind = \"mirror\"\nfrom = {:?}\nto = {:?}", name(*from), name(*to)).unwrap();
             writeln!(text, "link = {}", pairs(by)).unwrap();
+            condition_written(text, condition.as_ref());
+            if let Some(each) = each {
+                writeln!(text, "each = {each:?}").unwrap();
+            }
             if !except.is_empty() {
                 writeln!(text, "except = {except:?}").unwrap();
             }
@@ -171,9 +181,10 @@ fn rule_written(text: &mut String, of: &Description, what: &What) {
             writeln!(text, "kind = \"index-key\"\ninto = {:?}\nindex = {index:?}\nnumber = {number:?}", entity.name)
                 .unwrap();
         }
-        What::RollUp(RollUpRule { from, to, link: by, time, value }) => {
+        What::RollUp(RollUpRule { from, to, link: by, condition, time, value }) => {
             writeln!(text, "kind = \"roll-up\"\nfrom = {:?}\ninto = {:?}", name(*from), name(*to)).unwrap();
             link(text, by);
+            condition_written(text, condition.as_ref());
             writeln!(text, "time = {time:?}\nvalue = {value:?}\ngrain = \"grain\"\nbucket = \"bucket\"").unwrap();
             text.push_str("shows = { count = \"n\", sum = \"sum\", min = \"least\", max = \"greatest\" }\n");
         }
@@ -213,11 +224,7 @@ fn count_written(text: &mut String, of: &Description, count: &CountRule) {
         }
     }
     link(text, &count.link);
-    match &count.condition {
-        None => {}
-        Some(Where::Is(name, value)) => writeln!(text, "where = {{ {name} = {value:?} }}").unwrap(),
-        Some(condition) => writeln!(text, "where = \"{}\"", where_of(condition)).unwrap(),
-    }
+    condition_written(text, count.condition.as_ref());
     if let Some(sum) = &count.sum {
         writeln!(text, "sum = {sum:?}").unwrap();
     }
@@ -229,6 +236,17 @@ fn count_written(text: &mut String, of: &Description, count: &CountRule) {
     }
     if count.zero_is_absent {
         text.push_str("zero = \"absent\"\n");
+    }
+    if count.creates {
+        text.push_str("creates = true\n");
+    }
+}
+
+fn condition_written(text: &mut String, condition: Option<&Where>) {
+    match condition {
+        None => {}
+        Some(Where::Is(name, value)) => writeln!(text, "where = {{ {name} = {value:?} }}").unwrap(),
+        Some(condition) => writeln!(text, "where = \"{}\"", where_of(condition)).unwrap(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    drawn::description::{Description, DrawnEntity, DrawnTable, FieldOf, KeyPart, Piece},
+    drawn::description::{Description, DrawnEntity, DrawnTable, FieldOf, KeyOf, KeyPart, Piece},
     oracle::table::{ONE, Plain, PlainItem, escaped, millionths},
 };
 
@@ -117,6 +117,18 @@ fn unwritten(text: &str, of: FieldOf) -> Option<String> {
 
 fn highest(width: usize) -> u64 {
     10_u64.pow(u32::try_from(width).unwrap()) - 1
+}
+
+/// The attribute for which DynamoDB refuses an item: one of an index's key of another type, or empty.
+pub(crate) fn refused<'a>(table: &'a DrawnTable, item: &PlainItem) -> Option<&'a str> {
+    let is_refused = |part: &&KeyPart| match item.get(&part.name) {
+        None => false,
+        Some(Plain::Text(text)) => part.of != KeyOf::S || text.is_empty(),
+        Some(Plain::Number(_)) => part.of != KeyOf::N,
+        Some(Plain::Bytes(bytes)) => part.of != KeyOf::B || bytes.is_empty(),
+        Some(_) => true,
+    };
+    table.indexes.iter().flat_map(|index| index.pk.iter().chain(&index.sk)).find(is_refused).map(|part| &*part.name)
 }
 
 /// A value of a key as text: a number in its one form, bytes in hexadecimal digits.

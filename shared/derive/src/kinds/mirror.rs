@@ -20,8 +20,13 @@
 //! Never mirrored: table and index keys, the type, derived attributes of either side, the time to live, and what the
 //! declaration leaves out. A mirror's own index keys are made from what it holds.
 //!
+//! A source with an attribute that the mirror's table could not take, since it is of the key of an index there, cannot be
+//! interpreted: it has no mirror.
+//!
 //! *Example*: the Follow `USER#ann / FOLLOWS#bob` is removed. Look at `USER#bob / FOLLOWER#ann`: its source is not
 //! there, so it goes.
+
+mod keys_of_source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,27 +52,10 @@ use crate::{
     schema::{Image, Schema, Unreadable},
     sources::{Source, Sources},
 };
-use serde_dynamo::AttributeValue;
 
 impl Mirror {
     fn definitions<'a>(&self, schema: &'a Schema) -> Option<(&'a Definition, &'a Definition)> {
         Some((schema.entity(&self.source)?, schema.entity(&self.target)?))
-    }
-
-    /// The keys of a source's mirrors: one, or one for each member; none if it does not meet the condition.
-    fn target_keys(&self, schema: &Schema, source: &Image<'_>) -> Result<BTreeSet<Key>, Unreadable> {
-        let Some(target) = schema.entity(&self.target) else { return Ok(BTreeSet::new()) };
-        if !self.condition.holds(source.item)? {
-            return Ok(BTreeSet::new());
-        }
-        let Some(list) = &self.each else { return Ok(self.link.key(target, source)?.into_iter().collect()) };
-        let key = |member: &AttributeValue| self.link.key_with(target, source, Some((list, member))).transpose();
-        members(list, source.attribute(list))?.iter().filter_map(key).collect()
-    }
-
-    /// The keys of a source's mirrors; none where it cannot be interpreted.
-    fn readable_keys(&self, schema: &Schema, source: Option<&Image<'_>>) -> BTreeSet<Key> {
-        source.and_then(|source| self.target_keys(schema, source).ok()).unwrap_or_default()
     }
 
     /// Does a mirror's key not give its source's key? Then the mirror lists its claims.
@@ -276,17 +264,6 @@ impl Refresh for Mirror {
         let claims: Vec<Key> = living.iter().map(|(key, _)| key.clone()).collect();
         let image = living.last().and_then(|(key, item)| schema.image(key, item));
         Computed::Item(image.and_then(|image| self.mirrored(schema, target.key, &image, &claims)))
-    }
-}
-
-/// The members of a list or of a set.
-fn members(name: &str, held: Option<&AttributeValue>) -> Result<Vec<AttributeValue>, Unreadable> {
-    match held {
-        None => Ok(Vec::new()),
-        Some(AttributeValue::Ss(members)) => Ok(members.iter().cloned().map(AttributeValue::S).collect()),
-        Some(AttributeValue::Ns(members)) => Ok(members.iter().cloned().map(AttributeValue::N).collect()),
-        Some(AttributeValue::L(members)) => Ok(members.clone()),
-        Some(held) => Err(Unreadable::type_of(name, held, "a list or a set of texts is wanted")),
     }
 }
 

@@ -53,6 +53,12 @@ impl KeyAttribute {
         }
     }
 
+    /// Can a key hold this value? DynamoDB refuses an item where an attribute of an index's key is of another type, or empty.
+    #[must_use]
+    pub fn takes(&self, value: &AttributeValue) -> bool {
+        self.text(value).is_some_and(|text| !text.is_empty())
+    }
+
     /// The value of a text; `None` where it is the text of none.
     #[must_use]
     pub fn value(&self, text: &str) -> Option<AttributeValue> {

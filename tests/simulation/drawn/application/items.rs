@@ -108,6 +108,8 @@ pub(super) fn value(chance: &Chance, holds: Holds) -> AttributeValue {
         Holds::Word if is_wrong => n("1"),
         Holds::Number if is_wrong => s("many"),
         Holds::Time if is_wrong => n("1705315200"),
+        Holds::Members if is_wrong => s("a"),
+        Holds::Members => members(chance),
         Holds::Id(FieldOf::Number) if is_wrong => s("1"),
         Holds::Id(_) if is_wrong => *chance.one_of(&[n("7"), s(""), s("x")].map(Box::new)).cloned().unwrap(),
         Holds::Word => s(chance.one_of(&WORDS).unwrap()),
@@ -116,6 +118,21 @@ pub(super) fn value(chance: &Chance, holds: Holds) -> AttributeValue {
         Holds::Time => s(chance.one_of(&TIMES).unwrap()),
         Holds::Id(of) => field(chance, of),
     }
+}
+
+/// A list or a set of texts, in some cases with a member of another type.
+fn members(chance: &Chance) -> AttributeValue {
+    let some = TEXTS.iter().filter(|_| chance.percent(45)).map(|text| (*text).to_owned());
+    let texts: Vec<String> = some.collect();
+    if !texts.is_empty() && chance.percent(50) {
+        return AttributeValue::Ss(texts);
+    }
+    let mut members: Vec<AttributeValue> = texts.iter().map(|text| s(text)).collect();
+    members.extend(texts.first().filter(|_| chance.percent(30)).map(|text| s(text)));
+    if chance.percent(5) {
+        members.push(n("7"));
+    }
+    AttributeValue::L(members)
 }
 
 /// The item with the keys in indexes over texts of forms that follow from it, as its application writes them; and without

@@ -52,7 +52,9 @@ impl Draft<'_> {
         let n_hub_fields = self.of.entities[hub].fields().len();
         let is_bytes =
             |draft: &Self, hub: usize| draft.of.entities[hub].fields().iter().any(|(_, of)| *of == FieldOf::Bytes);
-        let in_key = (in_forms || n_hub_fields == 1) && (self.chance.percent(70) || is_bytes(self, hub));
+        // A field of a key of type B leads from no text of a form.
+        let fits = (in_forms && !is_bytes(self, hub)) || (!in_forms && n_hub_fields == 1);
+        let in_key = fits && (self.chance.percent(70) || is_bytes(self, hub));
         let name = self.name("Item");
         let (plan, mut refs) =
             if in_key { self.led_by_key(hub, in_forms) } else { (self.own_id(in_forms), Vec::new()) };
@@ -75,6 +77,9 @@ impl Draft<'_> {
         }
         if self.chance.percent(40) {
             attributes.push(attribute("at", Holds::Time));
+        }
+        if self.chance.percent(30) {
+            attributes.push(attribute("many", Holds::Members));
         }
         let mut entity = self.placed(&name, plan, in_forms);
         (entity.attributes, entity.refs) = (attributes, refs);

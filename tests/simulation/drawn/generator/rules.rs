@@ -5,11 +5,12 @@ mod made;
 
 use super::Draft;
 use crate::drawn::description::{
-    CLAIMS, CountRule, DrawnEntity, FieldOf, Found, Holds, Piece, Ref, Rule, Shown, What, Where,
+    CLAIMS, CopyRule, CountRule, DrawnEntity, FieldOf, Found, Holds, LatestRule, Piece, Ref, Rule, Shown, What, Where,
 };
 
-/// How often each kind is tried: counts, copies, mirrors, the latest, extremes, paths, index keys, roll-ups, cascades.
-const WEIGHTS: [usize; 9] = [8, 5, 4, 4, 3, 2, 3, 2, 2];
+/// How often each kind is tried: counts, copies, mirrors, the latest, extremes, paths, index keys, roll-ups, cascades, and
+/// counts that create their targets.
+const WEIGHTS: [usize; 10] = [8, 5, 4, 4, 3, 2, 3, 2, 2, 3];
 
 /// Words of the application that conditions ask for.
 pub(in crate::drawn) const WORDS: [&str; 4] = ["open", "done", "50%", "x#y"];
@@ -26,7 +27,8 @@ impl Draft<'_> {
             5 => self.path(),
             6 => self.index_key(),
             7 => self.roll_up(),
-            _ => self.cascade(),
+            8 => self.cascade(),
+            _ => self.groups(),
         }
     }
 
@@ -46,6 +48,11 @@ impl Draft<'_> {
 
     fn count(&mut self) {
         let Some((from, link)) = self.led(|_, _| true) else { return };
+        self.count_of(from, link, false);
+    }
+
+    /// A count of items of an entity into where they lead.
+    fn count_of(&mut self, from: usize, link: Ref, creates: bool) {
         let to = link.to;
         let of = &self.of.entities[from];
         let numbers = of.attributes.iter().filter(|it| it.holds == Holds::Number).map(|it| it.name.clone());
@@ -53,7 +60,7 @@ impl Draft<'_> {
         let (numbers, derived): (Vec<String>, Vec<String>) = (numbers.collect(), derived.collect());
         let numbers = if derived.is_empty() || self.chance.percent(40) { numbers } else { derived };
         let sum = if self.chance.percent(45) { self.one(&numbers) } else { None };
-        let condition = self.chance.percent(45).then(|| self.condition(from)).flatten();
+        let condition = self.sometimes(45, from);
         let possible: &[Shown] = match sum {
             Some(_) => &[Shown::Count, Shown::Sum, Shown::Average, Shown::Exists],
             None => &[Shown::Count, Shown::Exists],
@@ -65,7 +72,23 @@ impl Draft<'_> {
         let shows = shown.into_iter().map(|what| (what, self.derives(to, what != Shown::Exists))).collect();
         let shards = self.one(&[1, 1, 1, 3, 8]).unwrap();
         let (is_history, zero_is_absent) = (self.chance.percent(15), self.chance.percent(25));
-        self.add(What::Count(CountRule { from, to, link, condition, sum, shows, shards, is_history, zero_is_absent }));
+        self.add(What::Count(CountRule {
+            from,
+            to,
+            link,
+            condition,
+            sum,
+            shows,
+            shards,
+            is_history,
+            zero_is_absent,
+            creates,
+        }));
+    }
+
+    /// In some cases a condition on an entity's items.
+    fn sometimes(&self, percent: usize, entity: usize) -> Option<Where> {
+        self.chance.percent(percent).then(|| self.condition(entity)).flatten()
     }
 
     /// A condition on an entity's items.
@@ -122,7 +145,8 @@ impl Draft<'_> {
             return;
         }
         let pairs = copied.into_iter().map(|(name, is_number)| (name, self.derives(to, is_number))).collect();
-        self.add(What::Copy { from, to, link, pairs, found });
+        let condition = self.sometimes(25, from);
+        self.add(What::Copy(CopyRule { from, to, link, condition, pairs, found }));
     }
 
     /// A way whose items are one range of one partition.
@@ -145,16 +169,17 @@ impl Draft<'_> {
         let derived = of.derived.iter().map(|it| (it.name.clone(), it.is_number));
         let mut all: Vec<(String, bool)> = fields.chain(own).chain(derived).collect();
         all.retain(|(name, _)| name != CLAIMS);
+        let list = self.chance.percent(40).then(|| (self.derives(to, false), self.chance.between(1, 4)));
         let mut pairs = Vec::new();
         for _ in 0..self.chance.between(1, 3) {
             let (name, is_number) = self.one(&all).unwrap();
             if !pairs.iter().any(|(other, _)| *other == name) {
-                let into = self.derives(to, is_number);
+                let into = if list.is_some() { self.name("e") } else { self.derives(to, is_number) };
                 pairs.push((name, into));
             }
         }
         let is_first = self.chance.percent(40);
-        self.add(What::Latest { from, to, link, pairs, is_first });
+        self.add(What::Latest(LatestRule { from, to, link, pairs, list, is_first }));
     }
 
     fn extreme(&mut self) {

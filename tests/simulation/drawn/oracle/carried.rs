@@ -1,31 +1,22 @@
 //! Attributes that items carry: copies, the latest and the extreme, paths, and keys in an index.
 
-use super::{Compared, Rows};
+use super::{Compared, Rows, conditions::is_met};
 use crate::{
     drawn::{
-        description::{Description, FieldOf, Ref},
+        description::{CopyRule, Description, FieldOf, LatestRule, Ref},
         values::{Lead, Row, filling, lead, number_of, written},
     },
     oracle::table::{ONE, Plain, segment},
 };
 
-type Pairs = [(String, String)];
-
-pub(super) fn copies(
-    of: &Description,
-    rows: &Rows,
-    name: &str,
-    (from, to): (usize, usize),
-    link: &Ref,
-    pairs: &Pairs,
-    compared: &mut Compared,
-) {
-    for row in rows.each(to) {
-        let source = match lead(of, row, from, &link.pairs) {
-            Lead::To(place) => rows.get(from, &place),
+pub(super) fn copies(of: &Description, rows: &Rows, name: &str, rule: &CopyRule, compared: &mut Compared) {
+    for row in rows.each(rule.to) {
+        let source = match lead(of, row, rule.from, &rule.link.pairs) {
+            Lead::To(place) => rows.get(rule.from, &place),
             Lead::Nowhere | Lead::Unreadable => None,
         };
-        for (attribute, into) in pairs {
+        let source = source.filter(|source| is_met(rule.condition.as_ref(), &source.item));
+        for (attribute, into) in &rule.pairs {
             let derived = source.and_then(|source| source.item.get(attribute).cloned());
             compared.compare("copy", name, &row.place, &row.item.get(into).cloned(), &derived);
         }
@@ -38,23 +29,25 @@ fn leading<'a>(of: &Description, rows: &'a Rows, from: usize, link: &Ref, to: &R
     rows.each(from).iter().filter(leads).collect()
 }
 
-#[expect(clippy::too_many_arguments, reason = "they are what the rule says")]
-pub(super) fn latest(
-    of: &Description,
-    rows: &Rows,
-    name: &str,
-    (from, to): (usize, usize),
-    link: &Ref,
-    pairs: &Pairs,
-    is_first: bool,
-    compared: &mut Compared,
-) {
-    for row in rows.each(to) {
-        let mut sources = leading(of, rows, from, link, row);
+pub(super) fn latest(of: &Description, rows: &Rows, name: &str, rule: &LatestRule, compared: &mut Compared) {
+    for row in rows.each(rule.to) {
+        let mut sources = leading(of, rows, rule.from, &rule.link, row);
         sources.sort_by(|one, other| one.order.cmp(&other.order));
-        let source = if is_first { sources.first() } else { sources.last() };
-        for (attribute, into) in pairs {
-            let derived = source.and_then(|source| field_or_attribute(of, source, attribute));
+        if !rule.is_first {
+            sources.reverse();
+        }
+        if let Some((into, n)) = &rule.list {
+            let entry = |source: &&Row| {
+                let pair = |(from, to): &(String, String)| Some((to.clone(), field_or_attribute(of, source, from)?));
+                Plain::Map(rule.pairs.iter().filter_map(pair).collect())
+            };
+            let entries: Vec<Plain> = sources.iter().take(*n).map(entry).collect();
+            let derived = (!entries.is_empty()).then_some(Plain::List(entries));
+            compared.compare("latest list", name, &row.place, &row.item.get(into).cloned(), &derived);
+            continue;
+        }
+        for (attribute, into) in &rule.pairs {
+            let derived = sources.first().and_then(|source| field_or_attribute(of, source, attribute));
             compared.compare("latest", name, &row.place, &row.item.get(into).cloned(), &derived);
         }
     }

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Compared, DrawnChange, Rows};
+use super::{
+    Compared, DrawnChange, Rows,
+    conditions::is_met,
+    mirrors::{compared_part, item_of},
+};
 use crate::{
     drawn::{
-        description::{CountRule, Description, Shown, Where},
+        description::{CountRule, Description, Shown},
         values::{Lead, Place, Row, lead},
     },
     oracle::table::{ONE, Plain, PlainItem},
@@ -24,6 +28,9 @@ pub(super) fn compare(
 ) {
     let totals = if count.is_history { arrived(of, changes, count) } else { counted_all(of, rows, count) };
     let kind = if count.is_history { "count: history" } else { "count" };
+    if count.creates {
+        created(of, rows, &totals, name, count.to, compared);
+    }
     for row in rows.each(count.to) {
         let (number, sum) = totals.get(&row.place).copied().unwrap_or_default();
         for (shown, attribute) in &count.shows {
@@ -39,6 +46,19 @@ pub(super) fn compare(
             let is_right = stored == derived || is_zero && stored.is_none();
             compared.compare_as(kind, name, &row.place, is_right, &stored, &derived);
         }
+    }
+}
+
+/// There is an item wherever something is counted, and nowhere else.
+fn created(of: &Description, rows: &Rows, totals: &Totals, name: &str, to: usize, compared: &mut Compared) {
+    let is_counted = |place: &Place| totals.get(place).is_some_and(|(number, _)| *number > 0);
+    for place in totals.keys().filter(|place| is_counted(place)) {
+        let stored = rows.get(to, place).map(|row| compared_part(of, to, &row.item));
+        let derived = item_of(of, to, place, PlainItem::new());
+        compared.compare("counted item", name, place, &stored, &Some(derived));
+    }
+    for left in rows.each(to).iter().filter(|row| !is_counted(&row.place)) {
+        compared.compare("counted item", name, &left.place, &Some(&left.item), &None);
     }
 }
 
@@ -79,9 +99,7 @@ fn arrived(of: &Description, changes: &[DrawnChange], count: &CountRule) -> Tota
 
 /// Where an item counts, and its amount.
 fn counted(of: &Description, row: &Row, count: &CountRule) -> Option<(Place, i128)> {
-    if let Some(condition) = &count.condition
-        && holds(condition, &row.item) != Ok(true)
-    {
+    if !is_met(count.condition.as_ref(), &row.item) {
         return None;
     }
     let amount = match count.sum.as_ref().and_then(|name| row.item.get(name)) {
@@ -92,29 +110,5 @@ fn counted(of: &Description, row: &Row, count: &CountRule) -> Option<(Place, i12
     match lead(of, row, count.to, &count.link.pairs) {
         Lead::To(place) => Some((place, amount)),
         Lead::Nowhere | Lead::Unreadable => None,
-    }
-}
-
-/// Does a condition hold? An error where it depends on a value of another type.
-fn holds(condition: &Where, item: &PlainItem) -> Result<bool, ()> {
-    let word = |name: &String| match item.get(name) {
-        None => Ok(None),
-        Some(Plain::Text(text)) => Ok(Some(text)),
-        Some(_) => Err(()),
-    };
-    match condition {
-        Where::Is(name, text) => Ok(word(name)? == Some(text)),
-        Where::IsNot(name, text) => Ok(word(name)? != Some(text)),
-        Where::OneOf(name, texts) => Ok(word(name)?.is_some_and(|word| texts.contains(word))),
-        Where::Above(name, number) => match item.get(name) {
-            None => Ok(false),
-            Some(Plain::Number(value)) => Ok(*value > i128::from(*number) * ONE),
-            Some(_) => Err(()),
-        },
-        Where::Has(name) => Ok(item.contains_key(name)),
-        Where::Lacks(name) => Ok(!item.contains_key(name)),
-        Where::Both(one, other) => Ok(holds(one, item)? && holds(other, item)?),
-        Where::Either(one, other) => Ok(holds(one, item)? || holds(other, item)?),
-        Where::Not(one) => Ok(!holds(one, item)?),
     }
 }

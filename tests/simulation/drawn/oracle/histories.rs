@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Compared, DrawnChange, Rows};
+use super::{Compared, DrawnChange, Rows, conditions::is_met};
 use crate::{
     drawn::{
         description::{Description, FieldOf, RollUpRule},
@@ -46,6 +46,9 @@ pub(super) fn roll_ups(
 
 /// The buckets of an item's time, and its value.
 fn measured(of: &Description, row: &Row, rule: &RollUpRule) -> Option<(Vec<Place>, i128)> {
+    if !is_met(rule.condition.as_ref(), &row.item) {
+        return None;
+    }
     let Plain::Number(value) = row.item.get(&rule.value)? else { return None };
     let time = filling(row, &rule.time, FieldOf::Text).ok()??;
     // Of the times that the application writes, these are in UTC.

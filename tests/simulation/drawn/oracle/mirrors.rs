@@ -1,40 +1,57 @@
 //! Mirrors: items that stand under another key too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Compared, Rows};
+use super::{Compared, Rows, conditions::is_met};
 use crate::{
     drawn::{
-        description::{CLAIMS, Description, FieldOf, KeyOf},
-        values::{Lead, Place, Row, filling, lead, row, written},
+        description::{CLAIMS, Description, FieldOf, KeyOf, MirrorRule},
+        values::{Lead, Place, Row, filling, lead, refused, row, written},
     },
     oracle::table::{Plain, PlainItem, escaped, millionths},
 };
 
-pub(super) fn compare(
-    of: &Description,
-    rows: &Rows,
-    name: &str,
-    (from, to): (usize, usize),
-    pairs: &[(String, String)],
-    except: &[String],
-    compared: &mut Compared,
-) {
+pub(super) fn compare(of: &Description, rows: &Rows, name: &str, rule: &MirrorRule, compared: &mut Compared) {
     let mut sources: BTreeMap<Place, Vec<&Row>> = BTreeMap::new();
-    for row in rows.each(from) {
-        if let Lead::To(place) = lead(of, row, to, pairs) {
+    for row in rows.each(rule.from) {
+        for place in places(of, rule, row).unwrap_or_default() {
             sources.entry(place).or_default().push(row);
         }
     }
     for (place, sources) in &sources {
         let winner = sources.iter().max_by_key(|row| rank(of, row)).unwrap();
-        let derived = mirror(of, winner, to, place, except);
-        let stored = rows.get(to, place).map(|row| compared_part(of, to, &row.item));
+        let derived = mirror(of, winner, rule, place);
+        let stored = rows.get(rule.to, place).map(|row| compared_part(of, rule.to, &row.item));
         compared.compare("mirror", name, place, &stored, &Some(derived));
     }
-    for left in rows.each(to).iter().filter(|row| !sources.contains_key(&row.place)) {
-        compared.compare("mirror", name, &left.place, &Some(compared_part(of, to, &left.item)), &None);
+    for left in rows.each(rule.to).iter().filter(|row| !sources.contains_key(&row.place)) {
+        compared.compare("mirror", name, &left.place, &Some(compared_part(of, rule.to, &left.item)), &None);
     }
+}
+
+/// Where the mirrors of an item are; `None` if it has none, as where one of its members, or what is in an index, cannot be in
+/// a key.
+fn places(of: &Description, rule: &MirrorRule, row: &Row) -> Option<BTreeSet<Place>> {
+    if !is_met(rule.condition.as_ref(), &row.item) {
+        return None;
+    }
+    let held = carried(of, row, rule);
+    if refused(&of.tables[of.entities[rule.to].table], &held).is_some() {
+        return None;
+    }
+    let place = |row: &Row| match lead(of, row, rule.to, &rule.pairs) {
+        Lead::To(place) => Ok(Some(place)),
+        Lead::Nowhere => Ok(None),
+        Lead::Unreadable => Err(()),
+    };
+    let Some(each) = &rule.each else { return Some(place(row).ok()?.into_iter().collect()) };
+    let (Plain::List(members) | Plain::Set(members)) = row.item.get(each)? else { return None };
+    let of_member = |member: &Plain| {
+        let mut row = row.clone();
+        row.item.insert(each.clone(), member.clone());
+        place(&row).transpose()
+    };
+    members.iter().filter_map(of_member).collect::<Result<_, _>>().ok()
 }
 
 /// Of several sources of one mirror the one with the greatest key wins, as Ripple prints keys: a text with its escapes.
@@ -64,28 +81,36 @@ fn own_names(of: &Description, table: usize) -> Vec<&str> {
     names
 }
 
-/// The whole mirror of an item, but for its list of sources.
-fn mirror(of: &Description, source: &Row, to: usize, place: &Place, except: &[String]) -> PlainItem {
-    let (from, target) = (&of.entities[source.entity], &of.entities[to]);
+/// The attributes that a mirror takes of its source.
+fn carried(of: &Description, source: &Row, rule: &MirrorRule) -> PlainItem {
+    let (from, target) = (&of.entities[source.entity], &of.entities[rule.to]);
     let left_out = own_names(of, from.table);
     let is_kept = |name: &str| {
         !left_out.contains(&name)
-            && !except.iter().any(|other| other == name)
+            && !rule.except.iter().chain(&rule.each).any(|other| other == name)
             && !from.derives(name)
             && !target.derives(name)
             && !name.ends_with(":rev")
     };
-    let mut item: PlainItem = source
-        .item
-        .iter()
-        .filter(|(name, _)| is_kept(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let kept = source.item.iter().filter(|(name, _)| is_kept(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The whole mirror of an item, but for its list of sources.
+fn mirror(of: &Description, source: &Row, rule: &MirrorRule, place: &Place) -> PlainItem {
+    let (from, target) = (&of.entities[source.entity], &of.entities[rule.to]);
+    let mut item = carried(of, source, rule);
     for (name, _) in from.fields() {
         if target.field(name).is_none() {
             item.insert(name.to_owned(), source.fields[name].clone());
         }
     }
+    item_of(of, rule.to, place, item)
+}
+
+/// A derived item with these attributes: its key, its type and its keys in indexes are added.
+pub(super) fn item_of(of: &Description, to: usize, place: &Place, mut item: PlainItem) -> PlainItem {
+    let target = &of.entities[to];
     let table = &of.tables[target.table];
     item.insert(table.pk.name.clone(), key_value(&place.pk, table.pk.of));
     if let Some(sk) = &table.sk {
@@ -117,8 +142,8 @@ fn key_value(text: &str, of: KeyOf) -> Plain {
     }
 }
 
-/// A mirror without what other derivations write into it, and without its list of sources.
-fn compared_part(of: &Description, to: usize, item: &PlainItem) -> PlainItem {
+/// A derived item without what other derivations write into it, and without its list of sources.
+pub(super) fn compared_part(of: &Description, to: usize, item: &PlainItem) -> PlainItem {
     let is_ours = |name: &String| !of.entities[to].derives(name) && !name.ends_with(":rev") && name != CLAIMS;
     item.iter().filter(|(name, _)| is_ours(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -6,6 +6,7 @@ use derive::{
     declaration::cascade::{Cascade, Fate, Hanging},
     effect::Removal,
     guard::{Guard, Purpose},
+    schema::Image,
     write::{Action, TRANSACT_ACTIONS_MAX, Table, Update, Write},
 };
 use keys::{
@@ -100,8 +101,11 @@ impl<S: Store> Worker<'_, S> {
             Fate::Deleted if marks(held).next().is_some() => emptied(held)?,
             Fate::Deleted => Action::Delete,
             Fate::DeletedWhere { attribute, field } => {
-                let fields = self.context.schema.entity(&cascade.owner)?.key.parse_key(&removal.owner)?;
-                says.insert(attribute.clone(), Some(s(fields.get(field)?)));
+                let image = self.context.schema.image(&key, held)?;
+                if !self.names_owner(&image, (attribute, field), cascade, &removal.owner) {
+                    return None;
+                }
+                says.insert(attribute.clone(), held.get(attribute).cloned());
                 Action::Delete
             }
             Fate::Set { attribute, text } if held.get(attribute) == Some(&s(text)) => return None,
@@ -111,6 +115,15 @@ impl<S: Store> Worker<'_, S> {
         };
         let guard = Some(Guard::as_read(Purpose::StillTheirs, says));
         Some(Write { table: Table::Main, key, action, guard })
+    }
+
+    /// Does an attribute of an item hold this field of the owner's key? It may be of type N or B, where the key is.
+    fn names_owner(&self, image: &Image<'_>, (attribute, field): (&str, &str), cascade: &Cascade, owner: &Key) -> bool {
+        let Some(definition) = self.context.schema.entity(&cascade.owner) else { return false };
+        let Some(fields) = definition.key.parse_key(owner) else { return false };
+        let Ok(Some(held)) = image.filling(attribute, &definition.key, field) else { return false };
+        let value = |name: &str| if name == field { Some(&*held) } else { fields.get(name) };
+        definition.build_of(value).is_ok_and(|named| named == *owner)
     }
 
     /// Does these writes in a transaction that checks that the owner is absent, without those whose items have changed.

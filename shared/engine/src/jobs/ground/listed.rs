@@ -58,22 +58,18 @@ pub(crate) struct Listed {
 }
 
 impl<S: Store> Worker<'_, S> {
-    /// These items with what they hold now; those that are not there are left out.
-    pub(super) async fn as_they_are(
-        &self,
-        keys: Vec<Key>,
-        hanging: &Hanging,
-        work: &Work<'_>,
-    ) -> Result<Vec<Listed>, TouchFailure> {
+    /// The items under these keys, read consistently; those that are not there are left out.
+    pub(super) async fn items_now(&self, keys: &[Key], work: &Work<'_>) -> Result<Vec<(Key, Item)>, TouchFailure> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let held = work.batch.patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
-        let listed = held.into_iter().map(|(key, item)| {
-            let digest = self.digest(&key, &item, hanging);
-            Listed { key, digest }
-        });
-        Ok(listed.collect())
+        Ok(work.batch.patience.call(|| self.context.store.get(Table::Main, keys)).await?)
+    }
+
+    /// These items, listed as they are.
+    pub(super) fn listing(&self, items: Vec<(Key, Item)>, hanging: &Hanging) -> Vec<Listed> {
+        let listed = |(key, item)| Listed { digest: self.digest(&key, &item, hanging), key };
+        items.into_iter().map(listed).collect()
     }
 
     /// What an item holds by which it is judged.

@@ -28,7 +28,7 @@ use crate::{
         ground::{
             Worker,
             deletions::{Deletion, chunks},
-            listed::page_of_list,
+            listed::{Listed, page_of_list},
         },
         job::{Job, Pass, Task},
         touch::{TouchFailure, Toucher, Work},
@@ -39,9 +39,9 @@ use crate::{
 /// Items of a page: so few that a page is over within a second.
 const PAGE_ITEMS: u32 = 100;
 
-/// A page of what hangs on an owner.
+/// A page of what hangs on an owner, as it is now.
 struct HangingPage {
-    keys: Vec<Key>,
+    listed: Vec<Listed>,
     next: Option<store::Cursor>,
 }
 
@@ -89,10 +89,10 @@ impl<S: Store> Worker<'_, S> {
         let now_ms = self.context.clock.now_ms();
         let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: now_ms, ..job.clone() };
         while let Some(hanging) = cascade.hanging.get(step) {
-            let page = self.page(cascade, (step, hanging), removal, next.after.clone(), work).await?;
-            let listed = self.as_they_are(page.keys, hanging, work).await?;
+            let HangingPage { listed, next: after } =
+                self.page(cascade, (step, hanging), removal, next.after.clone(), work).await?;
             let listed_at = step;
-            (step, next.after) = match page.next {
+            (step, next.after) = match after {
                 Some(after) => (step, Some(after)),
                 None => (step + 1, None),
             };
@@ -158,8 +158,9 @@ impl<S: Store> Worker<'_, S> {
         let owner = &removal.owner;
         let (query, via) = match &hanging.found {
             Way::Named(_) => {
-                let named = removal.named.iter().filter(|(of, _)| *of == step);
-                return Ok(HangingPage { keys: named.map(|(_, key)| key.clone()).collect(), next: None });
+                let named = removal.named.iter().filter(|(of, _)| *of == step).map(|(_, key)| key.clone());
+                let listed = self.listing(self.items_now(&named.collect::<Vec<_>>(), work).await?, hanging);
+                return Ok(HangingPage { listed, next: None });
             }
             Way::Counters(derivation) => {
                 (Some(Query::prefix(None, &owner.pk, derivation_prefix(owner, derivation))), hanging.entity.as_str())
@@ -170,33 +171,43 @@ impl<S: Store> Worker<'_, S> {
             }
         };
         let Some(query) = query.map(|query| Query { limit: Some(PAGE_ITEMS), ..query }) else {
-            return Ok(HangingPage { keys: Vec::new(), next: None });
+            return Ok(HangingPage { listed: Vec::new(), next: None });
         };
         let page = work.batch.patience.call(|| self.context.store.query(Table::Main, &query, after.clone())).await?;
         let found = self.still_found(page.items, &query, work).await?;
-        let leads_to = |item: &Item| {
-            let key = self.context.schema.layout.key(item)?;
-            let via = self.context.schema.image(&key, item).filter(|image| image.is(via))?;
-            through(&self.context.schema, &via, &hanging.entity)
+        let schema = &self.context.schema;
+        let items = if via == hanging.entity {
+            found.into_iter().filter(|(key, item)| schema.image(key, item).is_some_and(|image| image.is(via))).collect()
+        } else {
+            let leads_to = |(key, item): &(Key, Item)| {
+                let image = schema.image(key, item).filter(|image| image.is(via))?;
+                through(schema, &image, &hanging.entity)
+            };
+            self.items_now(&found.iter().filter_map(leads_to).collect::<Vec<_>>(), work).await?
         };
-        Ok(HangingPage { keys: found.iter().filter_map(leads_to).collect(), next: page.next })
+        Ok(HangingPage { listed: self.listing(items, hanging), next: page.next })
     }
 
-    /// Those of the items that a query gave which it would give if its index did not lag. An item that was moved to another
-    /// owner may still be under its former one in the index.
-    async fn still_found(&self, items: Vec<Item>, query: &Query, work: &Work<'_>) -> Result<Vec<Item>, TouchFailure> {
+    /// Those of the items that a query gave which it would give if its index did not lag, as they are now. An item that was
+    /// moved to another owner may still be under its former one in the index.
+    async fn still_found(
+        &self,
+        items: Vec<Item>,
+        query: &Query,
+        work: &Work<'_>,
+    ) -> Result<Vec<(Key, Item)>, TouchFailure> {
         let layout = &self.context.schema.layout;
-        let Some(index) = query.index.as_deref().and_then(|name| layout.index(name)) else { return Ok(items) };
-        let keys: Vec<Key> = items.iter().filter_map(|item| layout.key(item)).collect();
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        let held = work.batch.patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
-        let is_found = |item: &Item| {
-            let sort_key = text(item, &index.sk);
-            text(item, &index.pk) == Some(&query.pk) && sort_key.is_some_and(|sort_key| query.sk.holds(sort_key))
+        let keyed = items.into_iter().filter_map(|item| Some((layout.key(&item)?, item)));
+        let Some(index) = query.index.as_deref().and_then(|name| layout.index(name)) else {
+            return Ok(keyed.collect());
         };
-        Ok(held.into_iter().map(|(_, item)| item).filter(is_found).collect())
+        let held = self.items_now(&keyed.map(|(key, _)| key).collect::<Vec<_>>(), work).await?;
+        let is_found = |(_, item): &(Key, Item)| {
+            let sort_key = text(item, &index.sk);
+            let is_there = text(item, &index.pk) == Some(&query.pk) && sort_key.is_some_and(|it| query.sk.holds(it));
+            is_there || !self.context.takes(ProtocolStep::StillFound)
+        };
+        Ok(held.into_iter().filter(is_found).collect())
     }
 
     async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), TouchFailure> {

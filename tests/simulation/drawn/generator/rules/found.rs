@@ -34,10 +34,10 @@ impl Draft<'_> {
         self.one(&ways)
     }
 
-    /// Only one table has cascades, and only its ground items go with an owner.
+    /// What is the application's goes with an owner, which is the application's too.
     pub(super) fn cascade(&mut self) {
         let has_one = self.of.rules.iter().any(|rule| matches!(rule.what, What::Cascade { .. }));
-        if !self.is_one_table() || has_one {
+        if has_one {
             return;
         }
         let is_owner = |at: &usize| {

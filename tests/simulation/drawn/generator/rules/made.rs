@@ -1,8 +1,9 @@
-//! Derivations that make items: mirrors and roll-ups, and places in an index.
+//! Derivations that make items: mirrors, groups and roll-ups, and places in an index.
 
 use crate::drawn::{
     description::{
-        CLAIMS, DerivedAttribute, DrawnAttribute, DrawnIndexKey, FieldOf, Holds, Piece, Ref, RollUpRule, What,
+        CLAIMS, DerivedAttribute, DrawnAttribute, DrawnIndexKey, FieldOf, Holds, MirrorRule, Piece, Ref, RollUpRule,
+        What,
     },
     generator::{
         Draft, ENTITIES_MAX, is_text, key_of,
@@ -16,6 +17,8 @@ impl Draft<'_> {
         let of = &self.of.entities[entity];
         let by_attribute = || match of.attribute(name)?.holds {
             Holds::Id(field) => Some(field),
+            // Each member fills it.
+            Holds::Members => Some(FieldOf::Text),
             holds if is_text(holds) => Some(FieldOf::Text),
             _ => None,
         };
@@ -32,8 +35,11 @@ impl Draft<'_> {
         let fields: Vec<String> = self.of.entities[from].fields().iter().map(|(name, _)| (*name).to_owned()).collect();
         let by = self.one(&self.of.entities[from].refs);
         // Under what another item has in its key, or by the last field of its own.
-        let leading: Vec<String> = match &by {
-            Some(by) if !self.chance.percent(30) => by.pairs.iter().map(|(_, from)| from.clone()).collect(),
+        let has_members = self.of.entities[from].attribute("many").is_some();
+        let each = (has_members && self.chance.percent(50)).then(|| "many".to_owned());
+        let leading: Vec<String> = match (&each, &by) {
+            (Some(each), _) => vec![each.clone()],
+            (None, Some(by)) if !self.chance.percent(30) => by.pairs.iter().map(|(_, from)| from.clone()).collect(),
             _ => vec![fields[fields.len() - 1].clone()],
         };
         let rest: Vec<String> = fields.iter().filter(|field| !leading.contains(field)).cloned().collect();
@@ -58,7 +64,7 @@ impl Draft<'_> {
         let unused: Vec<String> = attributes.filter(|name| !pairs.iter().any(|(_, from)| from == name)).collect();
         let except: Vec<String> = unused.into_iter().filter(|_| self.chance.percent(15)).collect();
         let lists_claims = fields.iter().any(|field| !pairs.iter().any(|(_, from)| from == field));
-        let own = |name: &str| entity.field(name).is_some();
+        let own = |name: &str| entity.field(name).is_some() || each.as_deref() == Some(name);
         let source = &self.of.entities[from];
         let carried = source.attributes.iter().filter(|it| !except.contains(&it.name) && !own(&it.name)).cloned();
         let of_key = source.fields().into_iter().filter(|(name, _)| !own(name));
@@ -80,7 +86,10 @@ impl Draft<'_> {
         }
         let to = self.of.entities.len();
         // What leads to the source leads to the mirror too, if both have one key.
-        if !lists_claims && fields.len() == pairs.len() && fields.iter().all(|it| pairs.iter().any(|(_, of)| of == it))
+        if each.is_none()
+            && !lists_claims
+            && fields.len() == pairs.len()
+            && fields.iter().all(|it| pairs.iter().any(|(_, of)| of == it))
         {
             let to_mirror = |by: &Ref| {
                 let field = |name: &String| pairs.iter().find(|(_, from)| from == name).map(|(to, _)| to.clone());
@@ -94,7 +103,41 @@ impl Draft<'_> {
         }
         self.of.entities.push(entity);
         self.mirrors.push((to, from));
-        self.add(What::Mirror { from, to, pairs, except });
+        let condition = self.sometimes(30, from);
+        self.add(What::Mirror(MirrorRule { from, to, pairs, condition, each, except }));
+    }
+
+    /// A count that creates its targets: for each word, or for each word of what leads to one item.
+    pub(super) fn groups(&mut self) {
+        if self.of.entities.len() >= ENTITIES_MAX {
+            return;
+        }
+        let has_word = |at: &usize| self.of.entities[*at].attribute("word").is_some();
+        let Some(from) = self.one(&(0..self.of.entities.len()).filter(has_word).collect::<Vec<_>>()) else { return };
+        let by = self.one(&self.of.entities[from].refs).filter(|_| !self.chance.percent(25));
+        let word = vec!["word".to_owned()];
+        let (leading, tail) = match &by {
+            Some(by) => (by.pairs.iter().map(|(_, from)| from.clone()).collect(), word),
+            None => (word, Vec::new()),
+        };
+        let fits_plain = leading.len() == 1;
+        let in_forms = self.in_forms(!fits_plain || self.chance.percent(50));
+        if (!in_forms && !fits_plain) || leading.contains(&"word".to_owned()) && by.is_some() {
+            return;
+        }
+        let Some((plan, pairs)) = self.mirror_key(from, &leading, &tail, in_forms) else { return };
+        let name = self.name("Group");
+        let mut entity = self.placed(&name, plan, in_forms);
+        entity.is_derived = true;
+        let own = |name: &String| pairs.iter().find(|(_, from)| from == name).map(|(to, _)| to.clone());
+        let led = |by: &Ref| {
+            let pair = |(to, from): &(String, String)| Some((to.clone(), own(from)?));
+            Some(Ref { to: by.to, pairs: by.pairs.iter().map(pair).collect::<Option<_>>()? })
+        };
+        entity.refs = by.iter().filter_map(led).collect();
+        let to = self.of.entities.len();
+        self.of.entities.push(entity);
+        self.count_of(from, Ref { to, pairs }, true);
     }
 
     /// The key of a mirror, with the pairs of its fields and what gives them; `None` where one cannot be in such a key.
@@ -111,7 +154,8 @@ impl Draft<'_> {
             for name in names {
                 let of = draft.fills(from, name)?;
                 let is_attribute = draft.of.entities[from].field(name).is_none();
-                if is_attribute && (of == FieldOf::Bytes || (in_forms && key_of(of) != key_of(FieldOf::Text))) {
+                let is_bytes = of == FieldOf::Bytes && (is_attribute || in_forms);
+                if is_bytes || (is_attribute && in_forms && key_of(of) != key_of(FieldOf::Text)) {
                     return None;
                 }
                 // A text of a padded number is a text where nothing pads it.
@@ -141,7 +185,7 @@ impl Draft<'_> {
                 let names: Vec<String> = by.pairs.iter().map(|(_, from)| from.clone()).collect();
                 let fits = names.iter().all(|name| {
                     let is_text = self.fills(at, name).is_some_and(|of| key_of(of) == key_of(FieldOf::Text));
-                    name != time && (of.field(name).is_some() || is_text)
+                    name != time && of.field(name).map_or(is_text, |of| of != FieldOf::Bytes)
                 });
                 if fits {
                     possible.push((at, names, value.name.clone(), time.to_owned()));
@@ -164,7 +208,8 @@ impl Draft<'_> {
         entity.derived = ["n", "sum", "least", "greatest"].map(derived).to_vec();
         let to = self.of.entities.len();
         self.of.entities.push(entity);
-        self.add(What::RollUp(RollUpRule { from, to, link: Ref { to, pairs }, time, value }));
+        let condition = self.sometimes(30, from);
+        self.add(What::RollUp(RollUpRule { from, to, link: Ref { to, pairs }, condition, time, value }));
     }
 
     pub(super) fn index_key(&mut self) {

@@ -1,0 +1,65 @@
+//! Which mirrors a source has.
+
+use std::collections::BTreeSet;
+
+use keys::{entity::Definition, key::Key, value};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    declaration::mirror::Mirror,
+    schema::{Image, Schema, Unreadable},
+};
+
+impl Mirror {
+    /// The keys of a source's mirrors: one, or one for each member; none if it does not meet the condition.
+    pub(super) fn target_keys(&self, schema: &Schema, source: &Image<'_>) -> Result<BTreeSet<Key>, Unreadable> {
+        let Some(target) = schema.entity(&self.target) else { return Ok(BTreeSet::new()) };
+        if !self.condition.holds(source.item)? {
+            return Ok(BTreeSet::new());
+        }
+        if let Some(unfit) = self.unfit(schema, source, target) {
+            return Err(unfit);
+        }
+        let Some(list) = &self.each else { return Ok(self.link.key(target, source)?.into_iter().collect()) };
+        let key = |member: &AttributeValue| self.link.key_with(target, source, Some((list, member))).transpose();
+        members(list, source.attribute(list))?.iter().filter_map(key).collect()
+    }
+
+    /// An attribute that a mirror cannot have, since it is of the key of an index there and of another type: DynamoDB would
+    /// refuse the mirror.
+    fn unfit(&self, schema: &Schema, source: &Image<'_>, target: &Definition) -> Option<Unreadable> {
+        let table = schema.layout.forms.as_ref()?.of_entity(target)?;
+        for index in table.indexes.iter().filter(|index| index.is_plain()) {
+            for part in index.pk.iter().chain(&index.sk) {
+                if table.is_of_key(&part.name) || self.leaves_out(schema, source.definition, target, &part.name) {
+                    continue;
+                }
+                let Some(held) = source.item.get(&part.name).filter(|held| !part.takes(held)) else { continue };
+                let is = match held {
+                    AttributeValue::S(text) if text.is_empty() => "empty",
+                    AttributeValue::B(bytes) if bytes.is_empty() => "empty",
+                    held => value::type_of(held),
+                };
+                let why = format!("is {is}, and the index {} of {} wants {:?}", index.name, target.name, part.of);
+                return Some(Unreadable { attribute: part.name.clone(), why });
+            }
+        }
+        None
+    }
+
+    /// The keys of a source's mirrors; none where it cannot be interpreted.
+    pub(super) fn readable_keys(&self, schema: &Schema, source: Option<&Image<'_>>) -> BTreeSet<Key> {
+        source.and_then(|source| self.target_keys(schema, source).ok()).unwrap_or_default()
+    }
+}
+
+/// The members of a list or of a set.
+fn members(name: &str, held: Option<&AttributeValue>) -> Result<Vec<AttributeValue>, Unreadable> {
+    match held {
+        None => Ok(Vec::new()),
+        Some(AttributeValue::Ss(members)) => Ok(members.iter().cloned().map(AttributeValue::S).collect()),
+        Some(AttributeValue::Ns(members)) => Ok(members.iter().cloned().map(AttributeValue::N).collect()),
+        Some(AttributeValue::L(members)) => Ok(members.clone()),
+        Some(held) => Err(Unreadable::type_of(name, held, "a list or a set of texts is wanted")),
+    }
+}

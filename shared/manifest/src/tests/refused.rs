@@ -1,0 +1,79 @@
+//! What DynamoDB would refuse of a table with an index, since an attribute of the index's key is of another type.
+
+use derive::{
+    derived::{Derived, Items},
+    whole,
+};
+use expect_test::expect;
+use keys::item::Item;
+use serde_dynamo::AttributeValue;
+
+use crate::load;
+
+/// Posts, and the same posts under their tags, with an index over their authors.
+const TAGGED: &str = r#"
+[tables.Post]
+partition-key = "id"
+
+[tables.Tagged]
+partition-key = "tag"
+sort-key = "id"
+
+[tables.Tagged.index.byAuthor]
+partition-key = "authorId"
+sort-key = { name = "createdAt", type = "N" }
+
+[entity.Post]
+table = "Post"
+attributes = ["tag", "authorId", "createdAt", "text"]
+
+[entity.TaggedPost]
+table = "Tagged"
+derived = true
+attributes = ["authorId", "createdAt", "text"]
+
+[derivation.tagged]
+kind = "mirror"
+from = "Post"
+to = "TaggedPost"
+"#;
+
+fn s(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+#[test]
+fn a_source_whose_mirror_would_be_refused_for_an_index_has_none_and_says_why() {
+    let (schema, catalogue) = load(TAGGED).unwrap();
+    let table = schema.layout.forms.as_ref().unwrap().named("Post").unwrap();
+    let number = |text: &str| AttributeValue::N(text.to_owned());
+    let post = |id: &str, attributes: [(&str, AttributeValue); 2]| {
+        let mut stored = Item::from([("id".to_owned(), s(id)), ("tag".to_owned(), s("x"))]);
+        stored.extend(attributes.map(|(name, value)| (name.to_owned(), value)));
+        let item = table.inward(stored).unwrap();
+        (schema.layout.key(&item).unwrap(), item)
+    };
+    let all = [
+        post("empty", [("authorId", s("")), ("createdAt", number("1"))]),
+        post("late", [("authorId", s("ann")), ("createdAt", s("yesterday"))]),
+        // No index asks what it holds.
+        post("other", [("authorId", s("ann")), ("text", number("1"))]),
+        post("right", [("authorId", s("ann")), ("createdAt", number("1"))]),
+    ];
+    let kind = &catalogue.derivations().next().unwrap().kind;
+    let told = all.iter().filter_map(|(key, item)| {
+        let why = kind.unreadable(&schema, &schema.image(key, item)?)?;
+        Some(format!("{key}: {why}\n"))
+    });
+    expect![[r#"
+        Post#empty / -: authorId is empty, and the index byAuthor of TaggedPost wants S
+        Post#late / -: createdAt is S, and the index byAuthor of TaggedPost wants N
+    "#]]
+    .assert_eq(&told.collect::<String>());
+    let derived = whole::derive(&schema, &catalogue, &Items::from(all)).by_derivation;
+    let keys = derived.into_iter().flat_map(|(_, parts)| parts).map(|part| match part {
+        Derived::Item { key, .. } => key.to_string(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(keys.collect::<Vec<_>>(), ["Tagged#x / other", "Tagged#x / right"]);
+}
