@@ -169,15 +169,16 @@ impl Display {
     fn counted(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Key> {
         let (old, new) = sight.entity(COUNTER);
         let counter = self.counter(schema, new.or(old)?)?;
-        // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum; and one that
-        // comes to have a revision, by changes that cancel each other out, makes the display have one.
+        // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum, and one that
+        // goes may leave a counter of one item, whose revision the target then holds; and one that comes to have a revision,
+        // by changes that cancel each other out, makes the display have one.
         let stands = |image: Option<&Image<'_>>| image.is_some_and(|image| tally(image.item).is_some());
         let differs = |name: &&str| sight.attribute_differs(old, new, name);
         let has_revision = |image: Option<&Image<'_>>| image.is_some_and(|image| image.attribute(REVISION).is_some());
-        let comes = stands(new) && !stands(old) || has_revision(new) && !has_revision(old);
+        let is_other = stands(new) != stands(old) || has_revision(new) && !has_revision(old);
         // The target holds the revision of a counter of one item, which may rise without another number.
         let is_revised = sight.attribute_differs(old, new, REVISION);
-        let rings = comes || is_revised && counter.shard == 0 || self.shows.attributes().iter().any(differs);
+        let rings = is_other || is_revised && counter.shard == 0 || self.shows.attributes().iter().any(differs);
         // Whoever moved its watermark shows the count, and where that cannot be, the counter says no more that it is shown.
         let is_shown = |image: &Image<'_>| image.attribute(SHOWN) == Some(&AttributeValue::Bool(true));
         let (was_shown, is_shown) = (old.is_some_and(is_shown), new.is_some_and(is_shown));

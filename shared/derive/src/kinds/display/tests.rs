@@ -200,6 +200,20 @@ fn each_display_of_a_counter_is_rung_by_what_it_shows() {
     );
 }
 
+/// One of two shards is collected. The other is the whole counter from then on, and its revision that of each display.
+#[test]
+fn a_counter_of_nothing_that_goes_rings_each_display() {
+    check(
+        &removed("WARE#p / METADATA#COUNT#sold#01 Counter Value=N:0 Rev=N:1"),
+        &expect![[r#"
+            sold-count: look WARE#p / METADATA (Ware)
+            sold-sum: look WARE#p / METADATA (Ware)
+            sold-average: look WARE#p / METADATA (Ware)
+            sold-exists: look WARE#p / METADATA (Ware)
+        "#]],
+    );
+}
+
 #[test]
 fn a_counter_without_a_sum_can_be_read() {
     check(
