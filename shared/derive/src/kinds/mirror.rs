@@ -173,6 +173,7 @@ impl Kind for Mirror {
         if !target.derived {
             return Err(format!("{} is not declared as derived", target.name));
         }
+        self.check_indexes(schema, source, target)?;
         if self.lists_claims(source) {
             declares(target, [CLAIMS])?;
         }

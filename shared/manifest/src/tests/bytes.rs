@@ -108,6 +108,7 @@ fn an_attribute_of_type_b_leads_to_a_key_of_type_b() {
         posts: adds -1 to the count of User#00ff / -
         posts: adds +1 to the count of User#10 / -
         author: looks at the Post Post#07 / -
+        author: looks at the Post Post#07 / -
     "#]]
     .assert_eq(&effects(Images::Modified { old: post(b(&[0, 255])), new: post(b(&[16])) }));
     expect![[r#"

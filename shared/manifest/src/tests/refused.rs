@@ -8,6 +8,7 @@ use expect_test::expect;
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
+use super::refused_whole;
 use crate::load;
 
 /// Posts, and the same posts under their tags, with an index over their authors.
@@ -36,6 +37,7 @@ attributes = ["authorId", "createdAt", "text"]
 kind = "mirror"
 from = "Post"
 to = "TaggedPost"
+link = { id = "id" }
 "#;
 
 fn s(text: &str) -> AttributeValue {
@@ -76,4 +78,17 @@ fn a_source_whose_mirror_would_be_refused_for_an_index_has_none_and_says_why() {
         other => panic!("{other:?}"),
     });
     assert_eq!(keys.collect::<Vec<_>>(), ["Tagged#x / other", "Tagged#x / right"]);
+}
+
+#[test]
+fn an_index_that_no_mirror_fits_is_refused() {
+    let of_time = "[tables.Post]\npartition-key = \"id\"\nsort-key = \"createdAt\"";
+    let by_time = TAGGED.replace("[tables.Post]\npartition-key = \"id\"", of_time);
+    let listed = by_time.replace("derived = true", "derived = true\nderived-attributes = [\"Claims\"]");
+    refused_whole(
+        &listed.replace("\"createdAt\", \"text\"]\n\n[entity.TaggedPost]", "\"text\"]\n\n[entity.TaggedPost]"),
+        &expect![
+            "24: derivation.tagged: the index byAuthor of TaggedPost wants createdAt of type N, and in the key of Post it is of type S"
+        ],
+    );
 }

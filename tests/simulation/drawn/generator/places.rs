@@ -2,7 +2,7 @@
 
 use super::{Draft, UNTYPED_PERCENT, is_text, key_of};
 use crate::drawn::description::{
-    DrawnEntity, DrawnIndex, DrawnIndexKey, DrawnTable, FieldOf, KeyOf, KeyPart, Piece, Ref,
+    DrawnAttribute, DrawnEntity, DrawnIndex, DrawnIndexKey, DrawnTable, FieldOf, Holds, KeyOf, KeyPart, Piece, Ref,
 };
 
 /// Fields of a key, before it has a table: of the partition key and of the sort key.
@@ -132,6 +132,7 @@ impl Draft<'_> {
                 (Some(field), _) => key_of(field),
                 (None, Some(attribute)) if is_text(attribute.holds) => KeyOf::S,
                 _ if has_forms => return None,
+                (None, Some(DrawnAttribute { holds: Holds::Id(field), .. })) => key_of(*field),
                 _ => KeyOf::N,
             };
             Some(KeyPart { name: name.clone(), of })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keys::{entity::Definition, key::Key, value};
+use keys::{entity::Definition, key::Key, tables::KeyType, value};
 use serde_dynamo::AttributeValue;
 
 use crate::{
@@ -45,6 +45,34 @@ impl Mirror {
             }
         }
         None
+    }
+
+    /// Checks that an index of the mirror's table takes the fields of the source's key that a mirror has as attributes.
+    pub(super) fn check_indexes(
+        &self,
+        schema: &Schema,
+        source: &Definition,
+        target: &Definition,
+    ) -> Result<(), String> {
+        let Some(table) = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(target)) else { return Ok(()) };
+        for index in table.indexes.iter().filter(|index| index.is_plain()) {
+            for part in index.pk.iter().chain(&index.sk) {
+                let is_carried = source.key.holds(&part.name) && !target.key.holds(&part.name);
+                let has = match &part.name {
+                    name if source.key.is_of_number(name) => KeyType::N,
+                    name if source.key.is_of_bytes(name) => KeyType::B,
+                    _ => KeyType::S,
+                };
+                if is_carried && has != part.of {
+                    let (index, name, wanted) = (&index.name, &part.name, part.of);
+                    return Err(format!(
+                        "the index {index} of {} wants {name} of type {wanted:?}, and in the key of {} it is of type {has:?}",
+                        target.name, source.name
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The keys of a source's mirrors; none where it cannot be interpreted.
