@@ -165,11 +165,13 @@ pub(crate) fn number_of(text: &str) -> Option<i128> {
     (is_digits(whole) && is_digits(places) && places.len() <= 6).then(|| millionths(text))
 }
 
-/// A field of the item: of its key, else an attribute of type S, or of type N where that fills a key of type N.
+/// A field of the item: of its key, else an attribute of type S, or of the type of the key of type N or B that it fills.
 pub(crate) fn filling(row: &Row, name: &str, to: FieldOf) -> Result<Option<String>, ()> {
     match (row.fields.get(name), row.item.get(name)) {
         (Some(field), _) => Ok(text_of(field)),
         (None, None) => Ok(None),
+        (None, Some(Plain::Bytes(bytes))) if to == FieldOf::Bytes && !bytes.is_empty() => Ok(Some(hexadecimal(bytes))),
+        (None, Some(_)) if to == FieldOf::Bytes => Err(()),
         (None, Some(Plain::Text(text))) if !text.is_empty() => Ok(Some(text.clone())),
         (None, Some(Plain::Number(number))) if to == FieldOf::Number => Ok(Some(number_text(*number))),
         (None, Some(_)) => Err(()),

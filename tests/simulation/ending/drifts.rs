@@ -1,6 +1,9 @@
 //! When all is quiet, nothing differs. What is made wrong by hand then is reported, by `verify` and by the sweeper.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use derive::{collection::CollectionCount, write::Table};
 use engine::ledger::watermarks::is_mark;
@@ -77,8 +80,9 @@ impl World {
         let mut wanted = self.compared();
         if self.scene.drawn.is_some() {
             // By the definition what carries a wrong history is wrong; by what is stored of its source it is right.
-            wanted.retain(|(_, key)| planted.contains(key));
+            wanted.retain(|finding| is_of(finding, &planted));
         }
+        let wanted: BTreeSet<(String, Key)> = wanted.iter().map(named).collect();
         let found = self.verified()?;
         // An item that should not be there, or should be and is not, is reported as a whole.
         let is_found = |(derivation, key): &(String, Key)| {
@@ -93,15 +97,15 @@ impl World {
     }
 
     /// What differs by the definition.
-    fn compared(&self) -> BTreeSet<(String, Key)> {
+    fn compared(&self) -> Vec<Finding> {
         let catalogue = self.scene.deployed();
         let items = self.scene.database.memory().snapshot(Table::Main);
         let verified = compare(&self.scene.schema, &catalogue, &items);
-        verified.findings.iter().filter(|finding| finding.flaw.is_none()).map(named).collect()
+        verified.findings.into_iter().filter(|finding| finding.flaw.is_none()).collect()
     }
 
-    /// Makes some derived items wrong without any record, and returns their keys.
-    fn plant(&mut self) -> Vec<Key> {
+    /// Makes some derived items wrong without any record, and returns their keys, with the attribute where it is one.
+    fn plant(&mut self) -> BTreeMap<Key, Option<String>> {
         let scene = Arc::clone(&self.scene);
         let memory = scene.database.memory();
         let items = memory.snapshot(Table::Main);
@@ -112,26 +116,29 @@ impl World {
                 .is_some_and(|image| image.definition.derived || !image.definition.derived_attributes.is_empty())
         };
         let derived: Vec<(&Key, &Item)> = items.iter().filter(is_derived).collect();
-        let mut planted = BTreeSet::new();
+        let mut planted = BTreeMap::new();
         // A drawn derivation may carry what another one was made: each is made something else.
         let is_drawn = scene.drawn.is_some();
         for number in 0..scene.chance.between(1, DRIFTS_MAX) {
             let Some((key, item)) = scene.chance.one_of(&derived).copied() else { break };
-            if !planted.insert(key.clone()) {
+            if planted.contains_key(key) {
                 continue;
             }
+            let mut altered = None;
             let mut item = item.clone();
             if CounterKey::parse(key).is_some() {
                 let value = scene.chance.below(50) + if is_drawn { 1_000 * (number + 1) } else { 0 };
                 item.insert("Value".to_owned(), n(&value.to_string()));
             } else if let Some(name) = self.derived_attribute(key, &item) {
                 let text = if is_drawn { format!("by hand {number}") } else { "by hand".to_owned() };
-                item.insert(name, s(&text));
+                item.insert(name.clone(), s(&text));
+                altered = Some(name);
             }
+            planted.insert(key.clone(), altered);
             memory.put_raw(Table::Main, item).unwrap();
         }
         drop(scene.database.take_records());
-        planted.into_iter().collect()
+        planted
     }
 
     fn derived_attribute(&self, key: &Key, item: &Item) -> Option<String> {
@@ -168,6 +175,15 @@ impl World {
         self.scene.count_all("drifts reported", reported.len());
         missed.map_or(Ok(()), |missed| Err(Failure::new("drift", format!("the sweep does not report {missed:?}"))))
     }
+}
+
+/// Is it of what was made wrong by hand?
+fn is_of(finding: &Finding, planted: &BTreeMap<Key, Option<String>>) -> bool {
+    let Some(altered) = planted.get(&named(finding).1) else { return false };
+    let (Some(stored), Some(derived), Some(altered)) = (&finding.stored, &finding.derived, altered) else {
+        return true;
+    };
+    stored.contains_key(altered) || derived.contains_key(altered)
 }
 
 fn named(finding: &Finding) -> (String, Key) {

@@ -50,11 +50,10 @@ impl Draft<'_> {
         let other = self.chance.below(n_hubs);
         let in_forms = self.in_forms(self.chance.percent(35));
         let n_hub_fields = self.of.entities[hub].fields().len();
-        let is_bytes =
-            |draft: &Self, hub: usize| draft.of.entities[hub].fields().iter().any(|(_, of)| *of == FieldOf::Bytes);
+        let has_bytes = self.of.entities[hub].fields().iter().any(|(_, of)| *of == FieldOf::Bytes);
         // A field of a key of type B leads from no text of a form.
-        let fits = (in_forms && !is_bytes(self, hub)) || (!in_forms && n_hub_fields == 1);
-        let in_key = fits && (self.chance.percent(70) || is_bytes(self, hub));
+        let fits = (in_forms && !has_bytes) || (!in_forms && n_hub_fields == 1);
+        let in_key = fits && self.chance.percent(70);
         let name = self.name("Item");
         let (plan, mut refs) =
             if in_key { self.led_by_key(hub, in_forms) } else { (self.own_id(in_forms), Vec::new()) };
@@ -69,10 +68,10 @@ impl Draft<'_> {
             }
             refs.push(Ref { to: hub, pairs });
         };
-        if !in_key && !is_bytes(self, hub) {
+        if !in_key {
             by_attributes(self, hub);
         }
-        if self.chance.percent(60) && !is_bytes(self, other) {
+        if self.chance.percent(60) {
             by_attributes(self, other);
         }
         if self.chance.percent(40) {

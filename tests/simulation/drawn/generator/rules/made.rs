@@ -154,8 +154,8 @@ impl Draft<'_> {
             for name in names {
                 let of = draft.fills(from, name)?;
                 let is_attribute = draft.of.entities[from].field(name).is_none();
-                let is_bytes = of == FieldOf::Bytes && (is_attribute || in_forms);
-                if is_bytes || (is_attribute && in_forms && key_of(of) != key_of(FieldOf::Text)) {
+                let is_other = of == FieldOf::Bytes || (is_attribute && key_of(of) != key_of(FieldOf::Text));
+                if in_forms && is_other {
                     return None;
                 }
                 // A text of a padded number is a text where nothing pads it.
