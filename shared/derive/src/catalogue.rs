@@ -5,6 +5,7 @@
 //! own target may read what it writes itself, since it ends at a depth of its own.
 
 mod names;
+mod reached;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,6 +109,7 @@ impl Catalogue {
         }
         written_once(&entries)?;
         counted(&entries)?;
+        reached::all_found(schema, &entries)?;
         let entries = sorted(entries)?;
         let concerns = concerns(&entries);
         Ok(Self { entries, concerns })

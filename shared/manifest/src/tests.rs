@@ -2,6 +2,7 @@
 
 mod bytes;
 mod form;
+mod found;
 mod kinds;
 mod names;
 mod paths;

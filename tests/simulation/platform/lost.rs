@@ -65,7 +65,13 @@ impl Lost {
     pub(crate) fn concerned(&self, scene: &Scene, made: &[TableChange]) -> Concerned {
         let lost = self.changes.iter().map(|(at, families)| (&made[*at], families.as_slice()));
         let mut concerned = Concerned::by(scene, lost);
-        concerned.counts.extend(to_recount(scene));
+        let listed = to_recount(scene);
+        let is_history = |name: &&String| {
+            let position = scene.catalogue.position(name).and_then(|at| scene.catalogue.derivation(at));
+            position.is_some_and(|derivation| derivation.kind.is_history())
+        };
+        concerned.histories.extend(listed.iter().map(|(derivation, _)| derivation).filter(is_history).cloned());
+        concerned.counts.extend(listed);
         concerned
     }
 }

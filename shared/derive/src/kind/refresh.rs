@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use keys::{entity::Definition, item::Item, key::Key};
 
 use crate::{
+    declaration::{found_by::FoundBy, link::Link},
     derived::Items,
     effect::Find,
     flaw::Flaw,
@@ -45,6 +46,11 @@ pub trait Refresh: fmt::Debug + Send + Sync {
     /// `None` where the source itself names the item.
     fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
         let (_, _) = (schema, source);
+        None
+    }
+
+    /// How the items that follow from a source are found, and how they lead to it; `None` where nothing is searched for.
+    fn found(&self) -> Option<(&FoundBy, &Link)> {
         None
     }
 

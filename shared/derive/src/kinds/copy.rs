@@ -169,6 +169,10 @@ impl Refresh for Copy {
         &self.target
     }
 
+    fn found(&self) -> Option<(&FoundBy, &Link)> {
+        Some((&self.found, &self.link))
+    }
+
     fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
         let key = target.image(schema).and_then(|image| self.source_key(schema, &image).ok().flatten());
         key.map(Source::Item).into_iter().collect()

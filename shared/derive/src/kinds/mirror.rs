@@ -17,11 +17,9 @@
 //! who its members are, it has a mirror for each member, under a key that holds the member; the list itself is not
 //! mirrored. A member that comes or goes rings for its own mirror alone.
 //!
-//! Never mirrored: table and index keys, the type, derived attributes of either side, the time to live, and what the
-//! declaration leaves out. A mirror's own index keys are made from what it holds.
-//!
-//! A source with an attribute that the mirror's table could not take, since it is of the key of an index there, cannot be
-//! interpreted: it has no mirror.
+//! Never mirrored: table and index keys, the type, derived attributes of either side, the time to live, what the
+//! declaration leaves out, and what the mirror's table could not take, since an index there wants another type. A mirror's
+//! own index keys are made from what it holds.
 //!
 //! *Example*: the Follow `USER#ann / FOLLOWS#bob` is removed. Look at `USER#bob / FOLLOWER#ann`: its source is not
 //! there, so it goes.
@@ -95,7 +93,11 @@ impl Mirror {
     /// The whole mirror of a source, but for the attributes of other derivations.
     fn mirrored(&self, schema: &Schema, key: &Key, source: &Image<'_>, claims: &[Key]) -> Option<Item> {
         let (_, target) = self.definitions(schema)?;
-        let kept = source.item.iter().filter(|(name, _)| !self.leaves_out(schema, source.definition, target, name));
+        let unfit = self.unfit(schema, source, target);
+        let is_left_out = |name: &str| {
+            self.leaves_out(schema, source.definition, target, name) || unfit.iter().any(|it| it.attribute == name)
+        };
+        let kept = source.item.iter().filter(|(name, _)| !is_left_out(name));
         let mut item: Item = kept.map(|(name, value)| (name, value.clone())).collect();
         let in_key = target.key.field_names();
         for (name, value) in source.key_fields().iter().filter(|(name, _)| !in_key.contains(name)) {
@@ -210,7 +212,8 @@ impl Kind for Mirror {
         if !image.is(&self.source) {
             return None;
         }
-        self.target_keys(schema, image).err()
+        let unfit = || self.unfit(schema, image, schema.entity(&self.target)?).into_iter().next();
+        self.target_keys(schema, image).err().or_else(unfit)
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {

@@ -222,6 +222,10 @@ impl Refresh for TreePath {
         &self.target
     }
 
+    fn found(&self) -> Option<(&FoundBy, &Link)> {
+        Some((&self.found, &self.link))
+    }
+
     fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
         let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
         match place {

@@ -45,7 +45,7 @@ fn s(text: &str) -> AttributeValue {
 }
 
 #[test]
-fn a_source_whose_mirror_would_be_refused_for_an_index_has_none_and_says_why() {
+fn a_mirror_lacks_what_an_index_of_its_table_would_refuse_and_its_source_says_why() {
     let (schema, catalogue) = load(TAGGED).unwrap();
     let table = schema.layout.forms.as_ref().unwrap().named("Post").unwrap();
     let number = |text: &str| AttributeValue::N(text.to_owned());
@@ -73,11 +73,21 @@ fn a_source_whose_mirror_would_be_refused_for_an_index_has_none_and_says_why() {
     "#]]
     .assert_eq(&told.collect::<String>());
     let derived = whole::derive(&schema, &catalogue, &Items::from(all)).by_derivation;
-    let keys = derived.into_iter().flat_map(|(_, parts)| parts).map(|part| match part {
-        Derived::Item { key, .. } => key.to_string(),
+    let mirrors = derived.into_iter().flat_map(|(_, parts)| parts).map(|part| match part {
+        Derived::Item { key, item } => {
+            let held = |name: &&str| item.contains_key(name);
+            let held: Vec<&str> = ["authorId", "createdAt", "text"].into_iter().filter(held).collect();
+            format!("{key}: {}\n", held.join(", "))
+        }
         other => panic!("{other:?}"),
     });
-    assert_eq!(keys.collect::<Vec<_>>(), ["Tagged#x / other", "Tagged#x / right"]);
+    expect![[r#"
+        Tagged#x / empty: createdAt
+        Tagged#x / late: authorId
+        Tagged#x / other: authorId, text
+        Tagged#x / right: authorId, createdAt
+    "#]]
+    .assert_eq(&mirrors.collect::<String>());
 }
 
 #[test]

@@ -29,14 +29,9 @@ pub(super) fn compare(of: &Description, rows: &Rows, name: &str, rule: &MirrorRu
     }
 }
 
-/// Where the mirrors of an item are; `None` if it has none, as where one of its members, or what is in an index, cannot be in
-/// a key.
+/// Where the mirrors of an item are; `None` if it has none, as where one of its members cannot be in a key.
 fn places(of: &Description, rule: &MirrorRule, row: &Row) -> Option<BTreeSet<Place>> {
     if !is_met(rule.condition.as_ref(), &row.item) {
-        return None;
-    }
-    let held = carried(of, row, rule);
-    if refused(&of.tables[of.entities[rule.to].table], &held).is_some() {
         return None;
     }
     let place = |row: &Row| match lead(of, row, rule.to, &rule.pairs) {
@@ -81,7 +76,7 @@ fn own_names(of: &Description, table: usize) -> Vec<&str> {
     names
 }
 
-/// The attributes that a mirror takes of its source.
+/// The attributes that a mirror takes of its source: not those that an index of its table could not.
 fn carried(of: &Description, source: &Row, rule: &MirrorRule) -> PlainItem {
     let (from, target) = (&of.entities[source.entity], &of.entities[rule.to]);
     let left_out = own_names(of, from.table);
@@ -93,7 +88,11 @@ fn carried(of: &Description, source: &Row, rule: &MirrorRule) -> PlainItem {
             && !name.ends_with(":rev")
     };
     let kept = source.item.iter().filter(|(name, _)| is_kept(name));
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let mut kept: PlainItem = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+    while let Some(name) = refused(&of.tables[target.table], &kept) {
+        kept.remove(name);
+    }
+    kept
 }
 
 /// The whole mirror of an item, but for its list of sources.

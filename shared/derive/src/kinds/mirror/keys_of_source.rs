@@ -17,18 +17,18 @@ impl Mirror {
         if !self.condition.holds(source.item)? {
             return Ok(BTreeSet::new());
         }
-        if let Some(unfit) = self.unfit(schema, source, target) {
-            return Err(unfit);
-        }
         let Some(list) = &self.each else { return Ok(self.link.key(target, source)?.into_iter().collect()) };
         let key = |member: &AttributeValue| self.link.key_with(target, source, Some((list, member))).transpose();
         members(list, source.attribute(list))?.iter().filter_map(key).collect()
     }
 
-    /// An attribute that a mirror cannot have, since it is of the key of an index there and of another type: DynamoDB would
-    /// refuse the mirror.
-    fn unfit(&self, schema: &Schema, source: &Image<'_>, target: &Definition) -> Option<Unreadable> {
-        let table = schema.layout.forms.as_ref()?.of_entity(target)?;
+    /// Attributes that a mirror cannot have, since they are of the key of an index there and of another type, or empty:
+    /// DynamoDB would refuse the mirror.
+    pub(super) fn unfit(&self, schema: &Schema, source: &Image<'_>, target: &Definition) -> Vec<Unreadable> {
+        let Some(table) = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(target)) else {
+            return Vec::new();
+        };
+        let mut unfit = Vec::new();
         for index in table.indexes.iter().filter(|index| index.is_plain()) {
             for part in index.pk.iter().chain(&index.sk) {
                 if table.is_of_key(&part.name) || self.leaves_out(schema, source.definition, target, &part.name) {
@@ -41,10 +41,10 @@ impl Mirror {
                     held => value::type_of(held),
                 };
                 let why = format!("is {is}, and the index {} of {} wants {:?}", index.name, target.name, part.of);
-                return Some(Unreadable { attribute: part.name.clone(), why });
+                unfit.push(Unreadable { attribute: part.name.clone(), why });
             }
         }
-        None
+        unfit
     }
 
     /// Checks that an index of the mirror's table takes the fields of the source's key that a mirror has as attributes.

@@ -19,7 +19,8 @@ impl Draft<'_> {
             let partition = Self::fields_of(&via.pk);
             let has = |field: &str| via.field(field).is_some() || via.attribute(field).is_some();
             // A mirror of several sources leads to one of them alone.
-            if !via.derives(CLAIMS)
+            if self.is_whole(*mirror)
+                && !via.derives(CLAIMS)
                 && partition.iter().all(|field| names.contains(&field.as_str()))
                 && of.fields().iter().all(|(field, _)| has(field))
             {
@@ -32,6 +33,14 @@ impl Draft<'_> {
             return Some(Found::Index(name));
         }
         self.one(&ways)
+    }
+
+    /// Has every source one mirror? What is in its key beside the source's must be given, and stands in the partition key.
+    fn is_whole(&self, mirror: usize) -> bool {
+        self.of.rules.iter().any(|rule| match &rule.what {
+            What::Mirror(rule) => rule.to == mirror && rule.condition.is_none() && rule.each.is_none(),
+            _ => false,
+        })
     }
 
     /// What is the application's goes with an owner, which is the application's too.

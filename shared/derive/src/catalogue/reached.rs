@@ -1,0 +1,55 @@
+//! Whether a search for the items that carry something reaches all of them.
+//!
+//! Items may be found through their mirrors, or mirrors through their sources. That is right only where each of them leads
+//! to one of the others: an item without a mirror would keep what it carries when its source changes.
+
+use keys::entity::Definition;
+
+use super::{CatalogueEntry, CatalogueError};
+use crate::{
+    condition::Condition,
+    declaration::{link::Link, mirror::Mirror},
+    kind::shape::Shape,
+    schema::Schema,
+};
+
+/// What is found through a mirror, or through what is mirrored, is all found.
+pub(super) fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
+    for entry in entries {
+        let Some(carried) = entry.derivation.kind.refresh() else { continue };
+        let Some((found, link)) = carried.found() else { continue };
+        for other in entries {
+            let Shape::Mirror(mirror) = other.derivation.kind.shape() else { continue };
+            let why = if mirror.target == found.via && mirror.source == carried.target() {
+                schema.entity(&mirror.source).and_then(|source| missed(mirror, source, link))
+            } else if mirror.source == found.via && mirror.target == carried.target() && mirror.each.is_some() {
+                Some(format!("a {} has a mirror for each member of a list", mirror.source))
+            } else {
+                None
+            };
+            if let Some(why) = why {
+                let (target, via, name) = (carried.target(), &found.via, &other.derivation.name);
+                let problem = format!("through {via} not every {target} is found, since by {name} {why}: use an index");
+                return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why a source that has these fields of a link may have no mirror of its own.
+fn missed(mirror: &Mirror, source: &Definition, link: &Link) -> Option<String> {
+    let Mirror { source: from, target: to, .. } = mirror;
+    let is_given = |name: &&str| source.key.holds(name) || link.from_fields().any(|given| given == *name);
+    if mirror.condition != Condition::Always {
+        return Some(format!("only a {from} that meets a condition has a {to}"));
+    }
+    if let Some(list) = &mirror.each {
+        return Some(format!("a {from} without members of {list} has no {to}"));
+    }
+    if mirror.lists_claims(source) {
+        return Some(format!("one {to} may be that of several items"));
+    }
+    let missing = mirror.link.from_fields().find(|name| !is_given(name))?;
+    Some(format!("a {from} without {missing} has no {to}"))
+}

@@ -1,0 +1,98 @@
+//! Copies that are found through mirrors: refused where an item may have no mirror of its own.
+
+use expect_test::{Expect, expect};
+
+use super::refused_whole;
+use crate::load;
+
+/// Members of teams in both directions, with the name of the user on each.
+const MEMBERS: &str = r#"
+[table]
+partition-key = "pk"
+sort-key = "sk"
+type = "type"
+
+[entity.User]
+partition-key = "USER#{userId}"
+sort-key = "USER"
+attributes = ["name"]
+
+[entity.Member]
+partition-key = "TEAM#{teamId}"
+sort-key = "MEMBER#{userId}"
+attributes = ["role", "tags"]
+derived-attributes = ["userName"]
+
+[entity.TeamOfUser]
+partition-key = "USER#{userId}"
+sort-key = "TEAM#{teamId}"
+derived = true
+attributes = ["role"]
+derived-attributes = ["Claims", "userName"]
+
+[derivation.teams-of-user]
+kind = "mirror"
+from = "Member"
+to = "TeamOfUser"
+
+[derivation.user-name]
+kind = "copy"
+from = "User"
+to = "Member"
+attributes = { name = "userName" }
+found = "TeamOfUser"
+"#;
+
+fn refused_with(mirror: &str, key: &str, wanted: &Expect) {
+    let text = MEMBERS.replace("to = \"TeamOfUser\"\n", &format!("to = \"TeamOfUser\"\n{mirror}\n"));
+    let text = text.replace("derived = true\nattributes = [\"role\"]", "derived = true");
+    refused_whole(&text.replace("sort-key = \"TEAM#{teamId}\"", key), wanted);
+}
+
+#[test]
+fn what_is_found_through_a_mirror_has_one_each() {
+    load(MEMBERS).unwrap();
+    let key = "sort-key = \"TEAM#{teamId}\"";
+    refused_with(
+        "where = { role = \"owner\" }",
+        key,
+        &expect![
+            "31: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user only a Member that meets a condition has a TeamOfUser: use an index"
+        ],
+    );
+    let of_tag = "sort-key = \"TEAM#{teamId}#{tag}\"";
+    refused_with(
+        "each = \"tags\"\nlink = { tag = \"tags\" }",
+        of_tag,
+        &expect![
+            "32: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user a Member without members of tags has no TeamOfUser: use an index"
+        ],
+    );
+    refused_with(
+        "link = { rank = \"role\" }",
+        "sort-key = \"RANK#{rank}\"\nattributes = [\"teamId\"]",
+        &expect!["31: derivation.user-name: a found TeamOfUser does not lead to a Member: it has no teamId"],
+    );
+    refused_with(
+        "link = { rank = \"role\" }",
+        "sort-key = \"TEAM#{teamId}#{rank}\"",
+        &expect![
+            "31: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user a Member without role has no TeamOfUser: use an index"
+        ],
+    );
+}
+
+#[test]
+fn a_mirror_for_each_member_is_not_found_through_its_source() {
+    let tagged = MEMBERS.replace("sort-key = \"TEAM#{teamId}\"", "sort-key = \"TEAM#{teamId}#{tags}\"");
+    let tagged = tagged.replace("to = \"TeamOfUser\"\n", "to = \"TeamOfUser\"\neach = \"tags\"\n");
+    let team = "[entity.Team]\npartition-key = \"TEAM#{teamId}\"\nsort-key = \"TEAM\"\nattributes = [\"name\"]\n\n[derivation.user-name]";
+    let of_team = tagged.replace("[derivation.user-name]", team).replace("from = \"User\"", "from = \"Team\"");
+    let of_team = of_team.replace("to = \"Member\"", "to = \"TeamOfUser\"");
+    refused_whole(
+        &of_team.replace("found = \"TeamOfUser\"", "found = \"Member\""),
+        &expect![
+            "36: derivation.user-name: through Member not every TeamOfUser is found, since by teams-of-user a Member has a mirror for each member of a list: use an index"
+        ],
+    );
+}
