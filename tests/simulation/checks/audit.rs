@@ -39,7 +39,7 @@ pub(crate) fn audit(
     let verified = memory.view(Table::Main, |items| {
         let verified = compare(&scene.schema, &scene.catalogue, items);
         // Flaws are faults of the application. This one makes folders that contain themselves.
-        let found = verified.findings.iter().filter(|finding| !lost.has_bucket(finding));
+        let found = verified.findings.iter().filter(|it| !lost.has_bucket(it) && !lost.builds_on_history(it));
         let (flaws, findings): (Vec<_>, Vec<_>) = found.partition(|finding| finding.flaw.is_some());
         scene.count_all("flaws", flaws.len());
         if let Some(finding) = findings.first() {

@@ -77,7 +77,8 @@ fn owners(of: &Description, row: &Row) -> Vec<(usize, Place)> {
     owners
 }
 
-/// The service makes, changes and deletes nothing of the application, but what hangs on an owner that is long gone.
+/// The service makes, changes and deletes nothing of the application, but what hangs on an owner that was removed long ago
+/// and is not there.
 fn only_cascades_delete(
     scene: &Scene,
     of: &Description,
@@ -123,8 +124,8 @@ fn only_cascades_delete(
                 (None, None) => {}
             }
         }
-        if let Some(old) = &change.old {
-            gone.insert(old.place.clone(), (&made.key, made.at_ms));
+        if let (Some(old), None) = (&change.old, &made.new) {
+            gone.entry(old.place.clone()).or_insert((&made.key, made.at_ms));
         }
         if made.new.is_some() {
             standing.insert(&made.key);

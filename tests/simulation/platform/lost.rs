@@ -37,6 +37,8 @@ pub(crate) struct Concerned {
     histories: BTreeSet<String>,
     /// Level-triggered derivations.
     derivations: BTreeSet<String>,
+    /// Those that show, or build on, a history that nobody can count again.
+    of_histories: BTreeSet<String>,
 }
 
 impl Lost {
@@ -72,6 +74,10 @@ impl Lost {
         };
         concerned.histories.extend(listed.iter().map(|(derivation, _)| derivation).filter(is_history).cloned());
         concerned.counts.extend(listed);
+        let shown = concerned.histories.iter().flat_map(|name| scene.catalogue.displays(name)).map(|(at, _)| at);
+        let mut positions = shown.collect();
+        reach(scene, &mut positions);
+        concerned.of_histories = positions.into_iter().map(|at| scene.catalogue.name(at).to_owned()).collect();
         concerned
     }
 }
@@ -117,6 +123,12 @@ impl Concerned {
             Some(count) => self.counts.contains(&(count.derivation, count.item)),
             None => self.has_bucket(finding) || self.derivations.contains(&finding.derivation),
         }
+    }
+
+    /// Does it differ from its definition, though it is right by what is stored, since it builds on a history that nobody can
+    /// count again?
+    pub(crate) fn builds_on_history(&self, finding: &Finding) -> bool {
+        self.of_histories.contains(&finding.derivation)
     }
 
     /// Is it a bucket or a history whose values nobody knows any more?
