@@ -61,7 +61,14 @@ pub(crate) fn index_key(
     known.extend(entity.derived_attributes.iter().map(String::as_str).filter(|_| derived));
     let must_be_known = |named: &Named<'_>| {
         let is_known = known.contains(&named.text);
-        let unknown = || named.unknown(&format!("{} has no field or attribute", entity.name), known.iter().copied());
+        let unknown = || {
+            if entity.derived_attributes.iter().any(|name| name == named.text) {
+                let what =
+                    "is derived, and the application makes this key: say derived = true here, and declare an index-key";
+                return named.place.wrong(format!("{} {what}", named.text));
+            }
+            named.unknown(&format!("{} has no field or attribute", entity.name), known.iter().copied())
+        };
         if is_known { Ok(()) } else { Err(unknown()) }
     };
     for (part, template) in [("partition-key", &key.pk), ("sort-key", &key.sk)] {

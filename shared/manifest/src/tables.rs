@@ -110,6 +110,7 @@ fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> 
     if form.sk.as_ref().is_some_and(|sk| sk.name == form.pk.name) {
         return Err(section.required("sort-key", "")?.place.wrong("is the attribute of the partition key"));
     }
+    one_type_each(&form, section)?;
     Ok(form)
 }
 
@@ -258,6 +259,42 @@ pub(crate) fn plain_indexes(definitions: &mut [Definition], forms: &mut TableFor
             }
         }
     }
+}
+
+/// The attribute for which an entity is not in this index over plain attributes: one that it does not declare.
+pub(crate) fn lacking(schema: &Schema, entity: &Definition, index: &str) -> Option<String> {
+    let table = schema.layout.forms.as_ref()?.of_entity(entity)?;
+    let index = table.indexes.iter().find(|it| it.name == index && it.is_plain())?;
+    let is_declared = |name: &String| entity.attributes.iter().chain(&entity.derived_attributes).any(|it| it == name);
+    let mut parts = index.pk.iter().chain(&index.sk);
+    parts.find(|part| !table.is_of_key(&part.name) && !is_declared(&part.name)).map(|part| part.name.clone())
+}
+
+/// The type of an attribute of an entity's items that is none of their key, where an index over plain attributes says it,
+/// with the index's name.
+pub(crate) fn type_by_index<'a>(schema: &'a Schema, entity: &Definition, name: &str) -> Option<(&'a str, KeyType)> {
+    let table = schema.layout.forms.as_ref()?.of_entity(entity).filter(|_| !entity.key.holds(name))?;
+    table.indexes.iter().filter(|index| index.is_plain()).find_map(|index| {
+        let part = index.pk.iter().chain(&index.sk).find(|part| part.name == name)?;
+        Some((index.name.as_str(), part.of))
+    })
+}
+
+/// DynamoDB has one definition of each attribute of a table's keys and of its indexes' keys.
+fn one_type_each(form: &TableForm, section: &Section<'_>) -> Result<(), ManifestError> {
+    let of_indexes = form.indexes.iter().flat_map(|index| index.pk.iter().chain(&index.sk));
+    let parts: Vec<&KeyAttribute> =
+        [Some(&form.pk), form.sk.as_ref()].into_iter().flatten().chain(of_indexes).collect();
+    for (at, part) in parts.iter().enumerate() {
+        if let Some(other) = parts.iter().take(at).find(|other| other.name == part.name && other.of != part.of) {
+            let (name, one, two) = (&part.name, other.of, part.of);
+            let what = format!(
+                "{name} is of type {one:?} in one key and of type {two:?} in another: it has one type in a table"
+            );
+            return Err(section.place.wrong(what));
+        }
+    }
+    Ok(())
 }
 
 /// The form of an entity's key in an index over plain attributes; `None` where its items lack one of them.

@@ -6,22 +6,17 @@
 use keys::entity::Definition;
 
 use super::{CatalogueEntry, CatalogueError};
-use crate::{
-    condition::Condition,
-    declaration::{link::Link, mirror::Mirror},
-    kind::shape::Shape,
-    schema::Schema,
-};
+use crate::{condition::Condition, declaration::mirror::Mirror, kind::shape::Shape, schema::Schema};
 
 /// What is found through a mirror, or through what is mirrored, is all found.
 pub(super) fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     for entry in entries {
         let Some(carried) = entry.derivation.kind.refresh() else { continue };
-        let Some((found, link)) = carried.found() else { continue };
+        let Some(found) = carried.found() else { continue };
         for other in entries {
             let Shape::Mirror(mirror) = other.derivation.kind.shape() else { continue };
             let why = if mirror.target == found.via && mirror.source == carried.target() {
-                schema.entity(&mirror.source).and_then(|source| missed(mirror, source, link))
+                schema.entity(&mirror.source).and_then(|source| missed(mirror, source))
             } else if mirror.source == found.via && mirror.target == carried.target() && mirror.each.is_some() {
                 Some(format!("a {} has a mirror for each member of a list", mirror.source))
             } else {
@@ -37,19 +32,15 @@ pub(super) fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(
     Ok(())
 }
 
-/// Why a source that has these fields of a link may have no mirror of its own.
-fn missed(mirror: &Mirror, source: &Definition, link: &Link) -> Option<String> {
+/// Why a source may have no mirror of its own. One that lacks a field of the mirror's key has none either, as it would not be
+/// in an index.
+fn missed(mirror: &Mirror, source: &Definition) -> Option<String> {
     let Mirror { source: from, target: to, .. } = mirror;
-    let is_given = |name: &&str| source.key.holds(name) || link.from_fields().any(|given| given == *name);
     if mirror.condition != Condition::Always {
         return Some(format!("only a {from} that meets a condition has a {to}"));
     }
     if let Some(list) = &mirror.each {
         return Some(format!("a {from} without members of {list} has no {to}"));
     }
-    if mirror.lists_claims(source) {
-        return Some(format!("one {to} may be that of several items"));
-    }
-    let missing = mirror.link.from_fields().find(|name| !is_given(name))?;
-    Some(format!("a {from} without {missing} has no {to}"))
+    mirror.lists_claims(source).then(|| format!("one {to} may be that of several items"))
 }

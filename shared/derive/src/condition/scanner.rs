@@ -137,6 +137,7 @@ impl<'a> Scanner<'a> {
             Some(_) if !name.is_empty() => {
                 format!("\"{name}\" is no name here: an attribute that is called so stands in double quotes")
             }
+            Some('=') => "an attribute or a value is wanted: a single = says that two values are equal".to_owned(),
             Some(_) => format!("an attribute or a value is wanted before {}", first(rest)),
         }))
     }

@@ -120,7 +120,10 @@ fn a_mistake_is_told_with_its_place_and_what_would_do() {
     for (written, error) in [
         ("", "at character 1: it ends where an attribute or a value is wanted"),
         ("status", "at character 7: a comparison is wanted: =, <>, <, <=, >, >=, BETWEEN or IN"),
-        ("status == 'paid'", "at character 9: an attribute or a value is wanted before \"=\""),
+        (
+            "status == 'paid'",
+            "at character 9: an attribute or a value is wanted: a single = says that two values are equal",
+        ),
         ("status = 'paid", "at character 10: the quote is not closed"),
         ("status = \"paid", "at character 10: the quote is not closed"),
         (

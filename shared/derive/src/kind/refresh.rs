@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use keys::{entity::Definition, item::Item, key::Key};
 
 use crate::{
-    declaration::{found_by::FoundBy, link::Link},
+    declaration::found_by::FoundBy,
     derived::Items,
     effect::Find,
     flaw::Flaw,
@@ -49,8 +49,8 @@ pub trait Refresh: fmt::Debug + Send + Sync {
         None
     }
 
-    /// How the items that follow from a source are found, and how they lead to it; `None` where nothing is searched for.
-    fn found(&self) -> Option<(&FoundBy, &Link)> {
+    /// How the items that follow from a source are found; `None` where nothing is searched for.
+    fn found(&self) -> Option<&FoundBy> {
         None
     }
 

@@ -169,8 +169,8 @@ impl Refresh for Copy {
         &self.target
     }
 
-    fn found(&self) -> Option<(&FoundBy, &Link)> {
-        Some((&self.found, &self.link))
+    fn found(&self) -> Option<&FoundBy> {
+        Some(&self.found)
     }
 
     fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {

@@ -22,7 +22,7 @@ use crate::{
 pub(super) const KIND: KindSyntax = KindSyntax {
     description: KindDescription {
         name: "cascade",
-        keeps: "What hangs on a removed item goes with it, two days and two hours later, unless the item is there again.",
+        keeps: "What hangs on a removed item goes with it, two days and two hours later, unless the item is there again: after a day and an hour it is listed, and after another day and hour what has not changed since is deleted.",
         family: "level-triggered",
         costs: "2 for each item that is deleted, and 2 for each transaction of up to 24 of them",
         example: r#"
@@ -36,6 +36,11 @@ hanging = [
     { counters = "view-count" },
     { entity = "Draft", set = { status = "archived" } },
 ]
+
+[derivation.comments-of-a-removed-article]
+kind = "cascade"
+owner = "Article"
+hanging = [{ entity = "Remark", index = "byArticle", by = { articleId = "articleId" } }]
 "#,
         keys: &KEYS,
     },
@@ -44,7 +49,12 @@ hanging = [
 
 const KEYS: [KeySyntax; 3] = [
     KeySyntax::required("owner", Text, "the entity on which the others hang"),
-    KeySyntax::optional("from", Texts, "none", "entities whose removal removes the owner, which is a mirror of them"),
+    KeySyntax::optional(
+        "from",
+        Texts,
+        "the owner is removed by the application",
+        "where the owner is a mirror: the entities that it is a mirror of",
+    ),
     KeySyntax::required("hanging", ValueSyntax::Tables(&HANGING), "what goes with the owner, in this order"),
 ];
 
@@ -63,7 +73,7 @@ const HANGING: [KeySyntax; 8] = [
         "key",
         Pairs,
         "it is found by a query",
-        "pairs of a field of its key and the attribute of the removed owner that gives it, in lower case",
+        "its one item, by its key: pairs of a field of that key and the attribute of the removed owner whose text, in lower case and without blanks around it, fills the field, such as `{ email = \"email\" }` for a claim of an address",
     ),
     KeySyntax::optional("counters", Text, "", "instead of an entity: the owner's counters of this count"),
     KeySyntax::optional(
@@ -144,7 +154,8 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
         if rule.schema.layout.forms.is_some() && section.get("by").is_none() && owner.key.field_names().contains(&"id")
         {
             let what = format!(
-                "say which field of the queried key is the id of {}, as in by = {{ ownerId = \"id\" }}",
+                "say which field of the queried key is the id of {0}, with the index whose key it is in, as in index = \
+                 \"by{0}\", by = {{ ownerId = \"id\" }}",
                 owner.name
             );
             return Err(section.place.wrong(what));

@@ -131,7 +131,7 @@ const KEYS: [KeySyntax; 10] = [
         Truth,
         "`false`",
         "`true`: Ripple creates the target when the first item leads to it and deletes it after the last; its entity says \
-         `derived = true`. So there is an item for [each value](own-table.md#a-count-for-each-value)",
+         `derived = true`. So there is an item for [each value](own-table.md#counting-different-values)",
     ),
 ];
 

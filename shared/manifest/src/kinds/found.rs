@@ -92,6 +92,13 @@ pub(super) fn index_of(
     let inside = tables::inside(schema, entity, "");
     let indexes = entity.indexes.iter().filter(|index| is_meant(index));
     let names: Vec<&str> = indexes.filter_map(|index| index.index.strip_prefix(&inside)).collect();
+    if let Some(lacking) = tables::lacking(schema, entity, named.text).filter(|_| !names.contains(&named.text)) {
+        let what = format!(
+            "{} does not declare {lacking}, which is in the key of {}: add it to its attributes",
+            entity.name, named.text
+        );
+        return Err(named.place.wrong(what));
+    }
     link::known(named, &format!("{} {has_none}", entity.name), &names)?;
     Ok(format!("{inside}{}", named.text))
 }
@@ -128,8 +135,8 @@ pub(super) fn finds(
         hints => format!("say {}", hints.join(", or ")),
     };
     Err(place.wrong(format!(
-        "a change of {} does not have {missing}, by which its {} items would be found: {hint}",
-        source.name, target.name
+        "a change of {} does not have {missing} of {}, by which its {} items would be found: {hint}",
+        source.name, found.via, target.name
     )))
 }
 

@@ -15,6 +15,11 @@ pub(super) const KIND: KindSyntax = KindSyntax {
         family: "level-triggered",
         costs: "1 for the item, with the number, and 2 in the index for each change of the number",
         example: r#"
+[entity.Product.index.byUnitsSold]
+partition-key = "CATEGORY#{categoryId}"
+sort-key = "SOLD#{MAX-unitsSold:12}#{productId}"
+derived = true
+
 [derivation.best-sellers]
 kind = "index-key"
 into = "Product"

@@ -4,12 +4,13 @@
 //! `link = { userId = "followedId" }`. A field that the item has under the same name needs no pair.
 
 use derive::declaration::link::Link;
-use keys::entity::Definition;
+use keys::{entity::Definition, tables::KeyType};
 
 use super::{Rule, given::given, numbers::Numbers};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
+    tables,
 };
 
 impl Rule<'_> {
@@ -46,7 +47,31 @@ impl Rule<'_> {
                 return Err(self.section.place.wrong(what));
             }
         }
-        Ok(Link(link))
+        let link = Link(link);
+        self.fits(to, from, &link)?;
+        Ok(link)
+    }
+
+    /// Refuses an attribute that is of type N or B, since an index says so, where the key is of another type.
+    fn fits(&self, to: &Definition, from: &Definition, link: &Link) -> Result<(), ManifestError> {
+        for (field, name) in &link.0 {
+            let Some((index, of)) = tables::type_by_index(self.schema, from, name) else { continue };
+            let takes = if to.key.is_of_number(field) {
+                KeyType::N
+            } else if to.key.is_of_bytes(field) {
+                KeyType::B
+            } else {
+                KeyType::S
+            };
+            if of != takes && of != KeyType::S {
+                let place = self.section.get("link").map_or_else(|| self.section.place.clone(), |entry| entry.place);
+                return Err(place.wrong(format!(
+                    "{name} of {} is of type {of:?} in the index {index}, and {field} of the key of {} takes type {takes:?}",
+                    from.name, to.name
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

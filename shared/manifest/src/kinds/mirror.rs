@@ -69,7 +69,7 @@ const KEYS: [KeySyntax; 6] = [
         "except",
         Texts,
         "none",
-        "attributes to leave out; a mirror takes all others of its source, also those that no entity declares",
+        "attributes to leave out; a mirror repeats all others of its source, also those that no entity declares, but for keys, the type, the time to live and derived attributes: a name that is copied onto the source is copied onto the mirror by a copy of its own",
     ),
 ];
 
@@ -88,8 +88,8 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         && !target.derived_attributes.iter().any(|name| name == CLAIMS)
     {
         let what = format!(
-            "the key of {0} does not say {field} of its {1}, so it keeps a list of its sources: add \"{CLAIMS}\" to the \
-             derived-attributes of {0}",
+            "the key of {0} does not say {field} of its {1}: put it into that key, if each {1} has a {0} of its own; if \
+             several may share one, add \"{CLAIMS}\", a list of them, to the derived-attributes of {0}",
             target.name, source.name
         );
         return Err(to.place.wrong(what));

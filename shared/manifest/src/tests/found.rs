@@ -75,13 +75,6 @@ fn what_is_found_through_a_mirror_has_one_each() {
             "31: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user one TeamOfUser may be that of several items: use an index"
         ],
     );
-    refused_with(
-        "link = { rank = \"role\" }",
-        "sort-key = \"TEAM#{teamId}#{rank}\"",
-        &expect![
-            "30: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user a Member without role has no TeamOfUser: use an index"
-        ],
-    );
 }
 
 #[test]

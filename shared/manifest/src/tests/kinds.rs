@@ -226,7 +226,7 @@ fn what_hangs_on_an_owner_is_found_by_its_key() {
         "{ entity = \"Comment\" },",
         "{ entity = \"Post\" },",
         &expect![[
-            r#"derivation.post-cascade.hanging: a change of PostDetail does not have AuthorId, by which its Post items would be found: say through = "PostDetail", or through = "PostDetail", index = "GSI2""#
+            r#"derivation.post-cascade.hanging: a change of PostDetail does not have AuthorId of Post, by which its Post items would be found: say through = "PostDetail", or through = "PostDetail", index = "GSI2""#
         ]],
     );
     refused_in(

@@ -235,28 +235,28 @@ fn derivations_that_cannot_be_are_refused() {
         "\"Claims\", ",
         "",
         &expect![[
-            r#"46: derivation.order-by-id.to: the key of OrderById does not say orderedOn of its Order, so it keeps a list of its sources: add "Claims" to the derived-attributes of OrderById"#
+            r#"46: derivation.order-by-id.to: the key of OrderById does not say orderedOn of its Order: put it into that key, if each Order has a OrderById of its own; if several may share one, add "Claims", a list of them, to the derived-attributes of OrderById"#
         ]],
     );
     refused(
         "found = { index = \"byCustomer\" }",
         "",
         &expect![[
-            r#"49: derivation.buyer-name: a change of Customer does not have shopId, by which its Order items would be found: say found = { index = "byCustomer" }"#
+            r#"49: derivation.buyer-name: a change of Customer does not have shopId of Order, by which its Order items would be found: say found = { index = "byCustomer" }"#
         ]],
     );
     refused(
         "found = { index = \"byCustomer\" }",
         "found = \"OrderById\"",
         &expect![[
-            r#"55: derivation.buyer-name.found: a change of Customer does not have orderId, by which its Order items would be found: say found = { index = "byCustomer" }"#
+            r#"55: derivation.buyer-name.found: a change of Customer does not have orderId of OrderById, by which its Order items would be found: say found = { index = "byCustomer" }"#
         ]],
     );
     refused(
         "through = \"Order\", index = \"byCustomer\", ",
         "through = \"Customer\", ",
         &expect![[
-            r#"63: derivation.buyer-name-by-id.found: a change of Customer does not have customerId, by which its OrderById items would be found: say found = { through = "Order", index = "byCustomer" }"#
+            r#"63: derivation.buyer-name-by-id.found: a change of Customer does not have customerId of Customer, by which its OrderById items would be found: say found = { through = "Order", index = "byCustomer" }"#
         ]],
     );
     refused(

@@ -128,7 +128,7 @@ link = { buyerId = "note.id" }
     let by_path = link.replace("buyerId", "note.id");
     let by_default = by_path.replace("{ index = \"byCustomer\" }", "\"OrderOfCustomer\"");
     let error = load(&format!("{}{mirror}", changed(&[(link, &by_default)]))).expect_err("nothing gives buyerId");
-    expect![[r#"55: derivation.buyer-name.found: a change of Customer does not have buyerId, by which its Order items would be found: a path of the link gives no field of a key, so say by, as in found = { through = "OrderOfCustomer", by = { buyerId = "…" } }"#]].assert_eq(&error.to_string());
+    expect![[r#"55: derivation.buyer-name.found: a change of Customer does not have buyerId of OrderOfCustomer, by which its Order items would be found: a path of the link gives no field of a key, so say by, as in found = { through = "OrderOfCustomer", by = { buyerId = "…" } }"#]].assert_eq(&error.to_string());
     let found = by_default
         .replace("\"OrderOfCustomer\"", "{ through = \"OrderOfCustomer\", by = { buyerId = \"customerId\" } }");
     load(&format!("{}{mirror}", changed(&[(link, &found)]))).unwrap();

@@ -210,14 +210,14 @@ fn a_cascade_goes_by_what_the_application_writes() {
         "Post",
         "entity = \"Comment\"",
         &expect![[
-            r#"derivation.gone.hanging: say which field of the queried key is the id of Post, as in by = { ownerId = "id" }"#
+            r#"derivation.gone.hanging: say which field of the queried key is the id of Post, with the index whose key it is in, as in index = "byPost", by = { ownerId = "id" }"#
         ]],
     );
     refused(
         "Post",
         "entity = \"Comment\", by = { postId = \"id\" }",
         &expect![[
-            r#"derivation.gone.hanging: a change of Post does not have id, by which its Comment items would be found: say index = "byPost""#
+            r#"derivation.gone.hanging: a change of Post does not have id of Comment, by which its Comment items would be found: say index = "byPost""#
         ]],
     );
     refused(
