@@ -141,18 +141,7 @@ fn rule_written(text: &mut String, of: &Description, what: &What) {
             condition_written(text, condition.as_ref());
             found(text, of, way);
         }
-        What::Latest(LatestRule { from, to, link: by, pairs: carried, list, is_first }) => {
-            writeln!(text, "kind = \"latest\"\nfrom = {:?}", name(*from)).unwrap();
-            match list {
-                None => writeln!(text, "to = {:?}", name(*to)).unwrap(),
-                Some((into, n)) => writeln!(text, "into = \"{}.{into}\"\nn = {n}", name(*to)).unwrap(),
-            }
-            link(text, by);
-            writeln!(text, "attributes = {}", pairs(carried)).unwrap();
-            if *is_first {
-                text.push_str("which = \"first\"\n");
-            }
-        }
+        What::Latest(latest) => latest_written(text, of, latest),
         What::Extreme { from, to, link: by, field, into, is_max } => {
             writeln!(text, "kind = \"extreme\"\nfrom = {:?}\ninto = \"{}.{into}\"", name(*from), name(*to)).unwrap();
             link(text, by);
@@ -201,6 +190,20 @@ fn rule_written(text: &mut String, of: &Description, what: &What) {
             }
             text.push_str("]\n");
         }
+    }
+}
+
+fn latest_written(text: &mut String, of: &Description, latest: &LatestRule) {
+    let (from, to) = (&of.entities[latest.from].name, &of.entities[latest.to].name);
+    writeln!(text, "kind = \"latest\"\nfrom = {from:?}").unwrap();
+    match &latest.list {
+        None => writeln!(text, "to = {to:?}").unwrap(),
+        Some((into, n)) => writeln!(text, "into = \"{to}.{into}\"\nn = {n}").unwrap(),
+    }
+    link(text, &latest.link);
+    writeln!(text, "attributes = {}", pairs(&latest.pairs)).unwrap();
+    if latest.is_first {
+        text.push_str("which = \"first\"\n");
     }
 }
 

@@ -46,7 +46,7 @@ impl Design {
     #[must_use]
     pub fn declared(schema: Schema, catalogue: Catalogue) -> Self {
         let (samples, kept) =
-            (Samples::made_up(&schema).with_members(&catalogue), engine::bookkeeping::kept(&schema.layout));
+            (Samples::made_up(&schema).as_read_by(&catalogue), engine::bookkeeping::kept(&schema.layout));
         Self { schema, catalogue, samples, patterns: Vec::new(), kept, answers: Vec::new() }
     }
 

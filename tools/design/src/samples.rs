@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use derive::{
     catalogue::Catalogue,
-    declaration::mirror::Mirror,
+    declaration::{count::Count, mirror::Mirror},
     kind::shape::Shape,
     schema::{Schema, Seen},
 };
@@ -52,15 +52,22 @@ impl Samples {
         samples
     }
 
-    /// With one member in each made-up list whose members have mirrors.
+    /// With what derivations take of made-up items: a number where they add, and one member in each list whose members have
+    /// mirrors.
     #[must_use]
-    pub fn with_members(mut self, catalogue: &Catalogue) -> Self {
+    pub fn as_read_by(mut self, catalogue: &Catalogue) -> Self {
         for derivation in catalogue.derivations() {
-            let Shape::Mirror(Mirror { source, each: Some(list), .. }) = derivation.kind.shape() else { continue };
+            let (source, name, value) = match derivation.kind.shape() {
+                Shape::Mirror(Mirror { source, each: Some(list), .. }) => {
+                    (source, list, AttributeValue::L(vec![AttributeValue::S(format!("{{{list}}}"))]))
+                }
+                Shape::Count(Count { source, sum: Some(sum), .. }) => (source, sum, AttributeValue::N("1".to_owned())),
+                _ => continue,
+            };
             if !self.is_given(source)
-                && let Some(item) = self.items.get_mut(source)
+                && let Some(item) = self.items.get_mut(source).filter(|item| item.contains_key(name))
             {
-                item.insert(list.clone(), AttributeValue::L(vec![AttributeValue::S(format!("{{{list}}}"))]));
+                item.insert(name.clone(), value);
             }
         }
         self

@@ -175,7 +175,7 @@ impl Kind for Mirror {
         if !target.derived {
             return Err(format!("{} is not declared as derived", target.name));
         }
-        self.check_indexes(schema, source, target)?;
+        Self::check_indexes(schema, source, target)?;
         if self.lists_claims(source) {
             declares(target, [CLAIMS])?;
         }

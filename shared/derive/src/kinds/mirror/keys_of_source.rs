@@ -48,12 +48,7 @@ impl Mirror {
     }
 
     /// Checks that an index of the mirror's table takes the fields of the source's key that a mirror has as attributes.
-    pub(super) fn check_indexes(
-        &self,
-        schema: &Schema,
-        source: &Definition,
-        target: &Definition,
-    ) -> Result<(), String> {
+    pub(super) fn check_indexes(schema: &Schema, source: &Definition, target: &Definition) -> Result<(), String> {
         let Some(table) = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(target)) else { return Ok(()) };
         for index in table.indexes.iter().filter(|index| index.is_plain()) {
             for part in index.pk.iter().chain(&index.sk) {

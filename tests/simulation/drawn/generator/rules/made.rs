@@ -91,20 +91,25 @@ impl Draft<'_> {
             && fields.len() == pairs.len()
             && fields.iter().all(|it| pairs.iter().any(|(_, of)| of == it))
         {
-            let to_mirror = |by: &Ref| {
-                let field = |name: &String| pairs.iter().find(|(_, from)| from == name).map(|(to, _)| to.clone());
-                let pair = |(to, from): &(String, String)| Some((field(to)?, from.clone()));
-                Some(Ref { to, pairs: by.pairs.iter().map(pair).collect::<Option<_>>()? })
-            };
-            for other in &mut self.of.entities {
-                let more: Vec<Ref> = other.refs.iter().filter(|by| by.to == from).filter_map(to_mirror).collect();
-                other.refs.extend(more);
-            }
+            self.lead_to_mirror(from, to, &pairs);
         }
         self.of.entities.push(entity);
         self.mirrors.push((to, from));
         let condition = self.sometimes(30, from);
         self.add(What::Mirror(MirrorRule { from, to, pairs, condition, each, except }));
+    }
+
+    /// What leads to a source of this key leads to its mirror too.
+    fn lead_to_mirror(&mut self, from: usize, to: usize, pairs: &[(String, String)]) {
+        let to_mirror = |by: &Ref| {
+            let field = |name: &String| pairs.iter().find(|(_, from)| from == name).map(|(to, _)| to.clone());
+            let pair = |(to, from): &(String, String)| Some((field(to)?, from.clone()));
+            Some(Ref { to, pairs: by.pairs.iter().map(pair).collect::<Option<_>>()? })
+        };
+        for other in &mut self.of.entities {
+            let more: Vec<Ref> = other.refs.iter().filter(|by| by.to == from).filter_map(to_mirror).collect();
+            other.refs.extend(more);
+        }
     }
 
     /// A count that creates its targets: for each word, or for each word of what leads to one item.
