@@ -382,6 +382,6 @@ mod tests {
         assert!(error.contains("Aggregate: none of its 2 events of type DynamoDB is called RoomsStream"), "{error}");
         let template = template.replace(r#""type":"#, r#""kind":"#);
         let error = read(&template.replace(r#"{"prefix":"CHANNEL#"},"#, "")).unwrap_err();
-        assert!(error.contains("drop what aggregate needs: a new Channel, CHANNEL#1 / CHANNEL#1"), "{error}");
+        assert!(error.contains("drop what aggregate needs: a new Author, CHANNEL#1 / AUTHOR#1"), "{error}");
     }
 }
