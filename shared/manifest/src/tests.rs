@@ -242,13 +242,19 @@ const PAGE: &str = include_str!("../../../docs/own-table.md");
 #[test]
 fn the_file_in_the_documentation_is_a_manifest() {
     let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    let [file, of_several, by_value, of_members] = blocks.as_slice() else {
-        panic!("two files and two parts are shown")
+    let [file, of_several, by_value, of_members, of_removed, ranking] = blocks.as_slice() else {
+        panic!("two files and four parts are shown")
     };
     let base = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n[entity.User]\npartition-key = \
                 \"USER#{userId}\"\nsort-key = \"USER\"\nderived-attributes = [\"orderStatuses\"]\n[entity.Order]\n\
                 partition-key = \"USER#{userId}\"\nsort-key = \"ORDER#{orderId}\"\nattributes = [\"status\"]\n";
-    load(&[base, by_value, of_members].concat()).unwrap_or_else(|error| panic!("{error}"));
+    let product = "[entity.Product]\npartition-key = \"PRODUCT#{productId}\"\nsort-key = \"PRODUCT\"\nattributes = \
+                   [\"categoryId\"]\nderived-attributes = [\"unitsSold\"]\n";
+    load(&[base, product, by_value, of_members, ranking].concat()).unwrap_or_else(|error| panic!("{error}"));
+    let tables = "[tables.Post]\npartition-key = \"id\"\n[tables.Comment]\npartition-key = \"id\"\n\
+                  [tables.Comment.index.byPost]\npartition-key = \"postId\"\n[entity.Post]\ntable = \"Post\"\n\
+                  [entity.Comment]\ntable = \"Comment\"\nattributes = [\"postId\"]\n";
+    load(&[tables, of_removed].concat()).unwrap_or_else(|error| panic!("{error}"));
     let (schema, _) = load(of_several).unwrap();
     assert!(schema.layout.forms.is_some());
     let (_, catalogue) = load(file).unwrap();

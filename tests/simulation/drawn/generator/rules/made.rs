@@ -85,22 +85,25 @@ impl Draft<'_> {
             entity.derived.push(DerivedAttribute { name: CLAIMS.to_owned(), is_number: false });
         }
         let to = self.of.entities.len();
-        // What leads to the source leads to the mirror too, if both have one key.
-        if each.is_none()
+        let has_its_key = each.is_none()
             && !lists_claims
             && fields.len() == pairs.len()
-            && fields.iter().all(|it| pairs.iter().any(|(_, of)| of == it))
-        {
+            && fields.iter().all(|it| pairs.iter().any(|(_, of)| of == it));
+        self.of.entities.push(entity);
+        if has_its_key {
             self.lead_to_mirror(from, to, &pairs);
         }
-        self.of.entities.push(entity);
         self.mirrors.push((to, from));
         let condition = self.sometimes(30, from);
         self.add(What::Mirror(MirrorRule { from, to, pairs, condition, each, except }));
     }
 
-    /// What leads to a source of this key leads to its mirror too.
+    /// What leads to a source of this key leads to its mirror too, if the fields of both are of one type.
     fn lead_to_mirror(&mut self, from: usize, to: usize, pairs: &[(String, String)]) {
+        let of = |entity: usize, name: &str| self.of.entities[entity].field(name).map(key_of);
+        if pairs.iter().any(|(field, name)| of(to, field) != of(from, name)) {
+            return;
+        }
         let to_mirror = |by: &Ref| {
             let field = |name: &String| pairs.iter().find(|(_, from)| from == name).map(|(to, _)| to.clone());
             let pair = |(to, from): &(String, String)| Some((field(to)?, from.clone()));
