@@ -9,6 +9,7 @@ pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::NewJob,
     Purpose::MirrorType,
     Purpose::OwnerAbsent,
+    Purpose::StillTheirs,
     Purpose::OldWatermark,
     Purpose::Pin,
     Purpose::Exception,

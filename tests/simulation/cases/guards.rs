@@ -8,6 +8,7 @@ use std::sync::Arc;
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, guard::Purpose, write::Table};
 use engine::{
     account::loss::{POSSIBLE_LOSS_MS, clear, marks},
+    batch::{Handled, handle_error::HandleError},
     clock::Clock as _,
     fan_out::limits::FanOutLimits,
     jobs::JobOrder,
@@ -59,6 +60,9 @@ async fn a_script_ends_wrong_without_its_guard() {
         OwnerAbsent
             with it    the subscription of a user who came back is there
             without it the subscription of a user who came back is deleted
+        StillTheirs
+            with it    the subscription that was just written is there
+            without it the subscription that was just written is deleted
         OldWatermark
             with it    3 of 3 members are counted
             without it 4 of 3 members are counted
@@ -123,6 +127,7 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
         Purpose::NewJob => new_job(bed).await,
         Purpose::MirrorType => mirror_type(bed).await,
         Purpose::OwnerAbsent => owner_absent(bed).await,
+        Purpose::StillTheirs => still_theirs(bed).await,
         Purpose::OldWatermark => old_watermark(bed).await,
         Purpose::Pin => pin(bed).await,
         Purpose::Exception => exception(bed).await,
@@ -147,8 +152,26 @@ fn task<T>(future: impl Future<Output = T> + 'static) -> Task<T> {
     Task::new(&Gone::default(), future)
 }
 
-/// A user comes back while the cascade of their removal deletes.
+/// A user comes back just before what belonged to the user is deleted.
 async fn owner_absent(mut bed: Bed) -> String {
+    let (subscription, mut deleting) = at_deletion(&mut bed, Purpose::OwnerAbsent).await;
+    bed.put("User", &[("UserId", "ann")], &[]).await;
+    deleting.finish().unwrap().unwrap();
+    let is_there = bed.memory().snapshot(Table::Main).contains_key(&subscription);
+    format!("the subscription of a user who came back is {}", if is_there { "there" } else { "deleted" })
+}
+
+/// The application writes a subscription just before it is deleted with its user.
+async fn still_theirs(mut bed: Bed) -> String {
+    let (subscription, mut deleting) = at_deletion(&mut bed, Purpose::StillTheirs).await;
+    bed.set(&subscription, "Plan", "yearly").await;
+    deleting.finish().unwrap().unwrap();
+    let is_there = bed.memory().snapshot(Table::Main).contains_key(&subscription);
+    format!("the subscription that was just written is {}", if is_there { "there" } else { "deleted" })
+}
+
+/// The subscription of a removed user, and an invocation that stops just before it deletes it, by this guard.
+async fn at_deletion(bed: &mut Bed, purpose: Purpose) -> (Key, Task<Result<Handled, HandleError>>) {
     let user = bed.put("User", &[("UserId", "ann")], &[]).await;
     let subscription = bed.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
     bed.settle().await;
@@ -162,11 +185,8 @@ async fn owner_absent(mut bed: Bed) -> String {
     bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     let records = bed.records();
     let mut deleting = bed.start(&bed.event(&records));
-    bed.stops_before(&mut deleting, Purpose::OwnerAbsent);
-    bed.put("User", &[("UserId", "ann")], &[]).await;
-    deleting.finish().unwrap().unwrap();
-    let is_there = bed.memory().snapshot(Table::Main).contains_key(&subscription);
-    format!("the subscription of a user who came back is {}", if is_there { "there" } else { "deleted" })
+    bed.stops_before(&mut deleting, purpose);
+    (subscription, deleting)
 }
 
 /// A counter's watermark moves while a function of another shard takes it for old.

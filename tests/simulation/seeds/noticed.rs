@@ -13,7 +13,6 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Unguarded(Update)", Receipts, 2),
     ("Unguarded(StillParked)", Receipts, 0),
     ("Unguarded(Bucket)", Receipts, 19),
-    ("Unguarded(StillTheirs)", Receipts, 5),
     ("Unguarded(Job)", Receipts, 2),
     ("Unguarded(UnreadTarget)", Receipts, 1),
     ("Unguarded(Watermark)", Watermarks, 0),
