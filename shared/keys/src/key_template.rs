@@ -6,6 +6,7 @@ use crate::{
     error::{KeyError, Problem, TemplateError},
     fields::Fields,
     key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
+    tables::KeyType,
     template::{Template, form::Form},
 };
 
@@ -77,6 +78,18 @@ impl KeyTemplate {
     #[must_use]
     pub fn is_of_bytes(&self, field: &str) -> bool {
         self.pk.forms(field).chain(self.sk.forms(field)).any(|form| form == Form::Bytes)
+    }
+
+    /// The type of the attribute that fills a field: N or B where a whole key is of that type, else S.
+    #[must_use]
+    pub fn type_of(&self, field: &str) -> KeyType {
+        if self.is_of_number(field) {
+            KeyType::N
+        } else if self.is_of_bytes(field) {
+            KeyType::B
+        } else {
+            KeyType::S
+        }
     }
 
     /// The attribute that holds a field's value by itself: of type N or B where a whole key is of that type, else S.

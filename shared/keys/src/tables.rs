@@ -252,7 +252,7 @@ impl TableForm {
     pub fn outside(&self) -> impl Iterator<Item = &str> {
         let of_key = [Some(&*self.pk.name), self.sk.as_ref().map(|sk| &*sk.name), self.type_attribute()];
         let of_indexes = self.indexes.iter().filter(|index| !index.is_plain());
-        let of_indexes = of_indexes.flat_map(|index| index.pk.iter().chain(&index.sk)).map(|it| it.name.as_str());
+        let of_indexes = of_indexes.flat_map(IndexForm::parts).map(|it| it.name.as_str());
         of_key.into_iter().flatten().chain(of_indexes)
     }
 }

@@ -249,7 +249,7 @@ pub(crate) fn key(section: &Section<'_>, form: &TableForm) -> Result<KeyTemplate
 
 /// DynamoDB has one definition of each attribute of a table's keys and of its indexes' keys.
 fn one_type_each(form: &TableForm, section: &Section<'_>) -> Result<(), ManifestError> {
-    let of_indexes = form.indexes.iter().flat_map(|index| index.pk.iter().chain(&index.sk));
+    let of_indexes = form.indexes.iter().flat_map(IndexForm::parts);
     let parts: Vec<&KeyAttribute> =
         [Some(&form.pk), form.sk.as_ref()].into_iter().flatten().chain(of_indexes).collect();
     for (at, part) in parts.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! The second oracle of drawn manifests: loops over the description and the items as they are stored.
 //!
 //! It shares no code with the product: not kinds, links, conditions, sums, templates or numbers. It derives each value from
-//! what is stored of its sources, each of which is compared itself. What the pages say of values that cannot be read holds
-//! here too: an item whose deciding value is of another type is absent, and a missing amount adds 0.
+//! the stored sources, and it compares each source itself. It treats unreadable values as the documentation says: an item
+//! whose deciding value is of another type does not count, and a missing amount adds 0.
 
 mod carried;
 mod conditions;

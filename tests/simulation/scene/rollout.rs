@@ -113,7 +113,7 @@ impl Rollout {
         Self { old, stage: AtomicUsize::new(stage as usize), is_calm, look_ms, watches }
     }
 
-    /// One version alone, of which one function's instances look at the registry as another's do.
+    /// A rollout with one version. The instances of all its functions read the registry in the same way.
     pub(crate) fn none() -> Self {
         let look_ms = LOOKS_MS[0];
         let hold = Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS };

@@ -49,7 +49,7 @@ pub trait Refresh: fmt::Debug + Send + Sync {
         None
     }
 
-    /// How the items that follow from a source are found; `None` where nothing is searched for.
+    /// The search that finds the items of a changed source; `None` if the kind searches for none.
     fn found(&self) -> Option<&FoundBy> {
         None
     }

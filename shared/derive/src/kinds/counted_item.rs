@@ -60,7 +60,7 @@ impl CountedItem {
         schema.entity(&self.target)?.key.parse_key(&counter.target).map(|_| counter.target)
     }
 
-    /// The whole item, but for the attributes of other derivations; `None` where nothing is counted.
+    /// The item without the attributes that other derivations write; `None` if its count is zero.
     fn made(schema: &Schema, target: &Definition, key: &Key, tally: Option<&Tally>) -> Option<Item> {
         tally.filter(|tally| tally.count > 0)?;
         let mut item = Item::new();

@@ -26,10 +26,15 @@ pub(super) fn attributes(table: &str, index: &str) -> [String; 2] {
 }
 
 impl IndexForm {
+    /// The attributes of both parts of its key.
+    pub fn parts(&self) -> impl Iterator<Item = &KeyAttribute> {
+        self.pk.iter().chain(&self.sk)
+    }
+
     /// Is it over plain attributes, whose items are in it whenever they have them?
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.pk.iter().chain(&self.sk).all(|attribute| attribute.is_plain)
+        self.parts().all(|attribute| attribute.is_plain)
     }
 
     /// The key of a stored item inside; `None` where the item is not in the index.

@@ -56,13 +56,7 @@ impl Rule<'_> {
     fn fits(&self, to: &Definition, from: &Definition, link: &Link) -> Result<(), ManifestError> {
         for (field, name) in &link.0 {
             let Some((index, of)) = tables::type_by_index(self.schema, from, name) else { continue };
-            let takes = if to.key.is_of_number(field) {
-                KeyType::N
-            } else if to.key.is_of_bytes(field) {
-                KeyType::B
-            } else {
-                KeyType::S
-            };
+            let takes = to.key.type_of(field);
             if of != takes && of != KeyType::S {
                 let place = self.section.get("link").map_or_else(|| self.section.place.clone(), |entry| entry.place);
                 return Err(place.wrong(format!(

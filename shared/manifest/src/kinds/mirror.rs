@@ -102,7 +102,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     Ok(vec![rule.derivation(rule.name, Mirror { source, target, link, condition, each, except })?])
 }
 
-/// The attribute that lists the members, each of which has a mirror.
+/// The name of the list attribute. Each member of the list has a mirror.
 fn each(entry: &Entry<'_>, source: &Definition, target: &Definition, link: &Link) -> Result<String, ManifestError> {
     let list = attribute(source, &entry.text()?)?;
     if link.from_fields().any(|from| from == list) {

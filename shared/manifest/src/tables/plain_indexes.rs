@@ -44,7 +44,7 @@ pub(crate) fn lacking(schema: &Schema, entity: &Definition, index: &str) -> Opti
     let table = schema.layout.forms.as_ref()?.of_entity(entity)?;
     let index = table.indexes.iter().find(|it| it.name == index && it.is_plain())?;
     let is_declared = |name: &String| entity.attributes.iter().chain(&entity.derived_attributes).any(|it| it == name);
-    let mut parts = index.pk.iter().chain(&index.sk);
+    let mut parts = index.parts();
     parts.find(|part| !table.is_of_key(&part.name) && !is_declared(&part.name)).map(|part| part.name.clone())
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn lacking(schema: &Schema, entity: &Definition, index: &str) -> Opti
 pub(crate) fn type_by_index<'a>(schema: &'a Schema, entity: &Definition, name: &str) -> Option<(&'a str, KeyType)> {
     let table = schema.layout.forms.as_ref()?.of_entity(entity).filter(|_| !entity.key.holds(name))?;
     table.indexes.iter().filter(|index| index.is_plain()).find_map(|index| {
-        let part = index.pk.iter().chain(&index.sk).find(|part| part.name == name)?;
+        let part = index.parts().find(|part| part.name == name)?;
         Some((index.name.as_str(), part.of))
     })
 }

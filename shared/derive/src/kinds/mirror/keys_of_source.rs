@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keys::{entity::Definition, key::Key, tables::KeyType, value};
+use keys::{entity::Definition, key::Key, value};
 use serde_dynamo::AttributeValue;
 
 use crate::{
@@ -30,7 +30,7 @@ impl Mirror {
         };
         let mut unfit = Vec::new();
         for index in table.indexes.iter().filter(|index| index.is_plain()) {
-            for part in index.pk.iter().chain(&index.sk) {
+            for part in index.parts() {
                 if table.is_of_key(&part.name) || self.leaves_out(schema, source.definition, target, &part.name) {
                     continue;
                 }
@@ -51,13 +51,9 @@ impl Mirror {
     pub(super) fn check_indexes(schema: &Schema, source: &Definition, target: &Definition) -> Result<(), String> {
         let Some(table) = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(target)) else { return Ok(()) };
         for index in table.indexes.iter().filter(|index| index.is_plain()) {
-            for part in index.pk.iter().chain(&index.sk) {
+            for part in index.parts() {
                 let is_carried = source.key.holds(&part.name) && !target.key.holds(&part.name);
-                let has = match &part.name {
-                    name if source.key.is_of_number(name) => KeyType::N,
-                    name if source.key.is_of_bytes(name) => KeyType::B,
-                    _ => KeyType::S,
-                };
+                let has = source.key.type_of(&part.name);
                 if is_carried && has != part.of {
                     let (index, name, wanted) = (&index.name, &part.name, part.of);
                     return Err(format!(
