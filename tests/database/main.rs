@@ -1,7 +1,9 @@
 //! Tests on the embedded DynamoDB: the model of it, the patterns of the table, and the price of actions.
 
+mod at_work;
 mod contract;
 mod cost;
+mod not_found;
 mod patterns;
 mod renamed;
 mod tables;
