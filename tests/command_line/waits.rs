@@ -32,7 +32,21 @@ fn a_manifest_is_checked_alone() {
     let wrong = wrong.path().to_str().unwrap();
     let ended = ripple(&["check", wrong]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{ended:?}");
-    assert!(ended.stderr.starts_with(&format!("ripple: {wrong}:2: table.partition-key: ")), "{ended:?}");
+    assert!(ended.stderr.starts_with(&format!("ripple: {wrong}:2:1: table.partition-key: ")), "{ended:?}");
+}
+
+#[test]
+fn what_is_probably_not_meant_is_named_below_what_is_declared() {
+    let text = include_str!("../../examples/own-table/ripple.toml");
+    let wanting = text.replacen("derived-attributes = [", "derived-attributes = [\"postCount\", ", 1);
+    let wanting = super::file(&wanting);
+    let ended = ripple(&["check", wanting.path().to_str().unwrap()]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let named: Vec<&str> = ended.stdout.lines().skip(3).collect();
+    expect![""].assert_eq(&named.join("\n"));
+    let ended = ripple(&["check", wanting.path().to_str().unwrap(), "--json"]);
+    let checked: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(checked["findings"][0]["check"], json!("not-derived"));
 }
 
 pub(super) async fn put(client: &Client, attributes: &[(&str, &str)]) {

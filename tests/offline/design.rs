@@ -3,6 +3,7 @@
 use std::{env, fs, path::PathBuf};
 
 use design::{
+    Design, document,
     review::review,
     shipped::{self, PATH},
 };
@@ -69,6 +70,38 @@ async fn the_page_has_a_table_of_as_many_cells_in_every_row() {
             head = cells(line);
         } else {
             assert_eq!(cells(line), head, "{line}");
+        }
+    }
+}
+
+/// The page of the table that a manifest declares.
+fn page_of(manifest: &str) -> String {
+    let (schema, catalogue) = manifest::load(manifest).unwrap();
+    let design = Design::declared(schema, catalogue);
+    document::page(&design, "a test", &review(&design))
+}
+
+#[test]
+fn the_page_of_an_own_table_says_which_indexes_project_everything() {
+    let page = page_of(include_str!("../../examples/models/ripple.toml"));
+    for sentence in [
+        "Post.byAuthor and Comment.byPost: everything is projected, so",
+        "Comment.byAuthor projects what lists show: the keys alone.",
+    ] {
+        assert!(page.lines().any(|line| line.starts_with(sentence)), "{page}");
+    }
+}
+
+#[test]
+fn every_count_of_an_own_table_has_a_price_whatever_its_condition() {
+    let of_guide = include_str!("../../docs/own-table.md").split("```").find_map(|block| block.strip_prefix("toml\n"));
+    let shop = include_str!("../../examples/shop/ripple.toml");
+    for (manifest, condition) in [(of_guide.unwrap(), "where status = 'paid'"), (shop, "orderStatus <> 'cancelled'")] {
+        let page = page_of(manifest);
+        let rows: Vec<&str> = page.lines().filter(|row| row.contains("(additive)") && row.starts_with("| ")).collect();
+        assert!(rows.iter().any(|row| row.contains(condition)), "{rows:#?}");
+        for row in rows {
+            assert!(row.ends_with("| 2 + 2 ledger |"), "{row}");
         }
     }
 }

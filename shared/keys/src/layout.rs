@@ -84,6 +84,16 @@ impl Layout {
         self.indexes.iter().find(|index| index.name == name)
     }
 
+    /// The name under which an index stores an attribute of its items; `None` if it holds no such attribute.
+    #[must_use]
+    pub fn stored_in<'a>(&'a self, index: &Index, attribute: &'a str) -> Option<&'a str> {
+        if let Some((table, form)) = self.forms.as_ref().and_then(|forms| forms.index(&index.name)) {
+            return table.stored_name(attribute).filter(|stored| table.index_holds(form, stored));
+        }
+        let mut held = [&self.pk, &self.sk, &index.pk, &index.sk].into_iter().chain(&index.projection);
+        held.any(|name| name == attribute).then_some(attribute)
+    }
+
     /// The key attributes of an item with this key.
     #[must_use]
     pub fn key_item(&self, key: &Key) -> Item {

@@ -248,6 +248,13 @@ impl TableForm {
         self.pk.name == stored || self.sk.as_ref().is_some_and(|sk| sk.name == stored)
     }
 
+    /// Does an index of this table hold this attribute, as it is stored?
+    #[must_use]
+    pub fn index_holds(&self, index: &IndexForm, stored: &str) -> bool {
+        let projected = || index.projection.as_ref().is_none_or(|names| names.iter().any(|name| name == stored));
+        self.is_of_key(stored) || index.parts().any(|part| part.name == stored) || projected()
+    }
+
     /// The attributes that do not stand inside under their own names.
     pub fn outside(&self) -> impl Iterator<Item = &str> {
         let of_key = [Some(&*self.pk.name), self.sk.as_ref().map(|sk| &*sk.name), self.type_attribute()];

@@ -175,8 +175,7 @@ const EVENT_ID_BYTES: usize = 32;
 /// The items that the insert of a source adds to, counters or buckets, each with a sample.
 fn added_to(design: &Design, derivation: &Derivation) -> Option<Vec<(Key, Item)>> {
     let (schema, catalogue) = (&design.schema, &design.catalogue);
-    let outline = derivation.kind.outline(schema);
-    let item = design.samples.item(outline.from.first()?)?.clone();
+    let item = design.samples.source_of(derivation)?;
     let change = Change {
         id: String::new(),
         sequence_number: String::new(),

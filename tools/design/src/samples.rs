@@ -3,11 +3,14 @@
 //! An entity without a given sample has one made from its declaration, with placeholders such as `{UserId}` as values.
 //! Its size is a guess: that of the names.
 
+mod meeting;
+
 use std::collections::BTreeMap;
 
 use derive::{
     catalogue::Catalogue,
     declaration::{count::Count, mirror::Mirror},
+    derivation::Derivation,
     kind::shape::Shape,
     schema::{Schema, Seen},
 };
@@ -71,6 +74,18 @@ impl Samples {
             }
         }
         self
+    }
+
+    /// The sample of a derivation's source, changed so that it meets the derivation's condition. `None` without a sample, and
+    /// where no change of it meets the condition.
+    #[must_use]
+    pub(crate) fn source_of(&self, derivation: &Derivation) -> Option<Item> {
+        let (source, condition) = match derivation.kind.shape() {
+            Shape::Count(count) => (&count.source, &count.condition),
+            Shape::Rollup(rollup) => (&rollup.source, &rollup.condition),
+            _ => return None,
+        };
+        meeting::meeting(condition, self.item(source)?)
     }
 
     /// The sample of an entity.

@@ -2,10 +2,12 @@
 //! write its keys? None of them needs a table.
 
 use derive::derivation::Derivation;
+use design::{Design, review::review};
 use functions::declared::{Choice, declared};
 use serde_json::json;
 use types::Language;
 
+use super::design::{finding_json, finding_lines};
 use crate::{
     args::check::{ClientLanguage, ManifestCheck, SchemaArgs, TypesArgs},
     exit::{Completion, print},
@@ -17,15 +19,20 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
     let entities: Vec<&str> = schema.entities().map(|entity| entity.name.as_str()).collect();
     let indexes: Vec<&str> = schema.layout.indexes.iter().map(|index| index.name.as_str()).collect();
     let derivations: Vec<&str> = catalogue.derivations().map(Derivation::label).collect();
+    let reviewed = review(&Design::declared((*schema).clone(), (*catalogue).clone()));
+    let findings = reviewed.findings.iter().map(|(finding, _)| finding).filter(|it| it.check.doubts_manifest());
     if args.json {
         print_json(json!({
             "file": args.file.display().to_string(),
             "entities": entities,
             "indexes": indexes,
             "derivations": derivations,
+            "findings": findings.map(finding_json).collect::<Vec<_>>(),
         }));
     } else {
-        print(&[line("entities", &entities), line("indexes", &indexes), line("derivations", &derivations)].join("\n"));
+        let mut lines = vec![line("entities", &entities), line("indexes", &indexes), line("derivations", &derivations)];
+        lines.extend(findings.flat_map(|finding| finding_lines(finding, None)));
+        print(&lines.join("\n"));
     }
     Ok(Completion::InStep)
 }

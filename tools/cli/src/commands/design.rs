@@ -12,7 +12,7 @@ use design::{
 };
 use functions::declared::{Choice, declared};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     args,
@@ -80,14 +80,9 @@ fn read(file: &Path) -> anyhow::Result<Vec<FindingAnswer>> {
 /// The names are stable.
 fn as_json(reviewed: &Reviewed, counters: &[CounterGrowth]) -> Value {
     let finding = |(finding, answer): &(ReviewFinding, Option<FindingAnswer>)| {
-        json!({
-            "check": finding.check.name(),
-            "subject": finding.subject,
-            "what": finding.what,
-            "why": finding.why,
-            "advice": finding.advice,
-            "answer": answer.as_ref().map(|answer| &answer.reason),
-        })
+        let mut object = finding_json(finding);
+        object.insert("answer".to_owned(), json!(answer.as_ref().map(|answer| &answer.reason)));
+        object
     };
     let counter = |counter: &CounterGrowth| {
         json!({
@@ -104,16 +99,29 @@ fn as_json(reviewed: &Reviewed, counters: &[CounterGrowth]) -> Value {
     })
 }
 
+pub(super) fn finding_json(finding: &ReviewFinding) -> Map<String, Value> {
+    let ReviewFinding { check, subject, what, why, advice } = finding;
+    let pairs = [("check", check.name()), ("subject", subject), ("what", what), ("why", why), ("advice", advice)];
+    pairs.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect()
+}
+
+/// A finding, why it matters, and its answer or else what to do.
+pub(super) fn finding_lines(finding: &ReviewFinding, answer: Option<&FindingAnswer>) -> [String; 4] {
+    [
+        format!("{}  {}", finding.check, finding.subject),
+        format!("  found     {}", finding.what),
+        format!("  matters   {}", finding.why),
+        match answer {
+            Some(answer) => format!("  answered  {}", answer.reason),
+            None => format!("  to do     {}", finding.advice),
+        },
+    ]
+}
+
 fn as_text(reviewed: &Reviewed, counters: &[CounterGrowth]) -> String {
     let mut lines = Vec::new();
     for (finding, answer) in &reviewed.findings {
-        lines.push(format!("{}  {}", finding.check, finding.subject));
-        lines.push(format!("  found     {}", finding.what));
-        lines.push(format!("  matters   {}", finding.why));
-        lines.push(match answer {
-            Some(answer) => format!("  answered  {}", answer.reason),
-            None => format!("  to do     {}", finding.advice),
-        });
+        lines.extend(finding_lines(finding, answer.as_ref()));
     }
     if !reviewed.unchecked.is_empty() {
         let names: Vec<&str> = reviewed.unchecked.iter().map(|check| check.name()).collect();

@@ -81,22 +81,47 @@ fn indexes(design: &Design) -> String {
          It must also be created with the table, and can never be removed.\n",
         unbounded(design)
     );
-    if layout.indexes.is_empty() {
-        return text;
+    if !layout.indexes.is_empty() {
+        text.push_str("\n## Why these projections\n\n");
+        text.push_str(&projections(design));
     }
-    let names: Vec<&str> = layout.indexes.iter().map(|index| index.name.as_str()).collect();
-    text.extend([format!(
-        "\n## Why these projections\n\n\
-         {} project what lists show: {}.\n\
-         {}\
-         They do not project everything, because then every write would also be paid for each index.\n\
-         A reader gets the other attributes by BatchGetItem, for the items that are shown.\n\
-         They are sparse: an item without an index's keys is not in it, and costs nothing there.\n",
-        names.join(" and "),
-        projected(layout),
-        counts_projected(design)
-    )]);
     text
+}
+
+/// What the indexes project, and what follows from it.
+fn projections(design: &Design) -> String {
+    let layout = &design.schema.layout;
+    let (of_all, of_some): (Vec<&Index>, Vec<&Index>) =
+        layout.indexes.iter().partition(|index| projects_all(layout, index));
+    let named = |indexes: &[&Index]| indexes.iter().map(|index| index.name.as_str()).collect::<Vec<_>>().join(" and ");
+    let mut text = String::new();
+    if !of_some.is_empty() {
+        text = format!(
+            "{} {} what lists show: {}.\n\
+             {}\
+             Not everything is projected, because then every write would also be paid for each index.\n\
+             A reader gets the other attributes by BatchGetItem, for the items that are shown.\n",
+            named(&of_some),
+            if of_some.len() == 1 { "projects" } else { "project" },
+            projected(&of_some),
+            counts_projected(design, &of_some)
+        );
+    }
+    if !of_all.is_empty() {
+        let all = named(&of_all);
+        text.extend([format!(
+            "{all}: everything is projected, so a reader needs no second read, and each write of an item is also paid for \
+             each of these indexes that it is in.\n"
+        )]);
+    }
+    text.push_str("They are sparse: an item without an index's keys is not in it, and costs nothing there.\n");
+    text
+}
+
+/// Does an index project all attributes?
+fn projects_all(layout: &Layout, index: &Index) -> bool {
+    let form = layout.forms.as_ref().and_then(|forms| forms.index(&index.name));
+    form.is_some_and(|(_, form)| form.projection.is_none())
 }
 
 /// What has no bound in a collection: the counted items, as far as the table counts any.
@@ -114,27 +139,21 @@ fn unbounded(design: &Design) -> String {
 }
 
 /// The attributes that indexes project, each once.
-fn projected(layout: &Layout) -> String {
-    let names: BTreeSet<&String> = layout.indexes.iter().flat_map(|index| &index.projection).collect();
+fn projected(indexes: &[&Index]) -> String {
+    let names: BTreeSet<&String> = indexes.iter().flat_map(|index| &index.projection).collect();
     if names.is_empty() { "the keys alone".to_owned() } else { codes(names) }
 }
 
 /// Whether an index projects a count, which is written with each change of it.
-fn counts_projected(design: &Design) -> String {
+fn counts_projected(design: &Design, indexes: &[&Index]) -> String {
     let displayed = design.catalogue.positioned().filter(|(_, derivation)| derivation.kind.name() == "display");
     let parts: Vec<&Part> = displayed.flat_map(|(at, _)| design.catalogue.writes(at)).collect();
     let is_counted = |index: &Index| {
         let counted = |part: &&Part| index.projection.iter().any(|name| part.of.holds(name));
         parts.iter().any(counted)
     };
-    let names: Vec<&str> = design
-        .schema
-        .layout
-        .indexes
-        .iter()
-        .filter(|index| is_counted(index))
-        .map(|index| index.name.as_str())
-        .collect();
+    let counted = indexes.iter().filter(|index| is_counted(index));
+    let names: Vec<&str> = counted.map(|index| index.name.as_str()).collect();
     if names.is_empty() {
         return "None projects a count, because each change of a projected attribute also writes the index.\n"
             .to_owned();

@@ -1,7 +1,14 @@
 //! Checks of derivations.
 
-use derive::{catalogue::CatalogueError, derivation::Derivation, kind::refresh::Refresh, part::PartOf};
-use keys::size::item_bytes;
+use std::collections::BTreeSet;
+
+use derive::{
+    catalogue::CatalogueError,
+    derivation::Derivation,
+    kind::refresh::Refresh,
+    part::{Part, PartOf},
+};
+use keys::{counter::COUNTER, size::item_bytes};
 use store::{Units, size::write_units};
 
 use crate::{
@@ -13,6 +20,49 @@ pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     let mut found = projected_rewrites(design);
     found.extend(displays_on_large_items(design));
     found.extend(endless(design));
+    found.extend(not_derived(design));
+    found
+}
+
+/// What is declared as derived, and no derivation makes: items, attributes, and keys in indexes.
+fn not_derived(design: &Design) -> Vec<ReviewFinding> {
+    let layout = &design.schema.layout;
+    let writes: Vec<&Part> = design.catalogue.positioned().flat_map(|(at, _)| design.catalogue.writes(at)).collect();
+    let mut found = Vec::new();
+    let mut add = |subject: String, what: String, advice| {
+        let why = "readers wait for what nothing writes";
+        found.push(ReviewFinding { check: Check::NotDerived, subject, what, why, advice });
+    };
+    for entity in design.schema.entities().filter(|entity| entity.name != COUNTER) {
+        let name = &entity.name;
+        let ours: Vec<&Part> = writes.iter().filter(|part| part.entity == *name).copied().collect();
+        if entity.derived && !ours.iter().any(|part| part.of == PartOf::Existence) {
+            let what = "it is declared as derived, and no derivation makes such items".to_owned();
+            add(
+                name.clone(),
+                what,
+                "declare a derivation that makes them, such as a mirror, or leave out `derived = true`",
+            );
+            continue;
+        }
+        let is_written = |attribute: &str| ours.iter().any(|part| part.of.holds(attribute));
+        for attribute in &entity.derived_attributes {
+            if !layout.is_key(attribute) && !is_written(attribute) {
+                let what = "it is declared as derived, and no derivation writes it".to_owned();
+                let advice = "declare the derivation that writes it, or leave it out of `derived-attributes`";
+                add(format!("{name}.{attribute}"), what, advice);
+            }
+        }
+        for index in entity.indexes.iter().filter(|index| index.derived) {
+            if layout.index(&index.index).is_some_and(|names| !is_written(&names.pk)) {
+                let what =
+                    "the key is declared as derived, and no derivation of the kind `index-key` makes it".to_owned();
+                let advice =
+                    "declare that derivation, or let the application write the key and leave out `derived = true`";
+                add(format!("{name} in {}", index.index), what, advice);
+            }
+        }
+    }
     found
 }
 
@@ -116,9 +166,10 @@ fn projected_rewrites(design: &Design) -> Vec<ReviewFinding> {
         for index in &design.schema.layout.indexes {
             let units = price::changed_in(&design.schema.layout, index, Some(&old), Some(new)).unwrap_or_default();
             if units > 0.0 {
-                let names = index.projection.iter().chain([&index.pk, &index.sk]);
-                let written: Vec<&str> =
-                    names.filter(|name| old.get(name) != new.get(name)).map(String::as_str).collect();
+                let changed = new.iter().filter(|(name, value)| old.get(name) != Some(value));
+                let written: BTreeSet<&str> =
+                    changed.filter_map(|(name, _)| design.schema.layout.stored_in(index, name)).collect();
+                let written: Vec<&str> = written.into_iter().collect();
                 found.push(ReviewFinding {
                     check: Check::ProjectedRewrite,
                     subject: format!("{} in {}", derivation.label(), index.name),
@@ -164,6 +215,52 @@ mod tests {
     use super::*;
     use crate::review::fixture::Reviewing;
 
+    #[test]
+    fn what_is_declared_as_derived_and_made_by_nothing_is_found() {
+        let manifest = r##"
+            [index.byBuyer]
+            partition-key = "gpk"
+            sort-key = "gsk"
+            [entity.User]
+            partition-key = "USER#{userId}"
+            sort-key = "USER"
+            derived-attributes = ["orders", "total"]
+            [entity.User.index.byBuyer]
+            partition-key = "USERS#{userId%8}"
+            sort-key = "{orders:8}#{userId}"
+            derived = true
+            [entity.Order]
+            partition-key = "USER#{userId}"
+            sort-key = "ORDER#{orderId}"
+            [entity.OrderById]
+            partition-key = "ORDER#{orderId}"
+            sort-key = "ORDER"
+            derived = true
+            derived-attributes = ["userName", "Claims"]
+            [derivation.orders]
+            kind = "count"
+            from = "Order"
+            into = "User.orders"
+        "##;
+        Reviewing::table(manifest).check(
+            Check::NotDerived,
+            &expect![[r#"
+            OrderById: it is declared as derived, and no derivation makes such items
+            User in byBuyer: the key is declared as derived, and no derivation of the kind `index-key` makes it
+            User.total: it is declared as derived, and no derivation writes it"#]],
+        );
+        let made = format!(
+            "{manifest}\n[derivation.place]\nkind = \"index-key\"\ninto = \"User\"\nindex = \"byBuyer\"\nnumber = \
+             \"orders\"\n[derivation.by-id]\nkind = \"mirror\"\nfrom = \"Order\"\nto = \"OrderById\"\n"
+        );
+        Reviewing::table(&made).check(
+            Check::NotDerived,
+            &expect![[r#"
+            OrderById.userName: it is declared as derived, and no derivation writes it
+            User.total: it is declared as derived, and no derivation writes it"#]],
+        );
+    }
+
     /// Users and their comments, in an index with this projection.
     fn table(projection: &str) -> Reviewing {
         Reviewing::table(&format!(
@@ -203,6 +300,36 @@ mod tests {
     fn an_index_that_holds_what_is_rewritten_is_found_with_the_price() {
         table("\"text\", \"userName\"").check(Check::ProjectedRewrite, &expect!["comment-author in by-user: the index holds userName of Comment, which it rewrites: 1 write unit more for each item"]);
         table("\"text\"").check(Check::ProjectedRewrite, &expect![""]);
+        // An index of a table of another form projects all attributes, or says which.
+        let several = r#"
+            [tables.User]
+            partition-key = "id"
+            [tables.Post]
+            partition-key = "id"
+            [tables.Post.index.byAuthor]
+            partition-key = "authorId"
+            [entity.User]
+            table = "User"
+            attributes = ["name"]
+            [entity.Post]
+            table = "Post"
+            attributes = ["authorId"]
+            derived-attributes = ["authorName"]
+            [derivation.author]
+            kind = "copy"
+            from = "User"
+            to = "Post"
+            link = { id = "authorId" }
+            attributes = { name = "authorName" }
+            found = { index = "byAuthor" }
+        "#;
+        Reviewing::of(several).check(Check::ProjectedRewrite, &expect!["author in Post.byAuthor: the index holds authorName of Post, which it rewrites: 1 write unit more for each item"]);
+        let some = several.replace(
+            "\"authorId\"\n            [entity.User]",
+            "\"authorId\"\n            projection = []\n            [entity.User]",
+        );
+        assert_ne!(some, several);
+        Reviewing::of(&some).check(Check::ProjectedRewrite, &expect![""]);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub enum Check {
     DisplayOnLargeItem,
     /// A number in a sort key that is ordered as text.
     UnpaddedNumber,
+    /// What is declared as derived, and no derivation makes.
+    NotDerived,
     /// Two forms of keys that one key can match.
     KeysMeet,
     /// A listing whose range includes counters.
@@ -35,13 +37,14 @@ pub enum Check {
 
 impl Check {
     /// All checks, in the order of a review.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Scan,
         Self::StaticPartition,
         Self::UnreadIndex,
         Self::ProjectedRewrite,
         Self::DisplayOnLargeItem,
         Self::UnpaddedNumber,
+        Self::NotDerived,
         Self::KeysMeet,
         Self::CounterInListing,
         Self::Cycle,
@@ -61,6 +64,7 @@ impl Check {
             Self::ProjectedRewrite => "projected-rewrite",
             Self::DisplayOnLargeItem => "display-on-large-item",
             Self::UnpaddedNumber => "unpadded-number",
+            Self::NotDerived => "not-derived",
             Self::KeysMeet => "keys-meet",
             Self::CounterInListing => "counter-in-listing",
             Self::Cycle => "cycle",
@@ -69,6 +73,12 @@ impl Check {
             Self::LargeTransaction => "large-transaction",
             Self::StaleAnswer => "stale-answer",
         }
+    }
+
+    /// Does a finding mean that the manifest probably says something else than is meant? `ripple check` shows these.
+    #[must_use]
+    pub fn doubts_manifest(self) -> bool {
+        matches!(self, Self::NotDerived | Self::UnpaddedNumber)
     }
 
     /// Does the check need the access patterns?

@@ -29,7 +29,12 @@ impl Reviewing {
     /// The table of a manifest. The key names are added.
     pub(super) fn table(manifest: &str) -> Self {
         let names = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n";
-        let (schema, catalogue) = manifest::load(&format!("{names}{manifest}")).unwrap();
+        Self::of(&format!("{names}{manifest}"))
+    }
+
+    /// What a whole manifest declares.
+    pub(super) fn of(manifest: &str) -> Self {
+        let (schema, catalogue) = manifest::load(manifest).unwrap_or_else(|error| panic!("{error}"));
         Self(Design::declared(schema, catalogue))
     }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use derive::schema::Schema;
+use derive::{kind::shape::Shape, schema::Schema};
 use keys::{
     entity::{Definition, KeyTemplate},
     index_key::OnlyIf,
     item::Item,
+    tables::KeyType,
 };
 use serde_dynamo::AttributeValue;
 
@@ -92,9 +93,19 @@ fn holds_number(design: &Design, definition: &Definition, sample: &Item, field: 
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The attributes that derivations write as numbers, by entity: displays.
+/// The attributes and fields that are numbers, by entity: what displays write, and what a field of type N gives to the key of a
+/// mirror.
 fn numbers(design: &Design) -> BTreeSet<(String, String)> {
-    super::derivations::displays(design).map(|display| (display.entity, display.attribute)).collect()
+    let mut numbers: BTreeSet<(String, String)> =
+        super::derivations::displays(design).map(|display| (display.entity, display.attribute)).collect();
+    for derivation in design.catalogue.derivations() {
+        let Shape::Mirror(mirror) = derivation.kind.shape() else { continue };
+        let Some(source) = design.schema.entity(&mirror.source) else { continue };
+        let of_number = |(_, from): &&(String, String)| source.key.type_of(from) == KeyType::N;
+        let given = mirror.link.0.iter().filter(of_number);
+        numbers.extend(given.map(|(to, _)| (mirror.target.clone(), to.clone())));
+    }
+    numbers
 }
 
 fn keys_that_meet(schema: &Schema) -> Vec<ReviewFinding> {
@@ -226,6 +237,40 @@ mod tests {
         );
         check("{MAX-orders:12}#{id}", &expect![""]);
         check("{city}#{id}", &expect![""]);
+    }
+
+    #[test]
+    fn a_field_of_type_n_in_the_sort_key_of_a_mirror_is_found() {
+        let check = |sk: &str, wanted: &Expect| {
+            Reviewing::of(&format!(
+                r#"
+                [tables.Messages]
+                partition-key = "channelId"
+                sort-key = {{ name = "sentAt", type = "N" }}
+                [tables.Mentions]
+                partition-key = "pk"
+                sort-key = "sk"
+                [entity.Message]
+                table = "Messages"
+                attributes = ["userId"]
+                [entity.Mention]
+                table = "Mentions"
+                partition-key = "USER#{{userId}}"
+                sort-key = "{sk}"
+                derived = true
+                [derivation.mentions]
+                kind = "mirror"
+                from = "Message"
+                to = "Mention"
+                "#
+            ))
+            .check(Check::UnpaddedNumber, wanted);
+        };
+        check(
+            "{sentAt}#{channelId}",
+            &expect!["Mention: sentAt: `sentAt` is a number, and is not padded in the sort key `{sentAt}#{channelId}`"],
+        );
+        check("{sentAt:15}#{channelId}", &expect![""]);
     }
 
     #[test]

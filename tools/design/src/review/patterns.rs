@@ -126,8 +126,7 @@ fn reads(layout: &Layout, pattern: &PatternRequests, definition: &Definition, pa
     let by_key = pattern.keys().any(|key| definition.key.parse_key(key).is_some());
     let of_index = |query: &Query, name: &str| {
         let Some(index) = layout.index(name) else { return false };
-        let names = index.projection.iter().chain([&index.pk, &index.sk]);
-        let holds = attribute.is_none_or(|attribute| names.into_iter().any(|name| name == attribute));
+        let holds = attribute.is_none_or(|attribute| layout.stored_in(index, attribute).is_some());
         let mut keys = definition.indexes.iter().filter(|key| key.index == name);
         holds && keys.any(|key| finds(query, &key.key))
     };

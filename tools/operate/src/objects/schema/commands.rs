@@ -158,18 +158,22 @@ fn explain() -> Value {
 
 fn check() -> Value {
     let names = || list(&text());
-    object([("file", text()), ("entities", names()), ("indexes", names()), ("derivations", names())])
+    object([
+        ("file", text()),
+        ("entities", names()),
+        ("indexes", names()),
+        ("derivations", names()),
+        ("findings", list(&object(review_finding()))),
+    ])
+}
+
+fn review_finding() -> [(&'static str, Value); 5] {
+    ["check", "subject", "what", "why", "advice"].map(|name| (name, text()))
 }
 
 fn design_check() -> Value {
-    let finding = object([
-        ("check", text()),
-        ("subject", text()),
-        ("what", text()),
-        ("why", text()),
-        ("advice", text()),
-        ("answer", or_null(&text())),
-    ]);
+    let [check, subject, what, why, advice] = review_finding();
+    let finding = object([check, subject, what, why, advice, ("answer", or_null(&text()))]);
     let counter = object([("items", whole()), ("partitions_max", whole()), ("derivations", list(&text()))]);
     object([
         ("unanswered", whole()),
