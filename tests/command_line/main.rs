@@ -287,7 +287,7 @@ fn a_manifest_that_cannot_be_used_is_one_line() {
     let wrong = wrong.path().to_str().unwrap();
     let what = "derivation.follower-count.from: there is no entity \"Folow\": did you mean \"Follow\"?";
     let missing = "cannot read no/ripple.toml: No such file or directory (os error 2)";
-    for (config, line) in [(wrong, format!("{wrong}:33: {what}")), ("no/ripple.toml", missing.to_owned())] {
+    for (config, line) in [(wrong, format!("{wrong}:33:1: {what}")), ("no/ripple.toml", missing.to_owned())] {
         // The command refuses this before any call, so no server is necessary.
         let configured: Vec<Listed> =
             commands().into_iter().filter(|command| command.runs() && command.takes("--config")).collect();

@@ -50,7 +50,7 @@ link = {{ room = "room" }}
 fn two_counts_into_one_attribute_are_named_as_they_are_declared() {
     let manifest = file(&tickets("openCount"));
     let manifest = manifest.path().to_str().unwrap();
-    refuses(&["check", manifest], &format!("{manifest}:24: derivation.all: writes Room.openCount, as open does"));
+    refuses(&["check", manifest], &format!("{manifest}:24:13: derivation.all: writes Room.openCount, as open does"));
 }
 
 #[test]

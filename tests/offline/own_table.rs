@@ -192,6 +192,6 @@ async fn a_function_whose_manifest_is_wrong_does_not_start() {
     let other = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let error = engine(Function::Propagate, &configured(other), store()).await.err().unwrap().to_string();
     let wanted =
-        format!("{other}:1: package: there is no such key: there are table, index, tables, entity, derivation");
+        format!("{other}:1:2: package: there is no such key: there are table, index, tables, entity, derivation");
     assert_eq!(error, wanted);
 }

@@ -4,6 +4,7 @@
 //! refused when the catalogue is built, so that whatever our own writes ring comes to an end. One that recurs over its
 //! own target may read what it writes itself, since it ends at a depth of its own.
 
+mod counters;
 mod names;
 mod reached;
 
@@ -11,12 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use keys::counter::COUNTER;
 
+pub use self::counters::sum_of;
 use crate::{
     change::Sight,
     derivation::Derivation,
     family::Family,
     kind::{refresh::Refresh, shape::Shape},
-    part::{Part, PartOf},
+    part::Part,
     position::DerivationAt,
     schema::Schema,
 };
@@ -108,7 +110,7 @@ impl Catalogue {
             entries.push(CatalogueEntry { derivation, reads: reach.reads, writes });
         }
         written_once(&entries)?;
-        counted(&entries)?;
+        counters::all_counted(&entries)?;
         reached::all_found(schema, &entries)?;
         let entries = sorted(entries)?;
         let concerns = concerns(&entries);
@@ -224,29 +226,6 @@ fn concerns(entries: &[CatalogueEntry]) -> BTreeMap<String, Concern> {
         }
     }
     concerns
-}
-
-const SUM_OF: &str = "sum of ";
-
-/// The part of the counters that holds a derivation's sum.
-#[must_use]
-pub fn sum_of(derivation: &str) -> String {
-    format!("{SUM_OF}{derivation}")
-}
-
-/// A count or sum that is read is one that is declared.
-fn counted(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
-    for entry in entries {
-        let mut read = entry.reads.iter().filter(|part| part.entity == COUNTER);
-        if let Some(Part { of: PartOf::Attribute(name), .. }) =
-            read.find(|part| !entries.iter().any(|other| other.writes.contains(part)))
-        {
-            let what = if name.starts_with(SUM_OF) { "" } else { "count " };
-            let problem = format!("there is no {what}{name}");
-            return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
-        }
-    }
-    Ok(())
 }
 
 fn written_once(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {

@@ -47,7 +47,7 @@ pub struct Tally {
 const DIGITS: NonZeroU64 = NonZeroU64::new(DIGITS_MAX).unwrap();
 
 /// Most digits of an average behind its point.
-const AVERAGE_PLACES: i64 = 6;
+pub const AVERAGE_PLACES: i64 = 6;
 
 impl Tally {
     /// The sum divided by how many there are, rounded to 6 digits behind the point and 38 in all, a half to the even digit;

@@ -4,12 +4,14 @@ use std::{fmt, io};
 
 use toml_edit::TomlError;
 
-/// A mistake in a manifest. It prints as `12: derivation.followers.from: there is no entity "Folow": …`, so that a
+/// A mistake in a manifest. It prints as `12:1: derivation.followers.from: there is no entity "Folow": …`, so that a
 /// file's name and a colon before it make a place that editors open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestError {
     /// The line, counted from 1.
     pub line: usize,
+    /// The column, in characters, counted from 1.
+    pub column: usize,
     /// The key with the tables that it is in, joined by points; empty where the file is no TOML.
     pub key: String,
     /// What is wrong, and what was meant.
@@ -23,14 +25,21 @@ impl ManifestError {
         let why = error.message().lines().next().unwrap_or_default();
         let piece = text.get(span.clone()).map(str::trim).filter(|piece| !piece.is_empty() && !piece.contains('\n'));
         let at = piece.map(|piece| format!(", at `{piece}`")).unwrap_or_default();
-        Self { line: line(text, span.start), key: String::new(), what: format!("this is no TOML: {why}{at}") }
+        Self::at(text, span.start, String::new(), format!("this is no TOML: {why}{at}"))
+    }
+
+    /// A mistake at a byte of the text.
+    pub(crate) fn at(text: &str, at: usize, key: String, what: String) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let begun = before.rsplit('\n').next().unwrap_or_default();
+        Self { line: before.matches('\n').count() + 1, column: begun.chars().count() + 1, key, what }
     }
 }
 
 impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let colon = if self.key.is_empty() { "" } else { ": " };
-        write!(f, "{}: {}{colon}{}", self.line, self.key, self.what)
+        write!(f, "{}:{}: {}{colon}{}", self.line, self.column, self.key, self.what)
     }
 }
 
@@ -55,9 +64,4 @@ pub enum ManifestFileError {
         /// The mistake; it is in the message, and so is no source.
         error: ManifestError,
     },
-}
-
-/// The line of a byte of the text, counted from 1.
-pub(crate) fn line(text: &str, at: usize) -> usize {
-    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }

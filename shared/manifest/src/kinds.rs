@@ -88,8 +88,8 @@ struct Rule<'a> {
     schema: &'a Schema,
     /// The attributes that hold numbers.
     numbers: &'a Numbers,
-    /// Names of all counts.
-    counts: &'a [&'a str],
+    /// All derivations, as they stand in the file.
+    declared: &'a [(&'a str, Section<'a>)],
     /// What those derivations were that are renamed.
     renamed: &'a BTreeMap<&'a str, &'a str>,
 }
@@ -120,6 +120,11 @@ impl<'a> Rule<'a> {
         Ok(Derivation { renamed, ..Derivation::new(id.map_or(name, |id| id.text), &stored, kind) })
     }
 
+    /// All derivations of a kind, by their names.
+    fn of_kind(&self, kind: &str) -> impl Iterator<Item = &'a (&'a str, Section<'a>)> {
+        self.declared.iter().filter(move |(_, section)| section.names("kind", kind))
+    }
+
     /// The name under which a derivation is stored.
     fn stored<'n>(&'n self, name: &'n str) -> &'n str {
         self.renamed.get(name).unwrap_or(&name)
@@ -140,19 +145,12 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
     let declared = root.sections("derivation")?;
     let numbers = &Numbers::of(&declared);
     let renamed = &renamed(&declared)?;
-    let is_count = |section: &Section<'_>| {
-        section
-            .get("kind")
-            .and_then(|entry| entry.text().ok())
-            .is_some_and(|kind| kind.text == count::KIND.description.name)
-    };
-    let counts = declared.iter().filter(|(_, section)| is_count(section)).map(|(name, _)| *name);
-    let counts: &[&str] = &counts.collect::<Vec<_>>();
-    for (name, section) in declared {
-        sections.insert(name.to_owned());
+    for (name, section) in &declared {
+        let (declared, section) = (&declared, section.clone());
+        sections.insert((*name).to_owned());
         storable(name, &section.place)?;
         let place = section.place.clone();
-        for derivation in rule(&Rule { name, section, schema, numbers, counts, renamed })? {
+        for derivation in rule(&Rule { name, section, schema, numbers, declared, renamed })? {
             places.extend([derivation.name.clone(), derivation.label().to_owned()].map(|name| (name, place.clone())));
             labels.insert(derivation.name.clone(), derivation.label().to_owned());
             derivations.push(derivation);
@@ -179,7 +177,15 @@ fn rule(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let Some(kind) = KINDS.iter().find(|kind| kind.description.name == named.text) else {
         return Err(named.unknown("there is no kind", KINDS.iter().map(|kind| kind.description.name)));
     };
-    rule.section.follows(&[&COMMON, kind.description.keys].concat())?;
+    let keys = [&COMMON, kind.description.keys].concat();
+    if let Some(entry) = rule.section.get("where").filter(|_| keys.iter().all(|key| key.name != "where")) {
+        let what = format!(
+            "the kind {} takes no condition: mirror the items that meet it, and name the mirrors here",
+            kind.description.name
+        );
+        return Err(entry.place.wrong(what));
+    }
+    rule.section.follows(&keys)?;
     (kind.read)(rule)
 }
 

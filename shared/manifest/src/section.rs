@@ -6,7 +6,7 @@ use derive::condition::{DocumentPath, is_path};
 use toml_edit::{Item, TableLike, Value};
 
 use crate::{
-    error::{ManifestError, line},
+    error::ManifestError,
     meant::meant,
     syntax::{KeySyntax, names},
 };
@@ -24,7 +24,7 @@ pub(crate) struct TomlPlace<'a> {
 impl TomlPlace<'_> {
     /// A mistake at this place.
     pub(crate) fn wrong(&self, what: impl Into<String>) -> ManifestError {
-        ManifestError { line: line(self.text, self.at), key: self.key.clone(), what: what.into() }
+        ManifestError::at(self.text, self.at, self.key.clone(), what.into())
     }
 
     /// The place of a key in the table at this place.
@@ -106,6 +106,11 @@ impl<'a> Section<'a> {
     /// The entry of a key that must be there, for this purpose.
     pub(crate) fn required(&self, key: &str, purpose: &str) -> Result<Entry<'a>, ManifestError> {
         self.get(key).ok_or_else(|| self.place.wrong(format!("{key} is missing: {purpose}")))
+    }
+
+    /// Is this text the value of a key?
+    pub(crate) fn names(&self, key: &str, text: &str) -> bool {
+        self.get(key).is_some_and(|entry| entry.item.as_str() == Some(text))
     }
 
     /// All entries, in the order of the file.

@@ -102,7 +102,7 @@ fn a_file_that_is_not_there_or_wrong_is_named() {
     let error = read(Path::new(file)).expect_err("it is another manifest").to_string();
     assert_eq!(
         error.strip_prefix(file),
-        Some(":1: package: there is no such key: there are table, index, tables, entity, derivation")
+        Some(":1:2: package: there is no such key: there are table, index, tables, entity, derivation")
     );
 }
 
@@ -172,15 +172,15 @@ fn a_count_says_what_stands_for_zero() {
     refused_whole(
         &with("\"absnet\""),
         &expect![[
-            r#"42: derivation.order-count.zero: zero is "write" or "absent", not "absnet": did you mean "absent"?"#
+            r#"42:1: derivation.order-count.zero: zero is "write" or "absent", not "absnet": did you mean "absent"?"#
         ]],
     );
-    refused_whole(&with("0"), &expect!["42: derivation.order-count.zero: is a whole number: write a text in quotes"]);
+    refused_whole(&with("0"), &expect!["42:1: derivation.order-count.zero: is a whole number: write a text in quotes"]);
     let unseen = with("\"write\"").replace("into = \"Customer.orderCount\"", "into = \"Customer\"");
     refused_whole(
         &unseen,
         &expect![[
-            r#"42: derivation.order-count.zero: zero says how a count of zero is shown, and this count is not shown: name an attribute, as in into = "User.followerCount", or leave zero out"#
+            r#"42:1: derivation.order-count.zero: zero says how a count of zero is shown, and this count is not shown: name an attribute, as in into = "User.followerCount", or leave zero out"#
         ]],
     );
 }
@@ -225,13 +225,13 @@ fn without_a_type_no_key_may_be_of_two_entities() {
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"ORDER#{a}#{b}\""),
         &expect![[
-            r#"17: entity.Order: a key of the form SHOP#{shopId} / ORDER#{orderedOn}#{orderId} may be that of a Customer too, SHOP#{id} / ORDER#{a}#{b}: name the attribute that tells them apart, as in [table] type = "…""#
+            r#"17:9: entity.Order: a key of the form SHOP#{shopId} / ORDER#{orderedOn}#{orderId} may also be one of Customer, whose form is SHOP#{id} / ORDER#{a}#{b}: name the attribute that tells them apart, as in [table] type = "…""#
         ]],
     );
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"{a}#COUNT#{b}#{c}\""),
         &expect![[
-            r#"11: entity.Customer: a key of the form SHOP#{id} / {a}#COUNT#{b}#{c} may be that of a Counter too, {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells them apart, as in [table] type = "…""#
+            r#"11:9: entity.Customer: a key of the form SHOP#{id} / {a}#COUNT#{b}#{c} may also be one of Counter, whose form is {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells them apart, as in [table] type = "…""#
         ]],
     );
 }

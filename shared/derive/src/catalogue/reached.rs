@@ -18,7 +18,7 @@ pub(super) fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(
             let why = if mirror.target == found.via && mirror.source == carried.target() {
                 schema.entity(&mirror.source).and_then(|source| missed(mirror, source))
             } else if mirror.source == found.via && mirror.target == carried.target() && mirror.each.is_some() {
-                Some(format!("a {} has a mirror for each member of a list", mirror.source))
+                Some(format!("an item of {} has a mirror for each member of a list", mirror.source))
             } else {
                 None
             };
@@ -37,10 +37,10 @@ pub(super) fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(
 fn missed(mirror: &Mirror, source: &Definition) -> Option<String> {
     let Mirror { source: from, target: to, .. } = mirror;
     if mirror.condition != Condition::Always {
-        return Some(format!("only a {from} that meets a condition has a {to}"));
+        return Some(format!("only an item of {from} that meets a condition has one of {to}"));
     }
     if let Some(list) = &mirror.each {
-        return Some(format!("a {from} without members of {list} has no {to}"));
+        return Some(format!("an item of {from} without members of {list} has none of {to}"));
     }
-    mirror.lists_claims(source).then(|| format!("one {to} may be that of several items"))
+    mirror.lists_claims(source).then(|| format!("one item of {to} may be that of several of {from}"))
 }

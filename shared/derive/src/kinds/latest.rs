@@ -103,7 +103,10 @@ impl Latest {
             },
         };
         let (from, to) = (&source.name, &target.name);
-        Err(format!("the items of {from} that lead to one {to} are not one range of one partition: {fault}"))
+        Err(format!(
+            "the items of {from} that lead to one {to} are not one range of one partition: {fault}; mirror them into one, and \
+             take the mirrors"
+        ))
     }
 
     /// The attributes of a target whose sources are these items.

@@ -9,7 +9,7 @@ use derive::{
 };
 use keys::{counter::COUNTER, entity::Definition};
 
-use super::{KindSyntax, Rule, attribute, entity, found, link};
+use super::{KindSyntax, Rule, attribute, count, entity, found, link};
 use crate::{
     error::ManifestError,
     section::{Named, Section},
@@ -139,7 +139,8 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
     if let Some(counters) = section.get("counters") {
         section.only(&["counters"])?;
         let named = counters.text()?;
-        link::known(&named, "there is no count", rule.counts)?;
+        let counts: Vec<&str> = rule.of_kind(count::KIND.description.name).map(|(name, _)| *name).collect();
+        link::known(&named, "there is no count", &counts)?;
         let found = Way::Counters(rule.stored(named.text).to_owned());
         return Ok(Hanging { entity: COUNTER.to_owned(), found, fate: Fate::Deleted });
     }
@@ -164,7 +165,7 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
         if let Some(via) = rule.schema.entity(&found.via) {
             not_derived(rule, via, "hanging")?;
         }
-        found::finds(rule.schema, owner, target, (&found, true), &section.place)?;
+        found::finds(rule, owner, target, (&found, true), &section.place)?;
         Way::Found(found)
     };
     Ok(Hanging { entity: target.name.clone(), found, fate: fate(section, target, owner)? })

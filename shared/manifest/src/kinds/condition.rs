@@ -10,6 +10,12 @@ use crate::{error::ManifestError, section::Named};
 pub(super) fn read(rule: &Rule<'_>, source: &Definition) -> Result<Condition, ManifestError> {
     let Some(entry) = rule.section.get("where") else { return Ok(Condition::Always) };
     if entry.is_table() {
+        if let Some(other) = entry.section()?.entries().find(|entry| !entry.is_text()) {
+            return Err(other.place.wrong(
+                "is no text, and this short form takes one: write the condition as text, as in where = \"total = 7\" or \
+                 where = \"status IN ('paid', 'sent')\"",
+            ));
+        }
         let (named, is) = entry.pair()?;
         rule.numbers.refuse(&source.name, &named, "where")?;
         return Ok(Condition::is(&held(source, &named)?, is.text));

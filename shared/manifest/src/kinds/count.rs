@@ -155,7 +155,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         None => (named.text, None),
     };
     let target = entity(rule.schema, &Named { text: target, place: named.place.clone() })?;
-    let sum = rule.section.get("sum").map(|entry| held(source, &entry.text()?)).transpose()?;
+    let sum = rule.section.get("sum").map(|entry| summed(source, &entry.text()?)).transpose()?;
     let shown = match count_shown {
         Some(shown) => {
             let attribute = derived_attribute(target, &shown)?;
@@ -191,6 +191,16 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         derivations.push(rule.derivation(&format!("{name}{DISPLAY}"), display)?);
     }
     Ok(derivations)
+}
+
+/// The attribute that is summed.
+fn summed(source: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
+    if named.text.contains(['*', '+', '/', '(']) {
+        let what =
+            "is a calculation, and Ripple sums what an item has: let the application write the result as an attribute";
+        return Err(named.place.wrong(what));
+    }
+    held(source, named)
 }
 
 /// What `shows` says: each part of the count with the attribute that shows it.

@@ -4,6 +4,7 @@
 //! fields hold the target's key. Where nothing is said it is the target itself, in the table.
 
 use derive::{
+    claims::CLAIMS,
     condition::is_path,
     declaration::{found_by::FoundBy, link::Link},
     schema::Schema,
@@ -13,7 +14,7 @@ use keys::{
     index_key::IndexKey,
 };
 
-use super::{Rule, entity, link};
+use super::{Rule, entity, link, mirror};
 use crate::{
     error::ManifestError,
     section::{Entry, Named, Section, TomlPlace},
@@ -61,7 +62,7 @@ pub(super) fn read(
             of_section(&section, rule.schema, source, target, backwards)?
         }
     };
-    finds(rule.schema, source, target, (&found, false), &place)?;
+    finds(rule, source, target, (&found, false), &place)?;
     Ok(found)
 }
 
@@ -106,12 +107,13 @@ pub(super) fn index_of(
 /// Refuses a query that the source's key does not make, or whose items lead to no target. The hint of a way is for an entry
 /// of a cascade's `hanging`, or for `found`.
 pub(super) fn finds(
-    schema: &Schema,
+    rule: &Rule<'_>,
     source: &Definition,
     target: &Definition,
     (found, is_hanging): (&FoundBy, bool),
     place: &TomlPlace<'_>,
 ) -> Result<(), ManifestError> {
+    let schema = rule.schema;
     if let Some(name) = &found.index
         && let Some(missing) = not_projected(schema, found, target)
     {
@@ -123,7 +125,7 @@ pub(super) fn finds(
         )));
     }
     let Some(missing) = not_given(schema, found) else { return Ok(()) };
-    let places = places(schema, target, &found.by);
+    let places = places(rule, target, &found.by);
     let hints = places.iter().map(|place| if is_hanging { place.keys() } else { format!("found = {}", place.found()) });
     let hints: Vec<String> = hints.collect();
     let hint = match hints.as_slice() {
@@ -131,7 +133,7 @@ pub(super) fn finds(
             "a path of the link gives no field of a key, so say by, as in found = {{ through = \"{}\", by = {{ {missing} = \"…\" }} }}",
             found.via
         ),
-        [] => "no entity and no index has it".to_owned(),
+        [] => "no entity and no index leads to all of them".to_owned(),
         hints => format!("say {}", hints.join(", or ")),
     };
     Err(place.wrong(format!(
@@ -180,12 +182,7 @@ fn not_projected<'a>(schema: &'a Schema, found: &FoundBy, target: &'a Definition
     let Some((table, form)) = schema.layout.forms.as_ref().and_then(|forms| forms.index(name)) else {
         return needed.find(|name| !index.projection.iter().any(|other| other == name));
     };
-    let projection = form.projection.as_ref()?;
-    let is_there = |name: &str| {
-        let mut keys = form.pk.iter().chain(&form.sk);
-        table.is_of_key(name) || keys.any(|key| key.name == name) || projection.iter().any(|other| other == name)
-    };
-    needed.filter_map(|name| table.stored_name(name)).find(|name| !is_there(name))
+    needed.filter_map(|name| table.stored_name(name)).find(|name| !table.index_holds(form, name))
 }
 
 /// Where a query would find them.
@@ -212,22 +209,38 @@ impl QueryPlace<'_> {
     }
 }
 
-/// The places where a query by these fields would find targets.
-fn places<'a>(schema: &'a Schema, target: &'a Definition, by: &Link) -> Vec<QueryPlace<'a>> {
+/// The places where a query by these fields would find all targets.
+fn places<'a>(rule: &'a Rule<'_>, target: &'a Definition, by: &Link) -> Vec<QueryPlace<'a>> {
+    let schema = rule.schema;
     let mut places = Vec::new();
     for via in schema.entities() {
         let known = via.key.field_names();
         let has = |field: &&str| known.contains(field) || via.attributes.iter().any(|name| name == field);
-        if !target.key.field_names().iter().all(has) {
+        if !target.key.field_names().iter().all(has) || misses(rule, via, target) {
             continue;
         }
         let through = Some(via.name.as_str()).filter(|name| *name != target.name);
         let table = (through.is_some() && lacks(&via.key, by).is_none()).then_some(QueryPlace { through, index: None });
         let inside = tables::inside(schema, via, "");
-        let indexes = via.indexes.iter().filter(|index| lacks(&index.key, by).is_none());
-        let names = indexes.filter_map(|index| index.index.strip_prefix(&inside));
+        let is_enough = |index: &&IndexKey| {
+            let found = FoundBy { via: via.name.clone(), index: Some(index.index.clone()), by: by.clone() };
+            lacks(&index.key, by).is_none() && not_projected(schema, &found, target).is_none()
+        };
+        let names = via.indexes.iter().filter(is_enough).filter_map(|index| index.index.strip_prefix(&inside));
         places.extend(table);
         places.extend(names.map(|name| QueryPlace { through, index: Some(name) }));
     }
     places
+}
+
+/// Are there targets without an item of their own among those that would be queried, since a mirror makes one of the two from
+/// the other? The catalogue refuses that.
+fn misses(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
+    let is_of_some = |mirror: &Section<'_>| ["where", "each"].iter().any(|key| mirror.get(key).is_some());
+    rule.of_kind(mirror::KIND.description.name).any(|(_, mirror)| {
+        let makes =
+            |to: &Definition, from: &Definition| mirror.names("to", &to.name) && mirror.names("from", &from.name);
+        makes(via, target) && (is_of_some(mirror) || via.derives(CLAIMS))
+            || makes(target, via) && mirror.get("each").is_some()
+    })
 }

@@ -13,6 +13,10 @@ pub(super) fn given(entity: &Definition, named: &Named<'_>) -> Result<String, Ma
 
 /// The same without the fields of the key.
 pub(super) fn held(entity: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
+    if entity.key.holds(named.text) {
+        let what = format!("{} is a field of the key of {}, and here stands an attribute", named.text, entity.name);
+        return Err(named.place.wrong(what));
+    }
     let there_is_no = format!("{} has no attribute", entity.name);
     inside(entity, named)?.map_or_else(|| whole(named, &there_is_no, &attributes(entity)), Ok)
 }

@@ -1,6 +1,10 @@
 //! `kind = "index-key"`: an item's place in an index that a derived number orders.
 
-use derive::{derivation::Derivation, kinds::index_key::DerivedIndexKey};
+use derive::{derivation::Derivation, kinds::index_key::DerivedIndexKey, tally::AVERAGE_PLACES};
+use keys::{
+    entity::Definition,
+    template::{Piece, form::Form},
+};
 
 use super::{KindSyntax, Rule, derived_attribute, found::index_of};
 use crate::{
@@ -41,8 +45,26 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let target = rule.entity("into", "the entity of the items that are in the index")?;
     let index = rule.section.required("index", "the index whose keys are derived")?.text()?;
     let index = index_of(rule.schema, target, &index, "has no key with derived = true in the index", |it| it.derived)?;
-    let number = rule.section.required("number", "the derived number that orders the index")?.text()?;
-    let number = derived_attribute(target, &number)?;
+    let named = rule.section.required("number", "the derived number that orders the index")?.text()?;
+    let number = derived_attribute(target, &named)?;
+    if rule.numbers.is_average(&target.name, &number) && !takes_averages(target, &index, &number) {
+        return Err(named.place.wrong(format!(
+            "{number} is an average, with up to {AVERAGE_PLACES} digits behind the point, and the key has room for fewer: \
+             write {{{number}:12.{AVERAGE_PLACES}}} there, or {{MAX-{number}:12.{AVERAGE_PLACES}}}"
+        )));
+    }
     let (target, index) = (target.name.clone(), index);
     Ok(vec![rule.derivation(rule.name, DerivedIndexKey { target, index, number })?])
+}
+
+/// Does the key in the index have room for the digits of an average?
+fn takes_averages(target: &Definition, index: &str, number: &str) -> bool {
+    let key = target.indexes.iter().find(|key| key.index == index).map(|key| &key.key);
+    let pieces = key.into_iter().flat_map(|key| key.pk.pieces().iter().chain(key.sk.pieces()));
+    pieces.into_iter().all(|piece| match piece {
+        Piece::Field { name, form: Form::Padded(width) | Form::Inverted(width) } if name == number => {
+            i64::from(width.places) >= AVERAGE_PLACES
+        }
+        _ => true,
+    })
 }

@@ -11,9 +11,15 @@ use crate::{
     section::{Named, Section},
 };
 
-/// The count whose display each attribute holds, by entity and attribute.
+/// What each attribute shows of a count, by entity and attribute.
 #[derive(Debug, Default)]
-pub(super) struct Numbers(BTreeMap<(String, String), String>);
+pub(super) struct Numbers(BTreeMap<(String, String), ShownNumber>);
+
+#[derive(Clone, Debug)]
+struct ShownNumber {
+    count: String,
+    is_average: bool,
+}
 
 impl Numbers {
     /// The numbers of all derivations. What is wrong with a derivation is found when it is read, and passed over here.
@@ -23,8 +29,10 @@ impl Numbers {
             let Some(into) = text(section, "into").filter(|_| text(section, "kind") != Some("path")) else { continue };
             let shown = section.get("shows").and_then(|entry| entry.pairs().ok()).unwrap_or_default();
             let (entity, attribute) = into.split_once('.').map_or((into, None), |(of, shown)| (of, Some(shown)));
-            for attribute in shown.iter().map(|(_, shown)| shown.text).chain(attribute) {
-                numbers.0.insert((entity.to_owned(), attribute.to_owned()), (*name).to_owned());
+            let shown = shown.iter().map(|(part, shown)| (part.text == "average", shown.text));
+            for (is_average, attribute) in shown.chain(attribute.map(|attribute| (false, attribute))) {
+                let number = ShownNumber { count: (*name).to_owned(), is_average };
+                numbers.0.insert((entity.to_owned(), attribute.to_owned()), number);
             }
         }
         // A copy may be copied or mirrored again, and the derivations stand in any order.
@@ -36,7 +44,7 @@ impl Numbers {
     fn spread(&mut self, section: &Section<'_>) -> bool {
         let (Some(from), Some(to)) = (text(section, "from"), text(section, "to")) else { return false };
         let held = self.0.iter().filter(|((entity, _), _)| entity == from);
-        let held: Vec<(String, String)> = held.map(|((_, name), count)| (name.clone(), count.clone())).collect();
+        let held: Vec<(String, ShownNumber)> = held.map(|((_, name), shown)| (name.clone(), shown.clone())).collect();
         let copied = section.get("attributes").map(|entry| {
             let same = |named: Named<'_>| (named.text.to_owned(), named.text.to_owned());
             let pairs = if entry.is_list() {
@@ -49,14 +57,14 @@ impl Numbers {
         });
         let except = section.get("except").and_then(|entry| entry.texts().ok()).unwrap_or_default();
         let mut is_more = false;
-        for (name, count) in held {
+        for (name, shown) in held {
             let names: Vec<String> = match &copied {
                 Some(pairs) => pairs.iter().filter(|(from, _)| *from == name).map(|(_, to)| to.clone()).collect(),
                 None if except.iter().any(|named| named.text == name) => Vec::new(),
                 None => vec![name],
             };
             for name in names {
-                is_more |= self.0.insert((to.to_owned(), name), count.clone()).is_none();
+                is_more |= self.0.insert((to.to_owned(), name), shown.clone()).is_none();
             }
         }
         is_more
@@ -64,11 +72,20 @@ impl Numbers {
 
     /// Refuses an attribute of an entity that holds a number, where a text is taken.
     pub(super) fn refuse(&self, entity: &str, named: &Named<'_>, taken: &str) -> Result<(), ManifestError> {
-        let Some(count) = self.0.get(&(entity.to_owned(), named.text.to_owned())) else { return Ok(()) };
+        let Some(ShownNumber { count, .. }) = self.get(entity, named.text) else { return Ok(()) };
         Err(named.place.wrong(format!(
             "{entity}.{} holds the number of {count} (N), and {taken} takes text (S): name an attribute of text",
             named.text
         )))
+    }
+
+    /// Is it an average, which has digits behind the point?
+    pub(super) fn is_average(&self, entity: &str, attribute: &str) -> bool {
+        self.get(entity, attribute).is_some_and(|shown| shown.is_average)
+    }
+
+    fn get(&self, entity: &str, attribute: &str) -> Option<&ShownNumber> {
+        self.0.get(&(entity.to_owned(), attribute.to_owned()))
     }
 }
 

@@ -168,14 +168,14 @@ fn a_field_of_a_key_of_another_type_is_refused() {
     refused_whole(
         &of_text,
         &expect![
-            "35: derivation.likes: of postId of the key of Like and id of the key of Post, one is of type B and the other is not"
+            "35:13: derivation.likes: of postId of the key of Like and id of the key of Post, one is of type B and the other is not"
         ],
     );
     let user = "[tables.Post]\npartition-key = { name = \"id\", type = \"B\" }";
     refused_whole(
         &BINARY.replace(user, "[tables.Post]\npartition-key = \"id\""),
         &expect![
-            "35: derivation.likes: of postId of the key of Like and id of the key of Post, one is of type B and the other is not"
+            "35:13: derivation.likes: of postId of the key of Like and id of the key of Post, one is of type B and the other is not"
         ],
     );
 }

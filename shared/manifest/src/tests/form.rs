@@ -4,62 +4,62 @@ use super::*;
 
 #[test]
 fn what_is_no_toml_is_refused_with_its_line() {
-    refused("[entity.Customer]", "[entity.Customer", &expect!["12: this is no TOML: unclosed table, expected `]`"]);
+    refused("[entity.Customer]", "[entity.Customer", &expect!["12:17: this is no TOML: unclosed table, expected `]`"]);
     refused(
         "sort-key = \"sk\"",
         "sort-key = sk",
-        &expect!["3: this is no TOML: string values must be quoted, expected literal string, at `sk`"],
+        &expect!["3:12: this is no TOML: string values must be quoted, expected literal string, at `sk`"],
     );
     refused(
         "sort-key = \"sk\"",
         "sort-key = \"sk\"\nsort-key = \"sk\"",
-        &expect!["4: this is no TOML: duplicate key, at `sort-key`"],
+        &expect!["4:1: this is no TOML: duplicate key, at `sort-key`"],
     );
-    refused("[entity.OrderById]", "[entity.Order]", &expect!["28: this is no TOML: duplicate key, at `Order`"]);
-    refused("kind = \"mirror\"", "kind: mirror", &expect!["44: this is no TOML: key with no value, expected `=`"]);
+    refused("[entity.OrderById]", "[entity.Order]", &expect!["28:9: this is no TOML: duplicate key, at `Order`"]);
+    refused("kind = \"mirror\"", "kind: mirror", &expect!["44:7: this is no TOML: key with no value, expected `=`"]);
 }
 
 #[test]
 fn a_key_that_means_nothing_is_refused() {
-    refused("[table]", "[tabel]", &expect![[r#"1: tabel: there is no such key: did you mean "table"?"#]]);
+    refused("[table]", "[tabel]", &expect![[r#"1:2: tabel: there is no such key: did you mean "table"?"#]]);
     refused(
         "time-to-live",
         "ttl",
-        &expect!["5: table.ttl: there is no such key: there are partition-key, sort-key, type, time-to-live"],
+        &expect!["5:1: table.ttl: there is no such key: there are partition-key, sort-key, type, time-to-live"],
     );
     refused(
         "projection",
         "projections",
-        &expect![[r#"10: index.byCustomer.projections: there is no such key: did you mean "projection"?"#]],
+        &expect![[r#"10:1: index.byCustomer.projections: there is no such key: did you mean "projection"?"#]],
     );
     refused(
         "derived = true",
         "drived = true",
-        &expect![[r#"31: entity.OrderById.drived: there is no such key: did you mean "derived"?"#]],
+        &expect![[r#"31:1: entity.OrderById.drived: there is no such key: did you mean "derived"?"#]],
     );
     refused(
         "only-if = { status = \"paid\" }",
         "where = { status = \"paid\" }",
         &expect![
-            "26: entity.Order.index.byCustomer.where: there is no such key: there are partition-key, sort-key, only-if, only-with, derived"
+            "26:1: entity.Order.index.byCustomer.where: there is no such key: there are partition-key, sort-key, only-if, only-with, derived"
         ],
     );
     refused(
         "shards = 4",
         "shard = 4",
-        &expect![[r#"41: derivation.order-count.shard: there is no such key: did you mean "shards"?"#]],
+        &expect![[r#"41:1: derivation.order-count.shard: there is no such key: did you mean "shards"?"#]],
     );
     refused(
         "except = [\"note\"]",
         "sum = \"note\"",
         &expect![
-            "47: derivation.order-by-id.sum: there is no such key: there are kind, id, was, from, to, link, where, each, except"
+            "47:1: derivation.order-by-id.sum: there is no such key: there are kind, id, was, from, to, link, where, each, except"
         ],
     );
     refused(
         "through = \"Order\"",
         "trough = \"Order\"",
-        &expect![[r#"63: derivation.buyer-name-by-id.found.trough: there is no such key: did you mean "through"?"#]],
+        &expect![[r#"63:11: derivation.buyer-name-by-id.found.trough: there is no such key: did you mean "through"?"#]],
     );
 }
 
@@ -70,27 +70,41 @@ fn what_is_no_condition_is_refused() {
         where_is,
         "\"status = paid\"\nshards",
         &expect![[
-            r#"40: derivation.order-count.where: Order has no attribute "paid": there are buyerId, status, note, buyerName; a text in a condition stands in single quotes"#
+            r#"40:1: derivation.order-count.where: Order has no attribute "paid": there are buyerId, status, note, buyerName; a text in a condition stands in single quotes"#
         ]],
     );
     refused(
         where_is,
         "\"stauts = 'paid'\"\nshards",
-        &expect![[r#"40: derivation.order-count.where: Order has no attribute "stauts": did you mean "status"?"#]],
+        &expect![[r#"40:1: derivation.order-count.where: Order has no attribute "stauts": did you mean "status"?"#]],
     );
     refused(
         where_is,
         "\"status = 'paid' AND\"\nshards",
         &expect![
-            "40: derivation.order-count.where: is no condition: at character 20: it ends where an attribute or a value is wanted"
+            "40:1: derivation.order-count.where: is no condition: at character 20: it ends where an attribute or a value is wanted"
         ],
     );
     refused(
         where_is,
         "\"size(staus) > 1 OR note = 'x'\"\nshards",
-        &expect![[r#"40: derivation.order-count.where: Order has no attribute "staus": did you mean "status"?"#]],
+        &expect![[r#"40:1: derivation.order-count.where: Order has no attribute "staus": did you mean "status"?"#]],
     );
-    refused(where_is, "[]\nshards", &expect!["40: derivation.order-count.where: is a list: write a text in quotes"]);
+    refused(
+        where_is,
+        "{ status = [\"paid\", \"sent\"] }\nshards",
+        &expect![[
+            r#"40:11: derivation.order-count.where.status: is no text, and this short form takes one: write the condition as text, as in where = "total = 7" or where = "status IN ('paid', 'sent')""#
+        ]],
+    );
+    refused(
+        where_is,
+        "{ status = 7 }\nshards",
+        &expect![[
+            r#"40:11: derivation.order-count.where.status: is no text, and this short form takes one: write the condition as text, as in where = "total = 7" or where = "status IN ('paid', 'sent')""#
+        ]],
+    );
+    refused(where_is, "[]\nshards", &expect!["40:1: derivation.order-count.where: is a list: write a text in quotes"]);
 }
 
 #[test]
@@ -98,63 +112,65 @@ fn a_value_of_another_type_is_refused() {
     refused(
         "sort-key = \"sk\"",
         "sort-key = 1",
-        &expect!["3: table.sort-key: is a whole number: write a text in quotes"],
+        &expect!["3:1: table.sort-key: is a whole number: write a text in quotes"],
     );
-    refused("type = \"Type\"", "type = \"\"", &expect!["4: table.type: is empty"]);
+    refused("type = \"Type\"", "type = \"\"", &expect!["4:1: table.type: is empty"]);
     refused(
         "projection = [\"Type\", \"status\"]",
         "projection = \"status\"",
-        &expect![[r#"10: index.byCustomer.projection: is a text: write a list of texts, as in ["a", "b"]"#]],
+        &expect![[r#"10:1: index.byCustomer.projection: is a text: write a list of texts, as in ["a", "b"]"#]],
     );
     refused(
         "attributes = [\"customerName\"]\nderived",
         "attributes = [\"customerName\", 7]\nderived",
-        &expect!["15: entity.Customer.attributes: is a list of texts, and this in it is none"],
+        &expect!["15:31: entity.Customer.attributes: is a list of texts, and this in it is none"],
     );
     refused(
         "derived = true",
         "derived = \"yes\"",
-        &expect!["31: entity.OrderById.derived: is a text: write true or false"],
+        &expect!["31:1: entity.OrderById.derived: is a text: write true or false"],
     );
     refused(
         "shards = 4",
         "shards = \"4\"",
-        &expect!["41: derivation.order-count.shards: is a text: write a whole number"],
+        &expect!["41:1: derivation.order-count.shards: is a text: write a whole number"],
     );
-    refused("shards = 4", "shards = 101", &expect!["41: derivation.order-count.shards: is 101: it is from 1 to 100"]);
-    refused("shards = 4", "shards = 0", &expect!["41: derivation.order-count.shards: is 0: it is from 1 to 100"]);
+    refused("shards = 4", "shards = 101", &expect!["41:1: derivation.order-count.shards: is 101: it is from 1 to 100"]);
+    refused("shards = 4", "shards = 0", &expect!["41:1: derivation.order-count.shards: is 0: it is from 1 to 100"]);
     refused(
         "link = { customerId = \"buyerId\" }\nwhere",
         "link = \"buyerId\"\nwhere",
-        &expect![[r#"39: derivation.order-count.link: is a text: write pairs of texts, as in { a = "b" }"#]],
+        &expect![[r#"39:1: derivation.order-count.link: is a text: write pairs of texts, as in { a = "b" }"#]],
     );
     refused(
         "{ status = \"paid\" }\nshards",
         "{ status = 2024-01-15 }\nshards",
-        &expect!["40: derivation.order-count.where.status: is a date without quotes: write a text in quotes"],
+        &expect![[
+            r#"40:11: derivation.order-count.where.status: is no text, and this short form takes one: write the condition as text, as in where = "total = 7" or where = "status IN ('paid', 'sent')""#
+        ]],
     );
     refused(
         "{ status = \"paid\" }\nshards",
         "{ status = \"paid\", note = \"x\" }\nshards",
         &expect![[
-            r#"40: derivation.order-count.where: is one attribute with its text, as in { status = "published" }"#
+            r#"40:1: derivation.order-count.where: is one attribute with its text, as in { status = "published" }"#
         ]],
     );
     refused(
         "found = { index = \"byCustomer\" }",
         "found = [\"byCustomer\"]",
-        &expect![[r#"55: derivation.buyer-name.found: is a list: write the name of an entity, or { index = "…" }"#]],
+        &expect![[r#"55:1: derivation.buyer-name.found: is a list: write the name of an entity, or { index = "…" }"#]],
     );
     refused(
         "[derivation.order-count]",
         "[[derivation.order-count]]",
         &expect![
-            "35: derivation.order-count: is a list of tables: it is a table, written [derivation.order-count] with its keys below"
+            "35:14: derivation.order-count: is a list of tables: it is a table, written [derivation.order-count] with its keys below"
         ],
     );
     refused_whole(
         "entity = 5\n[table]\npartition-key = \"a\"\nsort-key = \"b\"\ntype = \"c\"",
-        &expect!["1: entity: is a whole number: it is a table, written [entity] with its keys below"],
+        &expect!["1:1: entity: is a whole number: it is a table, written [entity] with its keys below"],
     );
 }
 
@@ -163,53 +179,53 @@ fn what_is_missing_is_named_with_what_it_is_for() {
     refused_whole(
         "",
         &expect![
-            "1: table is missing: [table] names the attributes of the keys; for a table of another form there is [tables.NAME]"
+            "1:1: table is missing: [table] names the attributes of the keys; for a table of another form there is [tables.NAME]"
         ],
     );
     refused(
         "partition-key = \"pk\"\n",
         "",
-        &expect!["1: table: partition-key is missing: the attribute of the partition key"],
+        &expect!["1:2: table: partition-key is missing: the attribute of the partition key"],
     );
     refused(
         "sort-key = \"gsk\"\n",
         "",
-        &expect!["7: index.byCustomer: sort-key is missing: the attribute of the index's sort key"],
+        &expect!["7:8: index.byCustomer: sort-key is missing: the attribute of the index's sort key"],
     );
     refused(
         "partition-key = \"ORDER#{orderId}\"\n",
         "",
-        &expect![[r#"28: entity.OrderById: partition-key is missing: its form, as in "USER#{userId}""#]],
+        &expect![[r#"28:9: entity.OrderById: partition-key is missing: its form, as in "USER#{userId}""#]],
     );
     refused(
         "kind = \"mirror\"\n",
         "",
-        &expect![[r#"43: derivation.order-by-id: kind is missing: what it does, such as "count""#]],
+        &expect![[r#"43:13: derivation.order-by-id: kind is missing: what it does, such as "count""#]],
     );
     refused(
         "from = \"Order\"\ninto",
         "into",
-        &expect!["35: derivation.order-count: from is missing: the entity whose items are counted"],
+        &expect!["35:13: derivation.order-count: from is missing: the entity whose items are counted"],
     );
     refused(
         "into = \"Customer.orderCount\"\n",
         "",
         &expect![[
-            r#"35: derivation.order-count: into is missing: where the count is shown, as in "User.followerCount""#
+            r#"35:13: derivation.order-count: into is missing: where the count is shown, as in "User.followerCount""#
         ]],
     );
     refused(
         "attributes = { customerName = \"buyerName\" }\n",
         "",
         &expect![[
-            r#"49: derivation.buyer-name: attributes is missing: what is copied, as in { userName = "followedName" }, or ["avatar"] where both have one name"#
+            r#"49:13: derivation.buyer-name: attributes is missing: what is copied, as in { userName = "followedName" }, or ["avatar"] where both have one name"#
         ]],
     );
     refused(
         "attributes = { customerName = \"buyerName\" }",
         "attributes = {}",
-        &expect!["54: derivation.buyer-name.attributes: names nothing to copy"],
+        &expect!["54:1: derivation.buyer-name.attributes: names nothing to copy"],
     );
     let table = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"Type\"\n";
-    refused_whole(table, &expect!["1: there is no entity: declare one with [entity.NAME]"]);
+    refused_whole(table, &expect!["1:1: there is no entity: declare one with [entity.NAME]"]);
 }

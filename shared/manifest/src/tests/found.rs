@@ -57,7 +57,7 @@ fn what_is_found_through_a_mirror_has_one_each() {
         "where = { role = \"owner\" }",
         key,
         &expect![
-            "30: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user only a Member that meets a condition has a TeamOfUser: use an index"
+            "30:13: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user only an item of Member that meets a condition has one of TeamOfUser: use an index"
         ],
     );
     let of_tag = "sort-key = \"TEAM#{teamId}#{tag}\"";
@@ -65,14 +65,14 @@ fn what_is_found_through_a_mirror_has_one_each() {
         "each = \"tags\"\nlink = { tag = \"tags\" }",
         of_tag,
         &expect![
-            "31: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user a Member without members of tags has no TeamOfUser: use an index"
+            "31:13: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user an item of Member without members of tags has none of TeamOfUser: use an index"
         ],
     );
     refused_with(
         "link = { rank = \"role\" }",
         "sort-key = \"RANK#{rank}\"\nattributes = [\"teamId\"]",
         &expect![
-            "31: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user one TeamOfUser may be that of several items: use an index"
+            "31:13: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user one item of TeamOfUser may be that of several of Member: use an index"
         ],
     );
 }
@@ -87,7 +87,7 @@ fn a_mirror_for_each_member_is_not_found_through_its_source() {
     refused_whole(
         &of_team.replace("found = \"TeamOfUser\"", "found = \"Member\""),
         &expect![
-            "36: derivation.user-name: through Member not every TeamOfUser is found, since by teams-of-user a Member has a mirror for each member of a list: use an index"
+            "36:13: derivation.user-name: through Member not every TeamOfUser is found, since by teams-of-user an item of Member has a mirror for each member of a list: use an index"
         ],
     );
 }

@@ -7,48 +7,48 @@ fn a_name_that_is_declared_nowhere_is_refused_with_what_was_meant() {
     refused(
         "kind = \"mirror\"",
         "kind = \"miror\"",
-        &expect![[r#"44: derivation.order-by-id.kind: there is no kind "miror": did you mean "mirror"?"#]],
+        &expect![[r#"44:1: derivation.order-by-id.kind: there is no kind "miror": did you mean "mirror"?"#]],
     );
     refused(
         "kind = \"mirror\"",
         "kind = \"sum\"",
         &expect![[
-            r#"44: derivation.order-by-id.kind: there is no kind "sum": there are count, copy, latest, extreme, mirror, path, index-key, roll-up, cascade"#
+            r#"44:1: derivation.order-by-id.kind: there is no kind "sum": there are count, copy, latest, extreme, mirror, path, index-key, roll-up, cascade"#
         ]],
     );
     refused(
         "from = \"Order\"\ninto",
         "from = \"Ordre\"\ninto",
-        &expect![[r#"37: derivation.order-count.from: there is no entity "Ordre": did you mean "Order"?"#]],
+        &expect![[r#"37:1: derivation.order-count.from: there is no entity "Ordre": did you mean "Order"?"#]],
     );
     refused(
         "into = \"Customer.orderCount\"",
         "into = \"Costumer.orderCount\"",
-        &expect![[r#"38: derivation.order-count.into: there is no entity "Costumer": did you mean "Customer"?"#]],
+        &expect![[r#"38:1: derivation.order-count.into: there is no entity "Costumer": did you mean "Customer"?"#]],
     );
     refused(
         "into = \"Customer.orderCount\"",
         "into = \"Customer.OrdersCount\"",
         &expect![[
-            r#"38: derivation.order-count.into: Customer does not declare as derived "OrdersCount": did you mean "orderCount"?"#
+            r#"38:1: derivation.order-count.into: Customer does not declare as derived "OrdersCount": did you mean "orderCount"?"#
         ]],
     );
     refused(
         "into = \"Customer.orderCount\"",
         "into = \"Customer.customerName\"",
         &expect![[
-            r#"38: derivation.order-count.into: Customer does not declare as derived "customerName": there is orderCount"#
+            r#"38:1: derivation.order-count.into: Customer does not declare as derived "customerName": there is orderCount"#
         ]],
     );
     refused(
         "to = \"OrderById\"\nexcept",
         "to = \"Orders\"\nexcept",
-        &expect![[r#"46: derivation.order-by-id.to: there is no entity "Orders": did you mean "Order"?"#]],
+        &expect![[r#"46:1: derivation.order-by-id.to: there is no entity "Orders": did you mean "Order"?"#]],
     );
     refused(
         "except = [\"note\"]",
         "except = [\n  \"status\",\n  \"notes\",\n]",
-        &expect![[r#"49: derivation.order-by-id.except: Order has no attribute "notes": did you mean "note"?"#]],
+        &expect![[r#"49:3: derivation.order-by-id.except: Order has no attribute "notes": did you mean "note"?"#]],
     );
 }
 
@@ -58,40 +58,40 @@ fn a_copied_attribute_and_how_it_is_found_are_looked_up() {
         "{ customerName = \"buyerName\" }",
         "{ custommerName = \"buyerName\" }",
         &expect![[
-            r#"54: derivation.buyer-name.attributes.custommerName: Customer has no attribute "custommerName": did you mean "customerName"?"#
+            r#"54:16: derivation.buyer-name.attributes.custommerName: Customer has no attribute "custommerName": did you mean "customerName"?"#
         ]],
     );
     refused(
         "{ customerName = \"buyerName\" }",
         "{ customerName = \"byerName\" }",
         &expect![[
-            r#"54: derivation.buyer-name.attributes.customerName: Order does not declare as derived "byerName": did you mean "buyerName"?"#
+            r#"54:16: derivation.buyer-name.attributes.customerName: Order does not declare as derived "byerName": did you mean "buyerName"?"#
         ]],
     );
     refused(
         "found = { index = \"byCustomer\" }",
         "found = { index = \"byCustmer\" }",
         &expect![[
-            r#"55: derivation.buyer-name.found.index: Order has no key in an index "byCustmer": did you mean "byCustomer"?"#
+            r#"55:11: derivation.buyer-name.found.index: Order has no key in an index "byCustmer": did you mean "byCustomer"?"#
         ]],
     );
     refused(
         "found = { index = \"byCustomer\" }",
         "found = \"Orders\"",
-        &expect![[r#"55: derivation.buyer-name.found: there is no entity "Orders": did you mean "Order"?"#]],
+        &expect![[r#"55:1: derivation.buyer-name.found: there is no entity "Orders": did you mean "Order"?"#]],
     );
     refused(
         "{ status = \"paid\" }\nshards",
         "{ state = \"paid\" }\nshards",
         &expect![[
-            r#"40: derivation.order-count.where.state: Order has no attribute "state": there are buyerId, status, note, buyerName"#
+            r#"40:11: derivation.order-count.where.state: Order has no attribute "state": there are buyerId, status, note, buyerName"#
         ]],
     );
     refused(
         "{ status = \"paid\" }\n\n",
         "{ stats = \"paid\" }\n\n",
         &expect![[
-            r#"26: entity.Order.index.byCustomer.only-if.stats: Order has no field or attribute "stats": did you mean "status"?"#
+            r#"26:13: entity.Order.index.byCustomer.only-if.stats: Order has no field or attribute "stats": did you mean "status"?"#
         ]],
     );
 }
@@ -101,34 +101,36 @@ fn a_field_of_a_key_is_looked_up() {
     refused(
         "[entity.Order.index.byCustomer]",
         "[entity.Order.index.byCostumer]",
-        &expect![[r#"23: entity.Order.index.byCostumer: there is no index "byCostumer": did you mean "byCustomer"?"#]],
+        &expect![[
+            r#"23:21: entity.Order.index.byCostumer: there is no index "byCostumer": did you mean "byCustomer"?"#
+        ]],
     );
     refused(
         "\"CUSTOMER#{buyerId}\"",
         "\"CUSTOMER#{byerId}\"",
         &expect![[
-            r#"24: entity.Order.index.byCustomer.partition-key: Order has no field or attribute "byerId": did you mean "buyerId"?"#
+            r#"24:1: entity.Order.index.byCustomer.partition-key: Order has no field or attribute "byerId": did you mean "buyerId"?"#
         ]],
     );
     refused(
         "link = { customerId = \"buyerId\" }\nwhere",
         "link = { customer = \"buyerId\" }\nwhere",
         &expect![[
-            r#"39: derivation.order-count.link.customer: the key of Customer has no field "customer": did you mean "customerId"?"#
+            r#"39:10: derivation.order-count.link.customer: the key of Customer has no field "customer": did you mean "customerId"?"#
         ]],
     );
     refused(
         "link = { customerId = \"buyerId\" }\nwhere",
         "link = { customerId = \"byuerId\" }\nwhere",
         &expect![[
-            r#"39: derivation.order-count.link.customerId: Order has no field or attribute "byuerId": did you mean "buyerId"?"#
+            r#"39:10: derivation.order-count.link.customerId: Order has no field or attribute "byuerId": did you mean "buyerId"?"#
         ]],
     );
     refused(
         "by = { buyerId = \"customerId\" }",
         "by = { buyerId = \"custId\" }",
         &expect![[
-            r#"63: derivation.buyer-name-by-id.found.by.buyerId: the key of Customer has no field "custId": there is customerId"#
+            r#"63:59: derivation.buyer-name-by-id.found.by.buyerId: the key of Customer has no field "custId": there is customerId"#
         ]],
     );
 }
@@ -138,22 +140,24 @@ fn a_template_that_cannot_be_read_is_refused() {
     refused(
         "partition-key = \"SHOP#{shopId}\"",
         "partition-key = \"SHOP#{shopId\"",
-        &expect!["19: entity.Order.partition-key: key template `SHOP#{shopId`: a `{` without its `}`"],
+        &expect!["19:1: entity.Order.partition-key: key template `SHOP#{shopId`: a `{` without its `}`"],
     );
     refused(
         "partition-key = \"SHOP#{shopId}\"",
         "partition-key = \"SHOP#{shop id}\"",
-        &expect!["19: entity.Order.partition-key: key template `SHOP#{shop id}`: a field of no known form"],
+        &expect!["19:1: entity.Order.partition-key: key template `SHOP#{shop id}`: a field of no known form"],
     );
     refused(
         "partition-key = \"SHOP#{shopId}\"",
         "partition-key = \"{shopId}{orderId}\"",
-        &expect!["19: entity.Order.partition-key: key template `{shopId}{orderId}`: two fields need text between them"],
+        &expect![
+            "19:1: entity.Order.partition-key: key template `{shopId}{orderId}`: two fields need text between them"
+        ],
     );
     refused(
         "partition-key = \"SHOP#{shopId}\"",
         "partition-key = \"\"",
-        &expect!["19: entity.Order.partition-key: is empty"],
+        &expect!["19:1: entity.Order.partition-key: is empty"],
     );
 }
 
@@ -162,55 +166,55 @@ fn an_attribute_has_one_use() {
     refused(
         "sort-key = \"sk\"",
         "sort-key = \"pk\"",
-        &expect!["3: table.sort-key: names an attribute that is a key, or has another use already"],
+        &expect!["3:1: table.sort-key: names an attribute that is a key, or has another use already"],
     );
     refused(
         "type = \"Type\"",
         "type = \"gsk\"",
-        &expect!["4: table.type: names an attribute that is a key, or has another use already"],
+        &expect!["4:1: table.type: names an attribute that is a key, or has another use already"],
     );
     refused(
         "time-to-live = \"expiresOn\"",
         "time-to-live = \"Type\"",
-        &expect!["5: table.time-to-live: names an attribute that is a key, or has another use already"],
+        &expect!["5:1: table.time-to-live: names an attribute that is a key, or has another use already"],
     );
     refused(
         "\"status\", \"note\"",
         "\"status\", \"gpk\"",
-        &expect![[r#"21: entity.Order.attributes: "gpk" is an attribute of a key: leave it out"#]],
+        &expect![[r#"21:36: entity.Order.attributes: "gpk" is an attribute of a key: leave it out"#]],
     );
     refused(
         "\"status\", \"note\"",
         "\"status\", \"Type\"",
-        &expect![[r#"21: entity.Order.attributes: "Type" is the attribute of the type: leave it out"#]],
+        &expect![[r#"21:36: entity.Order.attributes: "Type" is the attribute of the type: leave it out"#]],
     );
     refused(
         "derived-attributes = [\"buyerName\"]",
         "derived-attributes = [\"buyerName\", \"expiresOn\"]",
         &expect![[
-            r#"22: entity.Order.derived-attributes: "expiresOn" is the attribute of the time to live: leave it out"#
+            r#"22:36: entity.Order.derived-attributes: "expiresOn" is the attribute of the time to live: leave it out"#
         ]],
     );
     refused(
         "\"status\", \"note\"",
         "\"status\", \"orderId\"",
-        &expect![[r#"21: entity.Order.attributes: "orderId" is a field of the key: leave it out"#]],
+        &expect![[r#"21:36: entity.Order.attributes: "orderId" is a field of the key: leave it out"#]],
     );
     refused(
         "\"status\", \"note\"",
         "\"status\", \"status\"",
-        &expect![[r#"21: entity.Order.attributes: names "status" twice"#]],
+        &expect![[r#"21:36: entity.Order.attributes: names "status" twice"#]],
     );
     refused(
         "\"status\", \"note\"",
         "\"status\", \"buyerName\"",
-        &expect![[r#"22: entity.Order.derived-attributes: "buyerName" is declared twice: leave it out"#]],
+        &expect![[r#"22:23: entity.Order.derived-attributes: "buyerName" is declared twice: leave it out"#]],
     );
     refused(
         "[entity.OrderById]",
         "[entity.Counter]",
         &expect![
-            "29: entity.Counter.partition-key: counters are the service's own, and always there: only their id can be said"
+            "29:1: entity.Counter.partition-key: counters are the service's own, and always there: only their id can be said"
         ],
     );
 }
@@ -221,60 +225,64 @@ fn derivations_that_cannot_be_are_refused() {
         "link = { customerId = \"buyerId\" }\nwhere",
         "where",
         &expect![[
-            r#"35: derivation.order-count: nothing gives customerId of the key of Customer: say what of Order it is (orderId, orderedOn, shopId, buyerId, status, note, buyerName), as in link = { customerId = "…" }"#
+            r#"35:13: derivation.order-count: nothing gives customerId of the key of Customer: say what of Order it is (orderId, orderedOn, shopId, buyerId, status, note, buyerName), as in link = { customerId = "…" }"#
         ]],
     );
     refused(
         "derived = true\n",
         "",
         &expect![
-            "45: derivation.order-by-id.to: OrderById is the application's: a mirror's entity says derived = true in [entity.OrderById]"
+            "45:1: derivation.order-by-id.to: OrderById is the application's: a mirror's entity says derived = true in [entity.OrderById]"
         ],
     );
     refused(
         "\"Claims\", ",
         "",
         &expect![[
-            r#"46: derivation.order-by-id.to: the key of OrderById does not say orderedOn of its Order: put it into that key, if each Order has a OrderById of its own; if several may share one, add "Claims", a list of them, to the derived-attributes of OrderById"#
+            r#"46:1: derivation.order-by-id.to: the key of OrderById does not say orderedOn of its Order: put it into that key, if each Order has a OrderById of its own; if several may share one, add "Claims", a list of them, to the derived-attributes of OrderById"#
         ]],
     );
     refused(
         "found = { index = \"byCustomer\" }",
         "",
         &expect![[
-            r#"49: derivation.buyer-name: a change of Customer does not have shopId of Order, by which its Order items would be found: say found = { index = "byCustomer" }"#
+            r#"49:13: derivation.buyer-name: a change of Customer does not have shopId of Order, by which its Order items would be found: say found = { index = "byCustomer" }"#
         ]],
     );
     refused(
         "found = { index = \"byCustomer\" }",
         "found = \"OrderById\"",
         &expect![[
-            r#"55: derivation.buyer-name.found: a change of Customer does not have orderId of OrderById, by which its Order items would be found: say found = { index = "byCustomer" }"#
+            r#"55:1: derivation.buyer-name.found: a change of Customer does not have orderId of OrderById, by which its Order items would be found: say found = { index = "byCustomer" }"#
         ]],
     );
     refused(
         "through = \"Order\", index = \"byCustomer\", ",
         "through = \"Customer\", ",
         &expect![[
-            r#"63: derivation.buyer-name-by-id.found: a change of Customer does not have customerId of Customer, by which its OrderById items would be found: say found = { through = "Order", index = "byCustomer" }"#
+            r#"63:1: derivation.buyer-name-by-id.found: a change of Customer does not have customerId of Customer, by which its OrderById items would be found: say found = { through = "Order", index = "byCustomer" }"#
         ]],
     );
     refused(
         "projection = [\"Type\", \"status\"]\n",
         "",
         &expect![[
-            r#"54: derivation.buyer-name.found: byCustomer does not project "Type", without which the Order items that it finds lead nowhere: add it to the projection of [index.byCustomer]"#
+            r#"54:1: derivation.buyer-name.found: byCustomer does not project "Type", without which the Order items that it finds lead nowhere: add it to the projection of [index.byCustomer]"#
         ]],
     );
     refused(
         "[derivation.order-by-id]",
         "[derivation.order-count-display]",
         &expect![
-            "43: derivation.order-count-display: there is another derivation of this name; that of a count's display ends with -display, and that of the items that it creates with -item"
+            "43:13: derivation.order-count-display: there is another derivation of this name; that of a count's display ends with -display, and that of the items that it creates with -item"
         ],
     );
     let again = "[derivation.also]\nkind = \"mirror\"\nfrom = \"Order\"\nto = \"OrderById\"\n\n[derivation.buyer-name]";
-    refused("[derivation.buyer-name]", again, &expect!["49: derivation.also: writes OrderById, as order-by-id does"]);
+    refused(
+        "[derivation.buyer-name]",
+        again,
+        &expect!["49:13: derivation.also: writes OrderById, as order-by-id does"],
+    );
 }
 
 #[test]
@@ -283,7 +291,7 @@ fn names_that_cannot_be_stored_or_mean_something_else_are_refused() {
         "[derivation.order-by-id]",
         "[derivation.\"order by id\"]",
         &expect![
-            "43: derivation.order by id: a derivation's name is of letters, digits, - and _, since it is stored in keys"
+            "43:13: derivation.order by id: a derivation's name is of letters, digits, - and _, since it is stored in keys"
         ],
     );
     let long = format!("[derivation.{}]", "o".repeat(65));
@@ -291,20 +299,20 @@ fn names_that_cannot_be_stored_or_mean_something_else_are_refused() {
         "[derivation.order-by-id]",
         &long,
         &expect![
-            "43: derivation.ooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo: a derivation's name has at most 64 letters, since it is stored in keys"
+            "43:13: derivation.ooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo: a derivation's name has at most 64 letters, since it is stored in keys"
         ],
     );
     refused(
         "[derivation.order-by-id]",
         "[derivation.ground]",
         &expect![
-            "43: derivation.ground: DISABLED takes this name for all derivations that delete items: give it another one"
+            "43:13: derivation.ground: DISABLED takes this name for all derivations that delete items: give it another one"
         ],
     );
     refused(
         "[entity.OrderById]",
         "[entity.\"\"]",
-        &expect!["28: entity.: the name of an entity is empty: items have it as their type"],
+        &expect!["28:9: entity.: the name of an entity is empty: items have it as their type"],
     );
 }
 
@@ -324,7 +332,7 @@ fn a_circle_is_refused_at_the_first_of_it() {
         a = { kind = "copy", from = "B", to = "A", attributes = ["name"] }
         b = { kind = "copy", from = "A", to = "B", attributes = ["name"] }
     "##;
-    refused_whole(text, &expect!["12: derivation.a: derivations build on each other in a circle: a, b"]);
+    refused_whole(text, &expect!["12:9: derivation.a: derivations build on each other in a circle: a, b"]);
 }
 
 #[test]
@@ -349,15 +357,15 @@ fn a_path_into_a_map_is_refused_where_an_attribute_is_declared_or_written_or_a_k
         said.extend([place, " in ", outer, "\n"]);
     }
     expect![[r#"
-        3: table.sort-key: "s.k" in "s"
-        8: index.byCustomer.partition-key: "g[0]" in "g"
-        15: entity.Customer.attributes: "profile.name" in "profile"
-        16: entity.Customer.derived-attributes: "counts.orders" in "counts"
-        24: entity.Order.index.byCustomer.partition-key: key template `CUSTOMER#{buyer.id}`: a field of no known form in no path
-        26: entity.Order.index.byCustomer.only-if.order.status: "order.status" in "order"
-        38: derivation.order-count.into: "counts.orders" in "counts"
-        54: derivation.buyer-name.attributes.customerName: "buyer.name" in "buyer"
-        47: derivation.order-by-id.except: "note.text" in "note"
+        3:1: table.sort-key: "s.k" in "s"
+        8:1: index.byCustomer.partition-key: "g[0]" in "g"
+        15:15: entity.Customer.attributes: "profile.name" in "profile"
+        16:23: entity.Customer.derived-attributes: "counts.orders" in "counts"
+        24:1: entity.Order.index.byCustomer.partition-key: key template `CUSTOMER#{buyer.id}`: a field of no known form in no path
+        26:13: entity.Order.index.byCustomer.only-if.order.status: "order.status" in "order"
+        38:1: derivation.order-count.into: "counts.orders" in "counts"
+        54:16: derivation.buyer-name.attributes.customerName: "buyer.name" in "buyer"
+        47:11: derivation.order-by-id.except: "note.text" in "note"
     "#]].assert_eq(&said);
 }
 
@@ -393,9 +401,9 @@ to = "CustomerByName"
         ranked("Customer", "link = { rank = \"customerName\" }\nwhere = { orderCount = \"3\" }"),
     ];
     expect![[r#"
-        86: derivation.ranked.link.rank: Customer.orderCount holds the number of order-count (N), and a link takes text (S): name an attribute of text
-        86: derivation.ranked.link.rank: CustomerByName.orderCount holds the number of order-count (N), and a link takes text (S): name an attribute of text
-        87: derivation.ranked.where.orderCount: Customer.orderCount holds the number of order-count (N), and where takes text (S): name an attribute of text
+        86:10: derivation.ranked.link.rank: Customer.orderCount holds the number of order-count (N), and a link takes text (S): name an attribute of text
+        86:10: derivation.ranked.link.rank: CustomerByName.orderCount holds the number of order-count (N), and a link takes text (S): name an attribute of text
+        87:11: derivation.ranked.where.orderCount: Customer.orderCount holds the number of order-count (N), and where takes text (S): name an attribute of text
     "#]]
     .assert_eq(&(said.join("\n") + "\n"));
 }

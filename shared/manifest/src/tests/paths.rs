@@ -49,63 +49,63 @@ fn a_path_that_leads_nowhere_is_refused() {
         link,
         &linked("\"nota.id\""),
         &expect![[
-            r#"39: derivation.order-count.link.customerId: "nota.id" is inside of an attribute "nota", and Order has none of this name: did you mean "note"?"#
+            r#"39:10: derivation.order-count.link.customerId: "nota.id" is inside of an attribute "nota", and Order has none of this name: did you mean "note"?"#
         ]],
     );
     refused(
         link,
         &linked("\"shopId.id\""),
         &expect![[
-            r#"39: derivation.order-count.link.customerId: "shopId.id" is inside of shopId, which is a field of the key of Order, and that has no parts"#
+            r#"39:10: derivation.order-count.link.customerId: "shopId.id" is inside of shopId, which is a field of the key of Order, and that has no parts"#
         ]],
     );
     refused(
         link,
         &linked("\"note[a]\""),
         &expect![[
-            r#"39: derivation.order-count.link.customerId: "note[a]" is no path into an attribute: at character 6: a position in the list is wanted, from 0"#
+            r#"39:10: derivation.order-count.link.customerId: "note[a]" is no path into an attribute: at character 6: a position in the list is wanted, from 0"#
         ]],
     );
     refused(
         link,
         &linked("\"note.first-name\""),
         &expect![[
-            r#"39: derivation.order-count.link.customerId: "note.first-name" is no path into an attribute: at character 11: a dot, a bracket or the end is wanted before "-name"; a name with other characters than letters, digits and _ stands in double quotes"#
+            r#"39:10: derivation.order-count.link.customerId: "note.first-name" is no path into an attribute: at character 11: a dot, a bracket or the end is wanted before "-name"; a name with other characters than letters, digits and _ stands in double quotes"#
         ]],
     );
     refused(
         link,
         &linked("\"note.\""),
         &expect![[
-            r#"39: derivation.order-count.link.customerId: "note." is no path into an attribute: at character 6: it ends where an attribute or a value is wanted"#
+            r#"39:10: derivation.order-count.link.customerId: "note." is no path into an attribute: at character 6: it ends where an attribute or a value is wanted"#
         ]],
     );
     refused(
         "shards = 4",
         "sum = \"stotus.amount\"",
         &expect![[
-            r#"41: derivation.order-count.sum: "stotus.amount" is inside of an attribute "stotus", and Order has none of this name: did you mean "status"?"#
+            r#"41:1: derivation.order-count.sum: "stotus.amount" is inside of an attribute "stotus", and Order has none of this name: did you mean "status"?"#
         ]],
     );
     refused(
         "{ customerName = \"buyerName\" }",
         "{ \"customer.name\" = \"buyerName\" }",
         &expect![[
-            r#"54: derivation.buyer-name.attributes.customer.name: "customer.name" is inside of an attribute "customer", and Customer has none of this name: there are customerName, orderCount"#
+            r#"54:16: derivation.buyer-name.attributes.customer.name: "customer.name" is inside of an attribute "customer", and Customer has none of this name: there are customerName, orderCount"#
         ]],
     );
     refused(
         "attributes = [\"customerName\"]\nfound",
         "attributes = [\"customerName.first\"]\nfound",
         &expect![[
-            r#"62: derivation.buyer-name-by-id.attributes: "customerName.first" reads as a path into the attribute "customerName", and here stands only a whole attribute at the top of an item: what is written, or a key is made of, or is declared, is one"#
+            r#"62:15: derivation.buyer-name-by-id.attributes: "customerName.first" reads as a path into the attribute "customerName", and here stands only a whole attribute at the top of an item: what is written, or a key is made of, or is declared, is one"#
         ]],
     );
     refused(
         "where = { status = \"paid\" }",
         "where = { \"order.status\" = \"paid\" }",
         &expect![[
-            r#"40: derivation.order-count.where.order.status: "order.status" is inside of an attribute "order", and Order has none of this name: there are buyerId, status, note, buyerName"#
+            r#"40:11: derivation.order-count.where.order.status: "order.status" is inside of an attribute "order", and Order has none of this name: there are buyerId, status, note, buyerName"#
         ]],
     );
 }
@@ -128,7 +128,7 @@ link = { buyerId = "note.id" }
     let by_path = link.replace("buyerId", "note.id");
     let by_default = by_path.replace("{ index = \"byCustomer\" }", "\"OrderOfCustomer\"");
     let error = load(&format!("{}{mirror}", changed(&[(link, &by_default)]))).expect_err("nothing gives buyerId");
-    expect![[r#"55: derivation.buyer-name.found: a change of Customer does not have buyerId of OrderOfCustomer, by which its Order items would be found: a path of the link gives no field of a key, so say by, as in found = { through = "OrderOfCustomer", by = { buyerId = "…" } }"#]].assert_eq(&error.to_string());
+    expect![[r#"55:1: derivation.buyer-name.found: a change of Customer does not have buyerId of OrderOfCustomer, by which its Order items would be found: a path of the link gives no field of a key, so say by, as in found = { through = "OrderOfCustomer", by = { buyerId = "…" } }"#]].assert_eq(&error.to_string());
     let found = by_default
         .replace("\"OrderOfCustomer\"", "{ through = \"OrderOfCustomer\", by = { buyerId = \"customerId\" } }");
     load(&format!("{}{mirror}", changed(&[(link, &found)]))).unwrap();

@@ -98,7 +98,7 @@ fn an_index_that_no_mirror_fits_is_refused() {
     refused_whole(
         &listed.replace("\"createdAt\", \"text\"]\n\n[entity.TaggedPost]", "\"text\"]\n\n[entity.TaggedPost]"),
         &expect![
-            "24: derivation.tagged: the index byAuthor of TaggedPost wants createdAt of type N, and in the key of Post it is of type S"
+            "24:13: derivation.tagged: the index byAuthor of TaggedPost wants createdAt of type N, and in the key of Post it is of type S"
         ],
     );
 }

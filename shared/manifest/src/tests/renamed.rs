@@ -45,7 +45,7 @@ fn a_cascade_deletes_the_counters_of_a_renamed_count() {
     let by_its_first_name = text.replace("counters = \"paid\"", "counters = \"order-count\"");
     refused_whole(
         &by_its_first_name,
-        &expect![[r#"69: derivation.cascade.hanging.counters: there is no count "order-count": there is paid"#]],
+        &expect![[r#"69:14: derivation.cascade.hanging.counters: there is no count "order-count": there is paid"#]],
     );
 }
 
@@ -56,14 +56,14 @@ fn a_first_name_is_the_name_of_no_other() {
         COUNT,
         &was("\"order-count\""),
         &expect![
-            "36: derivation.order-count.was: is the name that it has: leave it out, or say the name that it had first"
+            "36:1: derivation.order-count.was: is the name that it has: leave it out, or say the name that it had first"
         ],
     );
     refused(
         COUNT,
         &was("\"buyer-name\""),
         &expect![
-            "36: derivation.order-count.was: there is a derivation buyer-name, and what is stored under this name is of that one"
+            "36:1: derivation.order-count.was: there is a derivation buyer-name, and what is stored under this name is of that one"
         ],
     );
     refused_whole(
@@ -71,31 +71,31 @@ fn a_first_name_is_the_name_of_no_other() {
             .replace(COUNT, &was("\"orders\""))
             .replace("[derivation.order-by-id]\n", "[derivation.order-by-id]\nwas = \"orders\"\n"),
         &expect![
-            "45: derivation.order-by-id.was: order-count was orders too, and what is stored under this name is of one of them"
+            "45:1: derivation.order-by-id.was: order-count was orders too, and what is stored under this name is of one of them"
         ],
     );
     refused(
         COUNT,
         &was("\"order count\""),
         &expect![
-            "36: derivation.order-count.was: a derivation's name is of letters, digits, - and _, since it is stored in keys"
+            "36:1: derivation.order-count.was: a derivation's name is of letters, digits, - and _, since it is stored in keys"
         ],
     );
     refused(
         COUNT,
         &was("\"ground\""),
         &expect![
-            "36: derivation.order-count.was: DISABLED takes this name for all derivations that delete items: give it another one"
+            "36:1: derivation.order-count.was: DISABLED takes this name for all derivations that delete items: give it another one"
         ],
     );
-    refused(COUNT, &was("7"), &expect!["36: derivation.order-count.was: is a whole number: write a text in quotes"]);
+    refused(COUNT, &was("7"), &expect!["36:1: derivation.order-count.was: is a whole number: write a text in quotes"]);
     // The display of the count was stored as orders-display.
     refused_whole(
         &SHOP
             .replace(COUNT, &was("\"orders\""))
             .replace("[derivation.buyer-name-by-id]", "[derivation.orders-display]"),
         &expect![
-            "58: derivation.orders-display: there is another derivation of this name; that of a count's display ends with -display, and that of the items that it creates with -item"
+            "58:13: derivation.orders-display: there is another derivation of this name; that of a count's display ends with -display, and that of the items that it creates with -item"
         ],
     );
     // What is wrong with a display is said of its count, by the name that it has.
@@ -104,6 +104,6 @@ fn a_first_name_is_the_name_of_no_other() {
             "{}\n[derivation.other]\nkind = \"count\"\nfrom = \"Order\"\ninto = \"Customer.orderCount\"\nlink = {{ customerId = \"buyerId\" }}\n",
             SHOP.replace(COUNT, "[derivation.paid]\nwas = \"order-count\"\n")
         ),
-        &expect!["66: derivation.other: writes Customer.orderCount, as paid does"],
+        &expect!["66:13: derivation.other: writes Customer.orderCount, as paid does"],
     );
 }

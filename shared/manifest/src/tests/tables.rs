@@ -51,69 +51,69 @@ fn what_cannot_be_a_table_is_refused() {
     refused_here(
         "partition-key = \"id\"",
         "",
-        &expect!["1: tables.User: partition-key is missing: the attribute of the partition key"],
+        &expect!["1:9: tables.User: partition-key is missing: the attribute of the partition key"],
     );
     refused_here(
         "partition-key = \"id\"",
         "partition-key = { name = \"id\", type = \"X\" }",
         &expect![[
-            r#"2: tables.User.partition-key.type: a key is of type S, N or B, and there is no "X": did you mean "S"?"#
+            r#"2:32: tables.User.partition-key.type: a key is of type S, N or B, and there is no "X": did you mean "S"?"#
         ]],
     );
     refused_here(
         "partition-key = \"id\"",
         "partition-key = 5",
         &expect![[
-            r#"2: tables.User.partition-key: is a whole number: write the name of an attribute, or { name = "createdAt", type = "N" }"#
+            r#"2:1: tables.User.partition-key: is a whole number: write the name of an attribute, or { name = "createdAt", type = "N" }"#
         ]],
     );
     refused_here(
         "partition-key = \"id\"",
         "partition-key = \"RipplePK\"",
-        &expect![[r#"2: tables.User.partition-key: "RipplePK" is an attribute of Ripple's own"#]],
+        &expect![[r#"2:1: tables.User.partition-key: "RipplePK" is an attribute of Ripple's own"#]],
     );
     refused_here(
         "partition-key = \"id\"",
         "partition-key = \"address.id\"",
         &expect![[
-            r#"2: tables.User.partition-key: "address.id" reads as a path into the attribute "address", and here stands only a whole attribute at the top of an item: what is written, or a key is made of, or is declared, is one"#
+            r#"2:1: tables.User.partition-key: "address.id" reads as a path into the attribute "address", and here stands only a whole attribute at the top of an item: what is written, or a key is made of, or is declared, is one"#
         ]],
     );
     refused_here(
         "[tables.User]",
         "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n[tables.User]",
-        &expect!["1: table: [table] is for a manifest of one table: leave it or [tables] out"],
+        &expect!["1:2: table: [table] is for a manifest of one table: leave it or [tables] out"],
     );
     refused_here(
         "[tables.User]",
         "[tables.\"a b\"]",
-        &expect!["1: tables.a b: the name of a table has letters, digits, _, . and - only"],
+        &expect!["1:9: tables.a b: the name of a table has letters, digits, _, . and - only"],
     );
     refused_here(
         "[tables.User]",
         "[tables.Unused]\npartition-key = \"id\"\n[tables.User]",
-        &expect![[r#"1: tables: no entity is in the table Unused: declare one with table = "Unused""#]],
+        &expect![[r#"1:2: tables: no entity is in the table Unused: declare one with table = "Unused""#]],
     );
     refused_here(
         "sort-key = { name = \"sentAt\"",
         "sort-key = { name = \"roomId\"",
-        &expect!["19: tables.Messages.sort-key: is the attribute of the partition key"],
+        &expect!["19:1: tables.Messages.sort-key: is the attribute of the partition key"],
     );
     refused_here(
         "type = \"__typename\"",
         "type = \"pk\"",
-        &expect!["24: tables.Rooms.type: names an attribute that is a key, or has another use already"],
+        &expect!["24:1: tables.Rooms.type: names an attribute that is a key, or has another use already"],
     );
     refused_here(
         "partition-key = \"authorId\"",
         "partition-key = []",
-        &expect!["8: tables.Post.index.byAuthor.partition-key: is one attribute, or a list of one to four"],
+        &expect!["8:1: tables.Post.index.byAuthor.partition-key: is one attribute, or a list of one to four"],
     );
     refused_here(
         "partition-key = \"authorId\"",
         "partition-key = [\"a\", 5]",
         &expect![[
-            r#"8: tables.Post.index.byAuthor.partition-key: is the name of an attribute, or { name = "createdAt", type = "N" }, or a list of them, and this in it is neither"#
+            r#"8:23: tables.Post.index.byAuthor.partition-key: is the name of an attribute, or { name = "createdAt", type = "N" }, or a list of them, and this in it is neither"#
         ]],
     );
 }
@@ -123,68 +123,68 @@ fn what_an_entity_says_of_its_table_must_fit_it() {
     refused_here(
         "table = \"Messages\"",
         "table = \"Message\"",
-        &expect![[r#"45: entity.Message.table: there is no table "Message": did you mean "Messages"?"#]],
+        &expect![[r#"45:1: entity.Message.table: there is no table "Message": did you mean "Messages"?"#]],
     );
     refused_here(
         "table = \"Messages\"",
         "",
-        &expect!["44: entity.Message: table is missing: the table in which its items are, one of [tables]"],
+        &expect!["44:9: entity.Message: table is missing: the table in which its items are, one of [tables]"],
     );
     refused_here(
         "table = \"Messages\"",
         "table = \"User\"",
         &expect![[
-            r#"44: entity.Message: all items of the table User are of the entity User: for a second entity, name the attribute of the type, as in [tables.User] type = "…""#
+            r#"44:9: entity.Message: all items of the table User are of the entity User: for a second entity, name the attribute of the type, as in [tables.User] type = "…""#
         ]],
     );
     refused_here(
         "table = \"Messages\"",
         "table = \"Messages\"\nsort-key = \"{sentAt}\"",
         &expect![
-            "46: entity.Message.sort-key: sentAt (N) is the sort-key of Messages, a value as it is: leave sort-key out"
+            "46:1: entity.Message.sort-key: sentAt (N) is the sort-key of Messages, a value as it is: leave sort-key out"
         ],
     );
     refused_here(
         "table = \"User\"",
         "table = \"User\"\nsort-key = \"{x}\"",
-        &expect!["32: entity.User.sort-key: the table User has no sort key"],
+        &expect!["32:1: entity.User.sort-key: the table User has no sort key"],
     );
     refused_here(
         "sort-key = \"MEMBER#{userId}\"",
         "",
-        &expect!["54: entity.Member: sort-key is missing: another entity of the table Rooms gives its form"],
+        &expect!["54:9: entity.Member: sort-key is missing: another entity of the table Rooms gives its form"],
     );
     refused_here(
         "sort-key = \"MEMBER#{userId}\"",
         "sort-key = \"MEMBER#{userId:N}\"",
         &expect![
-            "57: entity.Member.sort-key: a field of type N or B is all of a key of that type: declare it in [tables.NAME]"
+            "57:1: entity.Member.sort-key: a field of type N or B is all of a key of that type: declare it in [tables.NAME]"
         ],
     );
     refused_here(
         "attributes = [\"authorId\"",
         "attributes = [\"id\", \"authorId\"",
         &expect![[
-            r#"37: entity.Post.attributes: "id" is an attribute of the table's key, or of its type: leave it out"#
+            r#"37:15: entity.Post.attributes: "id" is an attribute of the table's key, or of its type: leave it out"#
         ]],
     );
     refused_here(
         "[entity.Member.index.byUser]",
         "[entity.Member.index.byUsr]",
-        &expect![[r#"60: entity.Member.index.byUsr: there is no index "byUsr": did you mean "byUser"?"#]],
+        &expect![[r#"60:22: entity.Member.index.byUsr: there is no index "byUsr": did you mean "byUser"?"#]],
     );
     refused_here(
         "link = { id = \"postId\" }",
         "",
         &expect![[
-            r#"70: derivation.comment-count: nothing gives id of the key of Post: say what of Comment it is (id, postId, text), as in link = { id = "…" }"#
+            r#"70:13: derivation.comment-count: nothing gives id of the key of Post: say what of Comment it is (id, postId, text), as in link = { id = "…" }"#
         ]],
     );
     refused_here(
         "found = { index = \"byAuthor\" }",
         "found = { index = \"byAutor\" }",
         &expect![[
-            r#"82: derivation.author-name.found.index: Post has no key in an index "byAutor": did you mean "byAuthor"?"#
+            r#"82:11: derivation.author-name.found.index: Post has no key in an index "byAutor": did you mean "byAuthor"?"#
         ]],
     );
 }

@@ -1,0 +1,54 @@
+//! Counters: each that is read is one that a count writes, and each that goes with an item counts for it.
+
+use keys::counter::COUNTER;
+
+use super::{CatalogueEntry, CatalogueError};
+use crate::{
+    declaration::{cascade::Way, count::Count},
+    kind::shape::Shape,
+    part::Part,
+};
+
+const SUM_OF: &str = "sum of ";
+
+/// The part of the counters that holds a derivation's sum.
+#[must_use]
+pub fn sum_of(derivation: &str) -> String {
+    format!("{SUM_OF}{derivation}")
+}
+
+/// A count or sum that is read is one that is declared, and counters go with the items that they count for.
+pub(super) fn all_counted(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
+    for entry in entries {
+        if let Some(problem) = missing(entries, entry).or_else(|| misplaced(entries, entry)) {
+            return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
+        }
+    }
+    Ok(())
+}
+
+/// A count or sum that a derivation reads, and none writes.
+fn missing(entries: &[CatalogueEntry], entry: &CatalogueEntry) -> Option<String> {
+    let mut read = entry.reads.iter().filter(|part| part.entity == COUNTER);
+    let Part { of, .. } = read.find(|part| !entries.iter().any(|other| other.writes.contains(part)))?;
+    let name = of.attribute()?;
+    let what = if name.starts_with(SUM_OF) { "" } else { "count " };
+    Some(format!("there is no {what}{name}"))
+}
+
+/// Counters that a cascade would look for beside its owner, and that stand beside other items.
+fn misplaced(entries: &[CatalogueEntry], entry: &CatalogueEntry) -> Option<String> {
+    let Shape::Cascade(cascade) = entry.derivation.kind.shape() else { return None };
+    let owner = &cascade.owner;
+    cascade.hanging.iter().find_map(|hanging| {
+        let Way::Counters(name) = &hanging.found else { return None };
+        let count = &entries.iter().find(|other| other.derivation.name == *name)?.derivation;
+        let Shape::Count(Count { target, .. }) = count.kind.shape() else { return None };
+        (target != owner).then(|| {
+            let name = count.label();
+            format!(
+                "the counters of {name} stand beside items of {target}, and this is about those beside items of {owner}"
+            )
+        })
+    })
+}
