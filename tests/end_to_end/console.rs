@@ -474,6 +474,14 @@ async fn each_page_as_json_is_what_its_command_prints_and_fits_the_schema() {
     let found = console.object(&schema, "/collection.json?pk=USER%23ada", "console_query", 200);
     assert!(found["items"].as_array().unwrap().len() > 1, "{found}");
     let refused = console.object(&schema, "/collection.json?pk=x&index=none", "console_error", 400);
+    let pattern = console.object(&schema, "/pattern.json?id=AP-001&UserId=ada", "console_pattern", 200);
+    assert_eq!(
+        (&pattern["values"], pattern["reads"][0]["items"].as_array().map(Vec::len)),
+        (&serde_json::json!(["UserId"]), Some(1))
+    );
+    let waits = console.object(&schema, "/pattern.json?id=AP-001", "console_pattern", 200);
+    assert_eq!(waits["reads"][0]["items"], Value::Null);
+    console.object(&schema, "/pattern.json?id=AP-999", "console_error", 404);
     assert_eq!(refused["error"], "There is no index none.");
     console.object(&schema, "/cost.json", "console_cost", 200);
     let trouble = console.object(&schema, "/flow.json?outcome=trouble&key=FOLLOWS%23", "console_flow", 200);

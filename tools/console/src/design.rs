@@ -3,6 +3,7 @@
 mod filled;
 mod markdown;
 pub(crate) mod pattern;
+mod read;
 pub(crate) mod writing;
 
 use std::sync::Arc;

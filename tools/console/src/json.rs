@@ -16,7 +16,7 @@ use operate::objects::{schema::json_schema, with_version};
 use serde_json::{Value, json};
 use store::Store;
 
-use crate::{Console, cost, flow, item, jobs, parked, query, verification};
+use crate::{Console, cost, design, flow, item, jobs, parked, query, verification};
 
 /// The addresses of the objects.
 pub(crate) fn addresses<S: Store + 'static>() -> Router<Arc<Console<S>>> {
@@ -30,6 +30,7 @@ pub(crate) fn addresses<S: Store + 'static>() -> Router<Arc<Console<S>>> {
         .route("/flow.json", get(flow::object::object::<S>))
         .route("/cost.json", get(cost::object::<S>))
         .route("/collection.json", get(query::object::<S>))
+        .route("/pattern.json", get(design::pattern::object::<S>))
 }
 
 /// An object with the version.

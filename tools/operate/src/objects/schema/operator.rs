@@ -18,6 +18,7 @@ pub(super) fn operator() -> Vec<(&'static str, Value)> {
         ("console_flow", flow()),
         ("console_cost", spent()),
         ("console_query", query()),
+        ("console_pattern", pattern()),
         ("console_error", object([("error", text())])),
     ]
 }
@@ -268,4 +269,15 @@ fn spent() -> Value {
 /// What the console's query found.
 fn query() -> Value {
     object([("items", list(&named("item"))), ("read_units", number()), ("more", boolean())])
+}
+
+fn pattern() -> Value {
+    let read = object([
+        ("operation", text()),
+        ("condition", text()),
+        ("items", or_null(&list(&named("item")))),
+        ("read_units", or_null(&number())),
+        ("error", or_null(&text())),
+    ]);
+    object([("id", text()), ("title", text()), ("values", list(&text())), ("reads", list(&read))])
 }
