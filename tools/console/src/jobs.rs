@@ -13,7 +13,7 @@ use engine::{
 };
 use maud::{Markup, html};
 use operate::{
-    objects::job::{HeldCascades, jobs_list, state_of},
+    objects::job::{HeldCascades, jobs_list, left_ms, pages, per_second, state_of},
     words::time,
 };
 use store::Store;
@@ -59,7 +59,7 @@ fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &HeldCascades) -> M
             p.empty { "No job: a change that concerns more than 100 items, or a removal with a cascade, begins one." }
         } @else {
             div.wide tabindex="0" { table {
-                thead { tr { th { "job" } th { "what it does" } th { "of" } th { "state" } th { "items so far" } th { "last moved" } th {} } }
+                thead { tr { th { "job" } th { "what it does" } th { "of" } th { "state" } th { "items so far" } th { "left" } th { "last moved" } th {} } }
                 tbody {
                     @for job in jobs {
                         tr {
@@ -67,7 +67,8 @@ fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &HeldCascades) -> M
                             td { (job.derivation) @if matches!(job.task, Task::Cascade { .. }) { ", a cascade" } }
                             td { (link::key(job.origin())) }
                             td { (state_of(job)) @if let Some(held_by) = held.get(&job.key) { div { small { "waits for " (held_by) } } } }
-                            td { (job.n_touched) }
+                            td { (job.n_touched) @if let Some(n) = per_second(job) { div { small { (n) " a second" } } } }
+                            td { (left(job)) }
                             td { (time(job.moved_at_ms)) }
                             td { (console.job_buttons(&job.key.sk, job.is_paused)) }
                         }
@@ -76,5 +77,19 @@ fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &HeldCascades) -> M
             } }
         }
         (json::link("/jobs.json"))
+    }
+}
+
+/// What a job has still to do, as far as it is known.
+fn left(job: &Job) -> Markup {
+    html! {
+        @match (pages(job), left_ms(job)) {
+            (Some((done, all)), left) => {
+                (all.saturating_sub(done)) " of " (all) " listed pages"
+                @if let Some(ms) = left { div { small { "about " (ms.div_ceil(1_000)) " s" } } }
+            },
+            (None, _) if !job.is_running => { "begins " (time(job.due_at_ms)) },
+            _ => { small { "it ends with the last item that it finds" } },
+        }
     }
 }

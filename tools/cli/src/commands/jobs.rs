@@ -11,7 +11,9 @@ use engine::{
 };
 use functions::logging;
 use keys::layout::Layout;
-use operate::objects::job::{HeldCascades, job_object, jobs_list, last_item, second_round, state_of};
+use operate::objects::job::{
+    HeldCascades, job_object, jobs_list, last_item, left_ms, pages, per_second, second_round, state_of,
+};
 use serde_json::{Value, json};
 
 use super::QUIET_LOG_FILTER;
@@ -87,7 +89,11 @@ fn so_far(job: &Job) -> String {
         Task::Cascade { .. } => "dealt with",
         Task::FanOut(_) => "looked at",
     };
-    format!("{} {what}", job.n_touched)
+    let pages = pages(job).map(|(done, all)| format!(", {done} of {all} pages deleted"));
+    let rate = per_second(job).map(|n| format!(", {n} a second"));
+    let left = left_ms(job).map(|ms| format!(", about {} s left", ms.div_ceil(1_000)));
+    let more: String = [pages, rate, left].into_iter().flatten().collect();
+    format!("{} {what}{more}", job.n_touched)
 }
 
 fn round_text(job: &Job) -> Option<&'static str> {

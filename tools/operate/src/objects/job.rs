@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::jobs::{
     ground::held::HeldBy,
-    job::{Job, Task},
+    job::{Job, Pass, Task},
 };
 use keys::{key::Key, layout::Layout};
 use serde_json::{Value, json};
@@ -38,6 +38,32 @@ pub fn second_round(job: &Job) -> Option<(&str, bool)> {
     Some((fan_out.until.as_deref()?, fan_out.is_round))
 }
 
+/// Items a second that a fan-out has looked at since it started; `None` for a cascade, and at the very beginning.
+#[must_use]
+pub fn per_second(job: &Job) -> Option<u64> {
+    let elapsed_ms = job.moved_at_ms.saturating_sub(job.started_at_ms);
+    let is_fan_out = matches!(job.task, Task::FanOut(_));
+    (is_fan_out && elapsed_ms > 0).then(|| job.n_touched * 1_000 / elapsed_ms)
+}
+
+/// The pages that a cascade has deleted, and all that it has listed; `None` before it deletes, and for a fan-out, since nobody
+/// has counted the items that follow from a source.
+#[must_use]
+pub fn pages(job: &Job) -> Option<(u64, u64)> {
+    match job.task {
+        Task::Cascade { pass: Pass::Deletes { page, n_pages }, .. } => Some((page, n_pages)),
+        _ => None,
+    }
+}
+
+/// How long a cascade that deletes has still to do at the rate so far, in milliseconds.
+#[must_use]
+pub fn left_ms(job: &Job) -> Option<u64> {
+    let (done, all) = pages(job).filter(|(done, _)| job.is_running && *done > 0)?;
+    let elapsed_ms = job.moved_at_ms.saturating_sub(job.due_at_ms);
+    Some(all.saturating_sub(done) * elapsed_ms / done)
+}
+
 /// The last item behind the cursor.
 #[must_use]
 pub fn last_item(job: &Job, layout: &Layout) -> Option<Key> {
@@ -67,6 +93,9 @@ pub fn job_object(job: &Job, held: &HeldCascades, layout: &Layout) -> Value {
             HeldBy::YoungPulse(until_ms) => json!({ "young_pulse": time(*until_ms) }),
         }),
         "touched": job.n_touched,
+        "per_second": per_second(job),
+        "pages": pages(job).map(|(done, all)| json!({ "done": done, "all": all })),
+        "left_ms": left_ms(job),
         "moves": job.n_moves,
         "last": last_item(job, layout).as_ref().map(key),
         "round": second_round(job).map(|(until, has_begun)| json!({ "until": until, "has_begun": has_begun })),
@@ -74,4 +103,37 @@ pub fn job_object(job: &Job, held: &HeldCascades, layout: &Layout) -> Value {
         "due_at": time(job.due_at_ms),
         "moved_at": time(job.moved_at_ms),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use derive::effect::Removal;
+
+    use super::*;
+
+    #[test]
+    fn what_a_cascade_has_still_to_do_follows_from_its_pages_and_its_time() {
+        let owner = Key::new("POST#p", "METADATA");
+        let removal = Removal { owner: owner.clone(), absent: vec![owner], named: Vec::new() };
+        let deletes =
+            |page| Task::Cascade { removal: removal.clone(), step: 0, pass: Pass::Deletes { page, n_pages: 8 } };
+        let job = |page, is_running| Job {
+            key: Key::new("JOBS#00", "post-cascade#8:POST%23p|METADATA"),
+            derivation: "post-cascade".to_owned(),
+            task: deletes(page),
+            is_running,
+            is_paused: false,
+            started_at_ms: 0,
+            due_at_ms: 10_000,
+            moved_at_ms: 16_000,
+            n_moves: 7,
+            n_touched: 600,
+            after: None,
+        };
+        assert_eq!(
+            (pages(&job(6, true)), left_ms(&job(6, true)), per_second(&job(6, true))),
+            (Some((6, 8)), Some(2_000), None)
+        );
+        assert_eq!((left_ms(&job(0, true)), left_ms(&job(0, false))), (None, None), "nothing to calculate it from");
+    }
 }
