@@ -112,6 +112,30 @@ async fn a_rename_ripples_through_the_flow_and_a_parked_change_is_redriven_by_cl
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_somebody_reads_in_the_flow_stays_in_its_place_while_changes_come() {
+    let Some(mut browser) = Browser::start() else { return };
+    let (mut service, client, _) = with_data().await;
+    browser.open(&format!("http://{}/flow", service.console), PICTURE);
+    let read = "document.getElementById(window.readId)";
+    browser.until("document.querySelectorAll('#flow > *').length > 12");
+    browser.evaluate(&format!(
+        "window.readId = document.querySelectorAll('#flow > *')[8].id; {read}.scrollIntoView(); scrollBy(0, -150)"
+    ));
+    browser.until("new Promise((done) => requestAnimationFrame(() => done(scrollY > 300)))");
+    let place = browser.evaluate(&format!("{read}.getBoundingClientRect().top"));
+    for name in ["hedy", "joan", "mary", "alan"] {
+        put(&client, user(name, name, NOON)).await;
+        put(&client, follow(name, "ada", NOON)).await;
+    }
+    browser.until("document.querySelector('#flow').textContent.includes('alan')");
+    service.caught_up(&client).await;
+    let moved = browser.evaluate(&format!("Math.abs({read}.getBoundingClientRect().top - {place})"));
+    assert!(moved.as_f64().unwrap() < 2.0, "it moved by {moved} px");
+    let more = browser.evaluate(&format!("[...document.querySelectorAll('#flow > *')].indexOf({read}) > 8"));
+    assert_eq!(more, json!(true), "changes came above it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scene_is_played_by_keyboard_and_a_wrong_count_is_repaired() {
     let Some(mut browser) = Browser::start() else { return };
     let (mut service, client, _) = with_data().await;

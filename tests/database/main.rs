@@ -6,6 +6,7 @@ mod cost;
 mod not_found;
 mod patterns;
 mod renamed;
+mod sweep;
 mod tables;
 mod why;
 mod writes;

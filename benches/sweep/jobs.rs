@@ -1,101 +1,64 @@
-//! How many due jobs one sweep lets begin, beside a million that wait.
-//!
-//! `cargo bench -p benches --bench sweep`. The table has 1,000,000 cascades that wait for another day, and 20,000 that are
-//! due. Each call takes 5 ms. No item of the table is in memory: a page is made when it is asked for, so the memory of
-//! the process is that of the sweep. The bar is 20,000 rings in 50 seconds and in 100 MB.
+//! Tables with cascades that wait, of which some are due. No item of the table is in memory: a page is made when it is asked
+//! for.
 
 use std::{
-    fs,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use catalogue::{catalogue, schema};
 use derive::{
-    family::Family,
     query::{Consistency, Query, SortKeys},
     schema::Schema,
     write::{Table, Transaction, Write},
 };
-use engine::{
-    batch::Engine,
-    bookkeeping::kept,
-    clock::{Clock, SystemClock},
-};
+use engine::bookkeeping::kept;
 use keys::{item::Item, job::JobKey, key::Key};
 use serde_dynamo::AttributeValue;
 use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 
-/// Cascades that are due, and all that there are.
-const N_DUE: usize = 20_000;
-const N_JOBS: usize = 1_020_000;
-
-/// How long a call takes.
-const CALL: Duration = Duration::from_millis(5);
-
-/// How long a sweep may take, in milliseconds.
-const SWEEP_MS: u64 = 50_000;
-
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
-fn main() {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(sweep());
-}
-
-async fn sweep() {
-    let schema = Arc::new(schema());
-    let table = Arc::new(Jobs::new(&schema, SystemClock.now_ms()));
-    let catalogue = Arc::new(catalogue(&schema).expect("the shipped catalogue"));
-    let families = vec![Family::Additive, Family::LevelTriggered];
-    let engine = Engine::new(schema, catalogue, families, Arc::clone(&table), Arc::new(SystemClock));
-    let began = Instant::now();
-    let swept = engine.sweep(|_| true, SystemClock.now_ms() + SWEEP_MS).await.expect("a sweep");
-    let elapsed = began.elapsed();
-    println!(
-        "{} of {N_DUE} due jobs begun in {:.1} s, beside {} that wait; {} calls of {CALL:?}; at most {} MB",
-        swept.n_begun,
-        elapsed.as_secs_f64(),
-        N_JOBS - N_DUE,
-        table.n_calls.load(Ordering::Relaxed),
-        most_memory_mb()
-    );
-    assert_eq!((swept.n_begun, swept.is_cut), (N_DUE, false));
-}
-
-/// Most memory of this process, in megabytes.
-fn most_memory_mb() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or_default() / 1_024
-}
-
-/// The tables: job number `n` is due before all of greater numbers, and those behind [`N_DUE`] are due another day.
-struct Jobs {
+/// The tables. Job number `n` is due before all of greater numbers; those that are not due are due another day.
+pub(crate) struct Jobs {
     schema: Arc<Schema>,
     now_ms: u64,
     /// A job of the service's own, and its owner.
     sample: Item,
-    n_calls: AtomicUsize,
+    n_due: usize,
+    n_in_all: usize,
+    call: Duration,
+    pub(crate) n_calls: AtomicUsize,
+    /// The partitions of the queue that were asked for, each time.
+    pub(crate) asked: Mutex<Vec<String>>,
 }
 
 impl Jobs {
-    fn new(schema: &Arc<Schema>, now_ms: u64) -> Self {
+    /// Jobs of which the first are due at this time, in milliseconds since the epoch, and calls that take so long.
+    pub(crate) fn new(schema: &Arc<Schema>, now_ms: u64, (n_due, n_in_all): (usize, usize), call: Duration) -> Self {
         let sample = kept(&schema.layout).into_iter().find(|kept| kept.name == "job").expect("a sample of a job");
-        Self { schema: Arc::clone(schema), now_ms, sample: sample.attributes, n_calls: AtomicUsize::new(0) }
+        Self {
+            schema: Arc::clone(schema),
+            now_ms,
+            sample: sample.attributes,
+            n_due,
+            n_in_all,
+            call,
+            n_calls: AtomicUsize::new(0),
+            asked: Mutex::default(),
+        }
     }
 
     async fn called(&self) {
         self.n_calls.fetch_add(1, Ordering::Relaxed);
-        tokio::time::sleep(CALL).await;
+        tokio::time::sleep(self.call).await;
     }
 
     fn due_at_ms(&self, number: usize) -> u64 {
         let number_ms = u64::try_from(number).expect("a number");
-        if number < N_DUE { self.now_ms - DAY_MS + number_ms } else { self.now_ms + DAY_MS + number_ms }
+        if number < self.n_due { self.now_ms - DAY_MS + number_ms } else { self.now_ms + DAY_MS + number_ms }
     }
 
     fn job(number: usize) -> Key {
@@ -122,10 +85,12 @@ impl Store for Jobs {
     async fn query(&self, _table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
         self.called().await;
         let Some(partition) = query.pk.strip_prefix("DUE#") else { return Ok(Page { items: Vec::new(), next: None }) };
+        self.asked.lock().expect("no panic").push(query.pk.clone());
+        assert!(query.limit.is_some_and(|limit| limit <= 100), "the queue is read page by page");
         let SortKeys::Between(_, until) = &query.sk else { panic!("the queue is read up to now") };
         let after = after.and_then(|after| self.schema.layout.key(&after.0));
         let mut items = Vec::new();
-        for number in 0..N_JOBS {
+        for number in 0..self.n_in_all {
             let sk = format!("{:015}#", self.due_at_ms(number));
             if sk > *until {
                 break;
