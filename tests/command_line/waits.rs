@@ -43,7 +43,12 @@ fn what_is_probably_not_meant_is_named_below_what_is_declared() {
     let ended = ripple(&["check", wanting.path().to_str().unwrap()]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let named: Vec<&str> = ended.stdout.lines().skip(3).collect();
-    expect![""].assert_eq(&named.join("\n"));
+    expect![[r#"
+        not-derived  User.postCount
+          found     it is declared as derived, and no derivation writes it
+          matters   readers wait for what nothing writes
+          to do     declare the derivation that writes it, or leave it out of `derived-attributes`"#]]
+    .assert_eq(&named.join("\n"));
     let ended = ripple(&["check", wanting.path().to_str().unwrap(), "--json"]);
     let checked: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(checked["findings"][0]["check"], json!("not-derived"));

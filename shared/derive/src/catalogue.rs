@@ -4,6 +4,7 @@
 //! refused when the catalogue is built, so that whatever our own writes ring comes to an end. One that recurs over its
 //! own target may read what it writes itself, since it ends at a depth of its own.
 
+mod cascades;
 mod counters;
 mod names;
 mod reached;
@@ -111,6 +112,7 @@ impl Catalogue {
         }
         written_once(&entries)?;
         counters::all_counted(&entries)?;
+        cascades::no_circle(&entries)?;
         reached::all_found(schema, &entries)?;
         let entries = sorted(entries)?;
         let concerns = concerns(&entries);

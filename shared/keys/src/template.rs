@@ -83,7 +83,7 @@ impl Template {
             }
             let Some(after) = after else { break };
             let (field, tail) = after.split_once('}').ok_or_else(|| fail("a `{` without its `}`"))?;
-            let (name, form) = Form::parse(field).ok_or_else(|| fail("a field of no known form"))?;
+            let (name, form) = Form::parse(field).ok_or_else(|| fail("a field of no known form; the forms are {name}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits"))?;
             match pieces.last() {
                 Some(Piece::Field { .. }) => return Err(fail("two fields need text between them")),
                 Some(Piece::Literal(_)) if form == Form::Raw => return Err(fail("a raw field stands at the start")),

@@ -190,6 +190,10 @@ pub(crate) fn template(section: &Section<'_>, key: &str, purpose: &str) -> Resul
 /// The form that a text is. That of a whole number or of bytes follows from the type of the key.
 pub(crate) fn form(text: &Named<'_>) -> Result<Template, ManifestError> {
     let template = Template::parse(text.text).map_err(|error| text.place.wrong(error.to_string()))?;
+    let mut pairs = template.pieces().iter().zip(template.pieces().iter().skip(1));
+    if pairs.any(|pair| matches!(pair, (Piece::Literal(text), Piece::Field { .. }) if text.ends_with('$'))) {
+        return Err(text.place.wrong("a field stands in braces alone: write {name} without $ before it"));
+    }
     let typed = |piece: &Piece| matches!(piece, Piece::Field { form: Form::Number | Form::Bytes, .. });
     if template.pieces().iter().any(typed) {
         return Err(text

@@ -144,6 +144,7 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
     let mut sections: BTreeSet<String> = BTreeSet::new();
     let declared = root.sections("derivation")?;
     let numbers = &Numbers::of(&declared);
+    numbers.fit_indexes(schema, root)?;
     let renamed = &renamed(&declared)?;
     for (name, section) in &declared {
         let (declared, section) = (&declared, section.clone());
@@ -175,14 +176,23 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
 fn rule(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let named = rule.section.required("kind", "what it does, such as \"count\"")?.text()?;
     let Some(kind) = KINDS.iter().find(|kind| kind.description.name == named.text) else {
-        return Err(named.unknown("there is no kind", KINDS.iter().map(|kind| kind.description.name)));
+        let what = match named.text {
+            "sum" | "average" | "exists" => {
+                format!("{0} is shown by a count, as in shows = {{ {0} = \"…\" }}", named.text)
+            }
+            "min" | "max" => format!("{0} is an extreme, as in {0} = \"placedAt\"", named.text),
+            _ => return Err(named.unknown("there is no kind", KINDS.iter().map(|kind| kind.description.name))),
+        };
+        return Err(named.place.wrong(format!("there is no kind \"{}\": {what}", named.text)));
     };
     let keys = [&COMMON, kind.description.keys].concat();
     if let Some(entry) = rule.section.get("where").filter(|_| keys.iter().all(|key| key.name != "where")) {
-        let what = format!(
-            "the kind {} takes no condition: mirror the items that meet it, and name the mirrors here",
-            kind.description.name
-        );
+        let what = match kind.description.name {
+            "cascade" => "a cascade takes no condition: an entry of hanging has only-if, for one attribute".to_owned(),
+            name => {
+                format!("the kind {name} takes no condition: mirror the items that meet it, and name the mirrors here")
+            }
+        };
         return Err(entry.place.wrong(what));
     }
     rule.section.follows(&keys)?;
@@ -203,12 +213,16 @@ fn in_words(
             (name, what.to_owned())
         }
         CatalogueError::WrittenTwice { one, other, part } => {
-            let what = format!("writes {part}, as {} does", declared(&one));
+            let what =
+                format!("writes {part}, as {} does: name another attribute, or leave one of both out", declared(&one));
             (other, what)
         }
         CatalogueError::Circle { names } => {
             let shown: Vec<&str> = names.iter().map(|name| labels.get(name).unwrap_or(name).as_str()).collect();
-            let circle = format!("derivations build on each other in a circle: {}", shown.join(", "));
+            let circle = format!(
+                "derivations build on each other in a circle: {} (what shows a count has its name and -display)",
+                shown.join(", ")
+            );
             (names.into_iter().next().unwrap_or_default(), circle)
         }
     }

@@ -1,7 +1,7 @@
 //! What was meant by a name that does not exist.
 
 /// Most names that are listed where none of them is near.
-const LISTED_MAX: usize = 12;
+const LISTED_MAX: usize = 16;
 
 /// The end of a sentence about a name that is none of these: what was meant, or else what there is.
 #[must_use]

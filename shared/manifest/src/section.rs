@@ -204,9 +204,12 @@ impl<'a> Entry<'a> {
         let mut texts: Vec<Named<'a>> = Vec::new();
         for value in list {
             let place = TomlPlace { at: value.span().map_or(self.place.at, |span| span.start), ..self.place.clone() };
-            let Some(text) = value.as_str().filter(|text| !text.is_empty()) else {
+            let Some(text) = value.as_str() else {
                 return Err(place.wrong("is a list of texts, and this in it is none"));
             };
+            if text.is_empty() {
+                return Err(place.wrong("has an empty text in it"));
+            }
             if texts.iter().any(|other| other.text == text) {
                 return Err(place.wrong(format!("names \"{text}\" twice")));
             }

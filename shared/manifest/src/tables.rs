@@ -5,6 +5,8 @@
 
 mod plain_indexes;
 
+use std::collections::BTreeSet;
+
 use derive::schema::Schema;
 use keys::{
     entity::{Definition, KeyTemplate},
@@ -125,13 +127,18 @@ fn index(name: &str, section: &Section<'_>) -> Result<IndexForm, ManifestError> 
         if fits { Ok(attributes) } else { Err(entry.place.wrong("is one attribute, or a list of one to four")) }
     };
     let projection = section.get("projection").map(|entry| entry.texts()).transpose()?;
-    Ok(IndexForm {
+    let form = IndexForm {
         name: name.to_owned(),
         pk: several(&section.required("partition-key", "the attribute of the index's partition key")?)?,
         sk: section.get("sort-key").as_ref().map(several).transpose()?.unwrap_or_default(),
         projection: projection.map(|names| names.into_iter().map(|name| name.text.to_owned()).collect()),
         entities: Vec::new(),
-    })
+    };
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = form.parts().find(|part| !seen.insert(part.name.as_str())) {
+        return Err(section.place.wrong(format!("has {} in its key twice", twice.name)));
+    }
+    Ok(form)
 }
 
 fn key_attribute(said: &TextOrSection<'_>) -> Result<KeyAttribute, ManifestError> {
@@ -185,7 +192,7 @@ fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError
             if part.of != KeyType::S {
                 return Err(entry
                     .place
-                    .wrong(format!("{part} is the {key} of {at}, a value as it is: leave {key} out")));
+                    .wrong(format!("{part} is the {key} of {at}, a value as it is: leave {key} out, or declare a key of type S there to give it a form")));
             }
             part.is_plain = false;
         }

@@ -211,7 +211,7 @@ fn count_written(text: &mut String, of: &Description, count: &CountRule) {
     let (from, to) = (&of.entities[count.from].name, &of.entities[count.to].name);
     writeln!(text, "kind = \"count\"\nfrom = {from:?}").unwrap();
     match count.shows.as_slice() {
-        [(Shown::Count, attribute)] => writeln!(text, "into = \"{to}.{attribute}\"").unwrap(),
+        [(Shown::Count, attribute)] if count.sum.is_none() => writeln!(text, "into = \"{to}.{attribute}\"").unwrap(),
         shows => {
             writeln!(text, "into = {to:?}").unwrap();
             let shown = |(what, attribute): &(Shown, String)| {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use derive::{
     catalogue::Catalogue,
+    condition::Condition,
     declaration::{count::Count, mirror::Mirror},
     derivation::Derivation,
     kind::shape::Shape,
@@ -55,8 +56,8 @@ impl Samples {
         samples
     }
 
-    /// With what derivations take of made-up items: a number where they add, and one member in each list whose members have
-    /// mirrors.
+    /// With what derivations take of made-up items: a number where they add, one member in each list whose members have
+    /// mirrors, and what their conditions ask for, as far as one item can meet them all.
     #[must_use]
     pub fn as_read_by(mut self, catalogue: &Catalogue) -> Self {
         for derivation in catalogue.derivations() {
@@ -73,6 +74,18 @@ impl Samples {
                 item.insert(name.clone(), value);
             }
         }
+        let mut met: Vec<(&str, &Condition)> = Vec::new();
+        for (source, condition) in catalogue.derivations().filter_map(conditioned) {
+            if self.is_given(source) {
+                continue;
+            }
+            let keeps = |item: &Item| met.iter().all(|(of, other)| *of != source || other.holds(item) == Ok(true));
+            if let Some(item) = self.items.get(source).and_then(|item| meeting::meeting(condition, item)).filter(keeps)
+            {
+                self.items.insert(source.to_owned(), item);
+                met.push((source, condition));
+            }
+        }
         self
     }
 
@@ -80,11 +93,7 @@ impl Samples {
     /// where no change of it meets the condition.
     #[must_use]
     pub(crate) fn source_of(&self, derivation: &Derivation) -> Option<Item> {
-        let (source, condition) = match derivation.kind.shape() {
-            Shape::Count(count) => (&count.source, &count.condition),
-            Shape::Rollup(rollup) => (&rollup.source, &rollup.condition),
-            _ => return None,
-        };
+        let (source, condition) = conditioned(derivation)?;
         meeting::meeting(condition, self.item(source)?)
     }
 
@@ -98,6 +107,16 @@ impl Samples {
     #[must_use]
     pub fn is_given(&self, entity: &str) -> bool {
         self.given.iter().any(|given| given == entity)
+    }
+}
+
+/// The source of a derivation, and the condition that its items meet to take part.
+fn conditioned(derivation: &Derivation) -> Option<(&str, &Condition)> {
+    match derivation.kind.shape() {
+        Shape::Count(count) => Some((&count.source, &count.condition)),
+        Shape::Rollup(rollup) => Some((&rollup.source, &rollup.condition)),
+        Shape::Mirror(mirror) => Some((&mirror.source, &mirror.condition)),
+        Shape::Attributes(_) | Shape::Cascade(_) => None,
     }
 }
 

@@ -113,13 +113,16 @@ impl Words<'_> {
         Some(WrittenEffect::Alike { what, entity })
     }
 
-    /// The entity of the item, as one that the derivation writes.
+    /// The entity of the item, as one that the derivation writes; of what a cascade deletes, the one whose key the item has.
     fn entity(&self, at: DerivationAt) -> String {
         let is_of = |name: &str| {
             self.schema.entity(name).is_some_and(|entity| entity.key.parse_key(&self.commit.key).is_some())
         };
         let mut entities = self.catalogue.writes(at).iter().map(|part| part.entity.as_str());
-        entities.find(|name| is_of(name)).unwrap_or_default().to_owned()
+        let is_counter = CounterKey::parse(&self.commit.key).is_some();
+        let any = || self.schema.entities().map(|entity| entity.name.as_str()).find(|name| is_of(name));
+        let own = entities.find(|name| is_of(name)).or_else(|| is_counter.then_some(counter::COUNTER)).or_else(any);
+        own.unwrap_or_default().to_owned()
     }
 }
 

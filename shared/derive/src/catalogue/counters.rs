@@ -36,18 +36,25 @@ fn missing(entries: &[CatalogueEntry], entry: &CatalogueEntry) -> Option<String>
     Some(format!("there is no {what}{name}"))
 }
 
-/// Counters that a cascade would look for beside its owner, and that stand beside other items.
+/// Counters that a cascade would delete, and that stand beside other items than its owner or go by themselves.
 fn misplaced(entries: &[CatalogueEntry], entry: &CatalogueEntry) -> Option<String> {
     let Shape::Cascade(cascade) = entry.derivation.kind.shape() else { return None };
     let owner = &cascade.owner;
     cascade.hanging.iter().find_map(|hanging| {
         let Way::Counters(name) = &hanging.found else { return None };
         let count = &entries.iter().find(|other| other.derivation.name == *name)?.derivation;
-        let Shape::Count(Count { target, .. }) = count.kind.shape() else { return None };
-        (target != owner).then(|| {
-            let name = count.label();
-            format!(
+        let Shape::Count(Count { target, history, .. }) = count.kind.shape() else { return None };
+        let name = count.label();
+        if target != owner {
+            return Some(format!(
                 "the counters of {name} stand beside items of {target}, and this is about those beside items of {owner}"
+            ));
+        }
+        // What is deleted later would be taken from a counter that is gone.
+        (!history).then(|| {
+            format!(
+                "the counters of {name} come to zero and go when what they count is deleted: name here only a count with \
+                 history = true, whose items go unseen"
             )
         })
     })

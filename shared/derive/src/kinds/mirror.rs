@@ -18,8 +18,8 @@
 //! mirrored. A member that comes or goes rings for its own mirror alone.
 //!
 //! Never mirrored: table and index keys, the type, derived attributes of either side, the time to live, what the
-//! declaration leaves out, and what the mirror's table could not take, since an index there wants another type. A mirror's
-//! own index keys are made from what it holds.
+//! declaration leaves out, and what the mirror's table could not take, since a key there has the name, or an index wants
+//! another type. A mirror's own index keys are made from what it holds.
 //!
 //! *Example*: the Follow `USER#ann / FOLLOWS#bob` is removed. Look at `USER#bob / FOLLOWER#ann`: its source is not
 //! there, so it goes.
@@ -28,7 +28,7 @@ mod keys_of_source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keys::{entity::Definition, fields::Fields, item::Item, key::Key};
+use keys::{entity::Definition, fields::Fields, item::Item, key::Key, tables::TableForm};
 
 use crate::{
     change::Sight,
@@ -77,6 +77,7 @@ impl Mirror {
             || self.except.iter().chain(&self.each).any(|other| other == name)
             || source.derives(name)
             || target.derives(name)
+            || stored_outside(schema, target).any(|other| other == name)
     }
 
     /// All of those that can be named.
@@ -87,6 +88,7 @@ impl Mirror {
         left_out.extend(layout.entity_type.iter().chain(layout.times_to_live()).cloned());
         left_out.extend(layout.indexes.iter().flat_map(|index| [index.pk.clone(), index.sk.clone()]));
         left_out.extend(source.derived_attributes.iter().chain(&target.derived_attributes).cloned());
+        left_out.extend(stored_outside(schema, target).map(str::to_owned));
         left_out
     }
 
@@ -153,6 +155,12 @@ impl Mirror {
     }
 }
 
+/// The attributes of keys of the table that an entity is in, under which an item of it can hold nothing else.
+fn stored_outside<'a>(schema: &'a Schema, entity: &Definition) -> impl Iterator<Item = &'a str> {
+    let table = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(entity));
+    table.into_iter().flat_map(TableForm::outside)
+}
+
 impl Kind for Mirror {
     fn name(&self) -> &'static str {
         "mirror"
@@ -174,6 +182,13 @@ impl Kind for Mirror {
         }
         if !target.derived {
             return Err(format!("{} is not declared as derived", target.name));
+        }
+        if source.key.meets(&target.key) {
+            return Err(format!(
+                "an item of {0} may have the key of one of {1}, and Ripple would replace and delete items of {1}: give {0} a \
+                 key of another form, or a table of its own",
+                target.name, source.name
+            ));
         }
         Self::check_indexes(schema, source, target)?;
         if self.lists_claims(source) {

@@ -75,7 +75,12 @@ const HANGING: [KeySyntax; 8] = [
         "it is found by a query",
         "its one item, by its key: pairs of a field of that key and the attribute of the removed owner whose text, in lower case and without blanks around it, fills the field, such as `{ email = \"email\" }` for a claim of an address",
     ),
-    KeySyntax::optional("counters", Text, "", "instead of an entity: the owner's counters of this count"),
+    KeySyntax::optional(
+        "counters",
+        Text,
+        "",
+        "instead of an entity: the owner's counters of this count with `history = true`; others go by themselves when what they count is deleted",
+    ),
     KeySyntax::optional(
         "only-if",
         Pair,

@@ -25,6 +25,10 @@ pub(super) fn read(rule: &Rule<'_>, source: &Definition) -> Result<Condition, Ma
         text.text.parse().map_err(|error| text.place.wrong(format!("is no condition: {error}")))?;
     let named = |name| Named { text: name, place: text.place.clone() };
     for name in condition.attributes() {
+        if source.key.holds(name) {
+            let what = format!("{name} is a field of the key of {}, and a condition is about attributes", source.name);
+            return Err(text.place.wrong(what));
+        }
         attribute(source, &named(name)).map_err(|mut error| {
             if !error.what.ends_with('?') {
                 error.what.push_str("; a text in a condition stands in single quotes");

@@ -154,7 +154,12 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         Some((target, shown)) => (target, Some(Named { text: shown, place: named.place.clone() })),
         None => (named.text, None),
     };
-    let target = entity(rule.schema, &Named { text: target, place: named.place.clone() })?;
+    let target = entity(rule.schema, &Named { text: target, place: named.place.clone() }).map_err(|mut error| {
+        if count_shown.is_none() {
+            error.what.push_str("; the target and its attribute are written as in \"User.followerCount\"");
+        }
+        error
+    })?;
     let sum = rule.section.get("sum").map(|entry| summed(source, &entry.text()?)).transpose()?;
     let shown = match count_shown {
         Some(shown) => {
@@ -167,6 +172,13 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         return Err(shows
             .place
             .wrong(format!("says what is shown, and so does into: write into = \"{}\"", target.name)));
+    }
+    if let Some(entry) = rule.section.get("sum").filter(|_| named.text.contains('.')) {
+        let what = format!(
+            "into = \"{}\" shows the number of items, and nothing the sum: write into = \"{}\" and shows = {{ sum = \"…\" }}",
+            named.text, target.name
+        );
+        return Err(entry.place.wrong(what));
     }
     let zero = zero(rule, !shown.is_empty())?;
     let count = Count {
@@ -212,7 +224,7 @@ fn shown(rule: &Rule<'_>, target: &Definition, has_sum: bool) -> Result<Vec<Show
     let mut shown = Vec::new();
     for (part, shows) in SHOWN {
         let Some(entry) = section.get(part) else { continue };
-        if matches!(shows, Shows::Sum | Shows::Average) && !has_sum {
+        if shows.is_of_sum() && !has_sum {
             return Err(entry.place.wrong("there is no sum: say which attribute is summed, as in sum = \"total\""));
         }
         shown.push(ShownPart { part, shows, attribute: attribute(&entry)? });

@@ -51,6 +51,11 @@ pub(super) fn read(
     let found = match &entry {
         None => FoundBy { via: target.name.clone(), index: None, by: backwards() },
         Some(entry) if entry.is_text() => {
+            let named = entry.text()?;
+            if rule.schema.entity(named.text).is_none() && is_index(rule, named.text) {
+                let what = format!("{0} is an index: write found = {{ index = \"{0}\" }}", named.text);
+                return Err(named.place.wrong(what));
+            }
             FoundBy { via: entity(rule.schema, &entry.text()?)?.name.clone(), index: None, by: backwards() }
         }
         Some(entry) if !entry.is_table() => {
@@ -64,6 +69,12 @@ pub(super) fn read(
     };
     finds(rule, source, target, (&found, false), &place)?;
     Ok(found)
+}
+
+/// Is this the name of an index, as the manifest gives it?
+fn is_index(rule: &Rule<'_>, name: &str) -> bool {
+    let mut indexes = rule.schema.layout.indexes.iter();
+    indexes.any(|index| index.name == name || index.name.rsplit('.').next() == Some(name))
 }
 
 /// What the keys `through`, `index` and `by` of a section say.
@@ -122,6 +133,12 @@ pub(super) fn finds(
              the projection of [{}]",
             found.via,
             header(schema, name)
+        )));
+    }
+    if let Some(via) = schema.entity(&found.via).filter(|via| has_own_id(rule, via, target)) {
+        return Err(place.wrong(format!(
+            "the id of {} is its own, and leads to no {}: with [tables] a field called id is found through a mirror only",
+            via.name, target.name
         )));
     }
     let Some(missing) = not_given(schema, found) else { return Ok(()) };
@@ -216,7 +233,7 @@ fn places<'a>(rule: &'a Rule<'_>, target: &'a Definition, by: &Link) -> Vec<Quer
     for via in schema.entities() {
         let known = via.key.field_names();
         let has = |field: &&str| known.contains(field) || via.attributes.iter().any(|name| name == field);
-        if !target.key.field_names().iter().all(has) || misses(rule, via, target) {
+        if !target.key.field_names().iter().all(has) || misses(rule, via, target) || has_own_id(rule, via, target) {
             continue;
         }
         let through = Some(via.name.as_str()).filter(|name| *name != target.name);
@@ -231,6 +248,19 @@ fn places<'a>(rule: &'a Rule<'_>, target: &'a Definition, by: &Link) -> Vec<Quer
         places.extend(names.map(|name| QueryPlace { through, index: Some(name) }));
     }
     places
+}
+
+/// Is the id in the key of what would be queried another one than that of the targets? Each table has an id of its own, and
+/// only a mirror has that of its source.
+fn has_own_id(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
+    let is_id = |entity: &Definition| entity.key.holds("id");
+    let mut mirrors = rule.of_kind(mirror::KIND.description.name);
+    let are_of_each_other = mirrors.any(|(_, mirror)| {
+        let makes =
+            |to: &Definition, from: &Definition| mirror.names("to", &to.name) && mirror.names("from", &from.name);
+        makes(via, target) || makes(target, via)
+    });
+    rule.schema.layout.forms.is_some() && via.name != target.name && is_id(via) && is_id(target) && !are_of_each_other
 }
 
 /// Are there targets without an item of their own among those that would be queried, since a mirror makes one of the two from

@@ -60,7 +60,8 @@ impl Rule<'_> {
             if of != takes && of != KeyType::S {
                 let place = self.section.get("link").map_or_else(|| self.section.place.clone(), |entry| entry.place);
                 return Err(place.wrong(format!(
-                    "{name} of {} is of type {of:?} in the index {index}, and {field} of the key of {} takes type {takes:?}",
+                    "{name} of {} is of type {of:?} in the index {index}, and {field} of the key of {} takes type {takes:?}: \
+                     declare that key of type {of:?} without a form, or link an attribute of type {takes:?}",
                     from.name, to.name
                 )));
             }
@@ -79,6 +80,13 @@ pub(super) fn pairs(
     let mut pairs = Vec::new();
     for (field, value) in entry.pairs()? {
         numbers.refuse(&from.name, &value, "a link")?;
+        if !to.key.holds(field.text) && to.key.holds(value.text) && fields(from).contains(&field.text) {
+            let what = format!(
+                "the sides are swapped: {0} is of the key of {1} and stands on the left, as in {{ {0} = \"{2}\" }}",
+                value.text, to.name, field.text
+            );
+            return Err(field.place.wrong(what));
+        }
         known(&field, &format!("the key of {} has no field", to.name), &to.key.field_names())?;
         pairs.push((field.text.to_owned(), given(from, &value)?));
     }

@@ -1,4 +1,5 @@
-//! Attributes that hold numbers, as far as a manifest says so: displays of counts, and what copies and mirrors make of them.
+//! Attributes that hold numbers, as far as a manifest says so: displays of counts, what is summed, and what copies and mirrors
+//! make of them.
 //!
 //! A link and a `where` take texts. DynamoDB keeps a number and a text of the same digits apart, so an attribute of a number
 //! gives no key, and equals no text. It is refused by name here. What only an item shows, such as a number that the
@@ -6,9 +7,12 @@
 
 use std::collections::BTreeMap;
 
+use derive::schema::Schema;
+
 use crate::{
     error::ManifestError,
     section::{Named, Section},
+    tables,
 };
 
 /// What each attribute shows of a count, by entity and attribute.
@@ -17,7 +21,12 @@ pub(super) struct Numbers(BTreeMap<(String, String), ShownNumber>);
 
 #[derive(Clone, Debug)]
 struct ShownNumber {
-    count: String,
+    /// The derivation that shows or sums it.
+    by: String,
+    /// What it is, as in `is summed by totals`.
+    what: String,
+    /// Its type: N, or BOOL for what shows that there is anything.
+    of: &'static str,
     is_average: bool,
 }
 
@@ -26,12 +35,27 @@ impl Numbers {
     pub(super) fn of(derivations: &[(&str, Section<'_>)]) -> Self {
         let mut numbers = Self::default();
         for (name, section) in derivations {
+            if let (Some(from), Some(sum)) = (text(section, "from"), text(section, "sum")) {
+                let number = ShownNumber {
+                    by: (*name).to_owned(),
+                    what: format!("is summed by {name}"),
+                    of: "N",
+                    is_average: false,
+                };
+                numbers.0.insert((from.to_owned(), sum.to_owned()), number);
+            }
             let Some(into) = text(section, "into").filter(|_| text(section, "kind") != Some("path")) else { continue };
             let shown = section.get("shows").and_then(|entry| entry.pairs().ok()).unwrap_or_default();
             let (entity, attribute) = into.split_once('.').map_or((into, None), |(of, shown)| (of, Some(shown)));
-            let shown = shown.iter().map(|(part, shown)| (part.text == "average", shown.text));
-            for (is_average, attribute) in shown.chain(attribute.map(|attribute| (false, attribute))) {
-                let number = ShownNumber { count: (*name).to_owned(), is_average };
+            let shown = shown.iter().map(|(part, shown)| (part.text, shown.text));
+            for (part, attribute) in shown.chain(attribute.map(|attribute| ("count", attribute))) {
+                let of = if part == "exists" { "BOOL" } else { "N" };
+                let number = ShownNumber {
+                    by: (*name).to_owned(),
+                    what: format!("shows what {name} counts"),
+                    of,
+                    is_average: part == "average",
+                };
                 numbers.0.insert((entity.to_owned(), attribute.to_owned()), number);
             }
         }
@@ -72,11 +96,32 @@ impl Numbers {
 
     /// Refuses an attribute of an entity that holds a number, where a text is taken.
     pub(super) fn refuse(&self, entity: &str, named: &Named<'_>, taken: &str) -> Result<(), ManifestError> {
-        let Some(ShownNumber { count, .. }) = self.get(entity, named.text) else { return Ok(()) };
+        let Some(ShownNumber { what, of, .. }) = self.get(entity, named.text) else { return Ok(()) };
         Err(named.place.wrong(format!(
-            "{entity}.{} holds the number of {count} (N), and {taken} takes text (S): name an attribute of text",
+            "{entity}.{} {what} ({of}), and {taken} takes text (S): name an attribute of text",
             named.text
         )))
+    }
+
+    /// Refuses a number in the key of an index over attributes as they are that takes text there: DynamoDB would refuse it.
+    pub(super) fn fit_indexes(&self, schema: &Schema, root: &Section<'_>) -> Result<(), ManifestError> {
+        for ((entity, attribute), ShownNumber { by, what, of, .. }) in &self.0 {
+            let definition = schema.entity(entity);
+            let typed = definition.and_then(|it| tables::type_by_index(schema, it, attribute));
+            if let Some((index, wanted)) = typed.filter(|(_, wanted)| format!("{wanted:?}") != *of) {
+                let instead = match *of {
+                    "BOOL" => "leave it out of that key".to_owned(),
+                    of => format!("declare it there as {{ name = \"{attribute}\", type = \"{of}\" }}"),
+                };
+                let what =
+                    format!("{entity}.{attribute} {what} ({of}), and the index {index} has it as type {wanted:?}");
+                let declared = root.sections("derivation")?;
+                let place =
+                    declared.iter().find(|(name, _)| name == by).map_or(&root.place, |(_, section)| &section.place);
+                return Err(place.wrong(format!("{what}: {instead}")));
+            }
+        }
+        Ok(())
     }
 
     /// Is it an average, which has digits behind the point?

@@ -70,7 +70,9 @@ fn what_a_sum_shows_is_looked_up() {
     refused_in(
         "sum = \"Total\"\n",
         "sum = \"OrderId\"\n",
-        &expect!["derivation.order-totals.sum: OrderId is a field of the key of Order, and here stands an attribute"],
+        &expect![
+            "derivation.order-detail: Order.OrderId is summed by order-totals (N), and a link takes text (S): name an attribute of text"
+        ],
     );
     refused_in(
         "sum = \"Total\"\n",
@@ -266,7 +268,16 @@ fn what_hangs_on_an_owner_is_found_by_its_key() {
     refused_in(
         "{ counters = \"view-count\" },",
         "{ counters = \"views\" },",
-        &expect![[r#"derivation.post-cascade.hanging.counters: there is no count "views""#]],
+        &expect![[
+            r#"derivation.post-cascade.hanging.counters: there is no count "views": there are follower-count, following-count, post-count, comment-count, like-count, view-count, member-count, team-count, org-member-count, employee-count, folder-totals, product-rating, order-totals, units-sold"#
+        ]],
+    );
+    refused_in(
+        "{ counters = \"view-count\" },",
+        "{ counters = \"like-count\" },",
+        &expect![
+            "derivation.post-cascade: the counters of like-count come to zero and go when what they count is deleted: name here only a count with history = true, whose items go unseen"
+        ],
     );
     refused_in(
         "{ counters = \"view-count\" },",
@@ -491,7 +502,9 @@ fn a_count_creates_only_what_is_derived() {
         "count",
         "creates = true",
         twice,
-        &expect!["derivation.followed-by: writes OrderStatus, as orders-by-status does"],
+        &expect![
+            "derivation.followed-by: writes OrderStatus, as orders-by-status does: name another attribute, or leave one of both out"
+        ],
     );
 }
 

@@ -13,7 +13,7 @@ fn a_name_that_is_declared_nowhere_is_refused_with_what_was_meant() {
         "kind = \"mirror\"",
         "kind = \"sum\"",
         &expect![[
-            r#"44:1: derivation.order-by-id.kind: there is no kind "sum": there are count, copy, latest, extreme, mirror, path, index-key, roll-up, cascade"#
+            r#"44:1: derivation.order-by-id.kind: there is no kind "sum": sum is shown by a count, as in shows = { sum = "…" }"#
         ]],
     );
     refused(
@@ -145,7 +145,9 @@ fn a_template_that_cannot_be_read_is_refused() {
     refused(
         "partition-key = \"SHOP#{shopId}\"",
         "partition-key = \"SHOP#{shop id}\"",
-        &expect!["19:1: entity.Order.partition-key: key template `SHOP#{shop id}`: a field of no known form"],
+        &expect![
+            "19:1: entity.Order.partition-key: key template `SHOP#{shop id}`: a field of no known form; the forms are {name}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits"
+        ],
     );
     refused(
         "partition-key = \"SHOP#{shopId}\"",
@@ -281,7 +283,9 @@ fn derivations_that_cannot_be_are_refused() {
     refused(
         "[derivation.buyer-name]",
         again,
-        &expect!["49:13: derivation.also: writes OrderById, as order-by-id does"],
+        &expect![
+            "49:13: derivation.also: writes OrderById, as order-by-id does: name another attribute, or leave one of both out"
+        ],
     );
 }
 
@@ -332,7 +336,12 @@ fn a_circle_is_refused_at_the_first_of_it() {
         a = { kind = "copy", from = "B", to = "A", attributes = ["name"] }
         b = { kind = "copy", from = "A", to = "B", attributes = ["name"] }
     "##;
-    refused_whole(text, &expect!["12:9: derivation.a: derivations build on each other in a circle: a, b"]);
+    refused_whole(
+        text,
+        &expect![
+            "12:9: derivation.a: derivations build on each other in a circle: a, b (what shows a count has its name and -display)"
+        ],
+    );
 }
 
 #[test]
@@ -361,7 +370,7 @@ fn a_path_into_a_map_is_refused_where_an_attribute_is_declared_or_written_or_a_k
         8:1: index.byCustomer.partition-key: "g[0]" in "g"
         15:15: entity.Customer.attributes: "profile.name" in "profile"
         16:23: entity.Customer.derived-attributes: "counts.orders" in "counts"
-        24:1: entity.Order.index.byCustomer.partition-key: key template `CUSTOMER#{buyer.id}`: a field of no known form in no path
+        24:1: entity.Order.index.byCustomer.partition-key: key template `CUSTOMER#{buyer.id}`: a field of no known form; the forms are {name}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits in no path
         26:13: entity.Order.index.byCustomer.only-if.order.status: "order.status" in "order"
         38:1: derivation.order-count.into: "counts.orders" in "counts"
         54:16: derivation.buyer-name.attributes.customerName: "buyer.name" in "buyer"
@@ -401,9 +410,9 @@ to = "CustomerByName"
         ranked("Customer", "link = { rank = \"customerName\" }\nwhere = { orderCount = \"3\" }"),
     ];
     expect![[r#"
-        86:10: derivation.ranked.link.rank: Customer.orderCount holds the number of order-count (N), and a link takes text (S): name an attribute of text
-        86:10: derivation.ranked.link.rank: CustomerByName.orderCount holds the number of order-count (N), and a link takes text (S): name an attribute of text
-        87:11: derivation.ranked.where.orderCount: Customer.orderCount holds the number of order-count (N), and where takes text (S): name an attribute of text
+        86:10: derivation.ranked.link.rank: Customer.orderCount shows what order-count counts (N), and a link takes text (S): name an attribute of text
+        86:10: derivation.ranked.link.rank: CustomerByName.orderCount shows what order-count counts (N), and a link takes text (S): name an attribute of text
+        87:11: derivation.ranked.where.orderCount: Customer.orderCount shows what order-count counts (N), and where takes text (S): name an attribute of text
     "#]]
     .assert_eq(&(said.join("\n") + "\n"));
 }

@@ -22,6 +22,7 @@ fn a_path_is_read_wherever_an_attribute_of_a_source_is() {
         ATTRIBUTES,
         ("attributes = [\"customerName\"]\nderived", "attributes = [\"profile\"]\nderived"),
         ("only-if = { status = \"paid\" }\n", ""),
+        ("into = \"Customer.orderCount\"", "into = \"Customer\"\nshows = { count = \"orderCount\" }"),
         (
             "customerId = \"buyerId\" }\nwhere = { status = ",
             "customerId = \" buyer . id\" }\nsum = \"lines[0].total\"\nwhere = { \"state.now\" = ",

@@ -76,7 +76,7 @@ fn a_mirror_lacks_what_an_index_of_its_table_would_refuse_and_its_source_says_wh
     let mirrors = derived.into_iter().flat_map(|(_, parts)| parts).map(|part| match part {
         Derived::Item { key, item } => {
             let held = |name: &&str| item.contains_key(name);
-            let held: Vec<&str> = ["authorId", "createdAt", "text"].into_iter().filter(held).collect();
+            let held: Vec<&str> = ["tag", "authorId", "createdAt", "text"].into_iter().filter(held).collect();
             format!("{key}: {}\n", held.join(", "))
         }
         other => panic!("{other:?}"),
@@ -88,6 +88,20 @@ fn a_mirror_lacks_what_an_index_of_its_table_would_refuse_and_its_source_says_wh
         Tagged#x / right: authorId, createdAt
     "#]]
     .assert_eq(&mirrors.collect::<String>());
+}
+
+#[test]
+fn a_mirror_in_the_place_of_its_source_is_refused() {
+    let (post, rest) = TAGGED.split_once("[tables.Tagged]").unwrap();
+    let (_, entities) = rest.split_once("[entity.Post]").unwrap();
+    let one =
+        format!("{}type = \"kind\"\n[entity.Post]{}", post.trim_start(), entities.replace("\"Tagged\"", "\"Post\""));
+    refused_whole(
+        &one,
+        &expect![
+            "14:13: derivation.tagged: an item of TaggedPost may have the key of one of Post, and Ripple would replace and delete items of Post: give TaggedPost a key of another form, or a table of its own"
+        ],
+    );
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn what_is_stored_of_a_renamed_derivation_has_its_first_name_with_all_that_belon
 fn a_cascade_deletes_the_counters_of_a_renamed_count() {
     let text = format!(
         "{}\n[derivation.cascade]\nkind = \"cascade\"\nowner = \"Customer\"\nhanging = [{{ counters = \"paid\" }}]\n",
-        SHOP.replace(COUNT, "[derivation.paid]\nwas = \"order-count\"\n")
+        SHOP.replace(COUNT, "[derivation.paid]\nwas = \"order-count\"\nhistory = true\n")
     );
     let (_, catalogue) = load(&text).unwrap();
     let cascade = catalogue.derivations().find(|it| it.name == "cascade").unwrap();
@@ -45,7 +45,7 @@ fn a_cascade_deletes_the_counters_of_a_renamed_count() {
     let by_its_first_name = text.replace("counters = \"paid\"", "counters = \"order-count\"");
     refused_whole(
         &by_its_first_name,
-        &expect![[r#"69:14: derivation.cascade.hanging.counters: there is no count "order-count": there is paid"#]],
+        &expect![[r#"70:14: derivation.cascade.hanging.counters: there is no count "order-count": there is paid"#]],
     );
 }
 
@@ -104,6 +104,8 @@ fn a_first_name_is_the_name_of_no_other() {
             "{}\n[derivation.other]\nkind = \"count\"\nfrom = \"Order\"\ninto = \"Customer.orderCount\"\nlink = {{ customerId = \"buyerId\" }}\n",
             SHOP.replace(COUNT, "[derivation.paid]\nwas = \"order-count\"\n")
         ),
-        &expect!["66:13: derivation.other: writes Customer.orderCount, as paid does"],
+        &expect![
+            "66:13: derivation.other: writes Customer.orderCount, as paid does: name another attribute, or leave one of both out"
+        ],
     );
 }

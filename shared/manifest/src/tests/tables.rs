@@ -141,7 +141,7 @@ fn what_an_entity_says_of_its_table_must_fit_it() {
         "table = \"Messages\"",
         "table = \"Messages\"\nsort-key = \"{sentAt}\"",
         &expect![
-            "46:1: entity.Message.sort-key: sentAt (N) is the sort-key of Messages, a value as it is: leave sort-key out"
+            "46:1: entity.Message.sort-key: sentAt (N) is the sort-key of Messages, a value as it is: leave sort-key out, or declare a key of type S there to give it a form"
         ],
     );
     refused_here(

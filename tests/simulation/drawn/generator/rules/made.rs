@@ -3,7 +3,7 @@
 use crate::drawn::{
     description::{
         CLAIMS, DerivedAttribute, DrawnAttribute, DrawnIndexKey, FieldOf, Holds, MirrorRule, Piece, Ref, RollUpRule,
-        What,
+        Shown, What,
     },
     generator::{
         Draft, ENTITIES_MAX, is_text, key_of,
@@ -223,7 +223,11 @@ impl Draft<'_> {
     pub(super) fn index_key(&mut self) {
         let counted = |of: usize, name: &str| {
             self.of.rules.iter().any(|rule| match &rule.what {
-                What::Count(count) => count.to == of && count.shows.iter().any(|(_, shown)| shown == name),
+                // The digits of an average behind the point do not fit the key.
+                What::Count(count) => {
+                    let fits = |(what, shown): &(Shown, String)| *what != Shown::Average && shown == name;
+                    count.to == of && count.shows.iter().any(fits)
+                }
                 _ => false,
             })
         };
