@@ -357,4 +357,12 @@ mod tests {
     fn an_empty_variable_is_a_missing_one() {
         assert!(Config::from_variables(|_| Some(String::new())).is_err());
     }
+
+    #[tokio::test]
+    async fn the_engine_alone_sends_again() {
+        let config = sdk_config().await;
+        assert!(!config.retry_config().unwrap().has_retry(), "the SDK sends nothing again");
+        let timeouts = config.timeout_config().unwrap();
+        assert!(timeouts.operation_attempt_timeout().is_some() && timeouts.connect_timeout().is_some());
+    }
 }

@@ -50,7 +50,12 @@ link = {{ room = "room" }}
 fn two_counts_into_one_attribute_are_named_as_they_are_declared() {
     let manifest = file(&tickets("openCount"));
     let manifest = manifest.path().to_str().unwrap();
-    refuses(&["check", manifest], &format!("{manifest}:24:13: derivation.all: writes Room.openCount, as open does: name another attribute, or leave one of both out"));
+    refuses(
+        &["check", manifest],
+        &format!(
+            "{manifest}:24:13: derivation.all: writes Room.openCount, as open does: name another attribute, or leave one of both out"
+        ),
+    );
 }
 
 #[test]
@@ -68,7 +73,9 @@ fn types_are_printed_in_three_languages_of_a_manifest_that_is_right() {
     }
     let wrong = file(&tickets("openCount"));
     let wrong = wrong.path().to_str().unwrap();
-    let line = format!("{wrong}:24:13: derivation.all: writes Room.openCount, as open does: name another attribute, or leave one of both out");
+    let line = format!(
+        "{wrong}:24:13: derivation.all: writes Room.openCount, as open does: name another attribute, or leave one of both out"
+    );
     refuses(&["types", "--language", "rust", "--manifest", wrong], &line);
     let unknown = ripple(&["types", "--language", "go"]);
     assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""), "{unknown:?}");

@@ -12,8 +12,9 @@ use engine::{
     },
 };
 use keys::key::Key;
+use store::faulty::{Call, Fault, Side};
 
-use crate::cases::bed::Bed;
+use crate::cases::bed::{Bed, INVOCATION_MS};
 
 const HOUR_MS: u64 = 3_600 * 1_000;
 
@@ -103,6 +104,28 @@ async fn a_cascade_does_not_begin_after_a_day_in_which_no_function_was_at_work()
         hours_pass(&mut bed, 60).await;
         assert!(is_there(&bed, &comment), "its post is there");
     }
+}
+
+/// The record of the put is in a lane of its own, whose batch fails until the stream drops it; all other records, the pulses
+/// among them, are handled.
+#[tokio::test]
+async fn a_lane_that_is_given_up_while_the_others_handle_each_pulse_holds_a_cascade() {
+    let mut bed = Bed::new();
+    let comment = moved_post(&mut bed).await;
+    put_again(&bed).await;
+    let lane = bed.records();
+    assert_eq!((hours_pass(&mut bed, 21).await, marks(bed.engine().store()).await.unwrap()), (0, vec![]));
+    bed.fails(|call| {
+        let is_of_table = matches!(call, Call::Write(write) if write.table == Table::Main);
+        is_of_table.then(|| (Side::Before, Fault::Throttle([0].into())))
+    });
+    bed.clock.advance(INVOCATION_MS + 1);
+    assert!(bed.handle(&lane).await.failed_from.is_some());
+    bed.fails(|_| None);
+    // It is given up here.
+    assert_eq!(hours_pass(&mut bed, 60).await, 0);
+    assert!(matches!(held_by(&bed).await[..], [HeldBy::PossibleLoss(_)]), "{:?}", held_by(&bed).await);
+    assert!(is_there(&bed, &comment), "its post is there");
 }
 
 #[tokio::test]
