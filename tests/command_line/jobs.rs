@@ -253,8 +253,11 @@ fn jobs_are_printed_as_one_json_object() {
               "pk": "USER#ada",
               "sk": "FOLLOWER#u1"
             },
+            "left_ms": null,
             "moved_at": "2024-01-15T10:40:00.000Z",
             "moves": 2,
+            "pages": null,
+            "per_second": null,
             "round": {
               "has_begun": false,
               "until": "FOLLOWER#u1"

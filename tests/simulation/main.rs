@@ -72,8 +72,8 @@ const TURN_SEEDS: u64 = 10;
 /// Most lines of the trace of a run that was made small.
 const TRACE_LINES_MAX: usize = 100;
 
-const RECEIPTS: Config = Config { ledger: LedgerKind::Receipts, mutant: None, is_drawn: false, by_pulse: false };
-const WATERMARKS: Config = Config { ledger: LedgerKind::Watermarks, ..RECEIPTS };
+const RECEIPTS: Config = Config { ledger: LedgerKind::Receipts, mutant: None, is_drawn: false };
+const WATERMARKS: Config = Config { ledger: LedgerKind::Watermarks, mutant: None, is_drawn: false };
 const DRAWN: [Config; 2] = [Config { is_drawn: true, ..RECEIPTS }, Config { is_drawn: true, ..WATERMARKS }];
 
 #[test]
@@ -94,16 +94,6 @@ fn with_receipts_drawn_manifests_end_in_step() {
 #[test]
 fn with_watermarks_drawn_manifests_end_in_step() {
     holds(DRAWN[1], "with_watermarks_drawn_manifests_end_in_step");
-}
-
-#[test]
-fn with_receipts_and_pulses_every_derived_value_ends_in_step() {
-    holds(Config { by_pulse: true, ..RECEIPTS }, "with_receipts_and_pulses_every_derived_value_ends_in_step");
-}
-
-#[test]
-fn with_watermarks_and_pulses_every_derived_value_ends_in_step() {
-    holds(Config { by_pulse: true, ..WATERMARKS }, "with_watermarks_and_pulses_every_derived_value_ends_in_step");
 }
 
 #[test]

@@ -76,7 +76,6 @@ pub(crate) struct Scene {
     pub(crate) is_lossy: bool,
     /// What the application does more of than everything else.
     pub(crate) theme: Theme,
-    goes_by_pulse: AtomicBool,
     /// A caller that touches this item dies, until the operator mends it.
     deadly: Mutex<Option<Key>>,
     is_healed: AtomicBool,
@@ -143,7 +142,6 @@ impl Scene {
             is_lossy,
             theme,
             deadly: Mutex::new(deadly.flatten()),
-            goes_by_pulse: AtomicBool::new(false),
             is_healed: AtomicBool::new(false),
             occurrences: Mutex::default(),
         })
@@ -152,15 +150,6 @@ impl Scene {
     /// Does the platform lack this?
     pub(crate) fn lacks(&self, condition: Condition) -> bool {
         self.mutant == Some(Mutant::Platform(condition))
-    }
-
-    /// The sweep goes by its pulses, as on AWS, and not by what the run knows of the functions.
-    pub(crate) fn go_by_pulse(&self) {
-        self.goes_by_pulse.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn goes_by_pulse(&self) -> bool {
-        self.goes_by_pulse.load(Ordering::Relaxed)
     }
 
     /// From now on nothing goes wrong.

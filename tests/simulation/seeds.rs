@@ -51,8 +51,6 @@ pub(crate) struct Config {
     pub(crate) mutant: Option<Mutant>,
     /// Does each run draw its manifest? Else it is the shipped table.
     pub(crate) is_drawn: bool,
-    /// Does the sweep go by its pulses, as on AWS? Else it knows what the functions have handled.
-    pub(crate) by_pulse: bool,
 }
 
 #[derive(Debug)]
@@ -83,9 +81,6 @@ pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> FinishedR
     } else {
         Scene::new((schema, catalogue), chance.clone(), config.mutant, is_traced)
     };
-    if config.by_pulse {
-        scene.go_by_pulse();
-    }
     if let Some(drawn) = &scene.drawn {
         drawn.count(&scene);
         scene.trace.note(|| drawn.text.clone());
@@ -165,7 +160,7 @@ pub(crate) fn holds(config: Config, test: &str) {
         report(config, seed, &failure);
         panic!("{failure}\nto repeat: SIM_SEED={seed} cargo test --workspace --test simulation {test}");
     }
-    let rare = occurrences.rare(config, usize::try_from(seeds.end - seeds.start).unwrap());
+    let rare = occurrences.rare(config.is_drawn, usize::try_from(seeds.end - seeds.start).unwrap());
     assert!(rare.is_empty(), "the run proves less than it says, since these are rare: {rare:?}");
 }
 

@@ -15,7 +15,6 @@ use keys::{item::Item, job::JobKey, key::Key};
 use crate::{
     engines::engine,
     failure::Failure,
-    occurrences::BY_PULSE,
     scene::Scene,
     stored::{jobs, may_have_lost, notes, parked},
     world::{
@@ -23,9 +22,6 @@ use crate::{
         tasks::{BOTH, TASKS_MAX},
     },
 };
-
-/// Time between two sweeps that go by pulses, in milliseconds.
-const PULSE_MS: u64 = 3_600 * 1_000;
 
 /// Verifications that may remove the marks, before an operator removes them.
 const VERIFIED_MAX: usize = 3;
@@ -52,8 +48,7 @@ impl World {
         if self.tasks.len() >= TASKS_MAX {
             return false;
         }
-        let by_pulse = self.scene.goes_by_pulse();
-        if self.losses.unmarked_since_ms.is_some() || by_pulse {
+        if self.losses.unmarked_since_ms.is_some() {
             self.beat();
         }
         let is_settled = self.settled();
@@ -61,13 +56,7 @@ impl World {
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
         let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
         self.start(caller, None, async move {
-            let swept = if by_pulse {
-                engine.sweep_by_pulse(deadline_ms).await
-            } else {
-                engine.sweep(is_settled, deadline_ms).await
-            };
-            let swept = swept.map_err(|error| error.to_string())?;
-            scene.count_all(BY_PULSE, if by_pulse { swept.n_begun } else { 0 });
+            let swept = engine.sweep(is_settled, deadline_ms).await.map_err(|error| error.to_string())?;
             scene.trace.note(|| format!("the sweeper: {swept:?}"));
             count_swept(&scene, swept);
             Ok(None)
@@ -123,13 +112,7 @@ impl World {
         let of_notes = notes.iter().copied().min();
         let Some(next_ms) = of_jobs.into_iter().chain(of_notes).min() else { return false };
         self.scene.trace.note(|| format!("{} jobs and {} notes are left, and time passes", jobs.len(), notes.len()));
-        let later_ms = next_ms.saturating_sub(now_ms);
-        if self.scene.goes_by_pulse() && later_ms > PULSE_MS {
-            // The functions handle a pulse in between.
-            self.scene.clock.advance(PULSE_MS);
-            return self.sweep();
-        }
-        self.scene.clock.advance(later_ms);
+        self.scene.clock.advance(next_ms.saturating_sub(now_ms));
         // What stands still, and what an index missed, is rung before a repair for which something waits.
         if of_jobs.is_some() && may_have_lost(&self.scene) && !std::mem::take(&mut self.losses.waits) {
             return if self.losses.is_open { self.repair_what_was_lost() } else { self.verify_or_remove_marks() };
