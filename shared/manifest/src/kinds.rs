@@ -122,7 +122,7 @@ impl<'a> Rule<'a> {
 
     /// All derivations of a kind, by their names.
     fn of_kind(&self, kind: &str) -> impl Iterator<Item = &'a (&'a str, Section<'a>)> {
-        self.declared.iter().filter(move |(_, section)| section.names("kind", kind))
+        self.declared.iter().filter(move |(_, section)| says(section, "kind", kind))
     }
 
     /// The name under which a derivation is stored.
@@ -226,6 +226,11 @@ fn in_words(
             (names.into_iter().next().unwrap_or_default(), circle)
         }
     }
+}
+
+/// Is this text the value of a section's key?
+fn says(section: &Section<'_>, key: &str, text: &str) -> bool {
+    section.get(key).and_then(|entry| entry.text().ok()).is_some_and(|said| said.text == text)
 }
 
 /// A declared entity, by its name.

@@ -108,11 +108,6 @@ impl<'a> Section<'a> {
         self.get(key).ok_or_else(|| self.place.wrong(format!("{key} is missing: {purpose}")))
     }
 
-    /// Is this text the value of a key?
-    pub(crate) fn names(&self, key: &str, text: &str) -> bool {
-        self.get(key).is_some_and(|entry| entry.item.as_str() == Some(text))
-    }
-
     /// All entries, in the order of the file.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'a>> + use<'a, '_> {
         self.table.iter().filter_map(|(key, _)| self.get(key))

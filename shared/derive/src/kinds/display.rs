@@ -93,12 +93,6 @@ pub enum Shows {
 }
 
 impl Shows {
-    /// Does it need a sum?
-    #[must_use]
-    pub fn is_of_sum(self) -> bool {
-        matches!(self, Self::Sum | Self::Average)
-    }
-
     /// The counter's attributes that say it.
     fn attributes(self) -> &'static [&'static str] {
         match self {

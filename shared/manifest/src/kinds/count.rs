@@ -224,7 +224,7 @@ fn shown(rule: &Rule<'_>, target: &Definition, has_sum: bool) -> Result<Vec<Show
     let mut shown = Vec::new();
     for (part, shows) in SHOWN {
         let Some(entry) = section.get(part) else { continue };
-        if shows.is_of_sum() && !has_sum {
+        if matches!(shows, Shows::Sum | Shows::Average) && !has_sum {
             return Err(entry.place.wrong("there is no sum: say which attribute is summed, as in sum = \"total\""));
         }
         shown.push(ShownPart { part, shows, attribute: attribute(&entry)? });

@@ -14,7 +14,7 @@ use keys::{
     index_key::IndexKey,
 };
 
-use super::{Rule, entity, link, mirror};
+use super::{Rule, entity, link, mirror, says};
 use crate::{
     error::ManifestError,
     section::{Entry, Named, Section, TomlPlace},
@@ -257,7 +257,7 @@ fn has_own_id(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
     let mut mirrors = rule.of_kind(mirror::KIND.description.name);
     let are_of_each_other = mirrors.any(|(_, mirror)| {
         let makes =
-            |to: &Definition, from: &Definition| mirror.names("to", &to.name) && mirror.names("from", &from.name);
+            |to: &Definition, from: &Definition| says(mirror, "to", &to.name) && says(mirror, "from", &from.name);
         makes(via, target) || makes(target, via)
     });
     rule.schema.layout.forms.is_some() && via.name != target.name && is_id(via) && is_id(target) && !are_of_each_other
@@ -269,7 +269,7 @@ fn misses(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
     let is_of_some = |mirror: &Section<'_>| ["where", "each"].iter().any(|key| mirror.get(key).is_some());
     rule.of_kind(mirror::KIND.description.name).any(|(_, mirror)| {
         let makes =
-            |to: &Definition, from: &Definition| mirror.names("to", &to.name) && mirror.names("from", &from.name);
+            |to: &Definition, from: &Definition| says(mirror, "to", &to.name) && says(mirror, "from", &from.name);
         makes(via, target) && (is_of_some(mirror) || via.derives(CLAIMS))
             || makes(target, via) && mirror.get("each").is_some()
     })
