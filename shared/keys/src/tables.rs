@@ -34,6 +34,7 @@ use crate::{
     item::{Item, text},
     key::Key,
     layout::{Index, Layout},
+    template::Piece,
 };
 
 /// Attribute of the partition key inside, and in a table of Ripple's own. Stored, so it is stable.
@@ -106,7 +107,8 @@ impl TableForms {
     /// The table in which an entity's items are.
     #[must_use]
     pub fn of_entity(&self, entity: &Definition) -> Option<&TableForm> {
-        self.named(entity.key.pk.to_string().split_once('#')?.0)
+        let Some(Piece::Literal(text)) = entity.key.pk.pieces().first() else { return None };
+        self.named(text.split_once('#')?.0)
     }
 
     /// The table and the index that have this name inside.

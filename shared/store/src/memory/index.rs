@@ -56,10 +56,10 @@ pub(super) fn entry(layout: &Layout, index: &Index, item: &Item) -> Item {
 fn in_forms(forms: &TableForms, index: &Index, item: &Item) -> Option<Item> {
     let (table, form) = forms.index(&index.name)?;
     let stored = table.outward(item)?;
-    let Some(projection) = &form.projection else { return table.inward(stored) };
-    let keys = form.pk.iter().chain(&form.sk).map(|part| &part.name);
-    let is_held = |name: &str| table.is_of_key(name) || keys.clone().chain(projection).any(|held| held == name);
-    let held = stored.iter().filter(|(name, _)| is_held(name)).map(|(name, value)| (name.to_owned(), value.clone()));
+    let held = stored
+        .iter()
+        .filter(|(name, _)| table.index_holds(form, name))
+        .map(|(name, value)| (name.to_owned(), value.clone()));
     table.inward(held.collect())
 }
 
