@@ -253,24 +253,25 @@ fn places<'a>(rule: &'a Rule<'_>, target: &'a Definition, by: &Link) -> Vec<Quer
 /// Is the id in the key of what would be queried another one than that of the targets? Each table has an id of its own, and
 /// only a mirror has that of its source.
 fn has_own_id(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
-    let is_id = |entity: &Definition| entity.key.holds("id");
-    let mut mirrors = rule.of_kind(mirror::KIND.description.name);
-    let are_of_each_other = mirrors.any(|(_, mirror)| {
-        let makes =
-            |to: &Definition, from: &Definition| says(mirror, "to", &to.name) && says(mirror, "from", &from.name);
-        makes(via, target) || makes(target, via)
-    });
-    rule.schema.layout.forms.is_some() && via.name != target.name && is_id(via) && is_id(target) && !are_of_each_other
+    let has_id = |entity: &Definition| entity.key.holds("id");
+    let mut mirrors = mirrors(rule, via, target).chain(mirrors(rule, target, via));
+    rule.schema.layout.forms.is_some()
+        && via.name != target.name
+        && has_id(via)
+        && has_id(target)
+        && mirrors.next().is_none()
 }
 
 /// Are there targets without an item of their own among those that would be queried, since a mirror makes one of the two from
 /// the other? The catalogue refuses that.
 fn misses(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
     let is_of_some = |mirror: &Section<'_>| ["where", "each"].iter().any(|key| mirror.get(key).is_some());
-    rule.of_kind(mirror::KIND.description.name).any(|(_, mirror)| {
-        let makes =
-            |to: &Definition, from: &Definition| says(mirror, "to", &to.name) && says(mirror, "from", &from.name);
-        makes(via, target) && (is_of_some(mirror) || via.derives(CLAIMS))
-            || makes(target, via) && mirror.get("each").is_some()
-    })
+    mirrors(rule, via, target).any(|mirror| is_of_some(mirror) || via.derives(CLAIMS))
+        || mirrors(rule, target, via).any(|mirror| mirror.get("each").is_some())
+}
+
+/// The mirrors to an entity from another one.
+fn mirrors<'a>(rule: &'a Rule<'_>, to: &'a Definition, from: &'a Definition) -> impl Iterator<Item = &'a Section<'a>> {
+    let declared = rule.of_kind(mirror::KIND.description.name).map(|(_, mirror)| mirror);
+    declared.filter(|mirror| says(mirror, "to", &to.name) && says(mirror, "from", &from.name))
 }
