@@ -1,5 +1,4 @@
-//! Tables with cascades that wait, of which some are due. No item of the table is in memory: a page is made when it is asked
-//! for.
+//! A store of waiting cascades, some of which are due. It keeps no items: it computes each page when a call asks for it.
 
 use std::{
     sync::{
@@ -36,7 +35,8 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// Jobs of which the first are due at this time, in milliseconds since the epoch, and calls that take so long.
+    /// A store with `n_in_all` jobs, of which `n_due` are due at `now_ms`, in milliseconds since the epoch. Each call takes
+    /// the time `call`.
     pub(crate) fn new(schema: &Arc<Schema>, now_ms: u64, (n_due, n_in_all): (usize, usize), call: Duration) -> Self {
         let sample = kept(&schema.layout).into_iter().find(|kept| kept.name == "job").expect("a sample of a job");
         Self {

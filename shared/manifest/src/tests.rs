@@ -226,13 +226,13 @@ fn without_a_type_no_key_may_be_of_two_entities() {
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"ORDER#{a}#{b}\""),
         &expect![[
-            r#"17:9: entity.Order: a key of the form SHOP#{shopId} / ORDER#{orderedOn}#{orderId} may also be one of Customer, whose form is SHOP#{id} / ORDER#{a}#{b}: name the attribute that tells them apart, as in [table] type = "…""#
+            r#"17:9: entity.Order: a key can have this form, SHOP#{shopId} / ORDER#{orderedOn}#{orderId}, and that of Customer, SHOP#{id} / ORDER#{a}#{b}: name the attribute that tells their items apart, as in [table] type = "…""#
         ]],
     );
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"{a}#COUNT#{b}#{c}\""),
         &expect![[
-            r#"11:9: entity.Customer: a key of the form SHOP#{id} / {a}#COUNT#{b}#{c} may also be one of Counter, whose form is {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells them apart, as in [table] type = "…""#
+            r#"11:9: entity.Customer: a key can have this form, SHOP#{id} / {a}#COUNT#{b}#{c}, and that of Counter, {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells their items apart, as in [table] type = "…""#
         ]],
     );
 }
