@@ -115,13 +115,18 @@ async fn a_rename_ripples_through_the_flow_and_a_parked_change_is_redriven_by_cl
 async fn what_somebody_reads_in_the_flow_stays_in_its_place_while_changes_come() {
     let Some(mut browser) = Browser::start() else { return };
     let (mut service, client, _) = with_data().await;
+    // Each follow is a change that is shown, however the functions get them.
+    for number in 0..15 {
+        put(&client, follow(&format!("reader{number}"), "ada", NOON)).await;
+    }
+    service.caught_up(&client).await;
     browser.open(&format!("http://{}/flow", service.console), PICTURE);
     let read = "document.getElementById(window.readId)";
     browser.until("document.querySelectorAll('#flow > *').length > 12");
     browser.evaluate(&format!(
         "window.readId = document.querySelectorAll('#flow > *')[8].id; {read}.scrollIntoView(); scrollBy(0, -150)"
     ));
-    browser.until("new Promise((done) => requestAnimationFrame(() => done(scrollY > 300)))");
+    browser.until("scrollY > 300");
     let place = browser.evaluate(&format!("{read}.getBoundingClientRect().top"));
     for name in ["hedy", "joan", "mary", "alan"] {
         put(&client, user(name, name, NOON)).await;
