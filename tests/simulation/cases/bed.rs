@@ -56,11 +56,16 @@ const PAGE_BYTES: usize = 400;
 /// Chooses the fault of a call.
 type Hook = Box<dyn FnMut(&Call<'_>) -> Option<(Side, Fault)> + Send>;
 
+/// How a call ends that is cancelled, since an item of it is in a transaction that is under way, or it is one.
+pub(crate) const MET: &str = "met another call on an item";
+
 /// The faults of an invocation's calls, and how the calls ended.
 #[derive(Clone, Default)]
 pub(crate) struct Faults {
     hook: Arc<Mutex<Option<Hook>>>,
     calls: Arc<Mutex<Vec<String>>>,
+    /// Do calls conflict that are under way at once?
+    conflict: bool,
     /// Purposes of the guards that came up since [`Bed::stops_before`] began to look, sent or not.
     guards: Arc<Mutex<Vec<Purpose>>>,
     /// Guards of this purpose are not sent.
@@ -75,6 +80,13 @@ impl Decider for Faults {
             self.gone.set();
         }
         fault
+    }
+
+    fn conflicts(&self, call: &Call<'_>) -> bool {
+        if self.conflict {
+            self.calls.lock().unwrap().push(format!("{call} : {MET}"));
+        }
+        self.conflict
     }
 
     fn ended(&self, call: &Call<'_>, how: &str) {
@@ -156,6 +168,12 @@ impl Bed {
     /// The same with a service that sends no guard of this purpose.
     pub(crate) fn unguarded(self, purpose: Purpose) -> Self {
         let faults = Faults { unguarded: Some(purpose), ..self.faults.clone() };
+        Self { faults, ..self }
+    }
+
+    /// The same with calls that conflict where they are under way at once.
+    pub(crate) fn conflicting(self) -> Self {
+        let faults = Faults { conflict: true, ..self.faults.clone() };
         Self { faults, ..self }
     }
 

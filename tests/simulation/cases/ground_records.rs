@@ -20,7 +20,7 @@ use serde_json::Value;
 use support::record::STREAM_ARN;
 
 use crate::{
-    cases::bed::{Bed, SHARD},
+    cases::bed::{Bed, MET, SHARD},
     items::s,
 };
 
@@ -95,6 +95,23 @@ async fn a_removal_that_is_delivered_again_or_replayed_starts_no_second_job() {
         assert!(is_there(&bed, &later), "{ledger}: it came later without its post, and is an ordinary item");
         assert_eq!(n_jobs(&bed), 0);
     }
+}
+
+/// Each deletion checks that the owner is absent, and two transactions that check one item at once conflict.
+#[tokio::test]
+async fn deletions_under_one_owner_do_not_meet() {
+    let mut bed = Bed::new().conflicting();
+    removed_post(&mut bed).await;
+    for n in 0..100 {
+        let comment = format!("c{n}");
+        bed.put("Comment", &[("PostId", "p"), ("CreatedAt", "t"), ("CommentId", &comment)], &[]).await;
+    }
+    bed.settle().await;
+    bed.calls();
+    two_days_pass(&mut bed).await;
+    let (met, deleted): (Vec<String>, Vec<String>) = bed.calls().into_iter().partition(|call| call.ends_with(MET));
+    let n_deleted: usize = deleted.iter().map(|call| call.matches("delete POST#p / COMMENT#").count()).sum();
+    assert_eq!((n_deleted, met), (101, vec![]), "comments");
 }
 
 /// Posts come back under another key and are liked before their mirrors exist again.

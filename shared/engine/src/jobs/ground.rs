@@ -11,12 +11,20 @@ mod start;
 pub mod sweep;
 mod work;
 
-use std::{collections::BTreeSet, sync::atomic::Ordering};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+};
 
-use derive::{effect::Ground, kind::shape::Shape, position::RecordAt};
+use derive::{
+    effect::{Ground, Removal},
+    kind::shape::Shape,
+    position::RecordAt,
+};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
-use keys::job::JobKey;
+use keys::{job::JobKey, key::Key};
 use store::Store;
+use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     account::{Account, Commit, undone},
@@ -32,11 +40,20 @@ const TOUCHES_AT_ONCE: usize = 16;
 /// Does what records ask for of the application's own items.
 pub(crate) struct Worker<'a, S> {
     pub(crate) context: &'a Context<S>,
+    turns: Mutex<BTreeMap<Key, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl<'a, S> Worker<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
+    pub(crate) fn new(context: &'a Context<S>) -> Self {
+        Self { context, turns: Mutex::default() }
+    }
+
+    /// The turn of a cascade among those of the same batch with the same owner. The removal of an item and that of its mirror
+    /// begin two, which would delete the same items, and transactions that check one item at once conflict.
+    async fn turn(&self, removal: &Removal) -> OwnedMutexGuard<()> {
+        let owner = removal.absent.iter().min().unwrap_or(&removal.owner);
+        let turn = self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(owner.clone()).or_default().clone();
+        turn.lock_owned().await
     }
 }
 

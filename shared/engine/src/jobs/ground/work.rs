@@ -132,6 +132,7 @@ impl<S: Store> Worker<'_, S> {
         let Some(hanging) = cascade.hanging.get(step) else {
             return self.end_job(job, "what it listed is not declared any more", work).await;
         };
+        let _turn = self.turn(removal).await;
         let writes = self.fates(listed, cascade, hanging, removal, work).await?;
         let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: self.context.clock.now_ms(), ..job.clone() };
         for writes in chunks(writes, removal.absent.len()) {
