@@ -10,6 +10,7 @@ use engine::{
     sweep::Bounds,
 };
 use keys::{item::Item, job::JobKey, key::Key};
+use operate::verify::{following::AtRest, report::VerifyEvent};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use store::{
@@ -17,7 +18,11 @@ use store::{
     faulty::{Call, Fault, Side},
 };
 
-use crate::{cases::bed::Bed, executor::Turn, items::s};
+use crate::{
+    cases::{bed::Bed, verification::verified},
+    executor::Turn,
+    items::s,
+};
 
 /// A page has two items: the clock stands still, and a page is over at once.
 const PAGES: FanOutLimits = FanOutLimits {
@@ -95,6 +100,59 @@ async fn a_job_goes_on_page_by_page_and_its_progress_can_be_read() {
     }
     assert_eq!(seen, [(0, 0), (2, 2), (4, 4), (6, 6)]);
     assert_eq!(names(&bed, &follows), vec!["Anna"; 7]);
+}
+
+/// The items that a verification finds wrong, and those that wait.
+async fn found_and_waiting(bed: &Bed) -> [Vec<String>; 2] {
+    let (mut found, mut waiting) = (Vec::new(), Vec::new());
+    for event in verified(bed, &AtRest).await.0 {
+        match event {
+            VerifyEvent::Finding(finding, _) => found.push(format!("{} {}", finding.pk, finding.sk)),
+            VerifyEvent::Waiting(finding) => waiting.push(format!("{} {}", finding.pk, finding.sk)),
+            _ => {}
+        }
+    }
+    found.sort();
+    waiting.sort();
+    [found, waiting]
+}
+
+/// What a fan-out has been to does not wait for it: else a name that changes all the time would hide whatever is wrong.
+#[tokio::test]
+async fn a_wrong_copy_is_found_behind_the_cursor_of_a_fan_out_and_waits_ahead_of_it() {
+    let mut bed = Bed::new().fanning(FanOutLimits { index_lag_ms: 0, ..PAGES });
+    let ann = bed.put("User", &ANN, &[("Name", "Ann")]).await;
+    let mut comments = Vec::new();
+    for at in ["t0", "t1", "t2", "t3", "t4", "t5", "t6"] {
+        let comment = [("PostId", "p"), ("CreatedAt", at), ("CommentId", "c")];
+        comments.push(bed.put("Comment", &comment, &[("UserId", "ann")]).await);
+    }
+    bed.settle().await;
+    let records = renamed(&mut bed, &ann, "Anna").await;
+    page(&mut bed, records).await;
+    for comment in [&comments[0], &comments[6]] {
+        bed.set(comment, "UserName", "Wrong").await;
+    }
+    let [found, waiting] = found_and_waiting(&bed).await;
+    assert_eq!(found, ["POST#p COMMENT#t0#c"]);
+    assert_eq!(waiting, ["t2", "t3", "t4", "t5", "t6"].map(|at| format!("POST#p COMMENT#{at}#c")));
+}
+
+/// The follows of a user are found by their mirrors, whose keys do not tell how far the fan-out is with the follows.
+#[tokio::test]
+async fn a_wrong_copy_waits_for_a_fan_out_that_finds_it_by_a_mirror_if_its_own_source_has_changed() {
+    let (mut bed, ann, follows) = famous(PAGES, 7).await;
+    let bob = bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
+    let of_bob = bed.put("Follow", &[("FollowerId", "f00"), ("FolloweeId", "bob")], &[]).await;
+    bed.settle().await;
+    let records = renamed(&mut bed, &ann, "Anna").await;
+    page(&mut bed, records).await;
+    for follow in [&follows[0], &of_bob] {
+        bed.set(follow, "FolloweeName", "Wrong").await;
+    }
+    let [found, waiting] = found_and_waiting(&bed).await;
+    assert_eq!(found, [format!("{} {}", of_bob.pk, of_bob.sk)], "{bob} has not changed");
+    assert_eq!(waiting.len(), 6, "{waiting:?}");
 }
 
 /// The records of a page's own writes arrive with that of its job. Nobody waits for these, but somebody may wait for a

@@ -26,6 +26,8 @@ use crate::{
 pub(crate) struct UnderwayFanOut {
     /// On whose behalf it looks at items.
     pub(crate) derivation: DerivationAt,
+    /// Whose change it follows.
+    source: Key,
     /// What it searches for; `None` if that leads to items of other keys than those that it finds.
     search: Option<Search>,
 }
@@ -57,12 +59,16 @@ impl UnderwayFanOut {
         let after = job.after.as_ref().and_then(|after| text(&after.0, name)).map(str::to_owned);
         let (until, is_round) = (fan_out.until.clone(), fan_out.is_round);
         let search = (find.via == find.target).then_some(Search { index, pk, sk, after, until, is_round });
-        Some(Self { derivation, search })
+        Some(Self { derivation, source: fan_out.source.clone(), search })
     }
 
-    /// Has it still to go to this item? `held` is the item as it is held. No fan-out makes an item.
-    pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>) -> bool {
-        held.is_some_and(|held| self.search.as_ref().is_none_or(|search| search.is_ahead_of(item, held)))
+    /// Has it still to go to this item, which was decided by these sources? `held` is the item as it is held. No fan-out makes
+    /// an item. Where the keys that it finds do not tell how far it is, it may be ahead of all that its source decides.
+    pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>, sources: &[&Key]) -> bool {
+        held.is_some_and(|held| match &self.search {
+            Some(search) => search.is_ahead_of(item, held),
+            None => sources.contains(&&self.source),
+        })
     }
 }
 
@@ -116,13 +122,24 @@ mod tests {
     fn an_item_is_found_in_an_index_by_its_index_keys() {
         let index = Some(("gpk".to_owned(), "gsk".to_owned()));
         let search = Search { index, ..search(Some("C#5"), None, false) };
-        let fan_out = UnderwayFanOut { derivation: DerivationAt(0), search: Some(search) };
+        let source = Key::new("p", "source");
+        let fan_out = UnderwayFanOut { derivation: DerivationAt(0), source: source.clone(), search: Some(search) };
         let (key, held) = (Key::new("a", "b"), |sk: &str| {
             Item::from([("gpk", "p"), ("gsk", sk)].map(|(name, value)| (name.to_owned(), crate::attribute::s(value))))
         });
-        assert!(fan_out.still_reaches(&key, Some(&held("C#7"))));
-        assert!(!fan_out.still_reaches(&key, Some(&held("C#3"))));
-        assert!(!fan_out.still_reaches(&key, Some(&Item::default())), "the search never finds it");
-        assert!(!fan_out.still_reaches(&key, None), "no fan-out makes it");
+        let reaches = |held: Option<&Item>| fan_out.still_reaches(&key, held, &[&source]);
+        assert!(reaches(Some(&held("C#7"))));
+        assert!(!reaches(Some(&held("C#3"))));
+        assert!(!reaches(Some(&Item::default())), "the search never finds it");
+        assert!(!reaches(None), "no fan-out makes it");
+    }
+
+    #[test]
+    fn what_is_found_through_others_is_ahead_if_the_source_decides_it() {
+        let (source, key, held) = (Key::new("USER#ann", "PROFILE"), Key::new("a", "b"), Item::default());
+        let fan_out = UnderwayFanOut { derivation: DerivationAt(0), source: source.clone(), search: None };
+        assert!(fan_out.still_reaches(&key, Some(&held), &[&key, &source]));
+        assert!(!fan_out.still_reaches(&key, Some(&held), &[&key]), "it follows another");
+        assert!(!fan_out.still_reaches(&key, None, &[&source]), "no fan-out makes it");
     }
 }

@@ -58,8 +58,10 @@ impl Waiting {
         sources: impl IntoIterator<Item = &'a Key>,
         derivations: impl IntoIterator<Item = &'a DerivationAt>,
     ) -> bool {
+        let sources: Vec<&Key> = sources.into_iter().collect();
         let reaches = |at: DerivationAt| {
-            self.fan_outs.iter().any(|fan_out| fan_out.derivation == at && fan_out.still_reaches(item, held))
+            let mut fan_outs = self.fan_outs.iter().filter(|fan_out| fan_out.derivation == at);
+            fan_outs.any(|fan_out| fan_out.still_reaches(item, held, &sources))
         };
         let derivations: Vec<DerivationAt> = derivations.into_iter().copied().collect();
         let is_noted = |source: &Key| {
@@ -67,7 +69,7 @@ impl Waiting {
         };
         self.is_any_item
             || self.items.contains(item)
-            || sources.into_iter().any(|source| self.items.contains(source) || is_noted(source))
+            || sources.iter().any(|source| self.items.contains(source) || is_noted(source))
             || derivations.iter().any(|at| self.derivations.contains(at) || reaches(*at))
     }
 
