@@ -66,14 +66,15 @@ pub(crate) const GROUND: [&str; 17] = [
 ];
 
 /// What operators did, what was deployed, and how often all was seen to follow without a sweep, each at least once in a hundred seeds.
-pub(crate) const OPERATED: [&str; 16] = [
+pub(crate) const OPERATED: [&str; 17] = [
     "verified",
     "proven by the ledger",
     "undecided",
     "waiting",
     "faults by hand",
     "repaired",
-    "repaired wrongly",
+    "repaired carelessly",
+    "progress guessed",
     "wrong manifests",
     "overtaken",
     "rolled out",

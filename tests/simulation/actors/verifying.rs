@@ -127,11 +127,18 @@ impl World {
 
     /// A new view of the stream, from now on; if the ledger is to prove the counts, without the functions' positions.
     pub(crate) fn new_view(&mut self, is_proven: bool) -> SharedView {
-        let mut view = StreamView::from_now(&self.stream);
-        if is_proven {
-            view = view.typed();
-            self.scene.count("proven by the ledger");
-        }
+        let view = StreamView::from_now(&self.stream);
+        self.scene.count_all("proven by the ledger", usize::from(is_proven));
+        self.share(if is_proven { view.typed() } else { view })
+    }
+
+    /// The same of somebody who says that the functions have handled everything.
+    pub(crate) fn guessed_view(&mut self) -> SharedView {
+        self.scene.count("progress guessed");
+        self.share(StreamView::from_now(&self.stream).guessed())
+    }
+
+    fn share(&mut self, mut view: StreamView) -> SharedView {
         view.update(&self.scene, &self.stream, &self.mappings);
         let view = Arc::new(Mutex::new(view));
         self.verifying.views.push(Arc::clone(&view));
