@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use derive::guard::Guard;
 use engine::clock::Clock as _;
-use store::faulty::{Call, Decider, Fault, Side};
+use store::faulty::{Call, Decider, Fault, LATER_PAGE, Side};
 
 use crate::{executor::Gone, scene::Scene};
 
@@ -108,6 +108,7 @@ impl Decider for Caller {
         if matches!(call, Call::Get(_, keys) if keys.len() > 1) {
             self.scene.count("reads in halves");
         }
+        self.scene.count_all("later pages", usize::from(how == LATER_PAGE));
         if matches!(call, Call::Write(write) if write.key.pk.starts_with("ATTEMPTS#")) {
             self.gone.noted(!how.starts_with("not done"));
         }

@@ -8,7 +8,7 @@ use store::faulty::Side;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 32] = [
+pub(crate) const OTHERS: [&str; 33] = [
     "two at once",
     "in one process",
     "zombie",
@@ -39,6 +39,7 @@ pub(crate) const OTHERS: [&str; 32] = [
     "suspects",
     "clocks off",
     "reads in halves",
+    "later pages",
     "app transactions",
     "over a mirror",
 ];

@@ -80,6 +80,9 @@ pub enum Side {
     After,
 }
 
+/// How the read of a page ends that is not the first: the pages of a query or a scan are not of one moment.
+pub const LATER_PAGE: &str = "read on";
+
 /// Decides what goes wrong with the calls of one caller.
 pub trait Decider: Send + Sync {
     /// What goes wrong with this call, and on which side.
@@ -120,10 +123,11 @@ impl<D: Decider> Faulty<D> {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) += units;
     }
 
-    /// A read, with what goes wrong with it.
+    /// A read, with what goes wrong with it, and how it ends when nothing does.
     async fn read<T>(
         &self,
         call: Call<'_>,
+        ends: &str,
         read: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         turn().await;
@@ -140,7 +144,7 @@ impl<D: Decider> Faulty<D> {
             Some((_, Fault::Killed | Fault::Hung)) => pending().await,
             Some(_) => self.retry(&call, "read, answer lost"),
             None => {
-                self.decider.ended(&call, if answer.is_ok() { "read" } else { "refused" });
+                self.decider.ended(&call, if answer.is_ok() { ends } else { "refused" });
                 answer
             }
         }
@@ -217,17 +221,24 @@ impl<D: Decider> Faulty<D> {
     }
 }
 
+/// How the read of a page ends. Between it and the page before it others ran.
+const fn page(after: Option<&Cursor>) -> &'static str {
+    if after.is_some() { LATER_PAGE } else { "read" }
+}
+
 impl<D: Decider> Store for Faulty<D> {
     async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
-        self.read(Call::Get(table, keys), self.database.read_in_halves(table, keys, consistency)).await
+        self.read(Call::Get(table, keys), "read", self.database.read_in_halves(table, keys, consistency)).await
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
-        self.read(Call::Query(table, query), self.database.query(table, query, after)).await
+        let ends = page(after.as_ref());
+        self.read(Call::Query(table, query), ends, self.database.query(table, query, after)).await
     }
 
     async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
-        self.read(Call::Scan(table), self.database.memory().scan(table, segment, after)).await
+        let ends = page(after.as_ref());
+        self.read(Call::Scan(table), ends, self.database.memory().scan(table, segment, after)).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
