@@ -115,6 +115,6 @@ impl Decider for Caller {
     }
 
     fn sends(&self, guard: &Guard) -> bool {
-        self.scene.mutant.is_none_or(|mutant| mutant.sends(guard))
+        self.scene.config.mutant.is_none_or(|mutant| mutant.sends(guard))
     }
 }

@@ -105,9 +105,9 @@ fn built<S: Store>(
 ) -> Engine<S> {
     let schema = Arc::clone(&scene.schema);
     let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(InstanceClock::drawn(scene)));
-    let left_out = scene.mutant.and_then(Mutant::step);
+    let left_out = scene.config.mutant.and_then(Mutant::step);
     let engine = engine.with_ledger(ledger).with_limits(scene.limits());
-    engine.with_settling(SETTLE_MS).with_fan_out(FAN_OUT).without(left_out)
+    engine.with_settling(scene.settle_ms()).with_fan_out(FAN_OUT).without(left_out)
 }
 
 /// The handler's response, with the engine's account. An error is a function error.

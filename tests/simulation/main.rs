@@ -55,7 +55,7 @@ mod world;
 
 use chance::Chance;
 use derive::guard::Purpose;
-use engine::ledger::LedgerKind;
+use engine::{ledger::LedgerKind, protocol::ProtocolStep};
 use mutant::Mutant;
 use seeds::{Config, first_failure, holds, noticed, run, smallest};
 
@@ -72,8 +72,8 @@ const TURN_SEEDS: u64 = 10;
 /// Most lines of the trace of a run that was made small.
 const TRACE_LINES_MAX: usize = 100;
 
-const RECEIPTS: Config = Config { ledger: LedgerKind::Receipts, mutant: None, is_drawn: false };
-const WATERMARKS: Config = Config { ledger: LedgerKind::Watermarks, mutant: None, is_drawn: false };
+const RECEIPTS: Config = Config { ledger: LedgerKind::Receipts, mutant: None, is_drawn: false, by_pulse: false };
+const WATERMARKS: Config = Config { ledger: LedgerKind::Watermarks, ..RECEIPTS };
 const DRAWN: [Config; 2] = [Config { is_drawn: true, ..RECEIPTS }, Config { is_drawn: true, ..WATERMARKS }];
 
 #[test]
@@ -97,6 +97,16 @@ fn with_watermarks_drawn_manifests_end_in_step() {
 }
 
 #[test]
+fn with_receipts_and_pulses_every_derived_value_ends_in_step() {
+    holds(Config { by_pulse: true, ..RECEIPTS }, "with_receipts_and_pulses_every_derived_value_ends_in_step");
+}
+
+#[test]
+fn with_watermarks_and_pulses_every_derived_value_ends_in_step() {
+    holds(Config { by_pulse: true, ..WATERMARKS }, "with_watermarks_and_pulses_every_derived_value_ends_in_step");
+}
+
+#[test]
 fn a_seed_runs_the_same_twice() {
     for (seed, config) in (0..6).zip([RECEIPTS, WATERMARKS].into_iter().cycle()) {
         let [one, other] = [(); 2].map(|()| run(config, &Chance::of_seed(seed), true));
@@ -115,10 +125,13 @@ fn what_is_left_out_is_missed() {
     println!("{:<32} {:<18} {:<11} prevents", "left out", "seed", "shows as");
     let asked = std::env::var("SIM_MUTANT").unwrap_or_default();
     for mutant in Mutant::all().into_iter().filter(|mutant| format!("{mutant:?}").contains(&asked)) {
+        let by_pulse = matches!(mutant, Mutant::Without(ProtocolStep::Pulse | ProtocolStep::PulseGap));
         // First the seed that showed it the last time, then a few of either ledger in turn: only one of them may need it.
-        let last = noticed::last(mutant).map(|(ledger, seed)| (Config { ledger, ..RECEIPTS }, seed..seed + 1));
+        let last =
+            noticed::last(mutant).map(|(ledger, seed)| (Config { ledger, by_pulse, ..RECEIPTS }, seed..seed + 1));
         let turns = (0..MUTANT_SEEDS / TURN_SEEDS).map(|turn| turn * TURN_SEEDS..(turn + 1) * TURN_SEEDS);
-        let turns = turns.flat_map(|seeds| [(RECEIPTS, seeds.clone()), (WATERMARKS, seeds)]);
+        let configs = [RECEIPTS, WATERMARKS].map(|config| Config { by_pulse, ..config });
+        let turns = turns.flat_map(|seeds| configs.map(|config| (config, seeds.clone())));
         let noticed = last.into_iter().chain(turns).find_map(|(config, seeds)| {
             let (failed, _) = first_failure(Config { mutant: Some(mutant), ..config }, seeds);
             failed.map(|(seed, failure)| (format!("{} {seed}", config.ledger), failure.category))

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt};
 
 use store::faulty::Side;
 
+use crate::seeds::Config;
+
 /// Faults of a call, before or after it is done.
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
@@ -151,6 +153,9 @@ pub(crate) const OF_MANIFESTS: [&str; 48] = [
     "drawn cascades",
 ];
 
+/// Cascades that began by the pulses of the sweep.
+pub(crate) const BY_PULSE: &str = "begun by pulse";
+
 /// Those of them that take several derivations in a row: each occurs at least as often as there are so many seeds.
 const SELDOM: [&str; 9] = [
     "counts into mirrors",
@@ -197,9 +202,9 @@ impl Occurrences {
     }
 
     /// Faults that occurred less often than so many seeds should show.
-    pub(crate) fn rare(&self, is_drawn: bool, n_seeds: usize) -> Vec<&'static str> {
+    pub(crate) fn rare(&self, config: Config, n_seeds: usize) -> Vec<&'static str> {
         let least = if n_seeds < SEEDS_MIN { 0 } else { (OCCURRENCES * n_seeds / SEEDS).min(OCCURRENCES) };
-        if is_drawn {
+        if config.is_drawn {
             return self.rare_drawn(n_seeds);
         }
         let sides = [Some(Side::Before), Some(Side::After)];
@@ -211,8 +216,9 @@ impl Occurrences {
             .chain(OPERATED)
             .chain(RECOUNTED)
             .filter(|what| least > 0 && self.count((*what, None)) == 0);
+        let by_pulse = [BY_PULSE].into_iter().filter(|what| config.by_pulse && self.count((what, None)) < least);
         let lost = LOST.into_iter().filter(|what| self.count((*what, None)) < n_seeds / SEEDS_MIN);
-        of_calls.chain(others).filter(is_rare).map(|(what, _)| what).chain(never).chain(lost).collect()
+        of_calls.chain(others).filter(is_rare).map(|(what, _)| what).chain(never).chain(lost).chain(by_pulse).collect()
     }
 
     /// The same of runs that draw their manifests.
@@ -247,6 +253,7 @@ impl fmt::Display for Occurrences {
             .chain(RECOUNTED)
             .chain(EXCUSED)
             .chain(OF_MANIFESTS)
+            .chain([BY_PULSE])
             .chain(SIZES)
         {
             writeln!(f, "{what:<20}{:>6}", self.count((what, None)))?;

@@ -21,11 +21,13 @@ use support::clock::ManualClock;
 use crate::{
     chance::Chance,
     drawn::Drawn,
+    engines::SETTLE_MS,
     executor::now,
     items::{USERS, is_mirror, new_item},
     mutant::{Condition, Mutant},
     occurrences::Occurrences,
     scene::{rollout::Rollout, sharding::Sharding, theme::Theme},
+    seeds::Config,
     trace::Trace,
 };
 
@@ -63,7 +65,7 @@ pub(crate) struct Scene {
     pub(crate) clock: ManualClock,
     pub(crate) chance: Chance,
     pub(crate) trace: Trace,
-    pub(crate) mutant: Option<Mutant>,
+    pub(crate) config: Config,
     /// Of a thousand calls, how many go wrong.
     pub(crate) per_mille: usize,
     /// How far the clock of an instance may be off, in milliseconds.
@@ -87,26 +89,27 @@ impl Scene {
     pub(crate) fn new(
         shipped: (&Arc<Schema>, &Arc<Catalogue>),
         chance: Chance,
-        mutant: Option<Mutant>,
+        config: Config,
         is_traced: bool,
     ) -> Arc<Self> {
-        Self::of(shipped, None, chance, mutant, is_traced)
+        Self::of(shipped, None, chance, config, is_traced)
     }
 
     /// Empty tables of a drawn manifest.
-    pub(crate) fn of_drawn(drawn: Drawn, chance: Chance, mutant: Option<Mutant>, is_traced: bool) -> Arc<Self> {
+    pub(crate) fn of_drawn(drawn: Drawn, chance: Chance, config: Config, is_traced: bool) -> Arc<Self> {
         let drawn = Arc::new(drawn);
-        Self::of((&drawn.schema, &drawn.catalogue), Some(&drawn), chance, mutant, is_traced)
+        Self::of((&drawn.schema, &drawn.catalogue), Some(&drawn), chance, config, is_traced)
     }
 
     fn of(
         (schema, catalogue): (&Arc<Schema>, &Arc<Catalogue>),
         drawn: Option<&Arc<Drawn>>,
         chance: Chance,
-        mutant: Option<Mutant>,
+        config: Config,
         is_traced: bool,
     ) -> Arc<Self> {
-        let (layout, stale) = (schema.layout.clone(), mutant == Some(Mutant::Without(ProtocolStep::ConsistentRead)));
+        let (layout, stale) =
+            (schema.layout.clone(), config.mutant == Some(Mutant::Without(ProtocolStep::ConsistentRead)));
         let lagging = if stale { Lagging::Reads } else { Lagging::Indexes };
         let database = Database::lagging(layout, PAGE_BYTES, lagging);
         let per_mille = [0, 20, 60, 150][chance.below(4)];
@@ -116,7 +119,8 @@ impl Scene {
         let rollout = if drawn.is_some() { Rollout::none() } else { Rollout::drawn(&chance) };
         let per_mille = if rollout.is_calm() { 0 } else { per_mille };
         let is_large = drawn.is_none() && chance.percent(LARGE_PERCENT) && !rollout.is_calm();
-        let is_lossy = (chance.percent(LOSSY_PERCENT) || env::var("SIM_LOSSY").is_ok()) && !rollout.is_any();
+        let is_always_lossy = config.by_pulse || env::var("SIM_LOSSY").is_ok();
+        let is_lossy = (chance.percent(LOSSY_PERCENT) || is_always_lossy) && !rollout.is_any();
         // What is lost of a history stays wrong, and so does all that a drawn derivation builds on it.
         let is_lossy = is_lossy && drawn.is_none_or(|drawn| !drawn.has_history());
         let is_deadly = chance.percent(DEADLY_PERCENT) && !rollout.is_calm();
@@ -134,7 +138,7 @@ impl Scene {
             clock: ManualClock::at(BEGIN_MS),
             chance,
             trace: Trace::new(is_traced),
-            mutant,
+            config,
             per_mille,
             clocks_off_ms,
             is_braked,
@@ -149,7 +153,13 @@ impl Scene {
 
     /// Does the platform lack this?
     pub(crate) fn lacks(&self, condition: Condition) -> bool {
-        self.mutant == Some(Mutant::Platform(condition))
+        self.config.mutant == Some(Mutant::Platform(condition))
+    }
+
+    /// How long a cascade waits, in milliseconds: where pulses are the only proof, as long as on AWS, which is longer than a
+    /// stream holds records.
+    pub(crate) fn settle_ms(&self) -> u64 {
+        if self.config.by_pulse { engine::batch::SETTLE_MS } else { SETTLE_MS }
     }
 
     /// From now on nothing goes wrong.

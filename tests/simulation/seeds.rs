@@ -51,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) mutant: Option<Mutant>,
     /// Does each run draw its manifest? Else it is the shipped table.
     pub(crate) is_drawn: bool,
+    /// Does the sweep go by its pulses, as on AWS, where records may be lost? Else it knows what the functions have handled.
+    pub(crate) by_pulse: bool,
 }
 
 #[derive(Debug)]
@@ -75,11 +77,11 @@ pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> FinishedR
     quiet_panics();
     let scene = if config.is_drawn {
         match drawn(chance) {
-            Ok(drawn) => Scene::of_drawn(drawn, chance.clone(), config.mutant, is_traced),
+            Ok(drawn) => Scene::of_drawn(drawn, chance.clone(), config, is_traced),
             Err(refused) => return FinishedRun::refused(chance, &refused),
         }
     } else {
-        Scene::new((schema, catalogue), chance.clone(), config.mutant, is_traced)
+        Scene::new((schema, catalogue), chance.clone(), config, is_traced)
     };
     if let Some(drawn) = &scene.drawn {
         drawn.count(&scene);
@@ -160,7 +162,7 @@ pub(crate) fn holds(config: Config, test: &str) {
         report(config, seed, &failure);
         panic!("{failure}\nto repeat: SIM_SEED={seed} cargo test --workspace --test simulation {test}");
     }
-    let rare = occurrences.rare(config.is_drawn, usize::try_from(seeds.end - seeds.start).unwrap());
+    let rare = occurrences.rare(config, usize::try_from(seeds.end - seeds.start).unwrap());
     assert!(rare.is_empty(), "the run proves less than it says, since these are rare: {rare:?}");
 }
 

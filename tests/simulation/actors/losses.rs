@@ -39,6 +39,11 @@ const CLOCKS_OFF_MS: u64 = 60_000;
 /// The partition key of what is known of pulses, and the sort key of the pulse.
 const PULSE: &str = "PULSE";
 
+/// The item that the sweep writes at each of its runs.
+pub(crate) fn pulse_key() -> Key {
+    Key::new(format!("{PARTITION}{PULSE}"), PULSE)
+}
+
 impl World {
     /// A lane, a mapping or the whole stream stops; false when nothing waits there.
     pub(crate) fn stop(&mut self) -> bool {
@@ -102,7 +107,7 @@ impl World {
     /// The sweep writes a pulse.
     pub(crate) fn beat(&mut self) {
         self.stream.take(Author::Service);
-        let key = Key::new(format!("{PARTITION}{PULSE}"), PULSE);
+        let key = pulse_key();
         let set = Item::from([("WrittenAt".to_owned(), n(&self.scene.clock.now_ms().to_string()))]);
         self.application.untyped.insert(key.clone());
         let write = Write { table: Table::Main, key, action: Action::Update(Update::set(set)), guard: None };

@@ -13,8 +13,10 @@ use engine::{
 use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
+    actors::losses::pulse_key,
     engines::engine,
     failure::Failure,
+    occurrences::BY_PULSE,
     scene::Scene,
     stored::{jobs, may_have_lost, notes, parked},
     world::{
@@ -22,6 +24,10 @@ use crate::{
         tasks::{BOTH, TASKS_MAX},
     },
 };
+
+/// Time between two sweeps that go by pulses, in milliseconds: at least as on AWS, and at most so long that the last pulse,
+/// which proves something for two hours, still does.
+const PULSES_MS: [u64; 2] = [15 * 60 * 1_000, 110 * 60 * 1_000];
 
 /// Verifications that may remove the marks, before an operator removes them.
 const VERIFIED_MAX: usize = 3;
@@ -48,7 +54,10 @@ impl World {
         if self.tasks.len() >= TASKS_MAX {
             return false;
         }
-        if self.losses.unmarked_since_ms.is_some() {
+        let by_pulse = self.scene.config.by_pulse;
+        if by_pulse {
+            self.application.untyped.insert(pulse_key());
+        } else if self.losses.unmarked_since_ms.is_some() {
             self.beat();
         }
         let is_settled = self.settled();
@@ -56,7 +65,13 @@ impl World {
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
         let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
         self.start(caller, None, async move {
-            let swept = engine.sweep(is_settled, deadline_ms).await.map_err(|error| error.to_string())?;
+            let swept = if by_pulse {
+                engine.sweep_by_pulse(deadline_ms).await
+            } else {
+                engine.sweep(is_settled, deadline_ms).await
+            };
+            let swept = swept.map_err(|error| error.to_string())?;
+            scene.count_all(BY_PULSE, if by_pulse { swept.n_begun } else { 0 });
             scene.trace.note(|| format!("the sweeper: {swept:?}"));
             count_swept(&scene, swept);
             Ok(None)
@@ -112,7 +127,17 @@ impl World {
         let of_notes = notes.iter().copied().min();
         let Some(next_ms) = of_jobs.into_iter().chain(of_notes).min() else { return false };
         self.scene.trace.note(|| format!("{} jobs and {} notes are left, and time passes", jobs.len(), notes.len()));
-        self.scene.clock.advance(next_ms.saturating_sub(now_ms));
+        let mut later_ms = next_ms.saturating_sub(now_ms);
+        if self.scene.config.by_pulse {
+            let [least_ms, most_ms] = PULSES_MS;
+            if later_ms > most_ms {
+                // The functions handle a pulse in between.
+                self.scene.clock.advance(most_ms);
+                return self.sweep();
+            }
+            later_ms = later_ms.max(least_ms);
+        }
+        self.scene.clock.advance(later_ms);
         // What stands still, and what an index missed, is rung before a repair for which something waits.
         if of_jobs.is_some() && may_have_lost(&self.scene) && !std::mem::take(&mut self.losses.waits) {
             return if self.losses.is_open { self.repair_what_was_lost() } else { self.verify_or_remove_marks() };
@@ -140,9 +165,11 @@ impl World {
         true
     }
 
-    /// Do jobs wait for the operator because something is parked? It may be a job's own record.
+    /// Do jobs wait for the operator because something is parked? It may be a job's own record, or what the repair of a loss
+    /// waits for.
     fn is_held(&self) -> bool {
-        parked(&self.scene).iter().any(|parked| parked.key.pk == "PARKED#level-triggered")
+        let repair_waits = self.losses.waits && may_have_lost(&self.scene);
+        parked(&self.scene).iter().any(|parked| repair_waits || parked.key.pk == "PARKED#level-triggered")
     }
 }
 

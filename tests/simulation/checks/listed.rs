@@ -3,7 +3,7 @@
 
 use keys::{counter::CounterKey, item::Item, key::Key};
 
-use crate::{checks::history::Past, engines::SETTLE_MS, scene::Scene};
+use crate::{checks::history::Past, scene::Scene};
 
 /// The first record since which an item could have been listed in its present form. Fails when it is too recent.
 pub(crate) fn listed_at(scene: &Scene, past: &Past, key: &Key, item: &Item, at_ms: u64) -> Result<usize, String> {
@@ -12,7 +12,7 @@ pub(crate) fn listed_at(scene: &Scene, past: &Past, key: &Key, item: &Item, at_m
     let first = versions.find(|version| version.item.as_ref().is_some_and(|item| judged(scene, key, item) == as_it_is));
     match first {
         // One instance sets the time, and another one, whose clock is off as well, sees that it has come.
-        Some(first) if first.at_ms + SETTLE_MS <= at_ms + 2 * scene.clocks_off_ms as u64 => Ok(first.at),
+        Some(first) if first.at_ms + scene.settle_ms() <= at_ms + 2 * scene.clocks_off_ms as u64 => Ok(first.at),
         _ => Err("it was not so long as it is when it would have been listed".to_owned()),
     }
 }

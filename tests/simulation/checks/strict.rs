@@ -21,7 +21,6 @@ use crate::{
         history::{Past, replayed},
         listed::{has_come_back, listed_at},
     },
-    engines::SETTLE_MS,
     failure::Failure,
     items::is_zero,
     platform::stream::{Author, Stream, TableChange},
@@ -113,7 +112,7 @@ impl Owners {
         let removals = self.removals.get(owner).map(Vec::as_slice).unwrap_or_default();
         let is_absent = |key: &Key| !past.items.contains_key(key);
         let suffices = |removal: &&Removal| {
-            removal.is_typed && removal.at_ms + SETTLE_MS <= at_ms && removal.keys.iter().all(is_absent)
+            removal.is_typed && removal.at_ms + scene.settle_ms() <= at_ms && removal.keys.iter().all(is_absent)
         };
         if !removals.iter().any(|removal| suffices(&removal)) {
             return Err(format!("{owner:?} was there, or not gone long enough"));

@@ -13,7 +13,6 @@ use crate::{
         oracle::{DrawnChange, Rows, recount},
         values::{Lead, Place, Row, lead, refused},
     },
-    engines::SETTLE_MS,
     failure::Failure,
     platform::stream::{Author, Stream},
     scene::Scene,
@@ -113,8 +112,9 @@ fn only_cascades_delete(
                 (Some(_), None) if change.new.is_some() => {}
                 (Some(old), None) => {
                     let is_gone = |(_, place): &(usize, Place)| {
-                        gone.get(place)
-                            .is_some_and(|(key, at_ms)| !standing.contains(*key) && at_ms + SETTLE_MS <= made.at_ms)
+                        gone.get(place).is_some_and(|(key, at_ms)| {
+                            !standing.contains(*key) && at_ms + scene.settle_ms() <= made.at_ms
+                        })
                     };
                     if !owners(of, old).iter().any(is_gone) {
                         return wrong("deleted an item of the application whose owner is not gone:");

@@ -57,7 +57,7 @@ fn the_oracle_of_drawn_manifests_names_each_value_that_is_altered() {
     let mut n_altered = 0;
     for seed in 0..ALTERED_SEEDS {
         let chance = Chance::of_seed(seed);
-        let scene = Scene::of_drawn(drawn(&chance).unwrap(), chance, None, false);
+        let scene = Scene::of_drawn(drawn(&chance).unwrap(), chance, DRAWN[0], false);
         if scene.is_lossy {
             continue;
         }

@@ -9,6 +9,7 @@ use super::{
     table::{Address, ONE, Plain, PlainItem, PlainTable, counter_of, millionths},
 };
 use crate::{
+    RECEIPTS,
     chance::Chance,
     checks::recounted::{plain_changes, plain_table},
     deployed,
@@ -122,7 +123,7 @@ fn the_oracle_names_each_derived_value_that_is_altered() {
 fn finished(seed: u64) -> (PlainTable, Vec<PlainChange>) {
     let schema = Arc::new(deployed::schema());
     let shipped = Arc::new(deployed::catalogue(&schema));
-    let scene = Scene::new((&schema, &shipped), Chance::of_seed(seed), None, false);
+    let scene = Scene::new((&schema, &shipped), Chance::of_seed(seed), RECEIPTS, false);
     let mut world = World::new(&scene, LedgerKind::Receipts);
     world.run_until_quiet().unwrap();
     (plain_table(&scene), plain_changes(&world.stream))

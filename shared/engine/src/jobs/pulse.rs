@@ -37,6 +37,7 @@ use crate::{
     context::Context,
     ledger::ledger_item,
     partition::all,
+    protocol::ProtocolStep,
     record::Decoded,
 };
 
@@ -143,7 +144,7 @@ impl<S: Store> Pulses<'_, S> {
         let held = batch.patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
         let held = held.first().and_then(|(_, item)| Heard::of(item));
         let gap_ms = held.as_ref().map_or(0, |held| now_ms.saturating_sub(held.handled_ms));
-        if gap_ms >= POSSIBLE_LOSS_MS {
+        if gap_ms >= POSSIBLE_LOSS_MS && self.context.takes(ProtocolStep::PulseGap) {
             // Before the sweep can learn that the function works again.
             let watch = LossWatch::new(self.context);
             for mark in watch.marks(gap_ms, batch) {

@@ -39,6 +39,7 @@ use crate::{
         pulse::{Heard, PULSE_MS_MAX, Pulses},
     },
     park::{pages::ParkedPages, redrive::ParkedChange},
+    protocol::ProtocolStep,
     record::Decoded,
 };
 
@@ -210,6 +211,9 @@ impl<S: Store> JobSweep<'_, S> {
 
     /// Why the pulses do not show that all was handled that was written before a job began to wait.
     fn unheard(&self, heard: &Heard, job: &Job) -> Option<HeldBy> {
+        if !self.context.takes(ProtocolStep::Pulse) {
+            return None;
+        }
         let now_ms = self.context.clock.now_ms();
         if now_ms.saturating_sub(heard.handled_ms) > PULSE_MS_MAX {
             return Some(HeldBy::NoPulse(heard.handled_ms));
