@@ -104,7 +104,22 @@ fn a_wait_ends_when_all_that_was_written_is_handled() {
     let ended = ripple(&["wait", "--json", "--endpoint", &dev.endpoint]);
     let said: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((ended.code, &said["version"]), (Some(0), &json!(1)));
-    assert!(said["handled_until"].is_string(), "{said}");
+    assert!(said["handled_until"].is_string() && said["parked"] == 0, "{said}");
+}
+
+#[test]
+fn a_wait_says_what_is_parked() {
+    let dev = Dev::start(&[]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    let counter = "PROFILE#COUNT#following-count#00";
+    runtime.block_on(put(&client, &[("PK", "USER#f0"), ("SK", counter), ("EntityType", "Counter"), ("Value", "many")]));
+    runtime.block_on(follow(&client, 0..2));
+    let ended = ripple(&["wait", "--timeout", "60", "--endpoint", &dev.endpoint]);
+    let parked = "what follows from 1 change is missing, since it is parked: see `ripple parked`";
+    assert_eq!((ended.code, ended.stdout.lines().nth(1)), (Some(0), Some(parked)), "{ended:?}");
+    let ended = ripple(&["wait", "--json", "--endpoint", &dev.endpoint]);
+    let said: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(said["parked"], 1, "{said}");
 }
 
 #[test]

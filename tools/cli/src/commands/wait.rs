@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use engine::clock::{Clock as _, SystemClock};
+use engine::{
+    clock::{Clock as _, SystemClock},
+    park::redrive::parked,
+};
 use functions::logging;
+use operate::words::counted;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
@@ -34,10 +38,15 @@ pub(crate) async fn run(args: &Wait) -> anyhow::Result<Completion> {
         WaitOutcome::InVain { last } => return Err(in_vain(&why(last, called_ms, table))),
         WaitOutcome::Silent => return Err(silent()),
     };
+    let n_parked = parked(&opened.store).await?.len();
     if args.json {
-        print_json(json!({ "handled_until": until }));
-    } else {
-        print(&format!("everything written before {until} is handled"));
+        print_json(json!({ "handled_until": until, "parked": n_parked }));
+        return Ok(Completion::InStep);
+    }
+    print(&format!("everything written before {until} is handled"));
+    if n_parked > 0 {
+        let (changes, are) = (counted(n_parked, "change"), if n_parked == 1 { "it is" } else { "they are" });
+        print(&format!("what follows from {changes} is missing, since {are} parked: see `ripple parked`"));
     }
     Ok(Completion::InStep)
 }
