@@ -113,6 +113,7 @@ impl Catalogue {
         written_once(&entries)?;
         counters::all_counted(&entries)?;
         cascades::no_circle(&entries)?;
+        cascades::no_repetition(&entries)?;
         reached::all_found(schema, &entries)?;
         let entries = sorted(entries)?;
         let concerns = concerns(&entries);

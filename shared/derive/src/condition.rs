@@ -79,6 +79,16 @@ pub enum Test {
     Contains,
 }
 
+/// The type of a value that a comparison with a number, a text or a truth has.
+const fn type_of(operand: &Operand) -> Option<&'static str> {
+    match operand {
+        Operand::Value(AttributeValue::S(_)) => Some("S"),
+        Operand::Value(AttributeValue::N(_)) => Some("N"),
+        Operand::Value(AttributeValue::Bool(_)) => Some("BOOL"),
+        _ => None,
+    }
+}
+
 impl Condition {
     /// The attribute is this text.
     #[must_use]
@@ -144,18 +154,18 @@ impl Condition {
         self.tests().into_iter().flat_map(|(_, operands)| operands).filter_map(Operand::attribute).collect()
     }
 
-    /// The attributes that are compared with a text.
+    /// The attributes that are compared with values, each with the type of one, such as `S`.
     #[must_use]
-    pub fn compared_with_text(&self) -> Vec<&str> {
-        let is_text = |operand: &Operand| matches!(operand, Operand::Value(AttributeValue::S(_)));
-        let with_text = |(test, operands): &(Test, &[Operand])| test.compares() && operands.iter().any(is_text);
-        let whole = |operand| match operand {
-            &Operand::Attribute(DocumentPath { ref attribute, ref steps }) if steps.is_empty() => {
-                Some(attribute.as_str())
+    pub fn compared(&self) -> Vec<(&str, &'static str)> {
+        let mut compared = Vec::new();
+        for (_, operands) in self.tests().into_iter().filter(|(test, _)| test.compares()) {
+            for operand in operands {
+                let Operand::Attribute(DocumentPath { attribute, steps }) = operand else { continue };
+                let types = operands.iter().filter(|_| steps.is_empty()).filter_map(type_of);
+                compared.extend(types.map(|of| (attribute.as_str(), of)));
             }
-            _ => None,
-        };
-        self.tests().into_iter().filter(with_text).flat_map(|(_, operands)| operands).filter_map(whole).collect()
+        }
+        compared
     }
 
     /// What must hold, in words; `None` where every item takes part.

@@ -1,4 +1,4 @@
-//! Cascades: none leads back to itself by way of another.
+//! Cascades: none leads back to itself by way of another, and none does again what another does.
 //!
 //! What a cascade deletes may start other cascades, and one over a tree starts itself: a comment takes its answers along, and
 //! these take theirs. But where an order takes its customer along and a customer the orders, deleting one order deletes them all.
@@ -44,6 +44,24 @@ pub(super) fn no_circle(entries: &[CatalogueEntry]) -> Result<(), CatalogueError
             reached.push(other);
             next.extend(again);
         }
+    }
+    Ok(())
+}
+
+/// Refuses a cascade that deletes what another one of the same owner deletes by the same way.
+pub(super) fn no_repetition(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
+    let mut seen: Vec<(&CatalogueEntry, &Cascade)> = Vec::new();
+    for entry in entries {
+        let Shape::Cascade(cascade) = entry.derivation.kind.shape() else { continue };
+        let repeats = |(other, earlier): &(&CatalogueEntry, &Cascade)| {
+            let hanging = cascade.hanging.iter().find(|hanging| earlier.hanging.contains(hanging))?;
+            (earlier.owner == cascade.owner).then(|| (other.derivation.label().to_owned(), hanging.entity.clone()))
+        };
+        if let Some((other, entity)) = seen.iter().find_map(repeats) {
+            let problem = format!("{entity} goes with {} by {other} already: leave one of the two out", cascade.owner);
+            return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
+        }
+        seen.push((entry, cascade));
     }
     Ok(())
 }

@@ -160,7 +160,8 @@ fn a_mistake_is_told_with_its_place_and_what_would_do() {
 
 #[test]
 fn the_attributes_that_it_reads_are_known() {
-    let condition: Condition = "a = 'x' AND (size(b) > c.d OR NOT contains(e, 'f'))".parse().unwrap();
-    assert_eq!(condition.attributes(), ["a", "b", "c", "e"]);
-    assert_eq!(condition.compared_with_text(), ["a"]);
+    let text = "a = 'x' AND (size(b) > c.d OR NOT contains(e, 'f')) AND g IN (7, 8) AND h <> true";
+    let condition: Condition = text.parse().unwrap();
+    assert_eq!(condition.attributes(), ["a", "b", "c", "e", "g", "h"]);
+    assert_eq!(condition.compared(), [("a", "S"), ("g", "N"), ("g", "N"), ("h", "BOOL")]);
 }

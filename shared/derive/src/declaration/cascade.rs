@@ -14,7 +14,7 @@ pub struct Cascade {
 }
 
 /// Items that hang on an owner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hanging {
     /// Their entity.
     pub entity: String,
@@ -25,7 +25,7 @@ pub struct Hanging {
 }
 
 /// How the items that hang on an owner are found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
     /// By a query that the owner's key makes.
     Found(FoundBy),

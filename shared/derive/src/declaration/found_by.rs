@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How the items that name a source are found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundBy {
     /// Entity of the items that are queried: the targets, or items whose fields hold the keys of the targets.
     pub via: String,

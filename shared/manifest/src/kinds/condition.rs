@@ -36,8 +36,8 @@ pub(super) fn read(rule: &Rule<'_>, source: &Definition) -> Result<Condition, Ma
             error
         })?;
     }
-    for name in condition.compared_with_text() {
-        rule.numbers.refuse(&source.name, &named(name), "a comparison with a text")?;
+    for (name, of) in condition.compared() {
+        rule.numbers.compare(&source.name, &named(name), of)?;
     }
     Ok(condition)
 }

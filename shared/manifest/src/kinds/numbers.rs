@@ -103,6 +103,18 @@ impl Numbers {
         )))
     }
 
+    /// Refuses the comparison of what holds a number, or says whether there is anything, with a value of another type.
+    pub(super) fn compare(&self, entity: &str, named: &Named<'_>, with: &str) -> Result<(), ManifestError> {
+        match self.get(entity, named.text) {
+            Some(ShownNumber { what, of, .. }) if *of != with => Err(named.place.wrong(format!(
+                "{entity}.{} {what} ({of}), and is compared with a value of type {with}: values of different types are never \
+                 equal, so compare it with one of type {of}",
+                named.text
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses a number in the key of an index over attributes as they are that takes text there: DynamoDB would refuse it.
     pub(super) fn fit_indexes(&self, schema: &Schema, root: &Section<'_>) -> Result<(), ManifestError> {
         for ((entity, attribute), ShownNumber { by, what, of, .. }) in &self.0 {

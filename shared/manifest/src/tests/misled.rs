@@ -126,21 +126,47 @@ fn sides_and_names_that_are_mistaken_are_told_apart() {
 }
 
 #[test]
+fn what_goes_with_an_owner_goes_once() {
+    misled(
+        "[derivation.comments-of-post]",
+        "[derivation.all-of-post]\nkind = \"cascade\"\nowner = \"Post\"\nhanging = [{ entity = \"Comment\", index = \
+         \"byPost\", by = { postId = \"id\" } }]\n[derivation.comments-of-post]",
+        &expect![
+            "55:13: derivation.comments-of-post: Comment goes with Post by all-of-post already: leave one of the two out"
+        ],
+    );
+}
+
+#[test]
 fn numbers_and_truths_are_not_taken_for_texts() {
-    misled(
-        "sum = \"rating\"",
-        "sum = \"rating\"\nwhere = \"rating > '0'\"",
-        &expect![
-            "41:1: derivation.comments.where: Comment.rating is summed by comments (N), and a comparison with a text takes text (S): name an attribute of text"
-        ],
-    );
-    misled(
-        "sum = \"rating\"",
-        "sum = \"rating\"\nwhere = \"isLiked = 'yes'\"",
-        &expect![
-            "41:1: derivation.comments.where: Comment.isLiked shows what likes counts (BOOL), and a comparison with a text takes text (S): name an attribute of text"
-        ],
-    );
+    for (condition, wanted) in [
+        (
+            "rating > '0'",
+            expect![
+                "41:1: derivation.comments.where: Comment.rating is summed by comments (N), and is compared with a value of type S: values of different types are never equal, so compare it with one of type N"
+            ],
+        ),
+        (
+            "rating = true",
+            expect![
+                "41:1: derivation.comments.where: Comment.rating is summed by comments (N), and is compared with a value of type BOOL: values of different types are never equal, so compare it with one of type N"
+            ],
+        ),
+        (
+            "isLiked = 'yes'",
+            expect![
+                "41:1: derivation.comments.where: Comment.isLiked shows what likes counts (BOOL), and is compared with a value of type S: values of different types are never equal, so compare it with one of type BOOL"
+            ],
+        ),
+        (
+            "isLiked = 1",
+            expect![
+                "41:1: derivation.comments.where: Comment.isLiked shows what likes counts (BOOL), and is compared with a value of type N: values of different types are never equal, so compare it with one of type BOOL"
+            ],
+        ),
+    ] {
+        misled("sum = \"rating\"", &format!("sum = \"rating\"\nwhere = \"{condition}\""), &wanted);
+    }
     misled(
         "sum = \"rating\"",
         "sum = \"rating\"\nwhere = \"id = 'x'\"",
