@@ -46,6 +46,10 @@ impl World {
             if n_steps == STEPS_TO_HEAL || self.scene.chance.is_exhausted() {
                 self.scene.heal();
             }
+            // An item at which each sweep dies, and of which no change is parked.
+            if n_steps == STEPS_TO_HEAL {
+                self.scene.mend();
+            }
             if n_steps > STEPS_MAX {
                 return Err(Failure::new("endless", format!("after {STEPS_MAX} steps the stream is not quiet")));
             }
