@@ -213,12 +213,10 @@ async fn verified<S: Store>(scene: &Scene, engine: &Engine<S>, view: SharedView)
 async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, event: VerifyEvent, mended: &mut Mended) {
     mended.waits |= matches!(&event, VerifyEvent::Waiting(finding) if keeps(&scene.catalogue, finding) == Some(Family::LevelTriggered));
     mended.is_done &= !matches!(event, VerifyEvent::Undecided(..)) && !mended.waits;
-    if !matches!(event, VerifyEvent::Finding(..)) {
-        scene.trace.note(|| format!("{run} leaves {event:?}"));
-    }
     let finding = match event {
         VerifyEvent::Finding(finding, _) => finding,
         VerifyEvent::Undecided(finding, _) | VerifyEvent::Waiting(finding) => {
+            scene.trace.note(|| format!("{run} leaves {} {} / {}", finding.derivation, finding.pk, finding.sk));
             mended.undecided.extend(target(&finding));
             mended.open.insert(finding.derivation);
             return;
