@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use derive::write::{Action, Table, Write};
+use derive::write::{Action, ITEM_BYTES_MAX, Table, Write};
 use engine::{
     fan_out::limits::FanOutLimits,
     jobs::ground::sweep::STALLED_MS,
     jobs::job::{Job, Task},
     sweep::Bounds,
 };
-use keys::{item::Item, job::JobKey, key::Key};
+use keys::{item::Item, job::JobKey, key::Key, size::item_bytes};
 use operate::verify::{following::AtRest, report::VerifyEvent};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
@@ -492,6 +492,24 @@ async fn what_a_lagging_index_did_not_show_is_found_when_it_is_searched_again() 
     assert_eq!((again.n_written, bed.shown(&comment, "UserName")), (1, "Anna".to_owned()));
     bed.settle().await;
     assert_eq!(bed.ledger("AGAIN#").len(), 0, "what is searched again is not noted again");
+}
+
+/// A comment that is as large as an item may be has no room for a longer name.
+#[tokio::test]
+async fn what_is_found_again_and_refused_is_parked_with_the_record_of_a_job() {
+    let (mut bed, _, comment) = missed().await;
+    let n_bytes = ITEM_BYTES_MAX - item_bytes(&bed.memory().snapshot(Table::Main)[&comment]) - "Padding".len();
+    bed.set(&comment, "Padding", &"x".repeat(n_bytes)).await;
+    bed.settle().await;
+    bed.index_follows();
+    bed.clock.advance(PAGES.index_lag_ms + 1_000);
+    assert_eq!(bed.engine().search_again(bed.deadline_ms()).await.unwrap().n_left, 0);
+    bed.settle().await;
+    assert_eq!((bed.parked().len(), bed.ledger("AGAIN#").len(), jobs(&bed).len()), (1, 0, 0));
+    bed.set(&comment, "Padding", "x").await;
+    bed.redrive_all().await;
+    bed.settle().await;
+    assert_eq!((bed.shown(&comment, "UserName"), bed.parked().len()), ("Anna".to_owned(), 0));
 }
 
 #[tokio::test]

@@ -10,7 +10,8 @@
 //! due a little later than all of them, so nobody adds to one that a sweep may be at.
 //!
 //! A sweep that dies on a note, by time or memory, would die on it each time, and never come to those behind it. So it
-//! *marks* what it is about to do; what it finds marked is given to jobs, whose records are parked when they are deadly.
+//! *marks* what it is about to do; what it finds marked is given to jobs, whose records are parked when they are deadly. So is
+//! a search that finds an item of which each write is refused, such as one that has no room for a longer name.
 
 use std::collections::BTreeSet;
 
@@ -211,12 +212,17 @@ impl<S: Store> Repeater<'_, S> {
         let n_begun = searched.commits.iter().filter(|commit| commit.table == Table::Main).count();
         let why_not = searched.undone.into_iter().map(|(_, why)| why).next();
         let mut done = NoteOutcome { n_written: n_begun, why_not };
-        let mut sources = Sources::default();
+        let (mut sources, mut is_refused) = (Sources::default(), false);
         for items in bells.parts() {
             let request = LookRequest { items, images: None, patience };
             let looked = Box::pin(Looker::new(self.context).look_in_time(request, &mut sources)).await;
             done.n_written += looked.written.len();
+            is_refused |= !looked.refused.is_empty();
             done.why_not = done.why_not.or(looked.undone.into_iter().map(|(_, why)| why).next());
+        }
+        if is_refused {
+            let given = self.give_to_jobs(note, patience).await;
+            done.why_not = done.why_not.or(given.why_not);
         }
         done
     }
