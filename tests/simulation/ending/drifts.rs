@@ -159,12 +159,13 @@ impl World {
         let catalogue = self.scene.deployed();
         let counts = CollectionCount::all(&self.scene.schema, &catalogue);
         let items = self.scene.database.memory().snapshot(Table::Main);
-        let is_parked = parked(&self.scene).iter().any(|parked| parked.key.pk == "PARKED#level-triggered");
+        let parked = parked(&self.scene);
+        let is_parked = |list: &str| parked.iter().any(|parked| parked.key.pk == list);
         let is_missed = |(derivation, key): &&(String, Key)| {
             let count = counts.iter().find(|it| catalogue.name(it.count) == derivation);
             let (Some(count), Some(counter)) = (count, CounterKey::parse(key)) else { return false };
-            // A mirror may stay parked, and its count waits for it.
-            if is_parked && count.mirror.is_some() {
+            // What counts, or a mirror that is counted, may stay parked or be parked again by a replay. Then the count waits.
+            if is_parked("PARKED#additive") || is_parked("PARKED#level-triggered") && count.mirror.is_some() {
                 return false;
             }
             let mut collection = items.keys().filter(|key| key.pk == counter.target.pk);
