@@ -10,6 +10,7 @@ use derive::{
     change::{Change, Images},
     effect::Effect,
     family::Family,
+    part::PartOf,
     plan::plan,
     position::DerivationAt,
 };
@@ -150,13 +151,16 @@ fn decoded(made: &TableChange) -> Option<Change> {
     Some(Change { id, sequence_number, created_ms: Some(made.at_ms), key: made.key.clone(), images })
 }
 
-/// Adds the derivations that read what these write, and so on.
+/// Adds the derivations that read what these write, or find items through the items that these make, and so on.
 fn reach(scene: &Scene, positions: &mut BTreeSet<DerivationAt>) {
     loop {
         let writes: Vec<_> = positions.iter().flat_map(|at| scene.catalogue.writes(*at)).collect();
+        let made = writes.iter().filter(|written| written.of == PartOf::Existence);
+        let made: BTreeSet<&str> = made.map(|written| written.entity.as_str()).collect();
         let reads_any = |(_, derivation): &(DerivationAt, &derive::derivation::Derivation)| {
             let reach = derivation.kind.reach(&scene.schema).unwrap_or_default();
             reach.reads.iter().any(|read| writes.iter().any(|written| written.meets(read)))
+                || derivation.kind.entities().iter().any(|entity| made.contains(entity))
         };
         let more: BTreeSet<DerivationAt> = scene
             .catalogue
