@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &Wait) -> anyhow::Result<Completion> {
         WaitOutcome::InVain { last } => return Err(in_vain(&why(last, called_ms, table))),
         WaitOutcome::Silent => return Err(silent()),
     };
-    let n_parked = parked(&opened.store).await?.len();
+    let n_parked = timeout_at(deadline, parked(&opened.store)).await.map_err(|_| silent())??.len();
     if args.json {
         print_json(json!({ "handled_until": until, "parked": n_parked }));
         return Ok(Completion::InStep);
