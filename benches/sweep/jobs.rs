@@ -1,4 +1,4 @@
-//! A store of waiting cascades, some of which are due. It keeps no items: it computes each page when a call asks for it.
+//! A store with waiting cascades. Some of them are due. The store computes each page on request and keeps no items.
 
 use std::{
     sync::{
@@ -35,8 +35,8 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// A store with `n_in_all` jobs, of which `n_due` are due at `now_ms`, in milliseconds since the epoch. Each call takes
-    /// the time `call`.
+    /// Makes a store with `n_in_all` jobs. `n_due` of them are due at `now_ms`, in milliseconds since the epoch. Each call
+    /// takes the time `call`.
     pub(crate) fn new(schema: &Arc<Schema>, now_ms: u64, (n_due, n_in_all): (usize, usize), call: Duration) -> Self {
         let sample = kept(&schema.layout).into_iter().find(|kept| kept.name == "job").expect("a sample of a job");
         Self {

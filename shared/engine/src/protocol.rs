@@ -113,9 +113,9 @@ steps! {
     SettleAgain: "what was written to an owner that came back under another key is deleted before that owner is seen",
     /// Where nobody knows how far the functions are, a cascade begins only while they handle pulses, and have done so since
     /// before it or for the settling time.
-    Pulse: "what hangs on an item that was moved is deleted after a day in which no function was at work",
+    Pulse: "a cascade deletes what hangs on an item that was moved before a day without a working function",
     /// A function that handles a pulse after most of a day without one puts the mark of a possible loss before it keeps that.
-    PulseGap: "what hangs on an item is deleted, of which the stream dropped the put when no function was at work",
+    PulseGap: "a cascade deletes what hangs on an item whose put the stream dropped while no function was at work",
     /// A cascade lists what an index shows only where the item itself, read consistently, is still to be found there.
     StillFound: "an item that moved to another owner, and that a lagging index shows under the removed one, is deleted",
     /// The response names the lowest record that is not done.

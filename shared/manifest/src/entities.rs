@@ -120,8 +120,8 @@ fn counter_id(section: &Section<'_>) -> Result<String, ManifestError> {
 fn distinct(entity: &Definition, others: &[Definition], section: &Section<'_>) -> Result<(), ManifestError> {
     let Some(other) = others.iter().find(|other| other.key.meets(&entity.key)) else { return Ok(()) };
     Err(section.place.wrong(format!(
-        "a key can have this form, {} / {}, and that of {}, {} / {}: name the attribute that tells their items apart, \
-         as in [table] type = \"…\"",
+        "one key can fit this form, {} / {}, and the form of {}, {} / {}: name the attribute that tells their items \
+         apart, as in [table] type = \"…\"",
         entity.key.pk, entity.key.sk, other.name, other.key.pk, other.key.sk
     )))
 }

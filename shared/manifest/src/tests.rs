@@ -226,13 +226,13 @@ fn without_a_type_no_key_may_be_of_two_entities() {
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"ORDER#{a}#{b}\""),
         &expect![[
-            r#"17:9: entity.Order: a key can have this form, SHOP#{shopId} / ORDER#{orderedOn}#{orderId}, and that of Customer, SHOP#{id} / ORDER#{a}#{b}: name the attribute that tells their items apart, as in [table] type = "…""#
+            r#"17:9: entity.Order: one key can fit this form, SHOP#{shopId} / ORDER#{orderedOn}#{orderId}, and the form of Customer, SHOP#{id} / ORDER#{a}#{b}: name the attribute that tells their items apart, as in [table] type = "…""#
         ]],
     );
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"{a}#COUNT#{b}#{c}\""),
         &expect![[
-            r#"11:9: entity.Customer: a key can have this form, SHOP#{id} / {a}#COUNT#{b}#{c}, and that of Counter, {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells their items apart, as in [table] type = "…""#
+            r#"11:9: entity.Customer: one key can fit this form, SHOP#{id} / {a}#COUNT#{b}#{c}, and the form of Counter, {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells their items apart, as in [table] type = "…""#
         ]],
     );
 }

@@ -10,8 +10,8 @@
 //! due a little later than all of them, so nobody adds to one that a sweep may be at.
 //!
 //! A sweep that dies on a note, by time or memory, would die on it each time, and never come to those behind it. So it
-//! *marks* what it is about to do; what it finds marked is given to jobs, whose records are parked when they are deadly. So is
-//! a search that finds an item of which each write is refused, such as one that has no room for a longer name.
+//! *marks* what it is about to do; what it finds marked is given to jobs, whose records are parked when they are deadly. A
+//! search is given to jobs, too, if it finds an item that refuses the write, such as an item without room for a longer name.
 
 use std::collections::BTreeSet;
 
