@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use derive::guard::Guard;
 use engine::clock::Clock as _;
-use store::faulty::{Call, Decider, Fault, LATER_PAGE, Side};
+use store::faulty::{Call, Decider, Fault, Side, TORN};
 
 use crate::{executor::Gone, scene::Scene};
 
@@ -105,10 +105,9 @@ impl Decider for Caller {
 
     fn ended(&self, call: &Call<'_>, how: &str) {
         self.scene.trace.note(|| format!("{} {call} : {how}", self.name));
-        if matches!(call, Call::Get(_, keys) if keys.len() > 1) {
-            self.scene.count("reads in halves");
+        if how == TORN {
+            self.scene.count(if matches!(call, Call::Get(..)) { "torn reads" } else { "torn pages" });
         }
-        self.scene.count_all("later pages", usize::from(how == LATER_PAGE));
         if matches!(call, Call::Write(write) if write.key.pk.starts_with("ATTEMPTS#")) {
             self.gone.noted(!how.starts_with("not done"));
         }

@@ -40,8 +40,8 @@ pub(crate) const OTHERS: [&str; 33] = [
     "slices",
     "suspects",
     "clocks off",
-    "reads in halves",
-    "later pages",
+    "torn reads",
+    "torn pages",
     "app transactions",
     "over a mirror",
 ];

@@ -47,6 +47,7 @@ mod ends;
 mod fault;
 mod lag;
 mod overlap;
+mod page_ends;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -68,7 +69,7 @@ pub use self::{
     database::{Database, Lagging, Landed},
     fault::Fault,
 };
-use self::{database::Late, ends::brief, turn::turn};
+use self::{database::Late, ends::brief, page_ends::PageEnds, turn::turn};
 use crate::{Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, Updated};
 
 /// On which side of the call a fault is.
@@ -80,8 +81,9 @@ pub enum Side {
     After,
 }
 
-/// How the read of a page ends that is not the first: the pages of a query or a scan are not of one moment.
-pub const LATER_PAGE: &str = "read on";
+/// How a read ends that is not of one moment: the table was written between the halves of its keys, or between this page
+/// and the page before it.
+pub const TORN: &str = "read, torn";
 
 /// Decides what goes wrong with the calls of one caller.
 pub trait Decider: Send + Sync {
@@ -106,12 +108,13 @@ pub struct Faulty<D> {
     database: Arc<Database>,
     decider: D,
     answered: Mutex<Units>,
+    page_ends: PageEnds,
 }
 
 impl<D: Decider> Faulty<D> {
     /// A handle for the caller of this decider.
     pub fn new(database: &Arc<Database>, decider: D) -> Self {
-        Self { database: Arc::clone(database), decider, answered: Mutex::default() }
+        Self { database: Arc::clone(database), decider, answered: Mutex::default(), page_ends: PageEnds::default() }
     }
 
     /// The write units that were answered to this caller.
@@ -123,12 +126,11 @@ impl<D: Decider> Faulty<D> {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) += units;
     }
 
-    /// A read, with what goes wrong with it, and how it ends when nothing does.
+    /// A read, which says whether it is torn, with what goes wrong with it.
     async fn read<T>(
         &self,
         call: Call<'_>,
-        ends: &str,
-        read: impl Future<Output = Result<T, StoreError>>,
+        read: impl Future<Output = Result<(T, bool), StoreError>>,
     ) -> Result<T, StoreError> {
         turn().await;
         let fault = self.decider.fault(&call);
@@ -144,8 +146,15 @@ impl<D: Decider> Faulty<D> {
             Some((_, Fault::Killed | Fault::Hung)) => pending().await,
             Some(_) => self.retry(&call, "read, answer lost"),
             None => {
-                self.decider.ended(&call, if answer.is_ok() { ends } else { "refused" });
-                answer
+                self.decider.ended(
+                    &call,
+                    match answer {
+                        Ok((_, false)) => "read",
+                        Ok((_, true)) => TORN,
+                        Err(_) => "refused",
+                    },
+                );
+                answer.map(|(answer, _)| answer)
             }
         }
     }
@@ -221,24 +230,27 @@ impl<D: Decider> Faulty<D> {
     }
 }
 
-/// How the read of a page ends. Between it and the page before it others ran.
-const fn page(after: Option<&Cursor>) -> &'static str {
-    if after.is_some() { LATER_PAGE } else { "read" }
-}
-
 impl<D: Decider> Store for Faulty<D> {
     async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
-        self.read(Call::Get(table, keys), "read", self.database.read_in_halves(table, keys, consistency)).await
+        self.read(Call::Get(table, keys), self.database.read_in_halves(table, keys, consistency)).await
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
-        let ends = page(after.as_ref());
-        self.read(Call::Query(table, query), ends, self.database.query(table, query, after)).await
+        let page = async {
+            let page = self.database.query(table, query, after.clone()).await?;
+            let is_torn = self.page_ends.is_torn(after.as_ref(), &page, self.database.memory().n_written(table));
+            Ok((page, is_torn))
+        };
+        self.read(Call::Query(table, query), page).await
     }
 
     async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
-        let ends = page(after.as_ref());
-        self.read(Call::Scan(table), ends, self.database.memory().scan(table, segment, after)).await
+        let page = async {
+            let page = self.database.memory().scan(table, segment, after.clone()).await?;
+            let is_torn = self.page_ends.is_torn(after.as_ref(), &page, self.database.memory().n_written(table));
+            Ok((page, is_torn))
+        };
+        self.read(Call::Scan(table), page).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {

@@ -75,6 +75,8 @@ struct Tables {
     /// What is in each index of the main table, in the layout's order.
     indexes: Vec<index::Places>,
     records: Vec<RecordedChange>,
+    /// How many items of each table were written.
+    n_written: BTreeMap<Table, u64>,
 }
 
 /// A key with the item under it before and after a write.
@@ -98,6 +100,11 @@ impl MemoryStore {
     #[must_use]
     pub fn take_records(&self) -> Vec<(Key, Option<Item>, Option<Item>)> {
         std::mem::take(&mut self.tables().records)
+    }
+
+    /// How many items of a table were written since it was made: two reads are of one moment if it is equal.
+    pub(crate) fn n_written(&self, table: Table) -> u64 {
+        self.tables().n_written.get(&table).copied().unwrap_or_default()
     }
 
     /// All items of a table, as they are.
@@ -197,6 +204,7 @@ impl Tables {
     }
 
     fn put(&mut self, layout: &Layout, table: Table, key: Key, new: Option<Item>) {
+        *self.n_written.entry(table).or_default() += 1;
         let items = match table {
             Table::Main => &mut self.main,
             Table::Ledger => &mut self.ledger,

@@ -134,20 +134,22 @@ impl Database {
         }
     }
 
-    /// Reads some of the keys, lets others run, and reads the rest.
+    /// Reads some of the keys, lets others run, and reads the rest; and says whether the table was written between.
     pub(super) async fn read_in_halves(
         &self,
         table: Table,
         keys: &[Key],
         consistency: Consistency,
-    ) -> Result<Vec<(Key, Item)>, StoreError> {
+    ) -> Result<(Vec<(Key, Item)>, bool), StoreError> {
         let (some, rest) = keys.split_at(keys.len() / 2);
         let mut items = self.read(table, some, consistency).await?;
+        let n_written = self.memory.n_written(table);
         if !some.is_empty() {
             turn().await;
         }
+        let is_written = n_written != self.memory.n_written(table);
         items.extend(self.read(table, rest, consistency).await?);
-        Ok(items)
+        Ok((items, is_written))
     }
 
     async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {

@@ -185,3 +185,54 @@ fn a_transaction_and_another_write_of_its_item_conflict_only_while_both_are_unde
     });
     assert_eq!(value(&database, "P"), Some(n("4")));
 }
+
+/// Keeps how each call ended.
+#[derive(Default)]
+struct Keeps(Mutex<Vec<String>>);
+
+impl Decider for &Keeps {
+    fn fault(&self, _call: &Call<'_>) -> Option<(Side, Fault)> {
+        None
+    }
+
+    fn ended(&self, _call: &Call<'_>, how: &str) {
+        self.0.lock().unwrap().push(how.to_owned());
+    }
+
+    fn sends(&self, _guard: &Guard) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_read_is_torn_if_the_table_is_written_between_its_halves_or_its_pages() {
+    // A page of 1 byte holds one item.
+    let database = Arc::new(Database::new(layout(), 1));
+    let write = |pk: &str| {
+        let outcome = database.memory().write(&add(pk)).now_or_never().unwrap().unwrap();
+        assert!(matches!(outcome, Outcome::Done { .. }));
+    };
+    ["P", "Q", "R"].into_iter().for_each(write);
+    let ends = Keeps::default();
+    let handle = Faulty::new(&database, &ends);
+    let segment = Segment { number: 0, of: 1 };
+    let next = |after| block_on(handle.scan(Table::Main, segment, after)).unwrap().next;
+    let first = next(None);
+    let second = next(first.clone());
+    write("P");
+    next(second);
+    next(first);
+    let keys = ["P", "Q"].map(|pk| Key::new(pk, "S"));
+    for is_written in [false, true] {
+        block_on(async {
+            let mut read = Box::pin(handle.get(Table::Main, &keys));
+            assert!(poll!(&mut read).is_pending());
+            assert!(poll!(&mut read).is_pending());
+            if is_written {
+                write("R");
+            }
+            assert_eq!(read.await.unwrap().len(), 2);
+        });
+    }
+    assert_eq!(*ends.0.lock().unwrap(), ["read", "read", TORN, "read", "read", TORN]);
+}
