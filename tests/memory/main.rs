@@ -56,7 +56,7 @@ fn s(text: &str) -> AttributeValue {
     AttributeValue::S(text.to_owned())
 }
 
-/// A job that is due, and parked changes, each of which is a page that is made when it is asked for.
+/// A store with one due job and many parked changes. It makes a page of one change on request and keeps no page.
 struct Parked {
     jobs: Jobs,
     part: Item,
@@ -137,7 +137,7 @@ fn parked_comment(schema: &Schema) -> Item {
 }
 
 #[test]
-fn what_is_parked_is_never_in_memory_at_once() {
+fn parked_changes_are_read_page_by_page_and_not_kept() {
     let schema = Arc::new(catalogue::schema());
     let catalogue = Arc::new(catalogue::catalogue(&schema).unwrap());
     let part = parked_comment(&schema);

@@ -120,9 +120,9 @@ fn counter_id(section: &Section<'_>) -> Result<String, ManifestError> {
 fn distinct(entity: &Definition, others: &[Definition], section: &Section<'_>) -> Result<(), ManifestError> {
     let Some(other) = others.iter().find(|other| other.key.meets(&entity.key)) else { return Ok(()) };
     Err(section.place.wrong(format!(
-        "one key can fit this form, {} / {}, and the form of {}, {} / {}: name the attribute that tells their items \
+        "its items and those of {} can have the same key, as {} / {} and as {} / {}: name the attribute that tells them \
          apart, as in [table] type = \"…\"",
-        entity.key.pk, entity.key.sk, other.name, other.key.pk, other.key.sk
+        other.name, entity.key.pk, entity.key.sk, other.key.pk, other.key.sk
     )))
 }
 

@@ -226,13 +226,13 @@ fn without_a_type_no_key_may_be_of_two_entities() {
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"ORDER#{a}#{b}\""),
         &expect![[
-            r#"17:9: entity.Order: one key can fit this form, SHOP#{shopId} / ORDER#{orderedOn}#{orderId}, and the form of Customer, SHOP#{id} / ORDER#{a}#{b}: name the attribute that tells their items apart, as in [table] type = "…""#
+            r#"17:9: entity.Order: its items and those of Customer can have the same key, as SHOP#{shopId} / ORDER#{orderedOn}#{orderId} and as SHOP#{id} / ORDER#{a}#{b}: name the attribute that tells them apart, as in [table] type = "…""#
         ]],
     );
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"{a}#COUNT#{b}#{c}\""),
         &expect![[
-            r#"11:9: entity.Customer: one key can fit this form, SHOP#{id} / {a}#COUNT#{b}#{c}, and the form of Counter, {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells their items apart, as in [table] type = "…""#
+            r#"11:9: entity.Customer: its items and those of Counter can have the same key, as SHOP#{id} / {a}#COUNT#{b}#{c} and as {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells them apart, as in [table] type = "…""#
         ]],
     );
 }
