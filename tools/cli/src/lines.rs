@@ -24,7 +24,7 @@ use std::{
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::batch::Handled;
 use functions::handler::Function;
-use stream::progress::{Invocation, InvocationOutcome};
+use stream::progress::{Invocation, InvocationOutcome, NOTHING_RESPONDS};
 
 use self::sentences::Said;
 use crate::{
@@ -107,7 +107,7 @@ impl Witness for Lines {
 
     fn trouble(&self, line: &str) {
         // While the database does not respond, everything else follows from that, and `responds` says it.
-        if !line.ends_with("nothing responds") && self.said().is_new_trouble(line) {
+        if !line.ends_with(NOTHING_RESPONDS) && self.said().is_new_trouble(line) {
             report(line);
         }
     }

@@ -57,22 +57,22 @@ impl<S: Store> LedgerCheckpoints<S> {
     }
 
     async fn loaded(&self, key: Key) -> Result<Option<Position>, CheckpointError> {
-        let items = self.store.get(Table::Ledger, &[key]).await.map_err(boxed)?;
+        let items = self.store.get(Table::Ledger, &[key]).await.map_err(called)?;
         let Some((_, item)) = items.first() else { return Ok(None) };
         if text(item, STREAM) != Some(&self.stream_arn) {
             return Ok(None);
         }
-        text(item, POSITION).map(serde_json::from_str).transpose().map_err(boxed)
+        text(item, POSITION).map(serde_json::from_str).transpose().map_err(lasting)
     }
 
     async fn saved(&self, key: Key, position: &Position) -> Result<(), CheckpointError> {
         let attributes = [
-            (POSITION, AttributeValue::S(serde_json::to_string(position).map_err(boxed)?)),
+            (POSITION, AttributeValue::S(serde_json::to_string(position).map_err(lasting)?)),
             (STREAM, AttributeValue::S(self.stream_arn.clone())),
         ];
         let item = ledger_item(&self.layout, &key, attributes);
         let write = Write { table: Table::Ledger, key, action: Action::Put(item), guard: None };
-        self.store.write(&write).await.map(drop).map_err(boxed)
+        self.store.write(&write).await.map(drop).map_err(called)
     }
 }
 
@@ -102,6 +102,35 @@ fn key(mapping: &str, shard: &str) -> Key {
     Key::new(format!("MAPPING#{function}"), shard)
 }
 
-fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointError {
-    CheckpointError(Box::new(error))
+/// A call of the database failed.
+fn called(error: StoreError) -> CheckpointError {
+    if error.is_unreachable() {
+        CheckpointError::Unreachable(error.into())
+    } else if error.is_retry() && !error.is_standing() {
+        CheckpointError::Transient(error.into())
+    } else {
+        CheckpointError::Lasting(error.into())
+    }
+}
+
+fn lasting(error: serde_json::Error) -> CheckpointError {
+    CheckpointError::Lasting(error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_database_says_whether_to_try_again() {
+        let failed = |is_standing, is_unreachable| {
+            let (operation, item, source) = ("GetItem", "M".to_owned(), "why".into());
+            called(StoreError::Retry { operation, item, busy: None, is_standing, is_unreachable, source })
+        };
+        assert!(matches!(failed(false, true), CheckpointError::Unreachable(_)));
+        assert!(matches!(failed(false, false), CheckpointError::Transient(_)));
+        assert!(matches!(failed(true, false), CheckpointError::Lasting(_)));
+        let (operation, item, source) = ("GetItem", "M".to_owned(), "why".into());
+        assert!(matches!(called(StoreError::Reject { operation, item, source }), CheckpointError::Lasting(_)));
+    }
 }

@@ -1,11 +1,15 @@
 //! Where a mapping stands in each shard.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::progress::NOTHING_RESPONDS;
+use crate::wiring::chain;
 
 /// A store of positions, by mapping and shard.
 ///
@@ -37,10 +41,27 @@ pub enum Position {
     Ended,
 }
 
-/// A position could not be loaded or saved.
+/// A position could not be loaded or saved, by what to do about it.
 #[derive(Debug, Error)]
 #[error("the checkpoint could not be loaded or saved")]
-pub struct CheckpointError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+pub enum CheckpointError {
+    /// Nothing responds where the positions are stored: try again.
+    Unreachable(#[source] Box<dyn Error + Send + Sync>),
+    /// Try again later.
+    Transient(#[source] Box<dyn Error + Send + Sync>),
+    /// It fails until somebody changes the set-up.
+    Lasting(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl CheckpointError {
+    /// The error in one line, for an observer.
+    pub(crate) fn line(&self) -> String {
+        match self {
+            Self::Unreachable(_) => NOTHING_RESPONDS.to_owned(),
+            Self::Transient(_) | Self::Lasting(_) => chain(self),
+        }
+    }
+}
 
 /// Positions in memory, for tests and for runs that keep nothing.
 #[derive(Debug, Default)]

@@ -19,7 +19,7 @@ use crate::delivered::DeliveredBoard;
 use crate::persist::persist;
 use crate::sequence::order;
 use crate::stop::{Stop, Stopped};
-use crate::wiring::{Wiring, chain};
+use crate::wiring::Wiring;
 
 /// Where a shard stands.
 pub(crate) struct Frontier {
@@ -114,7 +114,7 @@ impl Frontier {
     async fn save(&self, position: &Position, stop: &mut Stop) -> Result<(), Stopped> {
         let attempt = || -> BoxFuture<'_, Result<(), String>> {
             let saving = self.wiring.checkpoints.save(&self.wiring.mapping.name, &self.shard, position);
-            Box::pin(saving.map(|result| result.map_err(|error| chain(&error))))
+            Box::pin(saving.map(|result| result.map_err(|error| error.line())))
         };
         persist(&self.wiring, stop, "the checkpoint cannot be saved", attempt).await
     }

@@ -28,7 +28,7 @@ use crate::progress::Observer;
 use crate::reader::{End, ShardReader};
 use crate::shared::Stream;
 use crate::stop::Stop;
-use crate::wiring::{Complaint, Wiring, chain};
+use crate::wiring::{Complaint, Wiring};
 
 /// The time between two listings, in seconds. Far below the API's limit of ten calls a second.
 const LISTING_SECONDS: u64 = 2;
@@ -56,7 +56,7 @@ pub enum StreamError {
     /// A setting is out of its range.
     #[error(transparent)]
     Mapping(#[from] MappingError),
-    /// The positions could not be loaded, at the start.
+    /// The positions could not be loaded at the start, and trying again would not help.
     #[error("the mapping cannot start")]
     Checkpoint(#[from] CheckpointError),
     /// The reader of a shard panicked.
@@ -148,18 +148,12 @@ impl Shards {
                     }
                 }
                 () = sleep_until(next_listing) => {
-                    let since = Instant::now();
-                    let Ok(listed) = until.or(self.list()).await else { break };
-                    let wait = match listed {
-                        Ok(listed) => {
-                            self.update(since, &listed, &stop).await?;
-                            backoff.reset();
-                            Duration::from_secs(LISTING_SECONDS)
-                        }
-                        Err(error) => {
-                            self.complain(error)?;
-                            backoff.wait()
-                        }
+                    let Ok(updated) = until.or(self.update(&stop)).await else { break };
+                    let wait = if updated? {
+                        backoff.reset();
+                        Duration::from_secs(LISTING_SECONDS)
+                    } else {
+                        backoff.wait()
                     };
                     next_listing = Instant::now() + wait;
                 }
@@ -186,26 +180,27 @@ impl Shards {
         Err(ApiError::Transient { message: format!("the list of shards has more than {LISTING_PAGES_MAX} pages") })
     }
 
-    /// Takes over a listing and starts the readers that may start.
-    async fn update(&mut self, since: Instant, listed: &[ListedShard], stop: &Stop) -> Result<(), StreamError> {
-        if let Err(error) = self.enter(listed).await {
-            // At the start this is a wrong setting; later it may pass, and what is being read goes on.
-            if !self.has_listed {
-                return Err(error.into());
-            }
-            self.complaint.report(&self.wiring, &format!("new shards cannot start: {}", chain(&error)));
-            return Ok(());
+    /// Lists the shards and starts the readers that may start. Returns false where it has to be tried again; what is
+    /// being read goes on.
+    async fn update(&mut self, stop: &Stop) -> Result<bool, StreamError> {
+        let since = Instant::now();
+        let listed = match self.list().await {
+            Ok(listed) => listed,
+            Err(error) => return self.not_listed(error),
+        };
+        if let Err(error) = self.enter(&listed).await {
+            return self.not_entered(error);
         }
         self.complaint.over();
         self.has_listed = true;
-        self.lineage.listed(listed);
+        self.lineage.listed(&listed);
         self.delivered.listed(since, self.lineage.undrained());
         for (shard, at) in self.lineage.start_ready() {
             let (wiring, delivered) = (Arc::clone(&self.wiring), Arc::clone(&self.delivered));
             let reader = ShardReader::new(wiring, delivered, shard.clone(), at, stop.clone());
             self.readers.spawn(async move { (shard, reader.run().await) });
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Loads the positions of the shards that are new. All of them or none are entered, so that a failure halfway does
@@ -230,15 +225,25 @@ impl Shards {
     }
 
     /// A listing failed: an error that will not pass ends the mapping.
-    fn complain(&mut self, error: ApiError) -> Result<(), StreamError> {
+    fn not_listed(&self, error: ApiError) -> Result<bool, StreamError> {
         let stream_arn = self.wiring.mapping.stream_arn.clone();
         match error {
             ApiError::NotFound { .. } => Err(StreamError::NotFound { stream_arn }),
             ApiError::Refused { message } if !self.has_listed => Err(StreamError::Refused { stream_arn, message }),
             error => {
                 self.complaint.report(&self.wiring, &format!("the stream cannot be listed, trying again: {error}"));
-                Ok(())
+                Ok(false)
             }
         }
+    }
+
+    /// Positions could not be loaded: at the start, an error that will not pass is a wrong setting, and ends the mapping.
+    fn not_entered(&self, error: CheckpointError) -> Result<bool, StreamError> {
+        if matches!(error, CheckpointError::Lasting(_)) && !self.has_listed {
+            return Err(error.into());
+        }
+        let why = error.line();
+        self.complaint.report(&self.wiring, &format!("new shards cannot be read yet, trying again: {why}"));
+        Ok(false)
     }
 }

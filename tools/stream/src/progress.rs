@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+/// Why something stands in the way when the database, or whatever is called, gives no answer at all.
+pub const NOTHING_RESPONDS: &str = "nothing responds";
+
 /// Is notified of what happens. Every method has an empty body, so an observer says only what it wants to know.
 ///
 /// The methods are called from the tasks that do the work: they must be quick and must not block.
@@ -50,7 +53,8 @@ pub trait Observer: Send + Sync {
         let _: (&str, usize) = (mapping, n);
     }
 
-    /// Something stands in the way, in one line. Reported once until it is over; the work is tried again by itself.
+    /// Something stands in the way, in one line. Reported once until it is over; the work is tried again by itself. The
+    /// line ends with [`NOTHING_RESPONDS`] where that is why.
     fn trouble(&self, mapping: &str, message: &str) {
         let _: (&str, &str) = (mapping, message);
     }

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::api::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi};
+use crate::progress::NOTHING_RESPONDS;
 use crate::wiring::chain;
 
 /// A stream behind a client.
@@ -72,7 +73,7 @@ where
     let code = error.code().unwrap_or_default();
     let message = match error.message() {
         Some(message) if !code.is_empty() => format!("{code}: {message}"),
-        _ if matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_)) => "nothing responds".to_owned(),
+        _ if matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_)) => NOTHING_RESPONDS.to_owned(),
         _ => chain(error),
     };
     match code {

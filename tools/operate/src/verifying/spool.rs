@@ -232,8 +232,8 @@ impl Checkpoints for Spool {
         let query = "SELECT position FROM positions WHERE shard = ?1";
         let held = self.connection().query_row(query, [shard], |row| row.get::<_, String>(0)).optional();
         let held = held
-            .map_err(boxed)
-            .and_then(|held| held.map(|held| serde_json::from_str(&held)).transpose().map_err(boxed));
+            .map_err(lasting)
+            .and_then(|held| held.map(|held| serde_json::from_str(&held)).transpose().map_err(lasting));
         Box::pin(std::future::ready(held))
     }
 
@@ -245,14 +245,14 @@ impl Checkpoints for Spool {
     ) -> BoxFuture<'a, Result<(), CheckpointError>> {
         let upsert = "INSERT INTO positions VALUES (?1, ?2) ON CONFLICT DO UPDATE SET position = ?2";
         let saved = serde_json::to_string(position)
-            .map_err(boxed)
-            .and_then(|position| self.connection().execute(upsert, [shard, &position]).map_err(boxed));
+            .map_err(lasting)
+            .and_then(|position| self.connection().execute(upsert, [shard, &position]).map_err(lasting));
         Box::pin(std::future::ready(saved.map(drop)))
     }
 }
 
-fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointError {
-    CheckpointError(Box::new(error))
+fn lasting(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointError {
+    CheckpointError::Lasting(Box::new(error))
 }
 
 #[cfg(test)]

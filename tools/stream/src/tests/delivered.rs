@@ -2,10 +2,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::memory_stream::MemoryStream;
-use super::world::{World, mapping, pass_ms, succeed, unhandled};
+use super::world::{Running, World, mapping, pass_ms, succeed, unhandled};
 use crate::api::{ApiError, IteratorAt, StreamApi as _};
 use crate::mapping::Mapping;
 use crate::shared::ReadOnce;
+use crate::wiring::Wiring;
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_stream_is_delivered_at_once() {
@@ -50,7 +51,7 @@ async fn a_page_that_another_mapping_read_holds_what_was_made_before_that_read()
     assert_eq!(shared.records(&iterator, 3).await.unwrap().records.len(), 1);
     pass_ms(1_000).await;
     world.insert("a", 1);
-    let running = world.start_over(shared);
+    let running = Running::over(Wiring { api: shared, ..world.wiring() });
     pass_ms(15_000).await;
     assert!(world.is_delivered_until(0));
     assert!(!world.is_delivered_until(1_000));

@@ -1,11 +1,60 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
+use futures::future::BoxFuture;
 
-use super::world::{World, mapping, pass_ms, report, succeed, unhandled};
+use super::world::{Running, World, mapping, pass_ms, report, succeed, unhandled};
 use crate::api::ApiError;
-use crate::checkpoint::Position;
+use crate::checkpoint::{CheckpointError, Checkpoints, MemoryCheckpoints, Position};
 use crate::mapping::{Mapping, StartingPosition};
+use crate::wiring::{Wiring, chain};
+
+/// Positions of which the next loads fail.
+struct FailingLoads {
+    errors: Mutex<VecDeque<CheckpointError>>,
+    checkpoints: Arc<MemoryCheckpoints>,
+}
+
+impl FailingLoads {
+    fn start(world: &World, errors: impl IntoIterator<Item = CheckpointError>) -> (Arc<Self>, Running) {
+        let errors = Mutex::new(errors.into_iter().collect());
+        let loads = Arc::new(Self { errors, checkpoints: Arc::clone(&world.checkpoints) });
+        let running = Running::over(Wiring { checkpoints: Arc::clone(&loads) as Arc<_>, ..world.wiring() });
+        (loads, running)
+    }
+}
+
+impl Checkpoints for FailingLoads {
+    fn load<'a>(
+        &'a self,
+        mapping: &'a str,
+        shard: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Position>, CheckpointError>> {
+        match self.errors.lock().unwrap().pop_front() {
+            Some(error) => Box::pin(std::future::ready(Err(error))),
+            None => self.checkpoints.load(mapping, shard),
+        }
+    }
+
+    fn save<'a>(
+        &'a self,
+        mapping: &'a str,
+        shard: &'a str,
+        position: &'a Position,
+    ) -> BoxFuture<'a, Result<(), CheckpointError>> {
+        self.checkpoints.save(mapping, shard, position)
+    }
+}
+
+fn unreachable() -> CheckpointError {
+    CheckpointError::Unreachable("connection refused".into())
+}
+
+fn lasting() -> CheckpointError {
+    CheckpointError::Lasting("there is no table for them".into())
+}
 
 fn check(world: &World, expected: &Expect) {
     expected.assert_eq(&world.observed());
@@ -195,6 +244,52 @@ async fn an_outage_is_told_once_until_it_is_over() {
             21300 ms: a, 1 records, attempt 1: done
             21550 ms: trouble: shard a cannot be read, trying again: connection refused
             21650 ms: a, 1 records, attempt 1: done
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn positions_that_cannot_be_loaded_now_are_loaded_later_also_at_the_start() {
+    let world = World::new(mapping(), succeed);
+    world.insert("a", 1);
+    let (_, running) = FailingLoads::start(&world, [unreachable(), CheckpointError::Transient("busy".into())]);
+    pass_ms(1_000).await;
+    running.stop().await.unwrap();
+    check(
+        &world,
+        &expect![[r#"
+            0 ms: trouble: new shards cannot be read yet, trying again: nothing responds
+            300 ms: a, 1 records, attempt 1: done
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn positions_that_can_never_be_loaded_end_the_mapping_at_its_start() {
+    let world = World::new(mapping(), succeed);
+    let (_, running) = FailingLoads::start(&world, [unreachable(), lasting()]);
+    let line = "the mapping cannot start: the checkpoint could not be loaded or saved: there is no table for them";
+    assert_eq!(chain(&running.end().await.unwrap_err()), line);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_shard_whose_position_cannot_be_loaded_does_not_end_a_mapping_that_runs() {
+    let world = World::new(mapping(), succeed);
+    let (loads, running) = FailingLoads::start(&world, []);
+    world.delivered().await;
+    loads.errors.lock().unwrap().push_back(lasting());
+    world.stream.open("b", None);
+    world.insert("b", 1);
+    pass_ms(4_000).await;
+    world.insert("a", 1);
+    world.delivered().await;
+    running.stop().await.unwrap();
+    check(
+        &world,
+        &expect![[r#"
+            2000 ms: trouble: new shards cannot be read yet, trying again: the checkpoint could not be loaded or saved: there is no table for them
+            2100 ms: b, 1 records, attempt 1: done
+            4250 ms: a, 1 records, attempt 1: done
         "#]],
     );
 }

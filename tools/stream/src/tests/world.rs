@@ -12,7 +12,6 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::memory_stream::MemoryStream;
-use crate::api::StreamApi;
 use crate::checkpoint::{Checkpoints as _, MemoryCheckpoints, Position};
 use crate::counts::{EventCount, MappingCounts};
 use crate::destination::Destination;
@@ -153,14 +152,7 @@ impl World {
     }
 
     pub(crate) fn start(&self) -> Running {
-        self.start_over(self.stream.clone())
-    }
-
-    /// The same where the mapping reads the stream through another.
-    pub(crate) fn start_over(&self, api: Arc<dyn StreamApi>) -> Running {
-        let mapping = EventSourceMapping::over(Wiring { api, ..self.wiring() });
-        let (stop, stopped) = watch::channel(false);
-        Running { stop, task: tokio::spawn(mapping.run(stopped)) }
+        Running::over(self.wiring())
     }
 
     pub(crate) fn wiring(&self) -> Wiring {
@@ -220,6 +212,13 @@ impl World {
 }
 
 impl Running {
+    /// Starts a mapping.
+    pub(crate) fn over(wiring: Wiring) -> Self {
+        let mapping = EventSourceMapping::over(wiring);
+        let (stop, stopped) = watch::channel(false);
+        Self { stop, task: tokio::spawn(mapping.run(stopped)) }
+    }
+
     /// Stops and waits for the end.
     pub(crate) async fn stop(self) -> Result<(), StreamError> {
         self.stop.send_replace(true);
