@@ -11,31 +11,41 @@ use crate::checkpoint::{CheckpointError, Checkpoints, MemoryCheckpoints, Positio
 use crate::mapping::{Mapping, StartingPosition};
 use crate::wiring::{Wiring, chain};
 
-/// Positions of which the next loads fail.
-struct FailingLoads {
-    errors: Mutex<VecDeque<CheckpointError>>,
-    checkpoints: Arc<MemoryCheckpoints>,
+/// Checkpoints in memory whose next loads and saves fail with these errors.
+#[derive(Default)]
+struct FailingCheckpoints {
+    loads: Mutex<VecDeque<CheckpointError>>,
+    saves: Mutex<VecDeque<CheckpointError>>,
+    load_takes: Duration,
+    checkpoints: MemoryCheckpoints,
 }
 
-impl FailingLoads {
-    fn start(world: &World, errors: impl IntoIterator<Item = CheckpointError>) -> (Arc<Self>, Running) {
-        let errors = Mutex::new(errors.into_iter().collect());
-        let loads = Arc::new(Self { errors, checkpoints: Arc::clone(&world.checkpoints) });
-        let running = Running::over(Wiring { checkpoints: Arc::clone(&loads) as Arc<_>, ..world.wiring() });
-        (loads, running)
+impl FailingCheckpoints {
+    fn loads(errors: impl IntoIterator<Item = CheckpointError>) -> Self {
+        Self { loads: Mutex::new(errors.into_iter().collect()), ..Self::default() }
+    }
+
+    fn start(self, world: &World) -> (Arc<Self>, Running) {
+        let failing = Arc::new(self);
+        let running = Running::over(Wiring { checkpoints: Arc::clone(&failing) as Arc<_>, ..world.wiring() });
+        (failing, running)
     }
 }
 
-impl Checkpoints for FailingLoads {
+impl Checkpoints for FailingCheckpoints {
     fn load<'a>(
         &'a self,
         mapping: &'a str,
         shard: &'a str,
     ) -> BoxFuture<'a, Result<Option<Position>, CheckpointError>> {
-        match self.errors.lock().unwrap().pop_front() {
-            Some(error) => Box::pin(std::future::ready(Err(error))),
-            None => self.checkpoints.load(mapping, shard),
-        }
+        Box::pin(async move {
+            if !self.load_takes.is_zero() {
+                tokio::time::sleep(self.load_takes).await;
+            }
+            let error = self.loads.lock().unwrap().pop_front();
+            error.map_or(Ok(()), Err)?;
+            self.checkpoints.load(mapping, shard).await
+        })
     }
 
     fn save<'a>(
@@ -44,7 +54,11 @@ impl Checkpoints for FailingLoads {
         shard: &'a str,
         position: &'a Position,
     ) -> BoxFuture<'a, Result<(), CheckpointError>> {
-        self.checkpoints.save(mapping, shard, position)
+        Box::pin(async move {
+            let error = self.saves.lock().unwrap().pop_front();
+            error.map_or(Ok(()), Err)?;
+            self.checkpoints.save(mapping, shard, position).await
+        })
     }
 }
 
@@ -252,7 +266,8 @@ async fn an_outage_is_told_once_until_it_is_over() {
 async fn positions_that_cannot_be_loaded_now_are_loaded_later_also_at_the_start() {
     let world = World::new(mapping(), succeed);
     world.insert("a", 1);
-    let (_, running) = FailingLoads::start(&world, [unreachable(), CheckpointError::Transient("busy".into())]);
+    let (_, running) =
+        FailingCheckpoints::loads([unreachable(), CheckpointError::Transient("busy".into())]).start(&world);
     pass_ms(1_000).await;
     running.stop().await.unwrap();
     check(
@@ -267,7 +282,7 @@ async fn positions_that_cannot_be_loaded_now_are_loaded_later_also_at_the_start(
 #[tokio::test(start_paused = true)]
 async fn positions_that_can_never_be_loaded_end_the_mapping_at_its_start() {
     let world = World::new(mapping(), succeed);
-    let (_, running) = FailingLoads::start(&world, [unreachable(), lasting()]);
+    let (_, running) = FailingCheckpoints::loads([unreachable(), lasting()]).start(&world);
     let line = "the mapping cannot start: the checkpoint could not be loaded or saved: there is no table for them";
     assert_eq!(chain(&running.end().await.unwrap_err()), line);
 }
@@ -275,9 +290,9 @@ async fn positions_that_can_never_be_loaded_end_the_mapping_at_its_start() {
 #[tokio::test(start_paused = true)]
 async fn a_new_shard_whose_position_cannot_be_loaded_does_not_end_a_mapping_that_runs() {
     let world = World::new(mapping(), succeed);
-    let (loads, running) = FailingLoads::start(&world, []);
+    let (failing, running) = FailingCheckpoints::default().start(&world);
     world.delivered().await;
-    loads.errors.lock().unwrap().push_back(lasting());
+    failing.loads.lock().unwrap().push_back(lasting());
     world.stream.open("b", None);
     world.insert("b", 1);
     pass_ms(4_000).await;
@@ -292,6 +307,35 @@ async fn a_new_shard_whose_position_cannot_be_loaded_does_not_end_a_mapping_that
             4250 ms: a, 1 records, attempt 1: done
         "#]],
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_position_that_cannot_be_saved_while_nothing_responds_is_told_without_its_causes() {
+    let world = World::new(mapping(), succeed);
+    world.insert("a", 1);
+    let saves = Mutex::new([unreachable(), unreachable()].into());
+    let (failing, running) = FailingCheckpoints { saves, ..FailingCheckpoints::default() }.start(&world);
+    world.delivered().await;
+    running.stop().await.unwrap();
+    check(
+        &world,
+        &expect![[r#"
+            0 ms: a, 1 records, attempt 1: done
+            0 ms: trouble: the checkpoint cannot be saved: nothing responds
+        "#]],
+    );
+    assert_eq!(failing.checkpoints.load("aggregate", "a").await.unwrap(), Some(Position::After("1".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_does_not_wait_for_a_position_that_is_being_loaded() {
+    let world = World::new(mapping(), succeed);
+    let load_takes = Duration::from_secs(10);
+    let (_, running) = FailingCheckpoints { load_takes, ..FailingCheckpoints::default() }.start(&world);
+    pass_ms(1_000).await;
+    let before = tokio::time::Instant::now();
+    running.stop().await.unwrap();
+    assert_eq!(before.elapsed(), Duration::ZERO);
 }
 
 /// Source: LS.
