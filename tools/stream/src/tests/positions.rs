@@ -297,7 +297,7 @@ async fn a_new_shard_whose_position_cannot_be_loaded_does_not_end_a_mapping_that
     world.insert("b", 1);
     pass_ms(4_000).await;
     world.insert("a", 1);
-    world.delivered().await;
+    pass_ms(1_000).await;
     running.stop().await.unwrap();
     check(
         &world,
