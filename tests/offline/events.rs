@@ -143,9 +143,9 @@ fn records_without_keys_or_images_are_parked_and_the_good_one_is_applied() {
             USER#grace / FOLLOWER#ada for follower-mirror
             USER#grace / PROFILE#COUNT#follower-count#04 for follower-count
             parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
-            parked d86018def7709ae9596eec6f7358d884: an image is missing; the stream's view type must be NEW_AND_OLD_IMAGES
+            parked d86018def7709ae9596eec6f7358d884: the record is an INSERT without a new image
             parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
-            parked d86018def7709ae9596eec6f7358d884: an image is missing; the stream's view type must be NEW_AND_OLD_IMAGES
+            parked d86018def7709ae9596eec6f7358d884: the record is an INSERT without a new image
         "#]],
     );
 }

@@ -16,7 +16,7 @@ use keys::{
 use crate::{catalogue::Catalogue, derivation::Derivation, effect::Find, part::PartOf, schema::Schema};
 
 /// The view type that a table's stream must have.
-const BOTH_IMAGES: &str = "NEW_AND_OLD_IMAGES";
+pub const BOTH_IMAGES: &str = "NEW_AND_OLD_IMAGES";
 
 /// A table as the database describes it.
 #[derive(Clone, Debug)]

@@ -11,11 +11,17 @@ pub mod event;
 pub(crate) mod quick;
 mod wire;
 
-use derive::change::{Change, Images};
+use derive::{
+    change::{Change, Images},
+    fit::BOTH_IMAGES,
+};
 use keys::{item::Item, key::Key, layout::Layout, tables::TableForm};
 use serde_dynamo::AttributeValue;
 
 use self::wire::Record;
+
+/// The view types of a stream that lack an image. Source: DynamoDB API reference, `StreamSpecification`.
+const VIEW_TYPES: [&str; 3] = ["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE"];
 
 /// An event that is no batch of stream records. Nothing of it was handled.
 #[derive(Debug, thiserror::Error)]
@@ -93,11 +99,19 @@ pub fn decode(layout: &Layout, record: &str) -> Result<Change, RecordError> {
 fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
     let error = |why: &str| RecordError { why: why.to_owned(), column: None };
     let stream_record = record.dynamodb;
+    // Under another view type, an insert or a removal looks like a whole record, and its opposite never does.
+    if let Some(found) = stream_record.stream_view_type.as_deref().filter(|found| *found != BOTH_IMAGES) {
+        return Err(error(&format!(
+            "the stream's view type is {}; it must be {BOTH_IMAGES}, because a count needs both images",
+            VIEW_TYPES.into_iter().find(|known| *known == found).unwrap_or("unknown")
+        )));
+    }
     let keys = stream_record.keys.ok_or_else(|| error("the record has no keys"))?;
     let stream = record.event_source_arn.as_deref();
     let form = stream.and_then(|arn| form(layout, arn));
     let key = key(layout, form, keys).ok_or_else(|| error(&wanted(layout, form, stream)))?;
-    let inward = |image: Option<Item>| match (form, image) {
+    // Every item has its key, so an image without attributes, which some emulators write, is the lack of an image.
+    let inward = |image: Option<Item>| match (form, image.filter(|image| !image.is_empty())) {
         (Some(form), Some(image)) => form.inward(image),
         (_, image) => image,
     };
@@ -106,9 +120,9 @@ fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
         ("INSERT", _, Some(new)) => Images::Inserted(new),
         ("MODIFY", Some(old), Some(new)) => Images::Modified { old, new },
         ("REMOVE", Some(old), _) => Images::Removed(old),
-        ("INSERT" | "MODIFY" | "REMOVE", ..) => {
-            return Err(error("an image is missing; the stream's view type must be NEW_AND_OLD_IMAGES"));
-        }
+        ("INSERT", ..) => return Err(error("the record is an INSERT without a new image")),
+        ("MODIFY", ..) => return Err(error("the record is a MODIFY without both images")),
+        ("REMOVE", ..) => return Err(error("the record is a REMOVE without an old image")),
         _ => return Err(error("the event name is none of INSERT, MODIFY and REMOVE")),
     };
     let created_ms = stream_record.approximate_creation_date_time.map(milliseconds);
@@ -232,12 +246,56 @@ mod tests {
         let error = decoded(&record("INSERT", r#""NewImage": {"PK": {"Q": "secret"}}"#)).unwrap_err();
         assert!(error.starts_with("the record does not decode: a value is missing or not of the form"), "{error}");
         assert!(!error.contains("secret"), "{error}");
-        let error = decoded(&record("MODIFY", r#""NewImage": {}"#)).unwrap_err();
-        assert_eq!(error, "an image is missing; the stream's view type must be NEW_AND_OLD_IMAGES");
         let error = decoded(
             r#"{"eventID":"1","eventName":"INSERT","dynamodb":{"Keys":{"id":{"S":"a"}},"SequenceNumber":"1"}}"#,
         );
         assert_eq!(error.unwrap_err(), "the record's keys are not PK and SK of type S");
+    }
+
+    #[test]
+    fn an_empty_image_is_none() {
+        let image = r#"{"A": {"N": "1"}}"#;
+        for (name, images, error) in [
+            ("INSERT", format!(r#""NewImage": {image}, "OldImage": {{}}"#), None),
+            ("REMOVE", format!(r#""NewImage": {{}}, "OldImage": {image}"#), None),
+            ("REMOVE", format!(r#""NewImage": null, "OldImage": {image}"#), None),
+            ("INSERT", r#""NewImage": {}"#.to_owned(), Some("the record is an INSERT without a new image")),
+            (
+                "MODIFY",
+                format!(r#""NewImage": {image}, "OldImage": {{}}"#),
+                Some("the record is a MODIFY without both images"),
+            ),
+            ("MODIFY", format!(r#""OldImage": {image}"#), Some("the record is a MODIFY without both images")),
+            ("REMOVE", r#""OldImage": {}"#.to_owned(), Some("the record is a REMOVE without an old image")),
+            ("REMOVE", r#""OldImage": null"#.to_owned(), Some("the record is a REMOVE without an old image")),
+        ] {
+            assert_eq!(decoded(&record(name, &images)).err().as_deref(), error, "{name} {images}");
+        }
+    }
+
+    #[test]
+    fn a_record_of_another_view_type_is_refused_although_it_looks_whole() {
+        let image = r#"{"A": {"N": "1"}}"#;
+        let images = [
+            ("INSERT", format!(r#""NewImage": {image}"#)),
+            ("MODIFY", format!(r#""OldImage": {image}, "NewImage": {image}"#)),
+            ("REMOVE", format!(r#""OldImage": {image}"#)),
+        ];
+        for (name, images) in &images {
+            for view_type in VIEW_TYPES {
+                let record = record(name, &format!(r#"{images}, "StreamViewType": "{view_type}""#));
+                let error = format!(
+                    "the stream's view type is {view_type}; it must be NEW_AND_OLD_IMAGES, because a count needs both \
+                     images"
+                );
+                assert_eq!(decoded(&record), Err(error), "{name}");
+            }
+            let error = decoded(&record(name, &format!(r#"{images}, "StreamViewType": "secret""#))).unwrap_err();
+            assert!(error.starts_with("the stream's view type is unknown; it must be"), "{error}");
+            for whole in [r#""NEW_AND_OLD_IMAGES""#, "null"] {
+                assert!(decoded(&record(name, &format!(r#"{images}, "StreamViewType": {whole}"#))).is_ok(), "{name}");
+            }
+        }
     }
 
     /// A table with a numeric sort key and one entity.
@@ -307,7 +365,7 @@ mod tests {
             let map = hash_map("[A-Z]{0,3}", inner, 0..3).prop_map(AttributeValue::M);
             proptest::prop_oneof![list, map]
         });
-        let image = vec(("[A-Z]{1,4}", value), 0..4).prop_map(|pairs| pairs.into_iter().collect::<Item>());
+        let image = vec(("[A-Z]{1,4}", value), 1..4).prop_map(|pairs| pairs.into_iter().collect::<Item>());
         let cut = proptest::option::of((any::<Index>(), any::<char>()));
         let (n_cases, n_decoded) = (Cell::new(0), Cell::new(0));
         let check = |(name, old, new, damage): (&str, Item, Item, Option<(Index, char)>)| {

@@ -59,14 +59,16 @@ impl<'a> JsonReader<'a> {
         Some(Record { event_id: id?.to_owned(), event_name: name?.into(), event_source_arn, dynamodb: stream_record? })
     }
 
-    fn stream_record(&mut self) -> Option<StreamRecord> {
-        let (mut keys, mut new_image, mut old_image, mut sequence_number, mut created) = (None, None, None, None, None);
+    fn stream_record(&mut self) -> Option<StreamRecord<'a>> {
+        let (mut keys, mut new_image, mut old_image) = (None, None, None);
+        let (mut sequence_number, mut created, mut view_type) = (None, None, None);
         self.object(|reader, field| match field {
             "Keys" => once(&mut keys, reader.item(KEYS)?),
             "NewImage" => once(&mut new_image, reader.item(ATTRIBUTES)?),
             "OldImage" => once(&mut old_image, reader.item(ATTRIBUTES)?),
             "SequenceNumber" => once(&mut sequence_number, reader.text()?),
             "ApproximateCreationDateTime" => once(&mut created, reader.number()?.parse().ok()?),
+            "StreamViewType" => once(&mut view_type, reader.text()?),
             _ => reader.ignored(),
         })?;
         Some(StreamRecord {
@@ -75,6 +77,7 @@ impl<'a> JsonReader<'a> {
             old_image,
             sequence_number: sequence_number?.to_owned(),
             approximate_creation_date_time: created,
+            stream_view_type: view_type.map(Into::into),
         })
     }
 
@@ -219,7 +222,7 @@ mod tests {
         r#"{"eventID":"1","eventName":"MODIFY","awsRegion":"eu-west-1","userIdentity":{"type":"Service"},"dynamodb":{"#,
         r#""ApproximateCreationDateTime":1705314600.5,"Keys":{"PK":{"S":"a"},"SK":{"S":"b"}},"#,
         r#""NewImage":{"B":{"BOOL":true},"A":{"L":[{"N":"1"},{"M":{}}]}},"OldImage":{},"#,
-        r#""SequenceNumber":"100","SizeBytes":26}}"#
+        r#""SequenceNumber":"100","SizeBytes":26,"StreamViewType":"NEW_AND_OLD_IMAGES"}}"#
     );
 
     #[test]
@@ -243,7 +246,7 @@ mod tests {
             ("1705314600.5", "17e8"),
             ("26", "026"),
             ("26", "2.6.1"),
-            ("26}", "26,}"),
+            ("IMAGES\"}", "IMAGES\",}"),
             ("\"SequenceNumber\":\"100\",", ""),
             ("}}", "}} x"),
             (",", ",\n"),

@@ -19,13 +19,14 @@ pub(crate) struct Record<'a> {
     /// The ARN of the stream, by which the table is known where there are several.
     #[serde(rename = "eventSourceARN", borrow, default)]
     pub(crate) event_source_arn: Option<Cow<'a, str>>,
-    pub(crate) dynamodb: StreamRecord,
+    #[serde(borrow)]
+    pub(crate) dynamodb: StreamRecord<'a>,
 }
 
 /// The record's own part of it.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct StreamRecord {
+pub(crate) struct StreamRecord<'a> {
     #[serde(deserialize_with = "item", default)]
     pub(crate) keys: Option<Item>,
     #[serde(deserialize_with = "item", default)]
@@ -35,6 +36,9 @@ pub(crate) struct StreamRecord {
     pub(crate) sequence_number: String,
     /// In seconds since the epoch.
     pub(crate) approximate_creation_date_time: Option<f64>,
+    /// Which images the stream has; some emulators do not say.
+    #[serde(borrow, default)]
+    pub(crate) stream_view_type: Option<Cow<'a, str>>,
 }
 
 fn item<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Item>, D::Error> {
