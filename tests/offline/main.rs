@@ -1,6 +1,7 @@
 //! Tests without a database: declarations, stored keys and attributes, templates, and the functions on the model of a
 //! table.
 
+mod cases;
 mod design;
 mod events;
 mod infra;
