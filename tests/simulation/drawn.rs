@@ -29,24 +29,38 @@ pub(crate) struct Drawn {
     pub(crate) text: String,
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
+    /// Was the same manifest with keys that meet refused?
+    has_meeting: bool,
 }
 
-/// Draws a manifest, and reads it. An error is a fault of the generator or of the reader.
+/// Draws a manifest, and reads it. An error is a fault of the generator or of the reader, which must refuse the same manifest
+/// with two derived entities whose keys meet.
 pub(crate) fn drawn(chance: &Chance) -> Result<Drawn, String> {
     let description = generator::draw(chance);
+    let meeting = generator::with_meeting_keys(&description);
+    let meeting = meeting.map(|description| toml::written(&description));
+    if let Some(text) = meeting.as_ref().filter(|text| !is_refused_for_its_keys(text)) {
+        return Err(format!("two derived entities of the manifest have keys in common, and it is taken\n{text}"));
+    }
+    let has_meeting = meeting.is_some();
     let text = toml::written(&description);
     match manifest::load(&text) {
         Ok((schema, catalogue)) => {
-            Ok(Drawn { description, text, schema: Arc::new(schema), catalogue: Arc::new(catalogue) })
+            Ok(Drawn { description, text, schema: Arc::new(schema), catalogue: Arc::new(catalogue), has_meeting })
         }
         Err(error) => Err(format!("the manifest is refused: {error}\n{text}")),
     }
+}
+
+fn is_refused_for_its_keys(text: &str) -> bool {
+    manifest::load(text).is_err_and(|error| error.what.contains("can have the same key"))
 }
 
 impl Drawn {
     /// Counts what the manifest has.
     pub(crate) fn count(&self, scene: &Scene) {
         let of = &self.description;
+        scene.count_all("keys that meet", usize::from(self.has_meeting));
         match (of.is_one_table(), of.tables.len()) {
             (true, _) => {
                 scene.count("[table]");

@@ -102,7 +102,7 @@ pub(crate) const LOST: [&str; 5] =
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 48] = [
+pub(crate) const OF_MANIFESTS: [&str; 49] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",
@@ -151,6 +151,7 @@ pub(crate) const OF_MANIFESTS: [&str; 48] = [
     "index-key",
     "roll-up",
     "drawn cascades",
+    "keys that meet",
 ];
 
 /// Cascades that began by the pulses of the sweep.

@@ -35,6 +35,7 @@ pub mod item;
 pub mod job;
 pub mod key;
 pub mod key_field;
+pub mod key_forms;
 mod key_template;
 pub mod layout;
 mod macros;

@@ -1,5 +1,7 @@
 //! Reading a manifest of many tables, and planning a record under it, beside a manifest of one table of the same kind.
 //!
+//! A manifest of very many entities shows that its checks do not compare each with each.
+//!
 //! `cargo bench -p manifest --bench load`. A table has five entities and ten derivations; twenty tables have a hundred
 //! and two hundred. A record is planned by the derivations of its entity alone, so that how many others there are does not
 //! matter; the rates of one run compare.
@@ -164,6 +166,17 @@ fn change(n_tables: usize) -> Change {
 #[divan::bench(args = TABLES)]
 fn a_load(bencher: Bencher<'_, '_>, n_tables: usize) {
     let text = text(n_tables);
+    bencher.bench(|| manifest::load(black_box(&text)).expect("a right manifest"));
+}
+
+/// Entities of one table, each with a sort key of its own in one form of partition.
+#[divan::bench(args = [500, 5_000])]
+fn c_many_entities(bencher: Bencher<'_, '_>, n_entities: usize) {
+    let mut text = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n".to_owned();
+    for number in 0..n_entities {
+        let keys = format!("partition-key = \"OWNER#{{ownerId}}\"\nsort-key = \"KIND{number}#{{id}}\"\n");
+        write!(text, "[entity.Kind{number}]\n{keys}").expect("texts take all");
+    }
     bencher.bench(|| manifest::load(black_box(&text)).expect("a right manifest"));
 }
 

@@ -9,6 +9,7 @@ use keys::{
     counter::{COUNTER, PARTITION_KEY, SORT_KEY, VALUE},
     entity::{Definition, KeyTemplate},
     error::TemplateError,
+    key_forms::KeyForms,
     layout::Layout,
     tables::{TableForm, TableForms},
     template::{Piece, Template, form::Form},
@@ -57,7 +58,7 @@ pub(crate) const ENTITY: [KeySyntax; 8] = [
         "derived",
         Truth,
         "`false`",
-        "`true`: Ripple creates and removes the whole item, as for a mirror",
+        "`true`: Ripple creates and removes the whole item, as for a mirror; no two such entities may have a key in common",
     ),
     KeySyntax::optional("index", Sections, "", "`[entity.NAME.index.INDEX]`, below"),
 ];
@@ -69,38 +70,38 @@ pub(crate) const COUNTERS: [KeySyntax; 1] =
 /// The schema of the declared entities, and of the counters.
 pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, ManifestError> {
     let mut counter = counter().map_err(|error| root.place.wrong(error.to_string()))?;
-    let mut definitions = vec![counter.clone()];
+    let mut declared = Vec::new();
     for (name, section) in root.sections("entity")? {
         if name == COUNTER {
             counter.id = counter_id(&section)?;
             continue;
         }
-        let entity = entity(name, &section, &layout, None)?;
-        if layout.entity_type.is_none() {
-            distinct(&entity, &definitions, &section)?;
-        }
-        definitions.push(entity);
+        declared.push((entity(name, &section, &layout, None)?, section));
     }
-    if definitions.len() == 1 {
+    if declared.is_empty() {
         return Err(root.place.wrong("there is no entity: declare one with [entity.NAME]"));
     }
-    definitions.push(counter);
-    Ok(Schema::new(layout, definitions.into_iter().skip(1)))
+    let is_typed = layout.entity_type.is_some();
+    distinct(&declared, (!is_typed).then_some(&counter))?;
+    let definitions = declared.into_iter().map(|(definition, _)| definition).chain([counter]);
+    Ok(Schema::new(layout, definitions))
 }
 
 /// The same in tables of any form. Counters are in a table of Ripple's own.
 pub(crate) fn in_forms(root: &Section<'_>, mut forms: TableForms) -> Result<Schema, ManifestError> {
     let layout = forms.clone().layout();
     let mut counter = counter().map_err(|error| root.place.wrong(error.to_string()))?;
-    let mut definitions = Vec::new();
+    let mut declared = Vec::new();
     for (name, section) in root.sections("entity")? {
         if name == COUNTER {
             counter.id = counter_id(&section)?;
             continue;
         }
         let form = tables::of_entity(&section, &forms)?;
-        definitions.push(entity(name, &section, &layout, Some(form))?);
+        declared.push((entity(name, &section, &layout, Some(form))?, section));
     }
+    distinct(&declared, None)?;
+    let mut definitions: Vec<Definition> = declared.into_iter().map(|(definition, _)| definition).collect();
     tables::plain_indexes(&mut definitions, &mut forms);
     definitions.push(counter);
     Ok(Schema::new(forms.layout(), definitions))
@@ -116,14 +117,37 @@ fn counter_id(section: &Section<'_>) -> Result<String, ManifestError> {
     }
 }
 
-/// Without a type an item is known by its key, so no key may be of two entities.
-fn distinct(entity: &Definition, others: &[Definition], section: &Section<'_>) -> Result<(), ManifestError> {
-    let Some(other) = others.iter().find(|other| other.key.meets(&entity.key)) else { return Ok(()) };
-    Err(section.place.wrong(format!(
-        "its items and those of {} can have the same key, as {} / {} and as {} / {}: name the attribute that tells them \
-         apart, as in [table] type = \"…\"",
-        other.name, entity.key.pk, entity.key.sk, other.key.pk, other.key.sk
-    )))
+/// No key may be of two entities that Ripple writes, or each would replace the other's item, without end. Where items have no
+/// type, an item is known by its key, so none may be of any two; the counters are among them.
+fn distinct(
+    entities: &[(Definition, Section<'_>)],
+    counter_of_untyped: Option<&Definition>,
+) -> Result<(), ManifestError> {
+    let mut forms = KeyForms::default();
+    if let Some(counter) = counter_of_untyped {
+        forms.insert(&counter.key, counter);
+    }
+    for (entity, section) in entities.iter().filter(|(entity, _)| counter_of_untyped.is_some() || entity.derived) {
+        if let Some(other) = forms.meeting(&entity.key).next() {
+            let (mine, theirs) = (&entity.key, &other.key);
+            let meet =
+                format!("can have the same key, as {} / {} and as {} / {}", mine.pk, mine.sk, theirs.pk, theirs.sk);
+            return Err(section.place.wrong(if entity.derived && other.derived {
+                format!(
+                    "its items and those of {}, which Ripple creates too, {meet}, and each would replace the other without \
+                     end: give one of them a key of another form, such as a prefix of its own",
+                    other.name
+                )
+            } else {
+                format!(
+                    "its items and those of {} {meet}: name the attribute that tells them apart, as in [table] type = \"…\"",
+                    other.name
+                )
+            }));
+        }
+        forms.insert(&entity.key, entity);
+    }
+    Ok(())
 }
 
 /// A counter, as the machinery writes it.

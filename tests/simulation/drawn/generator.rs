@@ -6,9 +6,11 @@
 //! function of `rules`, a field of its rule in the description, a line of `toml`, and a loop of the oracle.
 
 mod entities;
+mod meeting;
 mod places;
 mod rules;
 
+pub(super) use meeting::with_meeting_keys;
 pub(super) use rules::WORDS;
 
 use super::description::{Description, FieldOf, Holds, KeyOf, Ref};

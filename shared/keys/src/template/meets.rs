@@ -1,6 +1,7 @@
 //! Can one key be of two forms?
 //!
-//! Where items have no type attribute, an item is known by its key alone, and then no key may be of two entities.
+//! No key may be of two entities that Ripple writes; and where items have no type attribute, an item is known by its key alone,
+//! so no key may be of any two.
 
 use super::{Form, Piece, Template};
 
@@ -65,6 +66,15 @@ impl Template {
             }
         }
         false
+    }
+
+    /// The text before its first field, which every key of this form begins with.
+    #[must_use]
+    pub fn beginning(&self) -> &str {
+        match self.pieces.first() {
+            Some(Piece::Literal(literal)) => literal,
+            _ => "",
+        }
     }
 
     fn steps(&self) -> Vec<CharStep> {

@@ -21,6 +21,8 @@ pub enum Check {
     NotDerived,
     /// Two forms of keys that one key can match.
     KeysMeet,
+    /// A form of derived items that one of the application's can match.
+    DerivedKeyTaken,
     /// A listing whose range includes counters.
     CounterInListing,
     /// Derivations that form a circle, or that recur without a bound.
@@ -37,7 +39,7 @@ pub enum Check {
 
 impl Check {
     /// All checks, in the order of a review.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Scan,
         Self::StaticPartition,
         Self::UnreadIndex,
@@ -46,6 +48,7 @@ impl Check {
         Self::UnpaddedNumber,
         Self::NotDerived,
         Self::KeysMeet,
+        Self::DerivedKeyTaken,
         Self::CounterInListing,
         Self::Cycle,
         Self::UnreadTarget,
@@ -66,6 +69,7 @@ impl Check {
             Self::UnpaddedNumber => "unpadded-number",
             Self::NotDerived => "not-derived",
             Self::KeysMeet => "keys-meet",
+            Self::DerivedKeyTaken => "derived-key-taken",
             Self::CounterInListing => "counter-in-listing",
             Self::Cycle => "cycle",
             Self::UnreadTarget => "unread-target",
@@ -78,7 +82,7 @@ impl Check {
     /// Does a finding mean that the manifest probably says something else than is meant? `ripple check` shows these.
     #[must_use]
     pub fn doubts_manifest(self) -> bool {
-        matches!(self, Self::NotDerived | Self::UnpaddedNumber)
+        matches!(self, Self::NotDerived | Self::UnpaddedNumber | Self::DerivedKeyTaken)
     }
 
     /// Does the check need the access patterns?

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use derive::{kind::shape::Shape, schema::Schema};
 use keys::{
+    counter::COUNTER,
     entity::{Definition, KeyTemplate},
     index_key::OnlyIf,
     item::Item,
+    key_forms::KeyForms,
     tables::KeyType,
 };
 use serde_dynamo::AttributeValue;
@@ -108,24 +110,39 @@ fn numbers(design: &Design) -> BTreeSet<(String, String)> {
     numbers
 }
 
+/// Pairs of entities that one key can be of. Of two that Ripple creates there is none.
 fn keys_that_meet(schema: &Schema) -> Vec<ReviewFinding> {
-    let mut found = Vec::new();
-    let all: Vec<&Definition> = schema.entities().collect();
-    for (at, one) in all.iter().enumerate() {
-        for other in all.iter().skip(at + 1).filter(|other| one.key.meets(&other.key)) {
-            found.push(ReviewFinding {
-                check: Check::KeysMeet,
-                subject: format!("{} and {}", one.name, other.name),
-                what: format!(
-                    "one key can be of both forms: `{} / {}` and `{} / {}`",
-                    one.key.pk, one.key.sk, other.key.pk, other.key.sk
-                ),
-                why: "a put of one then replaces the other, without an error",
-                advice: "give one of them a prefix of its own in the sort key",
-            });
-        }
+    let mut forms = KeyForms::default();
+    let mut pairs: Vec<(usize, usize, [&Definition; 2])> = Vec::new();
+    for (at, other) in schema.entities().enumerate() {
+        pairs.extend(forms.meeting(&other.key).map(|(one_at, one)| (*one_at, at, [*one, other])));
+        forms.insert(&other.key, (at, other));
     }
-    found
+    pairs.sort_unstable_by_key(|(one_at, at, _)| (*one_at, *at));
+    let finding = |[one, other]: [&Definition; 2]| {
+        // Counters have keys of their own; that of another item has a form like theirs by chance.
+        let is_declared = ![one, other].iter().any(|entity| entity.name == COUNTER);
+        let is_taken = is_declared && one.derived != other.derived;
+        let (check, why) = if is_taken {
+            (
+                Check::DerivedKeyTaken,
+                "what the application has under such a key stays, and the item that Ripple would create there is missing",
+            )
+        } else {
+            (Check::KeysMeet, "a put of one then replaces the other, without an error")
+        };
+        ReviewFinding {
+            check,
+            subject: format!("{} and {}", one.name, other.name),
+            what: format!(
+                "one key can be of both forms: `{} / {}` and `{} / {}`",
+                one.key.pk, one.key.sk, other.key.pk, other.key.sk
+            ),
+            why,
+            advice: "give one of them a prefix of its own in the sort key",
+        }
+    };
+    pairs.into_iter().map(|(_, _, pair)| finding(pair)).collect()
 }
 
 #[cfg(test)]
@@ -289,5 +306,23 @@ mod tests {
         );
         check(("USER#{a}", "X"), ("USER#{a}", "ORDER#{b}"), &expect![""]);
         check(("USER#{a}", "X"), ("SHOP#{a}", "X"), &expect![""]);
+    }
+
+    #[test]
+    fn a_form_of_the_applications_items_that_a_derived_one_can_be_of_is_found() {
+        let manifest = r#"
+            [entity.One]
+            partition-key = "USER#{a}"
+            sort-key = "{b}#{c}"
+            [entity.Other]
+            partition-key = "USER#{a}"
+            sort-key = "ORDER#{b}"
+            derived = true
+            "#;
+        Reviewing::table(manifest).check(
+            Check::DerivedKeyTaken,
+            &expect!["One and Other: one key can be of both forms: `USER#{a} / {b}#{c}` and `USER#{a} / ORDER#{b}`"],
+        );
+        Reviewing::table(manifest).check(Check::KeysMeet, &expect![""]);
     }
 }
