@@ -1,6 +1,7 @@
 //! Single records and batches on a table of a few items: what the runs rarely meet, or cannot check exactly.
 
 mod attempts;
+mod back_and_forth;
 mod bed;
 mod brake;
 mod contention;

@@ -37,6 +37,7 @@ pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::LookupKey,
     ProtocolStep::SettleAgain,
     ProtocolStep::StillFound,
+    ProtocolStep::BackAndForth,
 ];
 
 /// A condition of the platform without which watermarks are not exact. `ripple dev` and the templates refuse mappings that

@@ -41,6 +41,7 @@ use crate::{
     fan_out,
     jobs::pulse::Pulses,
     ledger::{LedgerKind, watermarks::Sequence},
+    look::back_and_forth::Corrections,
     protocol::{LeftOut, ProtocolStep},
     record::event::Event,
     registry::watch::RegistryWatch,
@@ -90,6 +91,7 @@ impl<S: Store> Engine<S> {
             fan_out: fan_out::limits::FanOutLimits::default(),
             others_at_ms: AtomicU64::new(0),
             loss_put: loss::MarksPut::default(),
+            corrections: Corrections::default(),
             watch: None,
             left_out: LeftOut::default(),
         };

@@ -31,6 +31,8 @@ pub(crate) struct Context<S> {
     /// When this engine last did something but for jobs, in milliseconds since the epoch.
     pub(crate) others_at_ms: AtomicU64,
     pub(crate) loss_put: crate::account::loss::MarksPut,
+    /// What it corrected lately.
+    pub(crate) corrections: crate::look::back_and_forth::Corrections,
     /// How it watches the registry; `None` where it does not.
     pub(crate) watch: Option<RegistryWatch>,
     pub(crate) left_out: LeftOut,

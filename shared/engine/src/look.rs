@@ -8,6 +8,7 @@
 //! fan-out finds, of which it is known what it takes from its source, is written unread, and the write asks that it does
 //! name that source. A write whose guard fails met another writer: the item is looked at once more.
 
+pub(crate) mod back_and_forth;
 pub(crate) mod bells;
 pub(crate) mod correction;
 pub(crate) mod for_batch;
@@ -33,10 +34,12 @@ use crate::{
     context::Context,
     look::own_image::OwnState,
     look::{
+        back_and_forth::STEPS_BACK_MAX,
         bells::Rung,
         looked::{LookRequest, Looked, WrittenItem},
         reading::{CALLS_AT_ONCE, HeldItems, ItemReader},
     },
+    protocol::ProtocolStep,
 };
 
 /// How often an item is looked at anew after its guard failed, before its record is reported as not done.
@@ -143,6 +146,7 @@ impl<S: Store> Looker<'_, S> {
         patience: Patience<'_>,
         looked: &mut Looked,
     ) -> Vec<Rung> {
+        let differing = self.go_on(differing, looked);
         let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
             let mut met = Vec::new();
             let outcome = patience.call_meeting(&mut met, || self.context.store.write(&write)).await;
@@ -153,7 +157,10 @@ impl<S: Store> Looker<'_, S> {
         while let Some((written, outcome, met)) = done.next().await {
             looked.met.extend(met.into_iter().map(|busy| (written.derivations.first().copied(), busy)));
             match outcome {
-                Ok(Outcome::Done { units }) => looked.written.push(WrittenItem { units, ..written }),
+                Ok(Outcome::Done { units }) => {
+                    self.context.corrections.note(&written);
+                    looked.written.push(WrittenItem { units, ..written });
+                }
                 Ok(Outcome::GuardFailed) => {
                     looked.sent_again.push(written.derivations);
                     again.push(written.rung);
@@ -165,5 +172,32 @@ impl<S: Store> Looker<'_, S> {
             }
         }
         again
+    }
+    /// The writes without those that would go on changing an item back and forth, which are refused.
+    fn go_on(
+        &self,
+        differing: Vec<(Rung, (Write, Vec<DerivationAt>))>,
+        looked: &mut Looked,
+    ) -> Vec<(Rung, (Write, Vec<DerivationAt>))> {
+        let now_ms = self.context.clock.now_ms();
+        let mut going_on = Vec::new();
+        for (rung, (write, derivations)) in differing {
+            let corrections = &self.context.corrections;
+            let disagree = corrections.disagree(&rung, &write, now_ms);
+            match disagree.filter(|_| self.context.takes(ProtocolStep::BackAndForth)) {
+                None => going_on.push((rung, (write, derivations))),
+                Some(disagree) => {
+                    let names: Vec<&str> = disagree.into_iter().map(|at| self.context.catalogue.label(at)).collect();
+                    let cause = format!(
+                        "Ripple's own writes change the item {} back and forth, {STEPS_BACK_MAX} times in a row, by {}: it is \
+                         not written any more; see that only one of them decides what it is, and redrive this change",
+                        write.key.for_log(),
+                        names.join(" and ")
+                    );
+                    looked.refused.push((rung, cause));
+                }
+            }
+        }
+        going_on
     }
 }

@@ -6,6 +6,7 @@ use store::faulty::{Call, Fault, Side};
 
 use crate::{
     cases::{
+        back_and_forth,
         bed::Bed,
         ground_records::two_days_pass,
         guards::{SETTLED_MS, counter_repair},
@@ -43,6 +44,7 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
         ProtocolStep::RepairOnce => repaired_again(&bed),
         ProtocolStep::LookupKey => renamed_before_it_is_found(bed).await,
         ProtocolStep::SettleAgain => put_back_beside_a_cascade(bed).await,
+        ProtocolStep::BackAndForth => back_and_forth::comes_to_rest(left_out).await,
         ProtocolStep::StillFound => moved_before_the_index_follows(bed.lagging()).await,
         _ => panic!("{step:?} has no script"),
     }

@@ -1,0 +1,187 @@
+//! Items that Ripple's own writes change back and forth.
+//!
+//! *Keeps true*: an item about which derivations disagree is not written without end.
+//!
+//! Looking ends because an item that was written is in step. Were that ever wrong, each write's record would lead to the next
+//! write. So a process remembers the corrections that nothing but an item's own record asked for. One is a *step back* if it
+//! is a write that the process made before, and made another one since. A source that changes, or a client that puts the item
+//! back as it was, makes no series of them: the value that comes then is a new one, or the same as the last, or records of
+//! others ask for it too, and each of these ends the series.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use derive::{
+    position::DerivationAt,
+    write::{Action, Write},
+};
+use keys::{fnv::hash_64, item::Item, key::Key};
+
+use crate::look::{bells::Rung, looked::WrittenItem};
+
+/// Steps back in a row after which an item is not written any more. A few may be those of a source that changes back and forth
+/// while its own records are handled elsewhere; each one more is half as likely.
+pub(crate) const STEPS_BACK_MAX: usize = 16;
+
+/// Different writes of an item that are remembered: those of two writers, and of a few more.
+const WRITES_MAX: usize = 4;
+
+/// Items that are remembered, at most, so that memory has a bound. The one that was corrected longest ago is forgotten.
+const ITEMS_MAX: usize = 1_000;
+
+/// How long a correction is remembered, in milliseconds. A record comes back within seconds, unless a mapping retries.
+const REMEMBERED_MS: u64 = 10 * 60 * 1_000;
+
+/// The corrections that a process remembers, by item.
+#[derive(Debug, Default)]
+pub(crate) struct Corrections(Mutex<BTreeMap<Key, Series>>);
+
+/// The corrections of an item.
+#[derive(Debug, Default)]
+struct Series {
+    /// Different writes, the newest last: a digest of each, and its derivations.
+    writes: Vec<(u64, Vec<DerivationAt>)>,
+    /// Steps back in a row.
+    n_back: usize,
+    /// When the newest write was made, in milliseconds since the epoch.
+    at_ms: u64,
+}
+
+impl Corrections {
+    /// Notes a write. Unless only the item's own record asked for it, the series ends.
+    pub(crate) fn note(&self, written: &WrittenItem) {
+        let WrittenItem { rung, write, derivations, at_ms, .. } = written;
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !rung.is_own {
+            all.remove(&write.key);
+            return;
+        }
+        all.retain(|_, series| at_ms.saturating_sub(series.at_ms) < REMEMBERED_MS);
+        if all.len() >= ITEMS_MAX && !all.contains_key(&write.key) {
+            let oldest = all.iter().min_by_key(|(_, series)| series.at_ms).map(|(key, _)| key.clone());
+            drop(oldest.and_then(|key| all.remove(&key)));
+        }
+        let series = all.entry(write.key.clone()).or_default();
+        series.at_ms = *at_ms;
+        series.add(digest(&write.action), derivations);
+    }
+
+    /// The derivations that disagree about an item, if this write would be one step back too many.
+    pub(crate) fn disagree(&self, rung: &Rung, write: &Write, now_ms: u64) -> Option<Vec<DerivationAt>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let series = all.get(&write.key).filter(|_| rung.is_own)?;
+        let is_over = series.n_back >= STEPS_BACK_MAX && now_ms.saturating_sub(series.at_ms) < REMEMBERED_MS;
+        let is_back = is_over && series.is_back(digest(&write.action));
+        is_back.then(|| {
+            let mut derivations: Vec<DerivationAt> = series.writes.iter().flat_map(|(_, of)| of).copied().collect();
+            derivations.sort_unstable();
+            derivations.dedup();
+            derivations
+        })
+    }
+}
+
+impl Series {
+    fn is_back(&self, digest: u64) -> bool {
+        let [earlier @ .., _last] = self.writes.as_slice() else { return false };
+        earlier.iter().any(|(other, _)| *other == digest)
+    }
+
+    fn add(&mut self, digest: u64, derivations: &[DerivationAt]) {
+        self.n_back = if self.is_back(digest) { self.n_back + 1 } else { 0 };
+        self.writes.retain(|(other, _)| *other != digest);
+        self.writes.push((digest, derivations.to_vec()));
+        let n_more = self.writes.len().saturating_sub(WRITES_MAX);
+        self.writes.drain(..n_more);
+    }
+}
+
+/// A digest of what a write does to its item, by way of JSON, whose maps are in order.
+fn digest(action: &Action) -> u64 {
+    let text = |item: &Item| serde_json::to_value(item).unwrap_or_default().to_string();
+    let text = match action {
+        Action::Put(item) => format!("put {}", text(item)),
+        Action::Update(update) => format!("set {} remove {:?}", text(&update.set), update.remove),
+        Action::Delete => "delete".to_owned(),
+        Action::Check => String::new(),
+    };
+    hash_64(text.bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use derive::{refresh::Look, write::Table};
+    use serde_dynamo::AttributeValue;
+
+    use super::*;
+
+    fn written(key: &str, value: &str, is_own: bool, at_ms: u64) -> WrittenItem {
+        let key = Key::new(key, "ITEM");
+        let look =
+            Look { item: key.clone(), entity: "Item".to_owned(), derivations: BTreeSet::new(), named: BTreeSet::new() };
+        let item = Item::from([("value".to_owned(), AttributeValue::S(value.to_owned()))]);
+        WrittenItem {
+            rung: Rung { look, causes: BTreeSet::new(), is_own },
+            write: Write { table: Table::Main, key, action: Action::Put(item), guard: None },
+            derivations: vec![DerivationAt(value.len())],
+            at_ms,
+            units: 1.0,
+        }
+    }
+
+    /// Makes these writes of an item, and says which of them is stopped.
+    fn stopped_at(writes: impl IntoIterator<Item = WrittenItem>) -> Option<usize> {
+        let corrections = Corrections::default();
+        writes.into_iter().position(|written| {
+            let stopped = corrections.disagree(&written.rung, &written.write, written.at_ms).is_some();
+            corrections.note(&written);
+            stopped
+        })
+    }
+
+    #[test]
+    fn what_is_written_back_and_forth_is_stopped_and_both_writers_are_named() {
+        let turns = |n: usize| ["a", "bb", "ccc"].into_iter().take(n).cycle().take(100);
+        for n in [2, 3] {
+            let writes = turns(n).map(|value| written("X", value, true, 5));
+            assert_eq!(stopped_at(writes), Some(n + STEPS_BACK_MAX));
+        }
+        let corrections = Corrections::default();
+        for value in turns(2) {
+            corrections.note(&written("X", value, true, 5));
+        }
+        let next = written("X", "a", true, 6);
+        let [one, other] = [1, 2].map(DerivationAt);
+        assert_eq!(corrections.disagree(&next.rung, &next.write, 6), Some(vec![one, other]));
+        assert_eq!(corrections.disagree(&next.rung, &next.write, 5 + REMEMBERED_MS), None, "it is forgotten");
+    }
+
+    #[test]
+    fn what_others_change_is_never_stopped() {
+        // A client puts the item back as it was, a thousand times, and it is corrected each time.
+        assert_eq!(stopped_at((0..1_000).map(|_| written("X", "right", true, 1))), None);
+        // A counter goes up, and each correction shows a later number.
+        assert_eq!(stopped_at((0..1_000).map(|n| written("X", &n.to_string(), true, 1))), None);
+        // A source changes back and forth, and now and then its own record comes.
+        let turns = ["a", "b"].into_iter().cycle().enumerate().take(1_000);
+        assert_eq!(stopped_at(turns.map(|(n, value)| written("X", value, n % 15 > 0, 1))), None);
+        // Each item is by itself.
+        let items = (0..1_000).map(|n| written(&format!("X{}", n / 2), ["a", "b"][n % 2], true, 1));
+        assert_eq!(stopped_at(items), None);
+    }
+
+    #[test]
+    fn so_many_items_are_remembered() {
+        let corrections = Corrections::default();
+        for n in 0..2_000 {
+            corrections.note(&written(&format!("X{n}"), "a", true, n));
+        }
+        let all = corrections.0.lock().unwrap();
+        assert_eq!(all.len(), ITEMS_MAX);
+        assert!(all.contains_key(&Key::new("X1999", "ITEM")));
+    }
+}
