@@ -2,6 +2,7 @@
 
 use derive::{
     derived::{Derived, Items},
+    schema::Seen,
     whole::derive,
 };
 use keys::{item::Item, key::Key};
@@ -58,11 +59,22 @@ fn a_mirror_takes_what_nobody_declared() {
 }
 
 #[test]
-fn what_is_derived_about_an_id_is_under_its_escaped_key_however_the_source_is_written() {
-    for written in ["FOLLOWS#50%", "FOLLOWS#50%25"] {
-        let sk = AttributeValue::S(written.to_owned());
-        let mirrors = derived_of("follower-mirror", "Follow", |item| drop(item.insert("SK".to_owned(), sk.clone())));
-        let [Derived::Item { key, .. }] = &mirrors[..] else { panic!("{mirrors:?}") };
-        assert_eq!(key.pk, "USER#50%25", "{written}");
+fn an_item_whose_id_is_not_escaped_is_named_as_unreadable_and_nothing_is_derived_of_it() {
+    let follow = |sk: &str| {
+        let sk = AttributeValue::S(sk.to_owned());
+        derived_of("follower-mirror", "Follow", |item| drop(item.insert("SK".to_owned(), sk.clone())))
+    };
+    let mirrors = follow("FOLLOWS#50%25");
+    let [Derived::Item { key, .. }] = &mirrors[..] else { panic!("{mirrors:?}") };
+    assert_eq!(key.pk, "USER#50%25");
+    let schema = catalogue::schema();
+    for sk in ["FOLLOWS#50%", "FOLLOWS#5#0"] {
+        assert!(follow(sk).is_empty(), "{sk}");
+        let key = Key::new("USER#ann", sk);
+        let mut item = schema.layout.key_item(&key);
+        item.extend(schema.layout.type_of("Follow"));
+        let Seen::Misfit(unreadable) = schema.see(&key, &item) else { panic!("{sk}") };
+        let hint = unreadable.why.contains("% is written %25");
+        assert_eq!(hint, sk.contains('%'), "{unreadable}");
     }
 }

@@ -96,13 +96,15 @@ impl Schema {
         let Some(attribute) = &self.layout.entity_type else { return self.told_by_its_key(key, item) };
         let Some(name) = text(item, attribute) else { return Seen::Untyped };
         let Some(definition) = self.entity(name) else { return Seen::Unknown };
-        match definition.key.parse_key(key) {
-            Some(fields) => Seen::Known(Image { definition, key, item, fields: Arc::new(fields) }),
-            None => Seen::Misfit(Unreadable {
-                attribute: format!("{}, {}", self.layout.pk, self.layout.sk),
-                why: format!("are not {} / {}, which {name} wants", definition.key.pk, definition.key.sk),
-            }),
+        if let Some(fields) = definition.key.parse_key(key) {
+            return Seen::Known(Image { definition, key, item, fields: Arc::new(fields) });
         }
+        let is_escaped = [&key.pk, &key.sk].iter().any(|part| part.contains('%'));
+        let escapes = if is_escaped { "; in a value, # is written %23 and % is written %25" } else { "" };
+        Seen::Misfit(Unreadable {
+            attribute: format!("{}, {}", self.layout.pk, self.layout.sk),
+            why: format!("are not {} / {}, which {name} wants{escapes}", definition.key.pk, definition.key.sk),
+        })
     }
 
     /// What an item is that has no type: of the first entity whose form its key has. Whoever makes a schema without a

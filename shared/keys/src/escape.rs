@@ -2,8 +2,8 @@
 //!
 //! `#` and `%` are escaped in every value, `/` in a path segment too.
 //! A text without either, which most are, is taken as it is.
-//! On the way out only the escapes that are made here are undone; any other `%` stands for itself, so that a key
-//! written by somebody who does not escape (`50%`) still reads as it was meant.
+//! On the way out only the escapes that are made here are undone; any other `%` stands for itself. A key template takes a
+//! value only as it is written here, so a key with the value `50%` is of no form: what is made of its field is under `50%25`.
 
 /// Escapes `#` and `%`.
 #[must_use]

@@ -329,6 +329,15 @@ mod tests {
         }
 
         #[test]
+        fn a_key_that_is_read_is_the_one_that_its_fields_make(text in "[#%235Fa/0-]{1,9}") {
+            for form in ["{A}", "{A}#{B}", "X{Path/}", "{Path/}", "{A:2}", "{MAX-A:3}", "{A:4.2}", "{A:N}", "{A:B}", "{A*}#{B}"] {
+                if let Some(fields) = template(form).parse_key(&text) {
+                    proptest::prop_assert_eq!(template(form).build(&fields), Ok(text.clone()), "{}", form);
+                }
+            }
+        }
+
+        #[test]
         fn parsing_arbitrary_text_never_panics(text in ".*") {
             for form in ["X#{A}#{B:2}", "{A*}#COUNT#{B}#{C:2}", "EMP#{Path/}", "P#{A%8}", "{MAX-A:5}#{B}", "{A:5.2}"] {
                 let _fields = template(form).parse_key(&text);
@@ -353,6 +362,9 @@ mod tests {
             ("{A}#{A}", "x#y"),
             ("N#{N:2}", "N#1"),
             ("P#{Id%8}", "P#08"),
+            ("RUN#{Id}", "RUN#r_100%"),
+            ("RUN#{Id}", "RUN#a%2Fb"),
+            ("EMP#{Path/}", "EMP#/a/50%"),
         ] {
             assert_eq!(template(form).parse_key(key), None, "{form} {key}");
         }

@@ -228,9 +228,12 @@ def _read_field(form, name, width, text, fields):
     match form:
         case "text":
             value = _restored(text) if text and "#" not in text else None
+            # Only what is written as this text.
+            if value is not None and _escaped(value) != text:
+                value = None
         case "path":
             try:
-                value = text if _segments(text) else None
+                value = text if _text(form, text) == text else None
             except _Problem:
                 value = None
         case "padded" | "inverted":

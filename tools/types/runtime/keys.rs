@@ -191,8 +191,10 @@ impl Piece {
     fn read(&self, text: &str) -> Result<Option<String>, ()> {
         let is_number = |digits: usize| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
         match *self {
-            Piece::Text(_) if !text.is_empty() && !text.contains('#') => Ok(Some(restored(text))),
-            Piece::Path(_) if segments(text).is_ok() => Ok(Some(text.to_owned())),
+            Piece::Text(_) if !text.is_empty() && !text.contains('#') && escaped(&restored(text)) == text => {
+                Ok(Some(restored(text)))
+            }
+            Piece::Path(_) if self.text(text).as_deref() == Ok(text) => Ok(Some(text.to_owned())),
             Piece::Padded(_, digits, places) if is_number(digits) => Ok(Some(plain(text, places))),
             Piece::Inverted(_, digits, places) if is_number(digits) => Ok(Some(plain(&complement(text), places))),
             Piece::Spread(_, suffixes) if is_number(2) && text.parse().is_ok_and(|it: u32| it < suffixes) => Ok(None),

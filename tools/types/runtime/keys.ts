@@ -260,10 +260,11 @@ function fieldOf(piece: Piece, text: string): string | boolean {
   const isNumber = /^[0-9]+$/.test(text);
   switch (piece[0]) {
     case "text":
-      return text !== "" && !text.includes("#") && restored(text);
+      // Only what is written as this text.
+      return text !== "" && !text.includes("#") && escaped(restored(text)) === text && restored(text);
     case "path":
       try {
-        return segments(text).length > 0 && text;
+        return textOf(piece, text) === text && text;
       } catch {
         return false;
       }

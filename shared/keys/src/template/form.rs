@@ -106,8 +106,8 @@ impl Form {
             all.then(|| value.parse::<u128>().ok()).flatten()
         };
         let read = match self {
-            Self::Text => (!value.is_empty() && !value.contains('#')).then(|| restored(value)),
-            Self::Path => path(value).ok().map(|_| value.into()),
+            Self::Text => (!value.is_empty() && !value.contains('#')).then(|| restored(value)).flatten(),
+            Self::Path => path(value).ok().filter(|path| path.to_string() == value).map(|_| value.into()),
             Self::Padded(width) => number(width.digits).and_then(|number| width.text(number)),
             Self::Inverted(width) => number(width.digits).and_then(|number| width.text(width.highest() - number)),
             Self::Raw => Some(value.into()),
@@ -121,9 +121,14 @@ impl Form {
     }
 }
 
-/// Most values hold no escape, and need no text of their own.
-fn restored(value: &str) -> SmolStr {
-    if value.contains('%') { escape::restored(value).into() } else { value.into() }
+/// The text that is written as this value; `None` if none is: two keys would have the same fields. Most values hold no escape, and
+/// need no text of their own.
+fn restored(value: &str) -> Option<SmolStr> {
+    if !value.contains('%') {
+        return Some(value.into());
+    }
+    let text = escape::restored(value);
+    (escape::value(&text) == value).then(|| text.into())
 }
 
 /// The value, if it is what bytes are written as.
