@@ -1,8 +1,8 @@
 //! Conditions: which items of an entity take part in a derivation.
 //!
 //! A condition is written in DynamoDB's condition syntax, with the values in place: `status IN ('paid', 'sent') AND
-//! total > 0`. It holds for the items for which DynamoDB says that it holds, with one exception: an attribute that is
-//! compared with a value of another type is [`Unreadable`], so its item is listed instead of passed over in silence.
+//! total > 0`. It holds for the items for which DynamoDB says that it holds. So every item has an answer: values of two types are
+//! never equal and have no order, and a missing attribute meets nothing but `<>` and `attribute_not_exists`.
 
 pub(crate) mod document_path;
 mod operand;
@@ -20,7 +20,6 @@ pub use self::{
     operand::Operand,
     scanner::ConditionError,
 };
-use crate::schema::Unreadable;
 
 /// What must hold for an item to take part.
 ///
@@ -31,7 +30,7 @@ use crate::schema::Unreadable;
 ///
 /// let condition: Condition = "status = 'paid' OR total >= 100".parse().unwrap();
 /// let order = Item::from([("total".to_owned(), AttributeValue::N("250".to_owned()))]);
-/// assert_eq!(condition.holds(&order), Ok(true));
+/// assert!(condition.holds(&order));
 /// assert_eq!(condition.to_string(), "status = 'paid' OR total >= 100");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -113,37 +112,16 @@ impl Condition {
     }
 
     /// Does it hold for this item?
-    ///
-    /// # Errors
-    ///
-    /// [`Unreadable`] when the answer depends on an attribute that is there and is of another type than the value that it
-    /// is compared with.
-    pub fn holds(&self, item: &Item) -> Result<bool, Unreadable> {
+    #[must_use]
+    pub fn holds(&self, item: &Item) -> bool {
         match self {
-            Self::Always => Ok(true),
-            Self::And(all) => {
-                for condition in all {
-                    if !condition.holds(item)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            Self::Or(all) => {
-                for condition in all {
-                    if condition.holds(item)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            Self::Not(condition) => Ok(!condition.holds(item)?),
+            Self::Always => true,
+            Self::And(all) => all.iter().all(|condition| condition.holds(item)),
+            Self::Or(all) => all.iter().any(|condition| condition.holds(item)),
+            Self::Not(condition) => !condition.holds(item),
             Self::Test(test, operands) => {
-                if test.compares() {
-                    comparable(operands, item)?;
-                }
                 let values: Vec<_> = operands.iter().map(|operand| operand.value(item)).collect();
-                Ok(test.holds(&values.iter().map(Option::as_deref).collect::<Vec<_>>()))
+                test.holds(&values.iter().map(Option::as_deref).collect::<Vec<_>>())
             }
         }
     }
@@ -168,6 +146,17 @@ impl Condition {
         compared
     }
 
+    /// The values inside of attributes that it reads: each path, with its attribute.
+    #[must_use]
+    pub fn paths(&self) -> Vec<(&DocumentPath, &str)> {
+        let read = self.tests().into_iter().flat_map(|(_, operands)| operands);
+        let paths = read.filter_map(|operand| match operand {
+            Operand::Attribute(path) | Operand::Size(path) => Some((path, path.attribute.as_str())),
+            Operand::Value(_) => None,
+        });
+        paths.filter(|(path, _)| !path.steps.is_empty()).collect()
+    }
+
     /// What must hold, in words; `None` where every item takes part.
     #[must_use]
     pub fn words(&self) -> Option<String> {
@@ -185,7 +174,7 @@ impl Condition {
 }
 
 impl Test {
-    /// Does it compare values, which must be of one type then?
+    /// Does it compare values, which are of one type where it is meant to hold?
     const fn compares(self) -> bool {
         !matches!(self, Self::Exists | Self::Lacks | Self::Type | Self::Contains)
     }
@@ -218,24 +207,6 @@ impl Test {
             _ => false,
         }
     }
-}
-
-/// Refuses an attribute that is of another type than a value that the condition compares it with.
-fn comparable(operands: &[Operand], item: &Item) -> Result<(), Unreadable> {
-    let mut wanted = operands.iter().filter_map(|operand| match operand {
-        Operand::Value(wanted) => Some(value::type_of(wanted)),
-        _ => None,
-    });
-    let Some(wanted) = wanted.find(|wanted| *wanted != "NULL") else { return Ok(()) };
-    for operand in operands {
-        if let Operand::Attribute(path) = operand
-            && let Some(held) = path.value(item)
-            && value::type_of(held) != wanted
-        {
-            return Err(Unreadable::type_of(&path.to_string(), held, &format!("{wanted} is wanted")));
-        }
-    }
-    Ok(())
 }
 
 /// How two values of one type are ordered: texts and binary values by their bytes.

@@ -190,6 +190,12 @@ impl<'a> Image<'a> {
         &self.fields
     }
 
+    /// The value of an attribute that should be a number, or that of a field that is all of a key of type N.
+    pub(crate) fn number(&self, name: &str) -> Option<Cow<'a, AttributeValue>> {
+        let of_key = || Some(Cow::Owned(AttributeValue::N(self.fields.get(name)?.to_owned())));
+        if self.definition.key.is_of_number(name) { of_key() } else { self.attribute(name).map(Cow::Borrowed) }
+    }
+
     /// The value of an attribute, or inside of one.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeValue> {

@@ -10,11 +10,11 @@ mod extreme;
 mod found;
 mod given;
 mod index_key;
+mod known;
 mod latest;
 mod link;
 mod mirror;
 mod names;
-mod numbers;
 mod path;
 mod roll_up;
 
@@ -28,8 +28,8 @@ use derive::{
 use keys::{counter::COUNTER, entity::Definition};
 
 use self::{
+    known::KnownTypes,
     names::{renamed, storable},
-    numbers::Numbers,
 };
 use crate::{
     error::ManifestError,
@@ -86,8 +86,8 @@ struct Rule<'a> {
     name: &'a str,
     section: Section<'a>,
     schema: &'a Schema,
-    /// The attributes that hold numbers.
-    numbers: &'a Numbers,
+    /// The types of attributes, as far as the manifest says them.
+    types: &'a KnownTypes<'a>,
     /// All derivations, as they stand in the file.
     declared: &'a [(&'a str, Section<'a>)],
     /// What those derivations were that are renamed.
@@ -143,15 +143,15 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
     let mut labels: BTreeMap<String, String> = BTreeMap::new();
     let mut sections: BTreeSet<String> = BTreeSet::new();
     let declared = root.sections("derivation")?;
-    let numbers = &Numbers::of(&declared);
-    numbers.fit_indexes(schema, root)?;
+    let types = &KnownTypes::of(schema, &declared);
+    types.fit_indexes(root)?;
     let renamed = &renamed(&declared)?;
     for (name, section) in &declared {
         let (declared, section) = (&declared, section.clone());
         sections.insert((*name).to_owned());
         storable(name, &section.place)?;
         let place = section.place.clone();
-        for derivation in rule(&Rule { name, section, schema, numbers, declared, renamed })? {
+        for derivation in rule(&Rule { name, section, schema, types, declared, renamed })? {
             places.extend([derivation.name.clone(), derivation.label().to_owned()].map(|name| (name, place.clone())));
             labels.insert(derivation.name.clone(), derivation.label().to_owned());
             derivations.push(derivation);

@@ -11,6 +11,7 @@ mod paths;
 mod refused;
 mod renamed;
 mod tables;
+mod types;
 
 use derive::derivation::Derivation;
 use expect_test::{Expect, expect};

@@ -43,12 +43,8 @@ pub(crate) fn counted(table: &PlainTable, recount: &mut Recount) -> Counted {
         add(home("USER", follow.id("FollowerId")), "following-count", 0);
     }
     for post in table.each("Post") {
-        match post.item.get("Status") {
-            Some(Plain::Text(status)) if status == "published" => {
-                add(home("USER", post.id("AuthorId")), "post-count", 0);
-            }
-            Some(Plain::Text(_)) | None => {}
-            Some(_) => recount.n_unreadable += 1,
+        if is_text(&post, "Status", "published") {
+            add(home("USER", post.id("AuthorId")), "post-count", 0);
         }
     }
     for comment in table.each("Comment") {
@@ -82,24 +78,24 @@ pub(crate) fn counted(table: &PlainTable, recount: &mut Recount) -> Counted {
         }
     }
     for order in table.each("Order") {
-        match (order.item.get("Status"), amount(&order, "Total")) {
-            (Some(Plain::Text(status)), _) if status == "cancelled" => {}
-            (Some(Plain::Text(_)) | None, Some(total)) => {
-                add(home("USER", order.id("UserId")), "order-totals", total);
-            }
-            _ => recount.n_unreadable += 1,
+        match amount(&order, "Total") {
+            _ if is_text(&order, "Status", "cancelled") => {}
+            Some(total) => add(home("USER", order.id("UserId")), "order-totals", total),
+            None => recount.n_unreadable += 1,
         }
     }
     for line in table.each("OrderItem") {
         match (line.item.get("Cancelled"), amount(&line, "Quantity")) {
             (Some(Plain::Bool(true)), _) => {}
-            (Some(Plain::Bool(false)) | None, Some(quantity)) => {
-                add(home("PRODUCT", line.id("ProductId")), "units-sold", quantity);
-            }
-            _ => recount.n_unreadable += 1,
+            (_, Some(quantity)) => add(home("PRODUCT", line.id("ProductId")), "units-sold", quantity),
+            (_, None) => recount.n_unreadable += 1,
         }
     }
     counted
+}
+
+fn is_text(row: &Row<'_>, name: &str, text: &str) -> bool {
+    matches!(row.item.get(name), Some(Plain::Text(held)) if held == text)
 }
 
 /// The amount of an item: 0 when it has none, and `None` when it is no number.

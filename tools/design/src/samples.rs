@@ -79,7 +79,7 @@ impl Samples {
             if self.is_given(source) {
                 continue;
             }
-            let keeps = |item: &Item| met.iter().all(|(of, other)| *of != source || other.holds(item) == Ok(true));
+            let keeps = |item: &Item| met.iter().all(|(of, other)| *of != source || other.holds(item));
             if let Some(item) = self.items.get(source).and_then(|item| meeting::meeting(condition, item)).filter(keeps)
             {
                 self.items.insert(source.to_owned(), item);

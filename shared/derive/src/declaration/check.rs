@@ -20,6 +20,14 @@ pub(crate) fn knows<'a>(definition: &Definition, names: impl IntoIterator<Item =
     Ok(())
 }
 
+/// Checks that an entity's items may have numbers under these names: attributes, or fields that are all of a key of type N.
+pub(crate) fn knows_numbers<'a>(
+    definition: &Definition,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<(), String> {
+    knows(definition, names.into_iter().filter(|name| !definition.key.is_of_number(name)))
+}
+
 /// Checks that an entity declares these attributes as derived.
 pub(crate) fn declares<'a>(definition: &Definition, names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
     for name in names {

@@ -91,7 +91,7 @@ impl Copy {
     }
 
     fn wanted(&self, schema: &Schema, source: Option<&Key>, item: Option<&Item>) -> Vec<Wanted> {
-        let is_copied = |image: Image<'_>| image.is(&self.source) && self.condition.holds(image.item) == Ok(true);
+        let is_copied = |image: Image<'_>| image.is(&self.source) && self.condition.holds(image.item);
         let source = source.zip(item).filter(|(key, item)| schema.image(key, item).is_some_and(is_copied));
         let wanted = |(from, to): &(String, String)| Wanted {
             name: to.clone(),
@@ -146,9 +146,7 @@ impl Kind for Copy {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        let of_source = image.is(&self.source).then(|| self.condition.holds(image.item).err()).flatten();
-        let of_target = || self.link.unreadable(schema.entity(&self.source)?, image);
-        of_source.or_else(|| image.is(&self.target).then(of_target).flatten())
+        image.is(&self.target).then(|| self.link.unreadable(schema.entity(&self.source)?, image)).flatten()
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {

@@ -26,7 +26,7 @@ use keys::key::Key;
 use crate::{
     change::Sight,
     declaration::{
-        check::{entity, knows},
+        check::{entity, knows, knows_numbers},
         count::{Count, SHARDS_MAX},
     },
     derived::{Counts, Derived, Items},
@@ -41,7 +41,7 @@ use crate::{
 impl Count {
     /// The target that an item counts for, and what it adds to the sum; `None` when it does not count.
     pub(crate) fn counted(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Key, Sum)>, Unreadable> {
-        if !self.condition.holds(image.item)? {
+        if !self.condition.holds(image.item) {
             return Ok(None);
         }
         let Some(target) = schema.entity(&self.target) else { return Ok(None) };
@@ -52,7 +52,7 @@ impl Count {
     /// What an item adds to the sum.
     fn amount(&self, image: &Image<'_>) -> Result<Sum, Unreadable> {
         let Some(name) = &self.sum else { return Ok(Sum::default()) };
-        Sum::read(name, image.attribute(name)).map(Option::unwrap_or_default)
+        Sum::read(name, image.number(name).as_deref()).map(Option::unwrap_or_default)
     }
 
     /// The item's fields and attributes that decide what it adds.
@@ -89,7 +89,8 @@ impl Kind for Count {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
-        knows(source, self.condition.attributes().into_iter().chain(self.sum.as_deref()))?;
+        knows(source, self.condition.attributes())?;
+        knows_numbers(source, self.sum.as_deref())?;
         if !(1..=SHARDS_MAX).contains(&self.n_shards) {
             return Err(format!("{} shards; a counter has 1 to {SHARDS_MAX}", self.n_shards));
         }
@@ -141,17 +142,11 @@ impl Kind for Count {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        if !image.is(&self.source) {
+        if !image.is(&self.source) || !self.condition.holds(image.item) {
             return None;
         }
-        match self.condition.holds(image.item) {
-            Ok(true) => {
-                let of_link = || self.link.unreadable(schema.entity(&self.target)?, image);
-                self.amount(image).err().or_else(of_link)
-            }
-            Ok(false) => None,
-            Err(unreadable) => Some(unreadable),
-        }
+        let of_link = || self.link.unreadable(schema.entity(&self.target)?, image);
+        self.amount(image).err().or_else(of_link)
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {

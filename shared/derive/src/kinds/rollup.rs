@@ -29,7 +29,7 @@ use crate::{
     bucket::Bucket,
     change::Sight,
     declaration::{
-        check::{declares, entity, knows},
+        check::{declares, entity, knows, knows_numbers},
         link::Link,
         rollup::Rollup,
     },
@@ -52,7 +52,7 @@ impl Rollup {
 
     /// The value of an item; `None` when it has none.
     fn value(&self, image: &Image<'_>) -> Result<Option<Sum>, Unreadable> {
-        Sum::read(&self.value, image.attribute(&self.value))
+        Sum::read(&self.value, image.number(&self.value).as_deref())
     }
 
     /// The bucket of an item, of one grain; `None` when it lacks one of the fields.
@@ -80,7 +80,7 @@ impl Rollup {
 
     /// The buckets that an item's value goes into, with the value; `None` when it takes no part.
     fn measured(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Vec<Key>, Sum)>, Unreadable> {
-        if !self.condition.holds(image.item)? {
+        if !self.condition.holds(image.item) {
             return Ok(None);
         }
         let (Some(target), Some(value)) = (schema.entity(&self.form.entity), self.value(image)?) else {
@@ -110,7 +110,8 @@ impl Kind for Rollup {
         let made = [(&self.grain, &self.time), (&self.bucket, &self.time)];
         let made = made.map(|(to, from)| (to.clone(), from.clone())).into_iter();
         Link(self.link.0.iter().cloned().chain(made).collect()).check(target, source)?;
-        knows(source, self.condition.attributes().into_iter().chain([self.value.as_str()]))?;
+        knows(source, self.condition.attributes())?;
+        knows_numbers(source, [self.value.as_str()])?;
         let names = [count, sum, min, max].map(String::as_str);
         declares(target, names)?;
         let mut reads: Vec<Part> = self.decides().map(|name| Part::attribute(&self.source, name)).collect();

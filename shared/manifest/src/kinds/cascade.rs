@@ -155,7 +155,7 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
         if let Some(other) = found::FOUND.iter().find_map(|key| section.get(key.name)) {
             return Err(other.place.wrong("says how items are found, and key makes theirs: leave one of them out"));
         }
-        Way::Named(Link(link::pairs(&key, target, owner, rule.numbers)?))
+        Way::Named(Link(link::pairs(&key, target, owner, rule.types)?))
     } else {
         if rule.schema.layout.forms.is_some() && section.get("by").is_none() && owner.key.field_names().contains(&"id")
         {

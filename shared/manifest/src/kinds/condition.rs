@@ -17,8 +17,8 @@ pub(super) fn read(rule: &Rule<'_>, source: &Definition) -> Result<Condition, Ma
             ));
         }
         let (named, is) = entry.pair()?;
-        rule.numbers.refuse(&source.name, &named, "where")?;
-        return Ok(Condition::is(&held(source, &named)?, is.text));
+        rule.types.refuse(&source.name, &named, "where")?;
+        return Ok(Condition::is(&held(source, &named, rule.types)?, is.text));
     }
     let text = entry.text()?;
     let condition: Condition =
@@ -36,8 +36,13 @@ pub(super) fn read(rule: &Rule<'_>, source: &Definition) -> Result<Condition, Ma
             error
         })?;
     }
+    for (path, name) in condition.paths() {
+        let taken =
+            format!("\"{path}\" is inside of it, where it has no parts: name an attribute that is a map or a list");
+        rule.types.with_parts(source, &named(name), name, &taken)?;
+    }
     for (name, of) in condition.compared() {
-        rule.numbers.compare(&source.name, &named(name), of)?;
+        rule.types.compare(&source.name, &named(name), of)?;
     }
     Ok(condition)
 }

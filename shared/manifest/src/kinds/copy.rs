@@ -69,7 +69,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let link = rule.link(source, target)?;
     let purpose = "what is copied, as in { userName = \"followedName\" }, or [\"avatar\"] where both have one name";
     let attributes = carried(&rule.section.required("attributes", purpose)?, |from, to| {
-        Ok((held(source, from)?, derived_attribute(target, to)?))
+        Ok((held(source, from, rule.types)?, derived_attribute(target, to)?))
     })?;
     let found = found::read(rule, source, target, &link)?;
     let condition = condition::read(rule, source)?;

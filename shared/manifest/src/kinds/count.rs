@@ -10,7 +10,7 @@ use derive::{
 };
 use keys::entity::Definition;
 
-use super::{DISPLAY, ITEM, KindSyntax, Rule, condition, derived_attribute, entity, given::held};
+use super::{DISPLAY, ITEM, KindSyntax, Rule, condition, derived_attribute, entity, given::number, known::KnownTypes};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -160,7 +160,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         }
         error
     })?;
-    let sum = rule.section.get("sum").map(|entry| summed(source, &entry.text()?)).transpose()?;
+    let sum = rule.section.get("sum").map(|entry| summed(source, &entry.text()?, rule.types)).transpose()?;
     let shown = match count_shown {
         Some(shown) => {
             let attribute = derived_attribute(target, &shown)?;
@@ -206,13 +206,13 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
 }
 
 /// The attribute that is summed.
-fn summed(source: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
+fn summed(source: &Definition, named: &Named<'_>, types: &KnownTypes<'_>) -> Result<String, ManifestError> {
     if named.text.contains(['*', '+', '/', '(']) {
         let what =
             "is a calculation, and Ripple sums what an item has: let the application write the result as an attribute";
         return Err(named.place.wrong(what));
     }
-    held(source, named)
+    number(source, named, types)
 }
 
 /// What `shows` says: each part of the count with the attribute that shows it.

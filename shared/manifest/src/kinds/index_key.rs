@@ -47,7 +47,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let index = index_of(rule.schema, target, &index, "has no key with derived = true in the index", |it| it.derived)?;
     let named = rule.section.required("number", "the derived number that orders the index")?.text()?;
     let number = derived_attribute(target, &named)?;
-    if rule.numbers.is_average(&target.name, &number) && !takes_averages(target, &index, &number) {
+    if rule.types.is_average(&target.name, &number) && !takes_averages(target, &index, &number) {
         return Err(named.place.wrong(format!(
             "{number} is an average, with up to {AVERAGE_PLACES} digits behind the point, and the key has room for fewer: \
              write {{{number}:12.{AVERAGE_PLACES}}} there, or {{MAX-{number}:12.{AVERAGE_PLACES}}}"

@@ -6,7 +6,7 @@
 use derive::declaration::link::Link;
 use keys::{entity::Definition, tables::KeyType};
 
-use super::{Rule, given::given, numbers::Numbers};
+use super::{Rule, given::given, known::KnownTypes};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -21,12 +21,8 @@ impl Rule<'_> {
 
     /// The same of all fields of the key but these.
     pub(super) fn link_but(&self, to: &Definition, from: &Definition, but: &[&str]) -> Result<Link, ManifestError> {
-        let given = self
-            .section
-            .get("link")
-            .map(|entry| pairs(&entry, to, from, self.numbers))
-            .transpose()?
-            .unwrap_or_default();
+        let given =
+            self.section.get("link").map(|entry| pairs(&entry, to, from, self.types)).transpose()?.unwrap_or_default();
         let known = fields(from);
         let mut link = Vec::new();
         for field in to.key.field_names().into_iter().filter(|field| !but.contains(field)) {
@@ -34,7 +30,7 @@ impl Rule<'_> {
                 link.push((field.to_owned(), from.clone()));
             } else if known.contains(&field) && !(field == "id" && self.schema.layout.forms.is_some()) {
                 let implied = Named { text: field, place: self.section.place.clone() };
-                self.numbers.refuse(&from.name, &implied, "a link")?;
+                self.types.refuse(&from.name, &implied, "a link")?;
                 link.push((field.to_owned(), field.to_owned()));
             } else {
                 let what = format!(
@@ -75,11 +71,11 @@ pub(super) fn pairs(
     entry: &Entry<'_>,
     to: &Definition,
     from: &Definition,
-    numbers: &Numbers,
+    types: &KnownTypes<'_>,
 ) -> Result<Vec<(String, String)>, ManifestError> {
     let mut pairs = Vec::new();
     for (field, value) in entry.pairs()? {
-        numbers.refuse(&from.name, &value, "a link")?;
+        types.refuse(&from.name, &value, "a link")?;
         if !to.key.holds(field.text) && to.key.holds(value.text) && fields(from).contains(&field.text) {
             let what = format!(
                 "the sides are swapped: {0} is of the key of {1} and stands on the left, as in {{ {0} = \"{2}\" }}",
@@ -88,7 +84,7 @@ pub(super) fn pairs(
             return Err(field.place.wrong(what));
         }
         known(&field, &format!("the key of {} has no field", to.name), &to.key.field_names())?;
-        pairs.push((field.text.to_owned(), given(from, &value)?));
+        pairs.push((field.text.to_owned(), given(from, &value, types)?));
     }
     Ok(pairs)
 }

@@ -97,14 +97,21 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let except = rule.section.get("except").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
     let except = except.iter().map(|named| attribute(source, named)).collect::<Result<_, _>>()?;
     let condition = condition::read(rule, source)?;
-    let each = rule.section.get("each").map(|entry| each(&entry, source, target, &link)).transpose()?;
+    let each = rule.section.get("each").map(|entry| each(rule, &entry, (source, target), &link)).transpose()?;
     let (source, target) = (source.name.clone(), target.name.clone());
     Ok(vec![rule.derivation(rule.name, Mirror { source, target, link, condition, each, except })?])
 }
 
 /// The name of the list attribute. Each member of the list has a mirror.
-fn each(entry: &Entry<'_>, source: &Definition, target: &Definition, link: &Link) -> Result<String, ManifestError> {
-    let list = attribute(source, &entry.text()?)?;
+fn each(
+    rule: &Rule<'_>,
+    entry: &Entry<'_>,
+    (source, target): (&Definition, &Definition),
+    link: &Link,
+) -> Result<String, ManifestError> {
+    let named = entry.text()?;
+    let list = attribute(source, &named)?;
+    rule.types.with_parts(source, &named, &list, "each takes a list or a set: name an attribute that is one")?;
     if link.from_fields().any(|from| from == list) {
         return Ok(list);
     }

@@ -7,7 +7,7 @@ use keys::entity::Definition;
 
 use super::{
     KindSyntax, Rule, condition, derived_attribute,
-    given::{given, held},
+    given::{given, number},
     link,
 };
 use crate::{
@@ -73,8 +73,15 @@ const KEYS: [KeySyntax; 9] = [
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity whose values are rolled up")?;
     let target = rule.entity("into", "the entity of the buckets, one for each hour and day")?;
-    let time = given(source, &rule.section.required("time", "the field or attribute that holds the time")?.text()?)?;
-    let value = held(source, &rule.section.required("value", "the attribute that holds the value")?.text()?)?;
+    let time = rule.section.required("time", "the field or attribute that holds the time")?.text()?;
+    rule.types.text(
+        source,
+        &time,
+        "a time is text (S), such as 2024-01-15T10:30:00.000Z: name an attribute of text",
+    )?;
+    let time = given(source, &time, rule.types)?;
+    let value = rule.section.required("value", "the attribute that holds the value")?.text()?;
+    let value = number(source, &value, rule.types)?;
     let field = |key: &str, purpose: &str| {
         let named = rule.section.required(key, purpose)?.text()?;
         link::known(&named, &format!("the key of {} has no field", target.name), &target.key.field_names())?;

@@ -70,9 +70,7 @@ fn what_a_sum_shows_is_looked_up() {
     refused_in(
         "sum = \"Total\"\n",
         "sum = \"OrderId\"\n",
-        &expect![
-            "derivation.order-detail: Order.OrderId is summed by order-totals (N), and a link takes text (S): name an attribute of text"
-        ],
+        &expect!["derivation.order-totals.sum: OrderId is a field of the key of Order, and here stands an attribute"],
     );
     refused_in(
         "sum = \"Total\"\n",

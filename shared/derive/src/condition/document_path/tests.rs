@@ -206,7 +206,7 @@ fn a_value_of_a_wrong_type_is_told_with_its_whole_path_and_a_way_through_no_map_
     "#]]
     .assert_eq(&told(&[("Address", m([("city", n("7"))]))]));
     expect![[r#"
-        residents: lists the item as unreadable: Address.kind is L, and S is wanted
+        residents: lists the item as unreadable: Orders[0].total is S, and N is wanted
         visits: lists the item as unreadable: Visit.paid[1] is S, and N is wanted
     "#]]
     .assert_eq(&told(&[

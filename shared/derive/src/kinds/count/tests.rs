@@ -11,7 +11,8 @@ fn check(change: &Change, wanted: &Expect) {
 
 const DRAFT: &str = "USER#ann / POST#2024#p Post Status=draft";
 const PUBLISHED: &str = "USER#ann / POST#2024#p Post Status=published";
-const UNREADABLE: &str = "USER#ann / POST#2024#p Post Status=N:1";
+const WRITTEN: &str = "POST#p / COMMENT#c Comment UserId=ann";
+const UNREADABLE: &str = "POST#p / COMMENT#c Comment UserId=N:1";
 const SALE: &str = "SALE#s / METADATA Sale";
 
 #[test]
@@ -77,30 +78,41 @@ fn a_condition_that_flips_gives_and_takes() {
 #[test]
 fn an_unreadable_item_counts_as_absent_and_adds_up_when_it_is_corrected() {
     check(
-        &modified(PUBLISHED, UNREADABLE),
+        &modified(WRITTEN, UNREADABLE),
         &expect![[r#"
-        post-count: -1 USER#ann / PROFILE
-        post-count: list Status is N, and S is wanted
+        writer-count: -1 USER#ann / PROFILE
+        writer-count: list UserId is N, and `{UserId}` wants S
     "#]],
     );
     check(
-        &modified(UNREADABLE, PUBLISHED),
+        &modified(UNREADABLE, WRITTEN),
         &expect![[r#"
-        post-count: +1 USER#ann / PROFILE
-        post-count: take off the list
+        writer-count: +1 USER#ann / PROFILE
+        writer-count: take off the list
     "#]],
     );
     check(
         &removed(UNREADABLE),
         &expect![[r#"
-        post-count: take off the list
+        comment-count: -1 POST#p / METADATA
+        writer-count: take off the list
     "#]],
     );
     check(
-        &inserted("POST#p / COMMENT#c Comment UserId=N:1"),
+        &inserted(UNREADABLE),
         &expect![[r#"
         comment-count: +1 POST#p / METADATA
         writer-count: list UserId is N, and `{UserId}` wants S
+    "#]],
+    );
+}
+
+#[test]
+fn an_attribute_of_another_type_than_the_condition_names_meets_it_as_dynamodb_says() {
+    check(
+        &modified(PUBLISHED, "USER#ann / POST#2024#p Post Status=N:1"),
+        &expect![[r#"
+        post-count: -1 USER#ann / PROFILE
     "#]],
     );
 }
@@ -342,10 +354,11 @@ fn an_amount_that_cannot_be_read_counts_as_absent_with_its_item() {
         nothing
     "#]],
     );
+    // A status of another type than a text is not `cancelled`.
     check_sum(
         &inserted(&format!("{line}=N:2 Status=N:1")),
         &expect![[r#"
-        sold: list Status is N, and S is wanted
+        sold: +1 and N:2 WARE#p / METADATA
     "#]],
     );
 }
@@ -375,14 +388,13 @@ fn a_truth_that_excludes_does_so_only_when_it_is_true() {
     check(
         &modified(&yes, &text),
         &expect![[r#"
-        kept: list Cancelled is S, and BOOL is wanted
+        kept: +1 WARE#p / METADATA
     "#]],
     );
     check(
         &modified(&text, &line),
         &expect![[r#"
-        kept: +1 WARE#p / METADATA
-        kept: take off the list
+        nothing
     "#]],
     );
 }

@@ -14,7 +14,7 @@ impl Mirror {
     /// The keys of a source's mirrors: one, or one for each member; none if it does not meet the condition.
     pub(super) fn target_keys(&self, schema: &Schema, source: &Image<'_>) -> Result<BTreeSet<Key>, Unreadable> {
         let Some(target) = schema.entity(&self.target) else { return Ok(BTreeSet::new()) };
-        if !self.condition.holds(source.item)? {
+        if !self.condition.holds(source.item) {
             return Ok(BTreeSet::new());
         }
         let Some(list) = &self.each else { return Ok(self.link.key(target, source)?.into_iter().collect()) };

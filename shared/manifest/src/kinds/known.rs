@@ -1,0 +1,230 @@
+//! The types of attributes, as far as a manifest says them: displays of counts, what is summed, and what copies and mirrors make
+//! of them; the keys of indexes; times; and what conditions compare them with.
+//!
+//! A link and a `where` take texts. DynamoDB keeps a number and a text of the same digits apart, so an attribute of a number
+//! gives no key, and equals no text. A text has no parts, and no members. What the types say is refused by name here. What only
+//! an item shows, such as a number that the application writes, is reported with the record of that item.
+
+use std::collections::BTreeMap;
+
+use derive::{condition::Condition, schema::Schema};
+use keys::{entity::Definition, tables::KeyType};
+
+use crate::{
+    error::ManifestError,
+    section::{Named, Section},
+    tables,
+};
+
+/// The types of attributes, by entity and attribute.
+#[derive(Debug)]
+pub(super) struct KnownTypes<'a> {
+    schema: &'a Schema,
+    /// What each attribute shows of a count.
+    numbers: BTreeMap<(String, String), ShownNumber>,
+    /// How derivations use the other ones: what says it, and the type.
+    used: BTreeMap<(String, String), (String, &'static str)>,
+}
+
+#[derive(Clone, Debug)]
+struct ShownNumber {
+    /// The derivation that shows or sums it.
+    by: String,
+    /// What it is, as in `is summed by totals`.
+    what: String,
+    /// Its type: N, or BOOL for what shows that there is anything.
+    of: &'static str,
+    is_average: bool,
+}
+
+impl<'a> KnownTypes<'a> {
+    /// The types that all derivations say. What is wrong with a derivation is found when it is read, and passed over here.
+    pub(super) fn of(schema: &'a Schema, derivations: &[(&str, Section<'_>)]) -> Self {
+        let mut known = Self { schema, numbers: BTreeMap::new(), used: BTreeMap::new() };
+        let is_of_key = |of: &str, name| schema.entity(of).is_some_and(|entity| entity.key.holds(name));
+        for (name, section) in derivations {
+            known.uses(name, section);
+            if let (Some(from), Some(sum)) = (text(section, "from"), text(section, "sum"))
+                && !is_of_key(from, sum)
+            {
+                let number = ShownNumber {
+                    by: (*name).to_owned(),
+                    what: format!("is summed by {name}"),
+                    of: "N",
+                    is_average: false,
+                };
+                known.numbers.insert((from.to_owned(), sum.to_owned()), number);
+            }
+            let Some(into) = text(section, "into").filter(|_| text(section, "kind") != Some("path")) else { continue };
+            let shown = section.get("shows").and_then(|entry| entry.pairs().ok()).unwrap_or_default();
+            let (entity, attribute) = into.split_once('.').map_or((into, None), |(of, shown)| (of, Some(shown)));
+            let shown = shown.iter().map(|(part, shown)| (part.text, shown.text));
+            for (part, attribute) in shown.chain(attribute.map(|attribute| ("count", attribute))) {
+                let of = if part == "exists" { "BOOL" } else { "N" };
+                let number = ShownNumber {
+                    by: (*name).to_owned(),
+                    what: format!("shows what {name} counts"),
+                    of,
+                    is_average: part == "average",
+                };
+                known.numbers.insert((entity.to_owned(), attribute.to_owned()), number);
+            }
+        }
+        // A copy may be copied or mirrored again, and the derivations stand in any order.
+        while derivations.iter().fold(false, |is_more, (_, section)| known.spread(section) || is_more) {}
+        known
+    }
+
+    /// Adds what a derivation uses as a text, or compares with values of one type.
+    fn uses(&mut self, name: &str, section: &Section<'_>) {
+        let Some(from) = text(section, "from") else { return };
+        let mut add = |attribute: &str, what: String, of| {
+            self.used.entry((from.to_owned(), attribute.to_owned())).or_insert((what, of));
+        };
+        if let Some(time) = text(section, "time") {
+            add(time, format!("is the time of {name}"), "S");
+        }
+        let Some(entry) = section.get("where") else { return };
+        if let Ok((attribute, _)) = entry.pair() {
+            add(attribute.text, format!("is compared with a text by {name}"), "S");
+        }
+        let condition = entry.text().ok().and_then(|condition| condition.text.parse::<Condition>().ok());
+        for (attribute, of) in condition.iter().flat_map(Condition::compared) {
+            add(attribute, format!("is compared with a value of type {of} by {name}"), of);
+        }
+    }
+
+    /// Adds what a copy or a mirror makes of the numbers so far. Says whether that is more.
+    fn spread(&mut self, section: &Section<'_>) -> bool {
+        let (Some(from), Some(to)) = (text(section, "from"), text(section, "to")) else { return false };
+        let held = self.numbers.range((from.to_owned(), String::new())..).take_while(|((entity, _), _)| entity == from);
+        let held: Vec<(String, ShownNumber)> = held.map(|((_, name), shown)| (name.clone(), shown.clone())).collect();
+        let copied = section.get("attributes").map(|entry| {
+            let same = |named: Named<'_>| (named.text.to_owned(), named.text.to_owned());
+            let pairs = if entry.is_list() {
+                entry.texts().map(|texts| texts.into_iter().map(same).collect())
+            } else {
+                let pair = |(from, to): (Named<'_>, Named<'_>)| (from.text.to_owned(), to.text.to_owned());
+                entry.pairs().map(|pairs| pairs.into_iter().map(pair).collect())
+            };
+            pairs.unwrap_or_else(|_| Vec::new())
+        });
+        let except = section.get("except").and_then(|entry| entry.texts().ok()).unwrap_or_default();
+        let mut is_more = false;
+        for (name, shown) in held {
+            let names: Vec<String> = match &copied {
+                Some(pairs) => pairs.iter().filter(|(from, _)| *from == name).map(|(_, to)| to.clone()).collect(),
+                None if except.iter().any(|named| named.text == name) => Vec::new(),
+                None => vec![name],
+            };
+            for name in names {
+                is_more |= self.numbers.insert((to.to_owned(), name), shown.clone()).is_none();
+            }
+        }
+        is_more
+    }
+
+    /// Refuses an attribute of an entity that holds a number, where a text is taken.
+    pub(super) fn refuse(&self, entity: &str, named: &Named<'_>, taken: &str) -> Result<(), ManifestError> {
+        let Some(ShownNumber { what, of, .. }) = self.get(entity, named.text) else { return Ok(()) };
+        Err(named.place.wrong(format!(
+            "{entity}.{} {what} ({of}), and {taken} takes text (S): name an attribute of text",
+            named.text
+        )))
+    }
+
+    /// Refuses the comparison of what holds a number, or says whether there is anything, with a value of another type.
+    pub(super) fn compare(&self, entity: &str, named: &Named<'_>, with: &str) -> Result<(), ManifestError> {
+        match self.get(entity, named.text) {
+            Some(ShownNumber { what, of, .. }) if *of != with => Err(named.place.wrong(format!(
+                "{entity}.{} {what} ({of}), and is compared with a value of type {with}: values of different types are never \
+                 equal, so compare it with one of type {of}",
+                named.text
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses an attribute or a field of a number or of bytes where a text is taken for this purpose.
+    pub(super) fn text(&self, entity: &Definition, named: &Named<'_>, taken: &str) -> Result<(), ManifestError> {
+        let is_other = |(_, of): &(String, &str)| *of != "S";
+        let of_key = || {
+            let of = if entity.key.holds_number(named.text) { KeyType::N } else { entity.key.type_of(named.text) };
+            (of != KeyType::S).then(|| ("is in the key".to_owned(), name_of(of)))
+        };
+        let Some((what, of)) = self.of_entity(entity, named.text).filter(is_other).or_else(of_key) else {
+            return Ok(());
+        };
+        Err(named.place.wrong(format!("{}.{} {what} ({of}), and {taken}", entity.name, named.text)))
+    }
+
+    /// Refuses an attribute of a single value where one with parts is taken for this purpose.
+    pub(super) fn with_parts(
+        &self,
+        entity: &Definition,
+        named: &Named<'_>,
+        attribute: &str,
+        taken: &str,
+    ) -> Result<(), ManifestError> {
+        let Some((what, of)) = self.of_entity(entity, attribute) else { return Ok(()) };
+        Err(named.place.wrong(format!("{}.{attribute} {what} ({of}), and {taken}", entity.name)))
+    }
+
+    /// The type of an attribute that is not in the entity's key, with what says it: its displays, an index, or its uses.
+    fn of_entity(&self, entity: &Definition, attribute: &str) -> Option<(String, &'static str)> {
+        let shown = self.get(&entity.name, attribute).map(|shown| (shown.what.clone(), shown.of));
+        let by_index = || {
+            let (index, of) = tables::type_by_index(self.schema, entity, attribute)?;
+            Some((format!("is in the key of the index {index}"), name_of(of)))
+        };
+        let in_form = || {
+            let index = entity.indexes.iter().find(|index| index.key.holds(attribute))?;
+            let of = if index.key.holds_number(attribute) { "N" } else { "S" };
+            Some((format!("is in the key of the index {}", index.index), of))
+        };
+        let used = || self.used.get(&(entity.name.clone(), attribute.to_owned())).cloned();
+        shown.or_else(by_index).or_else(in_form).or_else(used)
+    }
+
+    /// Refuses a number in the key of an index over attributes as they are that takes text there: DynamoDB would refuse it.
+    pub(super) fn fit_indexes(&self, root: &Section<'_>) -> Result<(), ManifestError> {
+        for ((entity, attribute), ShownNumber { by, what, of, .. }) in &self.numbers {
+            let definition = self.schema.entity(entity);
+            let typed = definition.and_then(|it| tables::type_by_index(self.schema, it, attribute));
+            if let Some((index, wanted)) = typed.filter(|(_, wanted)| format!("{wanted:?}") != *of) {
+                let instead = match *of {
+                    "BOOL" => "leave it out of that key".to_owned(),
+                    of => format!("declare it there as {{ name = \"{attribute}\", type = \"{of}\" }}"),
+                };
+                let what =
+                    format!("{entity}.{attribute} {what} ({of}), and the index {index} has it as type {wanted:?}");
+                let declared = root.sections("derivation")?;
+                let place =
+                    declared.iter().find(|(name, _)| name == by).map_or(&root.place, |(_, section)| &section.place);
+                return Err(place.wrong(format!("{what}: {instead}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Is it an average, which has digits behind the point?
+    pub(super) fn is_average(&self, entity: &str, attribute: &str) -> bool {
+        self.get(entity, attribute).is_some_and(|shown| shown.is_average)
+    }
+
+    fn get(&self, entity: &str, attribute: &str) -> Option<&ShownNumber> {
+        self.numbers.get(&(entity.to_owned(), attribute.to_owned()))
+    }
+}
+
+const fn name_of(of: KeyType) -> &'static str {
+    match of {
+        KeyType::S => "S",
+        KeyType::N => "N",
+        KeyType::B => "B",
+    }
+}
+
+fn text<'a>(section: &Section<'a>, key: &str) -> Option<&'a str> {
+    Some(section.get(key)?.text().ok()?.text)
+}
