@@ -150,7 +150,7 @@ fn sweep_response(metrics: &SweepMetrics, n_table_items: u64) -> Value {
 /// The time by which an invocation must end.
 fn deadline_ms<S: Store>(engine: &Engine<S>, event: &LambdaEvent<Box<RawValue>>) -> u64 {
     let now_ms = engine.clock().now_ms();
-    Some(event.context.deadline).filter(|deadline| *deadline > now_ms).unwrap_or(now_ms + INVOCATION_MS)
+    Some(event.context.deadline).filter(|deadline| *deadline > now_ms).unwrap_or(now_ms.saturating_add(INVOCATION_MS))
 }
 
 async fn handle(

@@ -21,6 +21,7 @@ mod rollups;
 mod sharded_counters;
 mod single_records;
 mod steps;
+mod times;
 mod verification;
 mod watermarks;
 mod wide_items;

@@ -38,6 +38,7 @@ pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::SettleAgain,
     ProtocolStep::StillFound,
     ProtocolStep::BackAndForth,
+    ProtocolStep::NotAhead,
 ];
 
 /// A condition of the platform without which watermarks are not exact. `ripple dev` and the templates refuse mappings that

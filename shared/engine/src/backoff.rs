@@ -96,7 +96,7 @@ impl<'a> Patience<'a> {
     pub async fn wait(&self, tries: &mut Tries) -> bool {
         let wait_ms = BACKOFF.ms_min / 2 + self.clock.chance(BACKOFF.ms(tries.n_done));
         tries.n_done += 1;
-        if self.clock.now_ms().saturating_add(wait_ms + ANSWER_MS) >= self.deadline_ms {
+        if self.clock.now_ms().saturating_add(wait_ms).saturating_add(ANSWER_MS) >= self.deadline_ms {
             return false;
         }
         self.clock.sleep(Duration::from_millis(wait_ms)).await;

@@ -4,6 +4,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
 
+/// How far the clocks of functions, operators and the database may differ, in milliseconds: five minutes. Source: Signature
+/// Version 4, by which AWS refuses a call of which the time differs by more.
+pub const CLOCKS_DIFFER_MS: u64 = 5 * 60 * 1_000;
+
+/// How long ago this was, in milliseconds; `None` if the time is unknown, or ahead by more than clocks differ, so that it
+/// may be of any age.
+pub(crate) fn age_ms(at_ms: Option<u64>, now_ms: u64) -> Option<u64> {
+    at_ms.filter(|at_ms| *at_ms <= now_ms.saturating_add(CLOCKS_DIFFER_MS)).map(|at_ms| now_ms.saturating_sub(at_ms))
+}
+
 /// Where the engine takes time and chance from.
 pub trait Clock: Send + Sync {
     /// Milliseconds since the epoch.

@@ -105,6 +105,8 @@ steps! {
     ReplayBehind: "a record that is replayed ahead of the mapping moves the watermark past those that are still to come",
     /// A change older than the horizon is never applied.
     Horizon: "a record that is replayed after its receipt has expired counts again",
+    /// A change whose time is ahead of the clock is never applied: its age is unknown.
+    NotAhead: "a record whose time is always ahead counts again when it is delivered after its receipt has expired",
     /// A parked change takes its receipt, or moves the watermark, with it.
     ProofOfParking: "a change that was parked and redriven counts again when it is delivered again",
     /// A cascade is started once for a removal, under a receipt.

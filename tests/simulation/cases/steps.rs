@@ -1,6 +1,6 @@
 //! Scripts of the overlap that a step of the protocol is for, where random runs seldom or never meet it.
 
-use derive::write::Table;
+use derive::{family::Family, write::Table};
 use engine::{ledger::LedgerKind, protocol::ProtocolStep};
 use store::faulty::{Call, Fault, Side};
 
@@ -10,6 +10,7 @@ use crate::{
         bed::Bed,
         ground_records::two_days_pass,
         guards::{SETTLED_MS, counter_repair},
+        times::delivered_ahead_of_the_clock,
         verification::repaired_beside_a_held_change,
         watermarks::{
             self, collected_beside_one_more_and_one_less, redriven_beside_an_older_invocation,
@@ -28,6 +29,7 @@ async fn a_script_ends_wrong_without_its_step() {
             ProtocolStep::RedriveWait | ProtocolStep::OneReader | ProtocolStep::RepairOnce => (1, 2),
             ProtocolStep::ProvenIn => (2, 3),
             ProtocolStep::ZeroRevision => (0, 1),
+            ProtocolStep::NotAhead => (0, 2),
             _ => (1, 0),
         };
         assert_eq!((with, without), wanted, "{step:?}: {}", step.prevents());
@@ -45,6 +47,7 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
         ProtocolStep::LookupKey => renamed_before_it_is_found(bed).await,
         ProtocolStep::SettleAgain => put_back_beside_a_cascade(bed).await,
         ProtocolStep::BackAndForth => back_and_forth::comes_to_rest(left_out).await,
+        ProtocolStep::NotAhead => delivered_ahead_of_the_clock(bed.running(Family::Additive)).await,
         ProtocolStep::StillFound => moved_before_the_index_follows(bed.lagging()).await,
         _ => panic!("{step:?} has no script"),
     }

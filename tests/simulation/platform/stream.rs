@@ -280,7 +280,7 @@ impl Stream {
             at_ms: *at_ms,
             is_expiry: *is_expiry,
         };
-        let json = self.shards[shard].named(&record.json());
+        let json = in_other_unit(self.shards[shard].named(&record.json()), at_ms / 1_000, number);
         let [before, arrived] = [&change.old, &change.new].map(|item| text(item.as_ref()?, "EntityType"));
         let arrived = arrived.filter(|_| before != arrived).map(str::to_owned);
         // A pulse that is lost is followed by another.
@@ -377,6 +377,19 @@ impl Stream {
         let lost = self.records.iter().filter(|record| self.lost.has(record.made, Family::Additive));
         lost.filter(of).map(|record| &record.key)
     }
+}
+
+/// The record with its time in another unit, or written otherwise, as some emulators and copies of a stream have it: one of
+/// sixteen. It takes no draw, so that it changes no run.
+fn in_other_unit(json: String, seconds: u64, number: usize) -> String {
+    let written = match mixed(number as u64) % 64 {
+        0 => format!("{seconds}000"),
+        1 => format!("{seconds}000000"),
+        2 => format!("{seconds}000000000"),
+        3 => format!("{seconds}0e-1"),
+        _ => return json,
+    };
+    json.replacen(&format!(r#"Time":{seconds}.0,"#), &format!(r#"Time":{written},"#), 1)
 }
 
 /// A hash of a key, spread over all 64 bits.

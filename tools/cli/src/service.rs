@@ -130,7 +130,7 @@ impl Service {
     pub(crate) async fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> anyhow::Result<Self> {
         if plan.functions.is_none() {
             for (function, _) in &plan.mappings {
-                engine(plan, *function).publish(SystemClock.now_ms() + PUBLISH_MS).await?;
+                engine(plan, *function).publish(SystemClock.now_ms().saturating_add(PUBLISH_MS)).await?;
             }
         }
         let (stop, stopped) = watch::channel(false);
@@ -221,7 +221,7 @@ impl Service {
             ended??;
         }
         if !self.is_elsewhere {
-            self.jobs.leave(SystemClock.now_ms() + LEAVE_MS).await?;
+            self.jobs.leave(SystemClock.now_ms().saturating_add(LEAVE_MS)).await?;
         }
         let mappings: Vec<String> = self.progress.watched().delivered.keys().cloned().collect();
         let counted = |name: String| {

@@ -43,7 +43,7 @@ impl<S: Store> Console<S> {
     /// All jobs, and what holds their cascades; or why they cannot be read.
     async fn jobs(&self) -> Result<(Vec<Job>, HeldCascades), String> {
         let mut jobs = jobs(&self.opened.store, &self.opened.schema.layout).await.map_err(|error| describe(&error))?;
-        let until_ms = SystemClock.now_ms() + READ_MS_MAX;
+        let until_ms = SystemClock.now_ms().saturating_add(READ_MS_MAX);
         let held =
             self.engine.held_jobs(&jobs, self.opened.is_aws, until_ms).await.map_err(|error| describe(&error))?;
         for job in &mut jobs {

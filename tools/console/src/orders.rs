@@ -114,7 +114,7 @@ pub(crate) async fn job<S: Store + 'static>(State(console): State<Arc<Console<S>
     };
     // A job that has ended is not on the page any more, which says as much.
     for job in jobs.iter().filter(|job| job.key.sk == id) {
-        if let Err(error) = console.engine.order(job, *order, SystemClock.now_ms() + READ_MS_MAX).await {
+        if let Err(error) = console.engine.order(job, *order, SystemClock.now_ms().saturating_add(READ_MS_MAX)).await {
             return failed(&describe(&error));
         }
     }

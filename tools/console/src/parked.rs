@@ -191,7 +191,7 @@ impl<S: Store + 'static> Console<S> {
         let families = vec![Family::Additive, Family::LevelTriggered];
         let engine = Engine::new(Arc::clone(schema), Arc::clone(catalogue), families, store, Arc::new(SystemClock));
         let engine = engine.watching(RegistryWatch::reading(0));
-        match engine.redrive(change, SystemClock.now_ms() + READ_MS_MAX).await {
+        match engine.redrive(change, SystemClock.now_ms().saturating_add(READ_MS_MAX)).await {
             Ok(Redriven::Applied(account)) => html! {
                 p.right { "It would be applied." }
                 (self.asked(change))

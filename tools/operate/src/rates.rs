@@ -134,7 +134,7 @@ fn hash(key: &Key) -> u64 {
 fn divided<S>(opened: &Deployment<S>, mut rates: Rates, counts: RecordCounts) -> Rates {
     let (first, last) = counts.times_ms.unwrap_or_default();
     // A record's time is rounded down, so it stands for a second.
-    rates.seconds = f64::from(u32::try_from(last - first).unwrap_or(u32::MAX)) / SECOND_MS + 1.0;
+    rates.seconds = f64::from(u32::try_from(last.saturating_sub(first)).unwrap_or(u32::MAX)) / SECOND_MS + 1.0;
     let name = |at: &DerivationAt| opened.catalogue.label(*at).to_owned();
     let a_second = |n: u32| f64::from(n) / rates.seconds;
     rates.entities = counts.entities.into_iter().map(|(entity, n)| (entity, a_second(n))).collect();

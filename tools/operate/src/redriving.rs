@@ -67,8 +67,8 @@ pub async fn redrive<S: Store>(
     engine: &Engine<Arc<S>>,
     change: &ParkedChange,
 ) -> Result<RedriveOutcome, RegistryError> {
-    engine.publish(SystemClock.now_ms() + CHANGE_MS_MAX).await?;
-    Ok(match engine.redrive(change, SystemClock.now_ms() + CHANGE_MS_MAX).await {
+    engine.publish(SystemClock.now_ms().saturating_add(CHANGE_MS_MAX)).await?;
+    Ok(match engine.redrive(change, SystemClock.now_ms().saturating_add(CHANGE_MS_MAX)).await {
         Ok(Redriven::Applied(_)) => RedriveOutcome::Applied,
         Ok(Redriven::Gone) => RedriveOutcome::Gone,
         Ok(Redriven::Still { cause }) => RedriveOutcome::Still { cause },

@@ -167,7 +167,9 @@ impl PlannedRepair {
                 let finding = &difference.finding;
                 let remedy = repairing.remedy(finding);
                 let repaired = match &run {
-                    Some(run) => Some(repairing.repair(finding, run, SystemClock.now_ms() + REPAIR_MS_MAX).await?),
+                    Some(run) => {
+                        Some(repairing.repair(finding, run, SystemClock.now_ms().saturating_add(REPAIR_MS_MAX)).await?)
+                    }
                     None => None,
                 };
                 let n_refused = sums.refused;
@@ -204,7 +206,7 @@ fn position(finding: &Finding) -> ([&str; 3], bool) {
 
 /// The run with the right to repair: that of the file, or a new one.
 async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<String, OperateError> {
-    let deadline_ms = SystemClock.now_ms() + REPAIR_MS_MAX;
+    let deadline_ms = SystemClock.now_ms().saturating_add(REPAIR_MS_MAX);
     let repairing = Repairing::new(engine);
     if let Some(run) = spool.about(RUN)? {
         if !repairing.may_repair(&run, deadline_ms).await? {

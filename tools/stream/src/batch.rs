@@ -25,7 +25,7 @@ pub(crate) struct Held {
     read_at: Instant,
     /// When its age counts from.
     age_from: SystemTime,
-    /// Its creation time, or when it was read if it says none.
+    /// Its creation time, or when it was read if it says none or one that is to come.
     arrived: SystemTime,
 }
 
@@ -33,7 +33,8 @@ impl Held {
     /// A record read at this instant, at this time of day.
     pub(crate) fn new(record: LambdaRecord, read_at: Instant, now: SystemTime) -> Self {
         let age_from = age_from(record.created, now);
-        let arrived = record.created.unwrap_or(now);
+        // A clock that is ahead would put it into a window that does not end.
+        let arrived = record.created.map_or(now, |created| created.min(now));
         Self { record, read_at, age_from, arrived }
     }
 
@@ -64,7 +65,8 @@ fn age_from(created: Option<SystemTime>, now: SystemTime) -> SystemTime {
     let Some(created) = created else { return now };
     let seconds = created.duration_since(SystemTime::UNIX_EPOCH).map(|since| since.as_secs());
     if seconds.is_ok_and(|seconds| seconds.is_multiple_of(ROUNDING_SECONDS)) {
-        (created + Duration::from_secs(ROUNDING_SECONDS)).min(now.max(created))
+        let rounded = created.checked_add(Duration::from_secs(ROUNDING_SECONDS)).unwrap_or(created);
+        rounded.min(now.max(created))
     } else {
         created
     }

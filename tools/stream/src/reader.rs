@@ -132,7 +132,8 @@ impl ShardReader {
             Ok(Reading::Deliver(record)) => record.created,
             Ok(Reading::Equal) | Err(_) => None,
         });
-        let ago = (self.wiring.clock)().duration_since(created.last()?).unwrap_or_default();
+        // A time that is to come says nothing.
+        let ago = (self.wiring.clock)().duration_since(created.last()?).ok()?;
         Some(Instant::now().checked_sub(ago)?.min(page.started))
     }
 

@@ -48,7 +48,7 @@ impl Window {
     }
 
     fn end_seconds(self) -> u64 {
-        self.start_seconds + self.length_seconds
+        self.start_seconds.saturating_add(self.length_seconds)
     }
 }
 

@@ -78,7 +78,7 @@ impl Attempt {
 
     /// The write that notes it.
     pub(crate) fn note(&self, layout: &Layout, key: Key, in_progress: Option<&str>, now_ms: u64) -> Write {
-        let expires_at = n(now_ms / 1000 + NOTE_KEPT_S);
+        let expires_at = n((now_ms / 1000).saturating_add(NOTE_KEPT_S));
         let mut item = ledger_item(layout, &key, [(ATTEMPTS, n(self.number)), (EXPIRES_AT, expires_at)]);
         if let Some(id) = in_progress {
             item.insert(IN_PROGRESS.to_owned(), s(id));
@@ -122,7 +122,7 @@ impl<S: Store> AttemptNotes<'_, S> {
     pub(crate) async fn attempt(&self, batch: &Batch<'_>, id: &str, account: &mut Account) -> Attempt {
         let now_ms = self.context.clock.now_ms();
         let timeout_ms = batch.patience.deadline_ms.saturating_sub(now_ms);
-        let is_old = batch.created_ms().is_some_and(|created_ms| now_ms.saturating_sub(created_ms) > timeout_ms);
+        let is_old = batch.age_ms(now_ms).is_none_or(|age_ms| age_ms > timeout_ms);
         if !is_old {
             return Attempt::default();
         }

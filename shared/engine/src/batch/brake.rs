@@ -90,7 +90,7 @@ impl<S: Store> Brake<'_, S> {
             return Ok(Some(MuchUnreadable { n_unreadable: unreadable.len(), n_items }));
         }
         let (now_ms, hold_ms) = (self.context.clock.now_ms(), self.context.limits.unreadable_hold_ms);
-        if now_ms.saturating_sub(batch.created_ms().unwrap_or(0)) > hold_ms {
+        if batch.age_ms(now_ms).is_none_or(|age_ms| age_ms > hold_ms) {
             tracing::error!(n_unreadable = unreadable.len(), n_items, "much is unreadable, and was held long enough");
             return Ok(None);
         }

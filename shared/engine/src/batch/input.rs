@@ -4,6 +4,7 @@ use derive::position::RecordAt;
 
 use crate::{
     backoff::Patience,
+    clock::age_ms,
     record::{Decoded, event::Lane},
 };
 
@@ -39,8 +40,8 @@ impl<'a> Batch<'a> {
         self.records.get(at.0)
     }
 
-    /// When its first record's write was made, in milliseconds since the epoch.
-    pub(crate) fn created_ms(&self) -> Option<u64> {
-        self.records.first().and_then(|record| record.head.created_ms)
+    /// How long ago its first record's write was made, in milliseconds; `None` if that is not known.
+    pub(crate) fn age_ms(&self, now_ms: u64) -> Option<u64> {
+        age_ms(self.records.first().and_then(|record| record.head.created_ms), now_ms)
     }
 }

@@ -26,6 +26,7 @@ use crate::{
         input::{Batch, Occasion},
         planning::{Planner, Planning},
     },
+    clock::age_ms,
     count::{
         Counter,
         admission::CountEntry,
@@ -112,7 +113,7 @@ impl<S: Store> Counter<'_, S> {
             Err(why) => return undone(account, entries.iter().map(|entry| entry.change.position), &why),
         };
         for CountEntry { change, created_ms, .. } in entries {
-            let age_ms = created_ms.map(|created_ms| self.context.clock.now_ms().saturating_sub(created_ms));
+            let age_ms = age_ms(created_ms, self.context.clock.now_ms());
             let sequence = Sequence::parse(&change.sequence_number);
             let is_passed = |amount: &Amount| {
                 let mark = held.get(&amount.item).and_then(|item| mark_of(item, &shard.mark));

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use derive::coalesce::Counted;
 use store::Store;
 
-use crate::{account::Account, batch::input::Batch, count::Counter, ledger::LedgerKind, protocol::ProtocolStep};
+use crate::{
+    account::Account, batch::input::Batch, clock::age_ms, count::Counter, ledger::LedgerKind, protocol::ProtocolStep,
+};
 
 /// A change that must go in once: what it adds, or why it must be parked.
 #[derive(Clone, Debug)]
@@ -19,7 +21,8 @@ pub(crate) struct CountEntry {
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// The changes that must go in: each once, none that is known to be in, none from behind the horizon. And why nothing
+    /// The changes that must go in: each once, none that is known to be in, none from behind the horizon or
+    /// of an unknown age. And why nothing
     /// behind one of them may pass it, where one could not be listed.
     pub(crate) async fn admitted(
         &self,
@@ -35,22 +38,32 @@ impl<S: Store> Counter<'_, S> {
                 account.n_duplicates += 1;
                 continue;
             }
-            let age_ms = entry.created_ms.map(|created_ms| self.context.clock.now_ms().saturating_sub(created_ms));
-            let is_behind = age_ms.is_some_and(|age_ms| age_ms > self.context.ledger.horizon_ms());
-            if is_behind && self.context.takes(ProtocolStep::Horizon) {
-                let why = match self.context.ledger {
-                    LedgerKind::Receipts => "it is older than the ledger's horizon of 14 days",
-                    LedgerKind::Watermarks => "it is older than the ledger's horizon of 26 hours",
-                };
+            if let Some(why) = self.refusal(entry.created_ms) {
                 unlisted = unlisted.or(self.refuse(&entry.change, why, batch.patience, account).await.err());
                 continue;
             }
-            if age_ms.is_none() {
+            if entry.created_ms.is_none() {
                 let why = "the record does not say when it was made (ApproximateCreationDateTime)";
                 entry.failed.get_or_insert(why.to_owned());
             }
             admitted.push(entry);
         }
         (admitted, unlisted)
+    }
+
+    /// Why the ledger cannot decide about a change of this time.
+    fn refusal(&self, created_ms: Option<u64>) -> Option<&'static str> {
+        match age_ms(created_ms, self.context.clock.now_ms()) {
+            Some(age_ms) if age_ms > self.context.ledger.horizon_ms() => match self.context.ledger {
+                LedgerKind::Receipts => Some("it is older than the ledger's horizon of 14 days"),
+                LedgerKind::Watermarks => Some("it is older than the ledger's horizon of 26 hours"),
+            }
+            .filter(|_| self.context.takes(ProtocolStep::Horizon)),
+            None if created_ms.is_some() && self.context.takes(ProtocolStep::NotAhead) => Some(
+                "its time (ApproximateCreationDateTime) is more than five minutes ahead of the function's clock, so its age \
+                 is unknown",
+            ),
+            _ => None,
+        }
     }
 }

@@ -89,7 +89,7 @@ impl<S: Store> Counter<'_, S> {
     ) -> Result<(), String> {
         let Some(first) = counter.todo.first() else { return Ok(()) };
         let change = counted(first);
-        let set = Item::from([(shard.mark.clone(), first.sequence.mark(first.created_ms))]);
+        let set = Item::from([(shard.mark.clone(), first.sequence.mark(self.context.clock.now_ms()))]);
         let asks = self.mark_asks(counter, &shard.mark, first.sequence.bound(true));
         let marked = Write {
             table: Table::Main,

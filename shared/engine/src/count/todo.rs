@@ -22,7 +22,6 @@ pub(super) struct Todo {
     /// Id of the event.
     pub(super) id: String,
     pub(super) sequence: Sequence,
-    pub(super) created_ms: u64,
     pub(super) adds: Vec<Adds>,
 }
 
@@ -46,8 +45,7 @@ impl<S: Store> Counter<'_, S> {
         if let Some(cause) = entry.failed.take() {
             return Err(cause);
         }
-        let (Some(sequence), Some(created_ms)) = (Sequence::parse(&entry.change.sequence_number), entry.created_ms)
-        else {
+        let Some(sequence) = Sequence::parse(&entry.change.sequence_number) else {
             return Err("the record has no sequence number that can be read".to_owned());
         };
         for amount in std::mem::take(&mut entry.change.amounts) {
@@ -64,7 +62,7 @@ impl<S: Store> Counter<'_, S> {
                 Some(todo) if self.context.takes(ProtocolStep::OnceABatch) => todo.adds.push(amount.adds),
                 _ => {
                     let (position, id) = (entry.change.position, entry.change.id.clone());
-                    counter.todo.push(Todo { position, id, sequence, created_ms, adds: vec![amount.adds] });
+                    counter.todo.push(Todo { position, id, sequence, adds: vec![amount.adds] });
                 }
             }
         }

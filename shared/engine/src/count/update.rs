@@ -39,8 +39,7 @@ impl<S: Store> Counter<'_, S> {
         let bound = first.sequence.bound(self.context.takes(ProtocolStep::BelowFirst));
         let mut asks = self.mark_asks(counter, mark, bound);
         asks.extend(write.guard.into_iter().flat_map(|guard| guard.asks));
-        let created_ms = part.iter().map(|todo| todo.created_ms).max().unwrap_or(0);
-        update.set.insert(mark.to_owned(), last.sequence.mark(created_ms));
+        update.set.insert(mark.to_owned(), last.sequence.mark(self.context.clock.now_ms()));
         update.add.insert(REVISION.to_owned(), AttributeValue::N("1".to_owned()));
         if self.shows_itself(counter) {
             update.set.insert(SHOWN.to_owned(), AttributeValue::Bool(true));

@@ -40,7 +40,7 @@ impl Note {
     pub(crate) fn write(&self, now_ms: u64, lag_ms: u64) -> Write {
         let id = id_of(&self.item);
         let together_ms = (lag_ms / TOGETHER).max(1);
-        let due_at_ms = ((now_ms.saturating_add(lag_ms)) / together_ms + 1).saturating_mul(together_ms);
+        let due_at_ms = (now_ms.saturating_add(lag_ms) / together_ms).saturating_add(1).saturating_mul(together_ms);
         let key = Key::new(partition(checksum(&id) % PARTITIONS), format!("{due_at_ms:0DIGITS$}#{id}"));
         let [pk, sk] =
             [(ITEM_PK, &self.item.pk), (ITEM_SK, &self.item.sk)].map(|(name, text)| (name.to_owned(), s(text)));

@@ -103,7 +103,7 @@ impl<S: Store> Pager<'_, S> {
             let met = match found {
                 Ok(found) => {
                     // What comes next is searched for while these are written, where there is likely to be time for it.
-                    let is_time = is_alone && began_ms + last_ms < ends_ms;
+                    let is_time = is_alone && began_ms.saturating_add(last_ms) < ends_ms;
                     let ahead = OptionFuture::from(found.behind.clone().filter(|_| is_time).map(search));
                     let look = self.look_at_all(&found.items, find, &fan_out.source, &mut sources, work);
                     let (met, ahead) = join(look, ahead).await;
@@ -132,7 +132,7 @@ impl<S: Store> Pager<'_, S> {
             if now_ms >= ends_ms || patience.is_over() {
                 return Ok(false);
             }
-            last_ms = now_ms - began_ms;
+            last_ms = now_ms.saturating_sub(began_ms);
             found = match ahead {
                 Some(found) => found,
                 None => search(next.clone()).await,

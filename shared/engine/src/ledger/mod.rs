@@ -100,5 +100,5 @@ pub fn ledger_item(
 
 /// When a proof that is made now may go, as an attribute.
 pub(crate) fn expires_at(now_ms: u64) -> AttributeValue {
-    AttributeValue::N((now_ms / 1000 + PROOF_KEPT_S).to_string())
+    AttributeValue::N((now_ms / 1000).saturating_add(PROOF_KEPT_S).to_string())
 }

@@ -92,7 +92,7 @@ impl ShardItem {
 
     /// The write that renews an item that would expire, as long as records of its shard come.
     pub(crate) fn renewing(&self, key: &Key, now_ms: u64) -> Option<Write> {
-        let is_due = self.expires_at_s < now_ms / 1000 + RENEWED_S;
+        let is_due = self.expires_at_s < (now_ms / 1000).saturating_add(RENEWED_S);
         let set = || Item::from([(EXPIRES_AT.to_owned(), expires_at(now_ms))]);
         is_due.then(|| update(key, Update::set(set()), None))
     }

@@ -26,8 +26,8 @@ use crate::record::event::Lane;
 /// invocation takes to handle it (15 minutes). Source: DynamoDB developer guide and Lambda quotas.
 pub const HORIZON_MS: u64 = 26 * 3600 * 1000;
 
-/// Age of its last change from which a watermark may go, in milliseconds: the horizon, the life of an invocation that read
-/// the clock just before it, and a quarter of an hour for a call of that invocation that lands late.
+/// How long a watermark is kept after it was written, in milliseconds: the horizon, the life of an invocation that read the
+/// clock just before it, and a quarter of an hour for a call of that invocation that lands late.
 pub const KEPT_MS: u64 = HORIZON_MS + 2 * 15 * 60 * 1000;
 
 /// Life of a stream shard, after which another follows it, in milliseconds: about four hours, as seen on AWS.
@@ -45,11 +45,8 @@ pub const ENTRY_BYTES: usize = NAME_BYTES + MARK_BYTES;
 /// Bytes of a sequence number: 40 digits at most. Source: DynamoDB Streams API, `SequenceNumber`.
 const SEQUENCE_BYTES: usize = 17;
 
-/// Bytes of a watermark: a sequence number, and a minute.
-const MARK_BYTES: usize = SEQUENCE_BYTES + 3;
-
-/// A minute that no watermark is above, in a bound that lets pass what has the same sequence number.
-const LAST_MINUTE: u32 = 0xff_ffff;
+/// Bytes of a watermark: a sequence number, and the minute in which it was written.
+const MARK_BYTES: usize = SEQUENCE_BYTES + size_of::<u32>();
 
 /// A sequence number as bytes, whose order is that of the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,19 +74,21 @@ impl Sequence {
         Some(Self(bytes))
     }
 
-    /// The watermark that a counter gets whose last change this is, of this time in milliseconds since the epoch.
-    pub(crate) fn mark(self, created_ms: u64) -> AttributeValue {
-        self.value(minute(created_ms))
+    /// The watermark that a counter gets at this time, in milliseconds since the epoch, whose last change this is.
+    ///
+    /// It is the time of the write, and not that of the change: the watermark also speaks for the changes before this one,
+    /// which may be younger where the database's clock was set back.
+    pub(crate) fn mark(self, now_ms: u64) -> AttributeValue {
+        self.value(minute(now_ms))
     }
 
     /// What a counter's watermark must be below so that a change of this number is not in. `strict` is left out by a mutant.
     pub(crate) fn bound(self, is_strict: bool) -> AttributeValue {
-        self.value(if is_strict { 0 } else { LAST_MINUTE })
+        self.value(if is_strict { 0 } else { u32::MAX })
     }
 
     fn value(self, minute: u32) -> AttributeValue {
-        let [_, minute @ ..] = minute.to_be_bytes();
-        AttributeValue::B(self.0.into_iter().chain(minute).collect())
+        AttributeValue::B(self.0.into_iter().chain(minute.to_be_bytes()).collect())
     }
 }
 
@@ -110,9 +109,9 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// The minute of a time, in three bytes: it begins again at 0 after 31 years.
+/// The minute of a time since the epoch. The last one is in the year 10136.
 fn minute(at_ms: u64) -> u32 {
-    u32::try_from(at_ms / 60_000 % (u64::from(LAST_MINUTE) + 1)).unwrap_or(0)
+    u32::try_from(at_ms / 60_000).unwrap_or(u32::MAX)
 }
 
 /// Name of the attribute that holds a counter's watermark of a lane's shard; `None` when the shard is not known.
@@ -179,13 +178,12 @@ pub(crate) fn mark_of<'a>(item: &'a Item, name: &str) -> Option<&'a [u8]> {
     }
 }
 
-/// Names of the watermarks whose last change is older than this, in milliseconds.
+/// Names of the watermarks that were written longer ago than this, in milliseconds.
 pub(crate) fn older_than(item: &Item, age_ms: u64, now_ms: u64) -> Vec<&str> {
     let is_old = |(_, mark): &(&str, &[u8])| {
-        let Some([high, middle, low]) = mark.get(SEQUENCE_BYTES..) else { return false };
-        let passed = minute(now_ms).wrapping_sub(u32::from_be_bytes([0, *high, *middle, *low])) & LAST_MINUTE;
-        // A time that is ahead of this clock is none that is years ago.
-        passed < LAST_MINUTE / 2 && u64::from(passed) * 60_000 > age_ms
+        let Some(written) = mark.get(SEQUENCE_BYTES..).and_then(|minute| minute.try_into().ok()) else { return false };
+        let passed = minute(now_ms).saturating_sub(u32::from_be_bytes(written));
+        u64::from(passed) * 60_000 > age_ms
     };
     marks(item).filter(is_old).map(|(name, _)| name).collect()
 }
@@ -235,12 +233,21 @@ mod tests {
     }
 
     #[test]
-    fn a_watermark_is_old_by_the_minute_of_its_last_change() {
+    fn a_watermark_is_old_by_the_minute_in_which_it_was_written() {
         let (now_ms, hour_ms) = (1_705_315_200_000, 3_600_000);
         let sequence = Sequence::parse("1").unwrap();
-        for (created_ms, is_old) in [(now_ms, false), (now_ms - 2 * hour_ms, true), (now_ms + 2 * hour_ms, false)] {
-            let item = Item::from([("w00000000".to_owned(), sequence.mark(created_ms))]);
-            assert_eq!(older_than(&item, hour_ms, now_ms).len(), usize::from(is_old), "{created_ms}");
+        let years_ms = 20 * 366 * 24 * hour_ms;
+        let times = [
+            (now_ms, false),
+            (now_ms - 2 * hour_ms, true),
+            (0, true),
+            (now_ms + 2 * hour_ms, false),
+            (now_ms + years_ms, false),
+            (u64::MAX, false),
+        ];
+        for (written_ms, is_old) in times {
+            let item = Item::from([("w00000000".to_owned(), sequence.mark(written_ms))]);
+            assert_eq!(older_than(&item, hour_ms, now_ms).len(), usize::from(is_old), "{written_ms}");
         }
     }
 

@@ -170,7 +170,7 @@ impl<S: Store> Redriver<'_, S> {
         let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
         let age_ms = self.context.clock.now_ms().saturating_sub(parked.parked_at_ms);
         if parked.exception.is_some() && age_ms < WAIT_MS && self.context.takes(ProtocolStep::RedriveWait) {
-            let minutes = (WAIT_MS - age_ms).div_ceil(60_000);
+            let minutes = WAIT_MS.saturating_sub(age_ms).div_ceil(60_000);
             let cause = format!(
                 "an invocation that began before it was parked may still count it: redrive it in {minutes} minutes"
             );

@@ -28,7 +28,7 @@ impl<S: Store> Redriver<'_, S> {
         account: &mut Account,
     ) -> Result<(), String> {
         let mark = mark_name(&batch.lane).unwrap_or_default();
-        let age_ms = batch.created_ms().map(|created_ms| self.context.clock.now_ms().saturating_sub(created_ms));
+        let age_ms = batch.age_ms(self.context.clock.now_ms());
         let is_young = age_ms.is_some_and(|age_ms| age_ms < HORIZON_MS);
         for change in changes {
             let (mut sure, mut unsure) = (Vec::new(), Vec::new());

@@ -45,7 +45,7 @@ pub struct Head {
     pub id: Option<String>,
     /// Its sequence number.
     pub sequence_number: Option<String>,
-    /// When the write was made, in milliseconds since the epoch.
+    /// When the write was made as the record says it, in milliseconds since the epoch.
     pub created_ms: Option<u64>,
 }
 
@@ -167,9 +167,21 @@ fn key(layout: &Layout, form: Option<&TableForm>, mut keys: Item) -> Option<Key>
     Some(Key { pk: text(&layout.pk)?, sk: text(&layout.sk)? })
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates; no time is negative")]
-fn milliseconds(seconds: f64) -> u64 {
-    (seconds * 1000.0) as u64
+/// A record's time in milliseconds since the epoch. AWS gives seconds; some emulators and copies of a stream give
+/// milliseconds, microseconds or nanoseconds, which no number of seconds before the year 5138 is as great as.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and no time is negative"
+)]
+fn milliseconds(time: f64) -> u64 {
+    let milliseconds = match time {
+        seconds if seconds < 1e11 => seconds * 1e3,
+        milliseconds if milliseconds < 1e14 => milliseconds,
+        microseconds if microseconds < 1e17 => microseconds / 1e3,
+        nanoseconds => nanoseconds / 1e6,
+    };
+    milliseconds as u64
 }
 
 /// Key of a record's item, where that can be read, whether it decodes or not.

@@ -34,7 +34,7 @@ pub(crate) struct StreamRecord<'a> {
     #[serde(deserialize_with = "item", default)]
     pub(crate) old_image: Option<Item>,
     pub(crate) sequence_number: String,
-    /// In seconds since the epoch.
+    /// Since the epoch; AWS gives seconds.
     pub(crate) approximate_creation_date_time: Option<f64>,
     /// Which images the stream has; some emulators do not say.
     #[serde(borrow, default)]

@@ -116,7 +116,7 @@ impl Suspect {
             (NAMED, AttributeValue::L(named.collect())),
             (DIFFERENCE, s(&self.difference)),
             (NOTED_AT, n(self.noted_at_ms)),
-            (EXPIRES_AT, n(self.noted_at_ms / 1000 + SUSPECT_KEPT_S)),
+            (EXPIRES_AT, n((self.noted_at_ms / 1000).saturating_add(SUSPECT_KEPT_S))),
         ];
         let action = Action::Put(ledger_item(layout, &self.key(), attributes));
         let guard = Self::as_noted(instead_of);

@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &CatalogueCommand) -> anyhow::Result<Completion> {
 async fn diff(args: &Diff) -> anyhow::Result<Completion> {
     let opened = open_with_ledger(&args.connection).await?;
     let now_ms = SystemClock.now_ms();
-    let registry = opened.engine().registry(now_ms + ASK_MS_MAX).await?;
+    let registry = opened.engine().registry(now_ms.saturating_add(ASK_MS_MAX)).await?;
     let differences = differences(&opened.schema, &opened.catalogue, &registry, now_ms);
     let cost = cost(&opened, args, &differences).await?;
     let index_keys = if registry.is_empty() { Vec::new() } else { registry.index_keys_beside(&opened.schema) };
@@ -191,7 +191,7 @@ fn totals(differences: &[CatalogueDifference]) -> String {
 async fn forget(args: &Forget) -> anyhow::Result<Completion> {
     let opened = open_to_write(&args.writing).await?;
     let engine = opened.engine();
-    let deadline_ms = SystemClock.now_ms() + ASK_MS_MAX;
+    let deadline_ms = SystemClock.now_ms().saturating_add(ASK_MS_MAX);
     let registry = engine.registry(deadline_ms).await?;
     let differences = differences(&opened.schema, &opened.catalogue, &registry, SystemClock.now_ms());
     for name in &args.names {

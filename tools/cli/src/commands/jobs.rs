@@ -36,7 +36,10 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     let opened = agreed(open_with_ledger(connection).await?, connection).await?;
     let layout = &opened.schema.layout;
     let mut jobs = jobs(&opened.store, layout).await?;
-    let held = opened.engine().held_jobs(&jobs, args.writing.connection.aws, SystemClock.now_ms() + READ_MS).await?;
+    let held = opened
+        .engine()
+        .held_jobs(&jobs, args.writing.connection.aws, SystemClock.now_ms().saturating_add(READ_MS))
+        .await?;
     for job in &mut jobs {
         opened.catalogue.relabel(&mut job.derivation);
     }

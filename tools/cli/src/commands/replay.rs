@@ -125,7 +125,7 @@ async fn replay(
             report.not_tried(slice.len());
             continue;
         }
-        let deadline_ms = SystemClock.now_ms() + SLICE_MS_MAX;
+        let deadline_ms = SystemClock.now_ms().saturating_add(SLICE_MS_MAX);
         engine.publish(deadline_ms).await?;
         let handled = engine.replay(&event(slice), &capture.origin, deadline_ms).await;
         let handled = handled.with_context(|| file.display().to_string())?;

@@ -128,7 +128,7 @@ impl InProcess {
 
     async fn handle(&self, event: &str) -> Result<Handled, FunctionError> {
         let started = Instant::now();
-        let deadline_ms = SystemClock.now_ms() + INVOCATION_MS;
+        let deadline_ms = SystemClock.now_ms().saturating_add(INVOCATION_MS);
         let handled = self.engine.handle(event, deadline_ms).await;
         let handled = handled.map_err(|error| {
             let message = error.to_string();

@@ -77,7 +77,7 @@ impl Sweeper {
             still_due.lock().unwrap_or_else(PoisonError::into_inner).insert(wait, seen);
             self.progress.is_past(seen)
         };
-        if let Err(error) = self.engine.sweep(is_settled, SystemClock.now_ms() + SWEEP_MS).await {
+        if let Err(error) = self.engine.sweep(is_settled, SystemClock.now_ms().saturating_add(SWEEP_MS)).await {
             self.witness.trouble(&format!("a job cannot be started: {error}"));
         }
         self.seen = still_due.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -89,11 +89,11 @@ impl Sweeper {
         if self.sliced.elapsed() < SLICE_PAUSE {
             return;
         }
-        if let Err(error) = self.engine.search_again(SystemClock.now_ms() + SLICE_MS).await {
+        if let Err(error) = self.engine.search_again(SystemClock.now_ms().saturating_add(SLICE_MS)).await {
             self.witness.trouble(&format!("a search of an index cannot be repeated: {error}"));
         }
         let (now, now_ms) = (Instant::now(), SystemClock.now_ms());
-        let bounds = Bounds { n_items_max: SLICE_ITEMS, deadline_ms: now_ms + SLICE_MS };
+        let bounds = Bounds { n_items_max: SLICE_ITEMS, deadline_ms: now_ms.saturating_add(SLICE_MS) };
         let is_past = |noted_at_ms: u64| {
             let noted = now.checked_sub(Duration::from_millis(now_ms.saturating_sub(noted_at_ms)));
             noted.is_some_and(|noted| self.progress.is_quiet(noted))

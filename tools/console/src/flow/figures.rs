@@ -31,7 +31,7 @@ impl DerivationFigures {
     pub(super) fn of<'a>(entries: impl Iterator<Item = &'a FlowEntry>, now_ms: u64) -> BTreeMap<String, Self> {
         let mut all: BTreeMap<String, Self> = BTreeMap::new();
         for entry in entries {
-            let is_recent = entry.came_ms + WINDOW_MS > now_ms;
+            let is_recent = entry.came_ms.saturating_add(WINDOW_MS) > now_ms;
             for (derivation, _) in entry.asked.iter().filter(|_| is_recent) {
                 all.entry(derivation.clone()).or_default().n_changes += 1;
             }

@@ -98,14 +98,14 @@ impl Axis {
     fn of(steps: &[FollowedChange]) -> Self {
         let deliveries = || steps.iter().flat_map(|step| &step.entry.deliveries);
         let from_ms = deliveries().map(|it| it.began_ms).min().unwrap_or(0);
-        let ends = deliveries().map(|it| it.began_ms + it.elapsed_ms);
+        let ends = deliveries().map(|it| it.began_ms.saturating_add(it.elapsed_ms));
         let writes = deliveries().flat_map(|it| &it.writes).map(|write| write.at_ms);
-        Self { from_ms, until_ms: ends.chain(writes).max().unwrap_or(from_ms).max(from_ms + 1) }
+        Self { from_ms, until_ms: ends.chain(writes).max().unwrap_or(from_ms).max(from_ms.saturating_add(1)) }
     }
 
     fn at(self, ms: u64) -> f64 {
         let part = |ms: u64| f64::from(u32::try_from(ms).unwrap_or(u32::MAX));
-        AXIS * part(ms.saturating_sub(self.from_ms)) / part(self.until_ms - self.from_ms)
+        AXIS * part(ms.saturating_sub(self.from_ms)) / part(self.until_ms.saturating_sub(self.from_ms))
     }
 
     fn bar(self, from_ms: u64, until_ms: u64, class: &str) -> Markup {
@@ -125,7 +125,7 @@ fn whole(steps: &[FollowedChange]) -> Markup {
     html! {
         p {
             (counted(n_writes, "write")) " followed, of " (shown::units(units)) ", within "
-            (axis.until_ms - axis.from_ms) " ms of the moment a function first got the change."
+            (axis.until_ms.saturating_sub(axis.from_ms)) " ms of the moment a function first got the change."
         }
         div.wide tabindex="0" { table.steps {
             thead { tr { th { "what happened" } th { "when, in ms" } th.axis { "" } } }
@@ -167,8 +167,8 @@ fn of_delivery(delivery: &FlowDelivery, axis: Axis) -> Markup {
                     None => { " handled it" @if writes.is_empty() { ": nothing to write" } },
                 }
             }
-            td { (since(*began_ms)) "–" (since(began_ms + elapsed_ms)) }
-            td { (axis.bar(*began_ms, began_ms + elapsed_ms, if is_killed { "killed" } else { "batch" })) }
+            td { (since(*began_ms)) "–" (since(began_ms.saturating_add(*elapsed_ms))) }
+            td { (axis.bar(*began_ms, began_ms.saturating_add(*elapsed_ms), if is_killed { "killed" } else { "batch" })) }
         }
         @for it in writes {
             tr { td.written { (shown::write(it)) } td { (since(it.at_ms)) } td { (axis.bar(it.at_ms, it.at_ms, "write")) } }

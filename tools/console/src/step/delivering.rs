@@ -163,7 +163,7 @@ impl<S: Store + 'static> StepGate<S> {
         let Some(function) = self.functions.get(at) else { return (failed("there is no such function"), None) };
         let store = Arc::new(KillingStore::new(Arc::clone(&self.store), n_writes_max));
         let instance = function.instance(Arc::clone(&store));
-        let (began, deadline_ms) = (Instant::now(), SystemClock.now_ms() + INVOCATION_MS);
+        let (began, deadline_ms) = (Instant::now(), SystemClock.now_ms().saturating_add(INVOCATION_MS));
         // What it registers is no write of the record's, so another instance does it before.
         let unlimited = function.instance(Arc::new(KillingStore::new(Arc::clone(&self.store), None)));
         if let Err(error) = unlimited.publish(deadline_ms).await {

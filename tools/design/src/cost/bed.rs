@@ -121,7 +121,9 @@ impl<'a> SampleBed<'a> {
             }
             let shard = self.n_batches % u64::from(self.load.n_shards);
             let event = event(&ours, shard, self.load.ledger);
-            let Ok(handled) = engine.handle(&event, SystemClock.now_ms() + INVOCATION_MS).await else { continue };
+            let Ok(handled) = engine.handle(&event, SystemClock.now_ms().saturating_add(INVOCATION_MS)).await else {
+                continue;
+            };
             let requests = self.requests.take();
             let n_calls = f64::from(u32::try_from(requests.len()).unwrap_or(u32::MAX));
             used.invocations += 1.0;

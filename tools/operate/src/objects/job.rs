@@ -61,7 +61,7 @@ pub fn pages(job: &Job) -> Option<(u64, u64)> {
 pub fn left_ms(job: &Job) -> Option<u64> {
     let (done, all) = pages(job).filter(|(done, _)| job.is_running && *done > 0)?;
     let elapsed_ms = job.moved_at_ms.saturating_sub(job.due_at_ms);
-    Some(all.saturating_sub(done) * elapsed_ms / done)
+    Some(all.saturating_sub(done).saturating_mul(elapsed_ms) / done)
 }
 
 /// The last item behind the cursor.

@@ -48,7 +48,7 @@ impl Before {
     /// As it is now.
     pub(crate) async fn read<S: Store>(opened: &Deployment<S>) -> Result<Self, OperateError> {
         let at_ms = SystemClock.now_ms();
-        Ok(Self { registry: opened.engine().registry(at_ms + ASK_MS_MAX).await?, at_ms, is_new: true })
+        Ok(Self { registry: opened.engine().registry(at_ms.saturating_add(ASK_MS_MAX)).await?, at_ms, is_new: true })
     }
 
     /// As it is when all functions have what is to be repaired, and no instance runs any more that lacks it. Waits for
@@ -87,7 +87,8 @@ impl Before {
             }
             let Some(until_ms) = until_ms else { return Ok(before) };
             progress.waits(until_ms);
-            tokio::time::sleep(Duration::from_millis(until_ms.saturating_sub(SystemClock.now_ms()) + 1)).await;
+            tokio::time::sleep(Duration::from_millis(until_ms.saturating_sub(SystemClock.now_ms()).saturating_add(1)))
+                .await;
         }
     }
 
@@ -149,7 +150,9 @@ impl Before {
         let names = opened.catalogue.positioned().filter(is_right);
         let names: BTreeSet<String> = names.map(|(_, derivation)| derivation.name.clone()).collect();
         let until_ms = self.at_ms.saturating_sub(MARGIN_MS);
-        let n_marked = engine.mark_filled(&names, &self.registry, until_ms, SystemClock.now_ms() + ASK_MS_MAX).await?;
+        let n_marked = engine
+            .mark_filled(&names, &self.registry, until_ms, SystemClock.now_ms().saturating_add(ASK_MS_MAX))
+            .await?;
         Ok(if n_marked < names.len() { Marking::NotAll } else { Marking::Done })
     }
 }

@@ -34,6 +34,7 @@ use crate::{
     account::loss::{Mark, first_of},
     backoff::{GaveUp, Patience},
     batch::{Engine, input::Batch, planning::Planner},
+    clock::age_ms,
     jobs::{
         job::{Job, Task},
         pulse::{Heard, PULSE_MS_MAX, Pulses},
@@ -161,7 +162,10 @@ impl<S: Store> JobSweep<'_, S> {
     fn add(&self, parked: &ParkedChange, holds: &mut Holds) {
         let (text, layout) = (parked.record().unwrap_or_default(), &self.context.schema.layout);
         let record = Decoded::of(layout, &text);
-        let oldest = (record.head.created_ms.unwrap_or(0), parked.id.clone());
+        // A time that is ahead of the clock says nothing: the change may be older than any job.
+        let now_ms = self.context.clock.now_ms();
+        let created_ms = age_ms(record.head.created_ms, now_ms).map_or(0, |age_ms| now_ms.saturating_sub(age_ms));
+        let oldest = (created_ms, parked.id.clone());
         let key = record.key(layout);
         match &key {
             Some(key) => holds.of_item(key.clone(), &oldest),

@@ -8,6 +8,7 @@ use keys::{job::JobKey, key::Key};
 use store::Store;
 
 use crate::{
+    clock::age_ms,
     jobs::{
         ground::Worker,
         job::Job,
@@ -19,10 +20,9 @@ use crate::{
 };
 
 impl<S: Store> Worker<'_, S> {
-    /// Is a record so old that its receipt may be gone?
+    /// May a record be so old that its receipt is gone?
     pub(super) fn is_behind_horizon(&self, created_ms: Option<u64>) -> bool {
-        let now_ms = self.context.clock.now_ms();
-        let is_old = created_ms.is_none_or(|created_ms| now_ms.saturating_sub(created_ms) > HORIZON_MS);
+        let is_old = age_ms(created_ms, self.context.clock.now_ms()).is_none_or(|age_ms| age_ms > HORIZON_MS);
         is_old && self.context.takes(ProtocolStep::Horizon)
     }
 
@@ -32,7 +32,7 @@ impl<S: Store> Worker<'_, S> {
         let (id, now_ms) = (park::id(&record.head, record.text), self.context.clock.now_ms());
         let derivation = self.context.catalogue.label(work.touch.derivation);
         if self.is_behind_horizon(record.head.created_ms) {
-            tracing::warn!(event_id = %id, derivation, owner = removal.owner.for_log(), "a removal is too old to start a cascade");
+            tracing::warn!(event_id = %id, derivation, owner = removal.owner.for_log(), "a removal starts no cascade: it is too old, or its time is unknown or ahead of this clock");
             return Ok(());
         }
         let name = self.context.catalogue.name(work.touch.derivation).to_owned();

@@ -75,7 +75,7 @@ impl Orders<'_> {
         let outcome = if self.has_failed() {
             OrderOutcome::NotTried
         } else {
-            match self.engine.order(job, self.order, SystemClock.now_ms() + ORDER_MS_MAX).await {
+            match self.engine.order(job, self.order, SystemClock.now_ms().saturating_add(ORDER_MS_MAX)).await {
                 Ok(obeyed) => OrderOutcome::Obeyed(obeyed),
                 Err(error) => OrderOutcome::Failed { why: describe(&error) },
             }
