@@ -7,6 +7,7 @@ mod brake;
 mod contention;
 mod deadline;
 mod drift;
+mod exceptions;
 mod fan_out;
 mod figures;
 mod ground_records;

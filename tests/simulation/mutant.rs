@@ -39,6 +39,12 @@ pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::StillFound,
     ProtocolStep::BackAndForth,
     ProtocolStep::NotAhead,
+    ProtocolStep::WholeRange,
+    ProtocolStep::ExceptionsKept,
+    ProtocolStep::RedriveWaitLate,
+    ProtocolStep::LeaveUnsure,
+    ProtocolStep::YoungWithoutMark,
+    ProtocolStep::YoungerThanOthers,
 ];
 
 /// A condition of the platform without which watermarks are not exact. `ripple dev` and the templates refuse mappings that

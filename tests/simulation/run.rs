@@ -21,7 +21,7 @@ use crate::{
 const REDRIVES_MAX: usize = 20;
 
 /// How long an operator waits before the next redrive, in milliseconds.
-const EXCEPTION_WAIT_MS: u64 = 17 * 60 * 1000;
+const EXCEPTION_WAIT_MS: u64 = 32 * 60 * 1000;
 
 /// Most days that the clock jumps at the end of a run: more than the ledger is kept.
 const JUMP_DAYS_MAX: usize = 20;

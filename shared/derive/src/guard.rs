@@ -46,8 +46,6 @@ pub enum Ask {
     LacksOrEqual(String, AttributeValue),
     /// The attribute is not there, or is below this value, both binary or both numbers.
     LacksOrBelow(String, AttributeValue),
-    /// The attribute is not there, or is a set of texts without this one.
-    LacksElement(String, AttributeValue),
 }
 
 impl Ask {
@@ -83,7 +81,6 @@ impl Ask {
             Self::AtLeast(_, value) => Self::AtLeast(name, value),
             Self::LacksOrEqual(_, value) => Self::LacksOrEqual(name, value),
             Self::LacksOrBelow(_, value) => Self::LacksOrBelow(name, value),
-            Self::LacksElement(_, value) => Self::LacksElement(name, value),
         }
     }
 
@@ -96,8 +93,7 @@ impl Ask {
             | Self::Differs(attribute, value)
             | Self::AtLeast(attribute, value)
             | Self::LacksOrEqual(attribute, value)
-            | Self::LacksOrBelow(attribute, value)
-            | Self::LacksElement(attribute, value) => Some((attribute, value)),
+            | Self::LacksOrBelow(attribute, value) => Some((attribute, value)),
         }
     }
 
@@ -114,7 +110,6 @@ impl Ask {
             Self::AtLeast(attribute, value) => held(attribute).is_some_and(|held| at_least(held, value)),
             Self::LacksOrEqual(attribute, value) => held(attribute).is_none_or(|held| same(Some(held), Some(value))),
             Self::LacksOrBelow(attribute, value) => held(attribute).is_none_or(|held| below(held, value)),
-            Self::LacksElement(attribute, value) => !held(attribute).is_some_and(|held| contains(held, value)),
         }
     }
 }
@@ -182,7 +177,6 @@ impl Guard {
     pub fn n_operators(&self) -> usize {
         let of_ask = |ask: &Ask| match ask {
             Ask::LacksOrEqual(..) | Ask::LacksOrBelow(..) => 3,
-            Ask::LacksElement(..) => 2,
             _ => 1,
         };
         self.asks.iter().map(of_ask).sum::<usize>() + self.asks.len().saturating_sub(1)
@@ -208,7 +202,6 @@ impl Guard {
                 Ask::LacksOrBelow(attribute, _) => {
                     (format!("(attribute_not_exists(#g{at}) OR #g{at} < :g{at})"), attribute.as_str())
                 }
-                Ask::LacksElement(attribute, _) => (format!("NOT contains(#g{at}, :g{at})"), attribute.as_str()),
             };
             names.insert(format!("#g{at}"), attribute.to_owned());
             values.extend(ask.value().map(|(_, value)| (format!(":g{at}"), value.clone())));
@@ -216,9 +209,4 @@ impl Guard {
         }
         ConditionExpression { expression: texts.join(" AND "), names, values }
     }
-}
-
-/// Does a set of texts hold this text?
-fn contains(set: &AttributeValue, element: &AttributeValue) -> bool {
-    matches!((set, element), (AttributeValue::Ss(set), AttributeValue::S(text)) if set.contains(text))
 }

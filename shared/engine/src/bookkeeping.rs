@@ -31,9 +31,10 @@ use crate::{
     },
     ledger::{
         LedgerKind, PROOF_KEPT_S,
+        exceptions::excepting,
         receipts::{receipt, receipt_of},
         settings,
-        shard::{excepting, shard_key},
+        shard::{announcing, shard_key},
     },
     look::listing,
     park::Parking,
@@ -89,7 +90,7 @@ const EVENT: &str = "{EventId}";
 fn proofs(layout: &Layout) -> Vec<Kept> {
     let stream_arn = Some("arn:aws:dynamodb:region:account:table/name/stream/{StreamLabel}".to_owned());
     let lane = Lane { stream_arn, shard: Some("{ShardId}".to_owned()) };
-    let shard = shard_key(&lane).map(|key| excepting(&key, EVENT, None, 0));
+    let shard = shard_key(&lane);
     let mut kept: Vec<Kept> = of(
         layout,
         "receipt",
@@ -101,10 +102,18 @@ fn proofs(layout: &Layout) -> Vec<Kept> {
     kept.extend(of(
         layout,
         "stream shard",
-        "under watermarks: the numbers of counter shards with which the stream shard began (`Shards:{Derivation}`), and its \
-         changes that are parked although no watermark says so",
+        "under watermarks: the numbers of counter shards with which the stream shard began (`Shards:{Derivation}`), and \
+         whether it has exceptions",
         Life::Seconds(PROOF_KEPT_S),
-        shard,
+        shard.as_ref().map(|key| announcing(key, 0)),
+    ));
+    kept.extend(of(
+        layout,
+        "exception",
+        "under watermarks: a change of the stream shard that is parked although no watermark says so. Its sequence number \
+         has 41 digits, so that a batch reads its exceptions by a range",
+        Life::Seconds(PROOF_KEPT_S),
+        shard.as_ref().map(|key| excepting(layout, key, &change(), None, 0)),
     ));
     kept.extend(of(
         layout,
@@ -293,6 +302,7 @@ mod tests {
         expect_test::expect![[r#"
             receipt: RECEIPT#{EventId} / RECEIPT
             stream shard: SHARD#{StreamLabel}#{ShardId} / SHARD
+            exception: SHARD#{StreamLabel}#{ShardId} / EXCEPTION#00000000000000000000000000000000000000001#{EventId}
             settings: LEDGER / SETTINGS
             parked change: PARKED#additive / {EventId}#00
             parked change: PARKED#level-triggered / {EventId}#00

@@ -31,8 +31,9 @@ use crate::{
     backoff::describe,
     batch::input::Batch,
     context::Context,
-    ledger::{ledger_item, shard::parked_id},
+    ledger::ledger_item,
     record::{Head, event::Lane},
+    sort_key::checksum,
 };
 
 /// Largest part of a record in one item, in bytes: below the 400 KB of an item, names and cause included.
@@ -68,8 +69,8 @@ pub struct Parking<'a> {
 pub enum ExceptionKind {
     /// It could not be read, so no counter counts it.
     Uncounted,
-    /// Invocations died while it was in progress, another item had the counter's key, or an instance was at work that may
-    /// be able to read it: a counter may count it.
+    /// Invocations died while it was in progress, another item had the counter's key, or it is older than the moment when
+    /// the last instance was gone that may have been able to read it: a counter may count it.
     Unsure,
 }
 
@@ -150,7 +151,8 @@ pub(crate) fn key(family: Family, id: &str, part: usize) -> Key {
 
 /// Id under which a change is parked: its event's, with the counter if it is parked on behalf of one.
 pub(crate) fn own_id(id: &str, counter: Option<&Key>) -> String {
-    counter.map_or_else(|| id.to_owned(), |counter| parked_id(id, counter))
+    let of_counter = |counter: &Key| format!("{id}@{:08x}", checksum(&format!("{}\n{}", counter.pk, counter.sk)));
+    counter.map_or_else(|| id.to_owned(), of_counter)
 }
 
 /// Id under which a record is known to the ledger: the event's, or one made of the record where that cannot be read.

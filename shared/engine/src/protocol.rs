@@ -90,11 +90,24 @@ steps! {
     PinShards: "a change that comes again after a deployment goes to another counter item, and counts again",
     /// Under watermarks, a record that cannot be read is among its shard's exceptions.
     Exceptions: "a record that was parked and redriven counts again when it comes again and can be read",
+    /// Under watermarks, a batch reads the exceptions up to its last sequence number.
+    WholeRange: "the last record of a batch counts although it was parked, and again by its redrive",
+    /// Under watermarks, an exception is kept as long as its record may come again.
+    ExceptionsKept: "a record that was parked and redriven counts again when it comes again and can be read",
     /// Under watermarks, what is among the exceptions is redriven when no invocation from before its parking is at work.
     RedriveWait: "an invocation that began before the record was parked counts it beside the redrive",
+    /// Under watermarks, a redrive of an exception also waits for what such an invocation sent before it ended.
+    RedriveWaitLate: "what a dead invocation sent before the record was parked lands beside the redrive",
+    /// Under watermarks, a redrive leaves out what a counter may count already.
+    LeaveUnsure: "a record that was counted before it was parked counts again by its redrive",
+    /// Under watermarks, a counter without a watermark does not count an unsure change only if the change is young.
+    YoungWithoutMark: "a record counts again by its redrive after its watermark was taken away",
     /// Under watermarks, what cannot be read is parked as uncounted only if no instance can be at work of another release, or
     /// with another catalogue.
     OneReader: "an instance that can read the record counts it beside the redrive",
+    /// Under watermarks, what cannot be read is uncounted only if it was written when no instance can have been at work any
+    /// more of another release.
+    YoungerThanOthers: "a record that an earlier release counted counts again by its redrive",
     /// Under watermarks, a watermark is removed when all that it has passed is older than the horizon.
     PruneLate: "a change that comes again finds no watermark, and counts again",
     /// Under watermarks, a counter of zero is deleted only without watermarks.

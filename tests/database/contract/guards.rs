@@ -65,10 +65,6 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (asks(Ask::LacksOrBelow, b(&[2, 0])), Some(b(&[2, 0])), true, false),
         (asks(Ask::LacksOrBelow, b(&[2, 0])), Some(b(&[200])), true, false),
         (asks(Ask::LacksOrBelow, b(&[2, 0])), Some(s("1")), true, false),
-        (asks(Ask::LacksElement, s("a")), None, true, true),
-        (asks(Ask::LacksElement, s("a")), None, false, true),
-        (asks(Ask::LacksElement, s("a")), Some(AttributeValue::Ss(vec!["b".to_owned()])), true, true),
-        (asks(Ask::LacksElement, s("a")), Some(AttributeValue::Ss(vec!["a".to_owned(), "b".to_owned()])), true, false),
         (asks(Ask::AtLeast, n("10.0")), Some(n("10")), true, true),
         (asks(Ask::AtLeast, n("10")), Some(n("9.99")), true, false),
         (asks(Ask::AtLeast, n("10")), Some(s("9")), true, false),
@@ -175,20 +171,9 @@ pub(crate) async fn every_ask_is_tried<S: Store>(bed: Bed<S>) {
         Ask::AtLeast(..) => "at least",
         Ask::LacksOrEqual(..) => "lacks or equal",
         Ask::LacksOrBelow(..) => "lacks or below",
-        Ask::LacksElement(..) => "lacks an element",
     };
     let tried: BTreeSet<&str> = guards().iter().flat_map(|(guard, ..)| guard.asks.iter().map(name)).collect();
-    let known = [
-        "absent",
-        "present",
-        "lacks",
-        "equal",
-        "differs",
-        "at least",
-        "lacks or equal",
-        "lacks or below",
-        "lacks an element",
-    ];
+    let known = ["absent", "present", "lacks", "equal", "differs", "at least", "lacks or equal", "lacks or below"];
     bed.same(&tried, &known.into(), "what guards ask");
 }
 

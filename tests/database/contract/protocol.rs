@@ -35,11 +35,8 @@ fn marked(counter: &Key, first: u8, last: u8, n_changes: i64) -> Write {
 
 /// Puts a change among the exceptions of a shard.
 fn excepted(id: &str) -> Write {
-    let shard = Key::new("SHARD#shard", "SHARD");
-    let add = [("Exceptions".to_owned(), AttributeValue::Ss(vec![id.to_owned()]))].into();
-    let asks = vec![Ask::LacksElement("Exceptions".to_owned(), s(id))];
-    let update = write(&shard, Action::Update(Update { add, ..Update::default() }));
-    guarded(in_ledger(update), Guard { purpose: Purpose::Exception, asks })
+    let key = Key::new("SHARD#shard", format!("EXCEPTION#1#{id}"));
+    guarded(in_ledger(put(&key, item(&key, &[]))), Guard::absent(Purpose::Exception))
 }
 
 fn reasons(outcome: TransactOutcome) -> Vec<Reason> {

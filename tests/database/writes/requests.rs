@@ -94,7 +94,6 @@ fn write_shown(write: &Write) -> String {
         Ask::AtLeast(name, value) => format!("{name} >= {value:?}"),
         Ask::LacksOrEqual(name, value) => format!("no {name} or {name} = {value:?}"),
         Ask::LacksOrBelow(name, value) => format!("no {name} or {name} < {value:?}"),
-        Ask::LacksElement(name, value) => format!("no {value:?} in {name}"),
     });
     let asks = asks.collect::<Vec<_>>().join(" and ");
     let condition = if asks.is_empty() { asks } else { format!(" if {asks}") };

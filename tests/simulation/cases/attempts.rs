@@ -81,7 +81,7 @@ async fn a_change_whose_count_kills_is_parked_at_the_fifth_delivery_and_counts_w
         bed.fails(|_| None);
         bed.handle(&records).await;
         assert_eq!(bed.counted("member-count"), 2, "it is parked, and not applied beside that");
-        bed.clock.advance(17 * 60_000);
+        bed.clock.advance(32 * 60_000);
         bed.redrive_all().await;
         assert_eq!((bed.counted("member-count"), bed.parked().len()), (3, 0));
     }
@@ -111,7 +111,7 @@ async fn a_count_whose_display_kills_is_shown_when_its_change_is_redriven() {
     assert!(events.iter().any(|event| matches!(event, VerifyEvent::Waiting(it) if is_display(it))), "{events:?}");
     assert!(!events.iter().any(|event| matches!(event, VerifyEvent::Finding(..))), "{events:?}");
 
-    bed.clock.advance(17 * 60_000);
+    bed.clock.advance(32 * 60_000);
     bed.redrive_all().await;
     bed.settle().await;
     assert_eq!((bed.counted("following-count"), bed.parked().len()), (1, 0));
@@ -143,7 +143,7 @@ async fn an_item_that_becomes_unreadable_is_listed_although_its_look_kills() {
     assert_eq!(deliver(&bed, &records), 4);
 
     bed.fails(|_| None);
-    bed.clock.advance(17 * 60_000);
+    bed.clock.advance(32 * 60_000);
     bed.redrive_all().await;
     bed.settle().await;
     assert_eq!((bed.counted("product-rating"), bed.parked().len(), bed.findings()), (0, 0, Vec::new()));

@@ -249,7 +249,7 @@ async fn exception(bed: Bed) -> String {
             bed.land();
         }
         bed.put_true(&whole);
-        bed.clock.advance(17 * 60_000);
+        bed.clock.advance(32 * 60_000);
         bed.redrive_all().await;
     }
     format!("{} of 1 members is counted", bed.counted("member-count"))

@@ -132,7 +132,7 @@ async fn a_record_that_does_not_say_when_it_was_made_is_parked_and_not_counted()
         assert_eq!(bed.parked(), ["PARKED#additive / event-1#00"], "looking needs no age");
         assert!(handled.account.parked[0].cause.contains("ApproximateCreationDateTime"));
         assert_eq!(bed.counted("member-count"), 1);
-        bed.clock.advance(17 * 60_000);
+        bed.clock.advance(32 * 60_000);
         bed.redrive_all().await;
         assert_eq!((bed.counted("member-count"), bed.parked().len()), (2, 0), "a redrive needs no age");
     }

@@ -129,7 +129,7 @@ async fn a_parked_reading_is_redriven_once_into_buckets_as_they_are_by_then() {
         records[0]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
         bed.handle(&records).await;
         bed.put_true(&whole);
-        bed.clock.advance(17 * 60_000);
+        bed.clock.advance(32 * 60_000);
         let change = parked(bed.memory()).await.unwrap().remove(0);
         read(&bed, 2, "N:7").await;
         let others = bed.records();

@@ -8,13 +8,17 @@ use crate::{
     cases::{
         back_and_forth,
         bed::Bed,
+        exceptions::{
+            delivered_after_exceptions_expired, redriven_after_an_earlier_release, redriven_after_it_came_again,
+            redriven_before_a_late_call_lands,
+        },
         ground_records::two_days_pass,
         guards::{SETTLED_MS, counter_repair},
         times::delivered_ahead_of_the_clock,
         verification::repaired_beside_a_held_change,
         watermarks::{
             self, collected_beside_one_more_and_one_less, redriven_beside_an_older_invocation,
-            redriven_beside_another_release,
+            redriven_beside_another_release, redriven_without_a_watermark,
         },
     },
     mutant::SCRIPTED_STEPS,
@@ -26,7 +30,15 @@ async fn a_script_ends_wrong_without_its_step() {
     for step in SCRIPTED_STEPS {
         let (with, without) = (ends(*step, None).await, ends(*step, Some(*step)).await);
         let wanted = match step {
-            ProtocolStep::RedriveWait | ProtocolStep::OneReader | ProtocolStep::RepairOnce => (1, 2),
+            ProtocolStep::RedriveWait
+            | ProtocolStep::RedriveWaitLate
+            | ProtocolStep::OneReader
+            | ProtocolStep::RepairOnce
+            | ProtocolStep::WholeRange
+            | ProtocolStep::ExceptionsKept
+            | ProtocolStep::LeaveUnsure
+            | ProtocolStep::YoungWithoutMark
+            | ProtocolStep::YoungerThanOthers => (1, 2),
             ProtocolStep::ProvenIn => (2, 3),
             ProtocolStep::ZeroRevision => (0, 1),
             ProtocolStep::NotAhead => (0, 2),
@@ -38,10 +50,16 @@ async fn a_script_ends_wrong_without_its_step() {
 
 async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
     let bed = Bed::new().without(left_out);
+    let marked = || watermarks::bed().without(left_out);
     match step {
-        ProtocolStep::RedriveWait => redriven_beside_an_older_invocation(watermarks::bed().without(left_out)).await,
-        ProtocolStep::OneReader => redriven_beside_another_release(watermarks::bed().without(left_out)).await,
-        ProtocolStep::ZeroRevision => collected_beside_one_more_and_one_less(watermarks::bed().without(left_out)).await,
+        ProtocolStep::RedriveWait => redriven_beside_an_older_invocation(marked()).await,
+        ProtocolStep::RedriveWaitLate => redriven_before_a_late_call_lands(marked()).await,
+        ProtocolStep::OneReader | ProtocolStep::LeaveUnsure => redriven_beside_another_release(marked()).await,
+        ProtocolStep::YoungWithoutMark => redriven_without_a_watermark(marked()).await.0,
+        ProtocolStep::YoungerThanOthers => redriven_after_an_earlier_release(marked()).await,
+        ProtocolStep::WholeRange => redriven_after_it_came_again(marked()).await,
+        ProtocolStep::ExceptionsKept => delivered_after_exceptions_expired(marked()).await,
+        ProtocolStep::ZeroRevision => collected_beside_one_more_and_one_less(marked()).await,
         ProtocolStep::ProvenIn => repaired_beside_a_held_change(bed.under(LedgerKind::Watermarks)).await,
         ProtocolStep::RepairOnce => repaired_again(&bed),
         ProtocolStep::LookupKey => renamed_before_it_is_found(bed).await,

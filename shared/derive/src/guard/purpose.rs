@@ -78,7 +78,7 @@ purposes! {
     Shown: "a count that lands late replaces a newer one, until the item's record is handled",
     /// On a stream shard's item: no number of counter shards is pinned for the derivation yet.
     Pin: "two invocations pin different numbers of counter shards, and a change that comes again goes to another counter",
-    /// On a stream shard's item: the change is not among its exceptions.
+    /// On an exception of a stream shard: there is none for the change yet.
     Exception: "a change that was parked and redriven is parked again by a call that lands late, and counts twice",
     /// On the registry of derivations: its revision is the one that was read.
     Registry: "what another function or command registered meanwhile is overwritten",

@@ -119,7 +119,7 @@ impl<S: Store> Counter<'_, S> {
                 let mark = held.get(&amount.item).and_then(|item| mark_of(item, &shard.mark));
                 mark.zip(sequence).is_some_and(|(mark, sequence)| has_passed(mark, sequence))
             };
-            let is_in = shard.item.excepts(&change.id, None) || change.amounts.iter().all(is_passed);
+            let is_in = shard.exceptions.excepts(&change.id, None) || change.amounts.iter().all(is_passed);
             let why = match (is_in, origin.was_given_up) {
                 (true, false) => {
                     account.n_duplicates += 1;

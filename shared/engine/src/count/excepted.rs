@@ -27,7 +27,7 @@ use crate::{
         session::ShardSession,
         todo::{CounterTodo, Todo},
     },
-    ledger::shard::excepting,
+    ledger::{exceptions::excepting, shard::announcing},
     park::{ExceptionKind, Parking},
     protocol::ProtocolStep,
     registry::publishing::Publisher,
@@ -48,9 +48,9 @@ enum ParkOutcome {
     Refused(String),
 }
 
-/// The instances that may be at work.
+/// The instances that may have had a record.
 enum AtWork {
-    /// Some are of another release, or have another catalogue: one may read what this one cannot.
+    /// Some are of another release, or have another catalogue: one may have read what this one cannot.
     Others,
     /// None; with the check that none has begun to work since. An instance publishes what it has before it reads the
     /// exceptions.
@@ -136,28 +136,36 @@ impl<S: Store> Counter<'_, S> {
         account: &mut Account,
     ) -> Result<ParkOutcome, String> {
         let now_ms = self.context.clock.now_ms();
-        let excepted = excepting(&shard.key, &exception.change.id, exception.counter, now_ms);
-        let excepted = Some(excepted).filter(|_| self.context.takes(ProtocolStep::Exceptions));
+        let expiring_ms = if self.context.takes(ProtocolStep::ExceptionsKept) { now_ms } else { 0 };
+        let layout = &self.context.schema.layout;
+        let excepted = excepting(layout, &shard.key, exception.change, exception.counter, expiring_ms);
+        let announced = (!shard.item.has_exceptions()).then(|| announcing(&shard.key, now_ms));
+        let takes = self.context.takes(ProtocolStep::Exceptions);
+        let excepted = std::iter::once(excepted).chain(announced).filter(|_| takes);
         // A counter may count what an invocation from before sends, once another item has left the counter's key.
         let may_count = exception.cause == DIED || exception.counter.is_some();
-        let at_work = if may_count { AtWork::Others } else { self.at_work(batch).await? };
+        let created_ms = batch.record(exception.change.position).and_then(|record| record.head.created_ms);
+        let at_work = if may_count { AtWork::Others } else { self.at_work(created_ms, batch).await? };
         let (kind, unchanged) = match at_work {
             AtWork::Others => (ExceptionKind::Unsure, None),
             AtWork::Alike(unchanged) => (ExceptionKind::Uncounted, unchanged),
         };
-        let proofs = excepted.into_iter().chain(unchanged.map(|write| *write)).collect();
+        let proofs = excepted.chain(unchanged.map(|write| *write)).collect();
         self.park_with(exception, proofs, Some(kind), batch, account).await
     }
 
-    /// Which instances may be at work.
-    async fn at_work(&self, batch: &Batch<'_>) -> Result<AtWork, String> {
+    /// Which instances may have had a record of this time.
+    async fn at_work(&self, created_ms: Option<u64>, batch: &Batch<'_>) -> Result<AtWork, String> {
         let watch = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::OneReader));
         let Some(watch) = watch else { return Ok(AtWork::Alike(None)) };
         let registered = Publisher::new(self.context).registered(Family::Additive, batch.patience).await;
         let registered = registered.map_err(|error| describe(&error))?;
         let free_ms = registered.free_ms().saturating_add(watch.hold.map_or(0, |hold| hold.margin_ms));
+        // The record may have come before, while others were at work: it is uncounted only if they were gone by its time.
+        let after = self.context.takes(ProtocolStep::YoungerThanOthers);
+        let since_ms = if after { created_ms } else { Some(self.context.clock.now_ms()) };
         // A function's instance publishes its release, but an operator's command only reads.
-        let is_alone = registered.release() == watch.release && free_ms < self.context.clock.now_ms();
+        let is_alone = registered.release() == watch.release && since_ms.is_some_and(|since_ms| free_ms < since_ms);
         let unchanged = || AtWork::Alike(Some(Box::new(registered.unchanged(Family::Additive))));
         Ok(if is_alone { unchanged() } else { AtWork::Others })
     }
@@ -252,6 +260,6 @@ fn parked(counter: &mut CounterTodo, outcome: &mut CounterOutcome) {
 }
 
 fn counted(todo: &Todo) -> Counted {
-    let (position, id) = (todo.position, todo.id.clone());
-    Counted { position, id, sequence_number: String::new(), amounts: Vec::new() }
+    let (position, id, sequence_number) = (todo.position, todo.id.clone(), todo.sequence.to_string());
+    Counted { position, id, sequence_number, amounts: Vec::new() }
 }

@@ -73,7 +73,7 @@ impl<S: Store> Counter<'_, S> {
             return undone(account, entries.iter().map(|entry| entry.change.position), why);
         }
         let (entries, unlisted) =
-            self.admitted(entries, |change| shard.item.excepts(&change.id, None), batch, account).await;
+            self.admitted(entries, |change| shard.exceptions.excepts(&change.id, None), batch, account).await;
         shard.stopped = unlisted;
         let mut todo = BTreeMap::new();
         for mut entry in entries {

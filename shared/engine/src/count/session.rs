@@ -12,12 +12,13 @@ use crate::{
     batch::input::Batch,
     count::Counter,
     ledger::{
+        exceptions::Exceptions,
         receipts::Receipts,
         shard::{ShardItem, shard_key},
-        watermarks::mark_name,
+        watermarks::{Sequence, mark_name},
     },
     protocol::ProtocolStep,
-    record::event::Lane,
+    record::{Decoded, event::Lane},
 };
 /// What a batch knows of the ledger while it is applied.
 pub(crate) enum Session<'a> {
@@ -33,6 +34,8 @@ pub(crate) struct ShardSession {
     /// Key of the stream shard's item.
     pub(crate) key: Key,
     pub(crate) item: ShardItem,
+    /// The exceptions of the shard among the batch's sequence numbers.
+    pub(crate) exceptions: Exceptions,
     /// Why nothing more may go in: what is behind a change that could not go in would pass it.
     pub(crate) stopped: Option<String>,
     /// The same of single counters.
@@ -46,7 +49,14 @@ impl ShardSession {
         // A mutant has one watermark for all shards.
         let mark = if has_own_mark { mark } else { "w--------".to_owned() };
         let (key, item) = (shard_key(lane)?, ShardItem::default());
-        Some(Self { mark, key, item, stopped: None, stopped_counters: BTreeMap::new() })
+        Some(Self {
+            mark,
+            key,
+            item,
+            exceptions: Exceptions::default(),
+            stopped: None,
+            stopped_counters: BTreeMap::new(),
+        })
     }
 }
 
@@ -84,8 +94,8 @@ impl<S: Store> Counter<'_, S> {
         held.map(|held| ShardItem::of(held.first().map(|(_, item)| item))).map_err(|error| describe(&error))
     }
 
-    /// Takes what was read of the stream shard, and pins the numbers of counter shards that it lacks. Where one of the two
-    /// fails, nothing of the batch may be counted.
+    /// Takes what was read of the stream shard, and pins the numbers of counter shards that it lacks, and reads the
+    /// exceptions. Where one of these fails, nothing of the batch may be counted.
     pub(crate) async fn open(
         &self,
         session: &mut Session<'_>,
@@ -98,14 +108,27 @@ impl<S: Store> Counter<'_, S> {
             Ok(item) => self.pinned(item, &shard.key, batch, account).await,
             Err(why) => Err(why),
         };
+        let opened = match opened {
+            Ok(item) => self.exceptions(&item, &shard.key, batch).await.map(|exceptions| (item, exceptions)),
+            Err(why) => Err(why),
+        };
         match opened {
-            Ok(item) if self.context.takes(ProtocolStep::Exceptions) => shard.item = item,
-            Ok(item) => shard.item = item.without_exceptions(),
+            Ok((item, exceptions)) => (shard.item, shard.exceptions) = (item, exceptions),
             Err(why) => shard.stopped = Some(why),
         }
         if !self.context.takes(ProtocolStep::PinShards) {
             shard.item = shard.item.clone().without_pins();
         }
+    }
+
+    /// The shard's exceptions among the batch's sequence numbers.
+    async fn exceptions(&self, item: &ShardItem, key: &Key, batch: &Batch<'_>) -> Result<Exceptions, String> {
+        if !item.has_exceptions() || !self.context.takes(ProtocolStep::Exceptions) {
+            return Ok(Exceptions::default());
+        }
+        let sequence = |record: &Decoded<'_>| record.head.sequence_number.as_deref().and_then(Sequence::parse);
+        let read = Exceptions::read(self.context, key, batch.records.iter().map(sequence), batch.patience).await;
+        read.map_err(|error| describe(&error))
     }
 
     /// The item with all numbers pinned.

@@ -49,7 +49,7 @@ impl<S: Store> Counter<'_, S> {
             return Err("the record has no sequence number that can be read".to_owned());
         };
         for amount in std::mem::take(&mut entry.change.amounts) {
-            if shard.item.excepts(&entry.change.id, Some(&amount.item)) {
+            if shard.exceptions.excepts(&entry.change.id, Some(&amount.item)) {
                 continue;
             }
             let counter = todo.entry(amount.item.clone()).or_insert_with(|| CounterTodo {

@@ -23,6 +23,7 @@ use crate::{
     count::{counts_of::CountsOf, target::Target},
     ledger::{
         LedgerKind,
+        exceptions::Exceptions,
         receipts::receipt_key,
         shard::{ShardItem, shard_key},
         watermarks::{Sequence, has_passed, mark_name, mark_of},
@@ -96,27 +97,37 @@ impl<S: Store> Engine<S> {
         let shards = self.all(Table::Ledger, shards, patience).await?;
         let shards: BTreeMap<Key, ShardItem> =
             shards.into_iter().map(|(key, item)| (key, ShardItem::of(Some(&item)))).collect();
+        let mut exceptions = BTreeMap::new();
+        for (key, _) in shards.iter().filter(|(_, shard)| shard.has_exceptions()) {
+            let of_shard = records.iter().filter(|record| shard_key(&record.lane).as_ref() == Some(key));
+            let sequences = of_shard.map(|record| record.sequence);
+            exceptions.insert(key.clone(), Exceptions::read(&self.context, key, sequences, patience).await?);
+        }
+        let excepts = |record: &CountedRecord, counter: Option<&Key>| {
+            let exceptions = shard_key(&record.lane).and_then(|key| exceptions.get(&key));
+            exceptions.is_some_and(|exceptions| exceptions.excepts(&record.id, counter))
+        };
         let mut open = Vec::new();
         let mut counting = Vec::new();
         for record in records {
             // No change of a stream shard is counted before the shard has its item.
             let shard = shard_key(&record.lane).and_then(|key| shards.get(&key));
-            if shard.is_some_and(|shard| shard.excepts(&record.id, None)) {
+            if excepts(&record, None) {
                 continue;
             }
-            match shard.and_then(|shard| Some((shard, self.counters(&record, &is_asked, shard)?))) {
-                Some((shard, counters)) => counting.push((record, shard, counters)),
+            match shard.and_then(|shard| self.counters(&record, &is_asked, shard)) {
+                Some(counters) => counting.push((record, counters)),
                 None => open.push(record),
             }
         }
-        let counters = counting.iter().flat_map(|(.., counters)| counters).cloned();
+        let counters = counting.iter().flat_map(|(_, counters)| counters).cloned();
         let held = self.all(Table::Main, counters, patience).await?;
-        for (record, shard, counters) in counting {
+        for (record, counters) in counting {
             let mark = mark_name(&record.lane).unwrap_or_default();
             let has = |counter: &Key| {
                 let mark = held.get(counter).and_then(|item| mark_of(item, &mark));
                 let is_passed = mark.zip(record.sequence).is_some_and(|(mark, sequence)| has_passed(mark, sequence));
-                is_passed || shard.excepts(&record.id, Some(counter))
+                is_passed || excepts(&record, Some(counter))
             };
             if !counters.iter().all(has) {
                 open.push(record);

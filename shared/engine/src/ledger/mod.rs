@@ -13,6 +13,7 @@
 //! Both hold for a time, and a change older than the [horizon](LedgerKind::horizon_ms) is never applied: whether it is in
 //! is not known any more. Its targets are [listed](crate::count::recount) as needing a recount.
 
+pub(crate) mod exceptions;
 pub mod in_ledger;
 pub mod receipts;
 pub mod repairs;

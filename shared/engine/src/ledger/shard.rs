@@ -3,10 +3,9 @@
 //! *Pins*: the number of shards of each counter as it was when the stream shard was first seen. A change that comes again
 //! must reach the same counter item, whatever is deployed meanwhile.
 //!
-//! *Exceptions*: changes of the shard that are parked although no counter's watermark says so, since they cannot be read, or
-//! since no watermark can be set on the item under the counter's key. They add nothing when they come again.
+//! It also says whether the shard has [exceptions](super::exceptions), so that a batch reads them only then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use derive::{
     guard::{Ask, Guard, Purpose},
@@ -19,11 +18,10 @@ use crate::{
     attribute::{n, number},
     ledger::{EXPIRES_AT, PROOF_KEPT_S, expires_at, watermarks::label},
     record::event::Lane,
-    sort_key::checksum,
 };
 
-/// Attribute with the exceptions, a set of texts. Stored, so it is stable.
-const EXCEPTIONS: &str = "Exceptions";
+/// Attribute that says that the shard has exceptions. Stored, so it is stable.
+const HAS_EXCEPTIONS: &str = "HasExceptions";
 
 /// Start of the attributes with the pinned numbers, each with the derivation's name behind it. Stored, so it is stable.
 const PIN: &str = "Shards:";
@@ -35,7 +33,7 @@ const RENEWED_S: u64 = PROOF_KEPT_S / 2;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShardItem {
     pins: BTreeMap<String, u32>,
-    exceptions: BTreeSet<String>,
+    has_exceptions: bool,
     expires_at_s: u64,
 }
 
@@ -47,11 +45,8 @@ impl ShardItem {
             let derivation = name.strip_prefix(PIN)?;
             Some((derivation.to_owned(), u32::try_from(number(item, name)?).ok()?))
         });
-        let exceptions = match item.get(EXCEPTIONS) {
-            Some(AttributeValue::Ss(ids)) => ids.iter().cloned().collect(),
-            _ => BTreeSet::new(),
-        };
-        Self { pins: pins.collect(), exceptions, expires_at_s: number(item, EXPIRES_AT).unwrap_or(0) }
+        let has_exceptions = item.get(HAS_EXCEPTIONS) == Some(&AttributeValue::Bool(true));
+        Self { pins: pins.collect(), has_exceptions, expires_at_s: number(item, EXPIRES_AT).unwrap_or(0) }
     }
 
     /// The pinned number of shards of a derivation's counters.
@@ -59,14 +54,9 @@ impl ShardItem {
         self.pins.get(derivation).copied()
     }
 
-    /// Is this change parked on behalf of all counters, or of this one?
-    pub(crate) fn excepts(&self, id: &str, counter: Option<&Key>) -> bool {
-        self.exceptions.contains(&exception(id, counter))
-    }
-
-    /// Forgets the exceptions, as a mutant does.
-    pub(crate) fn without_exceptions(self) -> Self {
-        Self { exceptions: BTreeSet::new(), ..self }
+    /// Has the shard exceptions?
+    pub(crate) fn has_exceptions(&self) -> bool {
+        self.has_exceptions
     }
 
     /// Forgets the pinned numbers, as a mutant does.
@@ -104,22 +94,10 @@ pub(crate) fn shard_key(lane: &Lane) -> Option<Key> {
     Some(Key::new(format!("SHARD#{}#{shard}", label(lane)), "SHARD"))
 }
 
-/// The write that excepts a change, on behalf of all counters or of one; it fails when that is done.
-pub(crate) fn excepting(key: &Key, id: &str, counter: Option<&Key>, now_ms: u64) -> Write {
-    let entry = exception(id, counter);
-    let add = Item::from([(EXCEPTIONS.to_owned(), AttributeValue::Ss(vec![entry.clone()]))]);
-    let set = Item::from([(EXPIRES_AT.to_owned(), expires_at(now_ms))]);
-    let asks = vec![Ask::LacksElement(EXCEPTIONS.to_owned(), AttributeValue::S(entry))];
-    update(key, Update { set, add, ..Update::default() }, Some(Guard { purpose: Purpose::Exception, asks }))
-}
-
-fn exception(id: &str, counter: Option<&Key>) -> String {
-    counter.map_or_else(|| id.to_owned(), |counter| parked_id(id, counter))
-}
-
-/// Id under which a change is parked on behalf of one counter.
-pub(crate) fn parked_id(id: &str, counter: &Key) -> String {
-    format!("{id}@{:08x}", checksum(&format!("{}\n{}", counter.pk, counter.sk)))
+/// The write by which a shard's item says that there are exceptions, in the transaction of an exception.
+pub(crate) fn announcing(key: &Key, now_ms: u64) -> Write {
+    let says = (HAS_EXCEPTIONS.to_owned(), AttributeValue::Bool(true));
+    update(key, Update::set(Item::from([says, (EXPIRES_AT.to_owned(), expires_at(now_ms))])), None)
 }
 
 fn update(key: &Key, update: Update, guard: Option<Guard>) -> Write {

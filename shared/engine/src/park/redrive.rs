@@ -42,7 +42,11 @@ use crate::{
 
 /// How old an exception must be before it is redriven, in milliseconds: the life of an invocation that had read its shard's
 /// exceptions before, and a minute for clocks that differ. Source: Lambda quotas, 15 minutes.
-const WAIT_MS: u64 = 16 * 60 * 1000;
+const INVOCATION_MS: u64 = 16 * 60 * 1000;
+
+/// How long after the end of such an invocation a call of it may land, in milliseconds: a quarter of an hour, as for
+/// watermarks.
+const LATE_MS: u64 = 15 * 60 * 1000;
 
 /// A change that is parked on behalf of a family.
 #[derive(Clone, Debug, PartialEq)]
@@ -169,8 +173,10 @@ impl<S: Store> Redriver<'_, S> {
     pub(crate) async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
         let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
         let age_ms = self.context.clock.now_ms().saturating_sub(parked.parked_at_ms);
-        if parked.exception.is_some() && age_ms < WAIT_MS && self.context.takes(ProtocolStep::RedriveWait) {
-            let minutes = WAIT_MS.saturating_sub(age_ms).div_ceil(60_000);
+        let late_ms = if self.context.takes(ProtocolStep::RedriveWaitLate) { LATE_MS } else { 0 };
+        let left_ms = INVOCATION_MS.saturating_add(late_ms).saturating_sub(age_ms);
+        if parked.exception.is_some() && left_ms > 0 && self.context.takes(ProtocolStep::RedriveWait) {
+            let minutes = left_ms.div_ceil(60_000);
             let cause = format!(
                 "an invocation that began before it was parked may still count it: redrive it in {minutes} minutes"
             );
@@ -197,6 +203,7 @@ impl<S: Store> Redriver<'_, S> {
                     change.amounts.retain(|amount| parked.is_for(amount));
                 }
                 if parked.exception == Some(ExceptionKind::Unsure)
+                    && self.context.takes(ProtocolStep::LeaveUnsure)
                     && let Err(cause) = self.leave_unsure(&mut changes, &batch, &mut account).await
                 {
                     return Ok(Redriven::Still { cause });

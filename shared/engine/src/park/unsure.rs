@@ -15,6 +15,7 @@ use crate::{
     ledger::watermarks::{HORIZON_MS, Sequence, has_passed, mark_name, mark_of},
     look::reading::ItemReader,
     park::redrive::Redriver,
+    protocol::ProtocolStep,
 };
 
 impl<S: Store> Redriver<'_, S> {
@@ -30,6 +31,7 @@ impl<S: Store> Redriver<'_, S> {
         let mark = mark_name(&batch.lane).unwrap_or_default();
         let age_ms = batch.age_ms(self.context.clock.now_ms());
         let is_young = age_ms.is_some_and(|age_ms| age_ms < HORIZON_MS);
+        let is_young = is_young || !self.context.takes(ProtocolStep::YoungWithoutMark);
         for change in changes {
             let (mut sure, mut unsure) = (Vec::new(), Vec::new());
             for amount in std::mem::take(&mut change.amounts) {

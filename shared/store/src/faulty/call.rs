@@ -118,7 +118,6 @@ fn described(write: &Write) -> String {
         Ask::AtLeast(attribute, value) => format!("if {attribute}>={}", shown(value)),
         Ask::LacksOrEqual(attribute, value) => format!("if without {attribute} or {attribute}={}", shown(value)),
         Ask::LacksOrBelow(attribute, value) => format!("if without {attribute} or {attribute}<{}", shown(value)),
-        Ask::LacksElement(attribute, value) => format!("if {} is not in {attribute}", shown(value)),
     }));
     parts.retain(|part| !part.is_empty());
     parts.join(" ")

@@ -110,6 +110,5 @@ fn words(ask: &Ask) -> String {
         Ask::AtLeast(attribute, held) => format!("its `{attribute}` is at least {}", code(&value(held))),
         Ask::LacksOrEqual(attribute, held) => format!("its `{attribute}` is {} or not there", code(&value(held))),
         Ask::LacksOrBelow(attribute, held) => format!("its `{attribute}` is below {} or not there", code(&value(held))),
-        Ask::LacksElement(attribute, held) => format!("its `{attribute}` does not have {}", code(&value(held))),
     }
 }

@@ -203,8 +203,7 @@ impl RecordedWrite<'_> {
         | Ask::Differs(name, value)
         | Ask::AtLeast(name, value)
         | Ask::LacksOrEqual(name, value)
-        | Ask::LacksOrBelow(name, value)
-        | Ask::LacksElement(name, value) = &mut filled
+        | Ask::LacksOrBelow(name, value) = &mut filled
         {
             *value = typed(name, &field, value, values)?;
         }

@@ -1,0 +1,156 @@
+//! Under watermarks: the exceptions of a stream shard, and which of them a counter may count.
+
+use derive::write::{Action, Table, Write};
+use engine::{clock::Clock as _, park::redrive::parked};
+use keys::item::Item;
+use serde_dynamo::AttributeValue;
+use serde_json::json;
+use store::{
+    Store as _,
+    faulty::{Call, Fault, Side},
+};
+
+use crate::cases::{
+    bed::Bed,
+    watermarks::{alone, alone_with, bed, counter, redriven, releases, with_unreadable_first},
+};
+
+/// Longer than a redrive waits for an invocation from before.
+const WAITED_MS: u64 = 32 * 60_000;
+
+/// Ends the life of what has expired in the ledger.
+async fn expire(bed: &Bed) {
+    let now_s = bed.clock.now_ms() / 1_000;
+    let is_over = |item: &Item| number(item, "ExpiresAt").is_some_and(|at_s| at_s <= now_s);
+    for (key, _) in bed.memory().snapshot(Table::Ledger).into_iter().filter(|(_, item)| is_over(item)) {
+        let write = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
+        bed.memory().write(&write).await.unwrap();
+    }
+}
+
+fn number(item: &Item, name: &str) -> Option<u64> {
+    match item.get(name)? {
+        AttributeValue::N(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Of 513 records in batches that are too small for the brake, none decodes.
+#[tokio::test]
+async fn any_number_of_exceptions_delays_nobody_and_each_costs_the_same() {
+    let mut bed = bed();
+    let users = (0..513).map(|user| (format!("u{user}"), "g0".to_owned()));
+    let whole = bed.memberships(users).await;
+    let mut costs = Vec::new();
+    for batch in whole.chunks(19) {
+        let mut batch = batch.to_vec();
+        for record in &mut batch {
+            record["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
+        }
+        let handled = bed.handle(&batch).await;
+        assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 19));
+        costs.push(handled.account.commits.iter().map(|commit| commit.units).sum::<f64>());
+    }
+    assert!(costs[1..].iter().all(|units| *units <= 19.0 * 4.0), "{costs:?}");
+    let shards = bed.ledger("SHARD#");
+    assert_eq!(shards.len(), 514, "an item each, and that of the shard");
+    assert!(shards.iter().all(|item| keys::size::item_bytes(item) < 300));
+
+    // Somebody else's change counts, and reads none of them.
+    bed.calls();
+    let more = bed.memberships([("zoe".into(), "g1".into())]).await;
+    assert_eq!(bed.handle(&more).await.failed_from, None);
+    assert_eq!(bed.counted("member-count"), 1);
+    let n_reads = bed.calls().iter().filter(|call| call.contains("SHARD#")).count();
+    assert_eq!(n_reads, 2, "the shard's item, and an empty range");
+
+    // All come again and can be read: a range of several pages keeps each from being counted.
+    for batch in whole.chunks(200) {
+        assert_eq!(bed.handle(batch).await.account.n_duplicates, batch.len());
+    }
+    assert_eq!(bed.counted("member-count"), 1);
+}
+
+/// A record that cannot be read comes again as the last of its batch when it can, and is redriven: how often is it counted?
+pub(crate) async fn redriven_after_it_came_again(mut bed: Bed) -> i64 {
+    let records = bed.memberships(["ann", "bob"].map(|user| (user.into(), "g0".into()))).await;
+    let mut unreadable = records.clone();
+    unreadable[1]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
+    bed.handle(&unreadable).await;
+    bed.handle(&records).await;
+    redriven(&mut bed, &records[1]).await;
+    bed.counted("member-count") - 1
+}
+
+/// A record that was parked and redriven comes again when all is gone from the ledger that has expired.
+pub(crate) async fn delivered_after_exceptions_expired(mut bed: Bed) -> i64 {
+    let records = bed.joins(1).await;
+    bed.handle(&with_unreadable_first(&records)).await;
+    redriven(&mut bed, &records[0]).await;
+    bed.clock.advance(22 * 3_600_000);
+    expire(&bed).await;
+    bed.handle(&records).await;
+    bed.counted("member-count")
+}
+
+/// An invocation sends its count and dies. Another one parks the change since an item of the application has the counter's
+/// key. The item goes, an operator redrives after 17 minutes, and what was sent lands.
+pub(crate) async fn redriven_before_a_late_call_lands(mut bed: Bed) -> i64 {
+    let records = bed.joins(1).await;
+    let target = counter(0);
+    bed.fails(move |call| match call {
+        Call::Write(write) if write.key == target => Some((Side::Before, Fault::Late)),
+        _ => None,
+    });
+    assert!(bed.start(&bed.event(&records)).finish().is_none(), "it dies");
+    bed.fails(|_| None);
+    bed.set(&counter(0), "EntityType", "User").await;
+    bed.records();
+    assert_eq!(bed.handle(&records).await.account.parked.len(), 1);
+    bed.delete(&counter(0)).await;
+    bed.records();
+    for wait_ms in [17 * 60_000, WAITED_MS] {
+        bed.clock.advance(wait_ms);
+        for change in parked(bed.memory()).await.unwrap() {
+            bed.engine().redrive(&change, bed.deadline_ms()).await.unwrap();
+        }
+        if wait_ms < WAITED_MS {
+            bed.land();
+        }
+    }
+    bed.counted("member-count")
+}
+
+/// A release counts a record and is gone. The next one cannot read it, and it comes again: the mapping was made anew, and
+/// begins at the first record of the stream. A third one redrives it.
+pub(crate) async fn redriven_after_an_earlier_release(mut bed: Bed) -> i64 {
+    let [old, new] = releases();
+    alone(&mut bed, &old).await;
+    let records = bed.joins(1).await;
+    bed.handle(&records).await;
+    alone_with("yan", &mut bed, &new).await;
+    assert_eq!(bed.handle(&with_unreadable_first(&records)).await.account.parked.len(), 1);
+    redriven(&mut bed, &records[0]).await;
+    bed.counted("member-count") - 4
+}
+
+#[tokio::test]
+async fn what_an_earlier_release_may_have_counted_is_listed_and_not_counted_again() {
+    let mut bed = bed();
+    let [old, new] = releases();
+    alone(&mut bed, &old).await;
+    let records = bed.joins(2).await;
+    bed.handle(&records[..1]).await;
+    alone_with("yan", &mut bed, &new).await;
+    for record in &records {
+        let unreadable = with_unreadable_first(std::slice::from_ref(record));
+        assert_eq!(bed.handle(&unreadable).await.account.parked.len(), 1);
+        redriven(&mut bed, record).await;
+    }
+    assert_eq!(
+        bed.counted("member-count"),
+        6,
+        "zoe's and yan's two, the one that was counted, and the one that was not"
+    );
+    assert_eq!(bed.ledger("RECOUNT").len(), 1);
+}
