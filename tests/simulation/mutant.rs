@@ -45,6 +45,7 @@ pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::LeaveUnsure,
     ProtocolStep::YoungWithoutMark,
     ProtocolStep::YoungerThanOthers,
+    ProtocolStep::RedriveMark,
 ];
 
 /// A condition of the platform without which watermarks are not exact. `ripple dev` and the templates refuse mappings that

@@ -8,6 +8,7 @@
 //! [`redrive`] applies what is parked.
 
 pub mod lists;
+mod mark;
 pub mod pages;
 pub mod redrive;
 mod unsure;

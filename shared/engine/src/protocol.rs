@@ -100,6 +100,8 @@ steps! {
     RedriveWaitLate: "what a dead invocation sent before the record was parked lands beside the redrive",
     /// Under watermarks, a redrive leaves out what a counter may count already.
     LeaveUnsure: "a record that was counted before it was parked counts again by its redrive",
+    /// Under watermarks, the redrive of a change that is parked for one counter sets the watermark if it is gone.
+    RedriveMark: "a record whose counter an operator deleted counts again when it comes again",
     /// Under watermarks, a counter without a watermark does not count an unsure change only if the change is young.
     YoungWithoutMark: "a record counts again by its redrive after its watermark was taken away",
     /// Under watermarks, what cannot be read is parked as uncounted only if no instance can be at work of another release, or

@@ -9,8 +9,8 @@ use crate::{
         back_and_forth,
         bed::Bed,
         exceptions::{
-            delivered_after_exceptions_expired, redriven_after_an_earlier_release, redriven_after_it_came_again,
-            redriven_before_a_late_call_lands,
+            delivered_after_exceptions_expired, delivered_after_its_counter_was_deleted,
+            redriven_after_an_earlier_release, redriven_after_it_came_again, redriven_before_a_late_call_lands,
         },
         ground_records::two_days_pass,
         guards::{SETTLED_MS, counter_repair},
@@ -35,6 +35,7 @@ async fn a_script_ends_wrong_without_its_step() {
             | ProtocolStep::OneReader
             | ProtocolStep::RepairOnce
             | ProtocolStep::WholeRange
+            | ProtocolStep::RedriveMark
             | ProtocolStep::ExceptionsKept
             | ProtocolStep::LeaveUnsure
             | ProtocolStep::YoungWithoutMark
@@ -57,6 +58,7 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
         ProtocolStep::OneReader | ProtocolStep::LeaveUnsure => redriven_beside_another_release(marked()).await,
         ProtocolStep::YoungWithoutMark => redriven_without_a_watermark(marked()).await.0,
         ProtocolStep::YoungerThanOthers => redriven_after_an_earlier_release(marked()).await,
+        ProtocolStep::RedriveMark => delivered_after_its_counter_was_deleted(marked()).await,
         ProtocolStep::WholeRange => redriven_after_it_came_again(marked()).await,
         ProtocolStep::ExceptionsKept => delivered_after_exceptions_expired(marked()).await,
         ProtocolStep::ZeroRevision => collected_beside_one_more_and_one_less(marked()).await,

@@ -13,11 +13,16 @@ use derive::{
     guard::{Guard, Purpose},
     write::{Action, Table, Transaction, Update, Write},
 };
-use keys::{item::Item, key::Key};
+use keys::{
+    counter::{REVISION, SHOWN},
+    item::Item,
+    key::Key,
+};
 use store::{Reason, Store, TransactOutcome, unheld};
 
 use crate::{
     account::{Account, Commit, Parked, apportioned},
+    attribute::n,
     backoff::{GaveUp, Tries, describe},
     batch::{attempts::DIED, input::Batch},
     count::{
@@ -90,11 +95,13 @@ impl<S: Store> Counter<'_, S> {
         let Some(first) = counter.todo.first() else { return Ok(()) };
         let change = counted(first);
         let set = Item::from([(shard.mark.clone(), first.sequence.mark(self.context.clock.now_ms()))]);
+        // As each count does: a sweep that read the counter before does not delete it, and its record shows the count.
+        let (add, remove) = (Item::from([(REVISION.to_owned(), n(1))]), BTreeSet::from([SHOWN.to_owned()]));
         let asks = self.mark_asks(counter, &shard.mark, first.sequence.bound(true));
         let marked = Write {
             table: Table::Main,
             key: counter.key.clone(),
-            action: Action::Update(Update::set(set)),
+            action: Action::Update(Update { set, add, remove, ..Update::default() }),
             guard: Some(Guard { purpose: Purpose::Watermark, asks }),
         };
         let marked = Some(marked).filter(|_| self.context.takes(ProtocolStep::ProofOfParking)).into_iter().collect();

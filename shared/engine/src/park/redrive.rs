@@ -5,7 +5,8 @@
 //! was lost, apply it once. A level-triggered change is looked at, and deleted when that is done; twice is harmless.
 //!
 //! A change that was parked has its proof in the ledger, so that its record, delivered again, adds nothing beside the
-//! redrive. And since it is either parked or in, a redrive needs no horizon.
+//! redrive. Parked for one counter, it has it in the counter's watermark: the redrive sets that where it is gone, since
+//! somebody deleted the counter. And since it is either parked or in, a redrive needs no horizon.
 
 use derive::{
     coalesce::{Amount, Counted, amount_writes, buckets},
@@ -201,6 +202,10 @@ impl<S: Store> Redriver<'_, S> {
                 let mut changes: Vec<_> = asked.entries.into_iter().map(|entry| entry.change).collect();
                 for change in &mut changes {
                     change.amounts.retain(|amount| parked.is_for(amount));
+                    if let Some(counter) = &parked.counter {
+                        // Its record, delivered again, comes to this very counter.
+                        change.amounts.iter_mut().for_each(|amount| amount.item.clone_from(counter));
+                    }
                 }
                 if parked.exception == Some(ExceptionKind::Unsure)
                     && self.context.takes(ProtocolStep::LeaveUnsure)
@@ -223,7 +228,8 @@ impl<S: Store> Redriver<'_, S> {
         changes: &[Counted],
         patience: Patience<'_>,
     ) -> Result<Redriven, GaveUp> {
-        let keys = buckets(changes);
+        let mark = self.mark(parked);
+        let keys = if mark.is_some() { parked.counter.iter().cloned().collect() } else { buckets(changes) };
         let counter = Counter::new(self.context);
         let mut tries = Tries::default();
         loop {
@@ -233,6 +239,7 @@ impl<S: Store> Redriver<'_, S> {
                 Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
             };
             let amounts = amount_writes(&self.context.schema, changes, &held).into_iter().map(|(write, _)| write);
+            let amounts = amounts.map(|write| mark.iter().fold(write, |write, mark| mark.set_by(write, &held)));
             let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
             let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
                 Ok(transaction) => transaction,
