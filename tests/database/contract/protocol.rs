@@ -36,7 +36,7 @@ fn marked(counter: &Key, first: u8, last: u8, n_changes: i64) -> Write {
 /// Puts a change among the exceptions of a shard.
 fn excepted(id: &str) -> Write {
     let key = Key::new("SHARD#shard", format!("EXCEPTION#1#{id}"));
-    guarded(in_ledger(put(&key, item(&key, &[]))), Guard::absent(Purpose::Exception))
+    guarded(in_ledger(put(&key, item(&key, []))), Guard::absent(Purpose::Exception))
 }
 
 fn reasons(outcome: TransactOutcome) -> Vec<Reason> {

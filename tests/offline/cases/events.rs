@@ -1,6 +1,6 @@
 //! Cases that are records: how tools and other view types write them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{batch::Handled, ledger::LedgerKind, record::event::Event};
 use keys::item::Item;
@@ -92,5 +92,36 @@ async fn an_empty_image_of_an_emulator_is_none_and_stops_no_other_record() {
         bed.follow().await;
         assert_eq!(number(&bed, "COLOR#foo / red", "resources"), "3", "{ledger}: r1, r3 and r5");
         assert!(bed.item("BY-GROUP#foo / r5").is_some() && bed.item("BY-GROUP#foo / r2").is_none(), "{ledger}");
+    }
+}
+
+#[tokio::test]
+async fn a_time_in_another_unit_is_read_as_what_it_is_and_what_is_no_time_is_not_counted() {
+    const CASE: &str = "18-creation-times";
+    for ledger in LEDGERS {
+        let bed = || {
+            let bed = Bed::at(CASE, ledger, Pace::AtChecks, 1_800_000_000_000);
+            bed.put(&json!({"pk": {"S": "CUST#1"}, "sk": {"S": "PROFILE"}, "type": {"S": "Customer"}}));
+            bed
+        };
+        let mut of_years_ago = bed();
+        let handled = of_years_ago.handle(&event("things", &records(CASE, "event.json").join(","))).await;
+        let refused = handled.account.refused.iter().map(|refused| refused.id.as_str());
+        let reasons: BTreeSet<&str> = parked(&handled).into_keys().chain(refused).collect();
+        assert_eq!((reasons.len(), handled.failed_from), (8, None), "{ledger}: each has a reason");
+        of_years_ago.follow().await;
+        assert_eq!(number(&of_years_ago, "CUST#1 / PROFILE", "orderCount"), "0", "{ledger}");
+
+        let mut of_today = bed();
+        let template = text(CASE, "event.template.json").replace("@SECONDS@", "1799999990");
+        let template = template.replace("@E9@", "1.79999999E9").replace("@ISO@", "2027-01-15T07:59:50.000Z");
+        let template =
+            Event::parse(&template).unwrap().records.iter().map(|it| it.get().to_owned()).collect::<Vec<_>>();
+        for _ in 0..2 {
+            of_today.handle(&event("things", &template.join(","))).await;
+            of_today.follow().await;
+            let shown = number(&of_today, "CUST#1 / PROFILE", "orderCount");
+            assert_eq!(shown, "5", "{ledger}: all but those without a time, with a text, and without a number");
+        }
     }
 }

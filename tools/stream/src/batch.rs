@@ -168,6 +168,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_record_whose_time_is_to_come_is_in_the_window_of_its_arrival() {
+        // The last whole minute of a signed number of seconds.
+        let last_s = u64::try_from(i64::MAX).unwrap() / 60 * 60;
+        for ahead_s in [2_300_000_000, last_s] {
+            assert_eq!(held(ahead_s, 61, 10).window(30), held(61, 61, 10).window(30));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_batch_is_cut_by_count() {
         let mut buffer = Buffer::new(&crate::mapping::Mapping { batch_size: 2, batching_window_ms: 1, ..mapping() });
         (0..5).for_each(|_| buffer.push(held(1, 1, 10)));
