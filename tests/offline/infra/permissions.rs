@@ -26,7 +26,7 @@ use functions::handler::Function;
 use futures::future::BoxFuture;
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::{
     Store as _,
     memory::MemoryStore,
@@ -283,7 +283,8 @@ async fn asked(functions: &[Function], ledger: LedgerKind) -> Vec<(Function, BTr
         world.delete(&schema.layout.key(item).unwrap()).await;
         world.settle(&mut asked).await;
     }
-    let unreadable = r#"{"eventID": "unreadable", "dynamodb": {"SequenceNumber": "9"}}"#.to_owned();
+    let dynamodb = json!({"SequenceNumber": "9", "ApproximateCreationDateTime": world.clock.now_ms() / 1_000});
+    let unreadable = json!({"eventID": "unreadable", "dynamodb": dynamodb}).to_string();
     let unreadable = Window::of_shard("shardId-1").around(&event(&[unreadable]));
     for (function, asked) in asked.iter_mut().filter(|(function, _)| *function != Function::Sweep) {
         // The second time the shard has exceptions.
