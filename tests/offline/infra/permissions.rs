@@ -318,12 +318,12 @@ async fn functions_may_do_what_they_do() {
             }
         }
     }
-    // What only happens when something went wrong: a batch that was tried before (`attempts`), or a search that ended a
-    // sweep (`fan_out::again`).
+    // What only happens when something went wrong: several reasons for which the breaker stops a batch (`batch::brake`), or a
+    // search that ended a sweep (`fan_out::again`).
     expect![[r#"
-        aggregate:
-        propagate:
-        combined:
+        aggregate: ledger:BatchGetItem
+        propagate: ledger:BatchGetItem
+        combined: ledger:BatchGetItem
         sweep: ledger:UpdateItem table:PutItem
     "#]]
     .assert_eq(&unused);
