@@ -165,12 +165,13 @@ def main():
     vectors = lambda *arguments: output(
         "cargo", "run", "--locked", "--quiet", "--package", "types", "--example", "vectors", "--", *arguments
     )
-    asked = [line.split("\t") for line in vectors().splitlines()]
     ripple = ["cargo", "run", "--locked", "--quiet", "--package", "cli", "--", "types", "--language"]
     own = ["--config", "examples/own-table/ripple.toml"]
     with tempfile.TemporaryDirectory() as folder:
-        keys = module(os.path.join(folder, "keys.py"), vectors("python"))
-        same("Python", [in_python(keys, question) for question, _ in asked], asked)
+        for of_table in ([], ["unescaped"]):
+            asked = [line.split("\t") for line in vectors(*of_table).splitlines()]
+            keys = module(os.path.join(folder, "keys.py"), vectors(*of_table, "python"))
+            same("Python", [in_python(keys, question) for question, _ in asked], asked)
         shipped = module(os.path.join(folder, "shipped.py"), output(*ripple, "python"))
         assert shipped.USER_KEY.build({"UserId": "a#b"}) == {"PK": "USER#a%23b", "SK": "PROFILE"}
 
@@ -181,10 +182,13 @@ def main():
         subprocess.run([sys.executable, "-m", "mypy", *options, "keys.py", "checked.py"], cwd=folder, check=True)
 
         subprocess.run(["npm", "install", "--silent", "--no-save", "--prefix", folder, TYPESCRIPT], check=True)
-        compiled(folder, ["keys.ts", "main.ts"], vectors("typescript"), ANSWERS)
-        questions = "".join(question + "\n" for question, _ in asked)
-        answered = subprocess.run(["node", "main.js"], cwd=folder, input=questions, check=True, capture_output=True, text=True)
-        same("TypeScript", answered.stdout.splitlines(), asked)
+        for of_table in ([], ["unescaped"]):
+            asked = [line.split("\t") for line in vectors(*of_table).splitlines()]
+            compiled(folder, ["keys.ts", "main.ts"], vectors(*of_table, "typescript"), ANSWERS)
+            questions = "".join(question + "\n" for question, _ in asked)
+            node = ["node", "main.js"]
+            answered = subprocess.run(node, cwd=folder, input=questions, check=True, capture_output=True, text=True)
+            same("TypeScript", answered.stdout.splitlines(), asked)
         compiled(folder, ["keys.ts", "main.ts"], output(*ripple, "typescript", *own), TYPED)
         compiled(folder, ["keys.ts"], output(*ripple, "typescript"), "")
         for name, program in (("chat", SEVERAL), ("models", "")):

@@ -78,6 +78,9 @@ pub enum Problem {
     /// The value should be bytes in hexadecimal digits.
     #[error("is not bytes in hexadecimal digits")]
     NotBytes,
+    /// The value holds the character that joins the parts of a key, in a table whose keys escape nothing.
+    #[error("holds `#`, which a key of this table cannot hold in a value")]
+    HoldsSeparator,
     /// The value should be a path such as `/a/b`.
     #[error("is not a path: it starts with `/`, and no segment is empty or holds `#`")]
     NotAPath,

@@ -29,6 +29,12 @@ impl KeyTemplate {
         Ok(Self { pk: Template::parse(pk)?, sk: Template::parse(sk)? })
     }
 
+    /// The same with texts as they are, of a table whose keys escape nothing.
+    #[must_use]
+    pub fn unescaped(self) -> Self {
+        Self { pk: self.pk.unescaped(), sk: self.sk.unescaped() }
+    }
+
     /// Builds a key.
     ///
     /// # Errors

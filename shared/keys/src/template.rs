@@ -5,6 +5,7 @@
 //! | written | meaning | in the key |
 //! |---|---|---|
 //! | `{UserId}` | any text that is not empty | `#` and `%` escaped |
+//! | `{UserId!}` | any text that is not empty and holds no `#` | as it is |
 //! | `{Path/}` | a path | as it is |
 //! | `{Path/last}` | the last segment of the field `Path` | as a text; not read back |
 //! | `{Shard:2}` | a whole number of at most 2 digits | padded with zeros |
@@ -330,7 +331,7 @@ mod tests {
 
         #[test]
         fn a_key_that_is_read_is_the_one_that_its_fields_make(text in "[#%235Fa/0-]{1,9}") {
-            for form in ["{A}", "{A}#{B}", "X{Path/}", "{Path/}", "{A:2}", "{MAX-A:3}", "{A:4.2}", "{A:N}", "{A:B}", "{A*}#{B}"] {
+            for form in ["{A}", "{A!}", "{A}#{B!}", "X{Path/}", "{Path/}", "{A:2}", "{MAX-A:3}", "{A:4.2}", "{A:N}", "{A:B}", "{A*}#{B}"] {
                 if let Some(fields) = template(form).parse_key(&text) {
                     proptest::prop_assert_eq!(template(form).build(&fields), Ok(text.clone()), "{}", form);
                 }

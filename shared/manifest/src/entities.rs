@@ -18,6 +18,7 @@ use keys::{
 use crate::{
     error::ManifestError,
     index_keys,
+    layout::is_unescaped,
     section::{Entry, Named, Section},
     syntax::{
         KeySyntax,
@@ -80,6 +81,14 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
     }
     if declared.is_empty() {
         return Err(root.place.wrong("there is no entity: declare one with [entity.NAME]"));
+    }
+    if is_unescaped(root)? {
+        for (definition, _) in &mut declared {
+            definition.key = definition.key.clone().unescaped();
+            for index in &mut definition.indexes {
+                index.key = index.key.clone().unescaped();
+            }
+        }
     }
     let is_typed = layout.entity_type.is_some();
     distinct(&declared, (!is_typed).then_some(&counter))?;
@@ -217,6 +226,12 @@ pub(crate) fn form(text: &Named<'_>) -> Result<Template, ManifestError> {
     let mut pairs = template.pieces().iter().zip(template.pieces().iter().skip(1));
     if pairs.any(|pair| matches!(pair, (Piece::Literal(text), Piece::Field { .. }) if text.ends_with('$'))) {
         return Err(text.place.wrong("a field stands in braces alone: write {name} without $ before it"));
+    }
+    let unescaped = |piece: &Piece| matches!(piece, Piece::Field { form: Form::Plain, .. });
+    if template.pieces().iter().any(unescaped) {
+        return Err(text
+            .place
+            .wrong("values are as they are in all keys of a table: say escape = \"none\" in [table]"));
     }
     let typed = |piece: &Piece| matches!(piece, Piece::Field { form: Form::Number | Form::Bytes, .. });
     if template.pieces().iter().any(typed) {

@@ -7,12 +7,12 @@ use crate::{
     section::{Entry, Named, Section},
     syntax::{
         KeySyntax,
-        ValueSyntax::{Text, Texts},
+        ValueSyntax::{OneOf, Text, Texts},
     },
 };
 
 /// Keys of `[table]`.
-pub(crate) const TABLE: [KeySyntax; 4] = [
+pub(crate) const TABLE: [KeySyntax; 5] = [
     KeySyntax::required("partition-key", Text, "attribute of the partition key, of type S"),
     KeySyntax::required("sort-key", Text, "attribute of the sort key, of type S"),
     KeySyntax::optional(
@@ -23,7 +23,25 @@ pub(crate) const TABLE: [KeySyntax; 4] = [
          match two forms, and a mirror replaces whatever is under its key",
     ),
     KeySyntax::optional("time-to-live", Text, "", "attribute of the time to live; mirrors never repeat it"),
+    KeySyntax::optional(
+        "escape",
+        OneOf(&["percent", "none"]),
+        "`\"percent\"`",
+        "how a key contains a value: with `%23` for `#` and `%25` for `%`, or as it is, for values that never contain a `#`",
+    ),
 ];
+
+/// Do the keys of the table contain values as they are?
+pub(crate) fn is_unescaped(root: &Section<'_>) -> Result<bool, ManifestError> {
+    let table = root.get("table").map(|entry| entry.section()).transpose()?;
+    let Some(entry) = table.and_then(|table| table.get("escape")) else { return Ok(false) };
+    let named = entry.text()?;
+    match named.text {
+        "none" => Ok(true),
+        "percent" => Ok(false),
+        _ => Err(named.unknown("escape is \"percent\" or \"none\", not", ["percent", "none"])),
+    }
+}
 
 /// Keys of `[index.NAME]`.
 pub(crate) const INDEX: [KeySyntax; 3] = [

@@ -37,7 +37,7 @@ fn field(inside: &str) -> Field {
     let end = unsigned.find(|c| !is_name(c)).unwrap_or(unsigned.len());
     let (name, form) = unsigned.split_at(end);
     let form = match form.chars().next() {
-        None => FieldForm::Text,
+        None | Some('!') => FieldForm::Text,
         Some(':') => FieldForm::Number,
         Some('%') => FieldForm::Spread,
         Some('/') => FieldForm::Path,

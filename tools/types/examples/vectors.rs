@@ -1,5 +1,6 @@
 //! Prints the questions and answers of the crate's tests, a line each, with a tab between: the tests of other languages
-//! read them. With a language as its argument it prints the file that they are to be asked of.
+//! read them. With a language as its argument it prints the file that they are to be asked of. With `unescaped` before it, it
+//! does so for the table whose keys escape nothing.
 
 #[path = "../tests/vectors/mod.rs"]
 #[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "the module is of the tests")]
@@ -13,8 +14,11 @@ use std::{
 use types::{Language, types};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (schema, catalogue) = manifest::load(vectors::FORMS)?;
-    let text = match env::args().nth(1).as_deref() {
+    let mut arguments = env::args().skip(1).peekable();
+    let [escaped, unescaped] = vectors::tables();
+    let table = if arguments.next_if(|it| it == "unescaped").is_some() { unescaped } else { escaped };
+    let (schema, catalogue) = manifest::load(&table)?;
+    let text = match arguments.next().as_deref() {
         Some("typescript") => types(Language::TypeScript, &schema, &catalogue),
         Some("python") => types(Language::Python, &schema, &catalogue),
         Some(other) => return Err(format!("no tests ask in {other}").into()),

@@ -117,6 +117,8 @@ def _text(form, value, *width):
     match form:
         case "text":
             return _escaped(value)
+        case "plain" if "#" in value:
+            raise _Problem("holds `#`, which a key of this table cannot hold in a value")
         case "path":
             return "".join("/" + _escaped(segment).replace("/", "%2F") for segment in _segments(value))
         case "last":
@@ -231,6 +233,8 @@ def _read_field(form, name, width, text, fields):
             # Only what is written as this text.
             if value is not None and _escaped(value) != text:
                 value = None
+        case "plain":
+            value = text if text and "#" not in text else None
         case "path":
             try:
                 value = text if _text(form, text) == text else None

@@ -31,6 +31,7 @@ pub struct Key {
 pub enum Piece {
     Literal(&'static str),
     Text(&'static str),
+    Plain(&'static str),
     Path(&'static str),
     Last(&'static str),
     Padded(&'static str, usize, usize),
@@ -167,7 +168,8 @@ impl Piece {
     fn name(&self) -> Option<&'static str> {
         match self {
             Piece::Literal(_) => None,
-            Piece::Text(name) | Piece::Path(name) | Piece::Last(name) | Piece::Raw(name) => Some(name),
+            Piece::Text(name) | Piece::Plain(name) | Piece::Path(name) => Some(name),
+            Piece::Last(name) | Piece::Raw(name) => Some(name),
             Piece::Padded(name, ..) | Piece::Inverted(name, ..) | Piece::Spread(name, _) => Some(name),
         }
     }
@@ -175,6 +177,9 @@ impl Piece {
     fn text(&self, value: &str) -> Result<String, String> {
         Ok(match *self {
             Piece::Text(_) => escaped(value),
+            Piece::Plain(_) if value.contains('#') => {
+                return Err("holds `#`, which a key of this table cannot hold in a value".to_owned());
+            }
             Piece::Path(_) => {
                 let segments = segments(value)?.into_iter();
                 segments.map(|segment| format!("/{}", escaped(&segment).replace('/', "%2F"))).collect()
@@ -183,7 +188,7 @@ impl Piece {
             Piece::Padded(_, digits, places) => padded(value, digits, places)?,
             Piece::Inverted(_, digits, places) => complement(&padded(value, digits, places)?),
             Piece::Spread(_, suffixes) => format!("{:02}", crc32(value) % suffixes),
-            Piece::Literal(_) | Piece::Raw(_) => value.to_owned(),
+            Piece::Literal(_) | Piece::Raw(_) | Piece::Plain(_) => value.to_owned(),
         })
     }
 
@@ -194,6 +199,7 @@ impl Piece {
             Piece::Text(_) if !text.is_empty() && !text.contains('#') && escaped(&restored(text)) == text => {
                 Ok(Some(restored(text)))
             }
+            Piece::Plain(_) if !text.is_empty() && !text.contains('#') => Ok(Some(text.to_owned())),
             Piece::Path(_) if self.text(text).as_deref() == Ok(text) => Ok(Some(text.to_owned())),
             Piece::Padded(_, digits, places) if is_number(digits) => Ok(Some(plain(text, places))),
             Piece::Inverted(_, digits, places) if is_number(digits) => Ok(Some(plain(&complement(text), places))),

@@ -2,7 +2,7 @@
 export type KeyNumber = string | number | bigint;
 
 export type Piece =
-  | readonly ["literal" | "text" | "path" | "last" | "raw", string]
+  | readonly ["literal" | "text" | "plain" | "path" | "last" | "raw", string]
   | readonly ["padded" | "inverted", string, number, number]
   | readonly ["spread", string, number];
 
@@ -116,6 +116,9 @@ function textOf(piece: Piece, value: string): string {
   switch (piece[0]) {
     case "text":
       return escaped(value);
+    case "plain":
+      if (value.includes("#")) throw new Problem("holds `#`, which a key of this table cannot hold in a value");
+      return value;
     case "path":
       return segments(value).map((segment) => "/" + escaped(segment).replace(/\//g, "%2F")).join("");
     case "last":
@@ -262,6 +265,8 @@ function fieldOf(piece: Piece, text: string): string | boolean {
     case "text":
       // Only what is written as this text.
       return text !== "" && !text.includes("#") && escaped(restored(text)) === text && restored(text);
+    case "plain":
+      return text !== "" && !text.includes("#") && text;
     case "path":
       try {
         return textOf(piece, text) === text && text;

@@ -109,6 +109,7 @@ fn operands(piece: &Piece) -> (&'static str, &str, Vec<u64>) {
     match *form {
         // A value of a key of type N or B is no text of a form, so its attribute has no name here.
         Form::Text | Form::Number | Form::Bytes => ("text", name, Vec::new()),
+        Form::Plain => ("plain", name, Vec::new()),
         Form::Path => ("path", name, Vec::new()),
         Form::LastSegment => ("last", name, Vec::new()),
         Form::Raw => ("raw", name, Vec::new()),

@@ -14,7 +14,7 @@ use std::{
 use tempfile::TempDir;
 use types::{Language, types};
 
-use vectors::{FORMS, vectors};
+use vectors::{tables, vectors};
 
 const OWN_TABLE: &str = include_str!("../../../examples/own-table/ripple.toml");
 const CHAT: &str = include_str!("../../../examples/chat/ripple.toml");
@@ -52,7 +52,13 @@ fn answers(folder: &Path, input: &str) -> String {
 
 #[test]
 fn the_printed_rust_builds_and_parses_keys_as_the_service_does() {
-    let keys = printed(FORMS);
+    for table in tables() {
+        answers_as_the_service_does(&table);
+    }
+}
+
+fn answers_as_the_service_does(table: &str) {
+    let keys = printed(table);
     let forms: Vec<String> = keys
         .lines()
         .filter_map(|line| line.strip_prefix("impl ")?.strip_suffix(" {"))
@@ -64,7 +70,7 @@ fn the_printed_rust_builds_and_parses_keys_as_the_service_does() {
     let program = include_str!("rust/answers.rs").replace("/* forms */", &forms.join(", "));
     compiled(&folder, &program, &keys, &["-O"]);
 
-    let (schema, _) = manifest::load(FORMS).unwrap();
+    let (schema, _) = manifest::load(table).unwrap();
     let vectors = vectors(&schema);
     let questions: Vec<&str> = vectors.iter().map(|(question, _)| question.as_str()).collect();
     let answered = answers(folder.path(), &(questions.join("\n") + "\n"));

@@ -12,6 +12,8 @@ const DIGITS_MAX: usize = 38;
 pub enum Form {
     /// `{UserId}`: any text, with `#` and `%` escaped.
     Text,
+    /// `{UserId!}`: any text without `#`, as it is.
+    Plain,
     /// `{Path/}`: a path.
     Path,
     /// `{Path/last}`: the last segment of a path; not read back.
@@ -60,6 +62,8 @@ impl Form {
             (name, Self::LastSegment)
         } else if let Some(name) = field.strip_suffix('/') {
             (name, Self::Path)
+        } else if let Some(name) = field.strip_suffix('!') {
+            (name, Self::Plain)
         } else if let Some(name) = field.strip_suffix('*') {
             (name, Self::Raw)
         } else {
@@ -83,7 +87,8 @@ impl Form {
         match self {
             Self::Text if !value.contains(['#', '%']) => key.push_str(value),
             Self::Text => key.push_str(&escape::value(value)),
-            Self::Raw => key.push_str(value),
+            Self::Plain if value.contains('#') => return Err(Problem::HoldsSeparator),
+            Self::Plain | Self::Raw => key.push_str(value),
             Self::Number => key.push_str(&sortable::text(value).ok_or(Problem::NotSortable)?),
             Self::Bytes => key.push_str(bytes(value).ok_or(Problem::NotBytes)?),
             Self::Path => key.push_str(&path(value)?.to_string()),
@@ -107,6 +112,7 @@ impl Form {
         };
         let read = match self {
             Self::Text => (!value.is_empty() && !value.contains('#')).then(|| restored(value)).flatten(),
+            Self::Plain => (!value.is_empty() && !value.contains('#')).then(|| value.into()),
             Self::Path => path(value).ok().filter(|path| path.to_string() == value).map(|_| value.into()),
             Self::Padded(width) => number(width.digits).and_then(|number| width.text(number)),
             Self::Inverted(width) => number(width.digits).and_then(|number| width.text(width.highest() - number)),

@@ -77,6 +77,19 @@ impl Template {
         }
     }
 
+    /// The same with texts as they are, of a table whose keys escape nothing.
+    #[must_use]
+    pub fn unescaped(self) -> Self {
+        let mut template = self;
+        for piece in &mut template.pieces {
+            if let Piece::Field { name, form: form @ Form::Text } = piece {
+                *form = Form::Plain;
+                template.text = template.text.replace(&format!("{{{name}}}"), &format!("{{{name}!}}"));
+            }
+        }
+        template
+    }
+
     fn steps(&self) -> Vec<CharStep> {
         self.pieces.iter().flat_map(Piece::steps).collect()
     }
@@ -92,7 +105,9 @@ impl Piece {
                 Form::Padded(width) | Form::Inverted(width) => vec![once(Class::Digit); width.digits],
                 Form::Spread { .. } => vec![once(Class::Digit); 2],
                 Form::Raw => some(Class::Any),
-                Form::Text | Form::Path | Form::LastSegment | Form::Number | Form::Bytes => some(Class::InValue),
+                Form::Text | Form::Plain | Form::Path | Form::LastSegment | Form::Number | Form::Bytes => {
+                    some(Class::InValue)
+                }
             },
         }
     }

@@ -3,6 +3,30 @@
 use super::*;
 
 #[test]
+fn a_table_may_say_that_its_keys_escape_nothing() {
+    let (schema, _) = load(&SHOP.replace("type = \"Type\"", "type = \"Type\"\nescape = \"none\"")).unwrap();
+    let order = schema.entity("OrderById").unwrap();
+    let key = Key::new("ORDER#r_100%", "ORDER#r_100%");
+    let fields = order.key.parse_key(&key).unwrap();
+    assert_eq!((fields.get("orderId"), order.build(&fields).unwrap()), (Some("r_100%"), key));
+    let error = order.build(&[("orderId", "a#b")].into_iter().collect()).unwrap_err();
+    assert_eq!(error.to_string(), "OrderById.orderId holds `#`, which a key of this table cannot hold in a value");
+    let index = &schema.entity("Order").unwrap().indexes[0].key;
+    assert_eq!(index.pk.to_string(), "CUSTOMER#{buyerId!}");
+    refused_whole(
+        &SHOP.replace("type = \"Type\"", "type = \"Type\"\nescape = \"url\""),
+        &expect![[r#"5:1: table.escape: escape is "percent" or "none", not "url": there are percent, none"#]],
+    );
+    refused(
+        "\"CUSTOMER#{buyerId}\"",
+        "\"CUSTOMER#{buyerId!}\"",
+        &expect![[
+            r#"24:1: entity.Order.index.byCustomer.partition-key: values are as they are in all keys of a table: say escape = "none" in [table]"#
+        ]],
+    );
+}
+
+#[test]
 fn what_is_no_toml_is_refused_with_its_line() {
     refused("[entity.Customer]", "[entity.Customer", &expect!["12:17: this is no TOML: unclosed table, expected `]`"]);
     refused(
@@ -25,7 +49,7 @@ fn a_key_that_means_nothing_is_refused() {
     refused(
         "time-to-live",
         "ttl",
-        &expect!["5:1: table.ttl: there is no such key: there are partition-key, sort-key, type, time-to-live"],
+        &expect!["5:1: table.ttl: there is no such key: there are partition-key, sort-key, type, time-to-live, escape"],
     );
     refused(
         "projection",
