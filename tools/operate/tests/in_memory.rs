@@ -7,7 +7,7 @@ use std::{path::Path, sync::Arc};
 use derive::write::{Action, Table, Write};
 use engine::clock::Clock as _;
 use keys::{
-    counter::{CounterKey, VALUE},
+    counter::{CounterKey, REVISION, VALUE},
     item::Item,
     key::Key,
 };
@@ -17,6 +17,7 @@ use operate::{
     repair::{Remedy, Repaired},
     repairing::{self, Mended, PlannedRepair, Summary, rounds},
     tables::{Deployment, VerifyOptions},
+    verify::Finding,
     verifying::{self, Checked, Difference, FINDING, price::ReadPrice},
 };
 use serde_dynamo::AttributeValue;
@@ -161,6 +162,35 @@ async fn what_differs_is_found_and_mended_and_then_nothing_is_found() {
     }
     assert_eq!(count(&tables, "ann").await.as_deref(), Some("3"));
     assert!(check(&tables).await.is_clean);
+}
+
+/// A counter with a revision, and an item that shows another count under another revision.
+#[tokio::test]
+async fn a_finding_names_every_attribute_of_its_derivation_that_differs() {
+    let tables = table(&[("ann", 2)]).await;
+    rounds(&tables, &at_rest(None)).await;
+    let user = Key::new("USER#ann", "USER#ann");
+    let counter = CounterKey { target: user.clone(), derivation: "order-count".to_owned(), shard: 0 }.key().unwrap();
+    for (key, given) in
+        [(counter, [(REVISION, "1")].as_slice()), (user, &[("orderCount", "5"), ("orderCount:rev", "5")])]
+    {
+        let mut item = tables.store.get(Table::Main, std::slice::from_ref(&key)).await.unwrap().remove(0).1;
+        item.extend(given.iter().map(|(name, n)| ((*name).to_owned(), AttributeValue::N((*n).to_owned()))));
+        tables.store.put_raw(Table::Main, item).unwrap();
+    }
+    let checked = check(&tables).await;
+    let mut found: Vec<Finding> = Vec::new();
+    let read = checked.verified.each_entry(FINDING, |entry| {
+        found.push(serde_json::from_str::<Difference>(entry)?.finding);
+        Ok(())
+    });
+    read.unwrap();
+    let [one] = found.as_slice() else { panic!("{found:?}") };
+    let text = format!("{:?} {:?}", one.stored, one.derived);
+    for name in ["orderCount", "orderCount:rev"] {
+        let held = [&one.stored, &one.derived].map(|item| item.as_ref().unwrap().contains_key(name));
+        assert_eq!(held, [true, true], "{name}: {text}");
+    }
 }
 
 /// 50 users, 200 orders of theirs and 50 counters, in four segments: the scan takes 5 read units, and what is parked one. While

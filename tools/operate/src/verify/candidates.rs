@@ -1,6 +1,6 @@
 //! Items that differ at a first look, and the second look that decides whether they do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     part::PartOf,
@@ -9,7 +9,7 @@ use derive::{
     sources::Sources,
     write::{Action, Update, Write},
 };
-use keys::{item::Item, key::Key};
+use keys::{item::Item, key::Key, shown::revision_of};
 use store::Store;
 
 use super::{
@@ -243,7 +243,8 @@ impl<S: Store> Verification<'_, S> {
         Ok(done)
     }
 
-    /// What a write would change, as findings: one of a whole item, else one for each derivation whose part differs.
+    /// What a write would change, as findings: one of a whole item, else one for each derivation whose part differs. What
+    /// no derivation writes by its name is the maker's.
     fn findings_of(
         &self,
         look: &Look,
@@ -261,29 +262,19 @@ impl<S: Store> Verification<'_, S> {
             Action::Delete | Action::Check => return vec![finding(maker, &look.item, held.cloned(), None)],
             Action::Update(update) => update,
         };
-        let mut left: BTreeSet<&str> = update.set.keys().chain(update.remove.iter().map(String::as_str)).collect();
-        let mut findings = Vec::new();
-        // Those that write single attributes first: what is left is the maker's.
-        for at in derivations {
-            let Some(derivation) = self.engine.catalogue().derivation(*at) else { continue };
-            let reach = derivation.kind.reach(self.engine.schema()).unwrap_or_default();
-            let writes = |name: &str| {
-                reach
-                    .writes
-                    .iter()
-                    .any(|part| part.entity == look.entity && part.of == PartOf::Attribute(name.to_owned()))
-            };
-            let own: Vec<&str> = left.iter().copied().filter(|name| writes(name)).collect();
-            left.retain(|name| !own.contains(name));
-            if !own.is_empty() {
-                findings.push(finding_in(&derivation.name, look, &own, update, held));
-            }
+        let mut by_owner: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for name in update.set.keys().chain(update.remove.iter().map(String::as_str)) {
+            let owner = derivations.iter().find(|at| self.writes(**at, &look.entity, name));
+            by_owner.entry(owner.map_or(maker, |at| self.engine.catalogue().name(*at))).or_default().push(name);
         }
-        if !left.is_empty() {
-            let left: Vec<&str> = left.into_iter().collect();
-            findings.push(finding_in(maker, look, &left, update, held));
-        }
-        findings
+        by_owner.into_iter().map(|(owner, names)| finding_in(owner, look, &names, update, held)).collect()
+    }
+
+    /// Does a derivation write this attribute by its name, or the revision of one that it writes?
+    fn writes(&self, at: DerivationAt, entity: &str, name: &str) -> bool {
+        self.engine.catalogue().writes(at).iter().filter(|part| part.entity == entity).any(
+            |part| matches!(&part.of, PartOf::Attribute(written) if written == name || revision_of(written) == name),
+        )
     }
 }
 

@@ -67,7 +67,8 @@ pub enum VerifyEvent {
 
 /// Receives what is found, and how far the verification is.
 pub trait Listener: Send {
-    /// Something was found.
+    /// Something was found. Of a derivation an item has one flaw and one other difference at most, so a later one takes the
+    /// place of an earlier one.
     ///
     /// # Errors
     ///
