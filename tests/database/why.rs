@@ -14,7 +14,10 @@ use engine::ledger::LedgerKind;
 use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::{
     failure::OperateError,
-    tables::Deployment,
+    progress::Progress,
+    tables::{Deployment, VerifyOptions},
+    verify::Finding,
+    verifying::{Checked, Difference, FINDING, UNDECIDED, WAITING, check, price::ReadPrice},
     why::{Explanation, ValueState, WhyRequest, why},
 };
 use queries::Queries;
@@ -100,6 +103,21 @@ impl Written {
         }
         derived
     }
+}
+
+/// Ignores the progress.
+struct Unseen;
+
+impl Progress for Unseen {
+    fn begins(&self, _price: ReadPrice) {}
+
+    fn read(&self, _n_items: usize) {}
+
+    fn looked(&self, _n_items: usize) {}
+
+    fn counted(&self, _n_counts: usize) {}
+
+    fn waits(&self, _until_ms: u64) {}
 }
 
 /// The states, each with its derivation.
@@ -224,6 +242,133 @@ async fn a_missing_mirror_is_told_from_one_that_nobody_needs() {
     let stranger = Key::new("USER#nobody", "FOLLOWER#nobody");
     let why = table.why(&stranger, None).await.unwrap();
     assert_eq!((why.values[0].should_exist, &why.values[0].state), (Some(false), &ValueState::Right));
+}
+
+#[tokio::test]
+async fn a_missing_mirror_that_its_key_does_not_explain_is_not_decided() {
+    let table = Written::new(LedgerKind::Receipts).await;
+    let claimed = |(_, item): &(&Key, &Item)| item.contains_key(CLAIMS);
+    let (mirror, _) = table.items.iter().find(claimed).unwrap();
+    table.delete(mirror).await;
+    let why = table.why(mirror, None).await.unwrap();
+    let states: Vec<_> = why.values.iter().map(|value| (value.should_exist, &value.state)).collect();
+    assert!(matches!(states.as_slice(), [(None, ValueState::Undecided(_))]), "{states:?}");
+}
+
+/// Numbers that follow from a seed.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % n
+    }
+}
+
+/// Alters an item: without it, without an attribute, with another value, or with one of another item.
+async fn alter(table: &Written, draw: &mut Draw) {
+    let (keys, values): (Vec<_>, Vec<_>) = table.items.iter().unzip();
+    let at = draw.below(keys.len());
+    let (key, mut item) = (keys[at], values[at].clone());
+    let names = |item: &Item| -> Vec<String> {
+        // Without its type or key it is another item.
+        item.keys().filter(|name| !["PK", "SK", "EntityType"].contains(name)).map(str::to_owned).collect()
+    };
+    let own = names(&item);
+    match draw.below(5) {
+        0 => return table.delete(key).await,
+        _ if own.is_empty() => return,
+        1 => drop(item.remove(&own[draw.below(own.len())])),
+        2 => drop(item.insert(own[draw.below(own.len())].clone(), AttributeValue::S("altered".to_owned()))),
+        3 => drop(item.insert(own[draw.below(own.len())].clone(), AttributeValue::N("7".to_owned()))),
+        _ => {
+            let is_alike = |other: &&&Item| other.get("EntityType") == item.get("EntityType");
+            let alike: Vec<&&Item> = values.iter().filter(is_alike).collect();
+            let other = alike[draw.below(alike.len())];
+            item.extend(names(other).into_iter().filter_map(|name| Some((name.clone(), other.get(&name)?.clone()))));
+        }
+    }
+    table.put(item);
+}
+
+/// What a verification finds, by derivation and key: the kind, whether it is a flaw, and the attributes.
+async fn found(table: &Written) -> BTreeMap<(String, Key), Vec<(&'static str, bool, BTreeSet<String>)>> {
+    let request = VerifyOptions { at_rest: true, ..VerifyOptions::default() };
+    let Checked { verified, .. } = check(&table.opened, &request, false, &(Arc::new(Unseen) as _)).await.unwrap();
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for kind in [FINDING, UNDECIDED, WAITING] {
+        let read = verified.each_entry(kind, |entry| {
+            let Finding { derivation, pk, sk, stored, derived, flaw } =
+                serde_json::from_str::<Difference>(entry)?.finding;
+            let key = Key::new(pk, sk);
+            // A count is explained by the item that it is about.
+            let target = CounterKey::parse(&key).map_or(key, |counter| counter.target);
+            let names = stored.iter().chain(&derived).flat_map(Item::keys).map(str::to_owned).collect();
+            found.entry((derivation, target)).or_default().push((kind, flaw.is_some(), names));
+            Ok(())
+        });
+        read.unwrap();
+    }
+    found
+}
+
+#[tokio::test]
+async fn why_and_verify_say_the_same_of_every_value_of_random_tables() {
+    let (mut n_states, table) = (BTreeMap::<&str, usize>::new(), Written::new(LedgerKind::Watermarks).await);
+    let keys: BTreeSet<Key> = table.items.keys().cloned().collect();
+    for seed in 0..12 {
+        let mut draw = Draw(seed);
+        for _ in 0..30 {
+            alter(&table, &mut draw).await;
+        }
+        let mut found = found(&table).await;
+        for key in &keys {
+            let Ok(why) = table.why(key, None).await else { continue };
+            let is_removed = why.values.iter().any(|value| value.should_exist == Some(false) && why.item.is_some());
+            let of_counters = why.counters.iter().map(|it| (&it.derivation, &it.target, &it.state, BTreeSet::new()));
+            let of_values = why.values.iter().map(|it| {
+                let names = it.attributes.iter().filter(|attribute| !attribute.is_right);
+                (&it.derivation, key, &it.state, names.map(|attribute| attribute.name.clone()).collect())
+            });
+            for (derivation, target, state, names) in of_values.chain(of_counters) {
+                let entries = found.remove(&(derivation.clone(), target.clone())).unwrap_or_default();
+                let said: Vec<(&str, bool)> = entries.iter().map(|(kind, is_flaw, _)| (*kind, *is_flaw)).collect();
+                let what = format!("seed {seed}: {derivation} of {target}: why {state:?}, verify {entries:?}");
+                let word = match state {
+                    ValueState::Right => "right",
+                    ValueState::Waits => "waits",
+                    ValueState::Differs => "differs",
+                    ValueState::Flawed(_) => "flawed",
+                    ValueState::Undecided(_) => "undecided",
+                };
+                *n_states.entry(word).or_default() += 1;
+                match state {
+                    _ if is_removed => assert_ne!(*state, ValueState::Right, "{what}"),
+                    ValueState::Right => assert!(said.is_empty(), "{what}"),
+                    ValueState::Waits => assert_eq!(said, [(WAITING, false)], "{what}"),
+                    ValueState::Differs => assert_eq!(said, [(FINDING, false)], "{what}"),
+                    ValueState::Flawed(_) => assert_eq!(said, [(FINDING, true)], "{what}"),
+                    ValueState::Undecided(_) => {}
+                }
+                if let [(_, false, differing)] = entries.as_slice()
+                    && !names.is_empty()
+                    && why.item.is_some()
+                    && !is_removed
+                {
+                    assert_eq!(*differing, names, "{what}");
+                }
+            }
+        }
+        found.retain(|(derivation, _), _| derivation != "index keys");
+        assert!(found.is_empty(), "seed {seed}: only verify finds {found:?}");
+        for key in &keys {
+            match table.items.get(key) {
+                Some(item) => table.put(item.clone()),
+                None => table.delete(key).await,
+            }
+        }
+    }
+    assert!(["right", "differs", "undecided"].iter().all(|word| n_states.get(word) > Some(&10)), "{n_states:?}");
 }
 
 #[tokio::test]

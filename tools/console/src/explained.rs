@@ -185,7 +185,7 @@ fn state(state: &ValueState) -> Markup {
     let class = match state {
         ValueState::Right => "right",
         ValueState::Waits => "waits",
-        ValueState::Differs => "differs",
+        ValueState::Differs | ValueState::Flawed(_) => "differs",
         ValueState::Undecided(_) => "undecided",
     };
     html! { span class=(class) { (state) } }

@@ -30,6 +30,7 @@ pub mod tallies;
 mod candidates;
 pub(crate) mod counted;
 mod counts;
+pub(crate) mod judge;
 mod proven;
 mod seen;
 pub(crate) mod single;

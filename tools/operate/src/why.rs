@@ -67,6 +67,8 @@ pub enum ValueState {
     Waits,
     /// It does not. It may be on its way.
     Differs,
+    /// Nothing can be derived until the application corrects the item, for this reason.
+    Flawed(String),
     /// What was read does not tell, for this reason.
     Undecided(String),
 }
@@ -79,6 +81,7 @@ impl fmt::Display for ValueState {
             Self::Differs => f.write_str(
                 "differs: it may be on its way, so ask again; if it stays, `ripple verify` says whether it is wrong",
             ),
+            Self::Flawed(why) => write!(f, "flawed: {why}; correct the item"),
             Self::Undecided(why) => write!(f, "not decided: {why}; `ripple verify` decides it"),
         }
     }
@@ -191,14 +194,9 @@ impl<S: Store> Explainer<'_, S> {
         })
     }
 
-    /// Is it right, or does it differ, and wait for what is under way?
-    async fn state(&self, is_right: bool, waits: impl Fn(&Waiting) -> bool) -> Result<ValueState, GaveUp> {
-        if is_right {
-            return Ok(ValueState::Right);
-        }
-        let read = || self.engine.what_is_under_way(self.patience());
-        let waiting = self.waiting.get_or_try_init(read).await?;
-        Ok(if waits(waiting) { ValueState::Waits } else { ValueState::Differs })
+    /// What is under way, read when something differs.
+    async fn waiting(&self) -> Result<&Waiting, GaveUp> {
+        self.waiting.get_or_try_init(|| self.engine.what_is_under_way(self.patience())).await
     }
 
     /// The derivations that take the item for absent.

@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &WhyArgs) -> anyhow::Result<Completion> {
     }
     let states = explained.values.iter().map(|value| &value.state);
     let mut states = states.chain(explained.counters.iter().map(|counter| &counter.state));
-    let is_found = states.any(|state| matches!(state, ValueState::Differs | ValueState::Waits));
+    let is_found = !states.all(|state| matches!(state, ValueState::Right | ValueState::Undecided(_)));
     Ok(if is_found { Completion::Findings } else { Completion::InStep })
 }
 
@@ -83,7 +83,7 @@ fn value_lines(value: &ExplainedValue, is_there: bool, lines: &mut Vec<String>) 
     };
     let (stored, derived) = (is_there.then(|| named(true)), (value.should_exist != Some(false)).then(|| named(false)));
     lines.push(format!("  stored    {}", item_text(stored.as_ref())));
-    if value.state != ValueState::Right {
+    if matches!(value.state, ValueState::Differs | ValueState::Waits) {
         lines.push(format!("  derived   {}", item_text(derived.as_ref())));
     }
     if !value.own.is_empty() {

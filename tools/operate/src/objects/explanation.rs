@@ -49,6 +49,7 @@ fn state(of: &ValueState) -> (&'static str, Option<&str>) {
         ValueState::Right => ("right", None),
         ValueState::Waits => ("waits", None),
         ValueState::Differs => ("differs", None),
+        ValueState::Flawed(why) => ("flawed", Some(why)),
         ValueState::Undecided(why) => ("undecided", Some(why)),
     }
 }

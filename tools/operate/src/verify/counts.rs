@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use derive::{
     derived::Items,
     kind::{Kind, shape::Shape},
-    whole::starts_anew,
 };
 use engine::{
     count::{counts_of::CountsOf, target::Target},
@@ -24,15 +23,12 @@ use engine::{
     protocol::ProtocolStep,
 };
 use futures::{StreamExt, stream};
-use keys::{
-    counter::{self, CounterKey},
-    key::Key,
-};
+use keys::{counter, key::Key};
 use store::Store;
 
 use super::{
     Finding,
-    counted::{bucket_compared, counter_compared},
+    judge::Judge,
     report::{Belief, VerifyError, VerifyEvent, Why},
     run::Verification,
     tallies::Undecided,
@@ -212,32 +208,11 @@ impl<S: Store> Verification<'_, S> {
     }
 
     fn has_buckets(&self, target: &Target) -> bool {
-        matches!(self.kind(&target.derivation).map(Kind::shape), Some(Shape::Rollup(_)))
+        let kind = Judge { engine: self.engine }.kind(&target.derivation);
+        matches!(kind.map(Kind::shape), Some(Shape::Rollup(_)))
     }
 
-    fn kind(&self, derivation: &str) -> Option<&dyn Kind> {
-        let catalogue = self.engine.catalogue();
-        catalogue.derivation(catalogue.position(derivation)?).map(|derivation| derivation.kind.as_ref())
-    }
-
-    /// How a target differs from what is held of it; other items may be among that.
     fn difference(&self, undecided: &Undecided, held: &Items) -> Option<Finding> {
-        let Undecided { target, tally, .. } = undecided;
-        let (engine, name) = (self.engine, target.derivation.as_str());
-        let kind = self.kind(name)?;
-        // What the platform deletes, and a cascade with the target, has no bound.
-        if kind.is_history() && starts_anew(engine.catalogue(), name) {
-            return None;
-        }
-        if let Shape::Rollup(rollup) = kind.shape() {
-            let is_any = tally.count > 0;
-            return is_any.then(|| bucket_compared(name, &target.item, tally, &rollup.form, held.get(&target.item)))?;
-        }
-        let is_of = |key: &Key| {
-            CounterKey::parse(key).is_some_and(|it| it.target == target.item && it.derivation == target.derivation)
-        };
-        let shards = held.iter().filter(|(key, _)| is_of(key));
-        let shards: Items = shards.map(|(key, shard)| (key.clone(), shard.clone())).collect();
-        counter_compared(engine.schema(), kind, target, &shards, tally)
+        Judge { engine: self.engine }.count(&undecided.target, &undecided.tally, held)
     }
 }

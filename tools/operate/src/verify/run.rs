@@ -10,6 +10,7 @@ use derive::{
     derivation::Derivation,
     kind::shape::Shape,
     schema::{Seen, Unreadable},
+    sources::Sources,
 };
 use engine::{backoff::Patience, batch::Engine, look::listing::ALL_DERIVATIONS};
 use keys::{item::Item, key::Key};
@@ -19,9 +20,11 @@ use super::{
     Finding, UnreadableItem,
     counts::Proven,
     following::Following,
+    judge::Judge,
     proven::Proving,
     report::{Extent, Listener, VerifyError, VerifyEvent},
     scope::Scope,
+    single::SingleFinding,
     tallies::{Reached, Tallies},
     touched::{ReadFrom, Touched},
 };
@@ -142,6 +145,22 @@ impl<'a, S: Store> Verification<'a, S> {
             }))?;
         }
         Ok(false)
+    }
+
+    /// The findings about an item by itself, if it is in what is verified.
+    pub(super) async fn single(
+        &self,
+        key: &Key,
+        item: &Item,
+        sources: &mut Sources,
+    ) -> Result<SingleFinding, VerifyError> {
+        let image = self.engine.schema().image(key, item);
+        if !image.is_some_and(|image| self.scope.has_entity(&image.definition.name)) {
+            return Ok(SingleFinding::default());
+        }
+        let mut found = Judge { engine: self.engine }.single(key, item, sources, self.patience()).await?;
+        found.findings.retain(|finding| self.scope.has_finding(finding));
+        Ok(found)
     }
 
     /// Begins to watch what is written from now on.

@@ -138,8 +138,7 @@ impl<S: Store> Verification<'_, S> {
         let mut all = Vec::new();
         for key in keys {
             let Some(item) = window.item(key) else { continue };
-            let single = self.single(key, item, sources).await?.findings;
-            if single.iter().any(|finding| self.scope.has_finding(finding)) {
+            if !self.single(key, item, sources).await?.findings.is_empty() {
                 candidates.push(Candidate::Single(key.clone()));
             }
             all.push((key.clone(), item.clone()));

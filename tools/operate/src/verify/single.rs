@@ -11,41 +11,43 @@ use derive::{
     schema::Image,
     sources::{Source, Sources},
 };
-use engine::batch::caught::caught;
+use engine::{
+    backoff::{GaveUp, Patience},
+    batch::caught::caught,
+};
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
 use store::Store;
 
-use super::{Finding, counted::only, finding, report::VerifyError, run::Verification, touched::ReadFrom};
+use super::{Finding, counted::only, finding, judge::Judge, touched::ReadFrom};
 
 /// Name of the derivation in a finding about an index key, which the item's writer makes.
 pub(crate) const INDEX_KEYS: &str = "index keys";
 
 /// What was found of an item, and what it was decided by, beside the item.
 #[derive(Debug, Default)]
-pub(super) struct SingleFinding {
-    pub(super) findings: Vec<Finding>,
+pub(crate) struct SingleFinding {
+    pub(crate) findings: Vec<Finding>,
     pub(super) read: BTreeSet<ReadFrom>,
 }
 
-impl<S: Store> Verification<'_, S> {
+impl<S: Store> Judge<'_, S> {
     /// The findings about an item. Reads only what is not among the sources, and adds it to them.
-    pub(super) async fn single(
+    pub(crate) async fn single(
         &self,
         key: &Key,
         item: &Item,
         sources: &mut Sources,
-    ) -> Result<SingleFinding, VerifyError> {
+        patience: Patience<'_>,
+    ) -> Result<SingleFinding, GaveUp> {
         let mut found = SingleFinding::default();
-        let image = self.engine.schema().image(key, item);
-        let image = image.filter(|image| self.scope.has_entity(&image.definition.name));
-        let Some(image) = image else { return Ok(found) };
+        let Some(image) = self.engine.schema().image(key, item) else { return Ok(found) };
         found.findings.extend(self.index_keys(&image));
         found.findings.extend(self.unexplained(&image));
         found.findings.extend(self.claimed_twice(&image));
         for (at, derivation) in self.engine.catalogue().positioned() {
             let target = derivation.kind.refresh().filter(|refresh| image.is(refresh.target()));
             if let Some(refresh) = target.filter(|refresh| refresh.has_flaws() && self.lacks_part(&image, at)) {
-                let items = self.above(&image, refresh, sources, &mut found.read).await?;
+                let items = self.above(&image, refresh, (sources, &mut found.read), patience).await?;
                 let flaws = caught("looking for flaws", || refresh.flaws(self.engine.schema(), &items));
                 let own = flaws.unwrap_or_default().into_iter().filter(|flaw| flaw.key == *key);
                 found.findings.extend(own.map(|flaw| {
@@ -113,9 +115,9 @@ impl<S: Store> Verification<'_, S> {
         &self,
         image: &Image<'_>,
         refresh: &dyn Refresh,
-        sources: &mut Sources,
-        read: &mut BTreeSet<ReadFrom>,
-    ) -> Result<Items, VerifyError> {
+        (sources, read): (&mut Sources, &mut BTreeSet<ReadFrom>),
+        patience: Patience<'_>,
+    ) -> Result<Items, GaveUp> {
         let mut items = Items::from([(image.key.clone(), image.item.clone())]);
         let mut next = vec![image.key.clone()];
         while let Some(key) = next.pop() {
@@ -130,7 +132,7 @@ impl<S: Store> Verification<'_, S> {
                 }
                 let wanted = Source::Item(above.clone());
                 if !sources.knows(&wanted) {
-                    self.engine.read(BTreeSet::from([wanted]), sources, self.patience()).await?;
+                    self.engine.read(BTreeSet::from([wanted]), sources, patience).await?;
                 }
                 if let Some(item) = sources.item(&above) {
                     items.insert(above.clone(), item.clone());

@@ -26,7 +26,7 @@ use serde_dynamo::AttributeValue;
 use store::Store;
 
 use super::{AskedAbout, Explainer, ValueState, value::ExplainedValue};
-use crate::failure::OperateError;
+use crate::{failure::OperateError, verify::judge::Judge};
 
 /// What a derivation counts of an item.
 #[derive(Debug)]
@@ -142,11 +142,6 @@ impl<S: Store> Explainer<'_, S> {
             Some(gathering) => self.gathered(gathering, at, target).await?,
             None => CounterSources::default(),
         };
-        // A roll-up's sources are counted, and not added up.
-        let is_right = match derivation.kind.shape() {
-            _ if is_history => stored.count >= sources.tally.count,
-            _ => stored == sources.tally,
-        };
         let state = match (sources.query.is_some(), sources.is_whole) {
             (false, _) => {
                 ValueState::Undecided("no query gives its sources, so the whole table must be read".to_owned())
@@ -154,7 +149,13 @@ impl<S: Store> Explainer<'_, S> {
             (true, false) => ValueState::Undecided("it has more sources than were read".to_owned()),
             (true, true) => {
                 let of = Target { derivation: name.clone(), item: target.clone() };
-                self.state(is_right, |waiting| waiting.has_target(&of)).await?
+                let mut stored = held.clone();
+                stored.extend(bucket.map(|bucket| (target.clone(), bucket.clone())));
+                match (Judge { engine: self.engine }).count(&of, &sources.tally, &stored) {
+                    None => ValueState::Right,
+                    Some(_) if self.waiting().await?.has_target(&of) => ValueState::Waits,
+                    Some(_) => ValueState::Differs,
+                }
             }
         };
         asked.own.extend(items.iter().map(|item| item.key.clone()));

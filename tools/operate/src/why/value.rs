@@ -6,15 +6,19 @@ use derive::{
     derivation::Derivation,
     kind::refresh::{Computed, Refresh, RefreshTarget},
     position::DerivationAt,
-    refresh::owned,
+    refresh::{Look, owned},
     sources::{FirstOf, Source, Sources},
+    write::{Action, Update},
 };
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::Store;
 
 use super::{AskedAbout, Explainer, ValueState};
-use crate::{failure::OperateError, verify::counted::attributes};
+use crate::{
+    failure::OperateError,
+    verify::{Finding, counted::attributes, judge::Judge},
+};
 
 /// A derivation's part of an item.
 #[derive(Debug)]
@@ -76,6 +80,34 @@ pub struct ExplainedAttribute {
     pub is_right: bool,
 }
 
+/// Why nothing says whether an item that is not there should be.
+const UNTOLD: &str = "it is not there, and its key does not give the items that it is made of";
+
+/// All that is derived of an item, judged together.
+struct JudgedItem {
+    sources: Sources,
+    /// The item as it will be when it is right.
+    becoming: Option<Item>,
+    /// The derivations whose part differs.
+    differing: BTreeSet<DerivationAt>,
+    /// What only the application can correct, among others.
+    flaws: Vec<Finding>,
+    /// Does what differs wait for something that is under way?
+    waits: bool,
+}
+
+impl JudgedItem {
+    fn state(&self, at: DerivationAt, name: &str) -> ValueState {
+        let flaw = self.flaws.iter().filter(|finding| finding.derivation == name).find_map(|it| it.flaw.clone());
+        match (flaw, self.differing.contains(&at)) {
+            (_, true) if self.waits => ValueState::Waits,
+            (_, true) => ValueState::Differs,
+            (Some(why), false) => ValueState::Flawed(why),
+            (None, false) => ValueState::Right,
+        }
+    }
+}
+
 impl<S: Store> Explainer<'_, S> {
     /// What level-triggered derivations write into the item. One that is not there has at most a derivation that makes
     /// it.
@@ -85,20 +117,58 @@ impl<S: Store> Explainer<'_, S> {
         item: Option<&Item>,
         asked: &mut AskedAbout,
     ) -> Result<Vec<ExplainedValue>, OperateError> {
-        let (mut values, mut sources) = (Vec::new(), Sources::default());
+        let (mut values, catalogue) = (Vec::new(), self.engine.catalogue());
         for entity in entities {
-            let parts: Vec<DerivationAt> = self.engine.catalogue().refreshing(entity).collect();
-            for at in parts.into_iter().filter(|at| self.writes_asked(*at)) {
-                let catalogue = self.engine.catalogue();
-                let (Some(derivation), Some(refresh)) = (catalogue.derivation(at), catalogue.refresh(at)) else {
-                    continue;
-                };
-                if item.is_some() || refresh.makes_item() {
-                    values.push(self.value(derivation, (at, refresh), item, &mut sources, asked).await?);
+            let is_asked = |at: &DerivationAt| {
+                let makes_item = catalogue.refresh(*at).is_some_and(Refresh::makes_item);
+                self.writes_asked(*at) && (item.is_some() || makes_item)
+            };
+            let parts: Vec<DerivationAt> = catalogue.refreshing(entity).filter(is_asked).collect();
+            if parts.is_empty() {
+                continue;
+            }
+            let judged = self.judged(entity, item).await?;
+            for at in parts {
+                if let (Some(derivation), Some(refresh)) = (catalogue.derivation(at), catalogue.refresh(at)) {
+                    values.push(self.value(derivation, (at, refresh), item, &judged, asked).await?);
                 }
             }
         }
         Ok(values)
+    }
+
+    /// Judges all that is derived of the item, as a verification does: a part may be built on another that is wrong.
+    async fn judged(&self, entity: &str, item: Option<&Item>) -> Result<JudgedItem, OperateError> {
+        let (key, judge) = (&self.request.key, Judge { engine: self.engine });
+        let derivations = self.engine.catalogue().refreshing(entity).collect();
+        let look = Look { item: key.clone(), entity: entity.to_owned(), derivations, named: BTreeSet::new() };
+        let mut sources = Sources::default();
+        sources.add_item(key.clone(), item.cloned());
+        let judged = judge.looks(vec![look], &mut sources, self.patience()).await?.pop();
+        let mut becoming = item.cloned();
+        let mut differing = BTreeSet::new();
+        if let Some((write, derivations)) = judged.as_ref().and_then(|judged| judged.decided.as_ref()) {
+            differing.extend(derivations.iter().copied());
+            match &write.action {
+                Action::Put(whole) => becoming = Some(whole.clone()),
+                // An item that should not be there has no right part.
+                Action::Delete | Action::Check => differing.extend(self.engine.catalogue().refreshing(entity)),
+                Action::Update(Update { set, remove, .. }) => {
+                    let becoming = becoming.get_or_insert_default();
+                    becoming.extend(set.iter().map(|(name, value)| (name.to_owned(), value.clone())));
+                    remove.iter().for_each(|name| drop(becoming.remove(name)));
+                }
+            }
+        }
+        let flaws = match item {
+            Some(item) => judge.single(key, item, &mut sources, self.patience()).await?.findings,
+            None => Vec::new(),
+        };
+        let waits = match &judged {
+            Some(judged) if !differing.is_empty() => judge.waits(judged, item, self.waiting().await?),
+            _ => false,
+        };
+        Ok(JudgedItem { sources, becoming, differing, flaws, waits })
     }
 
     async fn value(
@@ -106,18 +176,21 @@ impl<S: Store> Explainer<'_, S> {
         derivation: &Derivation,
         (at, refresh): (DerivationAt, &dyn Refresh),
         item: Option<&Item>,
-        sources: &mut Sources,
+        judged: &JudgedItem,
         asked: &mut AskedAbout,
     ) -> Result<ExplainedValue, OperateError> {
-        let (schema, key) = (self.schema(), &self.request.key);
+        let (schema, key, sources) = (self.schema(), &self.request.key, &judged.sources);
         let Some(definition) = schema.entity(refresh.target()) else {
             return Err(OperateError::Refused(format!("there is no entity {}", refresh.target())));
         };
-        let target = RefreshTarget { key, definition, item, named: &BTreeSet::new() };
+        // A maker reads the item as it is stored, and the others as it will be.
+        let built_on = if refresh.makes_item() { item } else { judged.becoming.as_ref() };
+        let target = RefreshTarget { key, definition, item: built_on, named: &BTreeSet::new() };
         let wanted = refresh.sources(schema, &target);
-        let unknown = wanted.iter().filter(|source| !sources.knows(source)).cloned().collect();
-        self.engine.read(unknown, sources, self.patience()).await?;
+        // The sources of an item that is not there may be named by themselves alone.
+        let is_untold = item.is_none() && wanted.is_empty();
         let (should_exist, wanted_parts) = match refresh.compute(schema, &target, sources) {
+            _ if is_untold => (None, Vec::new()),
             Computed::Attributes(wanted) => (None, wanted),
             Computed::Item(None) => (Some(false), Vec::new()),
             Computed::Item(Some(made)) => (Some(true), owned(definition, &made, item)),
@@ -136,11 +209,7 @@ impl<S: Store> Explainer<'_, S> {
             .into_iter()
             .flat_map(|source| self.explained_sources(derivation, refresh, source, sources))
             .collect();
-        let named: BTreeSet<Key> = explained.iter().filter_map(|source| source.key.clone()).collect();
-        let is_there = should_exist.is_none_or(|should| should == item.is_some());
-        let is_right = is_there && attributes.iter().all(|attribute| attribute.is_right);
-        let state = self.state(is_right, |waiting| waiting.has(key, item, &named, &[at])).await?;
-        asked.sources.extend(named);
+        asked.sources.extend(explained.iter().filter_map(|source| source.key.clone()));
         asked.derivations.insert(derivation.name.clone());
         let outline = derivation.kind.outline(schema);
         Ok(ExplainedValue {
@@ -149,9 +218,13 @@ impl<S: Store> Explainer<'_, S> {
             terms: outline.terms,
             own: item.map(|item| self.read_of(derivation, refresh.target(), item)).unwrap_or_default(),
             sources: explained,
-            attributes: if should_exist == Some(false) { Vec::new() } else { attributes },
+            attributes,
             should_exist,
-            state,
+            state: if is_untold {
+                ValueState::Undecided(UNTOLD.to_owned())
+            } else {
+                judged.state(at, &derivation.name)
+            },
             shows: refresh.shows().map(str::to_owned),
         })
     }

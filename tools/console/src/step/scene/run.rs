@@ -151,7 +151,11 @@ impl SceneRun {
         Ok(WatchedValue {
             name: found.map_or_else(|| derivation.clone(), |it| it.name.clone()),
             stored: found.map_or_else(|| is_there(explained.item.is_some()), |it| said(it.stored.as_ref())),
-            derived: found.map_or_else(|| is_there(should == Some(true)), |it| said(it.derived.as_ref())),
+            derived: match (found, should) {
+                (Some(it), _) => said(it.derived.as_ref()),
+                (None, Some(should)) => is_there(should),
+                (None, None) => "not known by itself".to_owned(),
+            },
             state: value.map_or(ValueState::Differs, |value| value.state.clone()),
         })
     }

@@ -48,7 +48,7 @@ fn verify() -> Value {
 }
 
 /// Names of what is right or not.
-const STATES: [&str; 4] = ["right", "differs", "waits", "undecided"];
+const STATES: [&str; 5] = ["right", "differs", "waits", "flawed", "undecided"];
 
 fn why() -> Value {
     let unreadable = object([("derivation", text()), ("attribute", or_null(&text())), ("why", text())]);
