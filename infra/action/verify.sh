@@ -7,8 +7,8 @@ for variable in $(compgen -v INPUT_); do
   value=${!variable}
   option=--$(tr 'A-Z_' 'a-z-' <<< "${variable#INPUT_}")
   case $option=$value in
-    --*= | --aws=false) ;;
-    --aws=*) arguments+=(--aws) ;;
+    --*= | --aws=false | --allow-unreadable=false) ;;
+    --aws=* | --allow-unreadable=*) arguments+=("$option") ;;
     *) arguments+=("$option=$value") ;;
   esac
 done

@@ -8,6 +8,7 @@ use std::{
 use catalogue::catalogue;
 use derive::{
     claims::CLAIMS,
+    gathering::Gathering,
     write::{Action, Table, Write},
 };
 use engine::ledger::LedgerKind;
@@ -74,6 +75,15 @@ impl Written {
         let attribute = attribute.map(str::to_owned);
         let request = WhyRequest { key: key.clone(), attribute, n_listed: 3, n_read_max: 10_000, reads_stream: false };
         why(&self.opened, &request).await
+    }
+
+    /// Are the sources of a count found in an index or by mirrors? Then one of them may be missing there, and that is a
+    /// finding of its own.
+    fn is_gathered_indirectly(&self, derivation: &str, target: &Key) -> bool {
+        let Deployment { schema, catalogue, .. } = &self.opened;
+        let at = catalogue.called(derivation).unwrap();
+        let gathering = Gathering::of(schema, catalogue, at, target);
+        gathering.is_some_and(|it| it.query.index.is_some() || schema.entity(&it.entity).unwrap().derived)
     }
 
     fn put(&self, item: Item) {
@@ -321,19 +331,25 @@ async fn why_and_verify_say_the_same_of_every_value_of_random_tables() {
         for _ in 0..30 {
             alter(&table, &mut draw).await;
         }
-        let mut found = found(&table).await;
+        let (mut found, mut explained) = (found(&table).await, BTreeSet::new());
         for key in &keys {
             let Ok(why) = table.why(key, None).await else { continue };
             let is_removed = why.values.iter().any(|value| value.should_exist == Some(false) && why.item.is_some());
-            let of_counters = why.counters.iter().map(|it| (&it.derivation, &it.target, &it.state, BTreeSet::new()));
+            let of_counters =
+                why.counters.iter().map(|it| (&it.derivation, &it.target, (&it.state, false), BTreeSet::new()));
             let of_values = why.values.iter().map(|it| {
                 let names = it.attributes.iter().filter(|attribute| !attribute.is_right);
-                (&it.derivation, key, &it.state, names.map(|attribute| attribute.name.clone()).collect())
+                (&it.derivation, key, (&it.state, is_removed), names.map(|attribute| attribute.name.clone()).collect())
             });
-            for (derivation, target, state, names) in of_values.chain(of_counters) {
-                let entries = found.remove(&(derivation.clone(), target.clone())).unwrap_or_default();
+            for (derivation, target, (state, is_removed), names) in of_values.chain(of_counters) {
+                let entries = found.get(&(derivation.clone(), target.clone())).cloned().unwrap_or_default();
+                explained.insert((derivation.clone(), target.clone()));
+                if table.is_gathered_indirectly(derivation, target) {
+                    continue;
+                }
                 let said: Vec<(&str, bool)> = entries.iter().map(|(kind, is_flaw, _)| (*kind, *is_flaw)).collect();
-                let what = format!("seed {seed}: {derivation} of {target}: why {state:?}, verify {entries:?}");
+                let what =
+                    format!("seed {seed}: {derivation} of {target}: why {state:?}, verify {entries:?}: {why:#?}");
                 let word = match state {
                     ValueState::Right => "right",
                     ValueState::Waits => "waits",
@@ -359,7 +375,7 @@ async fn why_and_verify_say_the_same_of_every_value_of_random_tables() {
                 }
             }
         }
-        found.retain(|(derivation, _), _| derivation != "index keys");
+        found.retain(|found, _| found.0 != "index keys" && !explained.contains(found));
         assert!(found.is_empty(), "seed {seed}: only verify finds {found:?}");
         for key in &keys {
             match table.items.get(key) {

@@ -76,7 +76,7 @@ impl World {
                 VerifyEvent::Finding(finding, _)
                 | VerifyEvent::Undecided(finding, _)
                 | VerifyEvent::Waiting(finding) => keeps(&scene.catalogue, finding),
-                VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_) => None,
+                VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_) | VerifyEvent::AboutNothing(_) => None,
             };
             let kept: BTreeSet<Family> = events.0.iter().filter_map(kept).collect();
             let is_right = |mark: &&Mark| !kept.iter().any(|family| mark.is_of(*family));
@@ -115,7 +115,10 @@ impl World {
                     }
                     VerifyEvent::Undecided(..) => self.scene.count("undecided"),
                     VerifyEvent::Waiting(_) => self.scene.count("waiting"),
-                    VerifyEvent::Finding(..) | VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_) => {}
+                    VerifyEvent::Finding(..)
+                    | VerifyEvent::Unproven(_)
+                    | VerifyEvent::Unreadable(_)
+                    | VerifyEvent::AboutNothing(_) => {}
                 }
             }
         }
@@ -187,7 +190,7 @@ impl World {
                 VerifyEvent::Undecided(..) => {
                     return Err(Failure::new("verify", format!("all is quiet, and this is reported: {event:?}")));
                 }
-                VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_) => {}
+                VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_) | VerifyEvent::AboutNothing(_) => {}
             }
         }
         Ok(findings)

@@ -1,5 +1,6 @@
 //! The page of a verification: begun by a click, with its progress and what it finds.
 
+mod about_nothing;
 pub(crate) mod repair;
 
 use std::{
@@ -33,7 +34,7 @@ use operate::{
 use serde::Deserialize;
 use store::Store;
 
-use self::repair::RepairOutcome;
+use self::{about_nothing::AboutNothing, repair::RepairOutcome};
 use crate::{Console, ConsoleWrites, explained::text, frame, json, link};
 
 /// Differences that the page lists of each kind.
@@ -102,6 +103,7 @@ struct VerifyObject {
     undecided: Vec<Difference>,
     waiting: Vec<Difference>,
     unreadable: Vec<UnreadableItem>,
+    about_nothing: Vec<AboutNothing>,
 }
 
 impl Found {
@@ -215,13 +217,16 @@ fn running(counts: &VerificationCounts) -> Markup {
 }
 
 fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
-    let VerifyObject { items, ignored, read_units, unproven, findings, undecided, waiting, unreadable } = &found.object;
+    let VerifyObject { items, ignored, read_units, unproven, findings, undecided, waiting, unreadable, about_nothing } =
+        &found.object;
     let kinds = [(FINDING, findings), (UNDECIDED, undecided), (WAITING, waiting)];
     let n_open: usize = kinds.iter().map(|(kind, _)| found.n(kind)).sum();
+    let n_unreadable = found.n(UNREADABLE);
     html! {
-        p class=(if n_open == 0 { "right" } else { "differs" }) {
-            @if n_open == 0 { "Every derived value is right." }
-            @else { (counted(n_open, "difference")) "." }
+        p class=(if n_open + n_unreadable == 0 { "right" } else { "differs" }) {
+            @if n_open > 0 { (counted(n_open, "difference")) "." }
+            @else if n_unreadable > 0 { "Nothing differs, but nothing is derived of " (counted(n_unreadable, "unreadable item")) "." }
+            @else { "Every derived value is right." }
         }
         p {
             "Verified at " (time(found.ended_ms)) ": " (counted(*items, "item")) "; the manifest declares no entity for " (ignored)
@@ -232,10 +237,11 @@ fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
             (differences(kind, found.n(kind), listed))
             @if kind == FINDING && found.n(kind) > 0 { (repair::plan_button(console)) }
         }
-        @if found.n(UNREADABLE) > 0 {
-            h2 { (counted(found.n(UNREADABLE), "unreadable item")) }
+        @if n_unreadable > 0 {
+            h2 { (counted(n_unreadable, "unreadable item")) }
             ul { @for it in unreadable { li { (link::key(&Key::new(&it.pk, &it.sk))) " by " (it.derivation) ": " (it.why) } } }
         }
+        (about_nothing::listed(about_nothing))
         (json::link("/verify.json"))
     }
 }

@@ -25,10 +25,11 @@ use crate::{
     tables::{Deployment, VerifyOptions, no_derivation},
     verify::Finding,
     verifying::{
-        Difference, FINDING, UNDECIDED, UNPROVEN, Verified, WAITING,
+        Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING,
         filled::{Before, Marking},
         prepare,
         spool::{RUN, Spool},
+        verified::Verified,
         verify,
     },
 };
@@ -72,6 +73,8 @@ pub struct Summary {
     pub n_waiting: usize,
     /// Number of counts that were equal while they were changing.
     pub n_unproven: usize,
+    /// Number of unreadable items.
+    pub n_unreadable: usize,
     /// The derivations that were marked as filled.
     pub marking: Marking,
 }
@@ -195,7 +198,8 @@ impl PlannedRepair {
         };
         let n_found = |kind| verified.n_entries(kind);
         let (n_undecided, n_waiting, n_unproven) = (n_found(UNDECIDED)?, n_found(WAITING)?, n_found(UNPROVEN)?);
-        Ok(Summary { sums, n_undecided, n_waiting, n_unproven, marking })
+        let n_unreadable = n_found(UNREADABLE)?;
+        Ok(Summary { sums, n_undecided, n_waiting, n_unproven, n_unreadable, marking })
     }
 }
 
@@ -228,7 +232,7 @@ async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<Strin
 }
 
 impl Summary {
-    /// Is anything left that is wrong, or not known to be right?
+    /// Is a difference left that is wrong, or not known to be right?
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.sums.refused + self.sums.would + self.n_undecided + self.n_waiting > 0

@@ -76,6 +76,8 @@ pub struct VerifyOptions {
     pub iterator_age: Option<u64>,
     /// How long to wait for the functions, in seconds, before a difference is undecided.
     pub wait: u64,
+    /// Are unreadable items no failure?
+    pub allow_unreadable: bool,
     /// File that keeps the progress; a temporary one if `None`.
     pub progress: Option<PathBuf>,
 }
@@ -93,6 +95,7 @@ impl Default for VerifyOptions {
             at_rest: false,
             iterator_age: None,
             wait: 60,
+            allow_unreadable: false,
             progress: None,
         }
     }
@@ -106,6 +109,18 @@ pub(crate) fn part(args: &VerifyOptions) -> String {
     let given: Vec<String> =
         given.filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name} {value}")).collect();
     if given.is_empty() { "all".to_owned() } else { given.join(", ") }
+}
+
+/// The options that select items, if any is given.
+pub(crate) fn selection(args: &VerifyOptions) -> Option<String> {
+    let VerifyOptions { entity, pk, sk, .. } = args;
+    let given = [("--entity", entity.join(",")), ("--pk", pk.clone()), ("--sk", sk.clone().unwrap_or_default())];
+    let given: Vec<String> = given
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    (!given.is_empty()).then(|| given.join(" "))
 }
 
 /// Refuses the name of a derivation that does not exist.

@@ -71,6 +71,17 @@ pub struct UnreadableItem {
     pub why: String,
 }
 
+/// Counts of a derivation about items that do not exist: their sources name items that are gone, or the link leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountsAboutNothing {
+    /// Name of the derivation.
+    pub derivation: String,
+    /// How many counts there are.
+    pub counts: usize,
+    /// The first of the items, by partition and sort key.
+    pub examples: Vec<(String, String)>,
+}
+
 /// A difference.
 pub(crate) fn finding(derivation: &str, key: &Key, stored: Option<Item>, derived: Option<Item>) -> Finding {
     Finding { derivation: derivation.to_owned(), pk: key.pk.clone(), sk: key.sk.clone(), stored, derived, flaw: None }

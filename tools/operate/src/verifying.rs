@@ -8,10 +8,11 @@ pub(crate) mod paced;
 pub mod price;
 pub(crate) mod spool;
 mod tallied;
+pub mod verified;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use derive::{catalogue::Catalogue, family::Family};
+use derive::family::Family;
 use engine::{
     batch::Engine,
     clock::SystemClock,
@@ -25,16 +26,16 @@ use self::{
     filled::{Before, Marking},
     followed::{AGE_MARGIN_S, ProgressSource, streams::FollowedStreams},
     keeping::Keeping,
-    labels::labelled,
     paced::Paced,
     price::ReadPrice,
     spool::Spool,
+    verified::Verified,
 };
 use crate::{
     failure::OperateError,
     loss::{self, Marked},
     progress::Progress,
-    tables::{Deployment, VerifyOptions, part, scope},
+    tables::{Deployment, VerifyOptions, part, scope, selection},
     verify::{
         Finding,
         following::{AtRest, Following},
@@ -44,22 +45,6 @@ use crate::{
         scope::Scope,
     },
 };
-
-/// What a verification came to: its file, and how much it read.
-pub struct Verified {
-    pub(crate) spool: Spool,
-    catalogue: Arc<Catalogue>,
-    /// How much was read.
-    pub extent: Extent,
-    /// Was all of the table verified?
-    pub is_whole: bool,
-    /// The read units that it took, as DynamoDB charges them.
-    pub read_units: f64,
-    /// The counts of which the ledger had to prove each change; `None` if the functions' positions are known.
-    pub(crate) proven: Option<BTreeSet<String>>,
-    /// The file that goes when nobody needs it any more.
-    _temporary: Option<tempfile::TempDir>,
-}
 
 /// A difference, as it is kept and printed. Its names are stable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,11 +68,14 @@ pub const UNREADABLE: &str = "unreadable";
 /// Kind under which a count is kept that was equal while it was changing; it has no value.
 pub const UNPROVEN: &str = "unproven";
 
+/// Kind under which the counts of a derivation are kept that are about items that do not exist.
+pub const ABOUT_NOTHING: &str = "about_nothing";
+
 /// What a verification came to that was asked for by itself.
 pub struct Checked {
     /// What was found.
     pub verified: Verified,
-    /// Is nothing found, undecided or waiting?
+    /// Is nothing found, undecided or waiting, and nothing unreadable that is not allowed?
     pub is_clean: bool,
     /// Marks of a possible loss that there were.
     pub marked: Vec<Marked>,
@@ -122,58 +110,6 @@ pub async fn check<S: Store + 'static>(
     let kept = verified.families_kept(opened)?;
     let marked = loss::settled(opened, marks, &kept, verified.is_whole, may_write).await?;
     Ok(Checked { verified, is_clean, marked, marking })
-}
-
-impl Verified {
-    /// Is nothing found, undecided or waiting?
-    ///
-    /// # Errors
-    ///
-    /// [`OperateError`] when the file cannot be read.
-    pub fn is_clean(&self) -> Result<bool, OperateError> {
-        let n_found = [FINDING, UNDECIDED, WAITING].map(|kind| self.spool.n_entries(kind));
-        Ok(n_found.into_iter().collect::<Result<Vec<_>, OperateError>>()?.iter().all(|n_found| *n_found == 0))
-    }
-
-    /// How much was found of a kind.
-    ///
-    /// # Errors
-    ///
-    /// [`OperateError`] when the file cannot be read.
-    pub fn n_entries(&self, kind: &str) -> Result<usize, OperateError> {
-        self.spool.n_entries(kind)
-    }
-
-    /// All that was found of a kind, as JSON, by derivation and key, one after another, with the names that people know.
-    ///
-    /// # Errors
-    ///
-    /// [`OperateError`] when the file cannot be read, and those of `act`.
-    pub fn each_entry(
-        &self,
-        kind: &str,
-        mut act: impl FnMut(&str) -> Result<(), OperateError>,
-    ) -> Result<(), OperateError> {
-        self.spool.each_entry(kind, |entry| act(&labelled(&self.catalogue, entry)?))
-    }
-
-    /// The families whose marks of a possible loss stay, because a difference of theirs can still be corrected.
-    fn families_kept<S: Store>(&self, opened: &Deployment<S>) -> Result<BTreeSet<Family>, OperateError> {
-        let mut families = BTreeSet::new();
-        for kind in [FINDING, UNDECIDED, WAITING] {
-            self.spool.each_entry(kind, |entry| {
-                let Difference { finding, .. } = serde_json::from_str(entry)?;
-                families.extend(loss::keeps(&opened.catalogue, &finding));
-                Ok(())
-            })?;
-        }
-        Ok(families)
-    }
-
-    /// The derivations of which something was found of a kind.
-    pub(crate) fn derivations_with(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
-        self.spool.derivations_with(kind)
-    }
 }
 
 /// A verification that is about to begin, or to go on.
@@ -252,7 +188,17 @@ pub(crate) async fn verify<S: Store + 'static>(
     let extent = run(&engine, followed, &spool, progress, how).await?;
     spool.commit()?;
     let catalogue = Arc::clone(&opened.catalogue);
-    Ok(Verified { spool, catalogue, extent, is_whole, read_units: used.get(), proven, _temporary: temporary })
+    let (read_units, allows_unreadable) = (used.get(), args.allow_unreadable);
+    let verified =
+        Verified { spool, catalogue, extent, is_whole, read_units, allows_unreadable, proven, _temporary: temporary };
+    let is_empty =
+        extent.n_selected == 0 && verified.has_none_of([FINDING, UNDECIDED, WAITING, UNPROVEN].into_iter())?;
+    match selection(args).filter(|_| is_empty) {
+        Some(given) => Err(OperateError::Usage(format!(
+            "nothing was verified: the table has no item and no count that {given} selects; correct the option"
+        ))),
+        None => Ok(verified),
+    }
 }
 
 /// How a prepared verification is run.

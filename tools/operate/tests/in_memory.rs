@@ -17,8 +17,8 @@ use operate::{
     repair::{Remedy, Repaired},
     repairing::{self, Mended, PlannedRepair, Summary, rounds},
     tables::{Deployment, VerifyOptions},
-    verify::Finding,
-    verifying::{self, Checked, Difference, FINDING, price::ReadPrice},
+    verify::{CountsAboutNothing, Finding},
+    verifying::{self, ABOUT_NOTHING, Checked, Difference, FINDING, UNREADABLE, price::ReadPrice},
 };
 use serde_dynamo::AttributeValue;
 use store::{Store, memory::MemoryStore};
@@ -191,6 +191,58 @@ async fn a_finding_names_every_attribute_of_its_derivation_that_differs() {
         let held = [&one.stored, &one.derived].map(|item| item.as_ref().unwrap().contains_key(name));
         assert_eq!(held, [true, true], "{name}: {text}");
     }
+}
+
+#[tokio::test]
+async fn a_table_with_an_unreadable_item_is_clean_only_where_that_is_allowed() {
+    let tables = table(&[("ann", 2)]).await;
+    rounds(&tables, &at_rest(None)).await;
+    put(&tables.store, "USER#ann", "ORDERS-7", "Order").await;
+    for (allow_unreadable, is_clean) in [(false, false), (true, true)] {
+        let request = VerifyOptions { allow_unreadable, ..at_rest(None) };
+        let checked = verifying::check(&tables, &request, true, &unseen()).await.unwrap();
+        assert_eq!((checked.is_clean, checked.verified.n_entries(UNREADABLE).unwrap()), (is_clean, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_selection_that_nothing_fits_is_refused_by_the_options_that_make_it() {
+    let tables = table(&[("ann", 2)]).await;
+    let of =
+        |pk: &str, sk: Option<&str>| VerifyOptions { pk: pk.to_owned(), sk: sk.map(str::to_owned), ..at_rest(None) };
+    let orders = VerifyOptions { entity: vec!["Order".to_owned()], ..at_rest(None) };
+    for request in [of("USER#a", None), of("USER#ann", Some("USER#ann")), of("USER#ann", Some("ORDER#1")), orders] {
+        verifying::check(&tables, &request, false, &unseen()).await.unwrap();
+    }
+    for (request, options) in [(of("USER#x", None), "--pk USER#x"), (of("USER#", Some("x")), "--pk USER# --sk x")] {
+        let checked = verifying::check(&tables, &request, false, &unseen()).await.map(drop);
+        let repaired = repairing::begin(&tables, &request, false, &unseen()).await.map(drop);
+        for error in [checked, repaired].map(Result::unwrap_err) {
+            let is_named =
+                matches!(&error, OperateError::Usage(why) if why.contains(&format!("that {options} selects")));
+            assert!(is_named, "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn counts_about_items_that_do_not_exist_are_named_by_derivation() {
+    let tables = table(&[("ann", 2), ("bob", 1)]).await;
+    for user in ["cid", "dan", "eve", "fay"] {
+        put(&tables.store, &format!("USER#{user}"), "ORDER#1", "Order").await;
+    }
+    rounds(&tables, &at_rest(None)).await;
+    let checked = check(&tables).await;
+    assert!(checked.is_clean);
+    let mut about: Vec<CountsAboutNothing> = Vec::new();
+    let read = checked.verified.each_entry(ABOUT_NOTHING, |entry| {
+        about.push(serde_json::from_str(entry)?);
+        Ok(())
+    });
+    read.unwrap();
+    let examples = ["cid", "dan", "eve"].map(|user| (format!("USER#{user}"), format!("USER#{user}")));
+    let one = CountsAboutNothing { derivation: "order-count".to_owned(), counts: 4, examples: examples.to_vec() };
+    assert_eq!(about, [one]);
 }
 
 /// 50 users, 200 orders of theirs and 50 counters, in four segments: the scan takes 5 read units, and what is parked one. While

@@ -54,6 +54,9 @@ pub(crate) struct Verifying {
     /// Waits this many seconds for the functions to catch up, then reports a difference as undecided.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = values::seconds)]
     pub(crate) wait: u64,
+    /// Ends with exit code 0 although items are unreadable, if nothing differs. They are still reported.
+    #[arg(long)]
+    pub(crate) allow_unreadable: bool,
     /// Saves the progress in this file, and continues from it after an interrupted run.
     #[arg(long, value_name = "FILE")]
     pub(crate) progress: Option<PathBuf>,
@@ -61,8 +64,31 @@ pub(crate) struct Verifying {
 
 impl Verifying {
     pub(crate) fn request(&self) -> VerifyOptions {
-        let Self { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, progress } =
-            self.clone();
-        VerifyOptions { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, progress }
+        let Self {
+            derivation,
+            entity,
+            pk,
+            sk,
+            segments,
+            read_units,
+            at_rest,
+            iterator_age,
+            wait,
+            allow_unreadable,
+            progress,
+        } = self.clone();
+        VerifyOptions {
+            derivation,
+            entity,
+            pk,
+            sk,
+            segments,
+            read_units,
+            at_rest,
+            iterator_age,
+            wait,
+            allow_unreadable,
+            progress,
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 pub(super) mod cost;
 mod fitting;
+mod links;
 mod report;
 pub(super) mod sample;
 mod surroundings;
@@ -14,6 +15,7 @@ use functions::logging;
 
 use self::{
     cost::BackfillCost,
+    links::CheckedLink,
     sample::{SampleLimits, SampledTable},
     surroundings::Surroundings,
 };
@@ -31,6 +33,7 @@ struct Preflighted {
     surroundings: Surroundings,
     /// What was read of each table.
     sampled: Vec<SampledTable>,
+    links: Vec<CheckedLink>,
     backfill: BackfillCost,
 }
 
@@ -44,8 +47,9 @@ pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Completion> {
     let has_key = |table: &str| surroundings.tables.iter().any(|it| it.table == table && it.has_key);
     let sampled = SampledTable::read_all(&opened, limits, has_key, |n_items| bar.set_position(n_items)).await?;
     bar.finish_and_clear();
+    let links = CheckedLink::check_all(&opened, &sampled).await?;
     let backfill = BackfillCost::estimate(&opened, &sampled);
-    let seen = Preflighted { surroundings, sampled, backfill };
+    let seen = Preflighted { surroundings, sampled, links, backfill };
     let to_do = seen.to_do();
     if args.json {
         print_json(seen.json(&to_do));

@@ -12,14 +12,14 @@ use operate::{
         rounds::{self, RoundsReport},
     },
     tables::VerifyOptions,
-    verifying::{Difference, FINDING, UNDECIDED, Verified, WAITING},
+    verifying::{Difference, FINDING, UNDECIDED, UNREADABLE, WAITING, verified::Verified},
 };
 
 use serde_json::Value;
 
 use super::{
     LOG_FILTER,
-    verify::{finding_text, knows, open_parts},
+    verify::{finding_text, knows, open_parts, print_about_nothing, unreadable_text},
 };
 use crate::{
     args::repair::{Backfill, Repair},
@@ -79,14 +79,26 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
                 Ok(())
             })?;
         }
+        last.each_entry(UNREADABLE, |entry| {
+            print(&unreadable_text(&serde_json::from_str(entry)?));
+            Ok(())
+        })?;
+        print_about_nothing(&last)?;
         print(&text(&summary, is_applied));
     }
     let is_known = knows(&last.extent);
-    Ok(if summary.is_left() || !is_known { Completion::Findings } else { Completion::InStep })
+    Ok(if summary.is_left() || !last.is_clean()? || !is_known { Completion::Findings } else { Completion::InStep })
 }
 
 fn text(summary: &Summary, is_applied: bool) -> String {
-    let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unproven, .. } = *summary;
+    let Summary {
+        sums: Sums { done, not_needed, refused, would },
+        n_undecided,
+        n_waiting,
+        n_unproven,
+        n_unreadable,
+        ..
+    } = *summary;
     let mut text = if is_applied {
         format!("{done} repaired, {not_needed} were right already, {refused} left to an operator")
     } else {
@@ -95,6 +107,7 @@ fn text(summary: &Summary, is_applied: bool) -> String {
     if is_applied && would > 0 {
         text = format!("{text}, {would} differ again after each repair");
     }
+    text.extend((n_unreadable > 0).then(|| format!(", {n_unreadable} unreadable")));
     text.extend(open_parts(n_undecided, n_waiting, n_unproven, "that did not stop changing"));
     text
 }

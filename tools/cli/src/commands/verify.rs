@@ -7,9 +7,13 @@ use std::io::Write as _;
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
+    failure::OperateError,
     objects::verification,
-    verify::{Finding, UnreadableItem, definition, report::Extent},
-    verifying::{Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, check},
+    verify::{CountsAboutNothing, Finding, UnreadableItem, definition, report::Extent},
+    verifying::{
+        ABOUT_NOTHING, Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING, check,
+        verified::Verified,
+    },
 };
 
 use super::LOG_FILTER;
@@ -71,6 +75,7 @@ fn print_text(verified: &Verified) -> anyhow::Result<()> {
         print(&unreadable_text(&serde_json::from_str(entry)?));
         Ok(())
     })?;
+    print_about_nothing(verified)?;
     let n_found = |kind| verified.n_entries(kind);
     let (n_undecided, n_waiting) = (n_found(UNDECIDED)?, n_found(WAITING)?);
     let mut line = totals(verified.extent.n_items, verified.extent.n_ignored, n_found(UNREADABLE)?, n_found(FINDING)?);
@@ -78,6 +83,22 @@ fn print_text(verified: &Verified) -> anyhow::Result<()> {
     line.extend(open_parts(n_undecided, n_waiting, n_unproven, "equal, and changing all the time"));
     print(&line);
     Ok(())
+}
+
+/// Prints which derivations count for items that do not exist.
+pub(super) fn print_about_nothing(verified: &Verified) -> Result<(), OperateError> {
+    verified.each_entry(ABOUT_NOTHING, |entry| {
+        print(&about_nothing_text(&serde_json::from_str(entry)?));
+        Ok(())
+    })
+}
+
+fn about_nothing_text(about: &CountsAboutNothing) -> String {
+    let CountsAboutNothing { derivation, counts, examples } = about;
+    let such: Vec<String> = examples.iter().map(|(pk, sk)| Key::new(pk, sk).to_string()).collect();
+    let (verb, such) = (if *counts == 1 { "is" } else { "are" }, such.join(", "));
+    let what = format!("{} {verb} about items that do not exist, such as {such}", counted(*counts, "count"));
+    format!("no item     {derivation}  {what}: deleted items, or a link that gives other keys")
 }
 
 /// The ends of a line: how many are not decided, wait, or are counts without a proof, in these words.
@@ -108,7 +129,7 @@ pub(super) fn finding_text(kind: &str, finding: &Finding, why: Option<&str>) -> 
     format!("{kind:<11} {derivation}  {item}{behind}\n  stored    {stored}\n  derived   {derived}{below}")
 }
 
-fn unreadable_text(unreadable: &UnreadableItem) -> String {
+pub(super) fn unreadable_text(unreadable: &UnreadableItem) -> String {
     let UnreadableItem { derivation, pk, sk, why } = unreadable;
     let derivation = if derivation == "*" { "every derivation" } else { derivation };
     format!("unreadable  {}  by {derivation}: {why}", Key::new(pk, sk))

@@ -6,13 +6,20 @@ use crate::{
     failure::OperateError,
     repair::{Remedy, Repaired},
     repairing::{Mended, Summary, Sums},
-    verifying::{UNDECIDED, Verified, WAITING},
+    verifying::{UNDECIDED, WAITING, verified::Verified},
 };
 
 /// The numbers of a repair, of a table of so many items.
 #[must_use]
 pub fn repair_sums(summary: &Summary, n_items: usize) -> Map<String, Value> {
-    let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unproven, .. } = *summary;
+    let Summary {
+        sums: Sums { done, not_needed, refused, would },
+        n_undecided,
+        n_waiting,
+        n_unproven,
+        n_unreadable,
+        ..
+    } = *summary;
     let sums = [
         ("items", n_items),
         ("done", done),
@@ -22,6 +29,7 @@ pub fn repair_sums(summary: &Summary, n_items: usize) -> Map<String, Value> {
         ("undecided", n_undecided),
         ("waiting", n_waiting),
         ("unproven", n_unproven),
+        ("unreadable", n_unreadable),
     ];
     sums.into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect()
 }

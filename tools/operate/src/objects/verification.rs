@@ -3,13 +3,15 @@
 use std::io::Write;
 
 use engine::account::loss::Mark;
+use keys::key::Key;
 use serde_json::{Value, json};
 
-use super::VERSION;
+use super::{VERSION, key};
 use crate::{
     failure::OperateError,
     loss::{MarkFate, Marked},
-    verifying::{FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING},
+    verify::CountsAboutNothing,
+    verifying::{ABOUT_NOTHING, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING, verified::Verified},
     words::{time, visible},
 };
 
@@ -43,10 +45,25 @@ pub fn write(
         })?;
         write!(out, "]")?;
     }
-    write!(out, ",\"unproven\":{},\"read_units\":{}", verified.n_entries(UNPROVEN)?, verified.read_units)?;
+    write!(out, ",\"about_nothing\":[")?;
+    let mut comma = "";
+    verified.each_entry(ABOUT_NOTHING, |entry| {
+        let about: CountsAboutNothing = serde_json::from_str(entry)?;
+        write!(out, "{comma}{}", visible(&about_nothing(&about).to_string()))?;
+        comma = ",";
+        Ok(())
+    })?;
+    write!(out, "],\"unproven\":{},\"read_units\":{}", verified.n_entries(UNPROVEN)?, verified.read_units)?;
     let marked: Vec<_> = marked.iter().map(possible_loss).collect();
     write!(out, ",\"possible_loss\":{}}}", serde_json::to_string(&marked)?)?;
     Ok(())
+}
+
+/// The counts of a derivation that are about items that do not exist, as an object.
+fn about_nothing(about: &CountsAboutNothing) -> Value {
+    let CountsAboutNothing { derivation, counts, examples } = about;
+    let examples: Vec<Value> = examples.iter().map(|(pk, sk)| key(&Key::new(pk, sk))).collect();
+    json!({ "derivation": derivation, "counts": counts, "examples": examples })
 }
 
 /// A mark of a possible loss, as an object.

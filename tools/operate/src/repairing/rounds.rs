@@ -13,7 +13,7 @@ use crate::{
     failure::OperateError,
     progress::Progress,
     tables::{Deployment, VerifyOptions},
-    verifying::{Verified, temporary_folder},
+    verifying::{temporary_folder, verified::Verified},
 };
 
 /// Number of rounds that correct something beside functions, which carry on what a correction changes.

@@ -4,7 +4,7 @@ use std::io;
 
 use engine::{backoff::GaveUp, count::target::Target};
 
-use super::{Finding, UnreadableItem};
+use super::{CountsAboutNothing, Finding, UnreadableItem};
 use crate::words::time;
 
 /// Why something is undecided.
@@ -63,6 +63,8 @@ pub enum VerifyEvent {
     Unproven(Target),
     /// An item that cannot be interpreted.
     Unreadable(UnreadableItem),
+    /// Counts about items that do not exist, which is no fault of theirs.
+    AboutNothing(CountsAboutNothing),
 }
 
 /// Receives what is found, and how far the verification is.
@@ -92,6 +94,8 @@ pub struct Extent {
     pub n_items: usize,
     /// Those of them without a type, or of one that nobody declared.
     pub n_ignored: usize,
+    /// Those of them that are verified: of the scope, or counted or counting there.
+    pub n_selected: usize,
     /// Had the functions counted all that was written before it began? Then the counts that are not reported are right. Where
     /// the ledger proves it, those of the derivations alone that were to be proven.
     pub is_proven: bool,

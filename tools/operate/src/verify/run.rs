@@ -17,7 +17,7 @@ use keys::{item::Item, key::Key};
 use store::Store;
 
 use super::{
-    Finding, UnreadableItem,
+    CountsAboutNothing, Finding, UnreadableItem,
     counts::Proven,
     following::Following,
     judge::Judge,
@@ -31,6 +31,9 @@ use super::{
 
 /// How long a call is tried, in milliseconds, before the verification ends as failed.
 const CALL_MS_MAX: u64 = 60_000;
+
+/// Items that are named of those that counts are about and that do not exist.
+const EXAMPLES: usize = 3;
 
 /// How it is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub struct Verification<'a, S> {
     pub(super) limits: Limits,
     /// Entity of the targets of each additive derivation.
     pub(super) counted: BTreeMap<String, String>,
+    /// Entities of the items that counts are about.
+    pub(super) targets: BTreeSet<String>,
     /// Entities of the buckets of roll-ups.
     pub(super) buckets: BTreeSet<String>,
     /// Additive derivations of which every change is to be proven, where the ledger proves it.
@@ -88,12 +93,18 @@ impl<'a, S: Store> Verification<'a, S> {
             Some((derivation.name.clone(), entity.clone()))
         };
         let counted = engine.catalogue().derivations().filter_map(entity).collect();
+        let target = |derivation: &Derivation| match derivation.kind.shape() {
+            Shape::Count(count) => Some(count.target.clone()),
+            _ => None,
+        };
+        let targets = engine.catalogue().derivations().filter_map(target).collect();
         let bucket = |derivation: &Derivation| match derivation.kind.shape() {
             Shape::Rollup(rollup) => Some(rollup.form.entity.clone()),
             _ => None,
         };
         let buckets = engine.catalogue().derivations().filter_map(bucket).collect();
-        Self { engine, following, scope, limits, counted, buckets, proving: BTreeSet::new(), state: Mutex::new(state) }
+        let (proving, state) = (BTreeSet::new(), Mutex::new(state));
+        Self { engine, following, scope, limits, counted, targets, buckets, proving, state }
     }
 
     /// The same that also proves all changes of these derivations, so that what is not reported of them is right.
@@ -114,12 +125,31 @@ impl<'a, S: Store> Verification<'a, S> {
         }
         let reached = self.scan().await?;
         let Proven { is_proven, is_handled } = self.counts().await?;
+        self.report_about_nothing()?;
         let sum = |extent: Extent, reached: Reached| Extent {
             n_items: extent.n_items + reached.n_items,
             n_ignored: extent.n_ignored + reached.n_ignored,
+            n_selected: extent.n_selected + reached.n_selected,
             ..extent
         };
         Ok(reached.into_iter().fold(Extent { is_proven, is_handled, ..Extent::default() }, sum))
+    }
+
+    /// Reports the counts whose items are not there.
+    fn report_about_nothing(&self) -> Result<(), VerifyError> {
+        for derivation in self.engine.catalogue().derivations() {
+            let mut state = self.state();
+            if !matches!(derivation.kind.shape(), Shape::Count(_)) {
+                continue;
+            }
+            let (counts, examples) = state.tallies.about_nothing(&derivation.name, EXAMPLES)?;
+            if counts > 0 {
+                let examples = examples.into_iter().map(|Key { pk, sk }| (pk, sk)).collect();
+                let derivation = derivation.name.clone();
+                state.report(VerifyEvent::AboutNothing(CountsAboutNothing { derivation, counts, examples }))?;
+            }
+        }
+        Ok(())
     }
 
     /// Reports an item that cannot be read; true if nothing is derived of it since nobody declared it.

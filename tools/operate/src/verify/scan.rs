@@ -37,6 +37,17 @@ struct ScanWindow {
     bytes: usize,
 }
 
+/// What an item is for a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Noted {
+    /// Nothing is derived of it, since nobody declared it.
+    Ignored,
+    /// It is verified, or is part of a count that is.
+    Selected,
+    /// It is declared, and not verified.
+    Other,
+}
+
 impl<S: Store> Verification<'_, S> {
     /// Reads the table from where it was reached, and decides about all but its counts.
     pub(super) async fn scan(&self) -> Result<Vec<Reached>, VerifyError> {
@@ -80,7 +91,9 @@ impl<S: Store> Verification<'_, S> {
             reached.n_items += n_items;
             for item in page.items {
                 let Some(key) = layout.key(&item) else { continue };
-                reached.n_ignored += usize::from(self.note(&key, &item)?);
+                let noted = self.note(&key, &item)?;
+                reached.n_ignored += usize::from(noted == Noted::Ignored);
+                reached.n_selected += usize::from(noted == Noted::Selected);
                 let mut window = locked(window);
                 window.bytes += item_bytes(&item);
                 window.keys.push(key.clone());
@@ -94,18 +107,30 @@ impl<S: Store> Verification<'_, S> {
         Ok(reached)
     }
 
-    /// Notes what an item adds to counts, or holds of one; true if nothing is derived of it since nobody declared it.
-    fn note(&self, key: &Key, item: &Item) -> Result<bool, VerifyError> {
+    /// Notes what an item adds to counts, or holds of one.
+    fn note(&self, key: &Key, item: &Item) -> Result<Noted, VerifyError> {
         let is_ignored = self.report_unreadable(key, item)?;
+        let image = self.engine.schema().image(key, item);
+        let entity = image.as_ref().map(|image| image.definition.name.as_str());
+        if entity.is_some_and(|entity| self.targets.contains(entity)) {
+            self.state().tallies.target_scanned(key)?;
+        }
+        let mut is_selected = self.scope.has_item(key) && entity.is_none_or(|entity| self.scope.has_entity(entity));
         let adds = self.adds(key, Some(item));
         if !adds.is_empty() {
             self.state().tallies.scanned(key, &adds)?;
+            is_selected = true;
         }
         self.see_counter(key, item)?;
         if let Some(counter) = self.counter(key, item) {
             self.state().tallies.counter_scanned(key, &counter)?;
+            is_selected = true;
         }
-        Ok(is_ignored)
+        Ok(match (is_ignored, is_selected) {
+            (true, _) => Noted::Ignored,
+            (false, true) => Noted::Selected,
+            (false, false) => Noted::Other,
+        })
     }
 
     /// Looks at all items of a window, and once more at those that differ.

@@ -101,6 +101,13 @@ impl<S: Store> Verification<'_, S> {
             let now_ms = self.engine.clock().now_ms();
             match decode(layout, &record) {
                 Ok(change) => {
+                    let images = [change.new_image(), change.old_image()];
+                    let image = images.into_iter().flatten().next();
+                    let image = image.and_then(|item| self.engine.schema().image(&change.key, item));
+                    if image.is_some_and(|image| self.targets.contains(&image.definition.name)) {
+                        let is_there = change.new_image().is_some();
+                        self.state().tallies.target_reported(&change.key, is_there)?;
+                    }
                     // One that was made since the scan was there.
                     change.new_image().map_or(Ok(()), |new| self.see_counter(&change.key, new))?;
                     let [new, old] = [change.new_image(), change.old_image()]

@@ -50,6 +50,8 @@ pub struct Reached {
     pub n_items: usize,
     /// Those of them without a type, or of one that nobody declared.
     pub n_ignored: usize,
+    /// Those of them that are verified: of the scope, or counted or counting there.
+    pub n_selected: usize,
 }
 
 /// Keeps what a verification has read.
@@ -66,6 +68,15 @@ pub trait Tallies: Send {
     /// Ends the list of targets: one that is first named from now on counts as decided, so that the verification ends on a
     /// table that is written to all the time.
     fn close(&mut self);
+
+    /// A scan read an item that counts may be about.
+    fn target_scanned(&mut self, item: &Key) -> io::Result<()>;
+
+    /// A record says that an item that counts may be about is there from now on, or is gone.
+    fn target_reported(&mut self, item: &Key, is_there: bool) -> io::Result<()>;
+
+    /// The counts of a derivation about items that are not there: how many, and the first of the items.
+    fn about_nothing(&mut self, derivation: &str, n_examples: usize) -> io::Result<(usize, Vec<Key>)>;
 
     /// A target has a counter.
     fn has_counter(&mut self, target: &Target) -> io::Result<()>;
@@ -101,6 +112,7 @@ pub struct MemoryTallies {
     items: BTreeMap<Key, Vec<Contribution>>,
     targets: BTreeMap<Target, Undecided>,
     decided: BTreeSet<Target>,
+    seen: BTreeMap<Key, bool>,
     counters: BTreeMap<Key, Option<Item>>,
     is_closed: bool,
     reached: BTreeMap<u32, Reached>,
@@ -152,6 +164,23 @@ impl Tallies for MemoryTallies {
 
     fn close(&mut self) {
         self.is_closed = true;
+    }
+
+    fn target_scanned(&mut self, item: &Key) -> io::Result<()> {
+        self.seen.entry(item.clone()).or_insert(true);
+        Ok(())
+    }
+
+    fn target_reported(&mut self, item: &Key, is_there: bool) -> io::Result<()> {
+        self.seen.insert(item.clone(), is_there);
+        Ok(())
+    }
+
+    fn about_nothing(&mut self, derivation: &str, n_examples: usize) -> io::Result<(usize, Vec<Key>)> {
+        let is_there = |target: &Key| self.seen.get(target) == Some(&true);
+        let targets = self.targets.values().filter(|it| it.target.derivation == derivation && it.tally.count != 0);
+        let missing: Vec<&Key> = targets.map(|it| &it.target.item).filter(|item| !is_there(item)).collect();
+        Ok((missing.len(), missing.into_iter().take(n_examples).cloned().collect()))
     }
 
     fn has_counter(&mut self, target: &Target) -> io::Result<()> {

@@ -6,7 +6,7 @@ use engine::count::target::Target;
 use keys::key::Key;
 
 use super::{
-    Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING,
+    ABOUT_NOTHING, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING,
     spool::{ResultRow, Spool},
 };
 use crate::{
@@ -38,6 +38,11 @@ impl Listener for Keeping {
                     is_flaw: false,
                     value: "",
                 });
+            }
+            VerifyEvent::AboutNothing(about) => {
+                let (derivation, value) = (&about.derivation, serde_json::to_string(&about)?);
+                let row = ResultRow { kind: ABOUT_NOTHING, derivation, pk: "", sk: "", is_flaw: false, value: &value };
+                return self.spool.keep(&row);
             }
             VerifyEvent::Unreadable(unreadable) => {
                 let UnreadableItem { derivation, pk, sk, .. } = &unreadable;

@@ -20,7 +20,7 @@ use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 use crate::{failure::OperateError, verify::Finding};
 
 /// The form of the file. One of another is refused.
-const FORM: &str = "ripple verification 4";
+const FORM: &str = "ripple verification 5";
 
 /// When it was last known how far the verification is, in milliseconds since the epoch.
 pub(crate) const SAVED_AT: &str = "saved_at";
@@ -40,6 +40,7 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS targets (
         derivation TEXT, pk TEXT, sk TEXT, count INTEGER NOT NULL, sum TEXT NOT NULL, touched_at INTEGER NOT NULL,
         finding TEXT, is_decided INTEGER NOT NULL, PRIMARY KEY (derivation, pk, sk)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS seen (pk TEXT, sk TEXT, is_there INTEGER NOT NULL, PRIMARY KEY (pk, sk)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS counters (pk TEXT, sk TEXT, item TEXT, PRIMARY KEY (pk, sk)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS segments (number INTEGER PRIMARY KEY, reached TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS positions (shard TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;
@@ -160,7 +161,7 @@ impl Spool {
 
     /// Forgets what was read and found, but for what was refused, so that the same is verified anew.
     pub(crate) fn begin_anew(&self) -> Result<(), OperateError> {
-        let tables = "DELETE FROM items; DELETE FROM targets; DELETE FROM counters; DELETE FROM segments; \
+        let tables = "DELETE FROM items; DELETE FROM targets; DELETE FROM seen; DELETE FROM counters; DELETE FROM segments; \
                       DELETE FROM positions";
         let connection = self.connection();
         connection.execute_batch(tables)?;

@@ -72,6 +72,23 @@ impl Spool {
         self.add(adds, 1, now_ms)
     }
 
+    /// The counts of a derivation about items that are not there: how many, and the first of the items.
+    fn missing_targets(&self, derivation: &str, n_examples: usize) -> rusqlite::Result<(usize, Vec<Key>)> {
+        let from = "FROM targets AS t WHERE t.derivation = ?1 AND t.count <> 0 AND NOT EXISTS \
+                    (SELECT 1 FROM seen AS s WHERE s.pk = t.pk AND s.sk = t.sk AND s.is_there)";
+        let connection = self.connection();
+        let n_counts = connection.query_row(&format!("SELECT count(*) {from}"), [derivation], |row| row.get(0))?;
+        let mut query = connection.prepare(&format!("SELECT t.pk, t.sk {from} ORDER BY t.pk, t.sk LIMIT ?2"))?;
+        let keys = query.query_map(params![derivation, n_examples], |row| {
+            Ok(Key::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        })?;
+        keys.collect::<rusqlite::Result<_>>().map(|keys| (n_counts, keys))
+    }
+
+    fn see_target(&self, statement: &str, item: &Key, is_there: bool) -> rusqlite::Result<()> {
+        self.connection().prepare_cached(statement)?.execute(params![item.pk, item.sk, is_there]).map(drop)
+    }
+
     fn keep_counter(&self, statement: &str, key: &Key, item: Option<&Item>) -> Result<(), OperateError> {
         let text = item.map(serde_json::to_string).transpose()?;
         self.connection().prepare_cached(statement)?.execute(params![key.pk, key.sk, text])?;
@@ -155,6 +172,19 @@ impl Tallies for Spool {
 
     fn close(&mut self) {
         self.is_closed = true;
+    }
+
+    fn target_scanned(&mut self, item: &Key) -> io::Result<()> {
+        self.see_target("INSERT OR IGNORE INTO seen VALUES (?1, ?2, ?3)", item, true).map_err(io::Error::other)
+    }
+
+    fn target_reported(&mut self, item: &Key, is_there: bool) -> io::Result<()> {
+        let upsert = "INSERT INTO seen VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET is_there = ?3";
+        self.see_target(upsert, item, is_there).map_err(io::Error::other)
+    }
+
+    fn about_nothing(&mut self, derivation: &str, n_examples: usize) -> io::Result<(usize, Vec<Key>)> {
+        self.missing_targets(derivation, n_examples).map_err(io::Error::other)
     }
 
     fn has_counter(&mut self, target: &Target) -> io::Result<()> {

@@ -8,6 +8,7 @@ use super::{
     Preflighted,
     cost::WriteEstimate,
     fitting::Group,
+    links::CheckedLink,
     sample::SampledTable,
     surroundings::{Expiry, TableFacts},
 };
@@ -26,6 +27,7 @@ impl Preflighted {
         if is_unreadable {
             lines.push("unreadable items count as absent until somebody corrects them: see unreadable".to_owned());
         }
+        lines.extend(self.links.iter().filter_map(CheckedLink::to_do));
         lines
     }
 
@@ -43,6 +45,7 @@ impl Preflighted {
             lines.push(row("own table", &format!("{}: for Ripple's own items, {is_there}", own.table)));
             lines.push(self.ledger_line());
         }
+        lines.extend(self.links.iter().filter_map(CheckedLink::line).map(|line| row("links", &line)));
         lines.extend(self.backfill_lines());
         lines.extend(to_do.iter().map(|line| row("to do", line)));
         lines.push(match to_do.len() {
@@ -96,6 +99,7 @@ impl Preflighted {
         let ledger = &self.surroundings.ledger;
         let rest = json!({
             "ledger": { "name": ledger.table, "exists": ledger.is_there, "kind": ledger.kind },
+            "links": self.links.iter().map(CheckedLink::json).collect::<Vec<_>>(),
             "backfill": {
                 "read_units": backfill.read_units,
                 "write_units": parts.as_ref().map(|_| backfill.write_units),

@@ -81,7 +81,9 @@ fn preflight() -> Value {
         ("ignored", object([("untyped", group()), ("unknown", group())])),
         ("unreadable", list(&unreadable)),
     ]);
-    let rest = object([("ledger", ledger), ("backfill", backfill), ("to_do", list(&text()))]);
+    let link =
+        object([("derivation", text()), ("checked", whole()), ("missing", whole()), ("examples", list(&named("key")))]);
+    let rest = object([("links", list(&link)), ("ledger", ledger), ("backfill", backfill), ("to_do", list(&text()))]);
     let own_table = object([("name", text()), ("exists", boolean())]);
     let several = object([("tables", list(&of_table)), ("own_table", own_table)]);
     json!({ "anyOf": [both(of_table, &rest), both(several, &rest)] })

@@ -33,6 +33,7 @@ fn verify() -> Value {
         ("late_ms", whole()),
         ("cleared", boolean()),
     ]);
+    let about = object([("derivation", text()), ("counts", whole()), ("examples", list(&named("key")))]);
     let differences = list(&named("difference"));
     object([
         ("items", whole()),
@@ -41,6 +42,7 @@ fn verify() -> Value {
         ("undecided", differences.clone()),
         ("waiting", differences),
         ("unreadable", list(&named("unreadable_item"))),
+        ("about_nothing", list(&about)),
         ("unproven", whole()),
         ("read_units", number()),
         ("possible_loss", list(&loss)),
@@ -160,6 +162,7 @@ fn repair() -> Value {
         ("undecided", whole()),
         ("waiting", whole()),
         ("unproven", whole()),
+        ("unreadable", whole()),
         ("left", list(&left)),
     ])
 }

@@ -1,0 +1,85 @@
+//! Do the links of counts lead to items that exist? A link that gives other keys counts for nobody, and nothing fails.
+
+use std::collections::BTreeSet;
+
+use derive::{kind::shape::Shape, position::DerivationAt, write::Table};
+use keys::{counter::CounterKey, key::Key};
+use operate::objects::key;
+use serde_json::{Value, json};
+use store::Store as _;
+
+use super::sample::SampledTable;
+use crate::opened::Opened;
+
+/// Items that are looked for at most, of each derivation.
+const CHECKED_MAX: usize = 100;
+
+/// Items that are named at most, of each derivation.
+const EXAMPLES: usize = 3;
+
+/// The items that a derivation counts for, as far as they were looked for.
+pub(super) struct CheckedLink {
+    derivation: String,
+    n_checked: usize,
+    /// Those that do not exist.
+    missing: Vec<Key>,
+}
+
+impl CheckedLink {
+    /// Looks for the items that counts of the sampled items are about. A derived one need not exist yet.
+    pub(super) async fn check_all(opened: &Opened, sampled: &[SampledTable]) -> anyhow::Result<Vec<Self>> {
+        let mut links = Vec::new();
+        for (at, derivation) in opened.catalogue.positioned() {
+            let Shape::Count(count) = derivation.kind.shape() else { continue };
+            if opened.schema.entity(&count.target).is_none_or(|target| target.derived) {
+                continue;
+            }
+            let targets: Vec<Key> = targets(sampled, at).into_iter().take(CHECKED_MAX).collect();
+            let held: BTreeSet<Key> = if targets.is_empty() {
+                BTreeSet::new()
+            } else {
+                let held = opened.store.get(Table::Main, &targets).await?;
+                held.into_iter().map(|(key, _)| key).collect()
+            };
+            let (derivation, n_checked) = (derivation.label().to_owned(), targets.len());
+            let missing = targets.into_iter().filter(|target| !held.contains(target)).collect();
+            links.push(Self { derivation, n_checked, missing });
+        }
+        Ok(links)
+    }
+
+    fn examples(&self) -> impl Iterator<Item = &Key> {
+        self.missing.iter().take(EXAMPLES)
+    }
+
+    /// What of it is reported, if an item is missing.
+    pub(super) fn line(&self) -> Option<String> {
+        let such: Vec<String> = self.examples().map(Key::to_string).collect();
+        let (n_missing, n_checked) = (self.missing.len(), self.n_checked);
+        let of = format!("{n_missing} of {n_checked} items that it counts for do not exist");
+        (n_missing > 0).then(|| format!("{}: {of}, such as {}", self.derivation, such.join(", ")))
+    }
+
+    /// What to do, if no item exists.
+    pub(super) fn to_do(&self) -> Option<String> {
+        let is_wrong = self.n_checked > 0 && self.missing.len() == self.n_checked;
+        let what = "counts for no item that exists: compare the keys that its link gives with those of the items";
+        is_wrong.then(|| format!("{} {what}, see links", self.derivation))
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let examples: Vec<Value> = self.examples().map(key).collect();
+        json!({
+            "derivation": self.derivation,
+            "checked": self.n_checked,
+            "missing": self.missing.len(),
+            "examples": examples,
+        })
+    }
+}
+
+/// The items that a derivation would count for.
+fn targets(sampled: &[SampledTable], at: DerivationAt) -> BTreeSet<Key> {
+    let derived = sampled.iter().filter_map(|table| table.fitting.derived.get(&at)).flatten();
+    derived.filter_map(|counter| Some(CounterKey::parse(counter)?.target)).collect()
+}
