@@ -15,6 +15,7 @@ mod guards;
 mod held_cascades;
 mod jobs;
 mod listing;
+mod occupied;
 mod panicking_look;
 mod pulse;
 mod refusals;

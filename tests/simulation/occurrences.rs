@@ -10,7 +10,7 @@ use crate::seeds::Config;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 33] = [
+pub(crate) const OTHERS: [&str; 34] = [
     "two at once",
     "in one process",
     "zombie",
@@ -44,11 +44,12 @@ pub(crate) const OTHERS: [&str; 33] = [
     "torn pages",
     "app transactions",
     "over a mirror",
+    "foreign item gone",
 ];
 
 /// What happened to the application's own items, each at least once in a hundred seeds. The table's history is checked
 /// twice in a run, and what is counted there is counted twice.
-pub(crate) const GROUND: [&str; 17] = [
+pub(crate) const GROUND: [&str; 18] = [
     "jobs begun",
     "owners back",
     "posts came back",
@@ -66,6 +67,7 @@ pub(crate) const GROUND: [&str; 17] = [
     "near 400 KB",
     "too large",
     "listed unreadable",
+    "occupied keys",
 ];
 
 /// What operators did, what was deployed, and how often all was seen to follow without a sweep, each at least once in a hundred seeds.

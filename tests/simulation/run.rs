@@ -29,6 +29,7 @@ const JUMP_DAYS_MAX: usize = 20;
 impl World {
     pub(crate) fn run(&mut self) -> Result<(), Failure> {
         self.run_until_quiet()?;
+        self.keys_are_vacated()?;
         self.converges()?;
         self.scene.chance.step();
         self.nothing_has_drifted(false)?;
@@ -69,6 +70,19 @@ impl World {
         self.redrive_all()?;
         self.scene.heal();
         self.faults_are_mended()?;
+        audit(&self.scene, &self.stream, self.application.untyped(), &self.n_deaths)
+    }
+
+    /// The application's items leave the keys of derived items, which are then there.
+    fn keys_are_vacated(&mut self) -> Result<(), Failure> {
+        self.stream.take(Author::Service);
+        self.application.remove_foreign();
+        self.stream.take(Author::Application);
+        self.settle()?;
+        // What waited for its key was not repaired, and its sources may have been named by lost records alone.
+        if self.scene.is_lossy {
+            self.faults_are_mended()?;
+        }
         audit(&self.scene, &self.stream, self.application.untyped(), &self.n_deaths)
     }
 

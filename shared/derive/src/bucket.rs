@@ -64,7 +64,7 @@ impl Bucket {
     pub fn write(&self, schema: &Schema, key: &Key, form: &BucketForm, held: Option<&Item>) -> Write {
         let value = |name: &str| held.and_then(|item| item.get(name));
         let number = |name: &str| value(name).and_then(Sum::of);
-        let mut set: Item = schema.layout.type_of(&form.entity).into_iter().collect();
+        let mut set: Item = schema.mark_of(&form.entity).into_iter().collect();
         if number(&form.min).is_none_or(|min| self.min < min) {
             set.insert(form.min.clone(), self.min.to_value());
         }

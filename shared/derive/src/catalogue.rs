@@ -172,6 +172,14 @@ impl Catalogue {
         self.entries.iter().enumerate().filter(move |(_, entry)| refreshes(entry)).map(|(at, _)| DerivationAt(at))
     }
 
+    /// The derivations that create whole items, with their positions and the entities of the items.
+    pub fn makers(&self) -> impl Iterator<Item = (DerivationAt, &str)> {
+        self.positioned().filter_map(|(at, derivation)| {
+            let refresh = derivation.kind.refresh().filter(|refresh| refresh.makes_item())?;
+            Some((at, refresh.target()))
+        })
+    }
+
     /// How the derivation at a position looks at an item.
     #[must_use]
     pub fn refresh(&self, at: DerivationAt) -> Option<&dyn Refresh> {

@@ -118,6 +118,14 @@ impl CollectionCount {
         (target.pk == image.key.pk).then_some((target, tally))
     }
 
+    /// Does this item, which is none of the mirror's, have the key of one? Then the mirror waits, and its source counts.
+    #[must_use]
+    pub fn is_taken(&self, schema: &Schema, key: &Key, image: Option<&Image<'_>>) -> bool {
+        let is_of = image.is_some_and(|image| image.is(&self.entity));
+        let mirrored = schema.entity(&self.entity).filter(|_| self.mirror.is_some() && !is_of);
+        mirrored.is_some_and(|entity| entity.key.parse_key(key).is_some())
+    }
+
     /// Is it sure that no other key has the same text: that of the target, or of an item that is counted for it?
     #[must_use]
     pub fn is_sure(&self, key: &Key) -> bool {

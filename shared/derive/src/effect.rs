@@ -17,6 +17,8 @@ pub enum Effect {
     Late,
     /// Rings the bell of an item: look whether its derived part is right.
     Look(Bell),
+    /// The same of a derived item whose key was occupied by an item that is not Ripple's: it may have waited for the key.
+    Vacated(Bell),
     /// Rings the bells of all items that a query finds.
     Find(Find),
     /// Touches items of the application itself.
@@ -119,7 +121,7 @@ impl fmt::Display for Effect {
             }
             Self::Measure(measure) => write!(f, "adds the value {} to {}", measure.value, measure.bucket),
             Self::Late => f.write_str("nothing: a late change of an item that counts by its insert alone"),
-            Self::Look(bell) => write!(f, "looks at the {} {}", bell.entity, bell.item),
+            Self::Look(bell) | Self::Vacated(bell) => write!(f, "looks at the {} {}", bell.entity, bell.item),
             Self::Find(find) => {
                 let place = find.query.index.as_deref().unwrap_or("the table");
                 let (pk, prefix) = (&find.query.pk, find.query.sk.first());

@@ -233,7 +233,7 @@ fn asked(schema: &Schema, derivation: &Derivation) -> Vec<(String, BTreeSet<Stri
 /// What a search reads of the items that it finds: by what it knows their entity, and what makes the target's key. All
 /// else is read from the item itself.
 fn read_there(schema: &Schema, find: &Find) -> BTreeSet<String> {
-    let mut attributes: BTreeSet<String> = schema.layout.entity_type.iter().cloned().collect();
+    let mut attributes: BTreeSet<String> = schema.mark_of(&find.via).into_iter().map(|(name, _)| name).collect();
     if find.via != find.target
         && let (Some(via), Some(target)) = (schema.entity(&find.via), schema.entity(&find.target))
     {

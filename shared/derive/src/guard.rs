@@ -138,12 +138,13 @@ impl Guard {
         Self { purpose, asks: vec![Ask::Present] }
     }
 
-    /// There is an item of the type that was read; with `None`, there is no item.
+    /// There is an item that names the entity that was read, or names none if that one did not; with `None`, there is no
+    /// item.
     #[must_use]
     pub fn same_type(purpose: Purpose, layout: &Layout, held: Option<&Item>) -> Self {
         let Some(item) = held else { return Self::absent(purpose) };
-        let its_type = layout.entity_type.iter().map(|attribute| Ask::as_read(attribute, item.get(attribute)));
-        Self { purpose, asks: [Ask::Present].into_iter().chain(its_type).collect() }
+        let name = layout.type_name();
+        Self { purpose, asks: vec![Ask::Present, Ask::as_read(name, item.get(name))] }
     }
 
     /// Each of these attributes has the value that was read; with `None`, it is not there.

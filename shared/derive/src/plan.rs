@@ -9,10 +9,10 @@ use keys::{
 use crate::{
     catalogue::Catalogue,
     change::{Change, Sight},
-    effect::{Effect, Ground},
+    effect::{Bell, Effect, Ground},
     family::Family,
     position::DerivationAt,
-    schema::{Schema, Unreadable},
+    schema::{Image, Schema, Unreadable},
 };
 
 /// What a change asks for.
@@ -57,9 +57,31 @@ pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change:
             }
         }
     }
+    effects.extend(vacated(schema, catalogue, families, change, &sight));
     effects.extend(working(schema, catalogue, families, change));
     let mended = sight.was_misfit && sight.misfit.is_none();
     Planned { record, effects, misfit: sight.misfit, mended }
+}
+
+/// A key of a derived item was occupied by an item that is not Ripple's, and is not any more.
+fn vacated(
+    schema: &Schema,
+    catalogue: &Catalogue,
+    families: &[Family],
+    change: &Change,
+    sight: &Sight<'_>,
+) -> Vec<(DerivationAt, Effect)> {
+    let is_of = |image: &Option<Image<'_>>, entity: &str| image.as_ref().is_some_and(|image| image.is(entity));
+    let is_left = change.old_image().is_some() && (sight.removes() || sight.new.is_some());
+    if !is_left || !families.contains(&Family::LevelTriggered) {
+        return Vec::new();
+    }
+    let vacated = catalogue.makers().filter(|(_, entity)| {
+        let is_left = !is_of(&sight.old, entity) && (sight.removes() || is_of(&sight.new, entity));
+        is_left && schema.entity(entity).is_some_and(|entity| entity.key.parse_key(&change.key).is_some())
+    });
+    let bell = |entity: &str| Bell { item: change.key.clone(), entity: entity.to_owned(), named: Vec::new() };
+    vacated.map(|(at, entity)| (at, Effect::Vacated(bell(entity)))).collect()
 }
 
 /// A job that was begun or went on goes on.

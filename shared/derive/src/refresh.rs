@@ -56,6 +56,9 @@ pub enum Step {
 pub enum Verdict {
     /// Nothing is to be done.
     InStep,
+    /// It waits: a derived item should be under the key, and the item there is not Ripple's, so it stays. The position is
+    /// that of the derivation that would create the derived item.
+    Occupied(DerivationAt),
     /// This write brings it in step.
     Write {
         /// The write.
@@ -94,16 +97,15 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     let is_held = held.is_some_and(|item| schema.image(&look.item, item).is_some_and(|image| image.is(&look.entity)));
     let (base, whole) = match (&made, held) {
         (Some(None), Some(item)) if is_held => return Step::Decided(removal(&schema.layout, look, item, maker)),
-        (Some(Some(item)), held) => (item, held.is_none()),
+        (Some(Some(item)), held) if is_held || held.is_none() => (item, held.is_none()),
+        (Some(Some(_)), Some(_)) => return Step::Decided(maker.map_or(Verdict::InStep, Verdict::Occupied)),
         (None, Some(item)) if is_held => (item, false),
-        (None | Some(None), _) => return Step::Decided(Verdict::InStep),
+        (None | Some(_), _) => return Step::Decided(Verdict::InStep),
     };
 
     let mut difference = ItemDifference::default();
     if let (Some(at), Some(Some(item))) = (maker, &made) {
         difference.add(at, held, owned(definition, item, held));
-        // What is written says what it is: were its type gone by hand, its record, with the claims, would not be seen.
-        difference.set.extend(schema.layout.type_of(&definition.name).filter(|_| !difference.derivations.is_empty()));
     }
     let mut becoming = base.clone();
     if let (Some(_), Some(held)) = (&made, held) {
@@ -130,11 +132,9 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     if !missing.is_empty() {
         return Step::Read(missing.into_iter().collect());
     }
-    let guard = match &made {
-        Some(_) => Guard::same_type(Purpose::MirrorType, &schema.layout, held),
-        None => Guard::present(Purpose::Update),
-    };
-    Step::Decided(difference.verdict(look, whole, guard))
+    // Whatever else took the key meanwhile is not changed.
+    let purpose = if made.is_some() { Purpose::MirrorType } else { Purpose::Update };
+    Step::Decided(difference.verdict(look, whole, Guard::same_type(purpose, &schema.layout, held)))
 }
 
 /// What a look at an item that holds `held` is decided by, as far as these sources are known.

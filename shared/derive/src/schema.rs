@@ -44,7 +44,8 @@ impl Unreadable {
 pub enum Seen<'a> {
     /// It has no type attribute of type S: it is none of ours.
     Untyped,
-    /// Its entity, or the form of its key, is declared nowhere: it is none of ours.
+    /// Its entity, or the form of its key, is declared nowhere, or a derived item's key has an item that Ripple did not
+    /// create: it is none of ours.
     Unknown,
     /// It is an item of a declared entity.
     Known(Image<'a>),
@@ -107,14 +108,21 @@ impl Schema {
         })
     }
 
-    /// What an item is that has no type: of the first entity whose form its key has. Whoever makes a schema without a
-    /// type attribute sees to it that no key is of two entities.
+    /// What an item is in a table without a type attribute: of the first entity whose form its key has, and that it names
+    /// where it must. Whoever makes a schema without a type attribute sees to it that no key is of two entities.
     fn told_by_its_key<'a>(&'a self, key: &'a Key, item: &'a Item) -> Seen<'a> {
         let fitting = |definition: &'a Definition| Some((definition, definition.key.parse_key(key)?));
-        match self.entities().find_map(fitting) {
+        let named = self.entities().find_map(fitting).filter(|(definition, _)| self.layout.names(definition, item));
+        match named {
             Some((definition, fields)) => Seen::Known(Image { definition, key, item, fields: Arc::new(fields) }),
             None => Seen::Unknown,
         }
+    }
+
+    /// The attribute by which an item of this entity names it; `None` where its key alone shows the entity.
+    #[must_use]
+    pub fn mark_of(&self, entity: &str) -> Option<(String, AttributeValue)> {
+        self.entity(entity).map_or_else(|| self.layout.type_of(entity), |entity| self.layout.mark_of(entity))
     }
 
     /// The item, when it is of a declared entity.
@@ -136,9 +144,7 @@ impl<'a> Image<'a> {
 
     /// Another image of the item, where that is of the same entity.
     pub(crate) fn of_the_same(&self, schema: &Schema, item: &'a Item) -> Option<Self> {
-        let is_ours = |attribute: &String| text(item, attribute) == Some(self.definition.name.as_str());
-        let alike = schema.layout.entity_type.as_ref().is_none_or(is_ours);
-        alike.then(|| Self { item, fields: Arc::clone(&self.fields), ..*self })
+        schema.layout.names(self.definition, item).then(|| Self { item, fields: Arc::clone(&self.fields), ..*self })
     }
 
     /// A field: of its key, else an attribute of type S, or a value inside of one. `None` when it has neither.

@@ -18,6 +18,10 @@ use crate::{
     sources::sums,
     tally::Tally,
 };
+use keys::{
+    item::{Item, text},
+    key::Key,
+};
 
 /// All that should be derived.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +70,13 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
         if starts_anew(catalogue, &derivation.name) {
             derived.retain(|part| !matches!(part, Derived::Count { at_least: true, .. }));
         }
+        // Whatever else is under the key of a derived item stays.
+        derived.retain(|part| {
+            let Derived::Item { key, .. } = part else { return true };
+            let flaw = items.get(key).map(|item| occupied(schema, key, item));
+            whole.flaws.extend(flaw.iter().map(|flaw| (derivation.name.clone(), flaw.clone())));
+            flaw.is_none()
+        });
         for part in &derived {
             match part {
                 Derived::Count { target, tally, at_least } => {
@@ -96,6 +107,24 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
     whole
 }
 
+/// The flaw of an item under the key of a derived item that it is not.
+#[must_use]
+pub fn occupied(schema: &Schema, key: &Key, item: &Item) -> Flaw {
+    let attribute = schema.layout.type_name();
+    let what = match text(item, attribute) {
+        Some(entity) => format!("{attribute} is {entity}"),
+        None => format!("{attribute} is missing"),
+    };
+    Flaw {
+        key: key.clone(),
+        attribute: attribute.to_owned(),
+        why: format!(
+            "the item is not Ripple's ({what}), so it stays, and the derived item waits for its key: delete the item, or give \
+             it another key"
+        ),
+    }
+}
+
 /// Does a cascade delete counters of this count? Then what the ground shows is no lower bound: sources that were counted
 /// before the target was removed may outlive it, and be there when it exists again.
 #[must_use]
@@ -113,7 +142,6 @@ pub fn starts_anew(catalogue: &Catalogue, count: &str) -> bool {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use keys::{item::Item, key::Key};
     use proptest::prelude::*;
 
     use super::*;

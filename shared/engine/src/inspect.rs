@@ -62,7 +62,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Looks at what the inserts of these items would have looked at, if it `is_asked` for, and gives the looks at which
-    /// something differs. Reads only what is not among the sources, and adds it to them. Nothing is written.
+    /// something differs or waits for its key. Reads only what is not among the sources, and adds it. Writes nothing.
     ///
     /// # Errors
     ///
@@ -79,8 +79,8 @@ impl<S: Store> Engine<S> {
             held.insert(key.clone(), sweep.ring_as_inserted(key, item, &mut bells));
         }
         bells.rung.retain(|_, rung| is_asked(&mut rung.look));
-        let (differing, _) = sweep.differing_writes(bells, held, sources, patience).await?;
-        Ok(differing.into_iter().map(|(look, ..)| look).collect())
+        let (decided, _) = sweep.decided_now(bells, held, sources, patience).await?;
+        Ok(decided.looks().collect())
     }
 
     /// Looks at an item, and writes it where it differs; says whether it did.

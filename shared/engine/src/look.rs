@@ -7,6 +7,8 @@
 //! it is in step (module `own_image`). Before a write the item itself is read, consistently; but an item that a large
 //! fan-out finds, of which it is known what it takes from its source, is written unread, and the write asks that it does
 //! name that source. A write whose guard fails met another writer: the item is looked at once more.
+//!
+//! An item that is not Ripple's stays, and is listed (module `occupied`).
 
 pub(crate) mod back_and_forth;
 pub(crate) mod bells;
@@ -14,6 +16,7 @@ pub(crate) mod correction;
 pub(crate) mod for_batch;
 pub mod listing;
 pub(crate) mod looked;
+pub(crate) mod occupied;
 pub(crate) mod own_image;
 pub mod reading;
 
@@ -36,7 +39,8 @@ use crate::{
     look::{
         back_and_forth::STEPS_BACK_MAX,
         bells::Rung,
-        looked::{LookRequest, Looked, WrittenItem},
+        looked::{DecidedLooks, LookRequest, Looked, OccupiedKey, WrittenItem},
+        occupied::KeyWaits,
         reading::{CALLS_AT_ONCE, HeldItems, ItemReader},
     },
     protocol::ProtocolStep,
@@ -81,8 +85,10 @@ impl<S: Store> Looker<'_, S> {
         };
         let held: HeldItems = items.iter().filter_map(shown).collect();
         let (seen, unseen) = items.into_iter().partition(|rung| held.contains_key(&rung.look.item));
-        let differing = self.differing(seen, &held, sources, patience, looked).await;
-        let mut waiting: Vec<Rung> = differing.into_iter().map(|(rung, _)| rung).chain(unseen).collect();
+        let decided = self.differing(seen, &held, sources, patience, looked).await;
+        let occupied = decided.occupied.into_iter().map(|(rung, _)| rung);
+        let differing = decided.differing.into_iter().map(|(rung, _)| rung);
+        let mut waiting: Vec<Rung> = differing.chain(occupied).chain(unseen).collect();
         let mut fresh = Sources::default();
         for n_rounds in 0..ROUNDS_MAX {
             if waiting.is_empty() {
@@ -95,14 +101,15 @@ impl<S: Store> Looker<'_, S> {
                 Ok(held) => held,
                 Err(error) => return looked.not_now(waiting, &describe(&error)),
             };
-            let differing = self.differing(waiting, &held, sources, patience, looked).await;
+            let DecidedLooks { differing, occupied } = self.differing(waiting, &held, sources, patience, looked).await;
             waiting = self.write_all(differing, patience, looked).await;
+            waiting.extend(self.list_all(occupied, &held, patience, looked).await);
             fresh = Sources::default();
         }
         looked.not_now(waiting, "other writers were at the item all the time");
     }
 
-    /// Those of the items that are not in step, each with the write that brings it there.
+    /// Those of the items that are not in step.
     pub(crate) async fn differing(
         &self,
         items: Vec<Rung>,
@@ -110,8 +117,8 @@ impl<S: Store> Looker<'_, S> {
         sources: &mut Sources,
         patience: Patience<'_>,
         looked: &mut Looked,
-    ) -> Vec<(Rung, (Write, Vec<DerivationAt>))> {
-        let (mut undecided, mut differing) = (items, Vec::new());
+    ) -> DecidedLooks {
+        let (mut undecided, mut decided) = (items, DecidedLooks::default());
         while !undecided.is_empty() {
             let mut wanted: BTreeSet<Source> = BTreeSet::new();
             let mut waiting = Vec::new();
@@ -125,18 +132,39 @@ impl<S: Store> Looker<'_, S> {
                     }
                     Ok(Step::Decided(Verdict::InStep)) => looked.n_in_step += 1,
                     Ok(Step::Decided(Verdict::Write { write, derivations })) => {
-                        differing.push((rung, (*write, derivations)));
+                        decided.differing.push((rung, (*write, derivations)));
                     }
+                    Ok(Step::Decided(Verdict::Occupied(at))) => decided.occupied.push((rung, at)),
                     Err(cause) => looked.refused.push((rung, cause)),
                 }
             }
             undecided = waiting;
             if let Err(error) = ItemReader::new(self.context).read(wanted, sources, patience).await {
                 looked.not_now(undecided, &describe(&error));
-                return differing;
+                return decided;
             }
         }
-        differing
+        decided
+    }
+
+    /// Lists items that are not Ripple's, and gives back those that have left the key meanwhile.
+    async fn list_all(
+        &self,
+        occupied: Vec<(Rung, DerivationAt)>,
+        held: &HeldItems,
+        patience: Patience<'_>,
+        looked: &mut Looked,
+    ) -> Vec<Rung> {
+        let mut again = Vec::new();
+        for (rung, at) in occupied {
+            let item = held.get(&rung.look.item).and_then(Option::as_ref);
+            match KeyWaits::new(self.context).list(&rung.look, at, item, patience).await {
+                Ok(Some(units)) => looked.occupied.push(OccupiedKey { rung, derivation: at, units }),
+                Ok(None) => again.push(rung),
+                Err(why) => looked.undone.push((rung, why)),
+            }
+        }
+        again
     }
 
     /// Does the writes, and gives back those whose guard failed.

@@ -41,6 +41,9 @@ impl<S: Store> Planner<'_, S> {
         if !self.context.takes(ProtocolStep::OwnBell) {
             planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item == change.key));
         }
+        if !self.context.takes(ProtocolStep::Vacated) {
+            planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Vacated(_)));
+        }
         if !self.context.takes(ProtocolStep::WayThere) && matches!(change.images, Images::Inserted(_)) {
             planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item != change.key));
         }

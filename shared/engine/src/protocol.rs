@@ -61,6 +61,8 @@ steps! {
     WayThere: "a target that a rename did not find, since the way to it was missing, keeps the old name",
     /// An item that comes into an index, or to another place in it, is looked at.
     LookupKey: "a target that no rename could find, since it was not in the index, keeps the old name",
+    /// The record of an item that is not Ripple's, and that leaves the key of a derived item, refreshes the derived item.
+    Vacated: "a derived item that waited for its key is not created",
     /// What an index was searched for is searched for again when it has had time to follow.
     SearchAgain: "an item that the index did not hold yet keeps the old name",
     /// A change of a source makes the job that is at work on it go round once more.

@@ -25,10 +25,9 @@ use derive::{
     effect::Effect,
     family::Family,
     plan::plan,
-    position::DerivationAt,
-    refresh::{Look, decided_by},
+    refresh::decided_by,
     sources::{Source, Sources},
-    write::{Table, Write},
+    write::Table,
 };
 use keys::{item::Item, key::Key};
 use store::{Segment, Store};
@@ -41,7 +40,7 @@ use crate::{
     look::{
         Looker,
         bells::{Bells, Rung},
-        looked::Looked,
+        looked::{DecidedLooks, Looked},
         reading::{HeldItems, ItemReader},
     },
     sweep::{
@@ -255,9 +254,10 @@ impl<S: Store> TableSweep<'_, S> {
         patience: Patience<'_>,
     ) -> Result<Vec<Differing>, GaveUp> {
         let mut sources = Sources::default();
-        let (differing, held) = self.differing_writes(bells, held, &mut sources, patience).await?;
+        let (decided, held) = self.decided_now(bells, held, &mut sources, patience).await?;
         let (schema, catalogue) = (&self.context.schema, &self.context.catalogue);
-        let differing = differing.into_iter().map(|(look, write, derivations)| {
+        // An item under a derived item's key is listed, and no drift.
+        let differing = decided.differing.into_iter().map(|(Rung { look, .. }, (write, derivations))| {
             let held = held.get(&write.key).cloned().flatten();
             let difference = difference(&write, held.as_ref());
             let decided_by = decided_by(schema, catalogue, &look, held.as_ref(), &sources);
@@ -267,15 +267,15 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(differing.collect())
     }
 
-    /// Those of these items that are not in step, each with the write that would bring it there, and what they hold. What
-    /// is not known to be `held`, nor among the sources, is read.
-    pub(crate) async fn differing_writes(
+    /// Those of these items that are not in step, and what they hold. What is not known to be `held`, nor among the sources,
+    /// is read.
+    pub(crate) async fn decided_now(
         &self,
         bells: Bells,
         mut held: HeldItems,
         sources: &mut Sources,
         patience: Patience<'_>,
-    ) -> Result<(Vec<(Look, Write, Vec<DerivationAt>)>, HeldItems), GaveUp> {
+    ) -> Result<(DecidedLooks, HeldItems), GaveUp> {
         let rung: Vec<Rung> = bells.rung.into_values().collect();
         let unknown: Vec<Key> = rung.iter().map(|rung| rung.look.item.clone()).collect();
         let unknown: Vec<Key> = unknown.into_iter().filter(|item| !held.contains_key(item)).collect();
@@ -283,7 +283,7 @@ impl<S: Store> TableSweep<'_, S> {
         ItemReader::new(self.context).read(to_read, sources, patience).await?;
         held.extend(unknown.into_iter().map(|item| (item.clone(), sources.item(&item).cloned())));
         let mut looked = Looked::default();
-        let differing = Looker::new(self.context).differing(rung, &held, sources, patience, &mut looked).await;
+        let decided = Looker::new(self.context).differing(rung, &held, sources, patience, &mut looked).await;
         if let Some((_, why)) = looked.undone.into_iter().next() {
             // Without time left it is no fault: the next slice begins where this one ends.
             if !patience.is_over() {
@@ -291,7 +291,6 @@ impl<S: Store> TableSweep<'_, S> {
             }
             return Err(GaveUp::OutOfTime { last: None });
         }
-        let differing = differing.into_iter().map(|(rung, (write, derivations))| (rung.look, write, derivations));
-        Ok((differing.collect(), held))
+        Ok((decided, held))
     }
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use serde_dynamo::AttributeValue;
 
 use crate::{
+    counter::COUNTER,
+    entity::Definition,
     item::{Item, text},
     key::Key,
-    tables::{EntityBy, IndexForm, KeyAttribute, TableForm, TableForms},
+    tables::{EntityBy, IndexForm, KeyAttribute, TYPE, TableForm, TableForms},
 };
 
 /// Names of a table's key, type and time-to-live attributes, and its indexes.
@@ -17,7 +19,8 @@ pub struct Layout {
     pub pk: String,
     /// Attribute of the sort key, of type S.
     pub sk: String,
-    /// Attribute that names the entity of an item, of type S. Where the table has none, an item's key shows its entity.
+    /// Attribute that names the entity of an item, of type S. Where the table has none, an item's key shows its entity; a
+    /// derived item also names it, in [`TYPE`].
     pub entity_type: Option<String>,
     /// Attribute of the time to live in epoch seconds, of type N, where the table has one.
     pub time_to_live: Option<String>,
@@ -107,6 +110,31 @@ impl Layout {
     #[must_use]
     pub fn type_of(&self, entity: &str) -> Option<(String, AttributeValue)> {
         Some((self.entity_type.clone()?, AttributeValue::S(entity.to_owned())))
+    }
+
+    /// The attribute that names the entity of an item: of each item, or of derived ones where the table has no type.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        self.entity_type.as_deref().unwrap_or(TYPE)
+    }
+
+    /// Do items of this entity name it? In a table without a type attribute derived items do, so that an item of the
+    /// application under the key of a derived one is not taken for it. A counter is known by its key.
+    fn is_named_by(&self, entity: &Definition) -> bool {
+        self.entity_type.is_some() || (entity.derived && entity.name != COUNTER)
+    }
+
+    /// The attribute by which an item of this entity names it; `None` where its key alone shows the entity.
+    #[must_use]
+    pub fn mark_of(&self, entity: &Definition) -> Option<(String, AttributeValue)> {
+        let mark = || (self.type_name().to_owned(), AttributeValue::S(entity.name.clone()));
+        self.is_named_by(entity).then(mark)
+    }
+
+    /// Does an item name this entity, where items of the entity must?
+    #[must_use]
+    pub fn names(&self, entity: &Definition, item: &Item) -> bool {
+        !self.is_named_by(entity) || text(item, self.type_name()) == Some(&entity.name)
     }
 
     /// The attributes of a time to live: one a table at most.

@@ -43,7 +43,8 @@ pub const PK: &str = "RipplePK";
 /// Attribute of the sort key inside, and in a table of Ripple's own. Stored, so it is stable.
 pub const SK: &str = "RippleSK";
 
-/// Attribute that names an item's entity inside, and in a table of Ripple's own. Stored, so it is stable.
+/// Attribute that names an item's entity inside, and in a table of Ripple's own; and a derived item's in a table without a
+/// type attribute. Stored, so it is stable.
 pub const TYPE: &str = "RippleType";
 
 /// Sort key, inside, of an item whose table has none.

@@ -260,7 +260,7 @@ fn free(
             "is an attribute of a key"
         } else if form.is_some_and(|form| form.outside().any(|outside| outside == name)) {
             "is an attribute of the table's key, or of its type"
-        } else if layout.entity_type.as_deref() == Some(name) {
+        } else if layout.type_name() == name {
             "is the attribute of the type"
         } else if is_derived && layout.times_to_live().any(|other| other == name) {
             "is the attribute of the time to live"

@@ -20,7 +20,7 @@ pub(crate) const TABLE: [KeySyntax; 5] = [
         Text,
         "the form of its key alone identifies an item",
         "attribute that names the entity of an item, of type S; Ripple ignores an item without it. Without this key no key may \
-         match two forms, and a mirror replaces whatever is under its key",
+         match two forms, and derived items name their entity in `RippleType`",
     ),
     KeySyntax::optional("time-to-live", Text, "", "attribute of the time to live; mirrors never repeat it"),
     KeySyntax::optional(

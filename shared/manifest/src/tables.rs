@@ -204,6 +204,10 @@ fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError
                 )));
             }
             name.clone_into(only);
+            // What Ripple creates says so, or an item of the application under its key would be taken for it.
+            if section.get("derived").map_or(Ok(false), |entry| entry.truth())? {
+                form.entity = EntityBy::Attribute(TYPE.to_owned());
+            }
         }
         for (index, section) in section.sections("index")? {
             let names: Vec<String> = form.indexes.iter().map(|index| index.name.clone()).collect();

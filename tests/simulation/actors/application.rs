@@ -32,7 +32,10 @@ use crate::{
         PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, readings::reading, s, value,
     },
     platform::stream::Author,
-    world::{World, application::Application},
+    world::{
+        World,
+        application::{Application, FOREIGN, NOTE},
+    },
 };
 
 /// The attribute that makes an item large, and how much smaller than allowed the item may be, in bytes.
@@ -369,13 +372,24 @@ impl Application {
         }
     }
 
-    /// A foreign item takes the key of a mirror, sometimes after the mirror's source went.
+    /// A foreign item takes the key of a mirror, whether that is there or not yet; or such an item goes.
     fn put_over_mirror(&mut self, table: &MemoryStore) {
-        let Some((key, _)) = self.any(table, is_mirror) else { return };
+        let draw = self.scene.chance.below(5);
+        if draw < 2 {
+            if let Some(key) = self.any_foreign() {
+                self.scene.count("foreign item gone");
+                self.act(table, key, Action::Delete);
+            }
+            return;
+        }
+        let there = self.any(table, is_mirror).filter(|_| draw < 4).map(|(key, _)| key);
+        let shipped = (&*self.schema, &*self.scene.catalogue);
+        let new = || self.schema.layout.key(&new_item(&self.scene.chance, shipped, is_mirror)).unwrap();
+        let key = there.unwrap_or_else(new);
         let mut item = self.schema.layout.key_item(&key);
         let kind = self.scene.chance.one_of(&["Gadget", "Gadget", "User"]).filter(|_| self.scene.chance.percent(80));
         item.extend(kind.and_then(|kind| self.schema.layout.type_of(kind)));
-        item.insert("Note".to_owned(), s("foreign"));
+        item.insert(NOTE.to_owned(), s(FOREIGN));
         self.scene.count("over a mirror");
         self.untyped.insert(key);
         self.put(table, item);

@@ -14,6 +14,7 @@ use crate::{
         },
         ground_records::two_days_pass,
         guards::{SETTLED_MS, counter_repair},
+        occupied::vacated,
         times::delivered_ahead_of_the_clock,
         verification::repaired_beside_a_held_change,
         watermarks::{
@@ -65,6 +66,7 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
         ProtocolStep::ProvenIn => repaired_beside_a_held_change(bed.under(LedgerKind::Watermarks)).await,
         ProtocolStep::RepairOnce => repaired_again(&bed),
         ProtocolStep::LookupKey => renamed_before_it_is_found(bed).await,
+        ProtocolStep::Vacated => i64::from(vacated(bed).await),
         ProtocolStep::SettleAgain => put_back_beside_a_cascade(bed).await,
         ProtocolStep::BackAndForth => back_and_forth::comes_to_rest(left_out).await,
         ProtocolStep::NotAhead => delivered_ahead_of_the_clock(bed.running(Family::Additive)).await,

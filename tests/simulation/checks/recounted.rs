@@ -5,6 +5,7 @@ use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
 use crate::{
+    checks::unreadable::is_way_taken,
     failure::Failure,
     oracle::{
         Difference, PlainChange, Recount, history, recount,
@@ -26,6 +27,8 @@ pub(crate) fn is_recounted(scene: &Scene, stream: &Stream) -> Result<(), Failure
     let lost = stream.lost.concerned(scene, &stream.made).counts;
     let is_lost = |found: &Difference| lost.iter().any(|(_, item)| address(item) == found.at);
     differences.retain(|found| !(history::COVERED.contains(&found.derivation) && is_lost(found)));
+    let items = scene.database.memory().snapshot(Table::Main);
+    differences.retain(|found| !is_way_taken(scene, &items, found.derivation, &Key::new(&found.at.0, &found.at.1)));
     match differences.first() {
         Some(first) => {
             let text = format!("{} differences, the first: {first:#?}", differences.len());

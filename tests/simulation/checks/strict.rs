@@ -10,7 +10,7 @@ use engine::{
 use keys::{
     counter::{CounterKey, REVISION},
     item::{Item, text},
-    job::JobKey,
+    job::{JobKey, PARTITION},
     key::Key,
     value::differing,
 };
@@ -251,7 +251,9 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChang
                     (false, None) => Err(refused(format!("changed {changed:?} of"))),
                 }
             }
-            _ => Ok(()),
+            Some((_, true)) => Ok(()),
+            None if made.key.pk.starts_with(PARTITION) => Ok(()),
+            None => Err(refused("changed what is none of ours,".to_owned())),
         },
         (None, Some(new)) => match of(new) {
             Some((name, false)) => Err(refused(format!("made the {name}"))),

@@ -17,12 +17,12 @@ use crate::{
         Drawn,
         application::items::{indexed, value},
         description::{CLAIMS, DrawnEntity},
-        values::{Row, row},
+        values::{MARK, Row, row},
     },
     executor::now,
     items::{n, s},
     platform::stream::Author,
-    world::application::Application,
+    world::application::{Application, FOREIGN, NOTE},
 };
 
 /// What people write into derived attributes by hand.
@@ -173,6 +173,10 @@ impl Application {
         if self.scene.chance.percent(20) {
             item.insert(CLAIMS, s("none"));
         }
+        // Without its mark it is the application's, and has the key of a derived item.
+        if self.scene.chance.percent(70) {
+            mark(drawn, table, &mut item);
+        }
         self.put_drawn(drawn, table, item);
     }
 
@@ -191,20 +195,28 @@ impl Application {
         self.put_drawn(drawn, found.table, found.item);
     }
 
-    /// A foreign item takes the key of a mirror.
+    /// A foreign item takes the key of a derived item, whether that is there or not yet; or such an item goes.
     fn put_over_drawn(&mut self, drawn: &Drawn) {
-        let tables = &drawn.description.tables;
-        let is_meant = |it: &DrawnEntity| it.is_derived && !is_bucket(it) && tables[it.table].type_attribute.is_some();
-        let Some(found) = self.any_drawn(drawn, is_meant) else { return };
-        let table = &tables[found.table];
-        let kept = [Some(&table.pk.name), table.sk.as_ref().map(|sk| &sk.name)];
-        let key = kept.into_iter().flatten().filter_map(|name| Some((name.clone(), found.item.get(name)?.clone())));
+        let is_meant = |it: &DrawnEntity| it.is_derived && !is_bucket(it);
+        let draw = self.scene.chance.below(5);
+        if draw < 2 {
+            if let Some(key) = self.any_foreign() {
+                self.scene.count("foreign item gone");
+                self.act_drawn(key, Action::Delete);
+            }
+            return;
+        }
+        let there = self.any_drawn(drawn, is_meant).filter(|_| draw < 4).map(|found| (found.table, found.item));
+        let Some((table, of)) = there.or_else(|| self.new_drawn(drawn, is_meant)) else { return };
+        let form = &drawn.description.tables[table];
+        let kept = [Some(&form.pk.name), form.sk.as_ref().map(|sk| &sk.name)];
+        let key = kept.into_iter().flatten().filter_map(|name| Some((name.clone(), of.get(name)?.clone())));
         let mut item: Item = key.collect();
-        item.insert(table.type_attribute.clone().unwrap(), s("Gadget"));
-        item.insert("Note", s("foreign"));
+        item.extend(form.type_attribute.clone().map(|name| (name, s("Gadget"))));
+        item.insert(NOTE, s(FOREIGN));
         self.scene.count("over a mirror");
-        self.untyped.insert(found.key);
-        self.put_drawn(drawn, found.table, item);
+        self.untyped.extend(drawn.inside(table, item.clone()).map(|(key, _)| key));
+        self.put_drawn(drawn, table, item);
     }
 
     /// Puts new items and deletes old ones, all in one transaction.
@@ -253,6 +265,25 @@ impl Application {
             Ok(_) => self.scene.trace.note(|| format!("app {}", Call::Write(&write))),
             Err(error) => panic!("{error}"),
         }
+    }
+}
+
+/// Has an item of a derived entity say that it is one, where its table has no type attribute.
+fn mark(drawn: &Drawn, table: usize, item: &mut Item) {
+    let of = &drawn.description;
+    if of.tables[table].type_attribute.is_some() {
+        return;
+    }
+    let marked = |entity: &DrawnEntity| {
+        let mut marked = item.clone();
+        marked.insert(MARK, s(&entity.name));
+        row(of, table, &plain_item(&marked))
+            .is_some_and(|row| of.entities[row.entity].name == entity.name)
+            .then_some(marked)
+    };
+    let derived = of.entities.iter().filter(|entity| entity.table == table && entity.is_derived);
+    if let Some(marked) = derived.filter_map(marked).next() {
+        *item = marked;
     }
 }
 

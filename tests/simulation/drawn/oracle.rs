@@ -10,11 +10,14 @@ mod counts;
 mod histories;
 mod mirrors;
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use super::{
     description::{Description, What},
-    values::{Place, Row, row},
+    values::{Place, Row, place, row},
 };
 use crate::oracle::table::PlainItem;
 
@@ -44,12 +47,17 @@ impl fmt::Display for Difference {
 pub(crate) struct Rows {
     by_entity: Vec<Vec<Row>>,
     by_place: BTreeMap<Place, (usize, usize)>,
+    /// Where there is an item, of any entity or of none.
+    taken: BTreeSet<Place>,
 }
 
 impl Rows {
     pub(crate) fn new(of: &Description, items: impl Iterator<Item = (usize, PlainItem)>) -> Self {
-        let mut rows = Self { by_entity: vec![Vec::new(); of.entities.len()], by_place: BTreeMap::new() };
-        for row in items.filter_map(|(table, item)| row(of, table, &item)) {
+        let by_entity = vec![Vec::new(); of.entities.len()];
+        let mut rows = Self { by_entity, by_place: BTreeMap::new(), taken: BTreeSet::new() };
+        for (table, item) in items {
+            rows.taken.extend(place(of, table, &item));
+            let Some(row) = row(of, table, &item) else { continue };
             let at = (row.entity, rows.by_entity[row.entity].len());
             rows.by_place.insert(row.place.clone(), at);
             rows.by_entity[row.entity].push(row);
@@ -66,6 +74,13 @@ impl Rows {
     pub(crate) fn get(&self, entity: usize, place: &Place) -> Option<&Row> {
         let (of, at) = *self.by_place.get(place)?;
         (of == entity).then(|| &self.by_entity[of][at])
+    }
+}
+
+impl Rows {
+    /// Does something else have the key of an item of this entity? Then a derived item waits.
+    pub(crate) fn is_taken(&self, entity: usize, place: &Place) -> bool {
+        self.taken.contains(place) && self.get(entity, place).is_none()
     }
 }
 

@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::description::{
-    CopyRule, CountRule, Description, DrawnTable, FieldOf, Found, KeyOf, KeyPart, LatestRule, MirrorRule, Piece, Ref,
-    RollUpRule, Shown, What, Where,
+use super::{
+    description::{
+        CopyRule, CountRule, Description, DrawnTable, FieldOf, Found, KeyOf, KeyPart, LatestRule, MirrorRule, Piece,
+        Ref, RollUpRule, Shown, What, Where,
+    },
+    values::MARK,
 };
 
 pub(super) fn written(of: &Description) -> String {
@@ -58,9 +61,10 @@ fn table_written(text: &mut String, table: &DrawnTable) {
     }
 }
 
-/// What an index must project: the type. The items that it finds are the targets themselves.
+/// What an index must project: the type, or what derived items have instead. The items that it finds are the targets
+/// themselves.
 fn projection(table: &DrawnTable) -> Vec<String> {
-    table.type_attribute.iter().cloned().collect()
+    vec![table.type_attribute.clone().unwrap_or_else(|| MARK.to_owned())]
 }
 
 fn part(part: &KeyPart) -> String {

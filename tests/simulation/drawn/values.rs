@@ -37,11 +37,23 @@ pub(crate) enum Lead {
     Unreadable,
 }
 
+/// The attribute by which derived items name their entity in a table without a type attribute.
+pub(crate) const MARK: &str = "RippleType";
+
+/// Where an item is, of whatever entity it is.
+pub(crate) fn place(of: &Description, table: usize, item: &PlainItem) -> Option<Place> {
+    let form = &of.tables[table];
+    let part = |part: &KeyPart| text_of(item.get(&part.name)?);
+    let sk = form.sk.as_ref().map_or(Some(String::new()), part)?;
+    Some(Place { table, pk: part(&form.pk)?, sk })
+}
+
 /// The item as one of a drawn entity; `None` where it is of none, or its key is not of the entity's form.
 pub(crate) fn row(of: &Description, table: usize, item: &PlainItem) -> Option<Row> {
     let form = &of.tables[table];
     let is_meant = |entity: &DrawnEntity| match &form.type_attribute {
         Some(name) => item.get(name) == Some(&Plain::Text(entity.name.clone())),
+        None if entity.is_derived => item.get(MARK) == Some(&Plain::Text(entity.name.clone())),
         None => true,
     };
     let mut meant = of.entities.iter().enumerate().filter(|(_, it)| it.table == table && is_meant(it));

@@ -2,10 +2,14 @@
 
 use derive::write::Table;
 use engine::clock::Clock as _;
+use keys::key::Key;
 use operate::verify::definition::compare;
 
 use crate::{
-    checks::converging::{CALM_RINGS_MAX, CONVERGED_MS_MAX, rings_are_few},
+    checks::{
+        converging::{CALM_RINGS_MAX, CONVERGED_MS_MAX, rings_are_few},
+        unreadable::is_way_taken,
+    },
     failure::Failure,
     platform::{mapping::Mapping, stream::Author},
     stored::jobs,
@@ -45,7 +49,11 @@ impl World {
         let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
         let verified = compare(&self.scene.schema, &self.scene.catalogue, &items);
         let is_wrong = |finding: &&operate::verify::Finding| {
-            finding.flaw.is_none() && !lost.has_bucket(finding) && !lost.builds_on_history(finding)
+            let key = Key::new(&finding.pk, &finding.sk);
+            finding.flaw.is_none()
+                && !is_way_taken(&self.scene, &items, &finding.derivation, &key)
+                && !lost.has_bucket(finding)
+                && !lost.builds_on_history(finding)
         };
         if let Some(finding) = verified.findings.iter().find(is_wrong) {
             return Err(Failure::new("stall", format!("without a sweep this stays: {finding:?}")));

@@ -22,7 +22,8 @@ impl World {
             let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
             found.retain(|finding| !lost.has_bucket(finding));
             let is_lost = |finding: &&Finding| finding.flaw.is_none() && lost.explains(finding);
-            let is_new = |finding: &&Finding| unfilled.contains(&finding.derivation) || is_lost(finding);
+            let is_unfilled = |it: &&Finding| it.flaw.is_none() && unfilled.contains(&it.derivation);
+            let is_new = |finding: &&Finding| is_unfilled(finding) || is_lost(finding);
             let counted: Vec<Target> = found.iter().filter(|it| !is_new(it)).filter_map(target).collect();
             if let Some(wrong) = counted.iter().find(|target| !self.planted.left.contains_key(target)) {
                 return Err(Failure::new("repair", format!("{wrong:?} is wrong, and nobody made it so: {found:?}")));

@@ -36,7 +36,9 @@ const OF_A_POST: [&str; 8] = [
 pub(crate) fn compare(table: &PlainTable, recount: &mut Recount) {
     for (derivation, entity, others) in MIRRORS {
         let derived = mirrors(table, entity);
-        for (at, mirror) in &derived {
+        // An item of the application that has the key of a mirror stays, and the mirror waits.
+        let is_taken = |at: &Address| table.0.get(at).is_some_and(|item| item.get("EntityType") != Some(&text(entity)));
+        for (at, mirror) in derived.iter().filter(|(at, _)| !is_taken(at)) {
             let stored = table.0.get(at).map(|item| without(item, others));
             recount.compare(derivation, at, stored, Some(mirror.clone()));
         }

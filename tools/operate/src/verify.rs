@@ -36,6 +36,7 @@ mod seen;
 pub(crate) mod single;
 mod touched;
 
+use derive::{schema::Schema, whole::occupied};
 use keys::{item::Item, key::Key};
 use serde::{Deserialize, Serialize};
 
@@ -85,4 +86,11 @@ pub struct CountsAboutNothing {
 /// A difference.
 pub(crate) fn finding(derivation: &str, key: &Key, stored: Option<Item>, derived: Option<Item>) -> Finding {
     Finding { derivation: derivation.to_owned(), pk: key.pk.clone(), sk: key.sk.clone(), stored, derived, flaw: None }
+}
+
+/// An item that is not Ripple's under the key of a derived item, which waits.
+pub(crate) fn occupied_key(schema: &Schema, derivation: &str, key: &Key, held: &Item) -> Finding {
+    let flaw = occupied(schema, key, held);
+    let stored = Some(counted::only(held, &[&flaw.attribute]));
+    Finding { flaw: Some(flaw.why), ..finding(derivation, key, stored, Some(Item::new())) }
 }

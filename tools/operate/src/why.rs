@@ -180,6 +180,16 @@ impl<S: Store> Explainer<'_, S> {
         fits.map(|entity| entity.name.clone()).collect()
     }
 
+    /// The entities of derived items that may wait for this key, since an item of another entity is under it.
+    fn entities_that_wait(&self, item: Option<&Item>) -> Vec<String> {
+        let key = &self.request.key;
+        let Some(item) = item else { return Vec::new() };
+        let is_of = |entity: &str| self.schema().image(key, item).is_some_and(|image| image.is(entity));
+        let fits = |entity: &str| self.schema().entity(entity).is_some_and(|it| it.key.parse_key(key).is_some());
+        let makers = self.engine.catalogue().makers().map(|(_, entity)| entity);
+        makers.filter(|entity| fits(entity) && !is_of(entity)).map(str::to_owned).collect()
+    }
+
     /// The counter that the asked item is, if it is one.
     fn counter_itself(&self, entities: &[String]) -> Option<CounterKey> {
         CounterKey::parse(&self.request.key).filter(|_| entities.iter().any(|entity| entity == COUNTER))

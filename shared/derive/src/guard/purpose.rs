@@ -39,10 +39,10 @@ purposes! {
     LedgerKind: "two functions that are configured with different ledgers both begin to count",
     /// On a new job: its source has none.
     NewJob: "a job that began meanwhile is replaced: it forgets that it was paused, or that its source changed again",
-    /// On a partial update: the item exists.
+    /// On a partial update: the item exists, and is of the entity that was read.
     Update: "an update that lands after the item's removal makes a torso: an item with a copied name and nothing else",
-    /// On a mirror that is made, changed or removed: under its key is what was read, nothing or an item of that type.
-    MirrorType: "an application's item of another type that takes a mirror's key meanwhile is overwritten or deleted",
+    /// On a derived item that is made, changed or removed: under its key is what was read, nothing or such an item.
+    MirrorType: "an application's item of another type that takes a derived item's key meanwhile is overwritten or deleted",
     /// On the deletion of a parked change that is redriven: it is still parked.
     StillParked: "two redrives of a change apply it twice",
     /// On a write of a bucket: its least and greatest value are as they were read.
@@ -67,6 +67,8 @@ purposes! {
     StillZero: "a count that comes in while its counter of zero is deleted is lost",
     /// On an item that is listed as unreadable or taken off that list: it is as it was judged.
     Listed: "an entry that was decided before the item was mended lands later and stays, and hides that the item differs",
+    /// On the entry of a derived item that waits for its key, when the wait is over: it is as it was read.
+    KeyWait: "a source that was named for a mirror meanwhile is forgotten, and the mirror is not created when its key is free",
     /// On a mark of a possible loss that a verification clears: it is as it was read.
     LossMark: "a loss that was seen while the table was verified is forgotten",
     /// On a counter, or a bucket: its watermark of the stream shard is below the first change that the write adds.

@@ -68,7 +68,7 @@ impl CountedItem {
         for (name, value) in target.index_attributes(&schema.layout, &fields) {
             item.extend(value.map(|value| (name, value)));
         }
-        item.extend(schema.layout.type_of(&target.name));
+        item.extend(schema.layout.mark_of(target));
         item.extend(schema.layout.key_item(key));
         Some(item)
     }

@@ -72,7 +72,7 @@ impl Mirror {
     fn leaves_out(&self, schema: &Schema, source: &Definition, target: &Definition, name: &str) -> bool {
         let layout = &schema.layout;
         layout.is_key(name)
-            || layout.entity_type.as_deref() == Some(name)
+            || layout.type_name() == name
             || layout.times_to_live().any(|other| other == name)
             || self.except.iter().chain(&self.each).any(|other| other == name)
             || source.derives(name)
@@ -85,7 +85,8 @@ impl Mirror {
         let layout = &schema.layout;
         let mut left_out: BTreeSet<String> = self.except.iter().chain(&self.each).cloned().collect();
         left_out.extend([layout.pk.clone(), layout.sk.clone()]);
-        left_out.extend(layout.entity_type.iter().chain(layout.times_to_live()).cloned());
+        left_out.insert(layout.type_name().to_owned());
+        left_out.extend(layout.times_to_live().cloned());
         left_out.extend(layout.indexes.iter().flat_map(|index| [index.pk.clone(), index.sk.clone()]));
         left_out.extend(source.derived_attributes.iter().chain(&target.derived_attributes).cloned());
         left_out.extend(stored_outside(schema, target).map(str::to_owned));
@@ -114,7 +115,7 @@ impl Mirror {
                 item.insert(name, value);
             }
         }
-        item.extend(schema.layout.type_of(&target.name));
+        item.extend(schema.layout.mark_of(target));
         item.extend(schema.layout.key_item(key));
         Some(item)
     }

@@ -32,8 +32,12 @@ fn check(table: &[&str], entity: &str, key: &str, named: &[&str], wanted: &Expec
 }
 
 fn text(verdict: &Verdict) -> String {
-    let Verdict::Write { write, derivations } = verdict else { return "in step\n".to_owned() };
     let catalogue = catalogue(&schema());
+    let (write, derivations) = match verdict {
+        Verdict::InStep => return "in step\n".to_owned(),
+        Verdict::Occupied(at) => return format!("waits for its key, for {}\n", catalogue.name(*at)),
+        Verdict::Write { write, derivations } => (write, derivations),
+    };
     let mut lines = match (&write.action, &write.guard) {
         (Action::Put(_), Some(guard)) if *guard == Guard::absent(Purpose::MirrorType) => {
             format!("put {} if there is nothing\n", write.key)
@@ -126,7 +130,6 @@ fn a_partial_update_asks_that_the_item_exists() {
         &expect![[r#"
             update USER#bob / FOLLOWER#ann if it is a Follower
               CreatedAt=2024
-              EntityType=Follower
               for follower-mirror
         "#]],
     );
@@ -163,7 +166,6 @@ fn an_attribute_that_only_the_mirror_holds_is_removed() {
         &[],
         &expect![[r#"
             update USER#bob / FOLLOWER#ann if it is a Follower
-              EntityType=Follower
               without ExpiresAt
               without GSI1PK
               without GSI1SK
@@ -205,7 +207,6 @@ fn the_greatest_living_claim_wins() {
               AuthorName=Bob
               Claims=CLAIMS:USER#ann/POST#2024#p,USER#bob/POST#2025#p
               CreatedAt=2025
-              EntityType=PostDetail
               Status=draft
               Title=y
               without GSI2PK
@@ -221,7 +222,6 @@ fn the_greatest_living_claim_wins() {
         &expect![[r#"
             update POST#p / METADATA if it is a PostDetail
               Claims=CLAIMS:USER#ann/POST#2024#p
-              EntityType=PostDetail
               for post-detail
         "#]],
     );
@@ -399,7 +399,7 @@ fn a_counter_of_zero_may_go_and_come_back() {
 }
 
 #[test]
-fn an_item_of_another_entity_is_left_alone_unless_a_mirror_must_stand_there() {
+fn an_item_of_another_entity_is_left_alone_also_where_a_mirror_must_be_there() {
     let gadget = "USER#bob / FOLLOWER#ann Gadget Colour=red";
     check(
         &[ANN, gadget],
@@ -416,12 +416,7 @@ fn an_item_of_another_entity_is_left_alone_unless_a_mirror_must_stand_there() {
         gadget,
         &[],
         &expect![[r#"
-            update USER#bob / FOLLOWER#ann if it is a Gadget
-              CreatedAt=2024
-              EntityType=Follower
-              FollowerName=Ann
-              without Colour
-              for follower-mirror, follower-name
+            waits for its key, for follower-mirror
         "#]],
     );
     check(
@@ -462,7 +457,6 @@ fn a_part_that_reads_what_another_changes_is_written_with_it() {
     let table = ["FOLDER#d / METADATA Folder Path=/docs", "FOLDER#d / FILE#f File Name=b", detail];
     expect![[r#"
         update FILE#f / METADATA if it is a FileDetail
-          EntityType=FileDetail
           Name=b
           Path=/docs/b
           for file-detail, file-path

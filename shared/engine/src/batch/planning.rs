@@ -247,6 +247,7 @@ impl<S: Store> Planner<'_, S> {
                 }
                 Effect::Late => {}
                 Effect::Look(bell) => asked.bells.ring(bell, derivation, &change.key, Some(position)),
+                Effect::Vacated(bell) => asked.bells.ring_vacated(bell, derivation, position),
                 Effect::Find(find) => asked.bells.find(find, derivation, &change.key, Some(position)),
                 Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),
                 Effect::List { .. } => {

@@ -32,7 +32,7 @@ use derive::{
 };
 use keys::{
     counter::{CounterKey, SHOWN},
-    item::{Item, text},
+    item::Item,
     key::Key,
     shown::is_revision,
 };
@@ -210,8 +210,8 @@ impl<S: Store> Counter<'_, S> {
     }
 
     fn is_of(&self, entity: &str, item: &Item) -> bool {
-        let layout = &self.context.schema.layout;
-        layout.entity_type.as_ref().is_none_or(|name| text(item, name) == Some(entity))
+        let schema = &self.context.schema;
+        schema.entity(entity).is_some_and(|entity| schema.layout.names(entity, item))
     }
 
     /// What the target is to show of a counter of these items.
@@ -238,7 +238,7 @@ impl<S: Store> Counter<'_, S> {
     /// The write that shows it; `None` where the revision is not known.
     fn shown(&self, showing: &Showing) -> Option<Write> {
         let mut update = Update::default();
-        let its_type = self.context.schema.layout.type_of(&showing.entity);
+        let its_type = self.context.schema.mark_of(&showing.entity);
         let its_type = its_type.map(|(name, value)| Ask::Equal(name, value));
         let mut asks: Vec<Ask> = std::iter::once(Ask::Present).chain(its_type).collect();
         let (mut has_revision, mut is_first) = (false, false);

@@ -56,7 +56,7 @@ impl<S: Store> Counter<'_, S> {
             Adds::Value(form, _) => Some(form.entity.as_str()),
             Adds::Tally(_) => None,
         });
-        let its_type = self.context.schema.layout.type_of(of_bucket.unwrap_or(COUNTER));
+        let its_type = self.context.schema.mark_of(of_bucket.unwrap_or(COUNTER));
         let its_type = its_type.map(|(name, value)| Ask::LacksOrEqual(name, value));
         std::iter::once(Ask::LacksOrBelow(mark.to_owned(), bound)).chain(its_type).collect()
     }

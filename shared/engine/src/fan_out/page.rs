@@ -201,7 +201,7 @@ impl<S: Store> Pager<'_, S> {
             derivations: BTreeSet::from([work.touch.derivation]),
             named: BTreeSet::new(),
         };
-        let rung = |item: &Key| Rung { look: look(item), causes: causes.clone(), is_own: false };
+        let rung = |item: &Key| Rung { look: look(item), causes: causes.clone(), is_own: false, vacated_for: None };
         let rung = items.iter().map(rung).collect();
         let (batch, account) = (work.batch, &mut work.account);
         let mut looked = Looked::default();

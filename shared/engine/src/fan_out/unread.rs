@@ -71,7 +71,7 @@ impl<S: Store> Pager<'_, S> {
             self.context.catalogue.refresh(at)?.taken_from(&self.context.schema, source, item, sources)?;
         // That it has its key says that it is there.
         says.extend(layout.key_item(item));
-        says.extend(layout.type_of(entity));
+        says.extend(self.context.schema.mark_of(entity));
         let mut update = Update::default();
         for wanted in wanted {
             match wanted.value {

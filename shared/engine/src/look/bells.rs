@@ -21,6 +21,8 @@ pub(crate) struct Rung {
     pub(crate) causes: BTreeSet<RecordAt>,
     /// Did records of the item itself ring, and no others?
     pub(crate) is_own: bool,
+    /// Position of the derivation that creates the item, where its key was occupied before.
+    pub(crate) vacated_for: Option<DerivationAt>,
 }
 
 /// The bells of a batch, merged by item.
@@ -41,6 +43,13 @@ impl Bells {
         rung.look.named.extend(bell.named);
         rung.look.derivations.insert(derivation);
         rung.causes.extend(position);
+    }
+
+    /// The same of an item whose key was occupied by one that is not Ripple's.
+    pub(crate) fn ring_vacated(&mut self, bell: Bell, derivation: DerivationAt, position: RecordAt) {
+        let key = bell.item.clone();
+        self.rung(key.clone(), bell.entity.clone()).vacated_for = Some(derivation);
+        self.ring(bell, derivation, &key, Some(position));
     }
 
     /// Adds a search that a record of a source asks for.
@@ -79,6 +88,7 @@ impl Bells {
             look: Look { item, entity, derivations: BTreeSet::new(), named: BTreeSet::new() },
             causes: BTreeSet::new(),
             is_own: true,
+            vacated_for: None,
         })
     }
 }

@@ -2,19 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use derive::{position::DerivationAt, sources::Sources};
-use store::Store;
+use derive::{position::DerivationAt, schema::Unreadable, sources::Sources};
+use store::{Store, Units};
 
 use crate::{
-    account::{Account, Commit, undone},
+    account::{Account, Commit, ListedItem, undone},
     batch::input::Batch,
     context::Context,
     fan_out::search::{Notes, Searcher},
     look::{
         Looker,
-        bells::Bells,
+        bells::{Bells, Rung},
         correction::is_correction,
-        looked::{LookRequest, Looked, WrittenItem},
+        listing::entry_key,
+        looked::{LookRequest, Looked, OccupiedKey, WrittenItem},
+        occupied::KeyWaits,
         own_image::OwnImages,
     },
     park::Parker,
@@ -40,6 +42,7 @@ impl<S: Store> BatchLooker<'_, S> {
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
+        let listed = KeyWaits::new(self.context).recall(&mut bells, batch.patience, account).await;
         let searched = Searcher::new(self.context).search(&mut bells, Notes::Taken, batch.patience).await;
         account.commits.extend(searched.commits);
         for (causes, why) in searched.undone {
@@ -51,6 +54,29 @@ impl<S: Store> BatchLooker<'_, S> {
             let looked = Looker::new(self.context).look_in_time(request, &mut sources).await;
             self.settle(looked, batch, account).await;
         }
+        KeyWaits::new(self.context).take_off(listed, batch.patience, account).await;
+    }
+
+    /// Reports a derived item that waits for its key.
+    fn report_occupied(&self, rung: &Rung, derivation: DerivationAt, units: Units, account: &mut Account) {
+        let name = self.context.catalogue.label(derivation);
+        let item = rung.look.item.for_log();
+        tracing::warn!(
+            derivation = name,
+            item,
+            "an item that is not Ripple's has the key of a derived item, which waits"
+        );
+        let Some(position) = rung.causes.first().copied() else { return };
+        let key = entry_key(self.context.catalogue.name(derivation), &rung.look.item);
+        account.commits.push(self.context.ledger_commit(&key, units, position));
+        let attribute = self.context.schema.layout.type_name().to_owned();
+        let why = "is not that of the derived item that waits for the key".to_owned();
+        account.unreadable.push(ListedItem {
+            position,
+            key: rung.look.item.clone(),
+            derivation: name.to_owned(),
+            why: Unreadable { attribute, why },
+        });
     }
 
     /// Takes what came of looking into the account, and parks the records whose items are refused.
@@ -74,6 +100,9 @@ impl<S: Store> BatchLooker<'_, S> {
                 derivations: derivations.into_iter().map(|at| name(at).to_owned()).collect(),
                 causes: rung.causes,
             });
+        }
+        for OccupiedKey { rung, derivation, units } in looked.occupied {
+            self.report_occupied(&rung, derivation, units, account);
         }
         for (rung, why) in looked.undone {
             undone(account, rung.causes, &why);

@@ -81,42 +81,73 @@ impl<S: Store> Lister<'_, S> {
         }
     }
 
-    /// Lists an item that was read, or takes it off the list; reads it anew if it changes meanwhile.
+    /// Lists an item that was read, or takes it off the list.
     async fn list_one(
         &self,
         listing: &Listing,
-        mut held: Option<Item>,
+        held: Option<Item>,
         patience: Patience<'_>,
         account: &mut Account,
     ) -> Result<Units, String> {
-        let keys = [listing.item.clone()];
+        let judged = |held: Option<&Item>| self.unreadable(listing.derivation, &listing.item, held?);
+        let entry = |held: Option<&Item>| Some(self.entry(listing, judged(held).as_ref()));
+        let (held, units) = self.keep(&listing.item, held, entry, patience).await?;
+        if let Some(unreadable) = judged(held.as_ref()) {
+            let derivation = self.context.catalogue.label_of(self.name(listing));
+            let item = listing.item.for_log();
+            tracing::warn!(%derivation, item, %unreadable, "the item counts as absent until it is readable");
+            account.unreadable.push(ListedItem {
+                position: listing.position,
+                key: listing.item.clone(),
+                derivation: derivation.to_owned(),
+                why: unreadable,
+            });
+        }
+        Ok(units.unwrap_or_default())
+    }
+
+    /// Reads an item, and keeps its entry as [`keep`](Self::keep) does.
+    pub(super) async fn keep_as_read(
+        &self,
+        item: &Key,
+        entry: impl Fn(Option<&Item>) -> Option<Write>,
+        patience: Patience<'_>,
+    ) -> Result<Option<Units>, String> {
+        let keys = std::slice::from_ref(item);
+        let read = patience.call(|| self.context.store.get(Table::Main, keys)).await;
+        let held = read.map_err(|error| describe(&error))?.into_iter().next().map(|(_, item)| item);
+        Ok(self.keep(item, held, entry, patience).await?.1)
+    }
+
+    /// Writes or removes the entry of an item that was read, as it is judged; reads it anew if it changes meanwhile. Gives
+    /// the item as it was judged, and no units where the judgement is that nothing is to be written.
+    pub(super) async fn keep(
+        &self,
+        item: &Key,
+        mut held: Option<Item>,
+        entry: impl Fn(Option<&Item>) -> Option<Write>,
+        patience: Patience<'_>,
+    ) -> Result<(Option<Item>, Option<Units>), String> {
+        let keys = [item.clone()];
         let mut tries = Tries::default();
         loop {
-            let unreadable = held.as_ref().and_then(|held| self.unreadable(listing.derivation, &listing.item, held));
-            let guard = Some(self.as_judged(&listing.item, held.as_ref()));
-            let check = Write { table: Table::Main, key: listing.item.clone(), action: Action::Check, guard };
-            let writes = vec![check, self.entry(listing, unreadable.as_ref())];
-            let transaction = Transaction::new(writes).map_err(|error| error.to_string())?;
+            let guard = Some(self.as_judged(item, held.as_ref()));
+            let check = Write { table: Table::Main, key: item.clone(), action: Action::Check, guard };
+            let Some(entry) = entry(held.as_ref()) else { return Ok((held, None)) };
+            let transaction = Transaction::new(vec![check, entry]).map_err(|error| error.to_string())?;
             let reasons = match patience.call(|| self.context.store.transact(&transaction)).await {
                 Ok(TransactOutcome::Done { units }) => {
-                    if let Some(unreadable) = &unreadable {
-                        let derivation = self.context.catalogue.label_of(self.name(listing));
-                        let item = listing.item.for_log();
-                        tracing::warn!(%derivation, item, %unreadable, "the item counts as absent until it is readable");
-                        account.unreadable.push(ListedItem {
-                            position: listing.position,
-                            key: listing.item.clone(),
-                            derivation: derivation.to_owned(),
-                            why: unreadable.clone(),
-                        });
-                    }
-                    return Ok(units.into_iter().map(|(_, units)| units).sum());
+                    return Ok((held, Some(units.into_iter().map(|(_, units)| units).sum())));
                 }
                 Ok(TransactOutcome::Cancelled { reasons }) => reasons,
                 Err(error) => return Err(describe(&error)),
             };
             if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
                 return Err(why.clone());
+            }
+            // Somebody else has written the entry, or removed it.
+            if let [_, Reason::GuardFailed] = reasons.as_slice() {
+                return Ok((held, None));
             }
             if !patience.wait(&mut tries).await {
                 return Err("others write the item all the time".to_owned());
@@ -159,10 +190,15 @@ impl<S: Store> Lister<'_, S> {
     }
 }
 
+/// The key of an item's entry in the list of a derivation.
+pub(super) fn entry_key(derivation: &str, item: &Key) -> Key {
+    Key::new(UNREADABLE, sort_key(derivation, item))
+}
+
 /// The write that puts an item on the list of a derivation, or takes it off.
 #[must_use]
 pub fn listed(layout: &Layout, derivation: &str, item: &Key, unreadable: Option<&Unreadable>, now_ms: u64) -> Write {
-    let key = Key::new(UNREADABLE, sort_key(derivation, item));
+    let key = entry_key(derivation, item);
     let action = match unreadable {
         None => Action::Delete,
         Some(unreadable) => Action::Put(ledger_item(

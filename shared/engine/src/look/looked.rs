@@ -1,7 +1,7 @@
 //! What looking is asked, and what came of it, item by item. It knows items, not batches: whoever asked maps an item back
 //! to the records that rang for it.
 
-use derive::{position::DerivationAt, write::Write};
+use derive::{position::DerivationAt, refresh::Look, write::Write};
 use store::{Busy, Units};
 
 use crate::{
@@ -30,10 +30,40 @@ pub(crate) struct Looked {
     pub(crate) sent_again: Vec<Vec<DerivationAt>>,
     /// The conflicts and throttles of the writes, each with the write's first derivation.
     pub(crate) met: Vec<(Option<DerivationAt>, Busy)>,
+    /// Derived items whose key has an item that is not Ripple's.
+    pub(crate) occupied: Vec<OccupiedKey>,
     /// Items that can never be looked at or written, with the cause.
     pub(crate) refused: Vec<(Rung, String)>,
     /// Items that could not be looked at or written now, with the reason.
     pub(crate) undone: Vec<(Rung, String)>,
+}
+
+/// What looking decided of items that are not in step.
+#[derive(Debug, Default)]
+pub(crate) struct DecidedLooks {
+    /// Those that differ, each with the write that brings it in step and on whose behalf.
+    pub(crate) differing: Vec<(Rung, (Write, Vec<DerivationAt>))>,
+    /// Derived items whose key has an item that is not Ripple's, each with the derivation that would create it.
+    pub(crate) occupied: Vec<(Rung, DerivationAt)>,
+}
+
+impl DecidedLooks {
+    /// All of those items.
+    pub(crate) fn looks(self) -> impl Iterator<Item = Look> {
+        let differing = self.differing.into_iter().map(|(rung, _)| rung);
+        differing.chain(self.occupied.into_iter().map(|(rung, _)| rung)).map(|rung| rung.look)
+    }
+}
+
+/// A derived item that waits for its key; the item there is listed.
+#[derive(Debug)]
+pub(crate) struct OccupiedKey {
+    /// What asked for it.
+    pub(crate) rung: Rung,
+    /// Position of the derivation that would create it.
+    pub(crate) derivation: DerivationAt,
+    /// Write units.
+    pub(crate) units: Units,
 }
 
 /// An item that was written.

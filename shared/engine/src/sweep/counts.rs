@@ -177,8 +177,11 @@ impl<S: Store> TableSweep<'_, S> {
             n_read += page.items.len();
             for item in &page.items {
                 let Some(key) = self.context.schema.layout.key(item) else { continue };
-                let adds = self.context.schema.image(&key, item);
-                let adds = adds.and_then(|image| count.adds(&self.context.schema, &self.context.catalogue, &image));
+                let image = self.context.schema.image(&key, item);
+                if count.is_taken(&self.context.schema, &key, image.as_ref()) {
+                    return Ok(None);
+                }
+                let adds = image.and_then(|image| count.adds(&self.context.schema, &self.context.catalogue, &image));
                 let Some((_, tally)) = adds.filter(|(of, _)| of == target) else { continue };
                 if !count.is_sure(&key) {
                     return Ok(None);

@@ -195,7 +195,8 @@ fn not_projected<'a>(schema: &'a Schema, found: &FoundBy, target: &'a Definition
     let index = schema.layout.index(name)?;
     let via = schema.entity(&found.via)?;
     let beside_the_key = target.key.field_names().into_iter().filter(|field| !via.key.holds(field));
-    let mut needed = schema.layout.entity_type.as_deref().into_iter().chain(beside_the_key);
+    let names_it = schema.layout.mark_of(via).map(|_| schema.layout.type_name());
+    let mut needed = names_it.into_iter().chain(beside_the_key);
     let Some((table, form)) = schema.layout.forms.as_ref().and_then(|forms| forms.index(name)) else {
         return needed.find(|name| !index.projection.iter().any(|other| other == name));
     };

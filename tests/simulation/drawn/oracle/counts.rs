@@ -52,7 +52,7 @@ pub(super) fn compare(
 /// There is an item wherever something is counted, and nowhere else.
 fn created(of: &Description, rows: &Rows, totals: &Totals, name: &str, to: usize, compared: &mut Compared) {
     let is_counted = |place: &Place| totals.get(place).is_some_and(|(number, _)| *number > 0);
-    for place in totals.keys().filter(|place| is_counted(place)) {
+    for place in totals.keys().filter(|place| is_counted(place) && !rows.is_taken(to, place)) {
         let stored = rows.get(to, place).map(|row| compared_part(of, to, &row.item));
         let derived = item_of(of, to, place, PlainItem::new());
         compared.compare("counted item", name, place, &stored, &Some(derived));

@@ -6,7 +6,7 @@ use super::{Compared, Rows, conditions::is_met};
 use crate::{
     drawn::{
         description::{CLAIMS, Description, FieldOf, KeyOf, MirrorRule},
-        values::{Lead, Place, Row, filling, lead, refused, row, written},
+        values::{Lead, MARK, Place, Row, filling, lead, refused, row, written},
     },
     oracle::table::{Plain, PlainItem, escaped, millionths},
 };
@@ -18,7 +18,7 @@ pub(super) fn compare(of: &Description, rows: &Rows, name: &str, rule: &MirrorRu
             sources.entry(place).or_default().push(row);
         }
     }
-    for (place, sources) in &sources {
+    for (place, sources) in sources.iter().filter(|(place, _)| !rows.is_taken(rule.to, place)) {
         let winner = sources.iter().max_by_key(|row| rank(of, row)).unwrap();
         let derived = mirror(of, winner, rule, place);
         let stored = rows.get(rule.to, place).map(|row| compared_part(of, rule.to, &row.item));
@@ -66,7 +66,7 @@ fn own_names(of: &Description, table: usize) -> Vec<&str> {
     let table = &of.tables[table];
     let mut names = vec![table.pk.name.as_str()];
     names.extend(table.sk.as_ref().map(|sk| sk.name.as_str()));
-    names.extend(table.type_attribute.as_deref());
+    names.push(table.type_attribute.as_deref().unwrap_or(MARK));
     for index in table.indexes.iter().filter(|index| index.has_forms) {
         names.extend(index.pk.iter().chain(&index.sk).map(|part| part.name.as_str()));
     }
@@ -115,9 +115,8 @@ pub(super) fn item_of(of: &Description, to: usize, place: &Place, mut item: Plai
     if let Some(sk) = &table.sk {
         item.insert(sk.name.clone(), key_value(&place.sk, sk.of));
     }
-    if let Some(name) = &table.type_attribute {
-        item.insert(name.clone(), Plain::Text(target.name.clone()));
-    }
+    let name = table.type_attribute.as_deref().unwrap_or(MARK);
+    item.insert(name.to_owned(), Plain::Text(target.name.clone()));
     let Some(made) = row(of, target.table, &item) else { return item };
     for key in target.index_keys.iter().filter(|key| !key.is_derived) {
         let index = &table.indexes[key.index];

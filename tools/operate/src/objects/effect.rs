@@ -16,7 +16,9 @@ pub fn effect_object((derivation, effect): &(String, Effect)) -> Value {
             json!({ "effect": "measure", "item": key(&measure.bucket), "value": measure.value.to_string() })
         }
         Effect::Late => json!({ "effect": "late" }),
-        Effect::Look(bell) => json!({ "effect": "look", "entity": bell.entity, "item": key(&bell.item) }),
+        Effect::Look(bell) | Effect::Vacated(bell) => {
+            json!({ "effect": "look", "entity": bell.entity, "item": key(&bell.item) })
+        }
         Effect::Find(find) => json!({
             "effect": "find",
             "entity": find.target,

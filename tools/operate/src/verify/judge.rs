@@ -25,7 +25,7 @@ use store::Store;
 use super::{
     Finding,
     counted::{bucket_compared, counter_compared, only},
-    finding,
+    finding, occupied_key,
     touched::ReadFrom,
 };
 
@@ -34,6 +34,8 @@ pub(crate) struct Judged {
     pub(crate) look: Look,
     /// What would be written, and on whose behalf, if it differs.
     pub(crate) decided: Option<(Write, Vec<DerivationAt>)>,
+    /// The derivation that would create the item, where one that is not Ripple's has its key.
+    pub(crate) occupied_for: Option<DerivationAt>,
     /// What it was decided by.
     pub(super) read: BTreeSet<ReadFrom>,
 }
@@ -55,7 +57,7 @@ impl<'a, S: Store> Judge<'a, S> {
         let begun = |look: Look| {
             let read = BTreeSet::from([ReadFrom::Item(look.item.clone())]);
             // A step asks for what it does not know, so each look has sources of its own.
-            (Judged { look, decided: None, read }, Sources::default())
+            (Judged { look, decided: None, occupied_for: None, read }, Sources::default())
         };
         let mut left: Vec<(Judged, Sources)> = looks.into_iter().map(begun).collect();
         let mut done = Vec::new();
@@ -87,6 +89,10 @@ impl<'a, S: Store> Judge<'a, S> {
                         it.decided = Some((*write, derivations));
                         done.push(it);
                     }
+                    Ok(Step::Decided(Verdict::Occupied(at))) => {
+                        it.occupied_for = Some(at);
+                        done.push(it);
+                    }
                     // A kind that panics does so at the records, which are parked.
                     Ok(Step::Decided(Verdict::InStep)) | Err(_) => done.push(it),
                 }
@@ -99,14 +105,21 @@ impl<'a, S: Store> Judge<'a, S> {
 
     /// Does what differs wait for something that is under way?
     pub(crate) fn waits(&self, judged: &Judged, held: Option<&Item>, waiting: &Waiting) -> bool {
-        let Judged { look, decided: Some((_, derivations)), read } = judged else { return false };
+        let Judged { look, decided, occupied_for, read } = judged;
         let items = read.iter().filter_map(ReadFrom::item);
+        let Some((_, derivations)) = decided else {
+            return occupied_for.is_some_and(|at| waiting.has(&look.item, held, items, &[at]));
+        };
         waiting.has(&look.item, held, items, derivations) || self.shows_parked(waiting, read, derivations)
     }
 
     /// What differs, as findings: one of a whole item, else one for each derivation whose part differs. What
     /// no derivation writes by its name is the maker's.
     pub(crate) fn findings(&self, judged: &Judged, held: Option<&Item>) -> Vec<Finding> {
+        if let (Some(at), Some(held)) = (judged.occupied_for, held) {
+            let name = self.engine.catalogue().name(at);
+            return vec![occupied_key(self.engine.schema(), name, &judged.look.item, held)];
+        }
         let Judged { look, decided: Some((write, derivations)), .. } = judged else { return Vec::new() };
         let makes = |at: &&DerivationAt| {
             self.engine.catalogue().refresh(**at).is_some_and(derive::kind::refresh::Refresh::makes_item)

@@ -94,6 +94,8 @@ struct JudgedItem {
     flaws: Vec<Finding>,
     /// Does what differs wait for something that is under way?
     waits: bool,
+    /// The derivation that would create the item, where one that is not Ripple's has its key.
+    occupied_for: Option<DerivationAt>,
 }
 
 impl JudgedItem {
@@ -134,6 +136,14 @@ impl<S: Store> Explainer<'_, S> {
                 }
             }
         }
+        for entity in self.entities_that_wait(item) {
+            let judged = self.judged(&entity, item).await?;
+            let Some(at) = judged.occupied_for.filter(|at| self.writes_asked(*at)) else { continue };
+            if let (Some(derivation), Some(refresh)) = (catalogue.derivation(at), catalogue.refresh(at)) {
+                // For the derived item it is as if there were nothing under its key.
+                values.push(self.value(derivation, (at, refresh), None, &judged, asked).await?);
+            }
+        }
         Ok(values)
     }
 
@@ -160,7 +170,8 @@ impl<S: Store> Explainer<'_, S> {
                 }
             }
         }
-        let flaws = match item {
+        let occupied_for = judged.as_ref().and_then(|judged| judged.occupied_for);
+        let mut flaws = match item {
             Some(item) => judge.single(key, item, &mut sources, self.patience()).await?.findings,
             None => Vec::new(),
         };
@@ -168,7 +179,9 @@ impl<S: Store> Explainer<'_, S> {
             Some(judged) if !differing.is_empty() => judge.waits(judged, item, self.waiting().await?),
             _ => false,
         };
-        Ok(JudgedItem { sources, becoming, differing, flaws, waits })
+        let judged = judged.iter().filter(|judged| judged.occupied_for.is_some());
+        flaws.extend(judged.flat_map(|judged| judge.findings(judged, item)));
+        Ok(JudgedItem { sources, becoming, differing, flaws, waits, occupied_for })
     }
 
     async fn value(
