@@ -5,6 +5,7 @@ mod back_and_forth;
 mod bed;
 mod brake;
 mod contention;
+mod copied;
 mod deadline;
 mod drift;
 mod exceptions;

@@ -10,7 +10,7 @@ use crate::seeds::Config;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 34] = [
+pub(crate) const OTHERS: [&str; 35] = [
     "two at once",
     "in one process",
     "zombie",
@@ -45,6 +45,7 @@ pub(crate) const OTHERS: [&str; 34] = [
     "app transactions",
     "over a mirror",
     "foreign item gone",
+    "copied over",
 ];
 
 /// What happened to the application's own items, each at least once in a hundred seeds. The table's history is checked

@@ -59,6 +59,8 @@ pub struct Update {
     pub add: Item,
     /// Takes these elements out of these sets.
     pub delete: Item,
+    /// Adds 1 to these attributes; one that is missing begins with this number.
+    pub count_from: Item,
 }
 
 impl Update {

@@ -32,7 +32,8 @@ pub const VALUE: &str = "Value";
 /// Attribute that holds what a counter's items come to, where the derivation sums too. Stored, so it is stable.
 pub const SUM: &str = "Sum";
 
-/// Attribute that says how often a counter's watermarks have moved. Stored, so it is stable.
+/// Attribute that says how often a counter's watermarks have moved: a number that begins with the time in milliseconds, so
+/// that a counter that begins anew is above what it was before. Stored, so it is stable.
 pub const REVISION: &str = "Rev";
 
 /// Attribute that is true on a counter whose last count was shown by the function that made it. Stored, so it is stable.

@@ -59,14 +59,18 @@ pub(crate) fn write(layout: &Layout, write: &Write) -> Result<(), Refusal> {
     key(layout, &write.key)?;
     match &write.action {
         Action::Put(item) => put(layout, write, item)?,
-        Action::Update(Update { set, add, delete, .. }) => {
+        Action::Update(Update { set, add, delete, count_from, .. }) => {
             update(layout, &write.action)?;
+            attributes(count_from)?;
             attributes(set)?;
             attributes(add)?;
             attributes(delete)?;
             index_keys(layout, write.table, set)?;
-            if let Some(attribute) =
-                add.keys().chain(delete.keys()).find(|name| write.table == Table::Main && layout.is_key(name))
+            if let Some(attribute) = add
+                .keys()
+                .chain(delete.keys())
+                .chain(count_from.keys())
+                .find(|name| write.table == Table::Main && layout.is_key(name))
             {
                 return Err(Refusal::KeyType { attribute: attribute.to_owned() });
             }
@@ -129,12 +133,13 @@ fn update(layout: &Layout, action: &Action) -> Result<(), Refusal> {
     let Action::Update(update) = action else {
         return Ok(());
     };
-    let Update { set, remove, add, delete } = update;
-    if set.is_empty() && remove.is_empty() && add.is_empty() && delete.is_empty() {
+    let Update { set, remove, add, delete, count_from } = update;
+    let are_empty = [set, add, delete, count_from].iter().all(|part| part.is_empty());
+    if are_empty && remove.is_empty() {
         return Err(Refusal::UpdateEmpty);
     }
     let mut seen = BTreeSet::new();
-    let added = add.keys().chain(delete.keys());
+    let added = add.keys().chain(delete.keys()).chain(count_from.keys());
     for attribute in set.keys().chain(remove.iter().map(String::as_str)).chain(added) {
         if attribute.is_empty() {
             return Err(Refusal::NameEmpty);

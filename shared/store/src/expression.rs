@@ -3,7 +3,8 @@
 //! Names and values stand behind placeholders, so that an attribute may have any name: a reserved word, or one with
 //! dots or `#` in it. Placeholders of a guard start with `#g` and `:g`, which none here does.
 //!
-//! Setting `Name`, removing `a.b` and adding 2 to `Value` is `SET #s0 = :s0 REMOVE #r0 ADD #a0 :a0`.
+//! Setting `Name`, removing `a.b` and adding 2 to `Value` is `SET #s0 = :s0 REMOVE #r0 ADD #a0 :a0`. Counting `Rev` from 7
+//! is `SET #c0 = if_not_exists(#c0, :c0) + :one`.
 
 use std::collections::BTreeMap;
 
@@ -28,13 +29,25 @@ pub(crate) struct UpdateExpression {
 
 impl UpdateExpression {
     pub(crate) fn new(update: &Update) -> Self {
-        let Update { set, remove, add, delete } = update;
+        let Update { set, remove, add, delete, count_from } = update;
         let mut expression = Self::default();
         expression.clause("SET", "s", set.iter().map(|(name, value)| (name, Some((" = ", value.clone())))));
+        expression.count(count_from);
         expression.clause("REMOVE", "r", remove.iter().map(|name| (name.as_str(), None)));
         expression.clause("ADD", "a", add.iter().map(|(name, amount)| (name, Some((" ", amount.clone())))));
         expression.clause("DELETE", "d", delete.iter().map(|(name, elements)| (name, Some((" ", elements.clone())))));
         expression
+    }
+
+    /// Counts these attributes, as a part of the clause that sets others.
+    fn count(&mut self, count_from: &Item) {
+        for (at, (name, from)) in count_from.iter().enumerate() {
+            self.text.push_str(if self.text.is_empty() { "SET " } else { ", " });
+            self.text.extend([format!("#c{at} = if_not_exists(#c{at}, :c{at}) + :one")]);
+            self.names.insert(format!("#c{at}"), name.to_owned());
+            self.values.insert(format!(":c{at}"), from.clone());
+            self.values.insert(":one".to_owned(), AttributeValue::N("1".to_owned()));
+        }
     }
 
     fn clause<'a>(
@@ -83,9 +96,15 @@ mod tests {
         let remove = BTreeSet::from(["a.b".to_owned()]);
         let add = Item::from([("Value".to_owned(), AttributeValue::N("-2".to_owned()))]);
         let delete = Item::from([("Tags".to_owned(), AttributeValue::Ss(vec!["a".to_owned()]))]);
-        let update = Update { set, remove, add: add.clone(), delete };
+        let count_from = Item::from([("Rev".to_owned(), AttributeValue::N("7".to_owned()))]);
+        let update = Update { set, remove, add: add.clone(), delete, count_from: count_from.clone() };
         let expression = UpdateExpression::new(&update);
-        assert_eq!(expression.text, "SET #s0 = :s0, #s1 = :s1 REMOVE #r0 ADD #a0 :a0 DELETE #d0 :d0");
+        let counts = "#c0 = if_not_exists(#c0, :c0) + :one";
+        let wanted = format!("SET #s0 = :s0, #s1 = :s1, {counts} REMOVE #r0 ADD #a0 :a0 DELETE #d0 :d0");
+        assert_eq!(expression.text, wanted);
+        let only_count = UpdateExpression::new(&Update { count_from, ..Update::default() });
+        assert_eq!(only_count.text, format!("SET {counts}"));
+        assert_eq!(only_count.values.get(":one"), Some(&AttributeValue::N("1".to_owned())));
         assert_eq!(expression.names.get("#r0").map(String::as_str), Some("a.b"));
         assert_eq!(expression.values.get(":a0"), Some(&AttributeValue::N("-2".to_owned())));
         let only_add = UpdateExpression::new(&Update { add, ..Update::default() });

@@ -23,7 +23,8 @@ fn marked(counter: &Key, first: u8, last: u8, n_changes: i64) -> Write {
     let binary = |number: u8| AttributeValue::B(vec![number]);
     let update = Update {
         set: [("w00000000".to_owned(), binary(last)), ("EntityType".to_owned(), s("Counter"))].into(),
-        add: [("Value".to_owned(), n(&n_changes.to_string())), ("Rev".to_owned(), n("1"))].into(),
+        add: [("Value".to_owned(), n(&n_changes.to_string()))].into(),
+        count_from: [("Rev".to_owned(), n("100"))].into(),
         ..Update::default()
     };
     let asks = vec![
@@ -69,16 +70,16 @@ pub(crate) async fn a_watermark_moves_only_past_what_it_is_below<S: Store>(bed: 
         let mark = AttributeValue::B(vec![last]);
         item(&counter, [("w00000000", mark), ("EntityType", s("Counter")), ("Value", n(value)), ("Rev", n(revision))])
     };
-    bed.same(&updated(3, 7, 2).await, &Updated::Done { units: 1.0, item: held(7, "2", "1") }, "the item comes back");
+    bed.same(&updated(3, 7, 2).await, &Updated::Done { units: 1.0, item: held(7, "2", "101") }, "the item comes back");
     // The same again, as after a lost response; one by a caller that is behind; and one that begins at the watermark.
     for (first, last) in [(3, 7), (2, 9), (7, 9)] {
-        let failed = Updated::GuardFailed { item: Some(held(7, "2", "1")) };
+        let failed = Updated::GuardFailed { item: Some(held(7, "2", "101")) };
         bed.same(&updated(first, last, 1).await, &failed, "the item comes back with the failure");
     }
-    bed.same(&updated(8, 200, 0).await, &Updated::Done { units: 1.0, item: held(200, "2", "2") }, "a net of nothing");
+    bed.same(&updated(8, 200, 0).await, &Updated::Done { units: 1.0, item: held(200, "2", "102") }, "a net of nothing");
     bed.same(
         &updated(201, 202, 1).await,
-        &Updated::Done { units: 1.0, item: held(202, "3", "3") },
+        &Updated::Done { units: 1.0, item: held(202, "3", "103") },
         "bytes are not signed",
     );
     let foreign = key("OTHER");

@@ -91,6 +91,7 @@ impl Application {
             34 | 35 => self.transact(table),
             36 | 38..=41 if self.scene.is_large => self.enlarge(table),
             37 => self.put_over_mirror(table),
+            42 | 43 => self.copy_over(table),
             _ => self.touch_ground(table),
         }
         if (19..=22).contains(&draw) { Author::Hand } else { Author::Application }
@@ -370,6 +371,22 @@ impl Application {
             }
             self.act(table, key, Action::Update(Update { set, remove, ..Update::default() }));
         }
+    }
+
+    /// All attributes of an item are put over another of its entity, those that Ripple wrote too.
+    fn copy_over(&mut self, table: &MemoryStore) {
+        let Some((from, item)) = self.any(table, |definition| !definition.derived) else { return };
+        let schema = Arc::clone(&self.schema);
+        let definition = definition(&schema, &item);
+        let Some((key, _)) = self.any(table, |other| other.name == definition.name).filter(|(key, _)| *key != from)
+        else {
+            return;
+        };
+        let mut copied = item;
+        copied.extend(self.schema.layout.key_item(&key));
+        let copied = indexed(&schema, definition, &key, copied);
+        self.scene.count("copied over");
+        self.put(table, copied);
     }
 
     /// A foreign item takes the key of a mirror, whether that is there or not yet; or such an item goes.

@@ -198,5 +198,5 @@ async fn a_parking_raises_the_revision_of_its_counter_and_has_the_count_shown() 
     let mut bed = bed();
     poisoned(&mut bed).await;
     let item = bed.memory().snapshot(Table::Main).remove(&counter(0)).unwrap();
-    assert_eq!((item.get("Rev"), item.get("Shown")), (Some(&AttributeValue::N("1".to_owned())), None));
+    assert_eq!((item.get("Rev"), item.get("Shown")), (Some(&AttributeValue::N("1705315200001".to_owned())), None));
 }

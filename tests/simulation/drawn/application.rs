@@ -81,6 +81,7 @@ impl Application {
             33 => self.forge_drawn(drawn),
             34 => self.junk_drawn(drawn),
             35 => self.put_over_drawn(drawn),
+            36 => self.copy_over_drawn(drawn),
             _ => self.transact_drawn(drawn),
         }
         if (30..=33).contains(&draw) { Author::Hand } else { Author::Application }
@@ -193,6 +194,22 @@ impl Application {
             _ => drop(found.item.insert(name, n("1"))),
         }
         self.put_drawn(drawn, found.table, found.item);
+    }
+
+    /// All attributes of an item are put over another of its entity, those that Ripple wrote too.
+    fn copy_over_drawn(&mut self, drawn: &Drawn) {
+        let Some(from) = self.any_drawn(drawn, |entity| !entity.is_derived) else { return };
+        let name = &drawn.description.entities[from.entity].name;
+        let Some(to) = self.any_drawn(drawn, |entity| entity.name == *name).filter(|to| to.key != from.key) else {
+            return;
+        };
+        let table = &drawn.description.tables[to.table];
+        let kept = [Some(&table.pk.name), table.sk.as_ref().map(|sk| &sk.name)];
+        let mut item = from.item;
+        item.extend(kept.into_iter().flatten().filter_map(|name| Some((name.clone(), to.item.get(name)?.clone()))));
+        self.scene.count("copied over");
+        let item = indexed(&drawn.description, to.entity, item);
+        self.put_drawn(drawn, to.table, item);
     }
 
     /// A foreign item takes the key of a derived item, whether that is there or not yet; or such an item goes.

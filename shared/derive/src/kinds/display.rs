@@ -13,8 +13,9 @@
 //!
 //! *Shown by who counts.* Under watermarks the function that counts writes the display with what its update of the counter
 //! returned, and the counter's revision beside it, in `{attribute}:rev`. Its record of the counter then rings nobody, and
-//! neither does a record that brings the target to a later revision and changes something else too: the number of a revision
-//! says which count is the newer one. Whatever else changes the counter or the display rings.
+//! neither does a record that brings the target from one of its own revisions to a later one, and changes nothing else but
+//! what Ripple writes: the number of a revision says which count is the newer one, and whose it is. Whatever else changes the
+//! counter or the display rings, such as an application that puts another item's attributes, or an old item, over the target.
 //!
 //! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of bells
 //! ends at the newest sum, and a put over the target that takes the display away rings the bell that brings it back.
@@ -27,7 +28,7 @@ use std::iter;
 use keys::{
     counter::{self, COUNTER, CounterKey, REVISION, SHOWN, SUM, VALUE},
     key::Key,
-    shown::revision_of,
+    shown::{is_shown_in, revision_of, shown_revision},
     value::below,
 };
 use serde_dynamo::AttributeValue;
@@ -142,22 +143,25 @@ impl Display {
     }
 
     /// What the target should hold of the counter's revision; nothing where it is not known.
-    fn wanted_revision(&self, revision: Option<&Revision>) -> Option<Wanted> {
+    fn wanted_revision(&self, target: &Key, revision: Option<&Revision>) -> Option<Wanted> {
         let value = match revision? {
-            Revision::Of(number) => AttributeValue::N(number.clone()),
+            Revision::Of(number) => shown_revision(target, &self.attribute, number),
             Revision::Sharded => AttributeValue::S(SHARDED.to_owned()),
         };
         Some(Wanted { name: revision_of(&self.attribute), value: Some(value), zero_is_absent: false })
     }
 
-    /// Does this change of the target bring it to a later revision of the counter? Who counts changes more than this one
-    /// number, except where the changes of a batch cancel each other out; so a number that somebody else wrote rings.
+    /// Does this change of the target show a later revision of its counter, written by whoever counted? It changes nothing
+    /// but what Ripple writes, and more than this one number, except where the changes of a batch cancel each other out; and
+    /// the revision is this item's and above the one that it had. An item that an application puts is not above what the
+    /// item has shown last: it is another item's, or an old one, or follows a change that rang.
     fn is_later(&self, sight: &Sight<'_>, old: &Image<'_>, new: &Image<'_>) -> bool {
         let name = revision_of(&self.attribute);
+        let (before, after) = (old.attribute(&name), new.attribute(&name));
         sight.differing().len() > 1
-            && new.attribute(&name).is_some_and(|new| match old.attribute(&name) {
-                Some(old) => below(old, new),
-                None => matches!(new, AttributeValue::N(_)),
+            && sight.differing().iter().all(|name| new.definition.derives(name))
+            && before.zip(after).is_some_and(|(before, after)| {
+                below(before, after) && is_shown_in(new.key, &self.attribute, after)
             })
     }
 
@@ -284,7 +288,7 @@ impl Refresh for Display {
 
     fn compute(&self, _schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
         let wanted = self.wanted(sources.tally(target.key, &self.count));
-        let revision = self.wanted_revision(sources.revision(target.key, &self.count));
+        let revision = self.wanted_revision(target.key, sources.revision(target.key, &self.count));
         Computed::Attributes(iter::once(wanted).chain(revision).collect())
     }
 

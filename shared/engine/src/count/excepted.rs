@@ -96,12 +96,13 @@ impl<S: Store> Counter<'_, S> {
         let change = counted(first);
         let set = Item::from([(shard.mark.clone(), first.sequence.mark(self.context.clock.now_ms()))]);
         // As each count does: a sweep that read the counter before does not delete it, and its record shows the count.
-        let (add, remove) = (Item::from([(REVISION.to_owned(), n(1))]), BTreeSet::from([SHOWN.to_owned()]));
+        let count_from = Item::from([(REVISION.to_owned(), n(self.context.clock.now_ms()))]);
+        let remove = BTreeSet::from([SHOWN.to_owned()]);
         let asks = self.mark_asks(counter, &shard.mark, first.sequence.bound(true));
         let marked = Write {
             table: Table::Main,
             key: counter.key.clone(),
-            action: Action::Update(Update { set, add, remove, ..Update::default() }),
+            action: Action::Update(Update { set, remove, count_from, ..Update::default() }),
             guard: Some(Guard { purpose: Purpose::Watermark, asks }),
         };
         let marked = Some(marked).filter(|_| self.context.takes(ProtocolStep::ProofOfParking)).into_iter().collect();

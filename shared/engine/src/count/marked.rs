@@ -15,8 +15,10 @@ use derive::{
 };
 use futures::{StreamExt, stream};
 use keys::{
+    counter::REVISION,
     item::{Item, text},
     key::Key,
+    value::whole_number,
 };
 use store::{Store, Units, Updated};
 
@@ -218,6 +220,7 @@ impl<S: Store> Counter<'_, S> {
             Ok(Updated::Done { units, item }) => {
                 let causes: BTreeSet<RecordAt> = counter.todo.drain(..n_part).map(|todo| todo.position).collect();
                 outcome.done.extend(&causes);
+                counter.may_begin = has_begun(&write, &item);
                 self.commit_counter(counter, Some(write.action), units, causes.clone(), &mut outcome.account);
                 self.prune(counter, &item, causes, batch, &mut outcome.account).await;
                 counter.held = Some(item);
@@ -256,11 +259,11 @@ impl<S: Store> Counter<'_, S> {
             counter.held = Some(held);
             return Next::Send;
         }
-        let entity_type = self.context.schema.layout.entity_type.as_ref();
-        let wanted = |ask: &Ask| entity_type.is_some_and(|name| ask.value().is_some_and(|(of, _)| of == name));
+        let type_name = self.context.schema.layout.type_name();
+        let wanted = |ask: &Ask| ask.value().is_some_and(|(of, _)| of == type_name);
         let asks = write.guard.iter().flat_map(|guard| &guard.asks);
         if asks.filter(|ask| wanted(ask)).any(|ask| !ask.holds(Some(&held))) {
-            let found = entity_type.and_then(|name| text(&held, name)).unwrap_or("another type");
+            let found = text(&held, type_name).unwrap_or("another type");
             return Next::Foreign(format!("under the key {} is an item of {found}", counter.key.for_log()));
         }
         counter.held = Some(held);
@@ -286,4 +289,11 @@ impl<S: Store> Counter<'_, S> {
             is_correction: false,
         });
     }
+}
+
+/// Did the counter begin with this update, which returned it so?
+fn has_begun(write: &Write, item: &Item) -> bool {
+    let Action::Update(update) = &write.action else { return false };
+    let first = update.count_from.get(REVISION).and_then(whole_number).and_then(|from| from.checked_add(1));
+    first.is_some() && item.get(REVISION).and_then(whole_number) == first
 }

@@ -47,9 +47,6 @@ use crate::{
     look::reading::ItemReader,
 };
 
-/// The revision of a counter whose watermarks have moved once.
-const FIRST_REVISION: &str = "1";
-
 /// What the target of a counter is to show.
 struct Showing {
     target: Key,
@@ -96,7 +93,7 @@ impl<S: Store> Counter<'_, S> {
             return;
         }
         let Some(showing) = self.showing(counter, [held]) else { return };
-        if let Some(write) = self.shown(&showing) {
+        if let Some(write) = self.shown(&showing, counter.may_begin) {
             match self.sent(&write, &showing.displays, batch, outcome).await {
                 Ok(Some(Updated::Done { units, .. })) => {
                     outcome.account.commits.push(self.shown_commit(&showing, write, units, causes));
@@ -235,13 +232,14 @@ impl<S: Store> Counter<'_, S> {
         Some(Showing { target, entity: entity?, displays, wanted })
     }
 
-    /// The write that shows it; `None` where the revision is not known.
-    fn shown(&self, showing: &Showing) -> Option<Write> {
+    /// The write that shows it; `None` where the revision is not known. What a counter that may have begun with this batch came
+    /// to takes the place of no other count.
+    fn shown(&self, showing: &Showing, may_begin: bool) -> Option<Write> {
         let mut update = Update::default();
         let its_type = self.context.schema.mark_of(&showing.entity);
         let its_type = its_type.map(|(name, value)| Ask::Equal(name, value));
         let mut asks: Vec<Ask> = std::iter::once(Ask::Present).chain(its_type).collect();
-        let (mut has_revision, mut is_first) = (false, false);
+        let mut has_revision = false;
         for Wanted { name, value, .. } in &showing.wanted {
             match value {
                 Some(value) => drop(update.set.insert(name.clone(), value.clone())),
@@ -250,10 +248,9 @@ impl<S: Store> Counter<'_, S> {
             if let Some(revision) = value.as_ref().filter(|_| is_revision(name)) {
                 has_revision = true;
                 asks.push(Ask::LacksOrBelow(name.clone(), revision.clone()));
-                is_first |= *revision == AttributeValue::N(FIRST_REVISION.to_owned());
             }
         }
-        let shown = showing.wanted.iter().filter(|wanted| is_first && !is_revision(&wanted.name));
+        let shown = showing.wanted.iter().filter(|wanted| may_begin && !is_revision(&wanted.name));
         asks.extend(shown.map(|wanted| Ask::Lacks(wanted.name.clone())));
         has_revision.then(|| Write {
             table: Table::Main,

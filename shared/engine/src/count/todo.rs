@@ -32,6 +32,8 @@ pub(super) struct CounterTodo {
     pub(super) derivation: DerivationAt,
     pub(super) todo: Vec<Todo>,
     pub(super) held: Option<Item>,
+    /// May it have begun with what this batch adds? Then its target may show what other items of the counter came to.
+    pub(super) may_begin: bool,
 }
 
 impl<S: Store> Counter<'_, S> {
@@ -57,6 +59,7 @@ impl<S: Store> Counter<'_, S> {
                 derivation: amount.derivation,
                 todo: Vec::new(),
                 held: None,
+                may_begin: true,
             });
             match counter.todo.iter_mut().find(|todo| todo.sequence == sequence && todo.id == entry.change.id) {
                 Some(todo) if self.context.takes(ProtocolStep::OnceABatch) => todo.adds.push(amount.adds),

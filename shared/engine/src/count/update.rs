@@ -18,6 +18,7 @@ use store::{Store, Updated};
 
 use crate::{
     account::Account,
+    attribute::n,
     batch::input::Batch,
     count::{Counter, todo::CounterTodo},
     ledger::watermarks::{HORIZON_MS, KEPT_MS, older_than},
@@ -40,7 +41,8 @@ impl<S: Store> Counter<'_, S> {
         let mut asks = self.mark_asks(counter, mark, bound);
         asks.extend(write.guard.into_iter().flat_map(|guard| guard.asks));
         update.set.insert(mark.to_owned(), last.sequence.mark(self.context.clock.now_ms()));
-        update.add.insert(REVISION.to_owned(), AttributeValue::N("1".to_owned()));
+        // A counter that begins anew is above what was shown before.
+        update.count_from.insert(REVISION.to_owned(), n(self.context.clock.now_ms()));
         if self.shows_itself(counter) {
             update.set.insert(SHOWN.to_owned(), AttributeValue::Bool(true));
         } else if self.is_shown(counter) {

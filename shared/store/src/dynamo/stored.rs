@@ -129,11 +129,12 @@ impl DynamoStore {
 fn outward(form: &TableForm, write: &Write) -> Option<Write> {
     let action = match &write.action {
         Action::Put(item) => Action::Put(form.outward(item)?),
-        Action::Update(Update { set, remove, add, delete }) => Action::Update(Update {
+        Action::Update(Update { set, remove, add, delete, count_from }) => Action::Update(Update {
             set: form.stored(set),
             remove: remove.iter().filter_map(|name| form.stored_name(name).map(str::to_owned)).collect(),
             add: form.stored(add),
             delete: form.stored(delete),
+            count_from: form.stored(count_from),
         }),
         Action::Delete | Action::Check => write.action.clone(),
     };

@@ -102,9 +102,10 @@ fn described(write: &Write) -> String {
         }
         Action::Delete => parts.push(format!("delete {key}")),
         Action::Check => parts.push(format!("check {key}")),
-        Action::Update(Update { set, remove, add, delete }) => {
+        Action::Update(Update { set, remove, add, delete, count_from }) => {
             parts.extend([format!("update {key}"), attributes(set)]);
             parts.extend(add.iter().map(|(name, amount)| format!("{name}+{}", shown(amount))));
+            parts.extend(count_from.iter().map(|(name, from)| format!("{name}++ from {}", shown(from))));
             parts.extend(delete.iter().map(|(name, elements)| format!("{name}-{}", shown(elements))));
             parts.extend(remove.iter().map(|name| format!("-{name}")));
         }

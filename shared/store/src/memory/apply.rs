@@ -15,8 +15,8 @@ pub(super) fn apply(layout: &Layout, write: &Write, old: Option<&Item>) -> Resul
         Action::Put(item) => Ok(Some(canonical_item(item))),
         Action::Delete => Ok(None),
         Action::Check => Ok(old.cloned()),
-        Action::Update(Update { set, remove, add, delete }) => {
-            if old.is_none() && set.is_empty() && add.is_empty() {
+        Action::Update(Update { set, remove, add, delete, count_from }) => {
+            if old.is_none() && set.is_empty() && add.is_empty() && count_from.is_empty() {
                 // Removing from nothing makes no item, as seen on AWS by the older parameters
                 // (https://github.com/scylladb/scylladb/issues/5862); the emulators make one of the key alone. The
                 // service sends no such update without a guard.
@@ -27,6 +27,10 @@ pub(super) fn apply(layout: &Layout, write: &Write, old: Option<&Item>) -> Resul
             item.retain(|name, _| !remove.contains(name));
             for (name, amount) in add {
                 let value = added(name, item.get(name), amount)?;
+                item.insert(name.to_owned(), value);
+            }
+            for (name, from) in count_from {
+                let value = added(name, item.get(name).or(Some(from)), &AttributeValue::N("1".to_owned()))?;
                 item.insert(name.to_owned(), value);
             }
             for (name, elements) in delete {

@@ -105,7 +105,9 @@ impl RecordedWrite<'_> {
     fn attributes(&self) -> Vec<(&str, &AttributeValue)> {
         let written = match &self.write.action {
             Action::Put(item) => item.iter().collect(),
-            Action::Update(Update { set, add, delete, .. }) => set.iter().chain(add).chain(delete).collect(),
+            Action::Update(Update { set, add, delete, count_from, .. }) => {
+                set.iter().chain(add).chain(delete).chain(count_from).collect()
+            }
             Action::Delete | Action::Check => Vec::new(),
         };
         written.into_iter().filter(|(name, _)| !self.is_made(name)).collect()
@@ -191,8 +193,9 @@ impl RecordedWrite<'_> {
             Ok((name.to_owned(), filled))
         };
         let part = |item: &Item| item.iter().map(attribute).collect::<Result<Item, String>>();
-        let Update { set, remove, add, delete } = update;
-        Ok(Action::Update(Update { set: part(set)?, remove: remove.clone(), add: part(add)?, delete: part(delete)? }))
+        let Update { set, remove, add, delete, count_from } = update;
+        let [set, add, delete, count_from] = [part(set)?, part(add)?, part(delete)?, part(count_from)?];
+        Ok(Action::Update(Update { set, remove: remove.clone(), add, delete, count_from }))
     }
 
     fn asked(&self, ask: &Ask, values: &PlaceholderValues) -> Result<Ask, String> {
