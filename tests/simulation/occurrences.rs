@@ -140,6 +140,7 @@ pub(crate) const OF_MANIFESTS: [&str; 49] = [
     "where",
     "sharded",
     "zero absent",
+    "zero always",
     "average",
     "exists",
     "count",

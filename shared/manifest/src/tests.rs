@@ -167,7 +167,7 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
 #[test]
 fn a_count_says_what_stands_for_zero() {
     let with = |zero: &str| SHOP.replace("shards = 4", &format!("shards = 4\nzero = {zero}"));
-    for (zero, is) in [("\"absent\"", "Absent"), ("\"write\"", "Write")] {
+    for (zero, is) in [("\"absent\"", "Absent"), ("\"write\"", "Write"), ("\"always\"", "Always")] {
         let (_, catalogue) = load(&with(zero)).unwrap();
         let display = catalogue.derivations().map(described).find(|it| it.contains("Display")).unwrap();
         assert!(display.ends_with(&format!("zero: {is} }}")), "{display}");
@@ -175,7 +175,7 @@ fn a_count_says_what_stands_for_zero() {
     refused_whole(
         &with("\"absnet\""),
         &expect![[
-            r#"42:1: derivation.order-count.zero: zero is "write" or "absent", not "absnet": did you mean "absent"?"#
+            r#"42:1: derivation.order-count.zero: zero is "write", "always" or "absent", not "absnet": did you mean "absent"?"#
         ]],
     );
     refused_whole(&with("0"), &expect!["42:1: derivation.order-count.zero: is a whole number: write a text in quotes"]);

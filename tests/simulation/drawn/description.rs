@@ -162,6 +162,7 @@ pub(crate) struct CountRule {
     pub(crate) shards: usize,
     pub(crate) is_history: bool,
     pub(crate) zero_is_absent: bool,
+    pub(crate) zero_is_always: bool,
     /// Does the target exist while anything is counted for it?
     pub(crate) creates: bool,
 }

@@ -244,6 +244,9 @@ fn count_written(text: &mut String, of: &Description, count: &CountRule) {
     if count.zero_is_absent {
         text.push_str("zero = \"absent\"\n");
     }
+    if count.zero_is_always {
+        text.push_str("zero = \"always\"\n");
+    }
     if count.creates {
         text.push_str("creates = true\n");
     }

@@ -8,14 +8,14 @@
 //! before, which is judged by what is stored at the look: a counter stands for it, or the attribute is there. A target
 //! that nothing was ever counted for has neither, and gets no attribute. Where no counter stands, 0 and no attribute are
 //! both right, so the sweep may collect a counter of zero and nothing has to be written; with either declaration a display
-//! never changes from the one to the other by itself. The average and the existence of nothing are absent.
+//! never changes from the one to the other by itself. `Always` writes 0 into every target, from its birth on. The average and
+//! the existence of nothing are absent.
 //! `Display::wanted` is the only place that knows this.
 //!
 //! *Shown by who counts.* Under watermarks the function that counts writes the display with what its update of the counter
 //! returned, and the counter's revision beside it, in `{attribute}:rev`. Its record of the counter then rings nobody, and
-//! neither does a record that brings the target from one of its own revisions to a later one, and changes nothing else but
-//! what Ripple writes: the number of a revision says which count is the newer one, and whose it is. Whatever else changes the
-//! counter or the display rings, such as an application that puts another item's attributes, or an old item, over the target.
+//! neither does one that brings the target from one of its own revisions to a later one and changes nothing of the
+//! application's. Whatever else changes the counter or the display rings, such as another item's count or an old one.
 //!
 //! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of bells
 //! ends at the newest sum, and a put over the target that takes the display away rings the bell that brings it back.
@@ -23,16 +23,19 @@
 //! *Example*: the counter `USER#bob / PROFILE#COUNT#follower-count#03` goes from 4 to 5. Look at `USER#bob / PROFILE`:
 //! its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
 
+mod shows;
+
 use std::iter;
 
 use keys::{
-    counter::{self, COUNTER, CounterKey, REVISION, SHOWN, SUM, VALUE},
+    counter::{self, COUNTER, CounterKey, REVISION, SHOWN, SUM},
     key::Key,
     shown::{is_shown_in, revision_of, shown_revision},
     value::below,
 };
 use serde_dynamo::AttributeValue;
 
+pub use self::shows::{Shows, Zero};
 use crate::{
     catalogue::sum_of,
     change::Sight,
@@ -70,65 +73,6 @@ pub struct Display {
     pub zero: Zero,
 }
 
-/// What a display makes of a count or sum of zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Zero {
-    /// The attribute is removed.
-    Absent,
-    /// The attribute is 0, where the target had a count before.
-    #[default]
-    Write,
-}
-
-/// What a display shows of a tally.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shows {
-    /// How many.
-    Count,
-    /// What they come to.
-    Sum,
-    /// What they come to on average.
-    Average,
-    /// `true` while there are any.
-    Exists,
-}
-
-impl Shows {
-    /// The counter's attributes that say it.
-    fn attributes(self) -> &'static [&'static str] {
-        match self {
-            Self::Count | Self::Exists => &[VALUE],
-            Self::Sum => &[SUM],
-            Self::Average => &[VALUE, SUM],
-        }
-    }
-
-    /// It, in words that are stored.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Count => VALUE,
-            Self::Sum => SUM,
-            Self::Average => "Average",
-            Self::Exists => "Exists",
-        }
-    }
-
-    /// Does it show a number, which can be zero?
-    fn has_zero(self) -> bool {
-        matches!(self, Self::Count | Self::Sum)
-    }
-
-    /// It, as an attribute; `None` for a count or sum of zero, and for the average or the existence of nothing.
-    fn value(self, tally: &Tally) -> Option<AttributeValue> {
-        match self {
-            Self::Count => (tally.count != 0).then(|| AttributeValue::N(tally.count.to_string())),
-            Self::Sum => (!tally.sum.is_zero()).then(|| tally.sum.to_value()),
-            Self::Average => tally.average().map(|average| average.to_value()),
-            Self::Exists => (tally.count > 0).then_some(AttributeValue::Bool(true)),
-        }
-    }
-}
-
 impl Display {
     /// What the target should hold; the tally is `None` where no counter stands for it.
     fn wanted(&self, tally: Option<&Tally>) -> Wanted {
@@ -136,6 +80,7 @@ impl Display {
         let (value, zero_is_absent) = match (value, self.zero) {
             (None, _) if !self.shows.has_zero() => (None, false),
             (None, Zero::Absent) => (None, true),
+            (None, Zero::Always) => (Some(AttributeValue::N("0".to_owned())), false),
             (None, Zero::Write) => (Some(AttributeValue::N("0".to_owned())), tally.is_none()),
             (value, _) => (value, false),
         };
@@ -152,17 +97,16 @@ impl Display {
     }
 
     /// Does this change of the target show a later revision of its counter, written by whoever counted? It changes nothing
-    /// but what Ripple writes, and more than this one number, except where the changes of a batch cancel each other out; and
-    /// the revision is this item's and above the one that it had. An item that an application puts is not above what the
-    /// item has shown last: it is another item's, or an old one, or follows a change that rang.
+    /// but what Ripple writes, and more than this number, except where the changes of a batch cancel each other out. An item
+    /// that an application puts has another item's revision, or an earlier one, or follows a change that rang.
     fn is_later(&self, sight: &Sight<'_>, old: &Image<'_>, new: &Image<'_>) -> bool {
         let name = revision_of(&self.attribute);
         let (before, after) = (old.attribute(&name), new.attribute(&name));
         sight.differing().len() > 1
             && sight.differing().iter().all(|name| new.definition.derives(name))
-            && before.zip(after).is_some_and(|(before, after)| {
-                below(before, after) && is_shown_in(new.key, &self.attribute, after)
-            })
+            && before
+                .zip(after)
+                .is_some_and(|(before, after)| below(before, after) && is_shown_in(new.key, &self.attribute, after))
     }
 
     fn bell(&self, item: Key) -> Effect {
@@ -228,7 +172,7 @@ impl Kind for Display {
     fn outline(&self, schema: &Schema) -> Outline {
         let target = schema.entity(&self.target);
         let shown = format!("{} of {}", self.shows.word(), self.count);
-        let zero = (self.zero == Zero::Write && self.shows.has_zero()).then(|| "zero is written".to_owned());
+        let zero = self.zero.word().filter(|_| self.shows.has_zero()).map(str::to_owned);
         Outline {
             terms: iter::once(shown).chain(zero).collect(),
             into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),

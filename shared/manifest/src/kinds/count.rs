@@ -122,9 +122,11 @@ const KEYS: [KeySyntax; 10] = [
     ),
     KeySyntax::optional(
         "zero",
-        ValueSyntax::OneOf(&["write", "absent"]),
+        ValueSyntax::OneOf(&["write", "always", "absent"]),
         "`\"write\"`",
-        "what the attribute is when the count comes down to zero: a 0, or no attribute; see [zero](tables.md#zero)",
+        "what the attribute is when the count is zero. `\"write\"`: a 0 where anything was counted before, and no attribute on an item \
+         for which nothing ever was. `\"always\"`: a 0 from the item's birth on, as a ranking needs it. `\"absent\"`: no \
+         attribute; see [zero](tables.md#zero)",
     ),
     KeySyntax::optional(
         "creates",
@@ -257,6 +259,7 @@ fn zero(rule: &Rule<'_>, is_shown: bool) -> Result<Zero, ManifestError> {
     match named.text {
         "absent" => Ok(Zero::Absent),
         "write" => Ok(Zero::Write),
-        _ => Err(named.unknown("zero is \"write\" or \"absent\", not", ["write", "absent"])),
+        "always" => Ok(Zero::Always),
+        _ => Err(named.unknown("zero is \"write\", \"always\" or \"absent\", not", ["write", "always", "absent"])),
     }
 }

@@ -82,6 +82,7 @@ impl Draft<'_> {
             shards,
             is_history,
             zero_is_absent,
+            zero_is_always: !zero_is_absent && self.chance.percent(25),
             creates,
         }));
     }

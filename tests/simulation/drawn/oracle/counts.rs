@@ -41,9 +41,10 @@ pub(super) fn compare(
                 Shown::Average => (number != 0).then(|| Plain::Number(divided(sum, number))),
                 Shown::Exists => (number > 0).then_some(Plain::Bool(true)),
             };
-            // A zero is written where a counter was, and may be absent otherwise.
+            // A zero is written where a counter was, and may be absent otherwise, unless it is always there.
             let is_zero = derived == Some(Plain::Number(0)) && matches!(shown, Shown::Count | Shown::Sum);
-            let is_right = stored == derived || is_zero && stored.is_none();
+            let may_lack = is_zero && !count.zero_is_always;
+            let is_right = stored == derived || may_lack && stored.is_none();
             compared.compare_as(kind, name, &row.place, is_right, &stored, &derived);
         }
     }

@@ -1,8 +1,11 @@
 use expect_test::{Expect, expect};
 
+use keys::shown::shown_revision;
+
+use super::{Display, Zero};
 use crate::{
     change::Change,
-    fixture::{effects, inserted, item, key_of, modified, removed, short, table::TestTable},
+    fixture::{declared::display, effects, inserted, item, key_of, modified, removed, short, table::TestTable},
 };
 
 fn check(change: &Change, wanted: &Expect) {
@@ -99,19 +102,31 @@ fn a_display_that_is_altered_or_dropped_rings() {
     );
 }
 
+/// The target shows a count with the revision that it has beside it.
+fn shown(count: u32, revision: &str, rest: &str) -> String {
+    let key = key_of(&item("USER#bob / PROFILE User"));
+    let revision = short(&shown_revision(&key, "FollowerCount", revision));
+    format!("USER#bob / PROFILE User FollowerCount=N:{count} FollowerCount:rev={revision}{rest}")
+}
+
 /// The function that counts shows the count with its revision, so nobody need look.
 #[test]
-fn a_display_of_a_later_revision_rings_only_if_the_revision_alone_changed() {
-    let before = format!("{BOB} FollowerCount:rev=N:2");
+fn a_later_revision_of_the_same_item_rings_nothing_and_whatever_else_shows_another_count_rings() {
     let rings = "follower-shown: look USER#bob / PROFILE (User)\n";
-    for (after, wanted) in [
-        ("FollowerCount=N:13 FollowerCount:rev=N:3", "nothing\n"),
-        ("FollowerCount=N:12 FollowerCount:rev=N:7", rings),
-        ("FollowerCount=N:11 FollowerCount:rev=N:1", rings),
-        ("FollowerCount=N:13 FollowerCount:rev=N:2", rings),
+    let before = shown(1, "1705315200001", "");
+    let of_another = "USER#bob / PROFILE User FollowerCount=N:5 FollowerCount:rev=N:1705315200005.1".to_owned();
+    for (before, after, wanted) in [
+        (before.as_str(), shown(2, "1705315200002", ""), "nothing\n"),
+        // The revision alone, the count alone, an earlier revision, and the first one.
+        (&before, shown(1, "1705315200002", ""), rings),
+        (&before, shown(2, "1705315200001", ""), rings),
+        (&before, shown(3, "1705315100009", ""), rings),
+        ("USER#bob / PROFILE User", shown(1, "1705315200001", ""), rings),
+        // Another item's revision, and one that comes with something of the application's.
+        (&before, of_another, rings),
+        (&before, shown(2, "1705315200002", " Name=Bob"), rings),
     ] {
-        let change = modified(&before, &format!("USER#bob / PROFILE User {after}"));
-        assert_eq!(effects("display", &change), wanted, "{after}");
+        assert_eq!(effects("display", &modified(before, &after)), wanted, "{after}");
     }
 }
 
@@ -252,4 +267,13 @@ fn existence_is_shown_while_the_count_is_above_zero() {
     let [one, two] = ["ORDER#o / LINE#1 Line ProductId=p", "ORDER#o / LINE#2 Line ProductId=p"];
     let all = [(one, true), (two, true), (one, false), (two, false)].map(|(line, is_there)| shown(line, is_there));
     assert_eq!(all.map(Option::unwrap_or_default), ["Bool(true)", "Bool(true)", "Bool(true)", ""]);
+}
+
+#[test]
+fn zero_is_always_there_where_the_declaration_says_so() {
+    let wanted = Display { zero: Zero::Always, ..display("follower-count", "User", "FollowerCount") }.wanted(None);
+    for (held, is_right) in [("", false), ("FollowerCount=N:0", true), ("FollowerCount=N:1", false)] {
+        let held = item(&format!("USER#ann / PROFILE User {held}"));
+        assert_eq!(wanted.is_held_by(Some(&held)), is_right, "{held:?}");
+    }
 }
