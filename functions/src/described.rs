@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, GlobalSecondaryIndexDescription, KeySchemaElement, KeyType, ProjectionType, StreamViewType,
-    TableDescription,
+    AttributeDefinition, GlobalSecondaryIndexDescription, KeySchemaElement, KeyType, LocalSecondaryIndexDescription,
+    ProjectionType, StreamViewType, TableDescription,
 };
 use derive::fit::{StoredIndex, StoredKey, StoredTable};
 
@@ -16,10 +16,17 @@ pub fn described(table: &TableDescription) -> StoredTable {
     StoredTable {
         name: table.table_name().unwrap_or_default().to_owned(),
         key: key(table.key_schema(), attributes),
+        index_keys: index_keys(table),
         indexes: table.global_secondary_indexes().iter().map(|it| index(it, attributes)).collect(),
         has_stream: stream.is_some(),
         view: stream.and_then(|stream| stream.stream_view_type()).map(StreamViewType::as_str).map(str::to_owned),
     }
+}
+
+fn index_keys(table: &TableDescription) -> BTreeSet<String> {
+    let global = table.global_secondary_indexes().iter().map(GlobalSecondaryIndexDescription::key_schema);
+    let local = table.local_secondary_indexes().iter().map(LocalSecondaryIndexDescription::key_schema);
+    global.chain(local).flatten().map(|element| element.attribute_name().to_owned()).collect()
 }
 
 fn key(key: &[KeySchemaElement], attributes: &[AttributeDefinition]) -> StoredKey {

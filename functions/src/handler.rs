@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
-use derive::{family::Family, schema::Schema};
+use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::SystemClock,
@@ -82,7 +82,20 @@ pub fn dynamo(client: aws_sdk_dynamodb::Client, schema: &Schema, config: &Config
 ///
 /// [`StartError`] if the declarations cannot be used, or if the ledger has another kind than configured.
 pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> Result<Engine<S>, StartError> {
-    let (schema, catalogue) = declared(config.choice())?;
+    engine_of(function, config, declared(config.choice())?, store).await
+}
+
+/// The same with these declarations.
+///
+/// # Errors
+///
+/// [`StartError`] if the ledger has another kind than configured.
+pub async fn engine_of<S: Store>(
+    function: Function,
+    config: &Config,
+    (schema, catalogue): (Arc<Schema>, Arc<Catalogue>),
+    store: S,
+) -> Result<Engine<S>, StartError> {
     // A function that counts nothing does not use the ledger.
     if function.families().contains(&Family::Additive) {
         claim(&store, &schema.layout, config.ledger).await?;

@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
+use derive::fit::note_undeclared_keys;
 use engine::{backoff::describe, batch::Engine, sweep::Bounds};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, json, value::RawValue};
@@ -12,12 +13,12 @@ use crate::{
     config::{Config, sdk_config},
     current_stream::stream_changed,
     declared::declared,
-    handler::{Function, StartError, answer, dynamo, engine},
+    handler::{Function, StartError, answer, dynamo, engine_of},
     line::LineOf,
     logging,
     metrics::{self, SweepMetrics, ZerosShown, batch::BatchMetrics},
     mode::Moded,
-    start::check_tables,
+    start::{CheckedTables, check_tables},
 };
 
 /// Variable with the address of Lambda's runtime API.
@@ -79,11 +80,14 @@ struct StartedFunction {
 /// Reads the configuration, checks the tables, and makes the engine.
 async fn start(function: Function) -> Result<StartedFunction, StartError> {
     let config = Config::from_env()?;
-    let (schema, catalogue) = declared(config.choice())?;
+    let (mut schema, catalogue) = declared(config.choice())?;
     let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);
-    let n_items = check_tables(&client, &schema, &catalogue, &config).await?;
+    let CheckedTables { n_items, stored } = check_tables(&client, &schema, &catalogue, &config).await?;
+    for table in &stored {
+        note_undeclared_keys(Arc::make_mut(&mut schema), table);
+    }
     let tables = Arc::new(Moded::new(config.mode, dynamo(client.clone(), &schema, &config), &schema.layout));
-    let engine = engine(function, &config, Arc::clone(&tables)).await?;
+    let engine = engine_of(function, &config, (schema, catalogue), Arc::clone(&tables)).await?;
     if std::env::var_os(RUNTIME_API).is_none() {
         return Err(StartError::NoLambda);
     }

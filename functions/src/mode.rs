@@ -52,7 +52,7 @@ pub enum Moded<S> {
     /// It writes.
     Applied(S),
     /// It counts the writes, of one invocation at a time.
-    Observed(Observing<S>, Mutex<()>),
+    Observed(Box<Observing<S>>, Mutex<()>),
 }
 
 impl<S: Store> Moded<S> {
@@ -60,7 +60,7 @@ impl<S: Store> Moded<S> {
     pub fn new(mode: Mode, store: S, layout: &Layout) -> Self {
         match mode {
             Mode::Apply => Self::Applied(store),
-            Mode::Observe => Self::Observed(Observing::new(store, layout.clone()), Mutex::default()),
+            Mode::Observe => Self::Observed(Box::new(Observing::new(store, layout.clone())), Mutex::default()),
         }
     }
 

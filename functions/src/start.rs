@@ -50,8 +50,16 @@ enum Described {
     Unknown(String),
 }
 
-/// Checks that all tables exist and fit the declarations. Returns the number of items of the application's tables, as
-/// DynamoDB counted them within the last six hours; 0 if it cannot be read.
+/// The application's tables, as far as they can be described.
+#[derive(Debug, Default)]
+pub struct CheckedTables {
+    /// The number of their items, as DynamoDB counted them within the last six hours.
+    pub n_items: u64,
+    /// The tables.
+    pub stored: Vec<StoredTable>,
+}
+
+/// Checks that all tables exist and fit the declarations.
 ///
 /// # Errors
 ///
@@ -61,7 +69,7 @@ pub async fn check_tables(
     schema: &Schema,
     catalogue: &Catalogue,
     config: &Config,
-) -> Result<u64, TableError> {
+) -> Result<CheckedTables, TableError> {
     let is_one = config.ledger_table == config.table;
     let forms = schema.layout.forms.iter().flat_map(|forms| &forms.0).map(|form| (&form.called, TABLES));
     let names: Vec<(&String, &'static str)> = [(&config.table, TABLE_NAME)].into_iter().chain(forms).collect();
@@ -83,16 +91,17 @@ pub async fn check_tables(
             Ok(None)
         }
     };
-    let mut n_items = 0;
+    let mut checked = CheckedTables::default();
     for (main, (name, variable)) in mains.into_iter().zip(names) {
         let Some((main, n)) = known(main, name, variable)? else { continue };
-        n_items += n;
         if let Some(misfit) = of_table(schema, catalogue, &main, VARIABLES).into_iter().next() {
             return Err(misfit.into());
         }
+        checked.n_items += n;
+        checked.stored.push(*main);
     }
-    let Some(ledger) = ledger else { return Ok(n_items) };
-    let Some((ledger, _)) = known(ledger, &config.ledger_table, LEDGER_TABLE_NAME)? else { return Ok(n_items) };
+    let Some(ledger) = ledger else { return Ok(checked) };
+    let Some((ledger, _)) = known(ledger, &config.ledger_table, LEDGER_TABLE_NAME)? else { return Ok(checked) };
     if let Some(misfit) = of_ledger(&schema.layout, &ledger, VARIABLES) {
         return Err(misfit.into());
     }
@@ -100,7 +109,7 @@ pub async fn check_tables(
         let table = config.ledger_table.as_str();
         tracing::warn!(table, "the ledger's table has a stream, which nobody uses: disable it");
     }
-    Ok(n_items)
+    Ok(checked)
 }
 
 async fn describe(client: &Client, table: &str) -> Described {

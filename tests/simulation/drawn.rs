@@ -105,8 +105,8 @@ impl Drawn {
                 scene.count_all("sums of counts", usize::from(sum.is_some()));
                 scene.count_all("where", usize::from(count.condition.is_some()));
                 scene.count_all("sharded", usize::from(count.shards > 1));
-                scene.count_all("zero absent", usize::from(count.zero_is_absent));
-                scene.count_all("zero always", usize::from(count.zero_is_always));
+                scene.count_all("zero absent", usize::from(count.zero == "absent"));
+                scene.count_all("zero always", usize::from(count.zero == "always"));
                 for (shown, _) in &count.shows {
                     match shown {
                         Shown::Average => scene.count("average"),

@@ -105,7 +105,7 @@ pub(crate) const LOST: [&str; 5] =
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 49] = [
+pub(crate) const OF_MANIFESTS: [&str; 50] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",

@@ -6,11 +6,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    sync::Arc,
 };
 
 use keys::{
     layout::{Index, Layout},
-    tables::{KeyAttribute, TableForm},
+    tables::{IndexForm, KeyAttribute, TableForm},
 };
 
 use crate::{catalogue::Catalogue, derivation::Derivation, effect::Find, part::PartOf, schema::Schema};
@@ -27,6 +28,8 @@ pub struct StoredTable {
     pub key: StoredKey,
     /// Its global secondary indexes.
     pub indexes: Vec<StoredIndex>,
+    /// The attributes of the keys of all of its indexes, the local ones too.
+    pub index_keys: BTreeSet<String>,
     /// Is its stream enabled?
     pub has_stream: bool,
     /// The view type of the stream that is enabled, such as `NEW_AND_OLD_IMAGES`.
@@ -109,6 +112,26 @@ pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &StoredTable, nam
 #[must_use]
 pub fn of_ledger(layout: &Layout, table: &StoredTable, names: Names) -> Option<Misfit> {
     of_key(&declared_key(&layout.pk, &layout.sk), table, names.ledger_table, names.config)
+}
+
+/// Notes which attributes are keys of this table's indexes and nobody declared. Mirrors leave them out: the application
+/// writes them for its own items, and a mirror with them would be in its index too.
+pub fn note_undeclared_keys(schema: &mut Schema, table: &StoredTable) {
+    let layout = &mut schema.layout;
+    let (name, declared): (String, BTreeSet<&str>) = match &layout.forms {
+        None => {
+            let of_indexes = layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]);
+            (String::new(), [&layout.pk, &layout.sk].into_iter().chain(of_indexes).map(String::as_str).collect())
+        }
+        Some(forms) => {
+            let Some(form) = forms.0.iter().find(|form| form.called == table.name) else { return };
+            let of_key = [&form.pk].into_iter().chain(&form.sk);
+            let parts = of_key.chain(form.indexes.iter().flat_map(IndexForm::parts));
+            (form.name.clone(), parts.map(|part| part.name.as_str()).collect())
+        }
+    };
+    let undeclared = table.index_keys.iter().filter(|name| !declared.contains(name.as_str())).cloned().collect();
+    Arc::make_mut(&mut layout.undeclared_keys).insert(name, undeclared);
 }
 
 /// The indexes that derivations need.

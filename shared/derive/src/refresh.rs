@@ -27,7 +27,12 @@ use crate::{
     sources::{Source, Sources},
     write::{Action, Table, Wanted, Write},
 };
-use keys::{entity::Definition, item::Item, key::Key, layout::Layout};
+use keys::{
+    entity::Definition,
+    item::{Item, is_stores_own},
+    key::Key,
+    layout::Layout,
+};
 
 /// An item to look at, and on whose behalf. Looks at one item are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,8 +178,8 @@ fn removal(layout: &Layout, look: &Look, held: &Item, maker: Option<DerivationAt
 /// What a mirror wants of all attributes that are not other derivations': what it computed, and nothing else.
 #[must_use]
 pub fn owned(definition: &Definition, item: &Item, held: Option<&Item>) -> Vec<Wanted> {
-    let gone =
-        held.into_iter().flat_map(Item::keys).filter(|name| !item.contains_key(name) && !definition.derives(name));
+    let is_ours = |name: &&str| !item.contains_key(name) && !definition.derives(name) && !is_stores_own(name);
+    let gone = held.into_iter().flat_map(Item::keys).filter(is_ours);
     let gone = gone.map(|name| Wanted { name: name.to_owned(), value: None, zero_is_absent: false });
     let there = item.iter().map(|(name, value)| Wanted {
         name: name.to_owned(),

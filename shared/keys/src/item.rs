@@ -194,6 +194,12 @@ pub fn text<'a>(item: &'a Item, attribute: &str) -> Option<&'a str> {
     }
 }
 
+/// Is this an attribute that DynamoDB itself writes, such as those of a global table of the version of 2017?
+#[must_use]
+pub fn is_stores_own(attribute: &str) -> bool {
+    attribute.starts_with("aws:")
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

@@ -1,6 +1,9 @@
 //! How a table is called and which attributes its keys stand in.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_dynamo::AttributeValue;
 
@@ -29,6 +32,9 @@ pub struct Layout {
     /// The tables that stand behind this layout, where it is not one table's own: then items are made [the
     /// same](crate::tables) as they are read and written.
     pub forms: Option<Arc<TableForms>>,
+    /// Attributes of keys of indexes that nobody declared, by the name of their table in the manifest, which is empty where
+    /// there is one table. They are known where the table was described.
+    pub undeclared_keys: Arc<BTreeMap<String, BTreeSet<String>>>,
 }
 
 /// A global secondary index.
@@ -49,7 +55,8 @@ impl Layout {
     #[must_use]
     pub fn of(pk: &str, sk: &str) -> Self {
         let (pk, sk) = (pk.to_owned(), sk.to_owned());
-        Self { pk, sk, entity_type: None, time_to_live: None, indexes: Vec::new(), forms: None }
+        let (indexes, undeclared_keys) = (Vec::new(), Arc::default());
+        Self { pk, sk, entity_type: None, time_to_live: None, indexes, forms: None, undeclared_keys }
     }
 
     /// The table whose keys are the layout's: the only one, or that of Ripple's own items, which has no index.
@@ -135,6 +142,15 @@ impl Layout {
     #[must_use]
     pub fn names(&self, entity: &Definition, item: &Item) -> bool {
         !self.is_named_by(entity) || text(item, self.type_name()) == Some(&entity.name)
+    }
+
+    /// Is this an attribute of the key of an index that the table of this entity has, and nobody declared? One that the
+    /// entity declares is meant to be there.
+    #[must_use]
+    pub fn is_undeclared_key(&self, entity: &Definition, attribute: &str) -> bool {
+        let table = self.forms.as_ref().and_then(|forms| forms.of_entity(entity)).map_or("", |table| &table.name);
+        let is_key = self.undeclared_keys.get(table).is_some_and(|keys| keys.contains(attribute));
+        is_key && !entity.attributes.iter().any(|name| name == attribute)
     }
 
     /// The attributes of a time to live: one a table at most.

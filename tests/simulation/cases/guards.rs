@@ -46,9 +46,7 @@ const DRIFT_WAIT_MS: u64 = 900_000;
 async fn a_script_ends_wrong_without_its_guard() {
     let mut ends = Vec::new();
     for purpose in SCRIPTED {
-        let (with, without) = (end(*purpose, Bed::new()).await, end(*purpose, Bed::new().unguarded(*purpose)).await);
-        assert_ne!(with, without, "{purpose:?} prevents nothing here");
-        ends.push(format!("{purpose:?}\n    with it    {with}\n    without it {without}\n"));
+        ends.push(both_ends(*purpose).await);
     }
     expect![[r#"
         LedgerKind
@@ -124,6 +122,12 @@ fn each_purpose_has_a_script_or_is_searched_for() {
         let is_searched_for = Mutant::all().contains(&Mutant::Unguarded(*purpose));
         assert_ne!(is_searched_for, SCRIPTED.contains(purpose), "{purpose:?}");
     }
+}
+
+async fn both_ends(purpose: Purpose) -> String {
+    let (with, without) = (end(purpose, Bed::new()).await, end(purpose, Bed::new().unguarded(purpose)).await);
+    assert_ne!(with, without, "{purpose:?} prevents nothing here");
+    format!("{purpose:?}\n    with it    {with}\n    without it {without}\n")
 }
 
 /// How the script of a purpose ends.

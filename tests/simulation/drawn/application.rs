@@ -298,8 +298,8 @@ fn mark(drawn: &Drawn, table: usize, item: &mut Item) {
             .is_some_and(|row| of.entities[row.entity].name == entity.name)
             .then_some(marked)
     };
-    let derived = of.entities.iter().filter(|entity| entity.table == table && entity.is_derived);
-    if let Some(marked) = derived.filter_map(marked).next() {
+    let mut derived = of.entities.iter().filter(|entity| entity.table == table && entity.is_derived);
+    if let Some(marked) = derived.find_map(marked) {
         *item = marked;
     }
 }

@@ -161,8 +161,8 @@ pub(crate) struct CountRule {
     pub(crate) shows: Vec<(Shown, String)>,
     pub(crate) shards: usize,
     pub(crate) is_history: bool,
-    pub(crate) zero_is_absent: bool,
-    pub(crate) zero_is_always: bool,
+    /// What stands for zero, as the manifest says it.
+    pub(crate) zero: &'static str,
     /// Does the target exist while anything is counted for it?
     pub(crate) creates: bool,
 }

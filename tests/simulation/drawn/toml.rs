@@ -241,11 +241,8 @@ fn count_written(text: &mut String, of: &Description, count: &CountRule) {
     if count.is_history {
         text.push_str("history = true\n");
     }
-    if count.zero_is_absent {
-        text.push_str("zero = \"absent\"\n");
-    }
-    if count.zero_is_always {
-        text.push_str("zero = \"always\"\n");
+    if count.zero != "write" {
+        writeln!(text, "zero = {:?}", count.zero).unwrap();
     }
     if count.creates {
         text.push_str("creates = true\n");

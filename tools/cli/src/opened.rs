@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::TableDescription;
-use derive::{catalogue::Catalogue, schema::Schema};
+use derive::{catalogue::Catalogue, fit::note_undeclared_keys, schema::Schema};
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
@@ -12,6 +12,7 @@ use engine::{
 use functions::{
     config::Config,
     declared::{Choice, declared},
+    described::described,
     handler::dynamo,
 };
 use keys::tables::TableForm;
@@ -64,7 +65,7 @@ pub(crate) async fn open_to_attach(connection: &Connection) -> anyhow::Result<Op
 }
 
 async fn open_tables(connection: &Connection, has_own_table: bool) -> anyhow::Result<Opened> {
-    let (schema, catalogue) = declared(connection.choice())?;
+    let (mut schema, catalogue) = declared(connection.choice())?;
     let (clients, endpoint) = if connection.aws {
         (Clients::aws(connection.region.as_deref()).await, tables::AWS.to_owned())
     } else {
@@ -82,6 +83,9 @@ async fn open_tables(connection: &Connection, has_own_table: bool) -> anyhow::Re
         } else {
             tables::existing(&clients.dynamodb, table, &endpoint, tables::option_of(form)).await?
         });
+    }
+    for table in &tables {
+        note_undeclared_keys(Arc::make_mut(&mut schema), &described(table));
     }
     let table = tables.remove(0);
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));

@@ -34,6 +34,7 @@ fn fitting() -> StoredTable {
     StoredTable {
         name: "shop".to_owned(),
         key: key("PK", "SK"),
+        index_keys: BTreeSet::new(),
         indexes: vec![
             index("GSI1", "GSI1PK", "GSI1SK", Some(&["EntityType"])),
             index("GSI2", "GSI2PK", "GSI2SK", None),
@@ -199,4 +200,13 @@ fn each_table_of_another_form_has_its_own_key_and_indexes() {
     expect_test::expect!["the table prod-Posts has the key id (S) and at (S), and id (S) and at (N) is declared: name another table with TABLES, or declare this one's key with CONFIG"].assert_eq(&lines("prod-Posts", &[("id", "S"), ("at", "S")], vec![by_author("S")]));
     expect_test::expect!["the index byAuthor of prod-Posts has the key authorId (N), and authorId (S) is declared: make it anew, declare its key with CONFIG, or switch author off with DISABLED"].assert_eq(&lines("prod-Posts", &posts, vec![by_author("N")]));
     expect_test::expect!["the table prod-Posts has no index byAuthor, needed by author: make it with the key authorId (S), or switch author off with DISABLED"].assert_eq(&lines("prod-Posts", &posts, Vec::new()));
+}
+
+#[test]
+fn keys_of_indexes_that_nobody_declared_are_noted() {
+    let mut schema = schema();
+    let index_keys = ["PK", "SK", "GSI1PK", "GSI1SK", "gsi7pk", "gsi7sk"].map(str::to_owned).into();
+    note_undeclared_keys(&mut schema, &StoredTable { index_keys, ..fitting() });
+    let noted = schema.layout.undeclared_keys.get("").unwrap();
+    assert_eq!(noted.iter().collect::<Vec<_>>(), ["gsi7pk", "gsi7sk"]);
 }

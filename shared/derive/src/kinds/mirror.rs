@@ -17,9 +17,9 @@
 //! who its members are, it has a mirror for each member, under a key that holds the member; the list itself is not
 //! mirrored. A member that comes or goes rings for its own mirror alone.
 //!
-//! Never mirrored: table and index keys, the type, derived attributes of either side, the time to live, what the
-//! declaration leaves out, and what the mirror's table could not take, since a key there has the name, or an index wants
-//! another type. A mirror's own index keys are made from what it holds.
+//! Never mirrored: table and index keys, those of indexes that nobody declared too, the type, derived attributes of either
+//! side, the time to live, what DynamoDB itself writes, what the declaration leaves out, and what the mirror's table could
+//! not take, since a key there has the name, or an index wants another type. A mirror's own index keys are made from what it holds.
 //!
 //! *Example*: the Follow `USER#ann / FOLLOWS#bob` is removed. Look at `USER#bob / FOLLOWER#ann`: its source is not
 //! there, so it goes.
@@ -28,7 +28,13 @@ mod keys_of_source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keys::{entity::Definition, fields::Fields, item::Item, key::Key, tables::TableForm};
+use keys::{
+    entity::Definition,
+    fields::Fields,
+    item::{Item, is_stores_own},
+    key::Key,
+    tables::TableForm,
+};
 
 use crate::{
     change::Sight,
@@ -72,6 +78,8 @@ impl Mirror {
     fn leaves_out(&self, schema: &Schema, source: &Definition, target: &Definition, name: &str) -> bool {
         let layout = &schema.layout;
         layout.is_key(name)
+            || is_stores_own(name)
+            || layout.is_undeclared_key(target, name)
             || layout.type_name() == name
             || layout.times_to_live().any(|other| other == name)
             || self.except.iter().chain(&self.each).any(|other| other == name)
@@ -147,7 +155,7 @@ impl Mirror {
     fn target_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.target);
         let (_, target) = self.definitions(schema)?;
-        let ours = |name: &&str| *name == CLAIMS || !target.derives(name);
+        let ours = |name: &&str| *name == CLAIMS || !target.derives(name) && !is_stores_own(name);
         let differs = old.is_some() != new.is_some() || sight.differing().iter().any(ours);
         let image = new.or(old).filter(|_| differs)?;
         let named: BTreeSet<Key> =

@@ -125,7 +125,7 @@ mod tests {
             Look { item: key.clone(), entity: "Item".to_owned(), derivations: BTreeSet::new(), named: BTreeSet::new() };
         let item = Item::from([("value".to_owned(), AttributeValue::S(value.to_owned()))]);
         WrittenItem {
-            rung: Rung { look, causes: BTreeSet::new(), is_own },
+            rung: Rung { look, causes: BTreeSet::new(), is_own, vacated_for: None },
             write: Write { table: Table::Main, key, action: Action::Put(item), guard: None },
             derivations: vec![DerivationAt(value.len())],
             at_ms,

@@ -43,7 +43,7 @@ pub(super) fn compare(
             };
             // A zero is written where a counter was, and may be absent otherwise, unless it is always there.
             let is_zero = derived == Some(Plain::Number(0)) && matches!(shown, Shown::Count | Shown::Sum);
-            let may_lack = is_zero && !count.zero_is_always;
+            let may_lack = is_zero && count.zero != "always";
             let is_right = stored == derived || may_lack && stored.is_none();
             compared.compare_as(kind, name, &row.place, is_right, &stored, &derived);
         }

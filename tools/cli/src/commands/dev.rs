@@ -5,7 +5,11 @@ pub(super) mod pages;
 use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
 use aws_sdk_dynamodb::{Client, types::TableDescription};
-use derive::{catalogue::Catalogue, fit::of_stream, schema::Schema};
+use derive::{
+    catalogue::Catalogue,
+    fit::{note_undeclared_keys, of_stream},
+    schema::Schema,
+};
 use engine::{
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
@@ -70,7 +74,7 @@ pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
 
 async fn serve(
     args: &Dev,
-    (schema, catalogue): (Arc<Schema>, Arc<Catalogue>),
+    (mut schema, catalogue): (Arc<Schema>, Arc<Catalogue>),
     endpoint: &str,
 ) -> anyhow::Result<Completion> {
     let limits = laptop_limits()?;
@@ -84,8 +88,11 @@ async fn serve(
     }
     existing_fit(&clients.dynamodb, (&schema, &catalogue), &config, endpoint).await?;
     let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
-    let described = tables::with_streams(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
-    let (tables, streams): (Vec<TableDescription>, Vec<String>) = described.into_iter().unzip();
+    let with_streams = tables::with_streams(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
+    let (tables, streams): (Vec<TableDescription>, Vec<String>) = with_streams.into_iter().unzip();
+    for table in &tables {
+        note_undeclared_keys(Arc::make_mut(&mut schema), &described(table));
+    }
     let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
     claim(&store, &schema.layout, config.ledger).await?;
     if is_new {

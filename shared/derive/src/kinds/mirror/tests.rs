@@ -1,8 +1,14 @@
+use std::{collections::BTreeSet, sync::Arc};
+
 use expect_test::{Expect, expect};
+use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Change,
-    fixture::{effects, inserted, modified, removed},
+    derived::Items,
+    fixture::{catalogue, effects, inserted, item, key_of, modified, removed, schema, table},
+    refresh::{Look, Verdict},
+    write::Action,
 };
 
 fn check(change: &Change, wanted: &Expect) {
@@ -243,4 +249,28 @@ fn members_that_no_key_can_hold_are_told() {
             duties: list Clerks has a member that is empty
         "#]],
     );
+}
+
+#[test]
+fn what_dynamodb_writes_and_keys_of_undeclared_indexes_are_not_mirrored() {
+    let mut schema = schema();
+    schema.layout.undeclared_keys = Arc::new([(String::new(), ["gsi1pk".to_owned()].into())].into());
+    let catalogue = catalogue(&schema);
+    let follow = item("USER#ann / FOLLOWS#bob Follow Note=x gsi1pk=y aws:rep:updatetime=N:1");
+    let key = key_of(&item(FOLLOWER));
+    let derivations = [catalogue.position("follower-mirror").unwrap()].into();
+    let look = Look { item: key.clone(), entity: "Follower".to_owned(), derivations, named: BTreeSet::new() };
+    let mut items = Items::from([(key_of(&follow), follow)]);
+    let Verdict::Write { write, .. } = table::decided(&schema, &catalogue, &look, &items) else { unreachable!() };
+    let Action::Put(mut mirror) = write.action else { unreachable!() };
+    assert_eq!(mirror.keys().collect::<Vec<_>>(), ["EntityType", "Note", "PK", "SK"]);
+    // A stamp of its own stays, and what was mirrored before goes.
+    mirror.insert("aws:rep:updatetime", AttributeValue::N("7".to_owned()));
+    items.insert(key.clone(), mirror.clone());
+    assert_eq!(table::decided(&schema, &catalogue, &look, &items), Verdict::InStep);
+    mirror.insert("gsi1pk", AttributeValue::S("y".to_owned()));
+    items.insert(key, mirror);
+    let Verdict::Write { write, .. } = table::decided(&schema, &catalogue, &look, &items) else { unreachable!() };
+    let Action::Update(update) = write.action else { unreachable!() };
+    assert_eq!((update.set.len(), update.remove.into_iter().collect::<Vec<_>>()), (0, vec!["gsi1pk".to_owned()]));
 }
