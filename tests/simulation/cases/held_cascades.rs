@@ -144,3 +144,22 @@ async fn a_sweep_that_would_end_a_cascade_leaves_the_entry_that_another_put() {
     let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     assert_eq!(swept.n_ended, 1, "its entry is there: {swept:?}");
 }
+
+#[tokio::test]
+async fn a_cascade_whose_list_has_expired_lists_again_and_deletes_what_hangs() {
+    let mut bed = Bed::new();
+    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
+    let subscription = bed.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
+    bed.settle().await;
+    bed.delete(&user).await;
+    bed.settle().await;
+    a_day_passes(&mut bed).await;
+    assert!(!bed.ledger("LISTED#").is_empty(), "it has listed");
+    // What holds a cascade for weeks outlasts its list.
+    bed.forget("LISTED#").await;
+    a_day_passes(&mut bed).await;
+    assert!(is_there(&bed, &subscription), "a new list waits as the first one did");
+    a_day_passes(&mut bed).await;
+    assert!(!is_there(&bed, &subscription), "it hung on a user that is gone");
+    assert_eq!((bed.parked(), bed.findings()), (Vec::<String>::new(), Vec::new()));
+}

@@ -1,7 +1,5 @@
 //! Moving a job on: from where it was read, and under the revision that was read.
 
-use std::collections::BTreeSet;
-
 use derive::{
     guard::{Guard, Purpose},
     write::{Action, Table, Update, Write},
@@ -11,18 +9,18 @@ use keys::job::MOVES;
 use crate::{
     attribute::n,
     fan_out::progress::{FREE_AT, ROUND, UNTIL},
-    jobs::job::{Job, STARTED_AT, Task},
+    jobs::job::{Job, PAGE, STARTED_AT, Task},
 };
 
 impl Job {
     /// The write that moves it to where `next` is, as long as nobody else moved it.
     pub(crate) fn moves_to(&self, next: &Self) -> Write {
         let set = next.progress();
-        let optional = [UNTIL, ROUND, FREE_AT].into_iter().filter(|name| set.get(name).is_none());
-        let remove: BTreeSet<String> = match next.task {
-            Task::FanOut(_) => optional.map(str::to_owned).collect(),
-            Task::Cascade { .. } => BTreeSet::new(),
+        let optional: &[&str] = match next.task {
+            Task::FanOut(_) => &[UNTIL, ROUND, FREE_AT],
+            Task::Cascade { .. } => &[PAGE],
         };
+        let remove = optional.iter().filter(|name| set.get(name).is_none()).map(|name| (*name).to_owned()).collect();
         let action = Action::Update(Update { set, remove, ..Update::default() });
         Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.unmoved()) }
     }

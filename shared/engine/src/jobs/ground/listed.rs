@@ -8,6 +8,8 @@
 //! Two waits, since the first is what the listing needs to be whole: a mirror by which items are found may be written
 //! late, and nobody looks for it a second time.
 //!
+//! A page expires while a cascade waits for long, as one may that something holds. Then the cascade lists anew, and waits anew.
+//!
 //! *What is as it was* is judged by what the application wrote: what Ripple writes into an item is left out. A counter is
 //! judged by all it holds, so one that was counted in since stays.
 //!
@@ -127,26 +129,24 @@ impl<S: Store> Worker<'_, S> {
         format!("{:032x}", fnv::hash_128(texts.flat_map(|text| text.bytes().chain([0xff]))))
     }
 
-    /// A page of the list, with the place in the declaration of what is on it. One that has expired is empty.
+    /// A page of the list, with the place in the declaration of what is on it; `None` if it has expired.
     pub(super) async fn listed(
         &self,
         job: &Job,
         page: u64,
         work: &Work<'_>,
-    ) -> Result<(usize, Vec<Listed>), TouchFailure> {
-        let item = Toucher::new(self.context)
-            .item_now(Table::Ledger, &key_of(&job.key, page), work)
-            .await?
-            .unwrap_or_default();
+    ) -> Result<Option<(usize, Vec<Listed>)>, TouchFailure> {
+        let held = Toucher::new(self.context).item_now(Table::Ledger, &key_of(&job.key, page), work).await?;
+        let Some(item) = held else { return Ok(None) };
         let step = number(&item, STEP).and_then(|step| usize::try_from(step).ok()).unwrap_or_default();
-        let Some(AttributeValue::L(entries)) = item.get(ITEMS) else { return Ok((step, Vec::new())) };
+        let Some(AttributeValue::L(entries)) = item.get(ITEMS) else { return Ok(Some((step, Vec::new()))) };
         let listed = |entry: &AttributeValue| {
             let AttributeValue::M(entry) = entry else { return None };
             let entry: Item = entry.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
             let part = |name| text(&entry, name).map(str::to_owned);
             Some(Listed { key: Key { pk: part(PK)?, sk: part(SK)? }, digest: part(DIGEST)? })
         };
-        Ok((step, entries.iter().filter_map(listed).collect()))
+        Ok(Some((step, entries.iter().filter_map(listed).collect())))
     }
 }
 

@@ -128,7 +128,9 @@ impl<S: Store> Worker<'_, S> {
         cascade: &Cascade,
         work: &mut Work<'_>,
     ) -> Result<(), TouchFailure> {
-        let (step, listed) = self.listed(job, page, work).await?;
+        let Some((step, listed)) = self.listed(job, page, work).await? else {
+            return self.list_anew(job, removal, work).await;
+        };
         let Some(hanging) = cascade.hanging.get(step) else {
             return self.end_job(job, "what it listed is not declared any more", work).await;
         };
@@ -145,6 +147,16 @@ impl<S: Store> Worker<'_, S> {
             return self.end_job(&next, "nothing is left of what was listed", work).await;
         }
         next.task = Task::Cascade { removal: removal.clone(), step, pass: Pass::Deletes { page: page + 1, n_pages } };
+        Toucher::new(self.context).written(job.moves_to(&next), work).await
+    }
+
+    /// Lists again what hangs, since a page of the list has expired. What was deleted is not there any more.
+    async fn list_anew(&self, job: &Job, removal: &Removal, work: &mut Work<'_>) -> Result<(), TouchFailure> {
+        let (derivation, owner) = (self.context.catalogue.label_of(&job.derivation), job.origin().for_log());
+        tracing::warn!(derivation, owner, "the list of a cascade has expired: it lists again");
+        let task = Task::Cascade { removal: removal.clone(), step: 0, pass: Pass::Lists { n_pages: 0 } };
+        let moved_at_ms = self.context.clock.now_ms();
+        let next = Job { n_moves: job.n_moves + 1, moved_at_ms, task, after: None, ..job.clone() };
         Toucher::new(self.context).written(job.moves_to(&next), work).await
     }
 
