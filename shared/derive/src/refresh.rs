@@ -139,7 +139,10 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     }
     // Whatever else took the key meanwhile is not changed.
     let purpose = if made.is_some() { Purpose::MirrorType } else { Purpose::Update };
-    Step::Decided(difference.verdict(look, whole, Guard::same_type(purpose, &schema.layout, held)))
+    // A mirror is all Ripple's own, so that of one with many attributes to change all is known and put.
+    let put = whole || (is_held && matches!(made, Some(Some(_))) && difference.is_large());
+    let guard = Guard::same_type(purpose, &schema.layout, held);
+    Step::Decided(difference.verdict(look, put.then_some(becoming), guard))
 }
 
 /// What a look at an item that holds `held` is decided by, as far as these sources are known.

@@ -10,6 +10,10 @@ use crate::guard::Guard;
 /// Most actions of one transaction. Source: DynamoDB service quotas.
 pub const TRANSACT_ACTIONS_MAX: usize = 100;
 
+/// Attributes that one update changes at most. Source: DynamoDB takes update expressions of 4,096 bytes, and the longest term
+/// that the store sends has 15, such as `#s100 = :s100, `.
+pub const UPDATE_ATTRIBUTES_MAX: usize = 250;
+
 /// Largest item, names included, in bytes. Source: DynamoDB service quotas.
 pub const ITEM_BYTES_MAX: usize = 400 * 1024;
 

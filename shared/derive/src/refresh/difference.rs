@@ -11,7 +11,7 @@ use crate::{
     guard::Guard,
     position::DerivationAt,
     refresh::{Look, Verdict},
-    write::{Action, Table, Update, Wanted, Write},
+    write::{Action, Table, UPDATE_ATTRIBUTES_MAX, Update, Wanted, Write},
 };
 
 /// The attributes that differ from what an item holds.
@@ -48,16 +48,26 @@ impl ItemDifference {
         self.set.keys().chain(self.remove.iter().map(String::as_str))
     }
 
-    /// The write that makes the item what is wanted, if anything is.
-    pub(super) fn verdict(self, look: &Look, whole: bool, guard: Guard) -> Verdict {
+    /// Are there more attributes that differ than one update can change?
+    pub(super) fn is_large(&self) -> bool {
+        self.set.len() + self.remove.len() > UPDATE_ATTRIBUTES_MAX
+    }
+
+    /// The write that makes the item what is wanted, if anything is; `whole` is all of the item where it is to be put.
+    ///
+    /// What is too much for one update is written in part. The record of that write asks for a look, which writes more.
+    pub(super) fn verdict(self, look: &Look, whole: Option<Item>, guard: Guard) -> Verdict {
         if self.derivations.is_empty() {
             return Verdict::InStep;
         }
-        let action = if whole {
-            Action::Put(self.set)
-        } else {
-            Action::Update(Update { set: self.set, remove: self.remove, ..Update::default() })
-        };
+        let action = whole.map_or_else(
+            || {
+                let set: Item = self.set.into_iter().take(UPDATE_ATTRIBUTES_MAX).collect();
+                let remove = self.remove.into_iter().take(UPDATE_ATTRIBUTES_MAX - set.len()).collect();
+                Action::Update(Update { set, remove, ..Update::default() })
+            },
+            Action::Put,
+        );
         let write = Write { table: Table::Main, key: look.item.clone(), action, guard: Some(guard) };
         Verdict::Write { write: Box::new(write), derivations: self.derivations }
     }

@@ -9,7 +9,7 @@ use crate::{
     derived::Items,
     fixture::{catalogue, item, key_of, schema, short, table},
     guard::{Ask, Guard, Purpose},
-    write::Update,
+    write::{UPDATE_ATTRIBUTES_MAX, Update},
 };
 
 /// Looks at an item of a table, on behalf of all derivations that write into its entity, and gives the verdict.
@@ -189,6 +189,47 @@ fn table_keys_index_keys_type_derived_names_and_time_to_live_are_not_mirrored() 
               for follower-mirror
         "#]],
     );
+}
+
+#[test]
+fn a_mirror_of_which_more_changes_than_an_update_can_say_is_put_whole() {
+    let many = |value: usize| {
+        let own: Vec<String> = (0..400).map(|number| format!(" Own{number}=N:{value}")).collect();
+        own.concat()
+    };
+    let (source, mirror) = (format!("{FOLLOW}{}", many(1)), format!("{FOLLOWER}{}", many(2)));
+    let Verdict::Write { write, .. } = verdict(&[ANN, BOB, &source, &mirror], "Follower", FOLLOWER, &[]) else {
+        panic!("it differs");
+    };
+    let Action::Put(put) = &write.action else { panic!("{write:?}") };
+    assert_eq!(put, &item(&format!("{FOLLOWER}{}", many(1))));
+    let held = item(&mirror);
+    assert_eq!(write.guard, Some(Guard::same_type(Purpose::MirrorType, &schema().layout, Some(&held))));
+}
+
+#[test]
+fn an_update_that_is_too_much_for_one_is_written_in_parts() {
+    let mut difference = ItemDifference::default();
+    let wanted = |number: usize| Wanted {
+        name: format!("Copied{number}"),
+        value: number.is_multiple_of(2).then(|| AttributeValue::N(number.to_string())),
+        zero_is_absent: false,
+    };
+    let mut held: Item = (0..600).map(|number| (format!("Copied{number}"), AttributeValue::Bool(true))).collect();
+    let look =
+        Look { item: Key::new("P", "S"), entity: String::new(), derivations: BTreeSet::new(), named: BTreeSet::new() };
+    for n_parts in 0.. {
+        difference.add(DerivationAt(0), Some(&held), (0..600).map(wanted).collect());
+        let verdict = std::mem::take(&mut difference).verdict(&look, None, Guard::present(Purpose::Update));
+        let Verdict::Write { write, .. } = verdict else {
+            assert_eq!((n_parts, held.keys().count()), (3, 300));
+            return;
+        };
+        let Action::Update(Update { set, remove, .. }) = write.action else { panic!("{write:?}") };
+        assert!(set.keys().count() + remove.len() <= UPDATE_ATTRIBUTES_MAX);
+        held.extend(set);
+        held.retain(|name, _| !remove.contains(name));
+    }
 }
 
 #[test]
