@@ -79,6 +79,7 @@ contract! {
     reads: [
         items_are_read_by_key_in_any_number,
         a_query_goes_over_pages_in_order,
+        a_key_that_no_item_can_have_is_read_as_nothing,
         a_query_under_a_key_that_no_item_can_have_finds_nothing,
         a_scan_goes_over_pages,
         a_query_takes_the_start_of_the_sort_key,

@@ -15,6 +15,7 @@ use derive::{
 };
 use keys::{
     counter::CounterKey,
+    escape,
     item::Item,
     key::Key,
     layout::Layout,
@@ -94,15 +95,23 @@ fn n(number: i64) -> AttributeValue {
 
 const AUTHORS: [&str; 2] = ["ann", "b#b"];
 
+/// A partition key at the limit, which is three times as long where the rest of the workspace sees it.
+fn longest() -> String {
+    "%".repeat(2_048)
+}
+
+fn channel() -> impl Strategy<Value = String> {
+    prop_oneof![9 => select(vec!["c1", "c#2"]).prop_map(str::to_owned), 1 => Just(longest())]
+}
+
 /// An item as an application writes it, with the name of its table.
 fn stored() -> impl Strategy<Value = (&'static str, Item)> {
     let text = || select(vec!["", "x", "50%"]).prop_map(s);
     let number = select(vec![-40, -5, 0, 3, 20, 100, 1_700_000_000_000_i64]);
-    let message =
-        (select(vec!["c1", "c#2"]), number, select(AUTHORS.to_vec()), text()).prop_map(|(channel, at, by, text)| {
-            let item = [("channelId", s(channel)), ("sentAt", n(at)), ("authorId", s(by)), ("text", text)];
-            ("Messages", item.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
-        });
+    let message = (channel(), number, select(AUTHORS.to_vec()), text()).prop_map(|(channel, at, by, text)| {
+        let item = [("channelId", s(&channel)), ("sentAt", n(at)), ("authorId", s(by)), ("text", text)];
+        ("Messages", item.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    });
     let user = (select(AUTHORS.to_vec()), text())
         .prop_map(|(user, name)| ("Users", Item::from([("userId", s(user)), ("name", name)])));
     let member =
@@ -169,6 +178,10 @@ fn queries() -> Vec<Query> {
         Query::prefix(Some("Messages.byAuthor"), "b%23b", ""),
         Query::prefix(Some("Rooms.byUser"), "USER#u1", "WORKSPACE#"),
         Query::prefix(None, "Others#x", ""),
+        Query::prefix(None, format!("Messages#{}", escape::value(&longest())), ""),
+        Query::prefix(None, format!("Messages#{}", "c".repeat(2_049)), ""),
+        Query::prefix(None, "Rooms#WORKSPACE#w1", "M".repeat(1_025)),
+        Query::prefix(None, "Messages#", ""),
     ]
 }
 
@@ -222,6 +235,56 @@ async fn play<S: Store>(store: &S, layout: &Layout, script: &[(Vec<Write>, bool)
     let read = store.get(Table::Main, &keys).await.unwrap();
     assert!(read.iter().map(|(_, item)| item).eq(&items), "a read gives what a scan gives");
     (words, items)
+}
+
+/// Puts items whose keys are just short enough as they are stored, or a byte too long.
+async fn judges_by_what_is_stored<S: Store>(store: &S, layout: &Layout) {
+    let put = async |table: &str, stored: Item| {
+        let item = forms(layout).named(table).unwrap().inward(stored).unwrap();
+        let key = layout.key(&item).unwrap();
+        let write = Write { table: Table::Main, key: key.clone(), action: Action::Put(item), guard: None };
+        (key, store.write(&write).await.map_err(|error| describe(&error)))
+    };
+    let message =
+        |channel: String, by: String| Item::from([("channelId", s(&channel)), ("sentAt", n(1)), ("authorId", s(&by))]);
+    let room = |sk: String| Item::from([("pk", s("WORKSPACE#w")), ("sk", s(&sk)), ("type", s("Member"))]);
+    for stored in [message("#".repeat(2_048), "a".to_owned()), message("c".to_owned(), "%".repeat(2_048))] {
+        let (key, outcome) = put("Messages", stored).await;
+        assert!(matches!(outcome, Ok(Outcome::Done { .. })), "{outcome:?}");
+        assert_eq!(store.get(Table::Main, &[key.clone(), Key::new("Users#a", "-")]).await.unwrap().len(), 1);
+        assert_eq!(store.query(Table::Main, &Query::prefix(None, &key.pk, ""), None).await.unwrap().items.len(), 1);
+    }
+    let (key, outcome) = put("Rooms", room(format!("MEMBER#{}", "%".repeat(1_017)))).await;
+    assert!(matches!(outcome, Ok(Outcome::Done { .. })), "{outcome:?}");
+    assert_eq!(store.get(Table::Main, &[key]).await.unwrap().len(), 1);
+    let too_long = [
+        ("Messages", message("c".repeat(2_049), "a".to_owned()), "channelId"),
+        ("Messages", message("d".to_owned(), "a".repeat(2_049)), "authorId"),
+        ("Rooms", room("M".repeat(1_025)), "sk"),
+    ];
+    for (table, stored, attribute) in too_long {
+        let (key, outcome) = put(table, stored).await;
+        let why = outcome.unwrap_err();
+        assert!(why.contains(&format!("the key attribute {attribute} has")), "{why}");
+        // Nothing is under such a key, and the others are read.
+        assert_eq!(store.get(Table::Main, &[key.clone()]).await.unwrap(), []);
+        let found = store.get(Table::Main, &[key, Key::new("Messages#c", "01:1")]).await.unwrap();
+        assert_eq!(found.len(), 1, "{table}");
+    }
+}
+
+fn describe(error: &dyn std::error::Error) -> String {
+    format!("{error}: {}", error.source().map(ToString::to_string).unwrap_or_default())
+}
+
+#[test]
+fn whether_a_key_is_too_long_is_judged_by_what_is_stored() {
+    let (runtime, endpoint) = embedded();
+    let layout = layout();
+    runtime.block_on(async {
+        judges_by_what_is_stored(&MemoryStore::new(layout.clone()), &layout).await;
+        judges_by_what_is_stored(&real(&endpoint, 1).await, &layout).await;
+    });
 }
 
 proptest! {

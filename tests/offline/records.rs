@@ -105,8 +105,8 @@ fn planned(change: &Change) {
     let sight = derive::change::Sight::of(schema, change);
     let mut effects = Vec::new();
     for (at, derivation) in catalogue.positioned().filter(|_| sight.differs()) {
-        effects.extend(derivation.kind.plan(schema, &sight).into_iter().map(|effect| (at, effect)));
-        let [was, is] = [&sight.old, &sight.new].map(|i| derivation.kind.unreadable(schema, i.as_ref()?));
+        effects.extend(derivation.plan(schema, &sight).into_iter().map(|effect| (at, effect)));
+        let [was, is] = [&sight.old, &sight.new].map(|i| derivation.unreadable(schema, i.as_ref()?));
         if was.is_some() || is.is_some() {
             effects.push((at, derive::effect::Effect::List { unreadable: is }));
         }

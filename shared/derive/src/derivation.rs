@@ -2,7 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::kind::Kind;
+use keys::{
+    counter::CounterKey,
+    key::{Key, PARTITION_KEY_BYTES_MAX},
+};
+
+use crate::{
+    change::Sight,
+    derived::{Counts, Derived, Items},
+    effect::Effect,
+    kind::{Kind, shape::Shape},
+    schema::{Image, Schema, Unreadable},
+};
+
+/// A counter's key surely fits if the target's sort key and the name of what counts have fewer bytes than this together:
+/// then nothing needs to be built to know it.
+const SURELY_FITS: usize = 512;
 
 /// One declared rule.
 #[derive(Clone, Debug)]
@@ -21,6 +36,42 @@ impl Derivation {
     /// A derivation of a kind.
     pub fn new(id: &str, name: &str, kind: impl Kind + 'static) -> Self {
         Self { id: id.to_owned(), name: name.to_owned(), renamed: None, kind: Arc::new(kind) }
+    }
+
+    /// What a change of an item asks for. A counter that cannot be stored counts nothing.
+    #[must_use]
+    pub fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let mut effects = self.kind.plan(schema, sight);
+        effects.retain(|effect| !matches!(effect, Effect::Add(add) if self.too_long(&add.target).is_some()));
+        effects
+    }
+
+    /// Why an item cannot be interpreted, and so is absent for it; `None` if it can, or is none of its items.
+    #[must_use]
+    pub fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        self.kind.unreadable(schema, image).or_else(|| {
+            let Shape::Count(count) = self.kind.shape() else { return None };
+            let (target, _) = count.counted(schema, image).ok().flatten().filter(|_| image.is(&count.source))?;
+            let why = format!("leads to a counter whose key {}", self.too_long(&target)?);
+            Some(Unreadable { attribute: count.link.from_fields().last()?.to_owned(), why })
+        })
+    }
+
+    /// What it derives from the items of a table: see [`Kind::derive`].
+    #[must_use]
+    pub fn derive(&self, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived> {
+        let mut derived = self.kind.derive(&self.name, schema, items, counts);
+        derived.retain(|part| !matches!(part, Derived::Count { target, .. } if self.too_long(target).is_some()));
+        derived
+    }
+
+    /// What is wrong with the key of a target's counter if it is too long to be stored, as one behind a long sort key may be.
+    fn too_long(&self, target: &Key) -> Option<String> {
+        if target.pk.len() <= PARTITION_KEY_BYTES_MAX && target.sk.len() + self.name.len() < SURELY_FITS {
+            return None;
+        }
+        let counter = CounterKey { target: target.clone(), derivation: self.name.clone(), shard: 0 };
+        counter.key().err().map(|error| error.problem.to_string())
     }
 
     /// What people call it.

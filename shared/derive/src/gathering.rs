@@ -86,7 +86,7 @@ fn query(source: &Definition, target: &Definition, link: &Link, key: &Key) -> Op
         let is_one = template.pk.suffixes().len() == 1;
         let is_one = is_one && !template.pk.field_names().iter().any(|name| template.pk.holds_number(name));
         let (pk, prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);
-        Some(Query::prefix(index, pk, prefix)).filter(|query| is_one && !query.is_too_long())
+        is_one.then(|| Query::prefix(index, pk, prefix))
     };
     let whole = source.indexes.iter().filter(|index| index.only_if.is_none() && !index.derived);
     of(None, &source.key).or_else(|| whole.into_iter().find_map(|index| of(Some(&index.index), &index.key)))
@@ -96,7 +96,7 @@ fn query(source: &Definition, target: &Definition, link: &Link, key: &Key) -> Op
 #[must_use]
 pub fn contributed(derivation: &Derivation, schema: &Schema, key: &Key, item: &Item) -> Vec<(Key, Tally)> {
     let items = Items::from([(key.clone(), item.clone())]);
-    let derived = derivation.kind.derive(&derivation.name, schema, &items, &Counts::new());
+    let derived = derivation.derive(schema, &items, &Counts::new());
     let adds = derived.into_iter().filter_map(|part| match part {
         Derived::Count { target, tally, .. } => Some((target, tally)),
         Derived::Bucket { key, bucket, .. } => Some((key, Tally::of(bucket.tally.count))),

@@ -49,8 +49,8 @@ pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change:
     let mut effects = Vec::new();
     if sight.differs() {
         for (at, derivation) in catalogue.looking_at(&sight, families) {
-            effects.extend(derivation.kind.plan(schema, &sight).into_iter().map(|effect| (at, effect)));
-            let unreadable = |image: &Option<_>| image.as_ref().and_then(|i| derivation.kind.unreadable(schema, i));
+            effects.extend(derivation.plan(schema, &sight).into_iter().map(|effect| (at, effect)));
+            let unreadable = |image: &Option<_>| image.as_ref().and_then(|i| derivation.unreadable(schema, i));
             let (was, is) = (unreadable(&sight.old), unreadable(&sight.new));
             if was.is_some() || is.is_some() {
                 effects.push((at, Effect::List { unreadable: is }));

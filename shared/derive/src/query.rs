@@ -1,7 +1,5 @@
 //! Queries as data: pages of items of one partition.
 
-use keys::key::{PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX};
-
 /// A page of items of one partition key, of the table or of an index.
 ///
 /// ```
@@ -77,14 +75,6 @@ impl Query {
             limit: None,
             consistency: if index.is_none() { Consistency::Strong } else { Consistency::Eventual },
         }
-    }
-
-    /// Is its key, or the beginning of its sort keys, longer than any that an item can have? Then it finds nothing, and
-    /// DynamoDB would refuse it: a key that holds another one, with its special characters escaped, may be as long.
-    #[must_use]
-    pub fn is_too_long(&self) -> bool {
-        let prefix = if let SortKeys::Prefix(prefix) = &self.sk { prefix.len() } else { 0 };
-        self.pk.len() > PARTITION_KEY_BYTES_MAX || prefix > SORT_KEY_BYTES_MAX
     }
 }
 

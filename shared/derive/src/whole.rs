@@ -66,7 +66,7 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
     for derivation in catalogue.derivations() {
         let flaws = derivation.kind.refresh().map(|refresh| refresh.flaws(schema, &items)).unwrap_or_default();
         whole.flaws.extend(flaws.into_iter().map(|flaw| (derivation.name.clone(), flaw)));
-        let mut derived = derivation.kind.derive(&derivation.name, schema, &items, &counts);
+        let mut derived = derivation.derive(schema, &items, &counts);
         if starts_anew(catalogue, &derivation.name) {
             derived.retain(|part| !matches!(part, Derived::Count { at_least: true, .. }));
         }

@@ -19,7 +19,7 @@ use crate::{
     error::{KeyError, Problem},
     escape,
     fields::Fields,
-    key::{Key, SORT_KEY_BYTES_MAX},
+    key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
     key_field::KeyField,
 };
 
@@ -74,7 +74,7 @@ impl CounterKey {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] when the shard has more than two digits, or the target's sort key leaves no room.
+    /// [`KeyError`] when the shard has more than two digits, or the target's key leaves no room.
     pub fn key(&self) -> Result<Key, KeyError> {
         if self.shard > 99 {
             return Err(KeyError::new("Shard", Problem::DoesNotFit { digits: 2 }).of(COUNTER));
@@ -82,11 +82,14 @@ impl CounterKey {
         let digits = [self.shard / 10, self.shard % 10].map(|digit| char::from_digit(digit, 10).unwrap_or('0'));
         let mut sk = derivation_prefix(&self.target, &self.derivation);
         sk.extend(digits);
-        if sk.len() > SORT_KEY_BYTES_MAX {
-            let problem = Problem::TooLong { bytes: sk.len(), bytes_max: SORT_KEY_BYTES_MAX };
-            return Err(KeyError::new("TargetSK", problem).of(COUNTER));
+        let key = Key { pk: self.target.pk.clone(), sk };
+        let limits = [("TargetPK", &key.pk, PARTITION_KEY_BYTES_MAX), ("TargetSK", &key.sk, SORT_KEY_BYTES_MAX)];
+        for (field, text, bytes_max) in limits {
+            if text.len() > bytes_max {
+                return Err(KeyError::new(field, Problem::TooLong { bytes: text.len(), bytes_max }).of(COUNTER));
+            }
         }
-        Ok(Key { pk: self.target.pk.clone(), sk })
+        Ok(key)
     }
 
     /// The counter of a primary key; `None` when it is no counter's.
@@ -178,5 +181,18 @@ mod tests {
     fn a_shard_past_two_digits_is_refused() {
         let counter = CounterKey { target: Key::new("a", "b"), derivation: "c".into(), shard: 100 };
         assert_eq!(counter.key().unwrap_err().to_string(), "Counter.Shard does not fit in 2 digits");
+    }
+
+    #[test]
+    fn a_counter_whose_key_is_too_long_has_none() {
+        let counter = |pk: usize, sk: usize| {
+            let target = Key::new("p".repeat(pk), "s".repeat(sk));
+            CounterKey { target, derivation: "n".into(), shard: 0 }.key().map_err(|error| error.to_string())
+        };
+        assert!(counter(2_048, 1_013).is_ok());
+        let wrong =
+            |field, bytes, limit| Err(format!("Counter.{field} makes a key of {bytes} bytes; the limit is {limit}"));
+        assert_eq!(counter(2_049, 1), wrong("TargetPK", 2_049, 2_048));
+        assert_eq!(counter(1, 1_014), wrong("TargetSK", 1_025, 1_024));
     }
 }

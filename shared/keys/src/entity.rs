@@ -3,7 +3,7 @@
 use serde_dynamo::AttributeValue;
 use smol_str::SmolStr;
 
-pub use crate::key_template::KeyTemplate;
+pub use crate::key_template::{KeyTemplate, StoredForm};
 use crate::{
     error::{EntityError, KeyError},
     fields::Fields,

@@ -6,7 +6,7 @@ use crate::{
     error::{KeyError, Problem, TemplateError},
     fields::Fields,
     key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
-    tables::KeyType,
+    tables::{KeyAttribute, KeyType, stored_bytes},
     template::{Template, form::Form},
 };
 
@@ -17,6 +17,37 @@ pub struct KeyTemplate {
     pub pk: Template,
     /// Of the sort key.
     pub sk: Template,
+    /// How a key of this form is stored, which decides whether it is too long.
+    pub stored: StoredForm,
+}
+
+/// How the texts of a key are stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StoredForm {
+    /// As they are.
+    #[default]
+    Texts,
+    /// As values of attributes of a table of [another form](crate::tables).
+    Values {
+        /// What stands before the partition key's text, and is not stored: the name of the table.
+        prefix: String,
+        /// Attributes of the partition key.
+        pk: Vec<KeyAttribute>,
+        /// Attributes of the sort key.
+        sk: Vec<KeyAttribute>,
+    },
+}
+
+impl StoredForm {
+    /// The bytes of a partition key's text, and of a sort key's, as they are stored.
+    fn bytes(&self, pk: &str, sk: &str) -> [usize; 2] {
+        match self {
+            Self::Texts => [pk.len(), sk.len()],
+            Self::Values { prefix, pk: of_pk, sk: of_sk } => {
+                [stored_bytes(of_pk, pk.strip_prefix(prefix.as_str()).unwrap_or(pk)), stored_bytes(of_sk, sk)]
+            }
+        }
+    }
 }
 
 impl KeyTemplate {
@@ -26,7 +57,7 @@ impl KeyTemplate {
     ///
     /// [`TemplateError`] of the one that cannot be read.
     pub fn parse(pk: &str, sk: &str) -> Result<Self, TemplateError> {
-        Ok(Self { pk: Template::parse(pk)?, sk: Template::parse(sk)? })
+        Ok(Self { pk: Template::parse(pk)?, sk: Template::parse(sk)?, stored: StoredForm::Texts })
     }
 
     /// The same with texts as they are, of a table whose keys escape nothing.
@@ -50,9 +81,14 @@ impl KeyTemplate {
     ///
     /// As [`build`](Self::build).
     pub fn build_of<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Result<Key, KeyError> {
-        let pk = limited(self.pk.build_of(&value)?, &self.pk, PARTITION_KEY_BYTES_MAX)?;
-        let sk = limited(self.sk.build_of(&value)?, &self.sk, SORT_KEY_BYTES_MAX)?;
-        Ok(Key { pk, sk })
+        let key = Key { pk: self.pk.build_of(&value)?, sk: self.sk.build_of(&value)? };
+        // What is stored is never longer than its text.
+        if key.pk.len() > PARTITION_KEY_BYTES_MAX || key.sk.len() > SORT_KEY_BYTES_MAX {
+            let [pk, sk] = self.stored.bytes(&key.pk, &key.sk);
+            limited(pk, &self.pk, PARTITION_KEY_BYTES_MAX)?;
+            limited(sk, &self.sk, SORT_KEY_BYTES_MAX)?;
+        }
+        Ok(key)
     }
 
     /// The fields of a key of this form; `None` when it is of another.
@@ -121,10 +157,10 @@ impl KeyTemplate {
     }
 }
 
-fn limited(key: String, template: &Template, bytes_max: usize) -> Result<String, KeyError> {
-    if key.len() <= bytes_max {
-        return Ok(key);
+fn limited(bytes: usize, template: &Template, bytes_max: usize) -> Result<(), KeyError> {
+    if bytes <= bytes_max {
+        return Ok(());
     }
     let longest = template.field_names().last().map_or_else(|| template.to_string(), |name| (*name).to_owned());
-    Err(KeyError::new(&longest, Problem::TooLong { bytes: key.len(), bytes_max }))
+    Err(KeyError::new(&longest, Problem::TooLong { bytes, bytes_max }))
 }

@@ -25,8 +25,8 @@ use serde_dynamo::AttributeValue;
 
 pub use self::{
     index_form::IndexForm,
-    key_attribute::{KeyAttribute, KeyType},
-    range::KeyRange,
+    key_attribute::{KeyAttribute, KeyMisfit, KeyType},
+    range::{KeyRange, stored_bytes},
 };
 use crate::{
     counter::CounterKey,

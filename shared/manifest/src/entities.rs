@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use derive::schema::Schema;
 use keys::{
     counter::{COUNTER, PARTITION_KEY, SORT_KEY, VALUE},
-    entity::{Definition, KeyTemplate},
+    entity::{Definition, KeyTemplate, StoredForm},
     error::TemplateError,
     key_forms::KeyForms,
     layout::Layout,
@@ -212,6 +212,7 @@ pub(crate) fn key(section: &Section<'_>) -> Result<KeyTemplate, ManifestError> {
     Ok(KeyTemplate {
         pk: template(section, "partition-key", "its form, as in \"USER#{userId}\"")?,
         sk: template(section, "sort-key", "its form, as in \"ORDER#{orderedOn}#{orderId}\"")?,
+        stored: StoredForm::Texts,
     })
 }
 

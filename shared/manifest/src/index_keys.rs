@@ -1,7 +1,7 @@
 //! `[entity.NAME.index.INDEX]`: the keys of items in an index.
 
 use keys::{
-    entity::{Definition, KeyTemplate},
+    entity::{Definition, KeyTemplate, StoredForm},
     index_key::{IndexKey, OnlyIf},
     layout::Layout,
     tables::NO_SORT_KEY,
@@ -93,12 +93,11 @@ fn index_form(section: &Section<'_>, layout: &Layout, name: &str) -> Result<KeyT
         return key(section);
     }
     let pk = template(section, "partition-key", "its form, as in \"USER#{userId}\"")?;
-    match section.get("sort-key") {
-        Some(entry) => Err(entry.place.wrong("the index has no sort key: leave it out")),
-        None => {
-            Ok(KeyTemplate { pk, sk: Template::parse(NO_SORT_KEY).map_err(|e| section.place.wrong(e.to_string()))? })
-        }
+    if let Some(entry) = section.get("sort-key") {
+        return Err(entry.place.wrong("the index has no sort key: leave it out"));
     }
+    let sk = Template::parse(NO_SORT_KEY).map_err(|e| section.place.wrong(e.to_string()))?;
+    Ok(KeyTemplate { pk, sk, stored: StoredForm::Texts })
 }
 
 /// When an item is in an index, and the attribute that says so; always where there is none.

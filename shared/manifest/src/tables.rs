@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use derive::schema::Schema;
 use keys::{
-    entity::{Definition, KeyTemplate},
+    entity::{Definition, KeyTemplate, StoredForm},
     tables::{EntityBy, IndexForm, KeyAttribute, KeyType, NO_SORT_KEY, PK, SK, TYPE, TableForm, TableForms},
     template::Template,
 };
@@ -255,7 +255,12 @@ pub(crate) fn key(section: &Section<'_>, form: &TableForm) -> Result<KeyTemplate
         };
         Template::parse(&text).map_err(unnamed)
     };
-    Ok(KeyTemplate { pk: part("partition-key", Some(&form.pk))?, sk: part("sort-key", form.sk.as_ref())? })
+    let stored = StoredForm::Values {
+        prefix: format!("{}#", form.name),
+        pk: vec![form.pk.clone()],
+        sk: form.sk.iter().cloned().collect(),
+    };
+    Ok(KeyTemplate { pk: part("partition-key", Some(&form.pk))?, sk: part("sort-key", form.sk.as_ref())?, stored })
 }
 
 /// DynamoDB has one definition of each attribute of a table's keys and of its indexes' keys.

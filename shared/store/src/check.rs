@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     guard::{Ask, Guard},
-    query::{Consistency, Query, SortKeys},
+    query::{Consistency, Query},
     write::{Action, ITEM_BYTES_MAX, Table, Transaction, Update, Write},
 };
 use keys::{
@@ -16,11 +16,13 @@ use keys::{
     layout::Layout,
     number,
     size::item_bytes,
+    tables::{IndexForm, KeyAttribute, KeyMisfit, KeyRange, KeyType, TableForm},
 };
 use serde_dynamo::AttributeValue;
 
 use crate::{
     expression::{EXPRESSION_BYTES_MAX, OPERATORS_MAX, UpdateExpression},
+    outward::{form, outward, ranges},
     refusal::Refusal,
     size::TRANSACT_BYTES_MAX,
 };
@@ -28,65 +30,145 @@ use crate::{
 /// How deep lists and maps may be nested. Source: DynamoDB service quotas.
 const DEPTH_MAX: usize = 32;
 
-pub(crate) fn key(layout: &Layout, key: &Key) -> Result<(), Refusal> {
-    key_text(&layout.pk, &key.pk, PARTITION_KEY_BYTES_MAX)?;
-    key_text(&layout.sk, &key.sk, SORT_KEY_BYTES_MAX)
+/// Can an item of this key be stored? Reads take a key that none can have for one under which nothing is.
+pub(crate) fn key(layout: &Layout, table: Table, key: &Key) -> Result<(), Refusal> {
+    let Some(form) = form(layout, table, key) else {
+        key_text(&layout.pk, &key.pk, PARTITION_KEY_BYTES_MAX)?;
+        return key_text(&layout.sk, &key.sk, SORT_KEY_BYTES_MAX);
+    };
+    let stored = form.key_item(key).ok_or_else(|| Refusal::KeyType { attribute: form.pk.name.clone() })?;
+    let sk = form.sk.iter().map(|sk| (sk, SORT_KEY_BYTES_MAX));
+    let mut parts = std::iter::once((&form.pk, PARTITION_KEY_BYTES_MAX)).chain(sk);
+    parts.try_for_each(|(part, bytes_max)| stored.get(&part.name).map_or(Ok(()), |it| key_value(part, it, bytes_max)))
 }
 
-pub(crate) fn query(layout: &Layout, table: Table, query: &Query) -> Result<(), Refusal> {
-    let (pk, sk) = match &query.index {
-        None => (&layout.pk, &layout.sk),
-        Some(name) => match layout.index(name).filter(|_| table == Table::Main) {
-            Some(_) if query.consistency == Consistency::Strong => {
-                return Err(Refusal::IndexConsistent { index: name.clone() });
-            }
-            Some(index) => (&index.pk, &index.sk),
-            None => return Err(Refusal::UnknownIndex { index: name.clone() }),
-        },
-    };
-    key_text(pk, &query.pk, PARTITION_KEY_BYTES_MAX)?;
-    match &query.sk {
-        SortKeys::All => Ok(()),
-        SortKeys::Prefix(prefix) => key_text(sk, prefix, SORT_KEY_BYTES_MAX),
-        SortKeys::Between(first, last) => {
-            key_text(sk, first, SORT_KEY_BYTES_MAX)?;
-            key_text(sk, last, SORT_KEY_BYTES_MAX)
+/// What a query asks of the attributes of its key; `None` if no item can be among what it asks for.
+pub(crate) fn query(layout: &Layout, table: Table, query: &Query) -> Result<Option<(KeyRange, KeyRange)>, Refusal> {
+    if let Some(name) = &query.index {
+        if layout.index(name).is_none() || table != Table::Main {
+            return Err(Refusal::UnknownIndex { index: name.clone() });
+        }
+        if query.consistency == Consistency::Strong {
+            return Err(Refusal::IndexConsistent { index: name.clone() });
+        }
+    }
+    let Some((pk, sk)) = ranges(layout, table, query) else { return Ok(None) };
+    if let Some((name, bounds)) = &sk.between {
+        bounds
+            .iter()
+            .try_for_each(|bound| fitting(name, KeyMisfit::of_size(bound, SORT_KEY_BYTES_MAX), SORT_KEY_BYTES_MAX))?;
+    }
+    let can_be = |value, bytes_max| KeyMisfit::of_size(value, bytes_max).is_none();
+    let pk_can_be = pk.equal.iter().all(|(_, value)| can_be(value, PARTITION_KEY_BYTES_MAX));
+    let sk_can_be = sk.equal.iter().chain(&sk.begins_with).all(|(_, value)| can_be(value, SORT_KEY_BYTES_MAX));
+    Ok((pk_can_be && sk_can_be).then_some((pk, sk)))
+}
+
+pub(crate) fn write(layout: &Layout, write: &Write) -> Result<(), Refusal> {
+    key(layout, write.table, &write.key)?;
+    if matches!(&write.action, Action::Put(item) if layout.key(item).as_ref() != Some(&write.key)) {
+        return Err(Refusal::KeyDiffers);
+    }
+    // By what is stored, which may be less than what stands inside.
+    match form(layout, write.table, &write.key) {
+        None => action(&Keys::Texts(layout, write.table), write),
+        Some(form) => {
+            let stored = outward(form, write).ok_or_else(|| Refusal::KeyType { attribute: form.pk.name.clone() })?;
+            action(&Keys::Values(form), &stored)
         }
     }
 }
 
-pub(crate) fn write(layout: &Layout, write: &Write) -> Result<(), Refusal> {
-    key(layout, &write.key)?;
+/// The attributes of a table's keys, and of its indexes' keys.
+enum Keys<'a> {
+    /// Texts, as the layout says.
+    Texts(&'a Layout, Table),
+    /// Values of their types.
+    Values(&'a TableForm),
+}
+
+impl Keys<'_> {
+    fn pk(&self) -> &str {
+        match self {
+            Self::Texts(layout, _) => &layout.pk,
+            Self::Values(form) => &form.pk.name,
+        }
+    }
+
+    fn is_of_primary(&self, name: &str) -> bool {
+        match self {
+            Self::Texts(layout, _) => name == layout.pk || name == layout.sk,
+            Self::Values(form) => form.is_of_key(name),
+        }
+    }
+
+    /// An attribute of an index's key that this item cannot have. It may lack one, but what there is must fit.
+    fn of_indexes(&self, item: &Item) -> Result<(), Refusal> {
+        let text = |attribute: &str, bytes_max| match item.get(attribute) {
+            None => Ok(()),
+            Some(AttributeValue::S(text)) => key_text(attribute, text, bytes_max),
+            Some(_) => Err(Refusal::KeyType { attribute: attribute.to_owned() }),
+        };
+        let held = |part: &KeyAttribute, bytes_max| {
+            item.get(&part.name).map_or(Ok(()), |value| key_value(part, value, bytes_max))
+        };
+        match self {
+            Self::Texts(_, Table::Ledger) => Ok(()),
+            // Where there are forms these are Ripple's own items, which have none of their attributes.
+            Self::Texts(layout, Table::Main) => layout.indexes.iter().try_for_each(|index| {
+                text(&index.pk, PARTITION_KEY_BYTES_MAX)?;
+                text(&index.sk, SORT_KEY_BYTES_MAX)
+            }),
+            Self::Values(form) => form.indexes.iter().try_for_each(|index| {
+                index.pk.iter().try_for_each(|part| held(part, PARTITION_KEY_BYTES_MAX))?;
+                index.sk.iter().try_for_each(|part| held(part, SORT_KEY_BYTES_MAX))
+            }),
+        }
+    }
+
+    /// Is this an attribute of an index's key of type S or B, to which nothing can be added?
+    fn takes_no_amount(&self, name: &str) -> bool {
+        match self {
+            Self::Texts(_, Table::Ledger) => false,
+            Self::Texts(layout, Table::Main) => layout.is_key(name),
+            Self::Values(form) => {
+                form.indexes.iter().flat_map(IndexForm::parts).any(|part| part.name == name && part.of != KeyType::N)
+            }
+        }
+    }
+}
+
+fn action(keys: &Keys<'_>, write: &Write) -> Result<(), Refusal> {
     match &write.action {
-        Action::Put(item) => put(layout, write, item)?,
+        Action::Put(item) => {
+            item_size(item)?;
+            attributes(item)?;
+            keys.of_indexes(item)?;
+        }
         Action::Update(Update { set, add, delete, count_from, .. }) => {
-            update(layout, &write.action)?;
+            update(keys, &write.action)?;
             attributes(count_from)?;
             attributes(set)?;
             attributes(add)?;
             attributes(delete)?;
-            index_keys(layout, write.table, set)?;
-            if let Some(attribute) = add
-                .keys()
-                .chain(delete.keys())
-                .chain(count_from.keys())
-                .find(|name| write.table == Table::Main && layout.is_key(name))
-            {
+            keys.of_indexes(set)?;
+            let mut amounts = add.keys().chain(delete.keys()).chain(count_from.keys());
+            if let Some(attribute) = amounts.find(|name| keys.takes_no_amount(name)) {
                 return Err(Refusal::KeyType { attribute: attribute.to_owned() });
             }
         }
         Action::Check if write.guard.is_none() => return Err(Refusal::CheckEmpty),
         Action::Delete | Action::Check => {}
     }
-    write.guard.iter().try_for_each(|guard| condition(layout, guard))
+    write.guard.iter().try_for_each(|guard| condition(keys.pk(), guard))
 }
 
-fn condition(layout: &Layout, guard: &Guard) -> Result<(), Refusal> {
+fn condition(pk: &str, guard: &Guard) -> Result<(), Refusal> {
     let n_operators = guard.n_operators();
     if n_operators > OPERATORS_MAX {
         return Err(Refusal::ConditionOperators { n_operators });
     }
-    let bytes = guard.condition(&layout.pk).expression.len();
+    let bytes = guard.condition(pk).expression.len();
     if bytes > EXPRESSION_BYTES_MAX {
         return Err(Refusal::ConditionTooLong { bytes });
     }
@@ -115,21 +197,20 @@ pub(crate) fn transaction<'a>(layout: &Layout, transaction: &'a Transaction) -> 
     Ok(())
 }
 
-pub(crate) fn item_size(item: &Item) -> Result<(), Refusal> {
+/// The size of an item of this key as it is stored.
+pub(crate) fn stored_size(layout: &Layout, (table, key): (Table, &Key), item: &Item) -> Result<(), Refusal> {
+    match form(layout, table, key).and_then(|form| form.outward(item)) {
+        Some(stored) => item_size(&stored),
+        None => item_size(item),
+    }
+}
+
+fn item_size(item: &Item) -> Result<(), Refusal> {
     let bytes = item_bytes(item);
     if bytes > ITEM_BYTES_MAX { Err(Refusal::ItemTooLarge { bytes }) } else { Ok(()) }
 }
 
-fn put(layout: &Layout, write: &Write, item: &Item) -> Result<(), Refusal> {
-    if layout.key(item).as_ref() != Some(&write.key) {
-        return Err(Refusal::KeyDiffers);
-    }
-    item_size(item)?;
-    attributes(item)?;
-    index_keys(layout, write.table, item)
-}
-
-fn update(layout: &Layout, action: &Action) -> Result<(), Refusal> {
+fn update(keys: &Keys<'_>, action: &Action) -> Result<(), Refusal> {
     let Action::Update(update) = action else {
         return Ok(());
     };
@@ -144,7 +225,7 @@ fn update(layout: &Layout, action: &Action) -> Result<(), Refusal> {
         if attribute.is_empty() {
             return Err(Refusal::NameEmpty);
         }
-        if attribute == layout.pk || attribute == layout.sk {
+        if keys.is_of_primary(attribute) {
             return Err(Refusal::KeyUpdated { attribute: attribute.to_owned() });
         }
         if !seen.insert(attribute) {
@@ -156,21 +237,18 @@ fn update(layout: &Layout, action: &Action) -> Result<(), Refusal> {
     if bytes > EXPRESSION_BYTES_MAX { Err(Refusal::UpdateTooLong { bytes }) } else { Ok(()) }
 }
 
-/// An index key may be missing, but what there is must fit.
-fn index_keys(layout: &Layout, table: Table, item: &Item) -> Result<(), Refusal> {
-    if table == Table::Ledger {
-        return Ok(());
+fn key_value(part: &KeyAttribute, value: &AttributeValue, bytes_max: usize) -> Result<(), Refusal> {
+    fitting(&part.name, part.misfit(value, bytes_max), bytes_max)
+}
+
+fn fitting(attribute: &str, misfit: Option<KeyMisfit>, bytes_max: usize) -> Result<(), Refusal> {
+    let attribute = attribute.to_owned();
+    match misfit {
+        None => Ok(()),
+        Some(KeyMisfit::Type) => Err(Refusal::KeyType { attribute }),
+        Some(KeyMisfit::Empty) => Err(Refusal::KeyEmpty { attribute }),
+        Some(KeyMisfit::TooLong { bytes }) => Err(Refusal::KeyTooLong { attribute, bytes, bytes_max }),
     }
-    for index in &layout.indexes {
-        for (attribute, bytes_max) in [(&index.pk, PARTITION_KEY_BYTES_MAX), (&index.sk, SORT_KEY_BYTES_MAX)] {
-            match item.get(attribute) {
-                None => {}
-                Some(AttributeValue::S(text)) => key_text(attribute, text, bytes_max)?,
-                Some(_) => return Err(Refusal::KeyType { attribute: attribute.clone() }),
-            }
-        }
-    }
-    Ok(())
 }
 
 fn key_text(attribute: &str, text: &str, bytes_max: usize) -> Result<(), Refusal> {

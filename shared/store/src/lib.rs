@@ -16,6 +16,7 @@ mod expression;
 pub mod faulty;
 pub mod memory;
 pub mod observing;
+mod outward;
 pub mod recording;
 pub mod refusal;
 mod shared;

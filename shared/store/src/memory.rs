@@ -237,20 +237,17 @@ impl Store for MemoryStore {
         keys: &[Key],
         _consistency: Consistency,
     ) -> Result<Vec<(Key, Item)>, StoreError> {
-        let keys: BTreeSet<&Key> = keys.iter().collect();
-        for key in &keys {
-            check::key(&self.layout, key).map_err(|refusal| refusal.of("BatchGetItem", &key.for_log()))?;
-        }
+        let keys: BTreeSet<&Key> = keys.iter().filter(|key| check::key(&self.layout, table, key).is_ok()).collect();
         let tables = self.tables();
         let items = tables.of(table);
         Ok(keys.into_iter().filter_map(|key| Some((key.clone(), items.get(key)?.clone()))).collect())
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
-        if query.is_too_long() {
+        let ranges = check::query(&self.layout, table, query).map_err(|it| it.of("Query", &for_log(&query.pk)))?;
+        if ranges.is_none() {
             return Ok(Page { items: Vec::new(), next: None });
         }
-        check::query(&self.layout, table, query).map_err(|refusal| refusal.of("Query", &for_log(&query.pk)))?;
         let tables = self.tables();
         let indexes = self.layout.indexes.iter().zip(&tables.indexes);
         let found = indexes.into_iter().find(|(index, _)| Some(&index.name) == query.index.as_ref());

@@ -29,8 +29,8 @@ pub enum Refusal {
         /// How long it may be.
         bytes_max: usize,
     },
-    /// A key attribute, of the table or of an index, is not a text.
-    #[error("the key attribute {attribute} is not of type S")]
+    /// A key attribute, of the table or of an index, is not of the type that the key has.
+    #[error("the key attribute {attribute} is not of the type of its key")]
     KeyType {
         /// The attribute.
         attribute: String,

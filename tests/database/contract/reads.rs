@@ -50,9 +50,21 @@ pub(crate) async fn a_query_goes_over_pages_in_order<S: Store>(bed: Bed<S>) {
     assert!(n_pages > 1, "{}: {n_pages} page", bed.name);
 }
 
+pub(crate) async fn a_key_that_no_item_can_have_is_read_as_nothing<S: Store>(bed: Bed<S>) {
+    bed.done(&put(&key("a"), item(&key("a"), []))).await;
+    let impossible =
+        [Key::new("P".repeat(2_049), "a"), Key::new("P#1", "a".repeat(1_025)), Key::new("P#1", ""), Key::new("", "a")];
+    for one in &impossible {
+        bed.same(&bed.item(one).await, &None, "alone");
+    }
+    let keys: Vec<Key> = impossible.into_iter().chain([key("a")]).collect();
+    let found = bed.store.get(Table::Main, &keys).await.unwrap();
+    bed.same(&found.len(), &1, "beside another");
+}
+
 pub(crate) async fn a_query_under_a_key_that_no_item_can_have_finds_nothing<S: Store>(bed: Bed<S>) {
     bed.done(&put(&key("a"), item(&key("a"), []))).await;
-    for query in [query(&"P".repeat(2_049), ""), query("P#1", &"a".repeat(1_025))] {
+    for query in [query(&"P".repeat(2_049), ""), query("P#1", &"a".repeat(1_025)), query("", "")] {
         let (items, _) = bed.query_all(&query).await;
         bed.same(&items, &vec![], "none");
     }

@@ -158,9 +158,6 @@ impl QueryAddress {
             return Err(format!("A page has 1 to {ITEMS_MAX} items."));
         }
         let query = Query::of(index, &self.pk, sk);
-        if query.is_too_long() {
-            return Err("No item has a key as long as this.".to_owned());
-        }
         let order = if self.descending { Order::Descending } else { Order::Ascending };
         let consistency = if self.eventual { Consistency::Eventual } else { query.consistency };
         Ok(Query { limit: Some(limit), order, consistency, ..query })

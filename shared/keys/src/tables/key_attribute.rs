@@ -17,6 +17,41 @@ pub struct KeyAttribute {
     pub is_plain: bool,
 }
 
+/// Why a key cannot hold a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyMisfit {
+    /// It is of another type.
+    Type,
+    /// It is empty.
+    Empty,
+    /// It is too long.
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+}
+
+impl KeyMisfit {
+    /// Why a key part of at most this many bytes cannot hold a value of its type; `None` if it can.
+    #[must_use]
+    pub fn of_size(value: &AttributeValue, bytes_max: usize) -> Option<Self> {
+        match key_bytes(value) {
+            Some(0) => Some(Self::Empty),
+            Some(bytes) if bytes > bytes_max => Some(Self::TooLong { bytes }),
+            _ => None,
+        }
+    }
+}
+
+/// The length of a value by which DynamoDB limits a key; `None` of a number, which is always short enough.
+pub(super) fn key_bytes(value: &AttributeValue) -> Option<usize> {
+    match value {
+        AttributeValue::S(text) => Some(text.len()),
+        AttributeValue::B(bytes) => Some(bytes.len()),
+        _ => None,
+    }
+}
+
 /// The type of a key attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyType {
@@ -53,10 +88,11 @@ impl KeyAttribute {
         }
     }
 
-    /// Can a key hold this value? DynamoDB refuses an item where an attribute of an index's key is of another type, or empty.
+    /// Why a key part of this many bytes cannot hold a value; `None` if it can. DynamoDB refuses an item whose index key is of
+    /// another type, empty or too long.
     #[must_use]
-    pub fn takes(&self, value: &AttributeValue) -> bool {
-        self.text(value).is_some_and(|text| !text.is_empty())
+    pub fn misfit(&self, value: &AttributeValue, bytes_max: usize) -> Option<KeyMisfit> {
+        if self.text(value).is_none() { Some(KeyMisfit::Type) } else { KeyMisfit::of_size(value, bytes_max) }
     }
 
     /// The value of a text; `None` where it is the text of none.

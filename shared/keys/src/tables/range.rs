@@ -2,7 +2,7 @@
 
 use serde_dynamo::AttributeValue;
 
-use super::{KeyAttribute, KeyType};
+use super::{KeyAttribute, KeyType, key_attribute::key_bytes};
 
 /// What a query asks of the attributes of a key: the last of them may be a range.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,6 +63,14 @@ pub(super) fn values(attributes: &[KeyAttribute], text: &str) -> Option<Vec<(Str
     let parts = parts(attributes, text).into_iter();
     let values = parts.map(|(attribute, part)| Some((attribute.name.clone(), attribute.value(part)?)));
     values.collect::<Option<Vec<_>>>().filter(|values| values.len() == attributes.len())
+}
+
+/// The bytes of the longest value of a key's attributes, whose texts are joined: DynamoDB limits each of them. Those of the
+/// text itself where it is the text of none.
+#[must_use]
+pub fn stored_bytes(attributes: &[KeyAttribute], text: &str) -> usize {
+    let longest = |values: Vec<(String, AttributeValue)>| values.iter().filter_map(|(_, value)| key_bytes(value)).max();
+    values(attributes, text).map_or(text.len(), |values| longest(values).unwrap_or_default())
 }
 
 /// The text of each attribute of a key, as far as there is one.

@@ -1,6 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{
+    entity::{KeyTemplate, StoredForm},
+    error::KeyError,
+    fields::Fields,
+};
 
 /// A table of one entity with a numeric sort key, one without a sort key, and one with texts of declared forms.
 fn forms() -> TableForms {
@@ -200,4 +205,33 @@ proptest! {
             prop_assert_eq!(form.cursor_inward(index, &form.cursor_outward(index, &cursor).unwrap()), Some(cursor));
         }
     }
+}
+
+#[test]
+fn a_key_is_as_long_as_it_is_stored() {
+    let of = |pk: &str, sk: &str, stored: StoredForm| KeyTemplate { stored, ..KeyTemplate::parse(pk, sk).unwrap() };
+    let stored = |prefix: &str, pk: KeyAttribute, sk: KeyAttribute| StoredForm::Values {
+        prefix: prefix.to_owned(),
+        pk: vec![pk],
+        sk: vec![sk],
+    };
+    let texts = stored("T#", KeyAttribute::plain("a", KeyType::S), KeyAttribute::plain("b", KeyType::S));
+    let plain = of("T#{a}", "{b}", texts);
+    let fields = |a: String, b: String| Fields::from([("a", a), ("b", b)]);
+    assert!(plain.build(&fields("%".repeat(2_048), "#".repeat(1_024))).is_ok());
+    let why = |built: Result<Key, KeyError>| built.unwrap_err().to_string();
+    assert_eq!(
+        why(plain.build(&fields("%".repeat(2_049), "b".into()))),
+        "a makes a key of 2049 bytes; the limit is 2048"
+    );
+    assert_eq!(
+        why(plain.build(&fields("a".into(), "#".repeat(1_025)))),
+        "b makes a key of 1025 bytes; the limit is 1024"
+    );
+    let bytes = stored("T#", KeyAttribute::plain("a", KeyType::B), KeyAttribute::plain("b", KeyType::B));
+    let of_bytes = of("T#{a:B}", "{b:B}", bytes);
+    assert!(of_bytes.build(&fields("ff".repeat(2_048), "00".repeat(1_024))).is_ok());
+    assert!(of_bytes.build(&fields("ff".repeat(2_049), "00".into())).is_err());
+    let as_texts = of("{a}", "{b}", StoredForm::Texts);
+    assert!(as_texts.build(&fields("%".repeat(683), "b".into())).is_err(), "2,049 bytes are stored");
 }

@@ -2,7 +2,7 @@
 
 use derive::schema::Schema;
 use keys::{
-    entity::{Definition, KeyTemplate},
+    entity::{Definition, KeyTemplate, StoredForm},
     index_key::IndexKey,
     tables::{IndexForm, KeyAttribute, KeyType, NO_SORT_KEY, TableForms},
     template::Template,
@@ -36,7 +36,8 @@ fn in_index(definition: &Definition, index: &IndexForm, keys: &[Option<KeyAttrib
         let text = if texts.is_empty() { NO_SORT_KEY.to_owned() } else { texts.join("#") };
         Template::parse(&text).ok()
     };
-    Some(KeyTemplate { pk: part(&index.pk)?, sk: part(&index.sk)? })
+    let stored = StoredForm::Values { prefix: String::new(), pk: index.pk.clone(), sk: index.sk.clone() };
+    Some(KeyTemplate { pk: part(&index.pk)?, sk: part(&index.sk)?, stored })
 }
 
 /// The attribute for which an entity is not in this index over plain attributes: one that it does not declare.

@@ -7,14 +7,14 @@ use std::{
 
 use aws_sdk_dynamodb::types::{AttributeValue as SdkValue, KeysAndAttributes};
 use derive::{
-    query::{Consistency, Order, Query, SortKeys},
+    query::{Consistency, Order, Query},
     write::Table,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use keys::{
     item::{Item, text},
     key::{Key, for_log},
-    tables::{IndexForm, KeyAttribute, KeyRange},
+    tables::IndexForm,
 };
 
 use super::{
@@ -51,13 +51,10 @@ pub(super) async fn get(
             .into_iter()
             .collect());
     }
-    let keys: Vec<Key> = keys.iter().collect::<BTreeSet<_>>().into_iter().cloned().collect();
-    for key in &keys {
-        check::key(&store.layout, key).map_err(|refusal| refusal.of("BatchGetItem", &key.for_log()))?;
-    }
+    let keys: BTreeSet<&Key> = keys.iter().filter(|key| check::key(&store.layout, table, key).is_ok()).collect();
     let mut by_table: BTreeMap<&str, Vec<Key>> = BTreeMap::new();
     for key in keys {
-        by_table.entry(store.stands(table, &key).table).or_default().push(key);
+        by_table.entry(store.stands(table, key).table).or_default().push(key.clone());
     }
     let slices: Vec<Vec<Key>> = by_table
         .into_values()
@@ -79,7 +76,9 @@ async fn get_one(
     consistency: Consistency,
 ) -> Result<Option<Item>, StoreError> {
     const OPERATION: &str = "GetItem";
-    check::key(&store.layout, key).map_err(|refusal| refusal.of(OPERATION, &key.for_log()))?;
+    if check::key(&store.layout, table, key).is_err() {
+        return Ok(None);
+    }
     let stands = store.stands(table, key);
     let Some(stored) = store.key_item(stands, key) else { return Ok(None) };
     let call = store.client.get_item().table_name(stands.table);
@@ -158,12 +157,9 @@ pub(super) async fn query(
     query: &Query,
     after: Option<Cursor>,
 ) -> Result<Page, StoreError> {
-    if query.is_too_long() {
-        return Ok(Page { items: Vec::new(), next: None });
-    }
-    check::query(&store.layout, table, query).map_err(|refusal| refusal.of("Query", &for_log(&query.pk)))?;
+    let ranges = check::query(&store.layout, table, query).map_err(|it| it.of("Query", &for_log(&query.pk)))?;
+    let Some((pk, sk)) = ranges else { return Ok(Page { items: Vec::new(), next: None }) };
     let (stands, index) = store.queried(table, query);
-    let Some((pk, sk)) = asked(store, query, stands, index) else { return Ok(Page { items: Vec::new(), next: None }) };
     let mut call = store
         .client
         .query()
@@ -197,31 +193,6 @@ pub(super) async fn query(
         page.items.retain(|item| text(item, sk).is_some_and(|sk| query.sk.holds(sk)));
     }
     Ok(page)
-}
-
-/// What a query asks of the attributes of its key; `None` where no item can have it.
-fn asked(
-    store: &DynamoStore,
-    query: &Query,
-    stands: Stands<'_>,
-    index: Option<&IndexForm>,
-) -> Option<(KeyRange, KeyRange)> {
-    let inside = query.index.as_deref().and_then(|name| store.layout.index(name));
-    let names = inside.map_or((&store.layout.pk, &store.layout.sk), |index| (&index.pk, &index.sk));
-    let (pk, sk, text) = match (stands.form, index) {
-        (_, Some(index)) => (index.pk.clone(), index.sk.clone(), query.pk.as_str()),
-        (Some(form), None) => {
-            let pk = query.pk.strip_prefix(&form.name)?.strip_prefix('#')?;
-            (vec![form.pk.clone()], form.sk.iter().cloned().collect(), pk)
-        }
-        (None, None) => (vec![KeyAttribute::of_form(names.0)], vec![KeyAttribute::of_form(names.1)], query.pk.as_str()),
-    };
-    let range = match &query.sk {
-        SortKeys::All => KeyRange::default(),
-        SortKeys::Prefix(prefix) => KeyRange::prefix(&sk, prefix),
-        SortKeys::Between(first, last) => KeyRange::between(&sk, first, last),
-    };
-    Some((KeyRange::partition(&pk, text)?, range))
 }
 
 /// Where a page begins, as it is stored.

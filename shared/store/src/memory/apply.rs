@@ -39,7 +39,7 @@ pub(super) fn apply(layout: &Layout, write: &Write, old: Option<&Item>) -> Resul
                     None => drop(item.remove(name)),
                 }
             }
-            check::item_size(&item)?;
+            check::stored_size(layout, write.target(), &item)?;
             Ok(Some(item))
         }
     }

@@ -107,7 +107,6 @@ impl PatternRead {
                 let units = items.iter().map(|item| read_units(item_bytes(item), *consistency)).sum::<f64>();
                 Ok((items, units + missing))
             }
-            Self::Query(query) if query.is_too_long() => Err("No item has a key as long as this.".to_owned()),
             Self::Query(query) => {
                 let read = console.patience().call(|| store.query(Table::Main, query, None)).await;
                 let items = read.map_err(|error| describe(&error))?.items;

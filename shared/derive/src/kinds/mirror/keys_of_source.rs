@@ -2,7 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use keys::{entity::Definition, key::Key, value};
+use keys::{
+    entity::Definition,
+    key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
+    tables::KeyMisfit,
+    value,
+};
 use serde_dynamo::AttributeValue;
 
 use crate::{
@@ -22,25 +27,31 @@ impl Mirror {
         members(list, source.attribute(list))?.iter().filter_map(key).collect()
     }
 
-    /// Attributes that a mirror cannot have, since they are of the key of an index there and of another type, or empty:
-    /// DynamoDB would refuse the mirror.
+    /// Attributes that a mirror cannot have, since they are of the key of an index there and of another type, empty or too
+    /// long: DynamoDB would refuse the mirror.
     pub(super) fn unfit(&self, schema: &Schema, source: &Image<'_>, target: &Definition) -> Vec<Unreadable> {
         let Some(table) = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(target)) else {
             return Vec::new();
         };
         let mut unfit = Vec::new();
         for index in table.indexes.iter().filter(|index| index.is_plain()) {
-            for part in index.parts() {
+            let of_pk = index.pk.iter().map(|part| (part, PARTITION_KEY_BYTES_MAX));
+            for (part, bytes_max) in of_pk.chain(index.sk.iter().map(|part| (part, SORT_KEY_BYTES_MAX))) {
                 if table.is_of_key(&part.name) || self.leaves_out(schema, source.definition, target, &part.name) {
                     continue;
                 }
-                let Some(held) = source.item.get(&part.name).filter(|held| !part.takes(held)) else { continue };
-                let is = match held {
-                    AttributeValue::S(text) if text.is_empty() => "empty",
-                    AttributeValue::B(bytes) if bytes.is_empty() => "empty",
-                    held => value::type_of(held),
+                let Some(held) = source.item.get(&part.name) else { continue };
+                let Some(misfit) = part.misfit(held, bytes_max) else { continue };
+                let (index, target) = (&index.name, &target.name);
+                let why = match misfit {
+                    KeyMisfit::Type => {
+                        format!("is {}, and the index {index} of {target} wants {:?}", value::type_of(held), part.of)
+                    }
+                    KeyMisfit::Empty => format!("is empty, and the index {index} of {target} wants {:?}", part.of),
+                    KeyMisfit::TooLong { bytes } => {
+                        format!("has {bytes} bytes, and the index {index} of {target} takes {bytes_max}")
+                    }
                 };
-                let why = format!("is {is}, and the index {} of {} wants {:?}", index.name, target.name, part.of);
                 unfit.push(Unreadable { attribute: part.name.clone(), why });
             }
         }

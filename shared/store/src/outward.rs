@@ -1,0 +1,160 @@
+//! Keys, writes and queries as they are stored, where the tables are of [other forms](keys::tables) than they are to the
+//! rest.
+
+use derive::{
+    guard::{Ask, Guard},
+    query::{Query, SortKeys},
+    write::{Action, Table, Update, Write},
+};
+use keys::{
+    counter::MARK,
+    item::Item,
+    key::Key,
+    layout::Layout,
+    tables::{EntityBy, IndexForm, KeyAttribute, KeyRange, Place, TYPE, TableForm},
+};
+use serde_dynamo::AttributeValue;
+
+/// The form of the table in which the item of this key stands; `None` if the layout says how it is stored.
+pub(crate) fn form<'a>(layout: &'a Layout, table: Table, key: &Key) -> Option<&'a TableForm> {
+    match layout.forms.as_ref().filter(|_| table == Table::Main)?.place(key) {
+        Place::Table(form) => Some(form),
+        Place::Own => None,
+    }
+}
+
+/// The form of the table, and of the index, that a query goes to.
+pub(crate) fn queried<'a>(
+    layout: &'a Layout,
+    table: Table,
+    query: &Query,
+) -> (Option<&'a TableForm>, Option<&'a IndexForm>) {
+    let forms = layout.forms.as_ref().filter(|_| table == Table::Main);
+    if let Some((form, index)) = forms.zip(query.index.as_ref()).and_then(|(forms, name)| forms.index(name)) {
+        return (Some(form), Some(index));
+    }
+    // The counters of an item stand with Ripple's own items, although their keys begin with the item's.
+    let is_of_counters = matches!(&query.sk, SortKeys::Prefix(prefix) if prefix.contains(MARK));
+    if is_of_counters {
+        return (None, None);
+    }
+    (form(layout, table, &Key::new(&query.pk, query.sk.first())), None)
+}
+
+/// What a query asks of the attributes of its key; `None` where no item can have it.
+pub(crate) fn ranges(layout: &Layout, table: Table, query: &Query) -> Option<(KeyRange, KeyRange)> {
+    let inside = query.index.as_deref().and_then(|name| layout.index(name));
+    let names = inside.map_or((&layout.pk, &layout.sk), |index| (&index.pk, &index.sk));
+    let (pk, sk, text) = match queried(layout, table, query) {
+        (_, Some(index)) => (index.pk.clone(), index.sk.clone(), query.pk.as_str()),
+        (Some(form), None) => {
+            let pk = query.pk.strip_prefix(&form.name)?.strip_prefix('#')?;
+            (vec![form.pk.clone()], form.sk.iter().cloned().collect(), pk)
+        }
+        (None, None) => (vec![KeyAttribute::of_form(names.0)], vec![KeyAttribute::of_form(names.1)], query.pk.as_str()),
+    };
+    let range = match &query.sk {
+        SortKeys::All => KeyRange::default(),
+        SortKeys::Prefix(prefix) => KeyRange::prefix(&sk, prefix),
+        SortKeys::Between(first, last) => KeyRange::between(&sk, first, last),
+    };
+    Some((KeyRange::partition(&pk, text)?, range))
+}
+
+/// A write as the table has its attributes; `None` where no stored item can have its key.
+pub(crate) fn outward(form: &TableForm, write: &Write) -> Option<Write> {
+    let action = match &write.action {
+        Action::Put(item) => Action::Put(form.outward(item)?),
+        Action::Update(Update { set, remove, add, delete, count_from }) => Action::Update(Update {
+            set: form.stored(set),
+            remove: remove.iter().filter_map(|name| form.stored_name(name).map(str::to_owned)).collect(),
+            add: form.stored(add),
+            delete: form.stored(delete),
+            count_from: form.stored(count_from),
+        }),
+        Action::Delete | Action::Check => write.action.clone(),
+    };
+    Some(Write { action, guard: write.guard.as_ref().map(|guard| asked(form, guard)), ..write.clone() })
+}
+
+/// A guard as the table has its attributes.
+fn asked(form: &TableForm, guard: &Guard) -> Guard {
+    let asks = guard.asks.iter().flat_map(|ask| asked_of(form, &guard.asks, ask));
+    Guard { purpose: guard.purpose, asks: asks.collect() }
+}
+
+/// What the table can be asked instead. What follows from the key, from the table or from other attributes is asked as
+/// whether there is an item; what never holds is asked as both.
+fn asked_of(form: &TableForm, all: &[Ask], ask: &Ask) -> Vec<Ask> {
+    let Some(attribute) = ask.attribute() else { return vec![ask.clone()] };
+    if let Some(stored) = form.stored_name(attribute) {
+        return vec![ask.asked_of(stored)];
+    }
+    // The item that is there under this key, as far as it is known. Of an index over plain attributes they are asked
+    // themselves, so that the key has the value which is asked.
+    let mut item = Item::new();
+    if let (TYPE, EntityBy::Table(entity)) = (attribute, &form.entity) {
+        item.insert(TYPE, AttributeValue::S(entity.clone()));
+    } else {
+        let equal = all.iter().filter(|ask| ask.attribute() == Some(attribute)).find_map(Ask::value);
+        item.extend(equal.map(|(name, value)| (name.to_owned(), value.clone())));
+    }
+    match (ask.holds(Some(&item)), ask.holds(None)) {
+        (true, true) => Vec::new(),
+        (true, false) => vec![Ask::Present],
+        (false, true) => vec![Ask::Absent],
+        (false, false) => vec![Ask::Absent, Ask::Present],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use derive::guard::Purpose;
+    use keys::tables::{KeyAttribute, KeyType, PK, SK};
+
+    use super::*;
+
+    fn form(entity: EntityBy) -> TableForm {
+        let attribute = KeyAttribute::plain;
+        let index = IndexForm {
+            name: "byAuthor".to_owned(),
+            pk: vec![attribute("authorId", KeyType::S)],
+            sk: Vec::new(),
+            projection: None,
+            entities: vec!["Post".to_owned()],
+        };
+        TableForm {
+            name: "Posts".to_owned(),
+            called: "Posts".to_owned(),
+            pk: attribute("id", KeyType::S),
+            sk: None,
+            entity,
+            time_to_live: None,
+            indexes: vec![index],
+        }
+    }
+
+    #[test]
+    fn a_guard_asks_what_the_table_has() {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let guard = Guard {
+            purpose: Purpose::MirrorType,
+            asks: vec![
+                Ask::Equal(PK.to_owned(), text("Posts#a")),
+                Ask::Equal(TYPE.to_owned(), text("Post")),
+                Ask::Equal("Posts/byAuthor/pk".to_owned(), text("ann")),
+                Ask::Lacks("title".to_owned()),
+            ],
+        };
+        let of_table = asked(&form(EntityBy::Table("Post".to_owned())), &guard);
+        let present = || Ask::Present;
+        assert_eq!(of_table.asks, [present(), present(), present(), Ask::Lacks("title".to_owned())]);
+        let by_type = asked(&form(EntityBy::Attribute("__typename".to_owned())), &guard);
+        let equal = Ask::Equal("__typename".to_owned(), text("Post"));
+        assert_eq!(by_type.asks, [present(), equal, present(), Ask::Lacks("title".to_owned())]);
+        let of_another = Guard { asks: vec![Ask::Equal(TYPE.to_owned(), text("User"))], ..guard.clone() };
+        assert_eq!(asked(&form(EntityBy::Table("Post".to_owned())), &of_another).asks, [Ask::Absent, Ask::Present]);
+        let of_key = Guard { asks: vec![Ask::Equal(SK.to_owned(), text("-"))], ..guard };
+        assert_eq!(asked(&form(EntityBy::Table("Post".to_owned())), &of_key).asks, [Ask::Present]);
+    }
+}
