@@ -20,6 +20,7 @@ mod occupied;
 mod panicking_look;
 mod pulse;
 mod refusals;
+mod refused_reads;
 mod rollups;
 mod sharded_counters;
 mod single_records;

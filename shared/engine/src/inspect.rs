@@ -1,16 +1,11 @@
 //! What an operator's tools ask of an engine, which handle no batch: to find items that are not in step, and to bring
 //! one in step.
 
+mod reads;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{
-    catalogue::Catalogue,
-    derived::Items,
-    position::DerivationAt,
-    refresh::Look,
-    schema::Schema,
-    sources::{Source, Sources},
-};
+use derive::{catalogue::Catalogue, position::DerivationAt, refresh::Look, schema::Schema, sources::Sources};
 use keys::{item::Item, key::Key};
 use store::{Store, StoreError};
 
@@ -25,12 +20,7 @@ use crate::{
         job::Job,
         pulse::Pulses,
     },
-    look::{
-        Looker,
-        bells::Bells,
-        looked::LookRequest,
-        reading::{HeldItems, ItemReader},
-    },
+    look::{Looker, bells::Bells, looked::LookRequest, reading::HeldItems},
     park::{
         redrive::{ParkedChange, Redriven, Redriver},
         waiting::{Underway, Waiting},
@@ -39,7 +29,7 @@ use crate::{
         Registry, Standing,
         publishing::{Publisher, RegistryError},
     },
-    sweep::{Bounds, Slice, TableSweep},
+    sweep::{Bounds, Slice, TableSweep, looks::LooksToWrite},
 };
 
 impl<S: Store> Engine<S> {
@@ -62,7 +52,8 @@ impl<S: Store> Engine<S> {
     }
 
     /// Looks at what the inserts of these items would have looked at, if it `is_asked` for, and gives the looks at which
-    /// something differs or waits for its key. Reads only what is not among the sources, and adds it. Writes nothing.
+    /// something differs or waits for its key, and those that can never be decided, with the cause. Reads only what is not among
+    /// the sources, and adds it. Writes nothing.
     ///
     /// # Errors
     ///
@@ -73,14 +64,14 @@ impl<S: Store> Engine<S> {
         sources: &mut Sources,
         is_asked: impl Fn(&mut Look) -> bool,
         patience: Patience<'_>,
-    ) -> Result<Vec<Look>, GaveUp> {
+    ) -> Result<(Vec<Look>, Vec<(Look, String)>), GaveUp> {
         let (sweep, mut bells, mut held) = (TableSweep::new(&self.context), Bells::default(), HeldItems::new());
         for (key, item) in items {
             held.insert(key.clone(), sweep.ring_as_inserted(key, item, &mut bells));
         }
         bells.rung.retain(|_, rung| is_asked(&mut rung.look));
-        let (decided, _) = sweep.decided_now(bells, held, sources, patience).await?;
-        Ok(decided.looks().collect())
+        let LooksToWrite { decided, refused, .. } = sweep.decided_now(bells, held, sources, patience).await?;
+        Ok((decided.looks().collect(), refused))
     }
 
     /// Looks at an item, and writes it where it differs; says whether it did.
@@ -150,24 +141,6 @@ impl<S: Store> Engine<S> {
     pub async fn sweep_by_pulse(&self, deadline_ms: u64) -> Result<Swept, GaveUp> {
         Pulses::new(&self.context).beat(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
         JobSweep { context: &self.context, by_pulse: true }.sweep(|_| true, deadline_ms).await
-    }
-
-    /// These items, as they are held.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when they cannot be read.
-    pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<HeldItems, GaveUp> {
-        ItemReader::new(&self.context).held(keys, patience).await
-    }
-
-    /// The counters of a target, of all derivations and in all shards.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when they cannot be read.
-    pub async fn all_counters_of(&self, target: &Key, patience: Patience<'_>) -> Result<Items, GaveUp> {
-        ItemReader::new(&self.context).all_counters_of(target, patience).await
     }
 
     /// Applies a parked change, and unparks it.
@@ -267,20 +240,6 @@ impl<S: Store> Engine<S> {
         deadline_ms: u64,
     ) -> Result<usize, GaveUp> {
         Publisher::new(&self.context).mark_filled(names, read, until_ms, deadline_ms).await
-    }
-
-    /// Reads these sources, to the others.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when they cannot be read.
-    pub async fn read(
-        &self,
-        wanted: BTreeSet<Source>,
-        sources: &mut Sources,
-        patience: Patience<'_>,
-    ) -> Result<(), GaveUp> {
-        ItemReader::new(&self.context).read(wanted, sources, patience).await
     }
 
     /// Is there any mark of a possible loss?

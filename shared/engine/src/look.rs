@@ -35,6 +35,7 @@ use crate::{
     backoff::{GaveUp, Patience, describe},
     batch::caught::caught,
     context::Context,
+    jobs::touch::TouchFailure,
     look::own_image::OwnState,
     look::{
         back_and_forth::STEPS_BACK_MAX,
@@ -97,10 +98,12 @@ impl<S: Store> Looker<'_, S> {
             // What was read at the start of the batch serves until a guard fails: then all is read anew.
             let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
             let keys = waiting.iter().map(|rung| rung.look.item.clone()).collect();
-            let held = match ItemReader::new(self.context).held(keys, patience).await {
-                Ok(held) => held,
+            let (held, refused) = match ItemReader::new(self.context).held_each(keys, patience).await {
+                Ok(read) => read,
                 Err(error) => return looked.not_now(waiting, &describe(&error)),
             };
+            let own = |rung: &Rung| refused.get(&rung.look.item);
+            waiting = looked.without_refused(waiting.into_iter().map(|rung| (own(&rung), rung)));
             let DecidedLooks { differing, occupied } = self.differing(waiting, &held, sources, patience, looked).await;
             waiting = self.write_all(differing, patience, looked).await;
             waiting.extend(self.list_all(occupied, &held, patience, looked).await);
@@ -127,8 +130,8 @@ impl<S: Store> Looker<'_, S> {
                 let stepping = || step(&self.context.schema, &self.context.catalogue, &rung.look, item, sources);
                 match caught("looking at what it asks for", stepping) {
                     Ok(Step::Read(more)) => {
-                        wanted.extend(more);
-                        waiting.push(rung);
+                        wanted.extend(more.iter().cloned());
+                        waiting.push((rung, more));
                     }
                     Ok(Step::Decided(Verdict::InStep)) => looked.n_in_step += 1,
                     Ok(Step::Decided(Verdict::Write { write, derivations })) => {
@@ -138,11 +141,15 @@ impl<S: Store> Looker<'_, S> {
                     Err(cause) => looked.refused.push((rung, cause)),
                 }
             }
-            undecided = waiting;
-            if let Err(error) = ItemReader::new(self.context).read(wanted, sources, patience).await {
-                looked.not_now(undecided, &describe(&error));
-                return decided;
-            }
+            let refused = match ItemReader::new(self.context).read_each(wanted, sources, patience).await {
+                Ok(refused) => refused,
+                Err(error) => {
+                    looked.not_now(waiting.into_iter().map(|(rung, _)| rung).collect(), &describe(&error));
+                    return decided;
+                }
+            };
+            let of_sources = |more: Vec<Source>| more.iter().find_map(|source| refused.get(source));
+            undecided = looked.without_refused(waiting.into_iter().map(|(rung, more)| (of_sources(more), rung)));
         }
         decided
     }
@@ -161,7 +168,8 @@ impl<S: Store> Looker<'_, S> {
             match KeyWaits::new(self.context).list(&rung.look, at, item, patience).await {
                 Ok(Some(units)) => looked.occupied.push(OccupiedKey { rung, derivation: at, units }),
                 Ok(None) => again.push(rung),
-                Err(why) => looked.undone.push((rung, why)),
+                Err(TouchFailure::NotNow(why)) => looked.undone.push((rung, why)),
+                Err(TouchFailure::Refused(cause)) => looked.refused.push((rung, cause)),
             }
         }
         again

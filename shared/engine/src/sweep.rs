@@ -16,6 +16,7 @@
 
 mod counts;
 pub(crate) mod difference;
+pub(crate) mod looks;
 pub(crate) mod round;
 pub(crate) mod suspects;
 mod zero;
@@ -38,14 +39,13 @@ use crate::{
     context::Context,
     jobs::job::Job,
     look::{
-        Looker,
         bells::{Bells, Rung},
-        looked::{DecidedLooks, Looked},
-        reading::{HeldItems, ItemReader},
+        reading::HeldItems,
     },
     sweep::{
         counts::Collections,
         difference::{Differing, difference},
+        looks::LooksToWrite,
         round::Round,
     },
 };
@@ -254,7 +254,11 @@ impl<S: Store> TableSweep<'_, S> {
         patience: Patience<'_>,
     ) -> Result<Vec<Differing>, GaveUp> {
         let mut sources = Sources::default();
-        let (decided, held) = self.decided_now(bells, held, &mut sources, patience).await?;
+        let LooksToWrite { decided, held, refused } = self.decided_now(bells, held, &mut sources, patience).await?;
+        // The record that looks at such an item is parked.
+        for (look, cause) in refused {
+            tracing::warn!(item = look.item.for_log(), cause, "an item cannot be looked at");
+        }
         let (schema, catalogue) = (&self.context.schema, &self.context.catalogue);
         // An item under a derived item's key is listed, and no drift.
         let differing = decided.differing.into_iter().map(|(Rung { look, .. }, (write, derivations))| {
@@ -265,32 +269,5 @@ impl<S: Store> TableSweep<'_, S> {
             Differing { look, held, decided_by, derivations, difference }
         });
         Ok(differing.collect())
-    }
-
-    /// Those of these items that are not in step, and what they hold. What is not known to be `held`, nor among the sources,
-    /// is read.
-    pub(crate) async fn decided_now(
-        &self,
-        bells: Bells,
-        mut held: HeldItems,
-        sources: &mut Sources,
-        patience: Patience<'_>,
-    ) -> Result<(DecidedLooks, HeldItems), GaveUp> {
-        let rung: Vec<Rung> = bells.rung.into_values().collect();
-        let unknown: Vec<Key> = rung.iter().map(|rung| rung.look.item.clone()).collect();
-        let unknown: Vec<Key> = unknown.into_iter().filter(|item| !held.contains_key(item)).collect();
-        let to_read = unknown.iter().cloned().map(Source::Item).filter(|source| !sources.knows(source)).collect();
-        ItemReader::new(self.context).read(to_read, sources, patience).await?;
-        held.extend(unknown.into_iter().map(|item| (item.clone(), sources.item(&item).cloned())));
-        let mut looked = Looked::default();
-        let decided = Looker::new(self.context).differing(rung, &held, sources, patience, &mut looked).await;
-        if let Some((_, why)) = looked.undone.into_iter().next() {
-            // Without time left it is no fault: the next slice begins where this one ends.
-            if !patience.is_over() {
-                tracing::warn!(why, "what is looked at cannot be read");
-            }
-            return Err(GaveUp::OutOfTime { last: None });
-        }
-        Ok((decided, held))
     }
 }

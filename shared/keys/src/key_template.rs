@@ -63,7 +63,7 @@ impl KeyTemplate {
     /// The same with texts as they are, of a table whose keys escape nothing.
     #[must_use]
     pub fn unescaped(self) -> Self {
-        Self { pk: self.pk.unescaped(), sk: self.sk.unescaped() }
+        Self { pk: self.pk.unescaped(), sk: self.sk.unescaped(), stored: self.stored }
     }
 
     /// Builds a key.

@@ -13,6 +13,7 @@
 //! | [late](Fault::Late) | the caller is gone; the call lands when [`Database::land`] says so | the caller gave up on it and goes on; the call lands when [`Database::land`] says so |
 //! | [hung](Fault::Hung) | not done; never ready, and the caller gives up on it | done; never ready, and the caller gives up on it |
 //! | [denied](Fault::Denied) | not done; it lasts until somebody changes the set-up | as before the call |
+//! | [refused](Fault::Refused) | not done; it is refused whenever it comes | as before the call |
 //!
 //! A caller that is gone is one whose call is never ready: the decider, which said so, drops the caller's future. A read
 //! is never late and meets no writer: both are a lost answer then.
@@ -137,6 +138,7 @@ impl<D: Decider> Faulty<D> {
         match &fault {
             Some((Side::Before, Fault::Killed | Fault::Hung)) => pending().await,
             Some((_, Fault::Denied)) => return self.denied(&call),
+            Some((_, Fault::Refused)) => return self.refused(&call),
             Some((Side::Before, _)) => return self.retry(&call, "not read"),
             _ => {}
         }
@@ -178,6 +180,7 @@ impl<D: Decider> Faulty<D> {
         match &fault {
             Some((Side::Before, Fault::Killed | Fault::Hung)) => pending().await,
             Some((_, Fault::Denied)) => return self.denied(&call),
+            Some((_, Fault::Refused)) => return self.refused(&call),
             Some((side, Fault::Late)) => {
                 self.database.put_off(late());
                 if *side == Side::Before {

@@ -213,8 +213,7 @@ impl<S: Store> Explainer<'_, S> {
     fn unreadable(&self, item: Option<&Item>) -> Vec<(String, Unreadable)> {
         let Some(image) = item.and_then(|item| self.schema().image(&self.request.key, item)) else { return Vec::new() };
         let derivations = self.engine.catalogue().derivations();
-        let why =
-            derivations.filter_map(|it| Some((it.label().to_owned(), it.kind.unreadable(self.schema(), &image)?)));
+        let why = derivations.filter_map(|it| Some((it.label().to_owned(), it.unreadable(self.schema(), &image)?)));
         why.collect()
     }
 

@@ -81,7 +81,7 @@ impl<S: Store> Applier<'_, S> {
         account: &mut Account,
     ) {
         // Before it counts: what is in by then is not parked with the change, so nobody would list it any more.
-        Lister::new(self.context).list(asked.listings, batch.patience, account).await;
+        Lister::new(self.context).list(asked.listings, batch, account).await;
         // Boxed, since a caller's future would otherwise hold all of theirs in place.
         Box::pin(Counter::new(self.context).add(asked.entries, session, batch, account)).await;
         for (position, cause) in asked.failed_looks {

@@ -212,7 +212,7 @@ impl<S: Store> Repeater<'_, S> {
         let n_begun = searched.commits.iter().filter(|commit| commit.table == Table::Main).count();
         let why_not = searched.undone.into_iter().map(|(_, why)| why).next();
         let mut done = NoteOutcome { n_written: n_begun, why_not };
-        let (mut sources, mut is_refused) = (Sources::default(), false);
+        let (mut sources, mut is_refused) = (Sources::default(), !searched.refused.is_empty());
         for items in bells.parts() {
             let request = LookRequest { items, images: None, patience };
             let looked = Box::pin(Looker::new(self.context).look_in_time(request, &mut sources)).await;

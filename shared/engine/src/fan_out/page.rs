@@ -18,7 +18,7 @@ use keys::{
 use store::Store;
 
 use crate::{
-    backoff::{Patience, describe},
+    backoff::Patience,
     context::Context,
     fan_out::{FanOuts, progress::FanOut},
     jobs::{
@@ -96,7 +96,7 @@ impl<S: Store> Pager<'_, S> {
         // Before anything is written the source is known, and is not waited for by itself.
         let source = self.read_source(&fan_out.source, &mut sources, patience);
         let (first, read) = join(search(next.clone()), source).await;
-        let mut found = read.map_err(|error| TouchFailure::NotNow(describe(&error))).and(first);
+        let mut found = read.map_err(TouchFailure::from).and(first);
         let mut last_ms = 0;
         loop {
             let began_ms = self.context.clock.now_ms();

@@ -40,6 +40,18 @@ pub(crate) struct Searched {
     pub(crate) commits: Vec<Commit>,
     /// What could not be searched for now, by the positions of the records that ask for it, with the reason.
     pub(crate) undone: Vec<(BTreeSet<RecordAt>, String)>,
+    /// What can never be searched for, with the derivations.
+    pub(crate) refused: Vec<(BTreeSet<DerivationAt>, BTreeSet<RecordAt>, String)>,
+}
+
+impl Searched {
+    /// A search, or the start of one, ended without an outcome.
+    fn gave_up(&mut self, derivations: BTreeSet<DerivationAt>, causes: BTreeSet<RecordAt>, why: &GaveUp) {
+        match why {
+            GaveUp::Refused(_) => self.refused.push((derivations, causes, describe(why))),
+            GaveUp::OutOfTime { .. } | GaveUp::Standing(_) => self.undone.push((causes, describe(why))),
+        }
+    }
 }
 
 /// The first page of a source's search.
@@ -101,15 +113,14 @@ impl<S: Store> Searcher<'_, S> {
                     }
                 }
                 Ok(FirstPage::All(_) | FirstPage::Many) => many.push((derivation, source, causes)),
-                Err(error) => searched.undone.push((causes, describe(&error))),
+                Err(error) => searched.gave_up(BTreeSet::from([derivation]), causes, &error),
             }
         }
         let begun = many.into_iter().map(|(derivation, source, causes)| {
             async move {
                 let mut written = Vec::new();
                 let ended = FanOuts::new(self.context).fan_out(derivation, &source, patience, &mut written).await;
-                let derivations = vec![self.context.catalogue.label(derivation).to_owned()];
-                (written, ended, derivations, causes)
+                (written, ended, BTreeSet::from([derivation]), causes)
             }
             .boxed()
         });
@@ -118,8 +129,8 @@ impl<S: Store> Searcher<'_, S> {
         let noted = indexed.map(|(source, (derivations, causes))| {
             async move {
                 let mut written = Vec::new();
-                let ended = self.note_again(&source, derivations, patience, &mut written).await;
-                (written, ended, Vec::new(), causes)
+                let ended = self.note_again(&source, &derivations, patience, &mut written).await;
+                (written, ended, derivations, causes)
             }
             .boxed()
         });
@@ -133,15 +144,19 @@ impl<S: Store> Searcher<'_, S> {
                 action: None,
                 at_ms,
                 units,
-                derivations: if table == Table::Main { derivations.clone() } else { Vec::new() },
+                derivations: if table == Table::Main { self.labels(&derivations) } else { Vec::new() },
                 causes: causes.clone(),
                 is_correction: false,
             }));
             if let Err(error) = ended {
-                searched.undone.push((causes, describe(&error)));
+                searched.gave_up(derivations, causes, &error);
             }
         }
         searched
+    }
+
+    fn labels(&self, derivations: &BTreeSet<DerivationAt>) -> Vec<String> {
+        derivations.iter().map(|at| self.context.catalogue.label(*at).to_owned()).collect()
     }
 
     async fn first_page(&self, find: &Find, patience: Patience<'_>) -> Result<FirstPage, GaveUp> {
@@ -160,11 +175,11 @@ impl<S: Store> Searcher<'_, S> {
     async fn note_again(
         &self,
         item: &Key,
-        derivations: BTreeSet<DerivationAt>,
+        derivations: &BTreeSet<DerivationAt>,
         patience: Patience<'_>,
         written: &mut Vec<FanOutWrite>,
     ) -> Result<(), GaveUp> {
-        let Some(write) = self.noted(item, derivations) else { return Ok(()) };
+        let Some(write) = self.noted(item, derivations.iter().copied()) else { return Ok(()) };
         if let Outcome::Done { units } = patience.call(|| self.context.store.write(&write)).await? {
             written.push((write.table, write.key, units));
         }

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use derive::{position::DerivationAt, schema::Unreadable, sources::Sources};
+use derive::{
+    position::{DerivationAt, RecordAt},
+    schema::Unreadable,
+    sources::Sources,
+};
 use store::{Store, Units};
 
 use crate::{
@@ -47,6 +51,9 @@ impl<S: Store> BatchLooker<'_, S> {
         account.commits.extend(searched.commits);
         for (causes, why) in searched.undone {
             undone(account, causes, &why);
+        }
+        for (derivations, causes, cause) in searched.refused {
+            self.park(&derivations, causes, &cause, batch, account).await;
         }
         let mut sources = Sources::default();
         for items in bells.parts() {
@@ -108,10 +115,20 @@ impl<S: Store> BatchLooker<'_, S> {
             undone(account, rung.causes, &why);
         }
         for (rung, cause) in looked.refused {
-            for position in &rung.causes {
-                let derivations: BTreeSet<DerivationAt> = rung.look.derivations.clone();
-                Parker::new(self.context).park(*position, derivations, &cause, batch, account).await;
-            }
+            self.park(&rung.look.derivations, rung.causes, &cause, batch, account).await;
+        }
+    }
+
+    async fn park(
+        &self,
+        derivations: &BTreeSet<DerivationAt>,
+        causes: BTreeSet<RecordAt>,
+        cause: &str,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        for position in causes {
+            Parker::new(self.context).park(position, derivations.iter().copied(), cause, batch, account).await;
         }
     }
 }

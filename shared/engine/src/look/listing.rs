@@ -7,8 +7,6 @@
 //! An entry is written or removed in a transaction that checks that the item is as it was judged. So an entry that was
 //! decided before the item was mended, and lands after, is refused; the list says what the item's last change left.
 
-use std::collections::BTreeMap;
-
 use derive::{
     guard::{Ask, Guard, Purpose},
     position::{DerivationAt, RecordAt},
@@ -22,8 +20,12 @@ use crate::{
     account::{Account, ListedItem, undone},
     attribute::{n, s},
     backoff::{Patience, Tries, describe},
+    batch::input::Batch,
     context::Context,
+    jobs::touch::TouchFailure,
     ledger::ledger_item,
+    look::reading::ItemReader,
+    park::Parker,
     sort_key::sort_key,
 };
 
@@ -60,23 +62,31 @@ impl<'a, S> Lister<'a, S> {
 
 impl<S: Store> Lister<'_, S> {
     /// Lists the items that cannot be interpreted as they are now, and takes the others off the list.
-    pub(crate) async fn list(&self, listings: Vec<Listing>, patience: Patience<'_>, account: &mut Account) {
+    pub(crate) async fn list(&self, listings: Vec<Listing>, batch: &Batch<'_>, account: &mut Account) {
         if listings.is_empty() {
             return;
         }
+        let patience = batch.patience;
         let keys: Vec<Key> = listings.iter().map(|listing| listing.item.clone()).collect();
-        let items: BTreeMap<Key, Item> = match patience.call(|| self.context.store.get(Table::Main, &keys)).await {
-            Ok(items) => items.into_iter().collect(),
+        let (items, refused) = match ItemReader::new(self.context).held_each(keys, patience).await {
+            Ok(read) => read,
             Err(error) => return undone(account, listings.iter().map(|listing| listing.position), &describe(&error)),
         };
         for listing in listings {
-            let held = items.get(&listing.item).cloned();
-            match self.list_one(&listing, held, patience, account).await {
+            let held = items.get(&listing.item).cloned().flatten();
+            let ended = match refused.get(&listing.item) {
+                Some(error) => Err(TouchFailure::Refused(describe(error))),
+                None => self.list_one(&listing, held, patience, account).await,
+            };
+            match ended {
                 Ok(units) => {
                     let key = self.entry(&listing, None).key;
                     account.commits.push(self.context.ledger_commit(&key, units, listing.position));
                 }
-                Err(why) => undone(account, [listing.position], &why),
+                Err(TouchFailure::NotNow(why)) => undone(account, [listing.position], &why),
+                Err(TouchFailure::Refused(cause)) => {
+                    Parker::new(self.context).park(listing.position, listing.derivation, &cause, batch, account).await;
+                }
             }
         }
     }
@@ -88,7 +98,7 @@ impl<S: Store> Lister<'_, S> {
         held: Option<Item>,
         patience: Patience<'_>,
         account: &mut Account,
-    ) -> Result<Units, String> {
+    ) -> Result<Units, TouchFailure> {
         let judged = |held: Option<&Item>| self.unreadable(listing.derivation, &listing.item, held?);
         let entry = |held: Option<&Item>| Some(self.entry(listing, judged(held).as_ref()));
         let (held, units) = self.keep(&listing.item, held, entry, patience).await?;
@@ -112,10 +122,10 @@ impl<S: Store> Lister<'_, S> {
         item: &Key,
         entry: impl Fn(Option<&Item>) -> Option<Write>,
         patience: Patience<'_>,
-    ) -> Result<Option<Units>, String> {
+    ) -> Result<Option<Units>, TouchFailure> {
         let keys = std::slice::from_ref(item);
-        let read = patience.call(|| self.context.store.get(Table::Main, keys)).await;
-        let held = read.map_err(|error| describe(&error))?.into_iter().next().map(|(_, item)| item);
+        let read = patience.call(|| self.context.store.get(Table::Main, keys)).await?;
+        let held = read.into_iter().next().map(|(_, item)| item);
         Ok(self.keep(item, held, entry, patience).await?.1)
     }
 
@@ -127,33 +137,33 @@ impl<S: Store> Lister<'_, S> {
         mut held: Option<Item>,
         entry: impl Fn(Option<&Item>) -> Option<Write>,
         patience: Patience<'_>,
-    ) -> Result<(Option<Item>, Option<Units>), String> {
+    ) -> Result<(Option<Item>, Option<Units>), TouchFailure> {
         let keys = [item.clone()];
         let mut tries = Tries::default();
         loop {
             let guard = Some(self.as_judged(item, held.as_ref()));
             let check = Write { table: Table::Main, key: item.clone(), action: Action::Check, guard };
             let Some(entry) = entry(held.as_ref()) else { return Ok((held, None)) };
-            let transaction = Transaction::new(vec![check, entry]).map_err(|error| error.to_string())?;
-            let reasons = match patience.call(|| self.context.store.transact(&transaction)).await {
-                Ok(TransactOutcome::Done { units }) => {
+            let transaction =
+                Transaction::new(vec![check, entry]).map_err(|error| TouchFailure::Refused(error.to_string()))?;
+            let reasons = match patience.call(|| self.context.store.transact(&transaction)).await? {
+                TransactOutcome::Done { units } => {
                     return Ok((held, Some(units.into_iter().map(|(_, units)| units).sum())));
                 }
-                Ok(TransactOutcome::Cancelled { reasons }) => reasons,
-                Err(error) => return Err(describe(&error)),
+                TransactOutcome::Cancelled { reasons } => reasons,
             };
             if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
-                return Err(why.clone());
+                return Err(TouchFailure::Refused(why.clone()));
             }
             // Somebody else has written the entry, or removed it.
             if let [_, Reason::GuardFailed] = reasons.as_slice() {
                 return Ok((held, None));
             }
             if !patience.wait(&mut tries).await {
-                return Err("others write the item all the time".to_owned());
+                return Err(TouchFailure::NotNow("others write the item all the time".to_owned()));
             }
-            let read = patience.call(|| self.context.store.get(Table::Main, &keys)).await;
-            held = read.map_err(|error| describe(&error))?.into_iter().next().map(|(_, item)| item);
+            let read = patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
+            held = read.into_iter().next().map(|(_, item)| item);
         }
     }
 
@@ -183,7 +193,7 @@ impl<S: Store> Lister<'_, S> {
         match (self.context.schema.see(key, item), derivation) {
             (Seen::Misfit(why), None) => Some(why),
             (Seen::Known(image), Some(at)) => {
-                self.context.catalogue.derivation(at)?.kind.unreadable(&self.context.schema, &image)
+                self.context.catalogue.derivation(at)?.unreadable(&self.context.schema, &image)
             }
             _ => None,
         }

@@ -2,10 +2,10 @@
 //! to the records that rang for it.
 
 use derive::{position::DerivationAt, refresh::Look, write::Write};
-use store::{Busy, Units};
+use store::{Busy, StoreError, Units};
 
 use crate::{
-    backoff::Patience,
+    backoff::{Patience, describe},
     look::{bells::Rung, own_image::OwnImages},
 };
 
@@ -85,5 +85,20 @@ impl Looked {
     /// None of these items could be looked at, or written, now.
     pub(crate) fn not_now(&mut self, items: Vec<Rung>, why: &str) {
         self.undone.extend(items.into_iter().map(|rung| (rung, why.to_owned())));
+    }
+
+    /// These items, each with why what it is decided by cannot be read, without those of which that is known.
+    pub(crate) fn without_refused<'e>(
+        &mut self,
+        items: impl Iterator<Item = (Option<&'e StoreError>, Rung)>,
+    ) -> Vec<Rung> {
+        let mut readable = Vec::new();
+        for (refused, rung) in items {
+            match refused {
+                Some(error) => self.refused.push((rung, describe(error))),
+                None => readable.push(rung),
+            }
+        }
+        readable
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     attribute::{n, s},
     backoff::{GaveUp, Patience, describe},
     context::Context,
+    jobs::touch::TouchFailure,
     look::{
         bells::{Bells, Rung},
         listing::{Lister, entry_key},
@@ -60,7 +61,7 @@ impl<S: Store> KeyWaits<'_, S> {
         at: DerivationAt,
         held: Option<&Item>,
         patience: Patience<'_>,
-    ) -> Result<Option<Units>, String> {
+    ) -> Result<Option<Units>, TouchFailure> {
         let entry =
             |held: Option<&Item>| held.filter(|held| !self.is_own(look, held)).map(|it| self.entry(look, at, it));
         let (_, units) = Lister::new(self.context).keep(&look.item, held.cloned(), entry, patience).await?;
@@ -149,7 +150,11 @@ impl<S: Store> KeyWaits<'_, S> {
                     account.commits.extend(units.map(|units| self.context.ledger_commit(&key, units, *position)));
                 }
                 (Ok(_), None) => {}
-                (Err(why), _) => undone(account, causes, &why),
+                (Err(TouchFailure::NotNow(why)), _) => undone(account, causes, &why),
+                // The entry stays on the list, for a person. What it was for is done.
+                (Err(TouchFailure::Refused(cause)), _) => {
+                    tracing::error!(item = look.item.for_log(), cause, "an entry cannot be taken off the list");
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ use keys::{
     item::Item,
     key::Key,
 };
-use store::Store;
+use store::{Store, StoreError};
 
 use crate::{
     backoff::{GaveUp, Patience},
@@ -30,6 +30,9 @@ const PASSED_AT_ONCE: u32 = 25;
 
 /// Items as they are held; `None` for one that does not exist.
 pub type HeldItems = BTreeMap<Key, Option<Item>>;
+
+/// What DynamoDB refuses to read, whenever it is asked, with its answer. Everything else was read.
+pub type RefusedReads<T> = BTreeMap<T, StoreError>;
 
 /// Reads the tables.
 pub(crate) struct ItemReader<'a, S> {
@@ -68,9 +71,35 @@ impl<S: Store> ItemReader<'_, S> {
 
     /// These items, as they are held.
     pub(crate) async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<HeldItems, GaveUp> {
-        let items = patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
-        let absent = keys.into_iter().map(|key| (key, None));
-        Ok(absent.chain(items.into_iter().map(|(key, item)| (key, Some(item)))).collect())
+        let (held, refused) = self.held_each(keys, patience).await?;
+        none_of(refused).map(|()| held)
+    }
+
+    /// These items, as they are held. A call that is refused is halved until the item is alone for which it is, so that no
+    /// other stays unread.
+    pub(crate) async fn held_each(
+        &self,
+        keys: Vec<Key>,
+        patience: Patience<'_>,
+    ) -> Result<(HeldItems, RefusedReads<Key>), GaveUp> {
+        let (mut held, mut refused, mut parts) = (HeldItems::new(), RefusedReads::new(), vec![keys]);
+        while let Some(mut keys) = parts.pop() {
+            match patience.call(|| self.context.store.get(Table::Main, &keys)).await {
+                Ok(items) => {
+                    held.extend(keys.into_iter().map(|key| (key, None)));
+                    held.extend(items.into_iter().map(|(key, item)| (key, Some(item))));
+                }
+                Err(GaveUp::Refused(error)) if keys.len() < 2 => {
+                    refused.extend(keys.pop().map(|key| (key, error)));
+                }
+                Err(GaveUp::Refused(_)) => {
+                    let back = keys.split_off(keys.len() / 2);
+                    parts.extend([back, keys]);
+                }
+                Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
+            }
+        }
+        Ok((held, refused))
     }
 
     /// Reads these sources, to the others.
@@ -80,6 +109,16 @@ impl<S: Store> ItemReader<'_, S> {
         sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<(), GaveUp> {
+        none_of(self.read_each(wanted, sources, patience).await?)
+    }
+
+    /// Reads these sources, to the others, each by itself if one of them is refused.
+    pub(crate) async fn read_each(
+        &self,
+        wanted: BTreeSet<Source>,
+        sources: &mut Sources,
+        patience: Patience<'_>,
+    ) -> Result<RefusedReads<Source>, GaveUp> {
         let (mut keys, mut targets, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
         for source in wanted {
             match source {
@@ -88,10 +127,13 @@ impl<S: Store> ItemReader<'_, S> {
                 Source::First(of) => firsts.push(of),
             }
         }
+        let mut refused = RefusedReads::new();
         if !keys.is_empty() {
-            for (key, item) in self.held(keys, patience).await? {
+            let (held, unread) = self.held_each(keys, patience).await?;
+            for (key, item) in held {
                 sources.add_item(key, item);
             }
+            refused.extend(unread.into_iter().map(|(key, error)| (Source::Item(key), error)));
         }
         let queries = targets.into_iter().map(|target| async move {
             let query = Query::prefix(None, &target.pk, counter::prefix(&target));
@@ -100,7 +142,11 @@ impl<S: Store> ItemReader<'_, S> {
         });
         let counted: Vec<_> = stream::iter(queries).buffer_unordered(CALLS_AT_ONCE).collect().await;
         for (target, items) in counted {
-            sources.add_counters(&self.context.schema, target, &items?);
+            match items {
+                Ok(items) => sources.add_counters(&self.context.schema, target, &items),
+                Err(GaveUp::Refused(error)) => drop(refused.insert(Source::Counters(target), error)),
+                Err(error) => return Err(error),
+            }
         }
         let queries = firsts.into_iter().map(|of| async move {
             let items = self.first(&of, patience).await;
@@ -108,9 +154,13 @@ impl<S: Store> ItemReader<'_, S> {
         });
         let found: Vec<_> = stream::iter(queries).buffer_unordered(CALLS_AT_ONCE).collect().await;
         for (of, items) in found {
-            sources.add_first(of, items?);
+            match items {
+                Ok(items) => sources.add_first(of, items),
+                Err(GaveUp::Refused(error)) => drop(refused.insert(Source::First(of), error)),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(())
+        Ok(refused)
     }
 
     /// The first items of a query. Items of other entities may stand among them, so there may be several pages.
@@ -157,4 +207,9 @@ impl<S: Store> ItemReader<'_, S> {
         };
         Ok(shards.into_iter().filter_map(of).collect())
     }
+}
+
+/// Refused, if one of these reads is.
+fn none_of<T>(refused: RefusedReads<T>) -> Result<(), GaveUp> {
+    refused.into_values().next().map_or(Ok(()), |error| Err(GaveUp::Refused(error)))
 }

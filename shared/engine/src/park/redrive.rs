@@ -195,7 +195,7 @@ impl<S: Store> Redriver<'_, S> {
         match parked.family {
             Family::Additive => {
                 let (listings, mut account) = (std::mem::take(&mut asked.listings), Account::default());
-                Lister::new(self.context).list(listings, patience, &mut account).await;
+                Lister::new(self.context).list(listings, &batch, &mut account).await;
                 if let Some(cause) = account.undone.pop_first().map(|(_, cause)| cause) {
                     return Ok(Redriven::Still { cause });
                 }
@@ -272,7 +272,7 @@ impl<S: Store> Redriver<'_, S> {
         let mut account = Account::default();
         Box::pin(BatchLooker::new(self.context).look(asked.bells, None, batch, &mut account)).await;
         Box::pin(Worker::new(self.context).touch(asked.ground, batch, &mut account)).await;
-        Lister::new(self.context).list(asked.listings, batch.patience, &mut account).await;
+        Lister::new(self.context).list(asked.listings, batch, &mut account).await;
         // A look that fails again has parked the change anew, under the same key.
         if let Some(again) = account.parked.into_iter().next() {
             return Ok(Redriven::Still { cause: again.cause });

@@ -26,6 +26,12 @@ impl<D: Decider> Faulty<D> {
         Err(StoreError::Retry { operation, item, busy: None, is_standing: true, is_unreachable: false, source })
     }
 
+    pub(super) fn refused<T>(&self, call: &Call<'_>) -> Result<T, StoreError> {
+        self.decider.ended(call, "refused");
+        let (operation, item, source) = (call.operation(), call.item(), "ValidationException".into());
+        Err(StoreError::Reject { operation, item, source })
+    }
+
     /// The end of a call that met other writers, or was throttled, before it was done.
     pub(super) fn conflicting<T>(
         &self,

@@ -21,6 +21,8 @@ pub enum Fault {
     Hung,
     /// The caller lacks a permission.
     Denied,
+    /// DynamoDB refuses the call, whenever it comes.
+    Refused,
 }
 
 impl Fault {
@@ -28,7 +30,7 @@ impl Fault {
         match self {
             Self::Conflict(position) => BTreeSet::from([*position]),
             Self::Throttle(positions) => positions.clone(),
-            Self::Unanswered | Self::Killed | Self::Late | Self::Hung | Self::Denied => BTreeSet::new(),
+            Self::Unanswered | Self::Killed | Self::Late | Self::Hung | Self::Denied | Self::Refused => BTreeSet::new(),
         }
     }
 
@@ -36,7 +38,7 @@ impl Fault {
         match self {
             Self::Conflict(_) => Some(Busy::Conflict),
             Self::Throttle(_) => Some(Busy::Throttled),
-            Self::Unanswered | Self::Killed | Self::Late | Self::Hung | Self::Denied => None,
+            Self::Unanswered | Self::Killed | Self::Late | Self::Hung | Self::Denied | Self::Refused => None,
         }
     }
 }

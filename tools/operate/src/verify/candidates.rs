@@ -14,7 +14,7 @@ use super::{
     single::SingleFinding,
     touched::ReadFrom,
 };
-use engine::{park::waiting::Waiting, protocol::ProtocolStep};
+use engine::{backoff::describe, park::waiting::Waiting, protocol::ProtocolStep};
 
 /// How often a candidate is looked at, before it is undecided.
 const LOOKS_MAX: usize = 6;
@@ -107,18 +107,22 @@ impl<S: Store> Verification<'_, S> {
     ) -> Result<(), VerifyError> {
         let keys: BTreeSet<Key> = candidates.iter().map(|candidate| candidate.item().clone()).collect();
         let mut sources = Sources::default();
-        for (key, item) in self.engine.held(keys.into_iter().collect(), self.patience()).await? {
+        let (held, refused) = self.engine.held_each(keys.into_iter().collect(), self.patience()).await?;
+        for (key, item) in held {
             sources.add_item(key, item);
         }
         let mut looks = Vec::new();
         for candidate in candidates {
-            match candidate {
-                Candidate::Look(look) => looks.push(look),
-                Candidate::Single(key) => seconds.push(self.single_again(key, &mut sources, waiting).await?),
+            match (refused.get(candidate.item()), candidate) {
+                (Some(error), candidate) => self.report_unread(candidate, &describe(error))?,
+                (None, Candidate::Look(look)) => looks.push(look),
+                (None, Candidate::Single(key)) => seconds.push(self.single_again(key, &mut sources, waiting).await?),
             }
         }
         let judge = Judge { engine: self.engine };
-        for judged in judge.looks(looks, &mut sources, self.patience()).await? {
+        let (judged, refused) = judge.looks(looks, &mut sources, self.patience()).await?;
+        self.report_refused_looks(refused)?;
+        for judged in judged {
             let held = sources.item(&judged.look.item);
             let waits = judge.waits(&judged, held, waiting);
             let mut findings = judge.findings(&judged, held);

@@ -17,6 +17,7 @@ use derive::{
     kind::{Kind, shape::Shape},
 };
 use engine::{
+    backoff::{GaveUp, describe},
     count::{counts_of::CountsOf, target::Target},
     look::reading::CALLS_AT_ONCE,
     park::waiting::Waiting,
@@ -170,22 +171,36 @@ impl<S: Store> Verification<'_, S> {
         }
         let read = unequal.into_iter().map(|(item, targets)| async move {
             let is_bucket = |it: &Undecided| self.has_buckets(&it.target);
-            let mut held = Items::new();
-            if targets.iter().any(is_bucket) {
-                let bucket = self.engine.held(vec![item.clone()], self.patience()).await?;
-                held.extend(bucket.into_iter().filter_map(|(key, bucket)| Some((key, bucket?))));
+            let reading = async {
+                let mut held = Items::new();
+                if targets.iter().any(is_bucket) {
+                    let bucket = self.engine.held(vec![item.clone()], self.patience()).await?;
+                    held.extend(bucket.into_iter().filter_map(|(key, bucket)| Some((key, bucket?))));
+                }
+                if !targets.iter().all(is_bucket) {
+                    held.extend(self.engine.all_counters_of(&item, self.patience()).await?);
+                }
+                Ok(held)
+            };
+            match reading.await {
+                Ok(held) => Ok((targets, Ok(held))),
+                Err(GaveUp::Refused(error)) => Ok((targets, Err(error))),
+                Err(error) => Err(VerifyError::from(error)),
             }
-            if !targets.iter().all(is_bucket) {
-                held.extend(self.engine.all_counters_of(&item, self.patience()).await?);
-            }
-            Ok::<_, VerifyError>((targets, held))
         });
         let mut read = stream::iter(read).buffer_unordered(CALLS_AT_ONCE);
         while let Some(read) = read.next().await {
             let (targets, held) = read?;
             for undecided in targets {
-                let finding = self.difference(&undecided, &held);
-                self.state().tallies.compared(&undecided.target, finding.as_ref())?;
+                let target = &undecided.target;
+                let finding = match &held {
+                    Ok(held) => self.difference(&undecided, held),
+                    Err(error) => {
+                        self.report_refused(&target.derivation, &target.item, &describe(error))?;
+                        None
+                    }
+                };
+                self.state().tallies.compared(target, finding.as_ref())?;
             }
         }
         Ok(())

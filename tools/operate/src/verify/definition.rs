@@ -96,7 +96,7 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Compari
             Seen::Misfit(why) => unreadable(ALL_DERIVATIONS, &why),
             Seen::Known(image) => {
                 for derivation in catalogue.derivations() {
-                    if let Some(why) = derivation.kind.unreadable(schema, &image) {
+                    if let Some(why) = derivation.unreadable(schema, &image) {
                         unreadable(&derivation.name, &why);
                     }
                 }

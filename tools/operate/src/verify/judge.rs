@@ -8,13 +8,13 @@ use derive::{
     part::PartOf,
     position::DerivationAt,
     refresh::{Look, Step, Verdict, step},
-    sources::Sources,
+    sources::{Source, Sources},
     tally::Tally,
     whole::starts_anew,
     write::{Action, Update, Write},
 };
 use engine::{
-    backoff::{GaveUp, Patience},
+    backoff::{GaveUp, Patience, describe},
     batch::{Engine, caught::caught},
     count::target::Target,
     park::waiting::Waiting,
@@ -47,22 +47,23 @@ pub(crate) struct Judge<'a, S> {
 
 impl<'a, S: Store> Judge<'a, S> {
     /// Looks at these items, which are among the sources: what would be written to each, if it differs, and all that it was
-    /// decided by. What is not among the sources is read, for all of them together.
+    /// decided by. What is not among the sources is read, for all of them together. Those that cannot be decided, since
+    /// DynamoDB refuses to read a source, are given with its answer.
     pub(crate) async fn looks(
         &self,
         looks: Vec<Look>,
         sources: &mut Sources,
         patience: Patience<'_>,
-    ) -> Result<Vec<Judged>, GaveUp> {
+    ) -> Result<(Vec<Judged>, Vec<(Look, String)>), GaveUp> {
         let begun = |look: Look| {
             let read = BTreeSet::from([ReadFrom::Item(look.item.clone())]);
             // A step asks for what it does not know, so each look has sources of its own.
             (Judged { look, decided: None, occupied_for: None, read }, Sources::default())
         };
         let mut left: Vec<(Judged, Sources)> = looks.into_iter().map(begun).collect();
-        let mut done = Vec::new();
+        let (mut done, mut unread) = (Vec::new(), Vec::new());
         while !left.is_empty() {
-            let (mut wanted, mut undecided) = (BTreeSet::new(), Vec::new());
+            let (mut wanted, mut undecided) = (BTreeSet::<Source>::new(), Vec::new());
             for (mut it, mut own) in left {
                 let held = sources.item(&it.look.item);
                 let stepping = || loop {
@@ -81,8 +82,8 @@ impl<'a, S: Store> Judge<'a, S> {
                 };
                 match caught("looking at what it asks for", stepping) {
                     Ok(Step::Read(more)) => {
-                        wanted.extend(more);
-                        undecided.push((it, own));
+                        wanted.extend(more.iter().cloned());
+                        undecided.push((it, own, more));
                     }
                     Ok(Step::Decided(Verdict::Write { write, derivations })) => {
                         it.read.extend(self.found_through(&it.look, held, &derivations, &it.read));
@@ -97,10 +98,16 @@ impl<'a, S: Store> Judge<'a, S> {
                     Ok(Step::Decided(Verdict::InStep)) | Err(_) => done.push(it),
                 }
             }
-            left = undecided;
-            self.engine.read(wanted, sources, patience).await?;
+            let refused = self.engine.read_each(wanted, sources, patience).await?;
+            left = Vec::new();
+            for (it, own, more) in undecided {
+                match more.iter().find_map(|source| refused.get(source)) {
+                    Some(error) => unread.push((it.look, describe(error))),
+                    None => left.push((it, own)),
+                }
+            }
         }
-        Ok(done)
+        Ok((done, unread))
     }
 
     /// Does what differs wait for something that is under way?
@@ -127,7 +134,7 @@ impl<'a, S: Store> Judge<'a, S> {
         let maker = derivations.iter().find(makes).or(derivations.first());
         let maker = maker.map_or("", |at| self.engine.catalogue().name(*at));
         let update = match &write.action {
-            Action::Put(item) => return vec![finding(maker, &look.item, None, Some(item.clone()))],
+            Action::Put(item) => return vec![finding(maker, &look.item, held.cloned(), Some(item.clone()))],
             Action::Delete | Action::Check => return vec![finding(maker, &look.item, held.cloned(), None)],
             Action::Update(update) => update,
         };

@@ -9,15 +9,21 @@ use std::{
 use derive::{
     derivation::Derivation,
     kind::shape::Shape,
+    refresh::Look,
     schema::{Seen, Unreadable},
     sources::Sources,
 };
-use engine::{backoff::Patience, batch::Engine, look::listing::ALL_DERIVATIONS};
+use engine::{
+    backoff::{GaveUp, Patience, describe},
+    batch::Engine,
+    look::listing::ALL_DERIVATIONS,
+};
 use keys::{item::Item, key::Key};
 use store::Store;
 
 use super::{
     CountsAboutNothing, Finding, UnreadableItem,
+    candidates::Candidate,
     counts::Proven,
     following::Following,
     judge::Judge,
@@ -160,7 +166,7 @@ impl<'a, S: Store> Verification<'a, S> {
             Seen::Misfit(why) => all.push((ALL_DERIVATIONS.to_owned(), why)),
             Seen::Known(image) => {
                 for derivation in self.engine.catalogue().derivations() {
-                    let why = derivation.kind.unreadable(self.engine.schema(), &image);
+                    let why = derivation.unreadable(self.engine.schema(), &image);
                     all.extend(why.map(|why| (derivation.name.clone(), why)));
                 }
             }
@@ -188,9 +194,40 @@ impl<'a, S: Store> Verification<'a, S> {
         if !image.is_some_and(|image| self.scope.has_entity(&image.definition.name)) {
             return Ok(SingleFinding::default());
         }
-        let mut found = Judge { engine: self.engine }.single(key, item, sources, self.patience()).await?;
+        let mut found = match (Judge { engine: self.engine }).single(key, item, sources, self.patience()).await {
+            Err(GaveUp::Refused(error)) => {
+                self.report_refused(ALL_DERIVATIONS, key, &describe(&error))?;
+                SingleFinding::default()
+            }
+            found => found?,
+        };
         found.findings.retain(|finding| self.scope.has_finding(finding));
         Ok(found)
+    }
+
+    /// Reports an item that DynamoDB refuses to read, or of which it refuses to read what it is derived from.
+    pub(super) fn report_refused(&self, derivation: &str, key: &Key, cause: &str) -> Result<(), VerifyError> {
+        let (derivation, pk, sk) = (derivation.to_owned(), key.pk.clone(), key.sk.clone());
+        let why = format!("what it is decided by cannot be read: {cause}");
+        Ok(self.state().listener.report(VerifyEvent::Unreadable(UnreadableItem { derivation, pk, sk, why }))?)
+    }
+
+    /// The same of looks.
+    pub(super) fn report_refused_looks(&self, refused: Vec<(Look, String)>) -> Result<(), VerifyError> {
+        for (look, cause) in refused {
+            for at in &look.derivations {
+                self.report_refused(self.engine.catalogue().name(*at), &look.item, &cause)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of a candidate that cannot be looked at again.
+    pub(super) fn report_unread(&self, candidate: Candidate, cause: &str) -> Result<(), VerifyError> {
+        match candidate {
+            Candidate::Look(look) => self.report_refused_looks(vec![(look, cause.to_owned())]),
+            Candidate::Single(key) => self.report_refused(ALL_DERIVATIONS, &key, cause),
+        }
     }
 
     /// Begins to watch what is written from now on.

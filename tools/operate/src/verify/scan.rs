@@ -173,7 +173,8 @@ impl<S: Store> Verification<'_, S> {
             look.derivations.retain(named);
             !look.derivations.is_empty() && self.scope.has_item(&look.item) && self.scope.has_entity(&look.entity)
         };
-        let differing = self.engine.looks_that_differ(all, sources, is_asked, self.patience()).await?;
+        let (differing, refused) = self.engine.looks_that_differ(all, sources, is_asked, self.patience()).await?;
+        self.report_refused_looks(refused)?;
         candidates.extend(differing.into_iter().map(Candidate::Look));
         Ok(())
     }

@@ -62,9 +62,9 @@ impl<S: Store> Judge<'_, S> {
     /// Keys of indexes that the item's writer makes, and that are not what its other attributes give.
     fn index_keys(&self, image: &Image<'_>) -> Option<Finding> {
         let schema = self.engine.schema();
-        let mut kinds = self.engine.catalogue().derivations().map(|derivation| &derivation.kind);
+        let mut derivations = self.engine.catalogue().derivations();
         // An unreadable item is listed as such: which key is right is known once its writer has corrected it.
-        if image.definition.derived || kinds.any(|kind| kind.unreadable(schema, image).is_some()) {
+        if image.definition.derived || derivations.any(|it| it.unreadable(schema, image).is_some()) {
             return None;
         }
         let fields = image.definition.fields(image.key, image.item)?;

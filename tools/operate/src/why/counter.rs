@@ -192,8 +192,8 @@ impl<S: Store> Explainer<'_, S> {
                 let Some(image) = schema.image(key, item).filter(|image| image.is(&gathering.entity)) else {
                     continue;
                 };
-                let kind = catalogue.derivation(at).map(|derivation| &derivation.kind);
-                found.n_unreadable += usize::from(kind.is_some_and(|kind| kind.unreadable(schema, &image).is_some()));
+                let derivation = catalogue.derivation(at);
+                found.n_unreadable += usize::from(derivation.is_some_and(|it| it.unreadable(schema, &image).is_some()));
                 let Some(tally) = gathering.adds(schema, catalogue, at, (target, &image)) else { continue };
                 found.n_sources += 1;
                 found.tally.add(&tally);

@@ -154,7 +154,11 @@ impl<S: Store> Explainer<'_, S> {
         let look = Look { item: key.clone(), entity: entity.to_owned(), derivations, named: BTreeSet::new() };
         let mut sources = Sources::default();
         sources.add_item(key.clone(), item.cloned());
-        let judged = judge.looks(vec![look], &mut sources, self.patience()).await?.pop();
+        let (mut judged, refused) = judge.looks(vec![look], &mut sources, self.patience()).await?;
+        if let Some((_, cause)) = refused.into_iter().next() {
+            return Err(OperateError::Refused(format!("what {key} is derived from cannot be read: {cause}")));
+        }
+        let judged = judged.pop();
         let mut becoming = item.cloned();
         let mut differing = BTreeSet::new();
         if let Some((write, derivations)) = judged.as_ref().and_then(|judged| judged.decided.as_ref()) {
