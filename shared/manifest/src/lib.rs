@@ -43,6 +43,7 @@
 
 mod entities;
 pub mod error;
+pub mod file;
 mod index_keys;
 mod kinds;
 mod layout;
@@ -59,6 +60,9 @@ use derive::{catalogue::Catalogue, schema::Schema};
 use error::{ManifestError, ManifestFileError};
 use section::Section;
 use toml_edit::Document;
+
+/// Longest manifest, in bytes: one of 5,000 entities has less than 2 MB.
+const BYTES_MAX: u64 = 16_000_000;
 
 /// What the top of a manifest may hold.
 const TOP: [&str; 5] = ["table", "index", "tables", "entity", "derivation"];
@@ -87,7 +91,7 @@ pub fn load(text: &str) -> Result<(Schema, Catalogue), ManifestError> {
 /// [`ManifestFileError`] naming the file, and in it the line, the key and what was meant.
 pub fn read(path: &Path) -> Result<(Schema, Catalogue), ManifestFileError> {
     let file = path.display().to_string();
-    match std::fs::read_to_string(path) {
+    match file::text(path, BYTES_MAX) {
         Ok(text) => load(&text).map_err(|error| ManifestFileError::Wrong { file, error }),
         Err(source) => Err(ManifestFileError::Unreadable { file, source }),
     }

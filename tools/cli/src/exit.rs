@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, ErrorKind, StdoutLock, Write},
+    path::Path,
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -27,6 +28,15 @@ pub(crate) enum Completion {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
+
+/// Longest file that an argument names, in bytes: many times Lambda's largest event of 6 MB.
+const FILE_BYTES_MAX: u64 = 256_000_000;
+
+/// The text of a file that an argument names.
+pub(crate) fn file_text(file: &Path) -> Result<String, Usage> {
+    manifest::file::text(file, FILE_BYTES_MAX)
+        .map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))
+}
 
 /// The exit code of a result. Reports a failure in one line.
 pub(crate) fn code(result: anyhow::Result<Completion>) -> ExitCode {

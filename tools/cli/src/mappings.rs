@@ -12,7 +12,7 @@
 //! The parameters `Readers`, `Ledger` and, with `--config`, the one that names a manifest are set; all others have
 //! their defaults. A mapping is refused if the ledger of watermarks or the mapping's own filters would lose a change.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use design::{
@@ -28,7 +28,10 @@ use stream::{
     template::{Local, Parameters, SamTemplate, SamTemplateError},
 };
 
-use crate::{args::Readers, exit::Usage};
+use crate::{
+    args::Readers,
+    exit::{Usage, file_text},
+};
 
 /// The repository's template.
 const SHIPPED: &str = include_str!("../../../infra/template.yaml");
@@ -70,10 +73,7 @@ pub(crate) struct MappingRequest<'a> {
 
 /// The functions that read the streams, with the mapping of each and each stream.
 pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Function, Mapping)>> {
-    let given = wanted.template.map(|file| {
-        fs::read_to_string(file).map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))
-    });
-    let given = given.transpose()?;
+    let given = wanted.template.map(file_text).transpose()?;
     let template = SamTemplate::parse(given.as_deref().unwrap_or(SHIPPED)).map_err(|error| refused(&error, wanted))?;
     let functions = match wanted.readers {
         Readers::One => vec![Function::Combined],
@@ -202,6 +202,7 @@ fn refused(error: &SamTemplateError, wanted: &MappingRequest<'_>) -> Usage {
 #[cfg(test)]
 mod tests {
     use std::{
+        fs,
         path::PathBuf,
         sync::{Arc, LazyLock},
     };

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     args,
-    exit::{Completion, Usage, print},
+    exit::{Completion, Usage, file_text, print},
     json::print_json,
     words::counted,
 };
@@ -67,7 +67,7 @@ struct Given {
 
 fn read(file: &Path) -> anyhow::Result<Vec<FindingAnswer>> {
     let name = file.display();
-    let text = std::fs::read_to_string(file).map_err(|error| Usage(format!("cannot read {name}: {error}")))?;
+    let text = file_text(file)?;
     let given: Vec<Given> =
         serde_json::from_str(&text).map_err(|error| Usage(format!("{name} is not a list of answers: {error}")))?;
     let answer = |Given { check, subject, reason }: Given| {
