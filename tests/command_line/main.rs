@@ -417,16 +417,17 @@ fn a_finding_is_answered_from_a_file() {
 #[test]
 fn an_event_file_that_is_none_is_one_line() {
     refuses(&["explain", "no/such/file"], "cannot read no/such/file: No such file or directory (os error 2)");
+    let none = "it is none of a Lambda event, a list of its records, a page of GetRecords and an on-failure record of a \
+                DynamoDB stream as Lambda writes it to S3";
     for (text, why) in [
-        ("", "EOF while parsing a value at line 1 column 0"),
-        ("{\"Records\": [", "EOF while parsing a list at line 1 column 13"),
-        ("[1, 2]", "invalid type: integer `1`, expected a sequence at line 1 column 2"),
-        ("{\"records\": []}", "missing field `Records`"),
+        ("", "it is not JSON: EOF while parsing a value at line 1 column 0"),
+        ("{\"Records\": [", "it is not JSON: EOF while parsing a list at line 1 column 13"),
+        ("[1, 2]", "its record 1 is not a stream record: it has no `dynamodb`"),
+        ("{\"records\": []}", none),
     ] {
         let file = file(text);
         let path = file.path().to_str().unwrap();
-        let what = "the event is no batch of DynamoDB stream records: it wants an object with a list `Records`";
-        refuses(&["explain", path], &format!("{path}: {what}: {why}"));
+        refuses(&["explain", path], &format!("{path}: {why}"));
     }
 }
 
@@ -525,17 +526,20 @@ fn a_file_that_cannot_be_replayed_is_one_line_and_nothing_is_applied() {
     let gone = "cannot read no/such/file: No such file or directory (os error 2)";
     refuses(&["replay", "no/such/file"], gone);
     refuses(&["replay", "tests/events/insert.json", "no/such/file"], gone);
-    let none = "it is none of a Lambda event, a page of GetRecords and an on-failure record of a DynamoDB stream as \
-                Lambda writes it to S3";
+    let none = "it is none of a Lambda event, a list of its records, a page of GetRecords and an on-failure record of a \
+                DynamoDB stream as Lambda writes it to S3";
     let queued = r#"{"requestContext": {}, "version": "1.0", "DDBStreamBatchInfo":
         {"shardId": "s", "startSequenceNumber": "1", "endSequenceNumber": "2", "batchSize": 2, "streamArn": "arn"}}"#;
-    let no_payload = "it is an on-failure record in the form that Lambda sends to SQS and SNS: only the form that it \
-                      writes to S3 holds the records, in `payload`; while the stream holds them (24 hours), \
-                      GetRecords gives them, 1 to 2 of the shard s";
+    let no_payload = "it is a failure record without the records: Lambda writes them only to S3, in `payload`, and a \
+                      pipe of EventBridge nowhere; while the stream arn holds them (24 hours), GetRecords gives them, \
+                      1 to 2 of the shard s";
     for (text, why) in [
         ("hello", "it is not JSON: expected value at line 1 column 1"),
         ("{}", none),
-        (r#"{"Records": [{"eventSource": "aws:sqs"}]}"#, "its record 1 is of aws:sqs, not of aws:dynamodb"),
+        (
+            r#"{"Records": [{"eventSource": "aws:sqs"}]}"#,
+            "its record 1 is of aws:sqs, not of aws:dynamodb: give the message that it holds, as a file",
+        ),
         (queued, no_payload),
     ] {
         let file = file(text);

@@ -61,7 +61,10 @@ async fn a_record_whose_look_kills_is_parked_at_the_fifth_delivery_and_its_neigh
         let records = bed.records();
         deadly(&bed, users[1].clone());
         assert_eq!(deliver(&bed, &records), 4, "{ledger}");
-        assert_eq!(parked(&bed), ["additive event-2", "level-triggered event-2"]);
+        assert_eq!(
+            parked(&bed),
+            ["additive 00000000000000000000000000000002", "level-triggered 00000000000000000000000000000002"]
+        );
         let shown: Vec<String> = users.iter().map(|user| bed.shown(user, "FollowingCount")).collect();
         assert_eq!(shown, ["0", "7", "0"]);
         assert!(bed.ledger("ATTEMPTS").is_empty(), "the batch is done, and its note gone");
@@ -75,7 +78,7 @@ async fn a_change_whose_count_kills_is_parked_at_the_fifth_delivery_and_counts_w
         let records = bed.joins(3).await;
         deadly(&bed, Key::new("GROUP#g1", "METADATA#COUNT#member-count#00"));
         assert_eq!(deliver(&bed, &records), 4, "{ledger}");
-        assert_eq!(parked(&bed), ["additive event-2"]);
+        assert_eq!(parked(&bed), ["additive 00000000000000000000000000000002"]);
         assert_eq!(bed.counted("member-count"), 2);
 
         bed.fails(|_| None);
@@ -158,7 +161,10 @@ async fn two_deadly_records_in_one_batch_are_both_parked() {
     let records = bed.memberships([("ann", "g"), ("bob", "g"), ("cleo", "h")].map(|(u, g)| (u.into(), g.into()))).await;
     deadly(&bed, Key::new("GROUP#g", "METADATA#COUNT#member-count#00"));
     assert_eq!(deliver(&bed, &records), 6);
-    assert_eq!(parked(&bed), ["additive event-1", "additive event-2"]);
+    assert_eq!(
+        parked(&bed),
+        ["additive 00000000000000000000000000000001", "additive 00000000000000000000000000000002"]
+    );
     assert_eq!(bed.counted("member-count"), 1);
 }
 
@@ -275,6 +281,10 @@ async fn each_batch_has_its_note_in_a_partition_of_its_own() {
     let partitions: BTreeSet<&String> = ledger.keys().map(|key| &key.pk).collect();
     assert_eq!(
         partitions.into_iter().collect::<Vec<_>>(),
-        ["ATTEMPTS#event-1", "ATTEMPTS#event-2", "ATTEMPTS#event-3"]
+        [
+            "ATTEMPTS#00000000000000000000000000000001",
+            "ATTEMPTS#00000000000000000000000000000002",
+            "ATTEMPTS#00000000000000000000000000000003"
+        ]
     );
 }

@@ -272,7 +272,7 @@ impl Bed {
         let mut records = Vec::new();
         for (key, old, new) in self.database.take_records() {
             self.n_records += 1;
-            let (id, number) = (format!("event-{}", self.n_records), (1_000 + self.n_records).to_string());
+            let (id, number) = (event_id(self.n_records), (1_000 + self.n_records).to_string());
             let (keys, at_ms) = (self.schema.layout.key_item(&key), self.clock.now_ms());
             let (old, new) = (old.as_ref(), new.as_ref());
             let record = Record { id: &id, sequence_number: &number, keys: &keys, old, new, at_ms, is_expiry: false };
@@ -425,4 +425,9 @@ fn written(text: &str) -> AttributeValue {
 /// An event within a tumbling window.
 pub(crate) fn in_window(event: &str, state: &str, is_final: bool) -> String {
     Window { state: state.to_owned(), is_final, ..Window::of_shard(SHARD) }.around(event)
+}
+
+/// The id of the event of a bed's record, counted from 1.
+pub(crate) fn event_id(number: usize) -> String {
+    format!("{number:032x}")
 }

@@ -8,7 +8,7 @@ use keys::item::text;
 use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};
 
-use crate::cases::bed::Bed;
+use crate::cases::bed::{Bed, event_id};
 
 const HOLD_MS: u64 = 4 * 3_600_000;
 
@@ -69,9 +69,9 @@ async fn the_error_of_a_held_batch_names_three_items_and_only_the_reason_is_note
     let HandleError::Unreadable { n_unreadable, n_items, items } = &error else { panic!("{error}") };
     assert_eq!((*n_unreadable, *n_items), (5, 20));
     let named: Vec<&str> = items.iter().map(|item| item.split([' ', ':']).next().unwrap()).collect();
-    assert_eq!(named, ["event-16", "event-17", "event-18"]);
-    let start = "5 of 20 items cannot be read, so nothing is applied; among them event-16";
-    assert!(error.to_string().starts_with(start), "{error}");
+    assert_eq!(named, [16, 17, 18].map(event_id));
+    let start = format!("5 of 20 items cannot be read, so nothing is applied; among them {}", event_id(16));
+    assert!(error.to_string().starts_with(&start), "{error}");
     assert!(bed.memory().snapshot(Table::Main) == before);
     let ledger: Vec<String> = bed.memory().snapshot(Table::Ledger).keys().map(|key| key.pk.clone()).collect();
     assert_eq!(ledger, ["HELD"]);
@@ -82,7 +82,7 @@ async fn an_item_that_no_derivation_can_read_is_unreadable_too() {
     let mut bed = Bed::new();
     let records = misfits(&mut bed, 20, 2, 1).await;
     let error = bed.try_handle(&bed.event(&records)).await.unwrap_err().to_string();
-    assert!(error.contains("event-1 (USER#0 / "), "{error}");
+    assert!(error.contains(&format!("{} (USER#0 / ", event_id(1))), "{error}");
 }
 
 #[tokio::test]

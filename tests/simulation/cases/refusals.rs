@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};
 use support::record::STREAM_ARN;
 
-use crate::cases::bed::{Bed, SHARD};
+use crate::cases::bed::{Bed, SHARD, event_id};
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
 const DAY_MS: u64 = 24 * 3_600_000;
@@ -28,6 +28,11 @@ async fn listed(bed: &Bed) -> Vec<String> {
     listed.map(|entry| format!("{}, {}", shown(entry.target), entry.event_id)).collect()
 }
 
+/// An entry of that list.
+fn since(target: &str, event: usize) -> String {
+    format!("{target}, {}", event_id(event))
+}
+
 #[tokio::test]
 async fn one_more_and_one_less_in_one_batch_are_two_changes_with_a_receipt_each() {
     let mut bed = Bed::new().running(Family::Additive);
@@ -36,7 +41,7 @@ async fn one_more_and_one_less_in_one_batch_are_two_changes_with_a_receipt_each(
     let records = bed.records();
     let handled = bed.handle(&records).await;
     let written: Vec<String> = handled.account.commits.iter().map(|commit| commit.key.pk.clone()).collect();
-    assert_eq!(written, ["RECEIPT#event-1", "RECEIPT#event-2"]);
+    assert_eq!(written, [1, 2].map(|number| format!("RECEIPT#{}", event_id(number))));
     for half in records.chunks(1) {
         assert_eq!(bed.handle(half).await.account.n_duplicates, 1);
     }
@@ -60,7 +65,7 @@ async fn a_parking_that_meets_another_writer_stays_a_parking() {
         });
         let handled = bed.handle(&records).await;
         assert_eq!((handled.failed_from, handled.account.n_retries), (None, 1));
-        assert_eq!(bed.parked(), ["PARKED#additive / event-2#00"], "{ledger}, {position}");
+        assert_eq!(bed.parked(), [format!("PARKED#additive / {}#00", event_id(2))], "{ledger}, {position}");
         assert_eq!(bed.counted("member-count"), 2);
         assert_eq!(bed.handle(&[whole]).await.account.n_duplicates, 1, "its proof is there");
     }
@@ -85,8 +90,8 @@ async fn a_change_from_behind_the_horizon_is_never_applied_and_its_targets_are_l
                 LedgerKind::Watermarks => "it is older than the ledger's horizon of 26 hours",
             };
             assert_eq!(refused, [(0, why)], "{is_again}");
-            let targets =
-                ["follower-count: USER#bob / PROFILE, event-1", "following-count: USER#ann / PROFILE, event-1"];
+            let targets = ["follower-count: USER#bob / PROFILE", "following-count: USER#ann / PROFILE"]
+                .map(|target| since(target, 1));
             assert_eq!(listed(&bed).await, targets);
             assert_eq!((bed.counted("follower-count"), bed.counted("following-count")), (1, 1));
         }
@@ -129,7 +134,7 @@ async fn a_record_that_does_not_say_when_it_was_made_is_parked_and_not_counted()
         records[0]["dynamodb"].as_object_mut().unwrap().remove("ApproximateCreationDateTime");
         let handled = bed.handle(&records).await;
         assert_eq!(handled.failed_from, None);
-        assert_eq!(bed.parked(), ["PARKED#additive / event-1#00"], "looking needs no age");
+        assert_eq!(bed.parked(), [format!("PARKED#additive / {}#00", event_id(1))], "looking needs no age");
         assert!(handled.account.parked[0].cause.contains("ApproximateCreationDateTime"));
         assert_eq!(bed.counted("member-count"), 1);
         bed.clock.advance(32 * 60_000);
@@ -165,7 +170,7 @@ async fn under_watermarks_nothing_that_is_replayed_is_applied() {
     bed.clock.advance(DAY_MS);
     let (_, refused) = replayed(&bed, &records, false).await;
     assert_eq!(refused, ["no watermark of its counters has passed it, and the stream does not hold it any more"]);
-    assert_eq!(listed(&bed).await, ["member-count: GROUP#g1 / METADATA, event-2"]);
+    assert_eq!(listed(&bed).await, [since("member-count: GROUP#g1 / METADATA", 2)]);
     assert_eq!(bed.counted("member-count"), 1);
 }
 
@@ -182,8 +187,8 @@ async fn under_watermarks_a_record_that_was_given_up_is_refused_and_listed() {
             "Lambda gave it up, and no watermark of its counters has passed it"
         ]
     );
-    let targets = ["member-count: GROUP#g0 / METADATA, event-1", "member-count: GROUP#g1 / METADATA, event-2"];
-    assert_eq!((listed(&bed).await, bed.counted("member-count")), (targets.map(str::to_owned).into(), 1));
+    let targets = [since("member-count: GROUP#g0 / METADATA", 1), since("member-count: GROUP#g1 / METADATA", 2)];
+    assert_eq!((listed(&bed).await, bed.counted("member-count")), (targets.to_vec(), 1));
 }
 
 #[tokio::test]
@@ -200,7 +205,7 @@ async fn a_replay_rings_the_bells_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_replayed_record_that_does_not_decode_is_refused_and_not_parked() {
+async fn a_replayed_record_that_does_not_decode_is_refused_and_listed_and_not_parked() {
     for ledger in LEDGERS {
         let mut bed = Bed::new().under(ledger);
         let mut records = bed.joins(1).await;
@@ -208,7 +213,8 @@ async fn a_replayed_record_that_does_not_decode_is_refused_and_not_parked() {
         records[0]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
         let (handled, refused) = replayed(&bed, &records, false).await;
         assert!(refused.len() == 1 && refused[0].starts_with("the record does not decode"), "{refused:?}");
-        assert_eq!((handled.account.refused[0].id.as_str(), bed.parked().len()), ("event-1", 0));
+        assert_eq!((handled.account.refused[0].id.clone(), bed.parked().len()), (event_id(1), 0));
+        assert_eq!(listed(&bed).await, [since("*", 1)], "it may have counted anywhere");
         bed.handle(&whole).await;
         assert_eq!(bed.counted("member-count"), 1, "the stream brings it still");
     }

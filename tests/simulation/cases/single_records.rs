@@ -74,7 +74,13 @@ async fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied(
     assert!(
         handled.account.parked.iter().all(|parked| parked.position == RecordAt(1) && parked.cause.starts_with(cause))
     );
-    assert_eq!(bed.parked(), ["PARKED#additive / event-2#00", "PARKED#level-triggered / event-2#00"]);
+    assert_eq!(
+        bed.parked(),
+        [
+            "PARKED#additive / 00000000000000000000000000000002#00",
+            "PARKED#level-triggered / 00000000000000000000000000000002#00"
+        ]
+    );
     let findings = bed.findings();
     assert!(findings.len() == 1 && findings[0].starts_with("like-count: POST#p"), "{findings:?}");
 
@@ -147,7 +153,13 @@ async fn a_record_on_which_a_kind_panics_is_parked_and_its_neighbours_are_applie
     // The assertion quotes the name, which must not come into a log.
     let cause = "planning it panicked: its message may hold values; the log says where";
     assert!(handled.account.parked.iter().all(|parked| parked.position == RecordAt(1) && parked.cause == cause));
-    assert_eq!(bed.parked(), ["PARKED#additive / event-2#00", "PARKED#level-triggered / event-2#00"]);
+    assert_eq!(
+        bed.parked(),
+        [
+            "PARKED#additive / 00000000000000000000000000000002#00",
+            "PARKED#level-triggered / 00000000000000000000000000000002#00"
+        ]
+    );
     bed.settle().await;
     assert_eq!(bed.shown(&user, "FollowingCount"), "1");
     assert_eq!(bed.shown(&follow, "FolloweeName"), "Bob", "the follow rings for itself");

@@ -136,7 +136,7 @@ async fn a_record_that_ends_the_invocation_is_found_although_its_age_is_unknown(
             n_dead += 1;
             assert!(n_dead < 6, "{time}: nobody finds it");
         }
-        assert_eq!(bed.parked(), ["PARKED#level-triggered / event-1#00"], "{time}");
+        assert_eq!(bed.parked(), ["PARKED#level-triggered / 00000000000000000000000000000001#00"], "{time}");
     }
 }
 

@@ -79,10 +79,11 @@ pub(crate) fn parked_are(
     for family in families {
         wanted.extend(ids.iter().map(|id| (format!("PARKED#{family}"), id.clone())));
     }
-    // What is too old to be counted is listed for a recount.
-    let refused = refused_unread(scene);
-    wanted.retain(|(list, id)| *list != format!("PARKED#{}", Family::Additive) || !refused.contains(id));
-    let mut parked = parked(scene);
+    // What is too old to be counted is listed for a recount, and so is what a replay refused, which the stream brings too.
+    let (refused, mut parked) = (refused_unread(scene), parked(scene));
+    let is_parked = |list: &str, id: &str| parked.iter().any(|parked| parked.key.pk == list && parked.id == id);
+    let additive = format!("PARKED#{}", Family::Additive);
+    wanted.retain(|(list, id)| *list != additive || !refused.contains(id) || is_parked(list, id));
     if !families.is_empty() {
         // A function that got a record before it was lost for it may have parked it.
         wanted.retain(|(_, id)| !stream.lost.has_id(id));

@@ -1,16 +1,21 @@
-//! Captured records, from a file in one of three forms:
+//! Captured records, from a file in one of four forms:
 //!
 //! | form | recognized by | stream | shard |
 //! |---|---|---|---|
 //! | a Lambda event | `Records` | each record's `eventSourceARN` | only in that of a tumbling window |
+//! | what a pipe of `EventBridge` hands to a function | a list of such records | each record's `eventSourceARN` | not included |
 //! | a page of `GetRecords` | records without `eventSourceARN` | not included | not included |
 //! | an on-failure record in S3 | `DDBStreamBatchInfo`, `payload` | included | included |
 //!
 //! The records of a page are [converted](page) to those of an event; the others stay as they are. A page's records must
 //! decode: the tool that printed them may have lost a part, and a parked remainder would keep the complete record,
 //! which the stream may still deliver, from being applied.
+//!
+//! Forms that hold no records of a table's stream are named, with what to give instead.
 
 mod page;
+
+use std::collections::BTreeSet;
 
 use engine::{
     batch::replay::Origin,
@@ -21,6 +26,10 @@ use keys::layout::Layout;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
+/// What a change in the form of Kinesis Data Streams lacks, and what to do.
+const OF_KINESIS: &str = "it lacks the sequence number and the shard by which a ledger knows a change; give the records of \
+                          the table's own stream";
+
 /// The content of a file.
 #[derive(Debug)]
 pub(crate) struct Capture {
@@ -28,6 +37,10 @@ pub(crate) struct Capture {
     pub(crate) records: Vec<Box<RawValue>>,
     /// The source of the records.
     pub(crate) origin: Origin,
+    /// The streams that its records name.
+    pub(crate) streams: BTreeSet<String>,
+    /// Which of the records are of a page, counted from 1.
+    of_page: Vec<usize>,
 }
 
 /// A file without records.
@@ -36,19 +49,21 @@ pub(crate) enum CaptureError {
     #[error("it is not JSON")]
     Json(#[source] serde_json::Error),
     #[error(
-        "it is none of a Lambda event, a page of GetRecords and an on-failure record of a DynamoDB stream as Lambda \
-         writes it to S3"
+        "it is none of a Lambda event, a list of its records, a page of GetRecords and an on-failure record of a DynamoDB \
+         stream as Lambda writes it to S3"
     )]
     Neither,
+    #[error("it is {what}; {instead}")]
+    Other { what: &'static str, instead: &'static str },
     #[error(
-        "it is an on-failure record in the form that Lambda sends to SQS and SNS: only the form that it writes to S3 \
-         holds the records, in `payload`; while the stream holds them (24 hours), GetRecords gives them, {from} to \
-         {to} of the shard {shard}"
+        "it is a failure record without the records: Lambda writes them only to S3, in `payload`, and a pipe of EventBridge \
+         nowhere; while the stream {stream} holds them (24 hours), GetRecords gives them, {from} to {to} of the shard \
+         {shard}"
     )]
-    NoPayload { from: String, to: String, shard: String },
+    NoPayload { stream: String, from: String, to: String, shard: String },
     #[error("its payload cannot be read")]
     Payload(#[source] EventError),
-    #[error("its record {number} is of {source_name}, not of aws:dynamodb")]
+    #[error("its record {number} is of {source_name}, not of aws:dynamodb{}", hint(.source_name))]
     Foreign { number: usize, source_name: String },
     #[error("its record {number} is not a stream record: it has no `dynamodb`")]
     NoChange { number: usize },
@@ -62,13 +77,48 @@ pub(crate) enum CaptureError {
     },
 }
 
+/// What to do about records of another service.
+fn hint(source_name: &str) -> String {
+    match source_name {
+        "aws:kinesis" => format!(": {OF_KINESIS}"),
+        "aws:sqs" | "aws:sns" => ": give the message that it holds, as a file".to_owned(),
+        "aws:s3" => ": give the object that it names, as a file".to_owned(),
+        _ => String::new(),
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Top {
     #[serde(rename = "DDBStreamBatchInfo")]
     batch: Option<FailureInfo>,
+    #[serde(rename = "KinesisBatchInfo")]
+    kinesis_batch: Option<IgnoredAny>,
     request_context: Option<IgnoredAny>,
     payload: Option<String>,
+    delivery_stream_arn: Option<IgnoredAny>,
+    record_format: Option<IgnoredAny>,
+    dynamodb: Option<IgnoredAny>,
+    #[serde(rename = "detail-type")]
+    detail_type: Option<IgnoredAny>,
+    #[serde(rename = "TopicArn")]
+    topic_arn: Option<IgnoredAny>,
+}
+
+impl Top {
+    /// A form that holds no records, and what to give instead.
+    fn other(&self) -> Option<CaptureError> {
+        let (what, instead) = match self {
+            Self { delivery_stream_arn: Some(_), .. } => ("an event of Firehose", OF_KINESIS),
+            Self { kinesis_batch: Some(_), .. } => ("a failure record of Kinesis Data Streams", OF_KINESIS),
+            Self { record_format: Some(_), .. } => ("a change in the form of Kinesis Data Streams", OF_KINESIS),
+            Self { dynamodb: Some(_), .. } => ("a single record", "put it into a list: { \"Records\": [ … ] }"),
+            Self { topic_arn: Some(_), .. } => ("a message of SNS", "give what its `Message` holds, as a file"),
+            Self { detail_type: Some(_), .. } => ("an event of EventBridge", "give what its `detail` holds, as a file"),
+            _ => return None,
+        };
+        Some(CaptureError::Other { what, instead })
+    }
 }
 
 #[derive(Deserialize)]
@@ -86,6 +136,7 @@ struct FailureInfo {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Sort {
+    #[serde(alias = "EventSource")]
     event_source: Option<String>,
     #[serde(rename = "eventSourceARN")]
     event_source_arn: Option<String>,
@@ -95,21 +146,39 @@ struct Sort {
 impl Capture {
     /// Reads the text of a file. `given` supplies the stream and shard if the file lacks them.
     pub(crate) fn read(text: &str, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
-        let top: Top = serde_json::from_str(text).map_err(|error| match error.classify() {
-            serde_json::error::Category::Data => CaptureError::Neither,
-            _ => CaptureError::Json(error),
-        })?;
+        let capture = Self::raw(text, given)?;
+        for number in &capture.of_page {
+            if let Some(record) = capture.records.get(number - 1) {
+                decode(layout, record.get()).map_err(|why| CaptureError::Undecodable { number: *number, why })?;
+            }
+        }
+        Ok(capture)
+    }
+
+    /// Reads the text of a file, whose records may not decode.
+    pub(crate) fn raw(text: &str, given: &Lane) -> Result<Self, CaptureError> {
+        if text.trim_start().starts_with('[') {
+            let event = format!("{{\"Records\":{text}}}");
+            serde_json::from_str::<IgnoredAny>(text).map_err(json_or_neither)?;
+            let event = Event::parse(&event).map_err(|_| CaptureError::Neither)?;
+            return if event.records.is_empty() { Err(CaptureError::Neither) } else { Self::event(&event, given) };
+        }
+        let top: Top = serde_json::from_str(text).map_err(json_or_neither)?;
         match top {
-            Top { batch: Some(batch), payload, .. } => Self::failure(batch, payload.as_deref(), given, layout),
-            Top { request_context: Some(_), .. } => Err(CaptureError::Neither),
-            _ => Self::event(&Event::parse(text).map_err(|_| CaptureError::Neither)?, given, layout),
+            Top { batch: Some(batch), payload, .. } => Self::failure(batch, payload.as_deref(), given),
+            top => match (top.other(), top.request_context) {
+                (Some(other), _) => Err(other),
+                (None, Some(_)) => Err(CaptureError::Neither),
+                (None, None) => Self::event(&Event::parse(text).map_err(|_| CaptureError::Neither)?, given),
+            },
         }
     }
 
-    fn failure(batch: FailureInfo, payload: Option<&str>, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
+    fn failure(batch: FailureInfo, payload: Option<&str>, given: &Lane) -> Result<Self, CaptureError> {
         let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
         let Some(payload) = payload else {
             return Err(CaptureError::NoPayload {
+                stream: or_unknown(batch.stream_arn),
                 from: or_unknown(batch.start_sequence_number),
                 to: or_unknown(batch.end_sequence_number),
                 shard: or_unknown(batch.shard_id),
@@ -117,20 +186,42 @@ impl Capture {
         };
         let lane = Lane { stream_arn: batch.stream_arn, shard: batch.shard_id };
         let event = Event::parse(payload).map_err(CaptureError::Payload)?;
-        let mut capture = Self::event(&event, &or(lane, given), layout)?;
+        let mut capture = Self::event(&event, &or(lane, given))?;
         capture.origin.was_given_up = true;
         Ok(capture)
     }
 
-    fn event(event: &Event<'_>, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
+    fn event(event: &Event<'_>, given: &Lane) -> Result<Self, CaptureError> {
         let lane = or(event.lane.clone(), given);
-        let shaped = |(at, record): (usize, &&RawValue)| {
+        let (mut records, mut streams, mut of_page) = (Vec::new(), BTreeSet::new(), Vec::new());
+        for (at, record) in event.records.iter().enumerate() {
             let number = at + 1;
-            let record = serde_json::from_str(record.get()).map_err(|_| CaptureError::NoChange { number })?;
-            shaped(number, record, lane.stream_arn.as_deref(), layout)
-        };
-        let records = event.records.iter().enumerate().map(shaped).collect::<Result<_, _>>()?;
-        Ok(Self { records, origin: Origin { lane, was_given_up: false } })
+            let sort: Sort = serde_json::from_str(record.get()).map_err(|_| CaptureError::NoChange { number })?;
+            match sort {
+                Sort { event_source: Some(source_name), .. } if source_name != "aws:dynamodb" => {
+                    return Err(CaptureError::Foreign { number, source_name });
+                }
+                Sort { dynamodb: None, .. } => return Err(CaptureError::NoChange { number }),
+                Sort { event_source_arn: Some(stream), .. } => {
+                    streams.insert(stream);
+                    records.push((*record).to_owned());
+                }
+                Sort { event_source_arn: None, .. } => {
+                    streams.extend(lane.stream_arn.clone());
+                    of_page.push(number);
+                    let record = page::shaped(record, lane.stream_arn.as_deref());
+                    records.push(record.map_err(|text| CaptureError::NoTime { number, text })?);
+                }
+            }
+        }
+        Ok(Self { records, origin: Origin { lane, was_given_up: false }, streams, of_page })
+    }
+}
+
+fn json_or_neither(error: serde_json::Error) -> CaptureError {
+    match error.classify() {
+        serde_json::error::Category::Data => CaptureError::Neither,
+        _ => CaptureError::Json(error),
     }
 }
 
@@ -138,28 +229,6 @@ fn or(lane: Lane, given: &Lane) -> Lane {
     Lane {
         stream_arn: lane.stream_arn.or_else(|| given.stream_arn.clone()),
         shard: lane.shard.or_else(|| given.shard.clone()),
-    }
-}
-
-/// Converts one record to Lambda's form. Records are numbered from 1.
-fn shaped(
-    number: usize,
-    record: &RawValue,
-    stream_arn: Option<&str>,
-    layout: &Layout,
-) -> Result<Box<RawValue>, CaptureError> {
-    let sort: Sort = serde_json::from_str(record.get()).map_err(|_| CaptureError::NoChange { number })?;
-    match sort {
-        Sort { event_source: Some(source_name), .. } if source_name != "aws:dynamodb" => {
-            Err(CaptureError::Foreign { number, source_name })
-        }
-        Sort { dynamodb: None, .. } => Err(CaptureError::NoChange { number }),
-        Sort { event_source_arn: Some(_), .. } => Ok(record.to_owned()),
-        Sort { event_source_arn: None, .. } => {
-            let record = page::shaped(record, stream_arn).map_err(|text| CaptureError::NoTime { number, text })?;
-            decode(layout, record.get()).map_err(|why| CaptureError::Undecodable { number, why })?;
-            Ok(record)
-        }
     }
 }
 

@@ -16,7 +16,7 @@ use keys::counter::CounterKey;
 use store::Store;
 
 use crate::{
-    account::{Account, Refused},
+    account::Account,
     batch::{caught::caught, input::Batch},
     context::Context,
     count::{admission::CountEntry, session::Session},
@@ -80,10 +80,15 @@ impl Planning<'_> {
         format!("{}{item}", self.id())
     }
 
-    /// The refusal of a record that does not decode.
-    pub(crate) fn unreadable(&self) -> Option<Refused> {
+    /// The change of a record that cannot be planned, of which nothing is known but its id, and why.
+    pub(crate) fn unreadable(&self) -> Option<(Counted, String)> {
         let why = self.planned.as_ref().err()?.clone();
-        Some(Refused { position: self.position, id: self.id().into_owned(), why, targets: Vec::new() })
+        Some((self.unplanned(), why))
+    }
+
+    fn unplanned(&self) -> Counted {
+        let (position, sequence_number) = (self.position, self.sequence_number().to_owned());
+        Counted { position, id: self.id().into_owned(), sequence_number, amounts: Vec::new() }
     }
 
     /// Does it ask for anything? What comes too late does not.
@@ -279,8 +284,7 @@ impl<S: Store> Planner<'_, S> {
     fn fail(&self, planning: &Planning<'_>, cause: String, asked: &mut Asked) {
         let position = planning.position;
         if self.context.families.contains(&Family::Additive) {
-            let sequence_number = planning.sequence_number().to_owned();
-            let change = Counted { position, id: planning.id().into_owned(), sequence_number, amounts: Vec::new() };
+            let change = planning.unplanned();
             asked.entries.push(CountEntry { change, created_ms: planning.created_ms(), failed: Some(cause.clone()) });
         }
         if self.context.families.contains(&Family::LevelTriggered) {

@@ -74,10 +74,10 @@ impl<S: Store> Engine<S> {
         let images = applier.images(&batch);
         // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to
         // come.
-        for planning in planned.extract_if(.., |planning| planning.record.change.is_err()) {
-            account.refused.extend(planning.unreadable());
-        }
         let counter = Counter::new(context);
+        for planning in planned.extract_if(.., |planning| planning.record.change.is_err()) {
+            counter.refuse_unreadable(&planning, patience, &mut account).await;
+        }
         if planned.iter().any(Planning::counts) {
             let read = counter.read_shard(session.shard_key(), patience).await;
             counter.open(&mut session, read, &batch, &mut account).await;
@@ -96,6 +96,13 @@ impl<S: Store> Engine<S> {
 }
 
 impl<S: Store> Counter<'_, S> {
+    /// Refuses a record that does not decode, and lists that it may count anywhere.
+    async fn refuse_unreadable(&self, planning: &Planning<'_>, patience: Patience<'_>, account: &mut Account) {
+        let Some((change, why)) = planning.unreadable() else { return };
+        // One that cannot be listed is not done, and said to be so.
+        let _noted = self.refuse(&change, &why, patience, account).await;
+    }
+
     /// Says of each change what the counters' watermarks show of it.
     async fn judge(
         &self,

@@ -4,8 +4,9 @@
 //! because a receipt is there says by position which changes are in already; the others are sent again without them.
 //! An answer that is lost is no trouble: sent again, the receipts decide.
 //!
-//! *Why it is right under repeats and reordering*: a receipt is named by the event's id, which is the same at every
-//! delivery, however batches are cut, on whatever lane, from a queue or a file. It holds until the receipt expires.
+//! *Why it is right under repeats and reordering*: a receipt is named by the [id](crate::record::Head::id) under which the
+//! record is known, which is the same at every delivery, however batches are cut, on whatever lane, from a queue or a
+//! file, and of no other record. It holds until the receipt expires.
 //!
 //! *Example*: changes 1, 2 and 3 of one counter go in as three receipts and `ADD Value 3`. Delivered again together
 //! with 4, the transaction is cancelled with reasons (guard failed, guard failed, guard failed, none, none); then one

@@ -15,10 +15,14 @@ use derive::{
     change::{Change, Images},
     fit::BOTH_IMAGES,
 };
+use flate2::Crc;
 use keys::{item::Item, key::Key, layout::Layout, tables::TableForm};
 use serde_dynamo::AttributeValue;
 
 use self::wire::Record;
+
+/// Length of an id that DynamoDB gives an event, which it documents as globally unique.
+const UNIQUE_ID_BYTES: usize = 32;
 
 /// The view types of a stream that lack an image. Source: DynamoDB API reference, `StreamSpecification`.
 const VIEW_TYPES: [&str; 3] = ["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE"];
@@ -41,7 +45,7 @@ pub struct RecordError {
 /// What is known of a record that may not decode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Id of the event.
+    /// Id under which it is known: that of the event, with a checksum of its stream where the id is not of DynamoDB's form.
     pub id: Option<String>,
     /// Its sequence number.
     pub sequence_number: Option<String>,
@@ -126,7 +130,23 @@ fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
         _ => return Err(error("the event name is none of INSERT, MODIFY and REMOVE")),
     };
     let created_ms = stream_record.approximate_creation_date_time.map(milliseconds);
-    Ok(Change { id: record.event_id, sequence_number: stream_record.sequence_number, created_ms, key, images })
+    let id = known_id(record.event_id, stream);
+    Ok(Change { id, sequence_number: stream_record.sequence_number, created_ms, key, images })
+}
+
+/// The id under which a record is known: that of its event. DynamoDB's are 32 hexadecimal digits that no other event has;
+/// other tools number the events of each stream, so theirs are told apart by the stream.
+fn known_id(event_id: String, stream: Option<&str>) -> String {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_unique = event_id.len() == UNIQUE_ID_BYTES && event_id.bytes().all(is_digit);
+    match stream {
+        Some(stream) if !is_unique => {
+            let mut checksum = Crc::new();
+            checksum.update(stream.as_bytes());
+            format!("{event_id}@{:08x}", checksum.sum())
+        }
+        _ => event_id,
+    }
 }
 
 /// The form of the table whose stream this is, where that is not what the layout says.
@@ -200,7 +220,7 @@ pub fn head(record: &str) -> Head {
     let text = |pointer: &str| value.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
     let created = value.pointer("/dynamodb/ApproximateCreationDateTime").and_then(serde_json::Value::as_f64);
     Head {
-        id: text("/eventID"),
+        id: text("/eventID").map(|id| known_id(id, text("/eventSourceARN").as_deref())),
         sequence_number: text("/dynamodb/SequenceNumber"),
         created_ms: created.map(milliseconds),
     }
@@ -355,6 +375,27 @@ mod tests {
             error,
             "the record's keys are not RipplePK and RippleSK of type S, and no table another is declared"
         );
+    }
+
+    #[test]
+    fn an_id_that_two_streams_may_give_is_told_apart_by_the_stream_whether_the_record_decodes_or_not() {
+        let record = |id: &str, stream: &str, image: &str| {
+            format!(
+                r#"{{"eventID": "{id}", "eventName": "INSERT", "eventSourceARN": "{stream}",
+                "dynamodb": {{{KEYS}, "SequenceNumber": "111", "NewImage": {image}}}}}"#
+            )
+        };
+        let ids = |id: &str| {
+            ["source_arn", "stream-ARN"].map(|stream| {
+                let known = decoded(&record(id, stream, r#"{"A": {"N": "1"}}"#)).unwrap().id;
+                assert_eq!(head(&record(id, stream, "7")).id.as_ref(), Some(&known));
+                known
+            })
+        };
+        let [one, other] = ids("1");
+        assert!(one.starts_with("1@") && other.starts_with("1@") && one != other, "{one} {other}");
+        let unique = "f07f8ca4b0b26cb9c4e5e77e69f274ee";
+        assert_eq!(ids(unique), [unique; 2]);
     }
 
     #[test]

@@ -92,15 +92,21 @@ fn an_on_failure_record_holds_its_event_and_names_the_shard() {
     assert_eq!(read(&failure(Some(of_a_window)), &Lane::default()).origin.lane.shard.as_deref(), Some("s-2"));
 
     let message = error(&failure(None).to_string()).to_string();
-    assert!(message.contains("only the form that it writes to S3 holds the records"), "{message}");
-    assert!(message.contains("100 to 200 of the shard s-1"), "{message}");
+    assert_eq!(
+        message,
+        format!(
+            "it is a failure record without the records: Lambda writes them only to S3, in `payload`, and a pipe of \
+             EventBridge nowhere; while the stream {ARN} holds them (24 hours), GetRecords gives them, 100 to 200 of the \
+             shard s-1"
+        )
+    );
     assert_eq!(error(&failure(Some("[".to_owned())).to_string()).to_string(), "its payload cannot be read");
 }
 
 #[test]
 fn what_is_none_of_them_says_why() {
-    let none = "it is none of a Lambda event, a page of GetRecords and an on-failure record of a DynamoDB stream as \
-                Lambda writes it to S3";
+    let none = "it is none of a Lambda event, a list of its records, a page of GetRecords and an on-failure record of a \
+                DynamoDB stream as Lambda writes it to S3";
     let mut kinesis = of_an_event();
     kinesis["eventSource"] = json!("aws:kinesis");
     for (file, why) in [
@@ -110,12 +116,19 @@ fn what_is_none_of_them_says_why() {
         ("[]".to_owned(), none),
         ("{}".to_owned(), none),
         (json!({"records": []}).to_string(), none),
-        (json!({"requestContext": {}, "KinesisBatchInfo": {}, "payload": "{}"}).to_string(), none),
+        (json!({"requestContext": {}, "payload": "{}"}).to_string(), none),
         (
             json!({"Records": [of_an_event(), kinesis]}).to_string(),
-            "its record 2 is of aws:kinesis, not of aws:dynamodb",
+            "its record 2 is of aws:kinesis, not of aws:dynamodb: it lacks the sequence number and the shard by which a \
+             ledger knows a change; give the records of the table's own stream",
         ),
+        (
+            json!({"Records": [{"EventSource": "aws:sns", "Sns": {"Message": "{}"}}]}).to_string(),
+            "its record 1 is of aws:sns, not of aws:dynamodb: give the message that it holds, as a file",
+        ),
+        (of_an_event().to_string(), "it is a single record; put it into a list: { \"Records\": [ … ] }"),
         (json!({"Records": [7]}).to_string(), "its record 1 is not a stream record: it has no `dynamodb`"),
+        ("[7]".to_owned(), "its record 1 is not a stream record: it has no `dynamodb`"),
         (json!({"Records": [{"s3": {}}]}).to_string(), "its record 1 is not a stream record: it has no `dynamodb`"),
         (
             json!({"Records": [of_the_api(&json!("noon"))]}).to_string(),
@@ -124,6 +137,35 @@ fn what_is_none_of_them_says_why() {
     ] {
         assert_eq!(error(&file).to_string(), why, "{file}");
     }
+}
+
+/// The text of a file of the case of other envelopes.
+fn envelope(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases/19-other-envelopes");
+    std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
+}
+
+#[test]
+fn what_a_pipe_hands_to_a_function_is_read_and_every_other_envelope_is_named() {
+    let list = Capture::raw(&envelope("event-pipes.json"), &Lane::default()).unwrap();
+    let stream = "arn:aws:dynamodb:eu-west-1:123456789012:table/\
+                  dynamodb-streams-test-experiment-NewOldTable-7U1U2U9UKTB7/stream/2020-07-16T21:40:16.952";
+    assert_eq!((list.records.len(), list.streams), (1, [stream.to_owned()].into()));
+    assert_eq!(list.origin.lane, lane(Some(stream), None));
+    for (file, why) in [
+        ("event.json", "its record 1 is of aws:kinesis, not of aws:dynamodb: it lacks the sequence number"),
+        ("event-firehose.json", "it is an event of Firehose; it lacks the sequence number"),
+        ("kinesis-record.json", "it is a change in the form of Kinesis Data Streams; it lacks the sequence number"),
+        ("pipes-failure.json", "it is a failure record without the records: Lambda writes them only to S3"),
+        ("sqs-failure.json", "it is a failure record without the records: Lambda writes them only to S3"),
+    ] {
+        let message = error(&envelope(file)).to_string();
+        assert!(message.starts_with(why), "{file}: {message}");
+    }
+    let message = error(&envelope("pipes-failure.json")).to_string();
+    let where_to_read = "1234567800000000001234567891 to 1234567800000000001234567899 of the shard \
+                         shardId-00000001234567891234-aaa1abcd";
+    assert!(message.ends_with(where_to_read), "{message}");
 }
 
 #[test]

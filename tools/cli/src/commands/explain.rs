@@ -7,7 +7,7 @@ use derive::{
 };
 use engine::{
     backoff::describe,
-    record::{decode, event::Event, head},
+    record::{decode, event::Lane, head},
 };
 use functions::declared::{Choice, declared};
 use keys::key::Key;
@@ -16,14 +16,16 @@ use serde_json::{Value, json};
 
 use crate::{
     args::Explain,
-    exit::{Completion, Usage, print},
+    capture::Capture,
+    exit::{Completion, Usage, file_text, print},
     json::print_json,
 };
 
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
     let file = args.file.display();
-    let event = std::fs::read_to_string(&args.file).map_err(|error| Usage(format!("cannot read {file}: {error}")))?;
-    let raw = Event::parse(&event).map_err(|error| Usage(format!("{file}: {}", describe(&error))))?.records;
+    let event = file_text(&args.file)?;
+    let capture = Capture::raw(&event, &Lane::default());
+    let raw = capture.map_err(|error| Usage(format!("{file}: {}", describe(&error))))?.records;
     let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
     let mut explained = Vec::new();
     for record in raw {

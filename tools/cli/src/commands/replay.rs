@@ -4,18 +4,18 @@
 //! Nothing is tried after a slice that is not done, because the database does not respond then.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::Context as _;
+use aws_sdk_dynamodb::types::TableDescription;
 use engine::{
     backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
     ledger::{LedgerKind, settings::recorded},
-    record::event::Lane,
+    record::{event::Lane, table_of},
 };
 use functions::{declared::declared, logging};
 use keys::layout::Layout;
@@ -26,7 +26,7 @@ use super::QUIET_LOG_FILTER;
 use crate::{
     args::Replay,
     capture::Capture,
-    exit::{Completion, Usage, print},
+    exit::{Completion, Usage, file_text, print},
     json::print_json,
     opened::{Opened, agreed, open_to_write},
 };
@@ -80,33 +80,46 @@ pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
 
 fn read(file: &Path, given: &Lane, layout: &Layout) -> anyhow::Result<Capture> {
     let name = file.display();
-    let text = fs::read_to_string(file).map_err(|error| Usage(format!("cannot read {name}: {error}")))?;
+    let text = file_text(file)?;
     let capture = Capture::read(&text, given, layout);
     Ok(capture.map_err(|error| Usage(format!("{name}: {}", describe(&error))))?)
 }
 
-/// Does the ledger get the stream and shard that it requires, and do the records belong to this table?
+/// Are the records of these tables, and does the ledger get the stream and shard that it requires?
 fn fits(file: &Path, capture: &Capture, ledger: LedgerKind, opened: &Opened, args: &Replay) -> anyhow::Result<()> {
+    if capture.records.is_empty() {
+        return Ok(());
+    }
     let lane = &capture.origin.lane;
     let file = file.display();
-    // An emulator accepts records from anywhere; real tables accept only their own.
-    let tables = [&opened.table].into_iter().chain(&opened.others).filter_map(|table| table.table_arn.as_deref());
-    let is_ours = |stream: &&str| tables.clone().any(|table| is_of(stream, table));
-    if args.writing.connection.aws
-        && let Some(stream) = lane.stream_arn.as_deref().filter(|stream| !is_ours(stream))
-    {
-        let tables = tables.collect::<Vec<_>>().join(", ");
-        return Err(Usage(format!("the records in {file} are of {stream}, which is not a stream of {tables}")).into());
-    }
-    if ledger == LedgerKind::Receipts || capture.records.is_empty() {
-        return Ok(());
+    let tables = || [&opened.table].into_iter().chain(&opened.others);
+    // An emulator says another region and account than a record that was captured elsewhere.
+    let is_aws = args.writing.connection.aws;
+    let is_in = |stream: &str, table: &TableDescription| {
+        if is_aws {
+            return table.table_arn.as_deref().is_some_and(|arn| is_of(stream, arn));
+        }
+        table_of(stream).is_some_and(|name| table.table_name.as_deref() == Some(name))
+    };
+    let is_ours = |stream: &str| tables().any(|table| is_in(stream, table));
+    if let Some(stream) = capture.streams.iter().find(|stream| !is_ours(stream)) {
+        let named = |table: &TableDescription| {
+            if is_aws { table.table_arn.clone() } else { table.table_name.clone() }.unwrap_or_default()
+        };
+        let ours = tables().map(named).collect::<Vec<_>>().join(", ");
+        return Err(Usage(format!(
+            "{file} has records of {stream}, which is not a stream of {ours}: replay it into the table of that stream"
+        ))
+        .into());
     }
     let missing = match lane {
         Lane { stream_arn: None, .. } => "the stream of its records: give it with --stream",
-        Lane { shard: None, .. } => "the shard of its records: give it with --shard",
+        Lane { shard: None, .. } if ledger == LedgerKind::Watermarks => {
+            "the shard of its records: give it with --shard"
+        }
         _ => return Ok(()),
     };
-    Err(Usage(format!("a ledger of watermarks needs more than {file} contains: {missing}")).into())
+    Err(Usage(format!("a ledger of {ledger} needs more than {file} contains: {missing}")).into())
 }
 
 fn is_of(stream_arn: &str, table_arn: &str) -> bool {
