@@ -5,6 +5,7 @@
 mod dev;
 mod exits;
 mod input;
+mod interrupted;
 mod jobs;
 mod json;
 mod messages;

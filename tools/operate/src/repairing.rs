@@ -241,7 +241,7 @@ impl Summary {
 
 impl Sums {
     /// Counts the outcome of a finding, and returns whether nothing of it is left.
-    fn add(&mut self, remedy: &Remedy, repaired: Option<&Repaired>) -> bool {
+    pub fn add(&mut self, remedy: &Remedy, repaired: Option<&Repaired>) -> bool {
         let (counted, is_right) = match (remedy, repaired) {
             (Remedy::None { .. }, _) | (_, Some(Repaired::Refused { .. } | Repaired::Overtaken)) => {
                 (&mut self.refused, false)

@@ -35,7 +35,7 @@ use self::{
     scenario::has_lag,
     shown::{Measured, RunReport},
 };
-use super::{LOG_FILTER, verify::as_text};
+use super::{LOG_FILTER, dev::stop_signal, verify::as_text};
 use crate::{
     args::demo::{Demo, Scenario},
     book::Bookkeeper,
@@ -59,7 +59,13 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
         Some(_) => None,
     };
     let endpoint = embedded.as_ref().map(|embedded| embedded.endpoint.clone()).or_else(|| args.endpoint.clone());
-    let shown = demonstrate(args, &endpoint.unwrap_or_default()).await;
+    let endpoint = endpoint.unwrap_or_default();
+    let interrupted = stop_signal()?;
+    // What is dropped here deletes its folder.
+    let shown = tokio::select! {
+        shown = demonstrate(args, &endpoint) => shown,
+        () = interrupted => Err(interrupt(args, &endpoint).await),
+    };
     let _nobody_listens = stop.send(true).is_err();
     if let Some(embedded) = embedded {
         embedded.stopped().await;
@@ -76,14 +82,34 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
     Ok(if shown.findings == 0 && shown.parked == 0 { Completion::InStep } else { Completion::Findings })
 }
 
+/// Tables of its own, so that the demo touches nobody else's data.
+fn config(args: &Demo) -> Config {
+    let table = format!("ripple-demo-{}", std::process::id());
+    let ledger_table = format!("{table}-ledger");
+    Config { ledger: args.ledger, ..Config::of(table, ledger_table) }
+}
+
+/// Deletes the tables of a demo that is interrupted, unless they end with the process.
+async fn interrupt(args: &Demo, endpoint: &str) -> anyhow::Error {
+    let config = config(args);
+    let deleted = match args.endpoint {
+        Some(_) => tables::delete(&Clients::at(endpoint, "us-east-1").await.dynamodb, &config).await,
+        None => Ok(()),
+    };
+    match deleted {
+        Ok(()) => anyhow::anyhow!("interrupted"),
+        Err(error) => error.context(format!(
+            "interrupted; delete the tables {} and {} if they are there",
+            config.table, config.ledger_table
+        )),
+    }
+}
+
 async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, Comparison)> {
     let limits = laptop_limits()?;
     let clients = Clients::at(endpoint, "us-east-1").await;
     let (schema, catalogue) = declared(Choice::default())?;
-    // Tables of its own, so that the demo touches nobody else's data.
-    let table = format!("ripple-demo-{}", std::process::id());
-    let ledger_table = format!("{table}-ledger");
-    let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
+    let config = config(args);
     let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let streams = tables::with_streams(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let streams: Vec<String> = streams.into_iter().map(|(_, arn)| arn).collect();

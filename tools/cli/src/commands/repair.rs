@@ -1,5 +1,7 @@
 //! `ripple repair` and `ripple backfill`: correct the findings of a verification, while writes go on.
 
+use std::cell::Cell;
+
 use functions::logging;
 use operate::{
     failure::OperateError,
@@ -19,6 +21,7 @@ use serde_json::Value;
 
 use super::{
     LOG_FILTER,
+    dev::stop_signal,
     verify::{finding_text, knows, open_parts, print_about_nothing, unreadable_text},
 };
 use crate::{
@@ -53,7 +56,11 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
     let tables = opened.tables();
     let bar = progress(is_json);
     let mut is_first = true;
+    let (sums, interrupted) = (Cell::new(Sums::default()), stop_signal()?);
     let act = |mended: &Mended| {
+        let mut so_far = sums.get();
+        so_far.add(&mended.remedy, mended.repaired.as_ref());
+        sums.set(so_far);
         let Difference { finding, why } = &mended.difference;
         bar.suspend(|| {
             if is_json {
@@ -65,7 +72,15 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
             Ok(())
         })
     };
-    let report = Box::pin(rounds::repair(&tables, request, is_applied, &on(&bar, is_json), act)).await?;
+    let shown = on(&bar, is_json);
+    let repair = Box::pin(rounds::repair(&tables, request, is_applied, &shown, act));
+    let report = tokio::select! {
+        report = repair => report?,
+        () = interrupted => {
+            bar.finish_and_clear();
+            anyhow::bail!(interrupted_at(sums.get(), is_applied));
+        }
+    };
     bar.finish_and_clear();
     let RoundsReport { summary, last } = report;
     report_marking(summary.marking);
@@ -110,6 +125,17 @@ fn text(summary: &Summary, is_applied: bool) -> String {
     text.extend((n_unreadable > 0).then(|| format!(", {n_unreadable} unreadable")));
     text.extend(open_parts(n_undecided, n_waiting, n_unproven, "that did not stop changing"));
     text
+}
+
+/// What an interrupted run has done.
+fn interrupted_at(Sums { done, not_needed, refused, .. }: Sums, is_applied: bool) -> String {
+    if !is_applied {
+        return "interrupted: nothing was written; run it again for all findings".to_owned();
+    }
+    format!(
+        "interrupted: {done} repaired, {not_needed} were right already, {refused} left to an operator, and one more may be \
+         written; what is done stays done, run it again for the rest"
+    )
 }
 
 /// Ends the object with what the last verification left. The names are stable.
