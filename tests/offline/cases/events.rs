@@ -123,5 +123,12 @@ async fn a_time_in_another_unit_is_read_as_what_it_is_and_what_is_no_time_is_not
             let shown = number(&of_today, "CUST#1 / PROFILE", "orderCount");
             assert_eq!(shown, "5", "{ledger}: all but those without a time, with a text, and without a number");
         }
+        let same_id = records(CASE, "event-2.json").join(",").replace("1693997155.0", "1799999990.0");
+        for _ in 0..2 {
+            of_today.handle(&event("others", &same_id)).await;
+            of_today.follow().await;
+            let shown = number(&of_today, "CUST#1 / PROFILE", "orderCount");
+            assert_eq!(shown, "6", "{ledger}: the same id is another change in another stream");
+        }
     }
 }
