@@ -127,7 +127,7 @@ impl Listed {
         arguments.extend(self.usage().split(' ').filter(|word| word.starts_with('<')).map(|word| match word {
             "<FILE>" | "<FILE>..." => "tests/events/insert.json",
             "<SHELL>" => "bash",
-            "<DERIVATION>" | "<DERIVATION>..." => "follower-count",
+            "<DERIVATION>" | "<DERIVATION>..." | "<DERIVATION|--all>" => "follower-count",
             "<ID|--all>" => "--all",
             "<KEY>" => "USER#ada / PROFILE",
             "<LANGUAGE>" => "--language=python",

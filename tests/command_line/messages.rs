@@ -121,9 +121,9 @@ fn the_usage_shows_no_option_that_a_variable_stands_for() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
     expect![[r#"
         error: the following required arguments were not provided:
-          <DERIVATION>
+          <DERIVATION|--all>
 
-        Usage: ripple backfill <DERIVATION>
+        Usage: ripple backfill <DERIVATION|--all>
 
         For more information, try '--help'.
     "#]]

@@ -92,6 +92,23 @@ fn data_is_not_opened_with_another_manifest_and_nothing_is_dropped() {
 }
 
 #[test]
+fn redeploying_creates_the_index_that_a_manifest_adds() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let own = changed(folder.path(), "own.toml", "", "");
+    drop(Dev::start(&["--data", data, "--config", &own]));
+    let index = "[index.all]\npartition-key = \"gpk\"\nsort-key = \"gsk\"\n\n[entity.User]\n";
+    let indexed = changed(folder.path(), "indexed.toml", "[entity.User]\n", index);
+    let dev = Dev::start(&["--data", data, "--config", &indexed, "--redeploy"]);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let described = runtime.block_on(client(&dev.endpoint).describe_table().table_name("ripple").send()).unwrap();
+    let indexes = described.table.unwrap().global_secondary_indexes.unwrap_or_default();
+    let names: Vec<&str> = indexes.iter().filter_map(|index| index.index_name()).collect();
+    assert_eq!(names, ["all"]);
+}
+
+#[test]
 fn a_manifest_with_another_template_of_an_index_key_is_another_manifest() {
     let folder = tempfile::tempdir().unwrap();
     let with_index = |name: &str, key: &str| {
@@ -152,7 +169,7 @@ fn dev_lists_the_derivations_whose_items_from_before_may_be_missing() {
     // The table is made without one derivation, which then comes to it.
     Dev::run(&without).stopped();
     let said = Dev::run(&arguments).stopped().stderr;
-    let line = "items from before may be missing in comment-author: run `ripple backfill` for each";
+    let line = "items from before may be missing in comment-author: run `ripple backfill comment-author`";
     assert!(said.lines().any(|said| said == line), "{said}");
 }
 

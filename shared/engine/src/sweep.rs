@@ -19,6 +19,7 @@ pub(crate) mod difference;
 pub(crate) mod looks;
 pub(crate) mod round;
 pub(crate) mod suspects;
+mod unfilled;
 mod zero;
 
 use derive::{
@@ -131,7 +132,7 @@ impl<S: Store> TableSweep<'_, S> {
             Err(GaveUp::OutOfTime { .. }) => tracing::info!("no time is left; the next sweep goes on here"),
             Err(error @ (GaveUp::Refused(_) | GaveUp::Standing(_))) => return Err(error),
         }
-        Ok(slice)
+        self.without_unfilled(slice, bounds.deadline_ms).await
     }
 
     async fn sweep_on(

@@ -1,9 +1,12 @@
 //! The sweep, slice by slice: what has drifted is reported, what is on its way is not, and counters of zero are collected.
 
+use std::collections::BTreeSet;
+
 use derive::{schema::Unreadable, write::Table};
 use engine::{
     clock::Clock as _,
     look::listing::listed,
+    registry::{Hold, watch::RegistryWatch},
     sweep::{Bounds, Slice},
 };
 use expect_test::expect;
@@ -80,6 +83,24 @@ async fn full(bed: &mut Bed) {
     }
     bed.settle().await;
     assert_eq!(bed.findings(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_a_derivation_lacks_that_is_not_filled_yet_is_no_drift() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    bed.set(&Key::new("POST#p", "COMMENT#t#c"), "UserName", "by hand").await;
+    bed.set(&Key::new("USER#bob", "PROFILE"), "FollowerCount", "N:9").await;
+    let attached = bed.engine().watching(RegistryWatch::publishing(0, Hold::default()));
+    attached.publish(bed.deadline_ms()).await.unwrap();
+    round(&bed).await;
+    bed.clock.advance(WAIT_MS);
+    assert_eq!(drifts(&round(&bed).await), "", "nothing is filled");
+    let registry = bed.engine().registry(bed.deadline_ms()).await.unwrap();
+    let filled = BTreeSet::from(["follower-count-display".to_owned()]);
+    let until_ms = bed.clock.now_ms();
+    assert_eq!(bed.engine().mark_filled(&filled, &registry, until_ms, bed.deadline_ms()).await.unwrap(), 1);
+    assert_eq!(drifts(&round(&bed).await), "USER#bob / PROFILE: follower-count-display\n");
 }
 
 #[tokio::test]

@@ -148,8 +148,8 @@ pub(crate) struct Dev {
     /// Folder that keeps the embedded database, so that the next start continues from the last stop.
     #[arg(long, value_name = "DIR", conflicts_with = "endpoint")]
     pub(crate) data: Option<PathBuf>,
-    /// Takes another manifest than the folder's last one for a new version of the functions: what it lacks is dropped, and
-    /// what it declares otherwise has to be filled again.
+    /// Takes another manifest than the folder's last one for a new version of the functions: what it lacks is dropped,
+    /// what it declares otherwise has to be filled again, and the indexes that it adds are created.
     #[arg(long, requires = "data")]
     pub(crate) redeploy: bool,
     /// Region of the endpoint.

@@ -1,6 +1,6 @@
 //! The opened tables of a command: those of an emulator or, with `--aws`, the real ones.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use aws_sdk_dynamodb::types::TableDescription;
 use derive::{catalogue::Catalogue, fit::note_undeclared_keys, schema::Schema};
@@ -47,10 +47,29 @@ pub(crate) struct Opened {
 /// Opens the application's table, which must exist and fit the manifest.
 pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
     let opened = open_whatever_it_is(connection).await?;
-    for table in [&opened.table].into_iter().chain(&opened.others) {
-        fits(&opened.schema, &opened.catalogue, table)?;
+    let fit = |table: &TableDescription| fits(&opened.schema, &opened.catalogue, table);
+    if let Err(misfit) = [&opened.table].into_iter().chain(&opened.others).try_for_each(fit) {
+        let Opened { schema, catalogue, clients, config, endpoint, .. } = &opened;
+        // What the whole manifest does not fit is told rather than each part.
+        of_this_table((schema, catalogue), (&clients.dynamodb, endpoint), (config, None)).await?;
+        return Err(misfit.into());
     }
     Ok(opened)
+}
+
+/// Is a manifest for these tables, by what is registered? A ledger's table that is missing or has another key says nothing.
+pub(crate) async fn of_this_table(
+    (schema, catalogue): (&Schema, &Catalogue),
+    (client, endpoint): (&aws_sdk_dynamodb::Client, &str),
+    (config, data): (&Config, Option<&Path>),
+) -> anyhow::Result<()> {
+    let ledger = tables::describe(client, &config.ledger_table, endpoint).await?;
+    if ledger.is_some_and(|ledger| ledger_fits(schema, &ledger).is_ok()) {
+        let registry = read(&dynamo(client.clone(), schema, config)).await?;
+        let now_ms = SystemClock.now_ms();
+        RegistryCheck { schema, catalogue, registry: &registry, now_ms }.is_of_this_table(data)?;
+    }
+    Ok(())
 }
 
 /// Opens the application's table, which must exist. It may fit the manifest or not.

@@ -8,8 +8,9 @@ use aws_sdk_dynamodb::{
     error::{DisplayErrorContext, ProvideErrorMetadata as _, SdkError},
     operation::describe_table::DescribeTableError,
     types::{
-        AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
-        ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription, TimeToLiveSpecification,
+        AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
+        GlobalSecondaryIndexUpdate, KeySchemaElement, KeyType, Projection, ProjectionType, ScalarAttributeType,
+        StreamSpecification, StreamViewType, TableDescription, TimeToLiveSpecification,
     },
 };
 use derive::fit::{Names, of_stream};
@@ -17,7 +18,7 @@ use engine::ledger::EXPIRES_AT;
 use functions::{config::Config, described::described};
 use keys::{
     layout::Layout,
-    tables::{KeyAttribute, KeyType as AttributeType, TableForm},
+    tables::{IndexForm, KeyAttribute, KeyType as AttributeType, TableForm},
 };
 
 use crate::exit::Usage;
@@ -180,23 +181,58 @@ async fn make_main(client: &Client, table: &str, form: &TableForm) -> anyhow::Re
         .set_key_schema(Some(key_schema(key)?))
         .set_attribute_definitions(Some(key_attributes(keys)?));
     for index in &form.indexes {
-        // DynamoDB refuses an empty list; without attributes the index projects only the keys.
-        let projection = match index.projection.as_deref() {
-            None => Projection::builder().projection_type(ProjectionType::All),
-            Some([]) => Projection::builder().projection_type(ProjectionType::KeysOnly),
-            Some(names) => Projection::builder()
-                .projection_type(ProjectionType::Include)
-                .set_non_key_attributes(Some(names.to_vec())),
-        };
         let secondary = GlobalSecondaryIndex::builder()
             .index_name(&index.name)
             .set_key_schema(Some(key_schema((&index.pk, &index.sk))?))
-            .projection(projection.build())
+            .projection(projection_of(index))
             .build()?;
         request = request.global_secondary_indexes(secondary);
     }
     request.send().await.with_context(|| format!("cannot create the table {table}"))?;
     expire(client, table, form.time_to_live.as_deref()).await
+}
+
+/// Creates the indexes that a manifest declares and that its existing tables lack.
+pub(crate) async fn make_indexes(
+    client: &Client,
+    layout: &Layout,
+    config: &Config,
+    endpoint: &str,
+) -> anyhow::Result<()> {
+    for (table, form) in with_records(layout, config) {
+        let Some(description) = describe(client, table, endpoint).await? else { continue };
+        let stored = described(&description);
+        for index in form.cloned().unwrap_or_else(|| layout.own_table()).indexes {
+            if stored.indexes.iter().any(|stored| stored.name == index.name) {
+                continue;
+            }
+            let key = (index.pk.as_slice(), index.sk.as_slice());
+            let create = CreateGlobalSecondaryIndexAction::builder()
+                .index_name(&index.name)
+                .set_key_schema(Some(key_schema(key)?))
+                .projection(projection_of(&index))
+                .build()?;
+            let request = client
+                .update_table()
+                .table_name(table)
+                .set_attribute_definitions(Some(key_attributes([key].into_iter())?))
+                .global_secondary_index_updates(GlobalSecondaryIndexUpdate::builder().create(create).build());
+            request.send().await.with_context(|| format!("cannot create the index {} of {table}", index.name))?;
+        }
+    }
+    Ok(())
+}
+
+fn projection_of(index: &IndexForm) -> Projection {
+    // DynamoDB refuses an empty list; without attributes the index projects only the keys.
+    let projection = match index.projection.as_deref() {
+        None => Projection::builder().projection_type(ProjectionType::All),
+        Some([]) => Projection::builder().projection_type(ProjectionType::KeysOnly),
+        Some(names) => {
+            Projection::builder().projection_type(ProjectionType::Include).set_non_key_attributes(Some(names.to_vec()))
+        }
+    };
+    projection.build()
 }
 
 /// The attributes of a key: of its partition, and of its sort key.

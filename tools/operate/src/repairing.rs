@@ -15,6 +15,7 @@ use derive::kind::shape::Shape;
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
+    registry::difference::is_fillable,
 };
 use store::Store;
 
@@ -115,6 +116,20 @@ pub fn backfill<S: Store>(
         return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
     }
     Ok(VerifyOptions { derivation: vec![name.to_owned()], ..args })
+}
+
+/// Makes the request to fill all derivations that can be filled.
+///
+/// # Errors
+///
+/// [`OperateError::Usage`] if there is none.
+pub fn backfill_all<S>(opened: &Deployment<S>, args: VerifyOptions) -> Result<VerifyOptions, OperateError> {
+    let fillable = opened.catalogue.derivations().filter(|derivation| is_fillable(derivation));
+    let derivation: Vec<String> = fillable.map(|derivation| derivation.name.clone()).collect();
+    if derivation.is_empty() {
+        return Err(OperateError::Usage("the manifest has no derivation that can be filled".to_owned()));
+    }
+    Ok(VerifyOptions { derivation, ..args })
 }
 
 /// Verifies, with the right to repair if the findings will be repaired.

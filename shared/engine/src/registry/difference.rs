@@ -68,6 +68,16 @@ pub fn is_fillable(derivation: &Derivation) -> bool {
     !derivation.kind.is_history() && !matches!(derivation.kind.shape(), Shape::Cascade(_))
 }
 
+impl Registry {
+    /// Do the functions have this derivation, and is it not filled yet? Then what it lacks of before is known.
+    #[must_use]
+    pub fn is_unfilled(&self, name: &str) -> bool {
+        let registered = [&self.additive, &self.level_triggered].into_iter();
+        let mut entries = registered.filter_map(|it| it.derivations.get(name));
+        entries.any(|entry| entry.filled_ms.is_none() && entry.dropped_ms.is_none())
+    }
+}
+
 /// How each derivation that is declared or registered stands, in the order of the catalogue, those that are not declared
 /// last.
 #[must_use]

@@ -28,7 +28,7 @@ const EXAMPLES: [(&str, [&str; 2]); 27] = [
     ("ripple repair", ["ripple repair --derivation follower-count", "ripple repair --apply --progress repair.sqlite"]),
     (
         "ripple backfill",
-        ["ripple backfill follower-count", "ripple backfill like-count --aws --table app --iterator-age 60 --yes"],
+        ["ripple backfill --all", "ripple backfill like-count --aws --table app --iterator-age 60 --yes"],
     ),
     ("ripple catalogue", ["ripple catalogue diff --config ripple.toml", "ripple catalogue forget like-count"]),
     (

@@ -1,6 +1,6 @@
 //! The arguments of `ripple repair` and `ripple backfill`.
 
-use clap::Args as Group;
+use clap::{ArgGroup, Args as Group};
 
 use super::{Writing, values, verify::Verifying};
 
@@ -21,10 +21,14 @@ pub(crate) struct Repair {
 
 /// `ripple backfill`
 #[derive(Debug, Group)]
+#[command(group(ArgGroup::new("which").required(true).args(["name", "all"])))]
 pub(crate) struct Backfill {
     /// Name of the derivation. Every instance of the functions must have it already.
     #[arg(value_name = "DERIVATION", value_parser = values::name)]
-    pub(crate) name: String,
+    pub(crate) name: Option<String>,
+    /// Fills every derivation that can be filled, in one run.
+    #[arg(long)]
+    pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) verifying: Verifying,
     #[command(flatten)]

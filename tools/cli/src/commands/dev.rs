@@ -38,6 +38,7 @@ use crate::{
     exit::{Completion, Usage, print, report},
     lines::Lines,
     mappings::{MappingRequest, mappings},
+    opened::of_this_table,
     opening::{RegistryCheck, fits, ledger_fits},
     service::{Plan, Service, Witness, laptop_limits},
     tables, time,
@@ -86,7 +87,7 @@ async fn serve(
     if args.endpoint.is_some() && args.table.is_some() {
         tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
     }
-    existing_fit(&clients.dynamodb, (&schema, &catalogue), &config, endpoint).await?;
+    existing_fit(args, (&clients.dynamodb, endpoint), (&schema, &catalogue), &config).await?;
     let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let with_streams = tables::with_streams(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let (tables, streams): (Vec<TableDescription>, Vec<String>) = with_streams.into_iter().unzip();
@@ -130,7 +131,7 @@ async fn serve(
     // Registered before `ready` is printed, because a signal without a handler ends the process at once.
     let stopped = stop_signal()?;
     if !to_fill.is_empty() {
-        report(&format!("items from before may be missing in {}: run `ripple backfill` for each", to_fill.join(", ")));
+        report(&unfilled(&to_fill));
     }
     print(&greeting(args, &config, &tables, endpoint, pages.address));
     let (progress, gate) = (Arc::clone(&service.progress), Arc::clone(&service.gate));
@@ -147,6 +148,18 @@ async fn serve(
             Ok(Completion::InStep)
         }
     }
+}
+
+/// Most derivations that a line names.
+const NAMED_MAX: usize = 5;
+
+/// Which derivations do not have the items from before, and what to do.
+fn unfilled(names: &[String]) -> String {
+    let named: Vec<&str> = names.iter().take(NAMED_MAX).map(String::as_str).collect();
+    let more = names.len() - named.len();
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let command = if let [name] = names { name } else { "--all" };
+    format!("items from before may be missing in {}{more}: run `ripple backfill {command}`", named.join(", "))
 }
 
 /// Where the service is, where its data is, and what to paste into another terminal.
@@ -182,7 +195,6 @@ async fn registered(
 ) -> anyhow::Result<Vec<String>> {
     let registry = read(store).await?;
     let registered = RegistryCheck { schema, catalogue, registry: &registry, now_ms: SystemClock.now_ms() };
-    registered.is_of_this_table(args.data.as_deref())?;
     if let Some(data) = args.data.as_deref().filter(|_| !args.redeploy) {
         let (_, whole) = declared(Choice { disabled: &[], ..args.choice() })?;
         registered.keeps(data, |name| whole.position(name).is_some())?;
@@ -190,13 +202,17 @@ async fn registered(
     Ok(registered.to_fill())
 }
 
-/// Tables that exist must fit the manifest before anything is created beside them.
+/// Tables that exist must fit the manifest before anything is created beside them; a new version gets its indexes first.
 async fn existing_fit(
-    client: &Client,
+    args: &Dev,
+    (client, endpoint): (&Client, &str),
     (schema, catalogue): (&Schema, &Catalogue),
     config: &Config,
-    endpoint: &str,
 ) -> anyhow::Result<()> {
+    of_this_table((schema, catalogue), (client, endpoint), (config, args.data.as_deref())).await?;
+    if args.redeploy {
+        tables::make_indexes(client, &schema.layout, config, endpoint).await?;
+    }
     for (table, _) in tables::with_records(&schema.layout, config) {
         let Some(table) = tables::describe(client, table, endpoint).await? else { continue };
         fits(schema, catalogue, &table)?;

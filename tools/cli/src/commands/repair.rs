@@ -48,7 +48,11 @@ pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Completion> {
 pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open_to_write(&args.writing).await?;
-    let request = repairing::backfill(&opened.tables(), &args.name, args.verifying.request())?;
+    let (tables, request) = (opened.tables(), args.verifying.request());
+    let request = match &args.name {
+        Some(name) => repairing::backfill(&tables, name, request)?,
+        None => repairing::backfill_all(&tables, request)?,
+    };
     run(&opened, &request, true, args.json).await
 }
 

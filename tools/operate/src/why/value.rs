@@ -132,7 +132,7 @@ impl<S: Store> Explainer<'_, S> {
             let judged = self.judged(entity, item).await?;
             for at in parts {
                 if let (Some(derivation), Some(refresh)) = (catalogue.derivation(at), catalogue.refresh(at)) {
-                    values.push(self.value(derivation, (at, refresh), item, &judged, asked).await?);
+                    values.push(self.value(derivation, (at, refresh), item, &judged, asked)?);
                 }
             }
         }
@@ -141,7 +141,7 @@ impl<S: Store> Explainer<'_, S> {
             let Some(at) = judged.occupied_for.filter(|at| self.writes_asked(*at)) else { continue };
             if let (Some(derivation), Some(refresh)) = (catalogue.derivation(at), catalogue.refresh(at)) {
                 // For the derived item it is as if there were nothing under its key.
-                values.push(self.value(derivation, (at, refresh), None, &judged, asked).await?);
+                values.push(self.value(derivation, (at, refresh), None, &judged, asked)?);
             }
         }
         Ok(values)
@@ -170,7 +170,9 @@ impl<S: Store> Explainer<'_, S> {
                 Action::Update(Update { set, remove, .. }) => {
                     let becoming = becoming.get_or_insert_default();
                     becoming.extend(set.iter().map(|(name, value)| (name.to_owned(), value.clone())));
-                    remove.iter().for_each(|name| drop(becoming.remove(name)));
+                    for name in remove {
+                        becoming.remove(name);
+                    }
                 }
             }
         }
@@ -188,7 +190,7 @@ impl<S: Store> Explainer<'_, S> {
         Ok(JudgedItem { sources, becoming, differing, flaws, waits, occupied_for })
     }
 
-    async fn value(
+    fn value(
         &self,
         derivation: &Derivation,
         (at, refresh): (DerivationAt, &dyn Refresh),
