@@ -125,6 +125,15 @@ impl Schema {
         self.entity(entity).map_or_else(|| self.layout.type_of(entity), |entity| self.layout.mark_of(entity))
     }
 
+    /// An item under a key that only this derived entity's items can have, whatever the item is: the fields of the key lead
+    /// to the same items as those of the derived item that waits for the key.
+    #[must_use]
+    pub fn under_key_of<'a>(&'a self, derived: &str, key: &'a Key, item: &'a Item) -> Option<Image<'a>> {
+        let definition = self.entity(derived).filter(|definition| definition.derived)?;
+        let fields = definition.key.parse_key(key)?;
+        Some(Image { definition, key, item, fields: Arc::new(fields) })
+    }
+
     /// The item, when it is of a declared entity.
     #[must_use]
     pub fn image<'a>(&'a self, key: &'a Key, item: &'a Item) -> Option<Image<'a>> {

@@ -73,8 +73,11 @@ impl<S: Store> FanOuts<'_, S> {
     /// The item to which a found item leads.
     pub(crate) fn leads_to(&self, item: &Item, find: &Find) -> Option<Key> {
         let key = self.context.schema.layout.key(item)?;
-        let via = self.context.schema.image(&key, item).filter(|image| image.is(&find.via))?;
-        through(&self.context.schema, &via, &find.target)
+        let schema = &self.context.schema;
+        let own = schema.image(&key, item).filter(|image| image.is(&find.via));
+        let is_way = find.via != find.target && self.context.takes(ProtocolStep::OccupiedWay);
+        let via = own.or_else(|| schema.under_key_of(&find.via, &key, item).filter(|_| is_way))?;
+        through(schema, &via, &find.target)
     }
 
     /// What a derivation searches for when a source of this key changes.

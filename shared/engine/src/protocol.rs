@@ -59,6 +59,8 @@ steps! {
     BothImages: "the mirror of a source that moved or went away stays",
     /// The insert of an item through which targets are found rings those targets.
     WayThere: "a target that a rename did not find, since the way to it was missing, keeps the old name",
+    /// An item of the application's that has a mirror's key leads a search to the same items as the mirror.
+    OccupiedWay: "what a rename finds through the mirror keeps the old name as long as the application's item is there",
     /// An item that comes into an index, or to another place in it, is looked at.
     LookupKey: "a target that no rename could find, since it was not in the index, keeps the old name",
     /// The record of an item that is not Ripple's, and that leaves the key of a derived item, refreshes the derived item.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use derive::{derived::Items, write::Table};
 use keys::{
+    entity::Definition,
     item::{Item, text},
     key::Key,
 };
@@ -65,11 +66,18 @@ fn is_taken(scene: &Scene, items: &Items, entity: &str, key: &Key) -> bool {
     items.get(key).is_some_and(|item| !is_of(item))
 }
 
-/// Is this item found through a mirror whose key another item has? Then what it carries may be old until the key is free.
+/// Is this item found through a mirror whose key another item has, and which is needed itself, since its key alone does not lead
+/// to the item or an index is searched? Then what the item carries may be old until the key is free.
 pub(crate) fn is_way_taken(scene: &Scene, items: &Items, derivation: &str, key: &Key) -> bool {
     let refresh = scene.catalogue.position(derivation).and_then(|at| scene.catalogue.refresh(at));
     let Some(found) = refresh.and_then(|refresh| refresh.found()) else { return false };
+    let target = refresh.and_then(|refresh| scene.schema.entity(refresh.target()));
+    let leads = |via: &Definition, target: &Definition| {
+        let known = via.key.field_names();
+        found.index.is_none() && target.key.field_names().iter().all(|name| known.contains(name))
+    };
     let via = scene.schema.entity(&found.via).filter(|via| via.derived);
+    let via = via.filter(|via| !target.is_some_and(|target| leads(via, target)));
     let image = items.get(key).and_then(|item| scene.schema.image(key, item));
     let (Some(via), Some(image)) = (via, image) else { return false };
     let through = via.build_of(|name| image.field(name).ok().flatten());
