@@ -56,6 +56,6 @@ impl<S: Store> TableSweep<'_, S> {
             return Err(GaveUp::OutOfTime { last: None });
         }
         let refused = looked.refused.into_iter().map(|(rung, cause)| (rung.look, cause)).collect();
-        Ok(LooksToWrite { decided, held, refused })
+        Ok(LooksToWrite { decided, refused, held })
     }
 }
