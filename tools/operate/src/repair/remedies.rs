@@ -38,13 +38,13 @@ impl<S: Store> Repairing<'_, S> {
         finding: &Finding,
         patience: Patience<'_>,
     ) -> Result<Repaired, GaveUp> {
-        let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
-        let derived = finding.derived.as_ref();
-        let mut known = [held.as_ref(), derived].into_iter().flatten();
-        let entity = known.find_map(|item| self.engine.schema().image(key, item));
-        let Some(entity) = entity.map(|image| image.definition.name.clone()) else { return Ok(Repaired::NotNeeded) };
+        let (derived, catalogue) = (finding.derived.as_ref(), self.engine.catalogue());
+        // A finding of single attributes does not name the entity, and the item may be gone.
+        let refresh = catalogue.position(&finding.derivation).and_then(|at| catalogue.refresh(at));
+        let Some(refresh) = refresh else { return Ok(Repaired::NotNeeded) };
+        let entity = refresh.target().to_owned();
         let named = derived.map(|item| claims(self.engine.schema(), item)).unwrap_or_default();
-        let derivations: BTreeSet<DerivationAt> = self.engine.catalogue().refreshing(&entity).collect();
+        let derivations: BTreeSet<DerivationAt> = catalogue.refreshing(&entity).collect();
         let look = Look { item: key.clone(), entity, derivations, named: named.into_iter().collect() };
         Ok(match self.engine.bring_in_step(look, patience).await {
             Err(why) => Repaired::Refused { why },
