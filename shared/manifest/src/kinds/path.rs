@@ -62,7 +62,10 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let (target, attribute) = rule.shown_attribute("the attribute that holds the path, as in \"Folder.path\"")?;
     let parent = rule.entity("parent", "the entity of the items that they stand in")?;
     let name = rule.section.required("name", "the attribute or field that is an item's part of the path")?.text()?;
-    rule.types.text(target, &name, "a part of a path is text (S): name an attribute of text")?;
+    // A field of the key is the text that stands in the key, whatever the key's type.
+    if !target.key.holds(name.text) {
+        rule.types.text(target, &name, "a part of a path is text (S): name an attribute of text")?;
+    }
     let name = given(target, &name, rule.types)?;
     let depth = rule.section.required("depth", "how many parts a path has at most, as in 64")?;
     let depth_max = usize::try_from(depth.whole_number(1..DEPTH_END)?).unwrap_or(usize::MAX);
