@@ -55,7 +55,8 @@ fn a_repair_that_is_interrupted_says_what_it_has_done() {
     let rest = io::read_to_string(printed).unwrap();
     assert!(!rest.contains("right already"), "{rest}");
     let (code, stderr) = ended(repair);
-    let n_done = stderr.strip_prefix("ripple: interrupted: ").and_then(|rest| rest.split(' ').next());
+    let said = stderr.split_once("ripple: interrupted: ").map(|(_, said)| said);
+    let n_done = said.and_then(|said| said.split(' ').next());
     let n_done: usize = n_done.and_then(|n_done| n_done.parse().ok()).unwrap_or_else(|| panic!("{stderr}"));
     assert!(code == Some(1) && n_done > 0, "{code:?} {stderr}");
     let end = " left to an operator, and one more may be written; what is done stays done, run it again for the rest\n";

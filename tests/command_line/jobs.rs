@@ -41,7 +41,7 @@ const LIMITS: FanOutLimits = FanOutLimits {
 
 /// Ids of a renamed user's fan-out, and of a removed user's cascade.
 const FAN_OUT: &str = "followee-name#8:USER%23ada|PROFILE";
-const CASCADE: &str = "user-cascade#removed";
+const CASCADE: &str = "user-cascade#removed@a0a46f48";
 
 /// A table with a database and an engine, but without a stream.
 struct Shop {
@@ -184,7 +184,7 @@ fn jobs_are_listed_a_line_each_and_shown_whole() {
     let ended = shop.jobs(&[]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     expect![[r#"
-        user-cascade#removed  waiting  of USER#bob / PROFILE  0 dealt with  started 2024-01-15T10:40:00.000Z  moved 2024-01-15T10:40:00.000Z  due 2024-01-16T11:40:00.000Z
+        user-cascade#removed@a0a46f48  waiting  of USER#bob / PROFILE  0 dealt with  started 2024-01-15T10:40:00.000Z  moved 2024-01-15T10:40:00.000Z  due 2024-01-16T11:40:00.000Z
         followee-name#8:USER%23ada|PROFILE  running  of USER#ada / PROFILE  2 looked at  started 2024-01-15T10:40:00.000Z  moved 2024-01-15T10:40:00.000Z
         2 jobs: 1 running, 1 waiting, 0 paused
     "#]].assert_eq(&ended.stdout);
@@ -194,8 +194,8 @@ fn jobs_are_listed_a_line_each_and_shown_whole() {
     let ended = shop.jobs(&[&whole, CASCADE]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     expect![[r#"
-        job         user-cascade#removed
-          key       JOBS#02 / user-cascade#removed
+        job         user-cascade#removed@a0a46f48
+          key       JOBS#02 / user-cascade#removed@a0a46f48
           does      cascade: deletes what belonged to a removed item
           for       user-cascade
           item      USER#bob / PROFILE
@@ -307,7 +307,7 @@ fn a_job_that_is_cancelled_says_what_stays_undone() {
     lines.sort_unstable();
     expect![[r#"
         followee-name#8:USER%23ada|PROFILE  cancelled: 2 looked at; items that it had not reached stay as they are, until `ripple verify` finds them or USER#ada / PROFILE changes again
-        user-cascade#removed  cancelled: 0 dealt with; the rest of what belonged to USER#bob / PROFILE stays, and nothing deletes it later"#]].assert_eq(&lines.join("\n"));
+        user-cascade#removed@a0a46f48  cancelled: 0 dealt with; the rest of what belonged to USER#bob / PROFILE stays, and nothing deletes it later"#]].assert_eq(&lines.join("\n"));
 }
 
 /// The functions were deployed without the derivation of a job: nothing moves the job any more.

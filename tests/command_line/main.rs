@@ -378,7 +378,7 @@ fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     expect![[r#"
         not checked, because the access patterns are unknown: scan, unread-index, counter-in-listing, unread-target, large-transaction
-        counters: under watermarks an update costs 1 write unit up to about this many partitions of the table: 18 with 4 items (1 count); with more partitions, declare more items (`shards`)
+        counters: under watermarks an update costs 1 write unit up to about this many partitions of the table: 17 with 4 items (1 count); with more partitions, declare more items (`shards`)
         0 findings, 0 not answered
     "#]].assert_eq(&ended.stdout);
     let notes = file(NOTES);

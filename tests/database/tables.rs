@@ -267,7 +267,7 @@ async fn judges_by_what_is_stored<S: Store>(store: &S, layout: &Layout) {
         let why = outcome.unwrap_err();
         assert!(why.contains(&format!("the key attribute {attribute} has")), "{why}");
         // Nothing is under such a key, and the others are read.
-        assert_eq!(store.get(Table::Main, &[key.clone()]).await.unwrap(), []);
+        assert_eq!(store.get(Table::Main, std::slice::from_ref(&key)).await.unwrap(), []);
         let found = store.get(Table::Main, &[key, Key::new("Messages#c", "01:1")]).await.unwrap();
         assert_eq!(found.len(), 1, "{table}");
     }

@@ -18,14 +18,19 @@ use derive::{
 use design::{Design, growth::growth};
 use engine::{
     batch::Engine,
-    clock::{Clock, SystemClock},
     ledger::{LedgerKind, watermarks::GENERATIONS},
 };
 use expect_test::expect;
 use keys::{item::Item, size::item_bytes};
 use serde_dynamo::AttributeValue;
 use store::memory::MemoryStore;
-use support::record::{Record, Window, event};
+use support::{
+    clock::ManualClock,
+    record::{Record, Window, event},
+};
+
+/// When all is counted, in milliseconds since the epoch.
+const BEGIN_MS: u64 = 1_705_315_200_000;
 
 /// The table with one count, whose counters have so many items.
 fn declared(n_shards: u32) -> (Schema, Catalogue) {
@@ -49,20 +54,20 @@ async fn grown(n_feeding: usize, n_shards: u32) -> (usize, f64) {
     let (schema, catalogue) = declared(n_shards);
     let schema = Arc::new(schema);
     let store = Arc::new(MemoryStore::new(schema.layout.clone()));
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let clock = ManualClock::at(BEGIN_MS);
     let families = vec![Family::Additive];
-    let aggregate = Engine::new(schema, Arc::new(catalogue), families, Arc::clone(&store), clock);
+    let aggregate = Engine::new(schema, Arc::new(catalogue), families, Arc::clone(&store), Arc::new(clock));
     let aggregate = aggregate.with_ledger(LedgerKind::Watermarks);
     let mut units = 0.0_f64;
     for n in 0..usize::try_from(GENERATIONS).unwrap() * n_feeding {
         let pair = |name: &str, value: String| (name.to_owned(), AttributeValue::S(value));
         let keys: Item = [pair("PK", format!("USER#u{n}")), pair("SK", "GROUP#g".to_owned())].into_iter().collect();
         let new = keys.clone().into_iter().chain([pair("EntityType", "Membership".to_owned())]).collect();
-        let (id, number, at_ms) = (format!("{n:032x}"), (1_000 + n).to_string(), SystemClock.now_ms());
+        let (id, number, at_ms) = (format!("{n:032x}"), (1_000 + n).to_string(), BEGIN_MS);
         let (id, new) = (id.as_str(), Some(&new));
         let record = Record { id, sequence_number: &number, keys: &keys, old: None, new, at_ms, is_expiry: false };
         let event = Window::of_shard(&format!("shardId-{n:020}-a1b2c3d4")).around(&event(&[record.json()]));
-        let handled = aggregate.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
+        let handled = aggregate.handle(&event, BEGIN_MS + 60_000).await.unwrap();
         let counted = handled.account.commits.iter().filter(|commit| commit.table == Table::Main);
         units = units.max(counted.map(|commit| commit.units).sum());
     }

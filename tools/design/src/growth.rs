@@ -52,6 +52,9 @@ fn partitions_max(bytes: usize, n_items: u32) -> u64 {
 /// A count of ten digits.
 const COUNTED: &str = "1234567890";
 
+/// A revision, which begins with the time in milliseconds.
+const FIRST_REVISION: &str = "1705315200001";
+
 /// A counter of the sample of its target, without watermarks; `None` if the target has no sample.
 fn counter(design: &Design, derivation: &str, count: &Count) -> Option<Item> {
     let layout = &design.schema.layout;
@@ -59,8 +62,9 @@ fn counter(design: &Design, derivation: &str, count: &Count) -> Option<Item> {
     let key = CounterKey { target, derivation: derivation.to_owned(), shard: 0 }.key().ok()?;
     let mut item = layout.key_item(&key);
     item.extend(layout.type_of(COUNTER));
-    let numbers = [VALUE, REVISION].into_iter().chain(count.sum.as_ref().map(|_| SUM));
-    item.extend(numbers.map(|name| (name.to_owned(), AttributeValue::N(COUNTED.to_owned()))));
+    let numbers = [VALUE].into_iter().chain(count.sum.as_ref().map(|_| SUM)).map(|name| (name, COUNTED));
+    let numbers = numbers.chain([(REVISION, FIRST_REVISION)]);
+    item.extend(numbers.map(|(name, number)| (name.to_owned(), AttributeValue::N(number.to_owned()))));
     item.insert(SHOWN.to_owned(), AttributeValue::Bool(true));
     Some(item)
 }
