@@ -47,16 +47,20 @@ enum Typed {
 
 impl Typed {
     fn put(self, mut item: Item) -> Item {
-        if self == Self::No {
-            item.remove("Type");
+        // Derived items alone name their entity, also those that an application wrote.
+        if self == Self::No
+            && let Some(of) = item.remove("Type").filter(|of| *of == s("FollowedBy"))
+        {
+            item.insert("RippleType".to_owned(), of);
         }
         item
     }
 
     /// The lines of the items, in the form of the expectations.
     fn lines(self, lines: &[&str]) -> Vec<String> {
-        let types = [" User ", " FollowedBy ", " Follow "].into_iter().filter(|_| self == Self::No);
-        let untyped = |line: &&str| types.clone().fold((*line).to_owned(), |line, name| line.replace(name, " "));
+        let types = [(" User ", " "), (" FollowedBy ", " RippleType=FollowedBy "), (" Follow ", " ")];
+        let types = types.into_iter().filter(|_| self == Self::No);
+        let untyped = |line: &&str| types.clone().fold((*line).to_owned(), |line, (from, to)| line.replace(from, to));
         lines.iter().map(untyped).collect()
     }
 }
