@@ -85,16 +85,16 @@ async fn a_counter_grows_with_the_stream_shards_that_feed_it() {
         }
     }
     expect![[r#"
-        1 items, 1 stream shards: 273 bytes, 1 write units
-        1 items, 4 stream shards: 882 bytes, 1 write units
-        1 items, 10 stream shards: 2100 bytes, 3 write units
-        1 items, 40 stream shards: 8190 bytes, 8 write units
-        1 items, 200 stream shards: 40670 bytes, 40 write units
-        8 items, 1 stream shards: 99 bytes, 1 write units
-        8 items, 4 stream shards: 215 bytes, 1 write units
-        8 items, 10 stream shards: 331 bytes, 1 write units
-        8 items, 40 stream shards: 1114 bytes, 2 write units
-        8 items, 200 stream shards: 5234 bytes, 6 write units
+        1 items, 1 stream shards: 286 bytes, 1 write units
+        1 items, 4 stream shards: 916 bytes, 1 write units
+        1 items, 10 stream shards: 2175 bytes, 3 write units
+        1 items, 40 stream shards: 8475 bytes, 9 write units
+        1 items, 200 stream shards: 42075 bytes, 42 write units
+        8 items, 1 stream shards: 106 bytes, 1 write units
+        8 items, 4 stream shards: 226 bytes, 1 write units
+        8 items, 10 stream shards: 346 bytes, 1 write units
+        8 items, 40 stream shards: 1156 bytes, 2 write units
+        8 items, 200 stream shards: 5417 bytes, 6 write units
     "#]]
     .assert_eq(&lines.concat());
 }
