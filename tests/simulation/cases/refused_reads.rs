@@ -45,7 +45,7 @@ async fn an_item_that_cannot_be_read_is_parked_and_its_neighbours_are_written() 
     refuse_item(&bed, &mirror("cleo"));
     let handled = bed.handle(&records).await;
     assert_eq!(handled.failed_from, None);
-    assert_eq!(bed.parked(), ["PARKED#level-triggered / event-3#00"]);
+    assert_eq!(bed.parked(), ["PARKED#level-triggered / 00000000000000000000000000000003#00"]);
     let cause = &handled.account.parked[0].cause;
     assert!(cause.starts_with("BatchGetItem on USER#zoe / FOLLOWER#cleo: refused"), "{cause}");
     for user in USERS {
@@ -116,7 +116,10 @@ async fn a_search_that_is_refused_parks_the_change_that_asks_for_it_and_no_other
     let records = bed.records();
     refuse_query(&bed, |query| query.index.is_some() && query.pk.contains("ann"));
     let handled = bed.handle(&records).await;
-    assert_eq!((handled.failed_from, bed.parked()), (None, vec!["PARKED#level-triggered / event-7#00".to_owned()]));
+    assert_eq!(
+        (handled.failed_from, bed.parked()),
+        (None, vec!["PARKED#level-triggered / 00000000000000000000000000000007#00".to_owned()])
+    );
     bed.fails(|_| None);
     bed.settle().await;
     let name = |user: &str| bed.shown(&Key::new("POST#p", format!("COMMENT#t#{user}")), "UserName");

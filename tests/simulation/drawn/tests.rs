@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use derive::{guard::Purpose, write::Table};
 use engine::{ledger::LedgerKind, protocol::ProtocolStep};
+use keys::key::Key;
 
 use crate::{
     DRAWN,
     chance::Chance,
+    checks::unreadable::is_way_taken,
     drawn::{check::is_right, description::CLAIMS, drawn},
     items::s,
     mutant::Mutant,
@@ -65,8 +67,11 @@ fn the_oracle_of_drawn_manifests_names_each_value_that_is_altered() {
         world.run_until_quiet().unwrap();
         let (drawn, memory) = (scene.drawn.as_ref().unwrap(), scene.database.memory());
         is_right(&scene, drawn, &world.stream).unwrap();
-        for (key, item) in memory.snapshot(Table::Main) {
-            let Some(row) = drawn.row(&key, &item) else { continue };
+        let items = memory.snapshot(Table::Main);
+        let is_left = |key: &Key| scene.catalogue.derivations().any(|it| is_way_taken(&scene, &items, &it.name, key));
+        // What an application's item hides may be old, so nothing is said of it.
+        for (key, item) in items.iter().filter(|(key, _)| !is_left(key)) {
+            let Some(row) = drawn.row(key, item) else { continue };
             let derived = &drawn.description.entities[row.entity].derived;
             for name in derived.iter().map(|it| &it.name).filter(|name| item.contains_key(name) && *name != CLAIMS) {
                 let mut altered = item.clone();
@@ -76,7 +81,7 @@ fn the_oracle_of_drawn_manifests_names_each_value_that_is_altered() {
                 assert_eq!(failure.category, "recount", "{name} of {key}: {failure}");
                 n_altered += 1;
             }
-            memory.put_raw(Table::Main, item).unwrap();
+            memory.put_raw(Table::Main, item.clone()).unwrap();
         }
     }
     assert!(n_altered > 100, "{n_altered} values were altered");
