@@ -7,7 +7,10 @@ pub(super) use items::new_item;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use derive::write::{Action, Table, Transaction, Write};
+use derive::{
+    schema::Seen,
+    write::{Action, Table, Transaction, Write},
+};
 use keys::{item::Item, key::Key, tables};
 use store::{Store as _, TransactOutcome, faulty::Call};
 
@@ -271,8 +274,11 @@ impl Application {
         })
     }
 
-    fn put_drawn(&self, drawn: &Drawn, table: usize, item: Item) {
+    fn put_drawn(&mut self, drawn: &Drawn, table: usize, item: Item) {
         let (key, item) = drawn.inside(table, item).unwrap();
+        if matches!(drawn.schema.see(&key, &item), Seen::Untyped) {
+            self.untyped.insert(key.clone());
+        }
         self.act_drawn(key, Action::Put(item));
     }
 
