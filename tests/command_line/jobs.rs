@@ -195,7 +195,7 @@ fn jobs_are_listed_a_line_each_and_shown_whole() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     expect![[r#"
         job         user-cascade#removed@a0a46f48
-          key       JOBS#02 / user-cascade#removed@a0a46f48
+          key       JOBS#05 / user-cascade#removed@a0a46f48
           does      cascade: deletes what belonged to a removed item
           for       user-cascade
           item      USER#bob / PROFILE
