@@ -119,6 +119,8 @@ def _text(form, value, *width):
     match form:
         case "text":
             return _escaped(value)
+        case "plain" if "#" in value:
+            raise _Problem("holds `#`, which a key of this table cannot hold in a value")
         case "path":
             return "".join("/" + _escaped(segment).replace("/", "%2F") for segment in _segments(value))
         case "last":
@@ -230,9 +232,14 @@ def _read_field(form, name, width, text, fields):
     match form:
         case "text":
             value = _restored(text) if text and "#" not in text else None
+            # Only what is written as this text.
+            if value is not None and _escaped(value) != text:
+                value = None
+        case "plain":
+            value = text if text and "#" not in text else None
         case "path":
             try:
-                value = text if _segments(text) else None
+                value = text if _text(form, text) == text else None
             except _Problem:
                 value = None
         case "padded" | "inverted":
