@@ -15,6 +15,7 @@ use crate::{
     mutant::Mutant,
     scene::Scene,
     seeds::{Config, first_failure},
+    stored::refused_unread,
     world::World,
 };
 
@@ -25,7 +26,7 @@ const MANIFESTS: u64 = 2_000;
 const MUTANT_SEEDS: u64 = 300;
 
 /// Seeds at whose end each value is altered.
-const ALTERED_SEEDS: u64 = 8;
+const ALTERED_SEEDS: u64 = 16;
 
 #[test]
 fn what_is_drawn_is_taken() {
@@ -65,6 +66,10 @@ fn the_oracle_of_drawn_manifests_names_each_value_that_is_altered() {
         }
         let mut world = World::new(&scene, LedgerKind::Receipts);
         world.run_until_quiet().unwrap();
+        // What a replay refuses may be missing in a history or in a bucket.
+        if !refused_unread(&scene).is_empty() {
+            continue;
+        }
         let (drawn, memory) = (scene.drawn.as_ref().unwrap(), scene.database.memory());
         is_right(&scene, drawn, &world.stream).unwrap();
         let items = memory.snapshot(Table::Main);
@@ -77,7 +82,8 @@ fn the_oracle_of_drawn_manifests_names_each_value_that_is_altered() {
                 let mut altered = item.clone();
                 altered.insert(name.clone(), s("altered"));
                 memory.put_raw(Table::Main, altered).unwrap();
-                let failure = is_right(&scene, drawn, &world.stream).unwrap_err();
+                let failure =
+                    is_right(&scene, drawn, &world.stream).expect_err(&format!("seed {seed}: {name} of {key}"));
                 assert_eq!(failure.category, "recount", "{name} of {key}: {failure}");
                 n_altered += 1;
             }
