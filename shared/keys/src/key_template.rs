@@ -81,11 +81,15 @@ impl KeyTemplate {
     ///
     /// As [`build`](Self::build).
     pub fn build_of<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Result<Key, KeyError> {
-        let key = Key { pk: self.pk.build_of(&value)?, sk: self.sk.build_of(&value)? };
+        let mut key = Key { pk: self.pk.build_of(&value)?, sk: String::new() };
         // What is stored is never longer than its text.
-        if key.pk.len() > PARTITION_KEY_BYTES_MAX || key.sk.len() > SORT_KEY_BYTES_MAX {
-            let [pk, sk] = self.stored.bytes(&key.pk, &key.sk);
+        if key.pk.len() > PARTITION_KEY_BYTES_MAX {
+            let [pk, _] = self.stored.bytes(&key.pk, "");
             limited(pk, &self.pk, PARTITION_KEY_BYTES_MAX)?;
+        }
+        key.sk = self.sk.build_of(&value)?;
+        if key.sk.len() > SORT_KEY_BYTES_MAX {
+            let [_, sk] = self.stored.bytes(&key.pk, &key.sk);
             limited(sk, &self.sk, SORT_KEY_BYTES_MAX)?;
         }
         Ok(key)
