@@ -64,7 +64,7 @@ use seeds::{Config, first_failure, holds, noticed, run, smallest};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Seeds within which a mutant must be noticed. A cascade that starts twice needs more than a thousand.
-const MUTANT_SEEDS: u64 = 2_000;
+const MUTANT_SEEDS: u64 = 5_000;
 
 /// Seeds of one ledger that are tried before those of the other.
 const TURN_SEEDS: u64 = 10;
