@@ -16,6 +16,7 @@ mod types;
 use derive::derivation::Derivation;
 use expect_test::{Expect, expect};
 use keys::{entity::Definition, key::Key};
+use serde_dynamo::AttributeValue;
 
 use super::*;
 
@@ -138,6 +139,7 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
                 },
             ],
             forms: None,
+            undeclared_keys: {},
         }"#]]
     .assert_eq(&format!("{:#?}", schema.layout));
     let entity = |definition: &Definition| {
@@ -217,12 +219,16 @@ fn the_example_is_a_manifest() {
 fn without_a_type_no_key_may_be_of_two_entities() {
     let text = SHOP.replace("type = \"Type\"\n", "");
     let (schema, _) = load(&text).unwrap();
-    let item = keys::item::Item::new();
-    let is = |pk: &str, sk: &str| schema.image(&Key::new(pk, sk), &item).map(|image| image.definition.name.clone());
-    assert_eq!(is("ORDER#o1", "ORDER#o1").as_deref(), Some("OrderById"));
-    assert_eq!(is("SHOP#s", "ORDER#2024-01-15#o1").as_deref(), Some("Order"));
-    assert_eq!(is("ORDER#o1", "ORDER#o1#COUNT#x#00").as_deref(), Some("Counter"));
-    assert_eq!(is("SHOP#s", "ORDER#2024-01-15"), None);
+    let is = |pk: &str, sk: &str, names: Option<&str>| {
+        let names = names.map(|name| ("RippleType", AttributeValue::S(name.to_owned())));
+        let item = names.into_iter().collect::<keys::item::Item>();
+        schema.image(&Key::new(pk, sk), &item).map(|image| image.definition.name.clone())
+    };
+    assert_eq!(is("SHOP#s", "ORDER#2024-01-15#o1", None).as_deref(), Some("Order"));
+    assert_eq!(is("SHOP#s", "ORDER#2024-01-15", None), None);
+    assert_eq!(is("ORDER#o1", "ORDER#o1", None), None, "an item that names no derived entity is the application's");
+    assert_eq!(is("ORDER#o1", "ORDER#o1", Some("OrderById")).as_deref(), Some("OrderById"));
+    assert_eq!(is("ORDER#o1", "ORDER#o1#COUNT#x#00", Some("Counter")).as_deref(), Some("Counter"));
 
     let alike = "\"CUSTOMER#{customerId}\"\nsort-key = \"CUSTOMER#{customerId}\"";
     refused_whole(
