@@ -6,7 +6,7 @@ use derive::guard::Guard;
 use engine::clock::Clock as _;
 use store::faulty::{Call, Decider, Fault, Side, TORN};
 
-use crate::{executor::Gone, scene::Scene};
+use crate::{executor::Gone, permissions::Role, scene::Scene};
 
 /// Faults of a read, and of a write before and after it is done, with their weights. Before it is done a write meets others
 /// where they overlap; the resend of one that was done may meet them too.
@@ -36,14 +36,15 @@ enum FaultKind {
 pub(crate) struct Caller {
     scene: Arc<Scene>,
     name: Arc<str>,
+    role: Role,
     gone: Gone,
     /// When its time is over, in milliseconds since the epoch.
     deadline_ms: u64,
 }
 
 impl Caller {
-    pub(crate) fn new(scene: &Arc<Scene>, name: &Arc<str>, gone: &Gone, deadline_ms: u64) -> Self {
-        Self { scene: Arc::clone(scene), name: Arc::clone(name), gone: gone.clone(), deadline_ms }
+    pub(crate) fn new(scene: &Arc<Scene>, name: &Arc<str>, role: Role, gone: &Gone, deadline_ms: u64) -> Self {
+        Self { scene: Arc::clone(scene), name: Arc::clone(name), role, gone: gone.clone(), deadline_ms }
     }
 
     /// A deadly call never ends, and takes all of the caller's time.
@@ -77,6 +78,10 @@ impl Caller {
 
 impl Decider for Caller {
     fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)> {
+        if let Some(denied) = self.scene.permissions.denied(self.role, call) {
+            self.scene.denied.note(denied);
+            return Some((Side::Before, Fault::Denied));
+        }
         if self.scene.is_deadly(call) {
             self.dies(call);
             return Some((Side::Before, Fault::Killed));

@@ -25,6 +25,7 @@
 //! | the service under test | `engines`, as the functions and the operators make them; `stored`, its parked items and jobs |
 //! | the platform | `platform`: stream, event source mappings, events, corrupt records; `caller`, faults of the store's calls |
 //! | what the functions have | `deployed`: the shipped table, with a derivation of each kind that it lacks |
+//! | what callers may do | `permissions`, by the policies of the template |
 //! | what everybody shares | `scene`: tables, clock, deployed catalogues, theme; `items`, what is written |
 //! | tools | `chance`, `executor`, `trace`, `occurrences`, `failure`, `mutant` |
 
@@ -44,6 +45,7 @@ mod mutant;
 mod occurrences;
 mod oracle;
 mod pace;
+mod permissions;
 mod platform;
 mod run;
 mod scene;

@@ -26,6 +26,7 @@ use crate::{
     items::{USERS, is_mirror, new_item},
     mutant::{Condition, Mutant},
     occurrences::Occurrences,
+    permissions::{Denied, Permissions},
     scene::{rollout::Rollout, sharding::Sharding, theme::Theme},
     seeds::Config,
     trace::Trace,
@@ -62,6 +63,8 @@ pub(crate) struct Scene {
     sharding: Sharding,
     pub(crate) rollout: Rollout,
     pub(crate) database: Arc<Database>,
+    pub(crate) permissions: Arc<Permissions>,
+    pub(crate) denied: Denied,
     pub(crate) clock: ManualClock,
     pub(crate) chance: Chance,
     pub(crate) trace: Trace,
@@ -87,7 +90,7 @@ pub(crate) struct Scene {
 impl Scene {
     /// An empty table of this schema.
     pub(crate) fn new(
-        shipped: (&Arc<Schema>, &Arc<Catalogue>),
+        shipped: (&Arc<Schema>, &Arc<Catalogue>, &Arc<Permissions>),
         chance: Chance,
         config: Config,
         is_traced: bool,
@@ -98,11 +101,12 @@ impl Scene {
     /// Empty tables of a drawn manifest.
     pub(crate) fn of_drawn(drawn: Drawn, chance: Chance, config: Config, is_traced: bool) -> Arc<Self> {
         let drawn = Arc::new(drawn);
-        Self::of((&drawn.schema, &drawn.catalogue), Some(&drawn), chance, config, is_traced)
+        let permissions = Arc::new(Permissions::of(&drawn.schema, &drawn.catalogue));
+        Self::of((&drawn.schema, &drawn.catalogue, &permissions), Some(&drawn), chance, config, is_traced)
     }
 
     fn of(
-        (schema, catalogue): (&Arc<Schema>, &Arc<Catalogue>),
+        (schema, catalogue, permissions): (&Arc<Schema>, &Arc<Catalogue>, &Arc<Permissions>),
         drawn: Option<&Arc<Drawn>>,
         chance: Chance,
         config: Config,
@@ -135,6 +139,8 @@ impl Scene {
             sharding: Sharding::default(),
             rollout,
             database: Arc::new(database),
+            permissions: Arc::clone(permissions),
+            denied: Denied::default(),
             clock: ManualClock::at(BEGIN_MS),
             chance,
             trace: Trace::new(is_traced),

@@ -25,6 +25,7 @@ use crate::{
     failure::Failure,
     mutant::Mutant,
     occurrences::Occurrences,
+    permissions::Permissions,
     scene::Scene,
     seeds::shrink::shrunk,
     world::World,
@@ -33,10 +34,11 @@ use crate::{
 /// Seeds of a test by default.
 const SEEDS: u64 = 100;
 
-static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>)> = LazyLock::new(|| {
+static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>, Arc<Permissions>)> = LazyLock::new(|| {
     let schema = deployed::schema();
     let catalogue = deployed::catalogue(&schema);
-    (Arc::new(schema), Arc::new(catalogue))
+    let permissions = Permissions::of(&schema, &catalogue);
+    (Arc::new(schema), Arc::new(catalogue), Arc::new(permissions))
 });
 
 thread_local! {
@@ -73,7 +75,7 @@ impl FinishedRun {
 }
 
 pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> FinishedRun {
-    let (schema, catalogue) = &*SHIPPED;
+    let (schema, catalogue, permissions) = &*SHIPPED;
     quiet_panics();
     let scene = if config.is_drawn {
         match drawn(chance) {
@@ -81,7 +83,7 @@ pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> FinishedR
             Err(refused) => return FinishedRun::refused(chance, &refused),
         }
     } else {
-        Scene::new((schema, catalogue), chance.clone(), config, is_traced)
+        Scene::new((schema, catalogue, permissions), chance.clone(), config, is_traced)
     };
     if let Some(drawn) = &scene.drawn {
         drawn.count(&scene);

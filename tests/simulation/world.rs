@@ -20,6 +20,7 @@ use crate::{
     caller::Caller,
     executor::{Gone, Task},
     pace::{self, Pace, Step},
+    permissions::Role,
     platform::{mapping::Mapping, stream::Stream},
     scene::{Scene, theme::Theme},
     world::{
@@ -114,18 +115,19 @@ impl World {
 
     pub(crate) fn caller(&mut self, name: &str) -> NewCaller {
         self.n_tasks += 1;
+        let role = Role::of(name);
         let name: Arc<str> = format!("{name} #{}", self.n_tasks).into();
         let gone = Gone::default();
         let deadline_ms = pace::deadline_ms(&self.scene);
-        let caller = Caller::new(&self.scene, &name, &gone, deadline_ms);
+        let caller = Caller::new(&self.scene, &name, role, &gone, deadline_ms);
         let store = Arc::new(Faulty::new(&self.scene.database, caller));
-        NewCaller { name, gone, store, deadline_ms, process: None, is_old: false }
+        NewCaller { name, role, gone, store, deadline_ms, process: None, is_old: false }
     }
 
     /// Starts the task of a new caller.
     pub(crate) fn start(
         &mut self,
-        NewCaller { name, gone, store, deadline_ms, process, is_old }: NewCaller,
+        NewCaller { name, gone, store, deadline_ms, process, is_old, .. }: NewCaller,
         delivery: Option<Delivery>,
         future: impl Future<Output = Answer> + 'static,
     ) {

@@ -319,7 +319,7 @@ async fn functions_may_do_what_they_do() {
         }
     }
     // What only happens when something went wrong: several reasons for which the breaker stops a batch (`batch::brake`), or a
-    // search that ended a sweep (`fan_out::again`).
+    // search that ended a sweep (`fan_out::again`). The simulation compares also these calls with the policies.
     expect![[r#"
         aggregate: ledger:BatchGetItem
         propagate: ledger:BatchGetItem

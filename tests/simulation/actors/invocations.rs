@@ -130,7 +130,11 @@ impl World {
         if let Some(process) = &running.process {
             process.turn(&running.store);
         }
-        let answer = match running.task.turn() {
+        let turn = running.task.turn();
+        if let Some(denied) = self.scene.denied.first() {
+            return Err(Failure::new("denied", denied));
+        }
+        let answer = match turn {
             Turn::Runs => return Ok(true),
             Turn::Gone => None,
             Turn::Ended(answer) => Some(answer),

@@ -38,6 +38,7 @@ use support::{
 use crate::{
     executor::{Gone, Task},
     items::{n, s},
+    permissions::{Permissions, Role},
     platform::corruption::put_true,
 };
 
@@ -71,10 +72,14 @@ pub(crate) struct Faults {
     /// Guards of this purpose are not sent.
     unguarded: Option<Purpose>,
     gone: Gone,
+    /// The caller's policy.
+    policy: Option<(Arc<Permissions>, Role)>,
 }
 
 impl Decider for Faults {
     fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)> {
+        let denied = self.policy.as_ref().and_then(|(permissions, role)| permissions.denied(*role, call));
+        assert_eq!(denied, None);
         let fault = self.hook.lock().unwrap().as_mut().and_then(|hook| hook(call));
         if matches!(fault, Some((_, Fault::Killed) | (Side::Before, Fault::Late))) {
             self.gone.set();
@@ -110,6 +115,7 @@ pub(crate) struct Bed {
     fan_out: fan_out::limits::FanOutLimits,
     database: Arc<Database>,
     faults: Faults,
+    permissions: Arc<Permissions>,
     /// The step that the engine does not take.
     left_out: Option<ProtocolStep>,
     /// How the instances that come next watch the registry; `None` if they do not.
@@ -127,6 +133,7 @@ impl Bed {
 
     /// A table with these derivations.
     pub(crate) fn with(schema: Schema, catalogue: Catalogue) -> Self {
+        let permissions = Arc::new(Permissions::of(&schema, &catalogue));
         let (schema, catalogue) = (Arc::new(schema), Arc::new(catalogue));
         let database = Arc::new(Database::new(schema.layout.clone(), PAGE_BYTES));
         Self {
@@ -139,6 +146,7 @@ impl Bed {
             fan_out: fan_out::limits::FanOutLimits::default(),
             database,
             faults: Faults::default(),
+            permissions,
             left_out: None,
             watch: None,
             n_records: 0,
@@ -184,8 +192,8 @@ impl Bed {
 
     /// The same with indexes that lag until [`index_follows`](Self::index_follows).
     pub(crate) fn lagging(self) -> Self {
-        let database = Arc::new(Database::lagging(self.schema.layout.clone(), PAGE_BYTES, Lagging::Indexes));
-        Self { database, ..self }
+        let database = Database::lagging(self.schema.layout.clone(), PAGE_BYTES, Lagging::Indexes);
+        Self { database: Arc::new(database), ..self }
     }
 
     /// The indexes have followed.
@@ -195,13 +203,19 @@ impl Bed {
         }
     }
 
-    /// The engine of an invocation.
+    /// The engine of an operator's command.
     pub(crate) fn engine(&self) -> Engine<Faulty<Faults>> {
-        self.engine_of(&Gone::default())
+        self.engine_of(Role::Operator, &Gone::default())
     }
 
-    fn engine_of(&self, gone: &Gone) -> Engine<Faulty<Faults>> {
-        let store = Faulty::new(&self.database, Faults { gone: gone.clone(), ..self.faults.clone() });
+    /// The engine of the sweep.
+    pub(crate) fn sweeper(&self) -> Engine<Faulty<Faults>> {
+        self.engine_of(Role::Sweep, &Gone::default())
+    }
+
+    fn engine_of(&self, role: Role, gone: &Gone) -> Engine<Faulty<Faults>> {
+        let policy = Some((Arc::clone(&self.permissions), role));
+        let store = Faulty::new(&self.database, Faults { gone: gone.clone(), policy, ..self.faults.clone() });
         let (schema, catalogue, clock) = (self.schema.clone(), self.catalogue.clone(), Arc::new(self.clock.clone()));
         let engine = Engine::new(schema, catalogue, self.families.clone(), store, clock);
         let engine = engine.with_ledger(self.ledger).with_limits(self.limits).with_fan_out(self.fan_out);
@@ -209,7 +223,12 @@ impl Bed {
         self.watch.iter().fold(engine, |engine, watch| engine.watching(watch.clone()))
     }
 
-    /// The tables for a caller beside the function.
+    /// The engine of an invocation.
+    fn function(&self, gone: &Gone) -> Engine<Faulty<Faults>> {
+        self.engine_of(Role::of_function(&self.families), gone)
+    }
+
+    /// The tables for a caller that may do everything.
     pub(crate) fn store(&self) -> Faulty<Faults> {
         Faulty::new(&self.database, self.faults.clone())
     }
@@ -298,7 +317,7 @@ impl Bed {
     /// Starts an invocation.
     pub(crate) fn start(&self, event: &str) -> Task<Result<Handled, HandleError>> {
         let gone = Gone::default();
-        let (engine, event, deadline_ms) = (self.engine_of(&gone), event.to_owned(), self.deadline_ms());
+        let (engine, event, deadline_ms) = (self.function(&gone), event.to_owned(), self.deadline_ms());
         Task::new(&gone, async move { engine.handle(&event, deadline_ms).await })
     }
 
@@ -314,7 +333,7 @@ impl Bed {
 
     /// Hands an event to the engine.
     pub(crate) async fn try_handle(&self, event: &str) -> Result<Handled, HandleError> {
-        self.engine().handle(event, self.deadline_ms()).await
+        self.function(&Gone::default()).handle(event, self.deadline_ms()).await
     }
 
     /// Hands these records to the engine, as one batch.

@@ -34,7 +34,7 @@ async fn run(bed: &Bed, n_items_max: usize) -> Slice {
     bed.forget("AGAIN#").await;
     let bounds = Bounds { n_items_max, deadline_ms: bed.deadline_ms() };
     let is_past = |noted_at_ms| bed.clock.now_ms() - noted_at_ms >= WAIT_MS;
-    bed.engine().sweep_slice(bounds, is_past).await.unwrap()
+    bed.sweeper().sweep_slice(bounds, is_past).await.unwrap()
 }
 
 /// A run over the whole table, which writes nothing into it.
@@ -512,7 +512,7 @@ async fn a_run_whose_time_is_over_ends_and_the_next_goes_on() {
     let mut bed = Bed::new();
     full(&mut bed).await;
     let late = Bounds { n_items_max: 100, deadline_ms: bed.clock.now_ms() };
-    assert_eq!(bed.engine().sweep_slice(late, |_| true).await.unwrap(), Slice::default());
+    assert_eq!(bed.sweeper().sweep_slice(late, |_| true).await.unwrap(), Slice::default());
     bed.stay_away(true);
     assert_eq!(run(&bed, usize::MAX).await, Slice::default());
     bed.stay_away(false);

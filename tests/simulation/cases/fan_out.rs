@@ -269,9 +269,9 @@ async fn a_job_that_stands_still_is_rung_by_the_sweep() {
     renamed(&mut bed, &ann, "Anna").await;
     bed.settle().await;
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Ann".to_owned(); 5], 1));
-    assert_eq!(bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_rung, 0, "not yet");
+    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_rung, 0, "not yet");
     bed.clock.advance(STALLED_MS + 1);
-    assert_eq!(bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_rung, 1);
+    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_rung, 1);
     bed.settle().await;
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Anna".to_owned(); 5], 0));
 }
@@ -484,11 +484,11 @@ async fn missed() -> (Bed, Key, Key) {
 async fn what_a_lagging_index_did_not_show_is_found_when_it_is_searched_again() {
     let (mut bed, _, comment) = missed().await;
     bed.index_follows();
-    let again = bed.engine().search_again(bed.deadline_ms()).await.unwrap();
+    let again = bed.sweeper().search_again(bed.deadline_ms()).await.unwrap();
     assert_eq!(again.n_done, 0, "it is not due");
     assert_ne!(bed.ledger("AGAIN#").len(), 0);
     bed.clock.advance(PAGES.index_lag_ms + 1_000);
-    let again = bed.engine().search_again(bed.deadline_ms()).await.unwrap();
+    let again = bed.sweeper().search_again(bed.deadline_ms()).await.unwrap();
     assert_eq!((again.n_written, bed.shown(&comment, "UserName")), (1, "Anna".to_owned()));
     bed.settle().await;
     assert_eq!(bed.ledger("AGAIN#").len(), 0, "what is searched again is not noted again");
@@ -503,7 +503,7 @@ async fn what_is_found_again_and_refused_is_parked_with_the_record_of_a_job() {
     bed.settle().await;
     bed.index_follows();
     bed.clock.advance(PAGES.index_lag_ms + 1_000);
-    assert_eq!(bed.engine().search_again(bed.deadline_ms()).await.unwrap().n_left, 0);
+    assert_eq!(bed.sweeper().search_again(bed.deadline_ms()).await.unwrap().n_left, 0);
     bed.settle().await;
     assert_eq!((bed.parked().len(), bed.ledger("AGAIN#").len(), jobs(&bed).len()), (1, 0, 0));
     bed.set(&comment, "Padding", "x").await;
@@ -517,7 +517,7 @@ async fn what_is_still_to_be_searched_for_again_has_not_drifted() {
     let (bed, _, comment) = missed().await;
     let slice = async || {
         let bounds = Bounds { n_items_max: usize::MAX, deadline_ms: bed.deadline_ms() };
-        bed.engine().sweep_slice(bounds, |_| true).await.unwrap()
+        bed.sweeper().sweep_slice(bounds, |_| true).await.unwrap()
     };
     assert_eq!(slice().await.n_suspects, 1);
     assert_eq!(slice().await.drifts, [], "the search that is noted finds it");
@@ -536,7 +536,7 @@ async fn what_a_sweep_died_of_is_given_to_jobs_and_those_behind_it_are_done() {
         is_comment.then_some((Side::Before, Fault::Unanswered))
     });
     // It dies in the middle: the mark stays.
-    let engine = bed.engine();
+    let engine = bed.sweeper();
     let mut dying = Box::pin(engine.search_again(u64::MAX));
     for _ in 0..200 {
         assert!(futures::poll!(&mut dying).is_pending(), "it tries again and again");
@@ -544,7 +544,7 @@ async fn what_a_sweep_died_of_is_given_to_jobs_and_those_behind_it_are_done() {
     drop(dying);
     assert_eq!(bed.ledger("AGAIN#").iter().filter(|item| item.contains_key("Last")).count(), 1);
     bed.stay_away(false);
-    let again = bed.engine().search_again(bed.deadline_ms()).await.unwrap();
+    let again = bed.sweeper().search_again(bed.deadline_ms()).await.unwrap();
     assert!(again.n_done > 0 && !jobs(&bed).is_empty(), "{again:?}");
     bed.settle().await;
     assert_eq!((bed.shown(&comment, "UserName"), jobs(&bed).len()), ("Anna".to_owned(), 0));

@@ -44,7 +44,7 @@ fn n_jobs(bed: &Bed) -> usize {
 /// A day passes, and the jobs that are due begin.
 async fn a_day_passes(bed: &Bed) -> Swept {
     bed.clock.advance(SETTLED_MS);
-    bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap()
+    bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap()
 }
 
 /// The due jobs list what belongs to the owner, wait once more, and end.

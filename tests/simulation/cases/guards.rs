@@ -190,10 +190,10 @@ async fn at_deletion(bed: &mut Bed, purpose: Purpose) -> (Key, Task<Result<Handl
     bed.settle().await;
     // It lists what belongs to the user, and waits for the second time.
     bed.clock.advance(SETTLED_MS);
-    bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     bed.clock.advance(SETTLED_MS);
-    bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     let records = bed.records();
     let mut deleting = bed.start(&bed.event(&records));
     bed.stops_before(&mut deleting, purpose);
@@ -379,10 +379,10 @@ async fn wait(mut bed: Bed) -> String {
     bed.delete(&user).await;
     bed.settle().await;
     bed.clock.advance(SETTLED_MS);
-    let engine = bed.engine();
+    let engine = bed.sweeper();
     let mut late = task(async move { engine.sweep(|_| true, u64::MAX).await.unwrap() });
     bed.stops_before(&mut late, Purpose::Wait);
-    assert_eq!(bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
+    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
     // It lists what belongs to the user, and waits for the second time.
     bed.settle().await;
     late.finish();
@@ -519,7 +519,7 @@ async fn registry(bed: &Bed) -> String {
 
 /// A run of the sweep.
 fn sweep(bed: &Bed, n_items_max: usize) -> Task<Slice> {
-    let (engine, clock) = (bed.engine(), bed.clock.clone());
+    let (engine, clock) = (bed.sweeper(), bed.clock.clone());
     let bounds = Bounds { n_items_max, deadline_ms: bed.deadline_ms() };
     let is_past = move |noted_at_ms| clock.now_ms() - noted_at_ms >= DRIFT_WAIT_MS;
     task(async move { engine.sweep_slice(bounds, is_past).await.unwrap() })

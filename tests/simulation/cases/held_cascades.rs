@@ -22,7 +22,7 @@ fn is_there(bed: &Bed, key: &Key) -> bool {
 
 async fn a_day_passes(bed: &mut Bed) -> Swept {
     bed.clock.advance(SETTLED_MS);
-    let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     swept
 }
@@ -94,7 +94,7 @@ async fn a_cascade_does_not_wait_for_a_parked_change_of_what_hangs_on_another() 
 }
 
 fn sweep(bed: &Bed) -> Task<Swept> {
-    let (engine, deadline_ms) = (bed.engine(), bed.deadline_ms());
+    let (engine, deadline_ms) = (bed.sweeper(), bed.deadline_ms());
     Task::new(&Gone::default(), async move { engine.sweep(|_| true, deadline_ms).await.unwrap() })
 }
 
@@ -118,7 +118,7 @@ async fn of_two_sweeps_at_once_none_deletes_the_entry_that_the_other_put() {
     assert_eq!(first.finish().unwrap().n_held, 1);
     assert_eq!(second.finish().unwrap().n_begun, 0, "the job is not as it read it");
     bed.clock.advance(HELD_MS_MIN);
-    let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     assert_eq!(swept.n_begun, 1, "the cascade waits for no round over the table: {swept:?}");
 }
 
@@ -141,7 +141,7 @@ async fn a_sweep_that_would_end_a_cascade_leaves_the_entry_that_another_put() {
     bed.stops_before(&mut second, Purpose::Wait);
     first.finish();
     assert_eq!(second.finish().unwrap().n_ended, 0, "the job is not as it read it");
-    let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     assert_eq!(swept.n_ended, 1, "its entry is there: {swept:?}");
 }
 

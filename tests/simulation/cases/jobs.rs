@@ -85,7 +85,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     assert_eq!(order(&bed, &begun, JobOrder::Pause).await, Obeyed::Already);
     bed.settle().await;
     bed.clock.advance(STALLED_MS + 1);
-    let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     let held = job(&bed).await;
     assert_eq!((swept.n_rung, n_named(&bed, "second"), held.is_paused), (0, n_before, true));
@@ -97,7 +97,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     assert_eq!((n_named(&bed, "third"), job(&bed).await.is_paused), (0, true));
     assert!(is_done(&bed, &held, JobOrder::Resume).await);
     assert_eq!(order(&bed, &held, JobOrder::Resume).await, Obeyed::Already);
-    let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     assert_eq!(swept.n_rung, 0, "it moves");
     bed.settle().await;
     assert_eq!((n_named(&bed, "third"), jobs(&bed).await), (11, Vec::new()));
@@ -158,7 +158,7 @@ async fn a_fan_out_by_an_index_that_is_cancelled_begins_once_more_when_the_index
     assert!(is_done(&bed, &begun, JobOrder::Cancel).await);
     bed.settle().await;
     bed.clock.advance(2 * FanOutLimits::default().index_lag_ms);
-    bed.engine().search_again(bed.deadline_ms()).await.unwrap();
+    bed.sweeper().search_again(bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     assert_eq!((n_named(&bed, "second"), jobs(&bed).await), (11, Vec::new()));
 
@@ -184,7 +184,7 @@ async fn a_cascade_that_is_paused_while_it_waits_does_not_begin() {
     let waiting = job(&bed).await;
     assert!(is_done(&bed, &waiting, JobOrder::Pause).await);
     bed.clock.advance(SETTLED_MS);
-    let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     let held = job(&bed).await;
     assert_eq!((swept.n_begun, held.is_paused, held.is_running), (0, true, false));
@@ -193,11 +193,11 @@ async fn a_cascade_that_is_paused_while_it_waits_does_not_begin() {
     bed.settle().await;
     let is_there = |bed: &Bed| bed.memory().snapshot(Table::Main).contains_key(&subscription);
     assert!(is_there(&bed) && !job(&bed).await.is_running, "it waits, as before");
-    assert_eq!(bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
+    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
     bed.settle().await;
     assert!(is_there(&bed) && !job(&bed).await.is_running, "it has listed, and waits again");
     bed.clock.advance(SETTLED_MS);
-    assert_eq!(bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
+    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
     bed.settle().await;
     assert_eq!((is_there(&bed), jobs(&bed).await), (false, Vec::new()));
 }
@@ -216,7 +216,7 @@ async fn a_cascade_that_is_cancelled_leaves_what_hangs_there() {
     // The removal starts no other job when it is delivered again.
     bed.handle(&removal).await;
     bed.clock.advance(SETTLED_MS);
-    bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     assert!(bed.memory().snapshot(Table::Main).contains_key(&subscription));
     assert_eq!(jobs(&bed).await, []);

@@ -38,7 +38,7 @@ async fn put_again(bed: &Bed) {
 }
 
 async fn swept(bed: &Bed) -> Swept {
-    bed.engine().sweep_by_pulse(bed.deadline_ms()).await.unwrap()
+    bed.sweeper().sweep_by_pulse(bed.deadline_ms()).await.unwrap()
 }
 
 fn is_there(bed: &Bed, key: &Key) -> bool {
@@ -76,7 +76,7 @@ async fn a_cascade_does_not_begin_after_a_day_in_which_no_function_was_at_work()
         bed.records();
         bed.clock.advance(25 * HOUR_MS + 1);
         if !by_pulse {
-            let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+            let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
             assert_eq!(swept.n_begun, 2, "time alone proves nothing");
             continue;
         }

@@ -114,7 +114,7 @@ async fn put_back_beside_a_cascade(mut bed: Bed) -> i64 {
     bed.clock.advance(SETTLED_MS);
     bed.put("Post", &key("bob"), &[("Status", "published")]).await;
     let held = bed.records();
-    bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     let is_there = bed.memory().snapshot(Table::Main).contains_key(&comment);
     bed.handle(&held).await;

@@ -482,7 +482,7 @@ async fn a_counter_of_zero_stays_while_its_watermark_may_be_asked_for() {
     let records = bed.records();
     bed.handle(&records).await;
     let sweep = |bed: &Bed| {
-        let (engine, bounds) = (bed.engine(), Bounds { n_items_max: 100, deadline_ms: bed.deadline_ms() });
+        let (engine, bounds) = (bed.sweeper(), Bounds { n_items_max: 100, deadline_ms: bed.deadline_ms() });
         async move { engine.sweep_slice(bounds, |_| true).await.unwrap().n_zero_counters }
     };
     assert_eq!(sweep(&bed).await, 0);
@@ -663,7 +663,7 @@ pub(crate) async fn collected_beside_one_more_and_one_less(mut bed: Bed) -> i64 
         bed.set(&counter(0), name, text).await;
     }
     bed.records();
-    let (engine, bounds) = (bed.engine(), Bounds { n_items_max: 100, deadline_ms: bed.deadline_ms() });
+    let (engine, bounds) = (bed.sweeper(), Bounds { n_items_max: 100, deadline_ms: bed.deadline_ms() });
     let mut sweep = Task::new(&Gone::default(), async move { engine.sweep_slice(bounds, |_| true).await.unwrap() });
     bed.stops_before(&mut sweep, Purpose::StillZero);
     let key = bed.put("Membership", &[("UserId", "ann"), ("GroupId", "g0")], &[]).await;

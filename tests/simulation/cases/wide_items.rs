@@ -54,7 +54,7 @@ async fn a_cascade_deletes_an_item_of_400_attributes() {
         bed.settle().await;
         for _ in 0..2 {
             bed.clock.advance(SETTLED_MS);
-            bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+            bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
             bed.settle().await;
         }
         assert!(!bed.memory().snapshot(Table::Main).contains_key(&subscription));

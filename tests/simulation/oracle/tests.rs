@@ -13,6 +13,7 @@ use crate::{
     chance::Chance,
     checks::recounted::{plain_changes, plain_table},
     deployed,
+    permissions::Permissions,
     scene::Scene,
     world::World,
 };
@@ -123,7 +124,8 @@ fn the_oracle_names_each_derived_value_that_is_altered() {
 fn finished(seed: u64) -> (PlainTable, Vec<PlainChange>) {
     let schema = Arc::new(deployed::schema());
     let shipped = Arc::new(deployed::catalogue(&schema));
-    let scene = Scene::new((&schema, &shipped), Chance::of_seed(seed), RECEIPTS, false);
+    let permissions = Arc::new(Permissions::of(&schema, &shipped));
+    let scene = Scene::new((&schema, &shipped, &permissions), Chance::of_seed(seed), RECEIPTS, false);
     let mut world = World::new(&scene, LedgerKind::Receipts);
     world.run_until_quiet().unwrap();
     (plain_table(&scene), plain_changes(&world.stream))

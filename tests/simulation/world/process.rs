@@ -66,8 +66,8 @@ impl World {
             scene.count("in one process");
         }
         caller.gone = process.gone.beside();
-        let (database, deadline_ms) = (&scene.database, caller.deadline_ms);
-        caller.store = Arc::new(Faulty::new(database, Caller::new(scene, &caller.name, &caller.gone, deadline_ms)));
+        let beside = Caller::new(scene, &caller.name, caller.role, &caller.gone, caller.deadline_ms);
+        caller.store = Arc::new(Faulty::new(&scene.database, beside));
         caller.process = Some(Arc::clone(&process.store));
         let engine = Arc::clone(&process.engine);
         if self.shares_processes {

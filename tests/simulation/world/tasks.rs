@@ -11,6 +11,7 @@ use support::record::Window;
 use crate::{
     caller::Caller,
     executor::{Gone, Task},
+    permissions::Role,
     platform::mapping::Batch,
     world::process::TurnStore,
 };
@@ -39,6 +40,7 @@ pub(crate) struct Running {
 /// A caller of the store whose task is about to start.
 pub(crate) struct NewCaller {
     pub(crate) name: Arc<str>,
+    pub(crate) role: Role,
     pub(crate) gone: Gone,
     pub(crate) store: Arc<Faulty<Caller>>,
     pub(crate) deadline_ms: u64,
