@@ -25,6 +25,7 @@
 //! | the service under test | `engines`, as the functions and the operators make them; `stored`, its parked items and jobs |
 //! | the platform | `platform`: stream, event source mappings, events, corrupt records; `caller`, faults of the store's calls |
 //! | what the functions have | `deployed`: the shipped table, with a derivation of each kind that it lacks |
+//! | what a guard says | `judge`, by the text that DynamoDB would be sent |
 //! | what callers may do | `permissions`, by the policies of the template |
 //! | what everybody shares | `scene`: tables, clock, deployed catalogues, theme; `items`, what is written |
 //! | tools | `chance`, `executor`, `trace`, `occurrences`, `failure`, `mutant` |
@@ -41,6 +42,7 @@ mod engines;
 mod executor;
 mod failure;
 mod items;
+mod judge;
 mod mutant;
 mod occurrences;
 mod oracle;

@@ -24,6 +24,7 @@ use crate::{
     engines::SETTLE_MS,
     executor::now,
     items::{USERS, is_mirror, new_item},
+    judge::judged,
     mutant::{Condition, Mutant},
     occurrences::Occurrences,
     permissions::{Denied, Permissions},
@@ -115,7 +116,7 @@ impl Scene {
         let (layout, stale) =
             (schema.layout.clone(), config.mutant == Some(Mutant::Without(ProtocolStep::ConsistentRead)));
         let lagging = if stale { Lagging::Reads } else { Lagging::Indexes };
-        let database = Database::lagging(layout, PAGE_BYTES, lagging);
+        let database = Database::lagging(layout, PAGE_BYTES, lagging).judged(judged);
         let per_mille = [0, 20, 60, 150][chance.below(4)];
         let (is_braked, theme) = (chance.percent(BRAKED_PERCENT), Theme::drawn(&chance));
         let clocks_off_ms = *chance.one_of(&CLOCKS_OFF_MS).unwrap_or(&0);

@@ -42,6 +42,7 @@ use std::{
 };
 
 use derive::{
+    guard::Guard,
     query::{Consistency, Query},
     write::{Table, Transaction, Write},
 };
@@ -60,11 +61,15 @@ use crate::{
 /// Bytes after which a page ends. Source: DynamoDB service quotas.
 pub const PAGE_BYTES: usize = 1_024 * 1_024;
 
+/// Decides whether a guard holds of an item.
+pub type Judge = fn(&Guard, Option<&Item>) -> bool;
+
 /// The model of DynamoDB: two tables in memory, and the stream of the main one.
 #[derive(Debug)]
 pub struct MemoryStore {
     layout: Layout,
     page_bytes: usize,
+    judge: Judge,
     tables: Mutex<Tables>,
 }
 
@@ -93,7 +98,14 @@ impl MemoryStore {
     #[must_use]
     pub fn with_page_bytes(layout: Layout, page_bytes: usize) -> Self {
         let indexes = layout.indexes.iter().map(|_| index::Places::new()).collect();
-        Self { layout, page_bytes, tables: Mutex::new(Tables { indexes, ..Tables::default() }) }
+        let tables = Mutex::new(Tables { indexes, ..Tables::default() });
+        Self { layout, page_bytes, judge: Guard::holds, tables }
+    }
+
+    /// The same with another judge of guards.
+    #[must_use]
+    pub fn judged(self, judge: Judge) -> Self {
+        Self { judge, ..self }
     }
 
     /// Takes the stream records of the main table that were made since the last call: key, old item, new item.
@@ -158,7 +170,7 @@ impl MemoryStore {
         check::single(&self.layout, write)?;
         let mut tables = self.tables();
         let old = tables.of(write.table).get(&write.key);
-        if write.guard.as_ref().is_some_and(|guard| !guard.holds(old)) {
+        if write.guard.as_ref().is_some_and(|guard| !(self.judge)(guard, old)) {
             return Ok(Updated::GuardFailed { item: old.cloned() });
         }
         let new = apply::apply(&self.layout, write, old)?;
@@ -174,7 +186,7 @@ impl MemoryStore {
         for write in transaction.writes() {
             let old = tables.of(write.table).get(&write.key);
             let reason = match apply::apply(&self.layout, write, old) {
-                _ if write.guard.as_ref().is_some_and(|guard| !guard.holds(old)) => Reason::GuardFailed,
+                _ if write.guard.as_ref().is_some_and(|guard| !(self.judge)(guard, old)) => Reason::GuardFailed,
                 Err(refusal) => Reason::Rejected(refusal.to_string()),
                 Ok(new) => {
                     news.push((write, new));

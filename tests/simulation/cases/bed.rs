@@ -38,6 +38,7 @@ use support::{
 use crate::{
     executor::{Gone, Task},
     items::{n, s},
+    judge::judged,
     permissions::{Permissions, Role},
     platform::corruption::put_true,
 };
@@ -135,7 +136,7 @@ impl Bed {
     pub(crate) fn with(schema: Schema, catalogue: Catalogue) -> Self {
         let permissions = Arc::new(Permissions::of(&schema, &catalogue));
         let (schema, catalogue) = (Arc::new(schema), Arc::new(catalogue));
-        let database = Arc::new(Database::new(schema.layout.clone(), PAGE_BYTES));
+        let database = Arc::new(Database::new(schema.layout.clone(), PAGE_BYTES).judged(judged));
         Self {
             schema,
             catalogue,
@@ -192,7 +193,7 @@ impl Bed {
 
     /// The same with indexes that lag until [`index_follows`](Self::index_follows).
     pub(crate) fn lagging(self) -> Self {
-        let database = Database::lagging(self.schema.layout.clone(), PAGE_BYTES, Lagging::Indexes);
+        let database = Database::lagging(self.schema.layout.clone(), PAGE_BYTES, Lagging::Indexes).judged(judged);
         Self { database: Arc::new(database), ..self }
     }
 

@@ -12,7 +12,7 @@ use keys::{item::Item, key::Key, layout::Layout};
 use super::{call::Call, lag::Lag, overlap::Flights, turn::turn};
 use crate::{
     Cursor, Page, Store, StoreError,
-    memory::{MemoryStore, RecordedChange},
+    memory::{Judge, MemoryStore, RecordedChange},
 };
 
 /// The tables, without faults of their own.
@@ -69,6 +69,12 @@ impl Database {
     pub fn lagging(layout: Layout, page_bytes: usize, lagging: Lagging) -> Self {
         let lag = Lag::new(layout.clone(), page_bytes);
         Self { lag: Some((lagging, Mutex::new(lag))), ..Self::new(layout, page_bytes) }
+    }
+
+    /// The same with another judge of guards.
+    #[must_use]
+    pub fn judged(self, judge: Judge) -> Self {
+        Self { memory: self.memory.judged(judge), ..self }
     }
 
     /// The tables as they are.
