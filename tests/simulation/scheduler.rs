@@ -36,6 +36,7 @@ impl World {
                 return Ok(());
             }
             self.stream.take(Author::Service);
+            self.stream.writes.are_few()?;
             self.follow_verifying()?;
             self.follow_repairs();
             self.follow_losses();

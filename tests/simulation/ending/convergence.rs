@@ -7,7 +7,7 @@ use operate::verify::definition::compare;
 
 use crate::{
     checks::{
-        converging::{CALM_RINGS_MAX, CONVERGED_MS_MAX, rings_are_few},
+        converging::{CALM_RINGS_MAX, CONVERGED_MS_MAX, WriteCounts, rings_are_few},
         unreadable::is_way_taken,
     },
     failure::Failure,
@@ -27,6 +27,7 @@ impl World {
     /// The application changes names that many items hold, one during the fan-out of another, and all follows soon.
     pub(crate) fn converges(&mut self) -> Result<(), Failure> {
         let (n_made, begin_ms) = (self.stream.made.len(), self.scene.clock.now_ms());
+        self.stream.writes = WriteCounts::default();
         for _ in 0..RENAMES {
             self.stream.take(Author::Service);
             self.application.change_a_name();
@@ -80,6 +81,7 @@ impl World {
         let step = self.pace.step(&self.scene.chance);
         let is_taken = self.take_step(step)? || self.take_plain_step()?;
         self.stream.take(Author::Service);
+        self.stream.writes.are_few()?;
         if is_taken || (self.mappings.iter().all(Mapping::is_quiet) && self.stream.is_complete()) {
             return Ok(is_taken);
         }

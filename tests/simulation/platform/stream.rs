@@ -21,6 +21,7 @@ use support::record::{self, STREAM_ARN};
 
 use crate::{
     chance::mixed,
+    checks::converging::WriteCounts,
     items::readings::new_value,
     platform::{corruption::corrupted, lost::Lost},
     scene::Scene,
@@ -117,6 +118,8 @@ pub(crate) struct Stream {
     /// How often the table had another stream before.
     n_streams: usize,
     pub(crate) lost: Lost,
+    /// How often each item was written.
+    pub(crate) writes: WriteCounts,
 }
 
 /// A record as whoever follows the stream gets it.
@@ -166,6 +169,7 @@ impl Stream {
             is_mended: false,
             n_streams: 0,
             lost: Lost::default(),
+            writes: WriteCounts::default(),
         };
         stream.open_all();
         stream
@@ -219,6 +223,7 @@ impl Stream {
         use engine::clock::Clock as _;
         let at_ms = self.scene.clock.now_ms();
         for (key, old, new) in self.scene.database.take_records() {
+            self.writes.note(author, &key);
             let (made, is_expiry) = (self.made.len(), author == Author::Expiry);
             let written = TableChange { key, old, new, at_ms, author };
             let (key, old, new) = (written.key.clone(), written.old.clone(), written.new.clone());
