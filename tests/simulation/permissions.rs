@@ -79,8 +79,10 @@ struct Policy {
 pub(crate) struct Permissions(BTreeMap<Role, Policy>);
 
 impl Permissions {
-    /// Those of the template that makes the tables of this schema.
-    pub(crate) fn of(schema: &Schema, catalogue: &Catalogue) -> Self {
+    /// Those of the template that makes the tables of this schema. They do not depend on the derivations, whose filters take
+    /// most of the time that a template takes.
+    pub(crate) fn of(schema: &Schema) -> Self {
+        let catalogue = &Catalogue::new(schema, Vec::new()).unwrap();
         let stack = Stack { schema, catalogue, attaches: false, shipped: false, zipped: true, command: "" };
         let template = design::infra::template(&stack);
         Self(ROLES.into_iter().map(|role| (role, Policy::read(&template, role.resource(), schema))).collect())
@@ -149,8 +151,10 @@ impl Policy {
             if actions.is_empty() {
                 continue;
             }
-            let mut lines = statement.iter().map(|line| line.trim_start_matches("Resource: "));
-            lines.by_ref().filter(|line| line.starts_with('!')).for_each(|arn| policy.permit(&actions, arn, schema));
+            let resources = statement.iter().map(|line| line.trim_start_matches("Resource: "));
+            for arn in resources.filter(|line| line.starts_with('!')) {
+                policy.permit(&actions, arn, schema);
+            }
         }
         policy
     }

@@ -102,7 +102,7 @@ impl Scene {
     /// Empty tables of a drawn manifest.
     pub(crate) fn of_drawn(drawn: Drawn, chance: Chance, config: Config, is_traced: bool) -> Arc<Self> {
         let drawn = Arc::new(drawn);
-        let permissions = Arc::new(Permissions::of(&drawn.schema, &drawn.catalogue));
+        let permissions = Arc::new(Permissions::of(&drawn.schema));
         Self::of((&drawn.schema, &drawn.catalogue, &permissions), Some(&drawn), chance, config, is_traced)
     }
 

@@ -37,7 +37,7 @@ const SEEDS: u64 = 100;
 static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>, Arc<Permissions>)> = LazyLock::new(|| {
     let schema = deployed::schema();
     let catalogue = deployed::catalogue(&schema);
-    let permissions = Permissions::of(&schema, &catalogue);
+    let permissions = Permissions::of(&schema);
     (Arc::new(schema), Arc::new(catalogue), Arc::new(permissions))
 });
 

@@ -134,7 +134,7 @@ impl Bed {
 
     /// A table with these derivations.
     pub(crate) fn with(schema: Schema, catalogue: Catalogue) -> Self {
-        let permissions = Arc::new(Permissions::of(&schema, &catalogue));
+        let permissions = Arc::new(Permissions::of(&schema));
         let (schema, catalogue) = (Arc::new(schema), Arc::new(catalogue));
         let database = Arc::new(Database::new(schema.layout.clone(), PAGE_BYTES).judged(judged));
         Self {

@@ -124,7 +124,7 @@ fn the_oracle_names_each_derived_value_that_is_altered() {
 fn finished(seed: u64) -> (PlainTable, Vec<PlainChange>) {
     let schema = Arc::new(deployed::schema());
     let shipped = Arc::new(deployed::catalogue(&schema));
-    let permissions = Arc::new(Permissions::of(&schema, &shipped));
+    let permissions = Arc::new(Permissions::of(&schema));
     let scene = Scene::new((&schema, &shipped, &permissions), Chance::of_seed(seed), RECEIPTS, false);
     let mut world = World::new(&scene, LedgerKind::Receipts);
     world.run_until_quiet().unwrap();
