@@ -72,7 +72,7 @@ pub(crate) const GROUND: [&str; 18] = [
 ];
 
 /// What operators did, what was deployed, and how often all was seen to follow without a sweep, each at least once in a hundred seeds.
-pub(crate) const OPERATED: [&str; 17] = [
+pub(crate) const OPERATED: [&str; 19] = [
     "verified",
     "proven by the ledger",
     "undecided",
@@ -86,6 +86,8 @@ pub(crate) const OPERATED: [&str; 17] = [
     "rolled out",
     "rolled back",
     "waited until ready",
+    "parked, then read",
+    "read, then corrupt",
     "filled",
     "drifts told",
     "converged",

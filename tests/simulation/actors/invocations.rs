@@ -12,6 +12,7 @@ use crate::{
         mapping::Batch,
         verdict::{BatchVerdict, verdict},
     },
+    stored::parked,
     world::{
         World,
         tasks::{Answer, Delivery, Running, TASKS_MAX},
@@ -75,24 +76,43 @@ impl World {
 
     fn invoke(&mut self, mapping: usize, batch: Batch, is_awaited: bool, is_final: bool) {
         let at = &self.mappings[mapping];
-        let window = at.window(&self.stream, &batch, is_final);
+        let (name, window) = (at.name, at.window(&self.stream, &batch, is_final));
+        let mut caller = self.caller(name);
+        caller.is_old = self.scene.rollout.invokes_old(&self.scene.chance);
+        self.count_reads(&batch, caller.is_old);
         let records = batch.records.iter().map(|(at, _)| *at);
-        let event = self.stream.shards[batch.shard].named(&event(&self.stream, records, window.as_ref()));
+        let event =
+            self.stream.shards[batch.shard].named(&event(&self.stream, records, window.as_ref(), caller.is_old));
         self.scene.count("invocations");
         self.scene.count_all("delivered", batch.records.len());
-        let name = at.name;
         self.scene.trace.note(|| {
             let records: Vec<String> = batch.records.iter().map(|(at, _)| format!("e{:x}", at + 1)).collect();
-            let (number, shard) = (self.n_tasks + 1, &self.stream.shards[batch.shard].id);
+            let (number, shard) = (self.n_tasks, &self.stream.shards[batch.shard].id);
             format!("{name} #{number} on {shard} gets {}", records.join(" "))
         });
         let delivery = Some(Delivery { mapping, batch, window, is_awaited });
-        let mut caller = self.caller(name);
-        caller.is_old = self.scene.rollout.invokes_old(&self.scene.chance);
         let engine = self.placed(&mut caller, mapping);
         // The platform gives each instance its deadline by the instance's own clock.
         let deadline_ms = engine.clock().now_ms() + (caller.deadline_ms - self.scene.clock.now_ms());
         self.start(caller, delivery, async move { respond(&engine, &event, deadline_ms).await.map(Some) });
+    }
+
+    /// Counts the records that one version reads and the other one does not.
+    fn count_reads(&mut self, batch: &Batch, is_old: bool) {
+        let (scene, reads) = (&self.scene, self.scene.rollout.reads(is_old));
+        if !scene.rollout.reads_differ() {
+            return;
+        }
+        let parked = parked(scene);
+        for (at, _) in &batch.records {
+            let record = &mut self.stream.records[*at];
+            if record.is_corrupt() && reads {
+                record.was_read = true;
+                scene.count_all("parked, then read", usize::from(parked.iter().any(|parked| parked.id == record.id)));
+            } else if record.is_corrupt() {
+                scene.count_all("read, then corrupt", usize::from(record.was_read));
+            }
+        }
     }
 
     /// An invocation times out for the platform, and runs on.

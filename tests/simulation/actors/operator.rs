@@ -56,7 +56,7 @@ pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) 
         let names: Vec<String> = records[start..end].iter().map(|at| format!("e{:x}", at + 1)).collect();
         format!("operator replays {}", names.join(" "))
     });
-    let event = event(stream, records[start..end].iter().copied(), None);
+    let event = event(stream, records[start..end].iter().copied(), None, false);
     // A watermark does not show whether a record that was given up was applied, so nothing of it is applied.
     let was_given_up = scene.chance.percent(30);
     scene.count_all("given up", usize::from(was_given_up));
@@ -91,9 +91,15 @@ pub(crate) async fn redrive<S: Store>(
 /// From now on no item is deadly and every record decodes: the true records replace the corrupt ones that are parked.
 pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
     scene.mend();
-    let mended = stream.mend();
+    put_true_records(scene, stream);
+    stream.mend();
+}
+
+/// What is parked is what this release reads: the true records.
+fn put_true_records(scene: &Scene, stream: &Stream) {
+    let records = stream.true_records();
     for parked in stored::parked(scene) {
-        if let Some(json) = mended.get(&parked.id) {
+        if let Some(json) = records.get(&parked.id) {
             scene.trace.note(|| format!("operator mends {}", parked.key));
             put_true(scene.database.memory(), &parked.key, json);
         }
@@ -154,6 +160,9 @@ impl World {
         }
         if self.is_manifest_wrong() {
             return true;
+        }
+        if self.scene.rollout.reads(false) {
+            put_true_records(&self.scene, &self.stream);
         }
         let caller = self.caller("operator");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));

@@ -84,6 +84,10 @@ pub(crate) fn parked_are(
     let is_parked = |list: &str, id: &str| parked.iter().any(|parked| parked.key.pk == list && parked.id == id);
     let additive = format!("PARKED#{}", Family::Additive);
     wanted.retain(|(list, id)| *list != additive || !refused.contains(id) || is_parked(list, id));
+    if scene.rollout.reads_differ() {
+        // An instance that reads it may have been the only one that got it.
+        wanted.retain(|(list, id)| is_parked(list, id));
+    }
     if !families.is_empty() {
         // A function that got a record before it was lost for it may have parked it.
         wanted.retain(|(_, id)| !stream.lost.has_id(id));

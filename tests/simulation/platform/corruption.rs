@@ -15,13 +15,15 @@ use store::memory::MemoryStore;
 
 use crate::scene::Scene;
 
-/// Of a thousand records, how many are corrupt, and how many when the functions brake: they brake only at many.
+/// Of a thousand records, how many are corrupt, and how many when the functions brake, which takes many, or when one version
+/// reads them.
 const PER_MILLE: usize = 8;
-const PER_MILLE_BRAKED: usize = 80;
+const PER_MILLE_OFTEN: usize = 80;
 
 /// The corrupt form of a record, which never decodes; `None` when the record is not to be corrupt.
 pub(crate) fn corrupted(scene: &Scene, json: &str) -> Option<String> {
-    let per_mille = if scene.is_braked { PER_MILLE_BRAKED } else { PER_MILLE };
+    let is_often = scene.is_braked || scene.rollout.reads_differ();
+    let per_mille = if is_often { PER_MILLE_OFTEN } else { PER_MILLE };
     if scene.is_healed() || scene.rollout.is_calm() || scene.chance.below(1_000) < 1_000 - per_mille {
         return None;
     }

@@ -8,9 +8,14 @@ use crate::{platform::stream::Stream, scene::Scene};
 /// Length of a tumbling window, in milliseconds.
 const WINDOW_MS: u64 = 30_000;
 
-/// An event of these records of the stream, within a tumbling window if there is one.
-pub(crate) fn event(stream: &Stream, records: impl Iterator<Item = usize>, window: Option<&Window>) -> String {
-    let records: Vec<&str> = records.map(|at| stream.records[at].json.as_ref()).collect();
+/// An event of these records of the stream, as a version reads them, within a tumbling window if there is one.
+pub(crate) fn event(
+    stream: &Stream,
+    records: impl Iterator<Item = usize>,
+    window: Option<&Window>,
+    is_old: bool,
+) -> String {
+    let records: Vec<&str> = records.map(|at| stream.as_read(&stream.records[at], is_old).as_ref()).collect();
     let event = record::event(&records);
     window.map_or_else(|| event.clone(), |window| window.around(&event))
 }

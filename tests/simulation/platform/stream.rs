@@ -49,7 +49,9 @@ pub(crate) struct StreamRecord {
     /// Its position in [`Stream::made`].
     pub(crate) made: usize,
     /// The true record, where the one in the stream is corrupt.
-    corrupt_of: Option<String>,
+    corrupt_of: Option<Arc<str>>,
+    /// Did an invocation read it although it is corrupt for others?
+    pub(crate) was_read: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,10 +234,19 @@ impl Stream {
         }
     }
 
-    /// These records, each with its lane.
+    /// A record as a version reads it.
+    pub(crate) fn as_read<'a>(&self, record: &'a StreamRecord, is_old: bool) -> &'a Arc<str> {
+        record.corrupt_of.as_ref().filter(|_| self.scene.rollout.reads(is_old)).unwrap_or(&record.json)
+    }
+
+    /// These records as an operator has them, each with its lane.
     pub(crate) fn given<'a>(&self, records: impl Iterator<Item = &'a StreamRecord>) -> Vec<GivenRecord> {
         let lane = |shard: usize| Arc::clone(&self.shards[shard].lane);
-        records.map(|record| GivenRecord { lane: lane(record.shard), json: Arc::clone(&record.json) }).collect()
+        let given = |record: &StreamRecord| GivenRecord {
+            lane: lane(record.shard),
+            json: Arc::clone(self.as_read(record, false)),
+        };
+        records.map(given).collect()
     }
 
     /// The position of the first change that is not in the stream yet; their number when all are.
@@ -291,7 +302,7 @@ impl Stream {
         // A pulse that is lost is followed by another.
         let corrupt = if self.is_mended || key.sk == "PULSE" { None } else { corrupted(&self.scene, &json) };
         let (json, corrupt_of) = match corrupt {
-            Some(corrupt) => (corrupt.into(), Some(json)),
+            Some(corrupt) => (corrupt.into(), Some(json.into())),
             None => (json.into(), None),
         };
         self.scene.trace.note(|| {
@@ -304,7 +315,19 @@ impl Stream {
         self.shards[shard].records.push(self.records.len());
         let new_value = new_value(&change.key, change.old.as_ref(), change.new.as_ref());
         let (key, made) = (change.key.clone(), change.made);
-        self.records.push(StreamRecord { key, id, sequence_number, arrived, new_value, json, shard, made, corrupt_of });
+        let was_read = false;
+        self.records.push(StreamRecord {
+            key,
+            id,
+            sequence_number,
+            arrived,
+            new_value,
+            json,
+            shard,
+            made,
+            corrupt_of,
+            was_read,
+        });
     }
 
     /// Closes an open shard, and opens two in its place; false when there are enough shards.
@@ -351,17 +374,19 @@ impl Stream {
         self.records.iter().filter(|record| record.corrupt_of.is_some()).map(|record| record.id.clone()).collect()
     }
 
-    /// From now on every record decodes. Returns the true records of the corrupt ones by their ids.
-    pub(crate) fn mend(&mut self) -> BTreeMap<String, String> {
+    /// The true records of the corrupt ones by their ids.
+    pub(crate) fn true_records(&self) -> BTreeMap<String, Arc<str>> {
+        self.records.iter().filter_map(|record| Some((record.id.clone(), record.corrupt_of.clone()?))).collect()
+    }
+
+    /// From now on every record decodes.
+    pub(crate) fn mend(&mut self) {
         self.is_mended = true;
-        let mut mended = BTreeMap::new();
         for record in &mut self.records {
             if let Some(json) = record.corrupt_of.take() {
-                mended.insert(record.id.clone(), json.clone());
-                record.json = json.into();
+                record.json = json;
             }
         }
-        mended
     }
 
     /// All new values of readings, with their keys, and whether they were lost.

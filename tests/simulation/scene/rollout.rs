@@ -31,6 +31,9 @@ const MARGIN_MS: u64 = 60_000;
 /// and the operator can mark derivations as filled.
 const CALM_PERCENT: usize = 50;
 
+/// Of a hundred other deployments, in how many one version reads the records that are corrupt for the other one.
+const READS_PERCENT: usize = 75;
+
 /// Which versions have instances at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -97,6 +100,8 @@ pub(crate) struct Rollout {
     /// A position in [`STAGES`].
     stage: AtomicUsize,
     is_calm: bool,
+    /// Does the old version read corrupt records, and does the new one?
+    reads: [bool; 2],
     look_ms: u64,
     /// How the instances of each version and function look at the registry.
     watches: [[RegistryWatch; 2]; 2],
@@ -107,10 +112,13 @@ impl Rollout {
         let old = chance.percent(ROLLOUT_PERCENT).then(|| Arc::clone(chance.one_of(&VERSIONS).unwrap()));
         let stage = if old.is_some() { Stage::Old } else { Stage::New };
         let (is_calm, look_ms) = (old.is_some() && chance.percent(CALM_PERCENT), *chance.one_of(&LOOKS_MS).unwrap());
+        let differ = old.is_some() && !is_calm && chance.percent(READS_PERCENT);
+        let does_old = differ && chance.percent(50);
         let hold = Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS };
         let instance = |_| RegistryWatch::publishing(look_ms, hold);
         let watches = [[0, 0].map(instance), [0, 0].map(instance)];
-        Self { old, stage: AtomicUsize::new(stage as usize), is_calm, look_ms, watches }
+        let reads = [does_old, differ && !does_old];
+        Self { old, stage: AtomicUsize::new(stage as usize), is_calm, reads, look_ms, watches }
     }
 
     /// A rollout with one version. The instances of all its functions read the registry in the same way.
@@ -119,7 +127,8 @@ impl Rollout {
         let hold = Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS };
         let instance = |_| RegistryWatch::publishing(look_ms, hold);
         let watches = [[0, 0].map(instance), [0, 0].map(instance)];
-        Self { old: None, stage: AtomicUsize::new(Stage::New as usize), is_calm: false, look_ms, watches }
+        let stage = AtomicUsize::new(Stage::New as usize);
+        Self { old: None, stage, is_calm: false, reads: [false; 2], look_ms, watches }
     }
 
     /// Does nothing fail in this run?
@@ -130,6 +139,16 @@ impl Rollout {
     /// Does this run deploy a new version?
     pub(crate) fn is_any(&self) -> bool {
         self.old.is_some()
+    }
+
+    /// Does this version read the records that are corrupt for the other one?
+    pub(crate) fn reads(&self, is_old: bool) -> bool {
+        self.reads[usize::from(!is_old)]
+    }
+
+    /// Does one version park what the other one reads?
+    pub(crate) fn reads_differ(&self) -> bool {
+        self.reads != [false; 2]
     }
 
     pub(crate) fn old(&self) -> Option<&Arc<Catalogue>> {
