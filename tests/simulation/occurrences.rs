@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use engine::ledger::LedgerKind;
 use store::faulty::Side;
 
 use crate::seeds::Config;
@@ -163,6 +164,9 @@ pub(crate) const OF_MANIFESTS: [&str; 50] = [
 /// Cascades that began by the pulses of the sweep.
 pub(crate) const BY_PULSE: &str = "begun by pulse";
 
+/// Pages after the first one of a shard's exceptions, which functions read under watermarks.
+pub(crate) const EXCEPTION_PAGES: &str = "exception pages";
+
 /// Those of them that take several derivations in a row: each occurs at least as often as there are so many seeds.
 const SELDOM: [&str; 9] = [
     "counts into mirrors",
@@ -224,8 +228,18 @@ impl Occurrences {
             .chain(RECOUNTED)
             .filter(|what| least > 0 && self.count((*what, None)) == 0);
         let by_pulse = [BY_PULSE].into_iter().filter(|what| config.by_pulse && self.count((what, None)) < least);
+        let of_watermarks = [EXCEPTION_PAGES].into_iter().filter(|_| config.ledger == LedgerKind::Watermarks);
+        let pages = of_watermarks.filter(|what| self.count((what, None)) < least);
         let lost = LOST.into_iter().filter(|what| self.count((*what, None)) < n_seeds / SEEDS_MIN);
-        of_calls.chain(others).filter(is_rare).map(|(what, _)| what).chain(never).chain(lost).chain(by_pulse).collect()
+        of_calls
+            .chain(others)
+            .filter(is_rare)
+            .map(|(what, _)| what)
+            .chain(never)
+            .chain(lost)
+            .chain(by_pulse)
+            .chain(pages)
+            .collect()
     }
 
     /// The same of runs that draw their manifests.
@@ -260,7 +274,7 @@ impl fmt::Display for Occurrences {
             .chain(RECOUNTED)
             .chain(EXCUSED)
             .chain(OF_MANIFESTS)
-            .chain([BY_PULSE])
+            .chain([BY_PULSE, EXCEPTION_PAGES])
             .chain(SIZES)
         {
             writeln!(f, "{what:<20}{:>6}", self.count((what, None)))?;

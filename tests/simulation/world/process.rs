@@ -16,6 +16,7 @@ use crate::{
     caller::Caller,
     engines::function,
     executor::Gone,
+    occurrences::EXCEPTION_PAGES,
     scene::Scene,
     world::{World, tasks::NewCaller},
 };
@@ -37,8 +38,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    fn new(scene: &Scene, (families, ledger): (&[Family], LedgerKind), mapping: usize, is_old: bool) -> Self {
-        let store = Arc::new(TurnStore::default());
+    fn new(scene: &Arc<Scene>, (families, ledger): (&[Family], LedgerKind), mapping: usize, is_old: bool) -> Self {
+        let store = Arc::new(TurnStore { scene: Arc::clone(scene), turn: Mutex::default() });
         let engine = Arc::new(function(scene, families, ledger, Arc::clone(&store), is_old));
         let (gone, is_healed) = (Gone::default(), scene.is_healed());
         Self { engine, store, gone, mapping, is_old, is_healed, n_invocations: 0 }
@@ -78,17 +79,20 @@ impl World {
 }
 
 /// The store of a process: a call is of the invocation whose turn it is.
-#[derive(Debug, Default)]
-pub(crate) struct TurnStore(Mutex<Option<Arc<Faulty<Caller>>>>);
+#[derive(Debug)]
+pub(crate) struct TurnStore {
+    scene: Arc<Scene>,
+    turn: Mutex<Option<Arc<Faulty<Caller>>>>,
+}
 
 impl TurnStore {
     /// From now on it is this invocation's turn.
     pub(crate) fn turn(&self, store: &Arc<Faulty<Caller>>) {
-        *self.0.lock().unwrap() = Some(Arc::clone(store));
+        *self.turn.lock().unwrap() = Some(Arc::clone(store));
     }
 
     fn own(&self) -> Arc<Faulty<Caller>> {
-        Arc::clone(self.0.lock().unwrap().as_ref().unwrap())
+        Arc::clone(self.turn.lock().unwrap().as_ref().unwrap())
     }
 }
 
@@ -98,6 +102,8 @@ impl Store for TurnStore {
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        let is_later = after.is_some() && query.pk.starts_with("SHARD#");
+        self.scene.count_all(EXCEPTION_PAGES, usize::from(is_later));
         self.own().query(table, query, after).await
     }
 
