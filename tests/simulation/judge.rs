@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
     fn comparison(&mut self) -> bool {
         let left = self.operand();
         // The longer ones first.
-        let operators: [(&str, fn(Ordering) -> bool); 4] =
+        let operators: [(&str, Comparison); 4] =
             [("<=", Ordering::is_le), (">=", Ordering::is_ge), ("<", Ordering::is_lt), (">", Ordering::is_gt)];
         if self.takes("<>") {
             let right = self.operand();
@@ -123,7 +123,6 @@ impl<'a> Parser<'a> {
         if placeholder.starts_with(':') {
             return Some(&self.condition.values[placeholder]);
         }
-        static KEY: AttributeValue = AttributeValue::Bool(true);
         match self.condition.names[placeholder].as_str() {
             PK => self.item.map(|_| &KEY),
             name => self.item?.get(name),
@@ -133,6 +132,12 @@ impl<'a> Parser<'a> {
 
 /// A function of an expression, by its arguments.
 type Function = fn(&[Option<&AttributeValue>]) -> bool;
+
+/// A comparison of an expression, by the order of its operands.
+type Comparison = fn(Ordering) -> bool;
+
+/// What a key attribute of an item that exists is, where nothing but its existence is asked.
+static KEY: AttributeValue = AttributeValue::Bool(true);
 
 /// The order of two texts, numbers or binary values.
 fn order(one: &AttributeValue, other: &AttributeValue) -> Option<Ordering> {
