@@ -250,8 +250,9 @@ impl Occurrences {
         let is_rare = |what: &(&'static str, Option<Side>)| self.count(*what) < least;
         let least_of = |what: &'static str| n_seeds / if SELDOM.contains(&what) { SELDOM_SEEDS } else { SEEDS_MIN };
         let of_manifests = OF_MANIFESTS.into_iter().filter(|what| self.count((*what, None)) < least_of(what));
+        let large = ["near 400 KB", "too large"].into_iter().filter(|what| least > 0 && self.count((*what, None)) == 0);
         let others = OTHERS.into_iter().filter(|what| !NOT_DRAWN.contains(what)).map(|what| (what, None));
-        of_calls.chain(others).filter(is_rare).map(|(what, _)| what).chain(of_manifests).collect()
+        of_calls.chain(others).filter(is_rare).map(|(what, _)| what).chain(of_manifests).chain(large).collect()
     }
 
     fn count(&self, what: (&'static str, Option<Side>)) -> usize {

@@ -120,10 +120,10 @@ impl Scene {
         let per_mille = [0, 20, 60, 150][chance.below(4)];
         let (is_braked, theme) = (chance.percent(BRAKED_PERCENT), Theme::drawn(&chance));
         let clocks_off_ms = *chance.one_of(&CLOCKS_OFF_MS).unwrap_or(&0);
-        // What is deployed, and how large items are, is of the shipped table.
+        // What is deployed is of the shipped table.
         let rollout = if drawn.is_some() { Rollout::none() } else { Rollout::drawn(&chance) };
         let per_mille = if rollout.is_calm() { 0 } else { per_mille };
-        let is_large = drawn.is_none() && chance.percent(LARGE_PERCENT) && !rollout.is_calm();
+        let is_large = chance.percent(LARGE_PERCENT) && !rollout.is_calm();
         let is_always_lossy = config.by_pulse || env::var("SIM_LOSSY").is_ok();
         let is_lossy = (chance.percent(LOSSY_PERCENT) || is_always_lossy) && !rollout.is_any();
         // What is lost of a history stays wrong, and so does all that a drawn derivation builds on it.

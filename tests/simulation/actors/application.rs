@@ -32,6 +32,7 @@ use crate::{
         PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, readings::reading, s, value,
     },
     platform::stream::Author,
+    scene::Scene,
     world::{
         World,
         application::{Application, FOREIGN, NOTE},
@@ -161,13 +162,8 @@ impl Application {
 
     /// Fills an item up, so that nothing or little can be added to it.
     fn enlarge(&mut self, table: &MemoryStore) {
-        let Some((key, mut item)) = self.any(table, |definition| !definition.derived) else { return };
-        item.remove(PADDING);
-        let n_bytes = ITEM_BYTES_MAX - item_bytes(&item) - PADDING.len() - self.scene.chance.below(PADDING_LESS_MAX);
-        item.insert(PADDING.to_owned(), s(&"x".repeat(n_bytes)));
-        self.scene.count("near 400 KB");
-        self.scene.trace.note(|| format!("{key} is nearly as large as an item may be"));
-        self.put(table, item);
+        let Some((_, item)) = self.any(table, |definition| !definition.derived) else { return };
+        self.put(table, filled_up(&self.scene, item));
     }
 
     /// Makes all large items small again.
@@ -441,4 +437,14 @@ impl Application {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// The item, nearly as large as an item may be.
+pub(crate) fn filled_up(scene: &Scene, mut item: Item) -> Item {
+    item.remove(PADDING);
+    let n_bytes = ITEM_BYTES_MAX - item_bytes(&item) - PADDING.len() - scene.chance.below(PADDING_LESS_MAX);
+    item.insert(PADDING.to_owned(), s(&"x".repeat(n_bytes)));
+    scene.count("near 400 KB");
+    scene.trace.note(|| "an item is nearly as large as an item may be".to_owned());
+    item
 }

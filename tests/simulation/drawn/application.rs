@@ -15,6 +15,7 @@ use keys::{item::Item, key::Key, tables};
 use store::{Store as _, TransactOutcome, faulty::Call};
 
 use crate::{
+    actors::application::filled_up,
     checks::recounted::plain_item,
     drawn::{
         Drawn,
@@ -85,6 +86,7 @@ impl Application {
             34 => self.junk_drawn(drawn),
             35 => self.put_over_drawn(drawn),
             36 => self.copy_over_drawn(drawn),
+            37 | 38 if self.scene.is_large => self.enlarge_drawn(drawn),
             _ => self.transact_drawn(drawn),
         }
         if (30..=33).contains(&draw) { Author::Hand } else { Author::Application }
@@ -124,6 +126,14 @@ impl Application {
         }
         let item = indexed(of, found.entity, found.item);
         self.put_drawn(drawn, found.table, item);
+    }
+
+    /// Fills an item up, so that nothing or little can be added to it.
+    fn enlarge_drawn(&mut self, drawn: &Drawn) {
+        let Some(found) = self.any_drawn(drawn, |entity| !entity.is_derived) else { return };
+        if let Some((key, item)) = drawn.inside(found.table, found.item) {
+            self.act_drawn(key, Action::Put(filled_up(&self.scene, item)));
+        }
     }
 
     fn remove_drawn(&mut self, drawn: &Drawn) {
@@ -286,6 +296,8 @@ impl Application {
         let write = Write { table: Table::Main, key, action, guard: None };
         match now(self.scene.database.memory().write(&write)) {
             Ok(_) => self.scene.trace.note(|| format!("app {}", Call::Write(&write))),
+            // DynamoDB refuses what the application would add to a large item, too.
+            Err(error) if self.scene.is_large => self.scene.trace.note(|| format!("the application's write: {error}")),
             Err(error) => panic!("{error}"),
         }
     }
