@@ -103,8 +103,8 @@ pub(crate) const RECOUNTED: [&str; 3] = ["recounted", "unreadable", "late readin
 pub(crate) const EXCUSED: [&str; 2] = ["not found by it", "drifts overtaken"];
 
 /// What the platform lost, and the repairs of that, each at least as often as there are hundreds of seeds.
-pub(crate) const LOST: [&str; 5] =
-    ["lanes given up", "mappings off", "streams anew", "records lost", "losses repaired"];
+pub(crate) const LOST: [&str; 6] =
+    ["lanes given up", "mappings off", "streams anew", "records lost", "losses repaired", "times ahead"];
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.

@@ -9,6 +9,7 @@ use std::{
 use derive::family::Family;
 use engine::{
     account::loss::{Mark, clear, marks},
+    clock::Clock as _,
     count::target::Target,
     ledger::LedgerKind,
 };
@@ -32,7 +33,7 @@ use crate::{
     platform::stream::Author,
     world::{
         World,
-        following::{EventList, Reported, SharedView, StreamView, ViewReader},
+        following::{EventList, RETAINED_MS, Reported, SharedView, StreamView, ViewReader},
         tasks::{BOTH, TASKS_MAX},
     },
 };
@@ -150,9 +151,10 @@ impl World {
 
     /// Is the ledger to prove each count now? Not under watermarks: a counter that somebody deleted by hand has lost its
     /// own, and as long as the stream holds its changes, nobody knows without the functions' positions which of them are
-    /// still to come.
+    /// still to come. Nor while the stream holds a record that is refused for its time: it never gets a receipt.
     pub(crate) fn proves_all(&self) -> bool {
-        self.mappings[0].ledger == LedgerKind::Receipts && self.n_tasks % 2 == 1
+        let is_refused = self.scene.clock.now_ms() < self.stream.last_ahead_ms + RETAINED_MS;
+        self.mappings[0].ledger == LedgerKind::Receipts && self.n_tasks % 2 == 1 && !is_refused
     }
 
     fn update_views(&mut self) {

@@ -25,6 +25,7 @@ use crate::{
     items::readings::new_value,
     platform::{corruption::corrupted, lost::Lost},
     scene::Scene,
+    world::tasks::BOTH,
 };
 
 /// The first sequence numbers are a little below this, so that they soon have one more digit.
@@ -32,6 +33,9 @@ const NUMBERS_BEGIN: u128 = 1_000_000_000_000_000_000_000;
 
 /// Step between sequence numbers, times a draw.
 const NUMBER_STEP: u128 = 10_000_000_000_000;
+
+/// How far a wrong time is ahead, in seconds: 16 years.
+const AHEAD_S: u64 = 16 * 366 * 24 * 3_600;
 
 /// A record as it stands in the stream.
 #[derive(Debug)]
@@ -119,6 +123,8 @@ pub(crate) struct Stream {
     is_mended: bool,
     /// How often the table had another stream before.
     n_streams: usize,
+    /// When the last change was written whose record has a time that is ahead, in milliseconds since the epoch.
+    pub(crate) last_ahead_ms: u64,
     pub(crate) lost: Lost,
     /// How often each item was written.
     pub(crate) writes: WriteCounts,
@@ -171,6 +177,7 @@ impl Stream {
             is_mended: false,
             n_streams: 0,
             lost: Lost::default(),
+            last_ahead_ms: 0,
             writes: WriteCounts::default(),
         };
         stream.open_all();
@@ -296,7 +303,16 @@ impl Stream {
             at_ms: *at_ms,
             is_expiry: *is_expiry,
         };
-        let json = in_other_unit(self.shards[shard].named(&record.json()), at_ms / 1_000, number);
+        let is_ahead = self.is_ahead(change.made, number);
+        let seconds = at_ms / 1_000;
+        let mut json = in_other_unit(self.shards[shard].named(&record.json()), seconds, number);
+        if is_ahead {
+            // No count gets it and it starts no cascade, so it is lost, though whatever is refreshed follows it.
+            json = json.replacen(&format!(r#"Time":{seconds}"#), &format!(r#"Time":{}"#, seconds + AHEAD_S), 1);
+            self.lost.add(change.made, &id, &BOTH);
+            self.last_ahead_ms = self.last_ahead_ms.max(*at_ms);
+            self.scene.count("times ahead");
+        }
         let [before, arrived] = [&change.old, &change.new].map(|item| text(item.as_ref()?, "EntityType"));
         let arrived = arrived.filter(|_| before != arrived).map(str::to_owned);
         // A pulse that is lost is followed by another.
@@ -328,6 +344,12 @@ impl Stream {
             corrupt_of,
             was_read,
         });
+    }
+
+    /// Is the time of this record wrong by years? It takes no draw, and is never one of those in another unit.
+    fn is_ahead(&self, made: usize, number: usize) -> bool {
+        let may_be = self.scene.is_lossy && !self.scene.is_healed() && self.made[made].author != Author::Service;
+        may_be && mixed(number as u64) % 64 == 4
     }
 
     /// Closes an open shard, and opens two in its place; false when there are enough shards.

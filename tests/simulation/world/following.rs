@@ -40,7 +40,7 @@ pub(crate) struct StreamView {
 }
 
 /// How long a stream holds records, in milliseconds; those that are not handled are held for longer here.
-const RETAINED_MS: u64 = 24 * 3_600 * 1_000;
+pub(crate) const RETAINED_MS: u64 = 24 * 3_600 * 1_000;
 
 /// A verification's own view of the stream. The scheduler updates it.
 pub(crate) type SharedView = Arc<Mutex<StreamView>>;
