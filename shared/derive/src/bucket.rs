@@ -13,7 +13,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     effect::BucketForm,
-    guard::{Guard, Purpose},
+    guard::{Ask, Guard, Purpose},
     schema::Schema,
     tally::{Sum, Tally},
     write::{Action, Table, Update, Write},
@@ -74,11 +74,13 @@ impl Bucket {
         let count = AttributeValue::N(self.tally.count.to_string());
         let add = Item::from([(form.count.clone(), count), (form.sum.clone(), self.tally.sum.to_value())]);
         let as_read = |name: &String| (name.clone(), value(name).cloned());
+        let mut guard = Guard::as_read(Purpose::Bucket, [as_read(&form.min), as_read(&form.max)]);
+        guard.asks.extend(schema.mark_of(&form.entity).map(|(name, value)| Ask::LacksOrEqual(name, value)));
         Write {
             table: Table::Main,
             key: key.clone(),
             action: Action::Update(Update { set, add, ..Update::default() }),
-            guard: Some(Guard::as_read(Purpose::Bucket, [as_read(&form.min), as_read(&form.max)])),
+            guard: Some(guard),
         }
     }
 }

@@ -16,6 +16,7 @@ use serde_dynamo::AttributeValue;
 use crate::{
     bucket::{Bucket, HeldBuckets},
     effect::BucketForm,
+    guard::{Ask, Guard, Purpose},
     position::{DerivationAt, RecordAt},
     schema::Schema,
     tally::{Sum, Tally},
@@ -151,6 +152,7 @@ pub fn item_write<'a>(
 
 /// Every counter has a value, so that one of which only the sum changed can be read too.
 fn counter_write(schema: &Schema, key: &Key, tally: &Tally) -> Write {
+    let kind = schema.layout.type_of(counter::COUNTER);
     let mut add = Item::from([(counter::VALUE.to_owned(), AttributeValue::N(tally.count.to_string()))]);
     if !tally.sum.is_zero() {
         add.insert(counter::SUM.to_owned(), tally.sum.to_value());
@@ -158,12 +160,9 @@ fn counter_write(schema: &Schema, key: &Key, tally: &Tally) -> Write {
     Write {
         table: Table::Main,
         key: key.clone(),
-        action: Action::Update(Update {
-            set: schema.layout.type_of(counter::COUNTER).into_iter().collect(),
-            add,
-            ..Update::default()
-        }),
-        guard: None,
+        action: Action::Update(Update { set: kind.clone().into_iter().collect(), add, ..Update::default() }),
+        guard: kind
+            .map(|(name, value)| Guard { purpose: Purpose::CounterType, asks: vec![Ask::LacksOrEqual(name, value)] }),
     }
 }
 

@@ -19,8 +19,14 @@ pub mod target;
 pub(crate) mod todo;
 pub(crate) mod update;
 
-use derive::bucket::HeldBuckets;
-use keys::key::Key;
+use derive::{
+    bucket::HeldBuckets,
+    write::{Table, Write},
+};
+use keys::{
+    item::{Item, text},
+    key::Key,
+};
 use store::{Store, StoreError};
 
 use crate::{
@@ -62,11 +68,31 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
+    /// Which item of another type has the key of one of these writes, where one has.
+    pub(crate) async fn have_their_keys(
+        &self,
+        writes: impl Iterator<Item = &Write>,
+    ) -> Result<Option<String>, StoreError> {
+        let writes: Vec<&Write> = writes.collect();
+        let keys: Vec<Key> = writes.iter().map(|write| write.key.clone()).collect();
+        let held = self.held_buckets(&keys).await?;
+        Ok(writes.into_iter().find_map(|write| self.has_its_key(write, held.get(&write.key)?)))
+    }
+
+    /// Says that this item is of another type than the write of its key asks for, where it is.
+    pub(crate) fn has_its_key(&self, write: &Write, held: &Item) -> Option<String> {
+        let type_name = self.context.schema.layout.type_name();
+        let mut asks = write.guard.iter().flat_map(|guard| &guard.asks);
+        let is_other = asks.any(|ask| ask.attribute() == Some(type_name) && !ask.holds(Some(held)));
+        let found = || text(held, type_name).unwrap_or("another type");
+        is_other.then(|| format!("under the key {} is an item of {}", write.key.for_log(), found()))
+    }
+
     /// Reads buckets as they are.
     pub(crate) async fn held_buckets(&self, keys: &[Key]) -> Result<HeldBuckets, StoreError> {
         if keys.is_empty() {
             return Ok(HeldBuckets::new());
         }
-        Ok(self.context.store.get(derive::write::Table::Main, keys).await?.into_iter().collect())
+        Ok(self.context.store.get(Table::Main, keys).await?.into_iter().collect())
     }
 }

@@ -447,17 +447,30 @@ async fn a_change_is_parked_for_the_counter_that_refuses_it_and_counts_at_the_ot
 
 #[tokio::test]
 async fn an_item_of_the_application_under_a_counter_s_key_stays_as_it_is() {
-    let mut bed = bed();
-    let foreign = counter(1);
-    bed.set(&foreign, "EntityType", "User").await;
-    bed.records();
-    let before = item(&bed, &foreign);
-    let records = bed.joins(3).await;
-    let handled = bed.handle(&records).await;
-    assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1));
-    assert!(handled.account.parked[0].cause.contains("is an item of User"), "{:?}", handled.account.parked);
-    assert_eq!((item(&bed, &foreign), bed.counted("member-count")), (before, 2));
-    assert_eq!(bed.handle(&records).await.account.parked.len(), 0, "it is among the exceptions");
+    for ledger in [LedgerKind::Watermarks, LedgerKind::Receipts] {
+        let mut bed = Bed::new().under(ledger);
+        let foreign = counter(1);
+        bed.set(&foreign, "EntityType", "User").await;
+        bed.records();
+        let before = item(&bed, &foreign);
+        let records = bed.joins(3).await;
+        let handled = bed.handle(&records).await;
+        assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1), "{ledger:?}");
+        let why = "is an item of User";
+        assert!(handled.account.parked[0].cause.contains(why), "{:?}", handled.account.parked);
+        assert_eq!((item(&bed, &foreign), bed.counted("member-count")), (before, 2), "{ledger:?}");
+        assert_eq!(bed.handle(&records).await.account.parked.len(), 0, "it is known to be parked");
+        bed.clock.advance(32 * 60_000);
+        let parked = parked(bed.memory()).await.unwrap().remove(0);
+        match bed.engine().redrive(&parked, bed.deadline_ms()).await.unwrap() {
+            Redriven::Still { cause } => assert!(cause.contains(why), "{cause}"),
+            other => panic!("{other:?}"),
+        }
+        bed.delete(&foreign).await;
+        bed.records();
+        bed.redrive_all().await;
+        assert_eq!((bed.counted("member-count"), bed.parked().len()), (3, 0), "{ledger:?}");
+    }
 }
 
 #[tokio::test]

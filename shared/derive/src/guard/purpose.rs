@@ -59,8 +59,8 @@ purposes! {
     UnreadTarget: "an item that an index still shows gets a copy of what it does not name any more",
     /// On an item whose index keys are repaired: what they are made of is as it was read, and so are they.
     IndexKeys: "index keys are made of what was written over meanwhile",
-    /// On a counter that a repair adds to: under its key is what was read, a counter or nothing.
-    CounterType: "a repair makes a counter of an application's item that takes the counter's key meanwhile",
+    /// On a counter that is added to: under its key is a counter, or nothing.
+    CounterType: "an application's item that has a counter's key is made a counter",
     /// On the deletion of a counter of a dropped derivation: its value is as it was read.
     DroppedCounter: "a count that comes in while its counter is deleted is lost",
     /// On the deletion of a counter that came to zero: it is still zero.

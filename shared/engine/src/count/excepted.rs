@@ -8,9 +8,9 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    coalesce::Counted,
+    coalesce::{Counted, item_write},
     family::Family,
-    guard::{Guard, Purpose},
+    guard::{Ask, Guard, Purpose},
     write::{Action, Table, Transaction, Update, Write},
 };
 use keys::{
@@ -98,7 +98,11 @@ impl<S: Store> Counter<'_, S> {
         // As each count does: a sweep that read the counter before does not delete it, and its record shows the count.
         let count_from = Item::from([(REVISION.to_owned(), n(self.context.clock.now_ms()))]);
         let remove = BTreeSet::from([SHOWN.to_owned()]);
-        let asks = self.mark_asks(counter, &shard.mark, first.sequence.bound(true));
+        let mut asks = vec![Ask::LacksOrBelow(shard.mark.clone(), first.sequence.bound(true))];
+        // Of a counter or a bucket, as the write asks that would have added the change.
+        let adding = item_write(&self.context.schema, &counter.key, &first.adds, None).and_then(|write| write.guard);
+        let type_name = self.context.schema.layout.type_name();
+        asks.extend(adding.into_iter().flat_map(|it| it.asks).filter(|ask| ask.attribute() == Some(type_name)));
         let marked = Write {
             table: Table::Main,
             key: counter.key.clone(),

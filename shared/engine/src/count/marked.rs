@@ -9,17 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     bucket::HeldBuckets,
     coalesce::Adds,
-    guard::Ask,
     position::RecordAt,
     write::{Action, Table, Write},
 };
 use futures::{StreamExt, stream};
-use keys::{
-    counter::REVISION,
-    item::{Item, text},
-    key::Key,
-    value::whole_number,
-};
+use keys::{counter::REVISION, item::Item, key::Key, value::whole_number};
 use store::{Store, Units, Updated};
 
 use crate::{
@@ -259,12 +253,8 @@ impl<S: Store> Counter<'_, S> {
             counter.held = Some(held);
             return Next::Send;
         }
-        let type_name = self.context.schema.layout.type_name();
-        let wanted = |ask: &Ask| ask.value().is_some_and(|(of, _)| of == type_name);
-        let asks = write.guard.iter().flat_map(|guard| &guard.asks);
-        if asks.filter(|ask| wanted(ask)).any(|ask| !ask.holds(Some(&held))) {
-            let found = text(&held, type_name).unwrap_or("another type");
-            return Next::Foreign(format!("under the key {} is an item of {found}", counter.key.for_log()));
+        if let Some(why) = self.has_its_key(write, &held) {
+            return Next::Foreign(why);
         }
         counter.held = Some(held);
         Next::Again("its bucket was changed by others all the time".to_owned())

@@ -10,7 +10,7 @@ use derive::{
     write::{Table, Transaction, Write},
 };
 use keys::key::Key;
-use store::{Reason, Store, StoreError, TransactOutcome, Units};
+use store::{Reason, Store, StoreError, TransactOutcome, Units, unheld};
 
 use crate::{
     account::{Account, Commit, Parked, apportioned},
@@ -61,13 +61,25 @@ impl<S: Store> Counter<'_, S> {
             }
             Ok(TransactOutcome::Cancelled { reasons }) => {
                 self.met(&parcel, &reasons, account);
-                cancelled(&parcel, &reasons, receipts)
+                match cancelled(&parcel, &reasons, receipts) {
+                    ChunkOutcome::Moved => self.moved(&parcel, &reasons, batch).await,
+                    other => other,
+                }
             }
             Err(error) if error.is_retry() => {
                 error.busy().into_iter().for_each(|busy| account.contention.met(None, busy));
                 ChunkOutcome::Unanswered(error)
             }
             Err(error) => ChunkOutcome::Refused(describe(&error)),
+        }
+    }
+
+    /// A counter or a bucket was not as the parcel asked: it has changed since it was read, or another item has its key.
+    async fn moved(&self, parcel: &Parcel, reasons: &[Reason], batch: &Batch<'_>) -> ChunkOutcome {
+        match batch.patience.in_time(self.have_their_keys(unheld(&parcel.transaction, reasons))).await {
+            Ok(Some(why)) => ChunkOutcome::Refused(why),
+            Ok(None) => ChunkOutcome::Moved,
+            Err(error) => ChunkOutcome::Unanswered(error),
         }
     }
 

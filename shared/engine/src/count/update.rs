@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    coalesce::{Adds, item_write},
+    coalesce::item_write,
     guard::{Ask, Guard, Purpose},
     position::RecordAt,
     write::{Action, Table, Update, Write},
 };
 use keys::{
-    counter::{COUNTER, REVISION, SHOWN},
+    counter::{REVISION, SHOWN},
     item::Item,
     key::Key,
 };
@@ -38,7 +38,7 @@ impl<S: Store> Counter<'_, S> {
             return None;
         }
         let bound = first.sequence.bound(self.context.takes(ProtocolStep::BelowFirst));
-        let mut asks = self.mark_asks(counter, mark, bound);
+        let mut asks = vec![Ask::LacksOrBelow(mark.to_owned(), bound)];
         asks.extend(write.guard.into_iter().flat_map(|guard| guard.asks));
         update.set.insert(mark.to_owned(), last.sequence.mark(self.context.clock.now_ms()));
         // A counter that begins anew is above what was shown before.
@@ -50,17 +50,6 @@ impl<S: Store> Counter<'_, S> {
         }
         write.guard = Some(Guard { purpose: Purpose::Watermark, asks });
         Some(write)
-    }
-
-    /// What each write that moves a watermark asks: it is below this bound, and under the key is such an item, or none.
-    pub(super) fn mark_asks(&self, counter: &CounterTodo, mark: &str, bound: AttributeValue) -> Vec<Ask> {
-        let of_bucket = counter.todo.iter().flat_map(|todo| &todo.adds).find_map(|adds| match adds {
-            Adds::Value(form, _) => Some(form.entity.as_str()),
-            Adds::Tally(_) => None,
-        });
-        let its_type = self.context.schema.mark_of(of_bucket.unwrap_or(COUNTER));
-        let its_type = its_type.map(|(name, value)| Ask::LacksOrEqual(name, value));
-        std::iter::once(Ask::LacksOrBelow(mark.to_owned(), bound)).chain(its_type).collect()
     }
 
     /// Removes watermarks that are too old to be asked for.

@@ -12,10 +12,7 @@ use derive::{
 use store::Store;
 
 use crate::{
-    ledger::{
-        LedgerKind,
-        watermarks::{Sequence, has_passed, mark_name, mark_of},
-    },
+    ledger::watermarks::{Sequence, has_passed, mark_name, mark_of},
     park::redrive::{ParkedChange, Redriver},
     protocol::ProtocolStep,
 };
@@ -45,8 +42,9 @@ impl ParkedMark {
 impl<S: Store> Redriver<'_, S> {
     /// The watermark that the parking of a change for one counter set.
     pub(super) fn mark(&self, parked: &ParkedChange) -> Option<ParkedMark> {
-        let is_marked = self.context.ledger == LedgerKind::Watermarks && parked.exception.is_none();
-        let is_marked = is_marked && parked.counter.is_some() && self.context.takes(ProtocolStep::RedriveMark);
+        // Only watermarks park a change on behalf of one counter.
+        let is_marked = parked.exception.is_none() && parked.counter.is_some();
+        let is_marked = is_marked && self.context.takes(ProtocolStep::RedriveMark);
         let sequence = Sequence::parse(&parked.sequence_number).filter(|_| is_marked)?;
         Some(ParkedMark { name: mark_name(&parked.lane)?, sequence, now_ms: self.context.clock.now_ms() })
     }

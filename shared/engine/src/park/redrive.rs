@@ -257,10 +257,13 @@ impl<S: Store> Redriver<'_, S> {
             {
                 return Ok(Redriven::Gone);
             }
-            for reason in reasons {
-                if let Reason::Rejected(cause) = reason {
-                    return Ok(Redriven::Still { cause });
-                }
+            let rejected = reasons.iter().find_map(|reason| match reason {
+                Reason::Rejected(cause) => Some(cause.clone()),
+                _ => None,
+            });
+            let foreign = patience.in_time(counter.have_their_keys(unheld(&transaction, &reasons))).await;
+            if let Some(cause) = rejected.or(foreign.ok().flatten()) {
+                return Ok(Redriven::Still { cause });
             }
             if !patience.wait(&mut tries).await {
                 return Err(GaveUp::OutOfTime { last: None });
