@@ -7,21 +7,16 @@
 use std::{collections::BTreeMap, fs, path::Path, sync::LazyLock};
 
 use proc_macro2::{TokenStream, TokenTree};
-use syn::visit::Visit;
 use toml_edit::{DocumentMut, Item, TableLike};
 
 /// Most lines of a source file without its `#[cfg(test)]` items. Source: the house style.
-const FILE_LINES_MAX: usize = 300;
+const FILE_LINES_MAX: usize = 600;
 
 /// Most lines of a `main.rs`, which is wiring only. Source: the house style.
 const MAIN_LINES_MAX: usize = 30;
 
 /// Most lines of any source file, tests included. Source: the house style.
 const SOURCE_LINES_MAX: usize = 1_200;
-
-/// Names that several types of shipped code have, with the number of types if it is more than two. A name should have one
-/// meaning, so this list may only get shorter.
-const SHARED_NAMES: &str = "Item Page";
 
 /// A source file of the workspace.
 struct SourceFile {
@@ -30,20 +25,16 @@ struct SourceFile {
     n_lines: usize,
     /// All tokens with their lines, brackets included, without comments and doc comments.
     tokens: Vec<(usize, String)>,
-    /// Types that are defined, with their lines.
-    types: Vec<(usize, String)>,
     /// First and last line of each item that is compiled for tests only.
     test_items: Vec<(usize, usize)>,
 }
 
 impl SourceFile {
     fn new(path: &str, text: &str) -> Self {
-        let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let (mut tokens, mut types) = (Vec::new(), Types(Vec::new()));
-        flatten(text.parse().expect("it was parsed before"), &mut tokens);
-        types.visit_file(&file);
+        let mut tokens = Vec::new();
+        flatten(text.parse().unwrap_or_else(|error| panic!("{path}: {error}")), &mut tokens);
         let n_lines = text.lines().count();
-        let mut source = Self { path: path.to_owned(), n_lines, tokens, types: types.0, test_items: Vec::new() };
+        let mut source = Self { path: path.to_owned(), n_lines, tokens, test_items: Vec::new() };
         let test_items = source.lines_of(&["#", "[", "cfg", "(", "test", ")", "]"]);
         source.test_items = test_items.into_iter().map(|(line, place)| (line, source.item_end(place + 7))).collect();
         source
@@ -109,22 +100,6 @@ fn flatten(stream: TokenStream, tokens: &mut Vec<(usize, String)>) {
         tokens.push((line, open.to_owned()));
         flatten(group.stream(), tokens);
         tokens.push((group.span_close().start().line, close.to_owned()));
-    }
-}
-
-struct Types(Vec<(usize, String)>);
-
-impl<'ast> Visit<'ast> for Types {
-    fn visit_item(&mut self, item: &'ast syn::Item) {
-        let name = match item {
-            syn::Item::Struct(item) => Some(&item.ident),
-            syn::Item::Enum(item) => Some(&item.ident),
-            syn::Item::Trait(item) => Some(&item.ident),
-            syn::Item::Type(item) => Some(&item.ident),
-            _ => None,
-        };
-        self.0.extend(name.map(|name| (name.span().start().line, name.to_string())));
-        syn::visit::visit_item(self, item);
     }
 }
 
@@ -232,41 +207,6 @@ fn sdk_in_the_store(source: &SourceFile) -> Vec<String> {
     }
     let naming = source.tokens.iter().filter(|(_, token)| token.starts_with("aws_sdk_"));
     naming.map(|(line, _)| source.at(*line, "names the SDK: only src/dynamo* may")).collect()
-}
-
-// ---- a rule for all sources ----
-
-/// A type's name has one meaning in shipped code, except for the known names.
-fn shared_names(sources: &[SourceFile], known: &str) -> Vec<String> {
-    let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for source in sources.iter().filter(|source| source.is_shipped()) {
-        for (line, name) in source.types.iter().filter(|(line, _)| !source.is_test_line(*line)) {
-            found.entry(name).or_default().push(format!("{}:{line}", source.path));
-        }
-    }
-    found.retain(|_, places| places.len() > 1);
-    let mut violations = Vec::new();
-    let mut known: BTreeMap<&str, usize> = known
-        .split_whitespace()
-        .map(|entry| match entry.split_once('=') {
-            Some((name, n)) => (name, n.parse().expect("a number of types")),
-            None => (entry, 2),
-        })
-        .collect();
-    for (name, places) in found {
-        let n_known = known.remove(name).unwrap_or(1);
-        if places.len() > n_known {
-            violations.push(format!(
-                "{} types are called `{name}`, not {n_known}: {}",
-                places.len(),
-                places.join(", ")
-            ));
-        } else if places.len() < n_known {
-            violations.push(format!("`SHARED_NAMES` may get shorter: `{name}={}`", places.len()));
-        }
-    }
-    violations.extend(known.keys().map(|name| format!("`SHARED_NAMES` may get shorter: one type is called `{name}`")));
-    violations
 }
 
 // ---- rules for one manifest ----
@@ -448,11 +388,6 @@ fn the_store_names_the_sdk_in_one_place() {
 }
 
 #[test]
-fn a_type_name_has_one_meaning() {
-    none(&shared_names(&SOURCES, SHARED_NAMES));
-}
-
-#[test]
 fn dependencies_run_one_way() {
     let names = MANIFESTS.iter().filter_map(|manifest| manifest.path.rsplit('/').nth(1)).map(str::to_owned);
     let workspace: Vec<String> = names.collect();
@@ -484,9 +419,9 @@ fn the_rule_on_files_counts_without_tests() {
     let lines = |n: usize| "const A: u8 = 1;\n".repeat(n);
     let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", lines(400));
     let path = "shared/keys/src/a.rs";
-    check(file_lengths, path, &(lines(300) + &tests), &[]);
-    let too_long = ["301: 301 lines without its tests; the limit is 300"];
-    check(file_lengths, path, &(lines(301) + &tests), &too_long);
+    check(file_lengths, path, &(lines(600) + &tests), &[]);
+    let too_long = ["601: 601 lines without its tests; the limit is 600"];
+    check(file_lengths, path, &(lines(601) + &tests), &too_long);
     check(file_lengths, "tests/a.rs", &lines(1_200), &[]);
     check(file_lengths, "tests/a.rs", &lines(1_201), &["1201: 1201 lines in all; the limit is 1200"]);
     check(file_lengths, "functions/src/bin/main.rs", &lines(31), &["31: 31 lines of wiring; the limit is 30"]);
@@ -527,15 +462,6 @@ fn the_rules_on_names_find_modules_types_and_files() {
     let found = found.map(|it| format!("{it}: name what it is"));
     check(names, "shared/keys/src/a.rs", text, &found.each_ref().map(String::as_str));
     check(names, "tests/common/a.rs", "", &["1: a file in `common`: name what it keeps"]);
-
-    let a = "struct A;\nfn f() { enum B {} }\n#[cfg(test)]\nmod tests { struct A; struct C; }\nstruct C;\n";
-    let b = "mod m { type A = u8; }\ntrait B { type C; }\n";
-    let sources = [("shared/a/src/a.rs", a), ("tools/b/src/b.rs", b), ("tests/c.rs", "struct C;\n")];
-    let sources = sources.map(|(path, text)| SourceFile::new(path, text));
-    let twice = "2 types are called `A`, not 1: shared/a/src/a.rs:1, tools/b/src/b.rs:1";
-    assert_eq!(shared_names(&sources, "B"), [twice]);
-    assert_eq!(shared_names(&sources, "A=3 B"), ["`SHARED_NAMES` may get shorter: `A=2`"]);
-    assert_eq!(shared_names(&sources, "A B C"), ["`SHARED_NAMES` may get shorter: one type is called `C`"]);
 }
 
 #[test]
