@@ -131,7 +131,7 @@ impl Config {
     /// These tables, with the defaults for everything else.
     #[must_use]
     pub fn of(table: String, ledger_table: String) -> Self {
-        let (ledger, limits) = (LedgerKind::Receipts, BrakeLimits::default());
+        let (ledger, limits) = (LedgerKind::default(), BrakeLimits::default());
         Self {
             table,
             tables: Vec::new(),
@@ -287,9 +287,9 @@ mod tests {
     }
 
     #[test]
-    fn the_ledger_is_one_of_receipts_where_nothing_is_said() {
-        assert_eq!(with(LEDGER, "").unwrap().ledger, LedgerKind::Receipts);
-        assert_eq!(with(LEDGER, "watermarks").unwrap().ledger, LedgerKind::Watermarks);
+    fn the_ledger_is_one_of_watermarks_where_nothing_is_said() {
+        assert_eq!(with(LEDGER, "").unwrap().ledger, LedgerKind::Watermarks);
+        assert_eq!(with(LEDGER, "receipts").unwrap().ledger, LedgerKind::Receipts);
         let error = with(LEDGER, "offsets").unwrap_err().to_string();
         assert_eq!(error, "the environment variable LEDGER is \"offsets\": set it to receipts or watermarks");
     }

@@ -85,7 +85,7 @@ impl<S: Store> Engine<S> {
             families,
             store,
             clock,
-            ledger: LedgerKind::Receipts,
+            ledger: LedgerKind::default(),
             limits: limits::BrakeLimits::default(),
             settle_ms: SETTLE_MS,
             fan_out: fan_out::limits::FanOutLimits::default(),

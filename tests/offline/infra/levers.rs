@@ -105,8 +105,8 @@ fn the_defaults_of_the_parameters_are_those_of_the_functions() {
         };
         let (ours, _) = configured(|variable| bare(variable).or_else(|| default(variable)));
         let (bare, _) = configured(bare);
-        // These three have another default in a template: docs/settings.md and infra/README.md say so.
-        let bare = Config { ledger: ours.ledger, mode: ours.mode, disabled: ours.disabled.clone(), ..bare };
+        // These two have another default in a template: docs/settings.md and infra/README.md say so.
+        let bare = Config { mode: ours.mode, disabled: ours.disabled.clone(), ..bare };
         assert_eq!(ours, bare, "{name}");
         assert_eq!(default(LOG_LEVELS).unwrap(), DEFAULT_FILTER, "{name}");
     }

@@ -143,7 +143,7 @@ pub(crate) struct Dev {
     pub(crate) ledger_table: Option<String>,
     /// How the ledger recognizes changes that were applied before: `receipts` or `watermarks`. A ledger's table keeps the
     /// kind that it started with.
-    #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = values::ledger_kind())]
+    #[arg(long, value_name = "KIND", default_value_t, value_parser = values::ledger_kind())]
     pub(crate) ledger: LedgerKind,
     /// Folder that keeps the embedded database, so that the next start continues from the last stop.
     #[arg(long, value_name = "DIR", conflicts_with = "endpoint")]

@@ -13,12 +13,7 @@ pub mod verified;
 use std::{collections::BTreeSet, sync::Arc};
 
 use derive::family::Family;
-use engine::{
-    batch::Engine,
-    clock::SystemClock,
-    ledger::{LedgerKind, settings::recorded},
-    registry::watch::RegistryWatch,
-};
+use engine::{batch::Engine, clock::SystemClock, ledger::settings::recorded, registry::watch::RegistryWatch};
 use serde::{Deserialize, Serialize};
 use store::Store;
 
@@ -180,7 +175,7 @@ pub(crate) async fn verify<S: Store + 'static>(
     let wait_ms = args.wait.max(age_s).saturating_mul(1_000);
     let limits = Limits { segments: args.segments, wait_ms, window_bytes: WINDOW_BYTES };
     let ledger = recorded(&opened.store).await?;
-    let engine = reading(opened, args.read_units).with_ledger(ledger.unwrap_or(LedgerKind::Receipts));
+    let engine = reading(opened, args.read_units).with_ledger(ledger.unwrap_or_default());
     let used = engine.store().used();
     let proven = (opened.is_aws && followed.is_some()).then_some(unfilled);
     progress.begins(ReadPrice::of(opened.n_items, opened.bytes, args.segments));

@@ -39,11 +39,12 @@ pub const PROOF_KEPT_S: u64 = 15 * 24 * 3600;
 pub const HORIZON_MS: u64 = 14 * 24 * 3600 * 1000;
 
 /// Which ledger. Its name is stored, so it is stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LedgerKind {
     /// One small item per change.
     Receipts,
     /// An attribute of each counter for each stream shard.
+    #[default]
     Watermarks,
 }
 

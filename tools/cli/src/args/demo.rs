@@ -33,7 +33,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "URL", value_parser = values::endpoint)]
     pub(crate) endpoint: Option<String>,
     /// How the ledger recognizes changes that were applied before: `receipts` or `watermarks`.
-    #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = values::ledger_kind())]
+    #[arg(long, value_name = "KIND", default_value_t, value_parser = values::ledger_kind())]
     pub(crate) ledger: LedgerKind,
     /// How many functions read the stream.
     #[arg(long, value_enum, default_value_t = Readers::Two)]

@@ -27,7 +27,7 @@ pub async fn cast(design: &Design, entity: &str, n: u64) -> Option<Cast> {
         rates: BTreeMap::new(),
         targets: BTreeMap::new(),
         fan_outs: BTreeMap::new(),
-        ledger: LedgerKind::Receipts,
+        ledger: LedgerKind::default(),
         n_shards: 1,
         window_seconds: 0.0,
         n_batch_max: 1,
