@@ -8,12 +8,14 @@ mod cascades;
 mod counters;
 mod names;
 mod reached;
+mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use keys::counter::COUNTER;
 
 pub use self::counters::sum_of;
+use self::writers::Writers;
 use crate::{
     change::Sight,
     derivation::Derivation,
@@ -219,7 +221,7 @@ impl Catalogue {
 }
 
 fn concerns(entries: &[CatalogueEntry]) -> BTreeMap<String, Concern> {
-    let mut concerns: BTreeMap<String, Concern> = BTreeMap::new();
+    let (mut concerns, mut seen) = (BTreeMap::<String, Concern>::new(), BTreeSet::<&Part>::new());
     for (at, entry) in entries.iter().enumerate() {
         let entities: BTreeSet<&str> = entry.derivation.kind.entities().into_iter().collect();
         for entity in entities {
@@ -230,9 +232,8 @@ fn concerns(entries: &[CatalogueEntry]) -> BTreeMap<String, Concern> {
                 .push((DerivationAt(at), entry.derivation.kind.family()));
         }
         for part in &entry.reads {
-            let reads = &mut concerns.entry(part.entity.clone()).or_default().reads;
-            if !reads.contains(part) {
-                reads.push(part.clone());
+            if seen.insert(part) {
+                concerns.entry(part.entity.clone()).or_default().reads.push(part.clone());
             }
         }
     }
@@ -240,44 +241,57 @@ fn concerns(entries: &[CatalogueEntry]) -> BTreeMap<String, Concern> {
 }
 
 fn written_once(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
+    let writers = Writers::of(entries);
     for (at, one) in entries.iter().enumerate() {
-        for other in entries.iter().skip(at + 1) {
-            if let Some(part) = one.writes.iter().find(|part| other.writes.iter().any(|other| part.meets(other))) {
-                return Err(CatalogueError::WrittenTwice {
-                    one: one.derivation.name.clone(),
-                    other: other.derivation.name.clone(),
-                    part: part
-                        .of
-                        .attribute()
-                        .map_or_else(|| part.entity.clone(), |name| format!("{}.{name}", part.entity)),
-                });
-            }
+        let others = one.writes.iter().flat_map(|part| writers.meeting(part)).filter(|other| *other > at);
+        let Some(other) = others.min().and_then(|other| entries.get(other)) else { continue };
+        if let Some(part) = one.writes.iter().find(|part| other.writes.iter().any(|other| part.meets(other))) {
+            return Err(CatalogueError::WrittenTwice {
+                one: one.derivation.name.clone(),
+                other: other.derivation.name.clone(),
+                part: part.of.attribute().map_or_else(|| part.entity.clone(), |name| format!("{}.{name}", part.entity)),
+            });
         }
     }
     Ok(())
 }
 
 /// Puts each entry after those whose writes it reads, and otherwise keeps the order.
-fn sorted(mut waiting: Vec<CatalogueEntry>) -> Result<Vec<CatalogueEntry>, CatalogueError> {
-    let mut sorted = Vec::new();
-    while !waiting.is_empty() {
-        let free = |entry: &CatalogueEntry| {
-            let recurs_to = |other: &CatalogueEntry| {
-                other.derivation.name == entry.derivation.name
-                    && entry.derivation.kind.refresh().is_some_and(Refresh::recurs)
-            };
-            let builds_on = |other: &CatalogueEntry| {
-                other.writes.iter().any(|part| entry.reads.iter().any(|read| read.meets(part)))
-            };
-            !waiting.iter().any(|other| builds_on(other) && !recurs_to(other))
-        };
-        let Some(at) = waiting.iter().position(free) else {
-            let names = waiting.into_iter().map(|entry| entry.derivation.name).collect();
-            return Err(CatalogueError::Circle { names });
-        };
-        sorted.push(waiting.remove(at));
+fn sorted(entries: Vec<CatalogueEntry>) -> Result<Vec<CatalogueEntry>, CatalogueError> {
+    let writers = Writers::of(&entries);
+    let mut followers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut waits_for: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut free: BTreeSet<usize> = BTreeSet::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let recurs = entry.derivation.kind.refresh().is_some_and(Refresh::recurs);
+        let mut before: BTreeSet<usize> = entry.reads.iter().flat_map(|part| writers.meeting(part)).collect();
+        before.retain(|other| *other != at || !recurs);
+        before.iter().for_each(|other| followers.entry(*other).or_default().push(at));
+        if before.is_empty() {
+            free.insert(at);
+        } else {
+            waits_for.insert(at, before.len());
+        }
     }
-    Ok(sorted)
+    let mut order = Vec::with_capacity(entries.len());
+    while let Some(at) = free.pop_first() {
+        order.push(at);
+        for follower in followers.remove(&at).unwrap_or_default() {
+            let n_left = waits_for.get(&follower).map_or(0, |n| n.saturating_sub(1));
+            if n_left == 0 {
+                waits_for.remove(&follower);
+                free.insert(follower);
+            } else {
+                waits_for.insert(follower, n_left);
+            }
+        }
+    }
+    let mut waiting: BTreeMap<usize, CatalogueEntry> = entries.into_iter().enumerate().collect();
+    let sorted: Vec<CatalogueEntry> = order.iter().filter_map(|at| waiting.remove(at)).collect();
+    if waiting.is_empty() {
+        return Ok(sorted);
+    }
+    Err(CatalogueError::Circle { names: waiting.into_values().map(|entry| entry.derivation.name).collect() })
 }
 
 #[cfg(test)]

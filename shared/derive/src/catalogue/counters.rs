@@ -1,5 +1,7 @@
 //! Counters: each that is read is one that a count writes, and each that goes with an item counts for it.
 
+use std::collections::BTreeSet;
+
 use keys::counter::COUNTER;
 
 use super::{CatalogueEntry, CatalogueError};
@@ -19,8 +21,9 @@ pub fn sum_of(derivation: &str) -> String {
 
 /// A count or sum that is read is one that is declared, and counters go with the items that they count for.
 pub(super) fn all_counted(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
+    let counted = entries.iter().flat_map(|entry| &entry.writes).filter(|part| part.entity == COUNTER).collect();
     for entry in entries {
-        if let Some(problem) = missing(entries, entry).or_else(|| misplaced(entries, entry)) {
+        if let Some(problem) = missing(&counted, entry).or_else(|| misplaced(entries, entry)) {
             return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
         }
     }
@@ -28,9 +31,9 @@ pub(super) fn all_counted(entries: &[CatalogueEntry]) -> Result<(), CatalogueErr
 }
 
 /// A count or sum that a derivation reads, and none writes.
-fn missing(entries: &[CatalogueEntry], entry: &CatalogueEntry) -> Option<String> {
+fn missing(counted: &BTreeSet<&Part>, entry: &CatalogueEntry) -> Option<String> {
     let mut read = entry.reads.iter().filter(|part| part.entity == COUNTER);
-    let Part { of, .. } = read.find(|part| !entries.iter().any(|other| other.writes.contains(part)))?;
+    let Part { of, .. } = read.find(|part| !counted.contains(part))?;
     let name = of.attribute()?;
     let what = if name.starts_with(SUM_OF) { "" } else { "count " };
     Some(format!("there is no {what}{name}"))

@@ -3,6 +3,8 @@
 //! Items may be found through their mirrors, or mirrors through their sources. That is right only where each of them leads
 //! to one of the others: an item without a mirror would keep what it carries when its source changes.
 
+use std::collections::BTreeMap;
+
 use keys::entity::Definition;
 
 use super::{CatalogueEntry, CatalogueError};
@@ -10,11 +12,18 @@ use crate::{condition::Condition, declaration::mirror::Mirror, kind::shape::Shap
 
 /// What is found through a mirror, or through what is mirrored, is all found.
 pub(super) fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
+    let mut mirrors: BTreeMap<&str, Vec<(&CatalogueEntry, &Mirror)>> = BTreeMap::new();
+    for entry in entries {
+        if let Shape::Mirror(mirror) = entry.derivation.kind.shape() {
+            for entity in [&mirror.target, &mirror.source] {
+                mirrors.entry(entity).or_default().push((entry, mirror));
+            }
+        }
+    }
     for entry in entries {
         let Some(carried) = entry.derivation.kind.refresh() else { continue };
         let Some(found) = carried.found() else { continue };
-        for other in entries {
-            let Shape::Mirror(mirror) = other.derivation.kind.shape() else { continue };
+        for (other, mirror) in mirrors.get(found.via.as_str()).into_iter().flatten() {
             let why = if mirror.target == found.via && mirror.source == carried.target() {
                 schema.entity(&mirror.source).and_then(|source| missed(mirror, source))
             } else if mirror.source == found.via && mirror.target == carried.target() && mirror.each.is_some() {

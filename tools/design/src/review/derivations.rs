@@ -1,6 +1,6 @@
 //! Checks of derivations.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     catalogue::CatalogueError,
@@ -27,7 +27,10 @@ pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
 /// What is declared as derived, and no derivation makes: items, attributes, and keys in indexes.
 fn not_derived(design: &Design) -> Vec<ReviewFinding> {
     let layout = &design.schema.layout;
-    let writes: Vec<&Part> = design.catalogue.positioned().flat_map(|(at, _)| design.catalogue.writes(at)).collect();
+    let mut writes: BTreeMap<&str, Vec<&Part>> = BTreeMap::new();
+    for part in design.catalogue.positioned().flat_map(|(at, _)| design.catalogue.writes(at)) {
+        writes.entry(&part.entity).or_default().push(part);
+    }
     let mut found = Vec::new();
     let mut add = |subject: String, what: String, advice| {
         let why = "readers wait for what nothing writes";
@@ -35,7 +38,7 @@ fn not_derived(design: &Design) -> Vec<ReviewFinding> {
     };
     for entity in design.schema.entities().filter(|entity| entity.name != COUNTER) {
         let name = &entity.name;
-        let ours: Vec<&Part> = writes.iter().filter(|part| part.entity == *name).copied().collect();
+        let ours = writes.get(name.as_str()).map(Vec::as_slice).unwrap_or_default();
         if entity.derived && !ours.iter().any(|part| part.of == PartOf::Existence) {
             let what = "it is declared as derived, and no derivation makes such items".to_owned();
             add(
