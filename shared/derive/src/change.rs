@@ -78,9 +78,9 @@ pub struct Sight<'a> {
     pub old: Option<Image<'a>>,
     /// As it is, where that is an item of a declared entity.
     pub new: Option<Image<'a>>,
-    /// Why the item as it is cannot be read, though its entity is declared.
+    /// Why the item as it is cannot be read, or is not in an index, though its entity is declared.
     pub misfit: Option<Unreadable>,
-    /// Did the item as it was not fit its declaration?
+    /// Was there such a reason for the item as it was?
     pub was_misfit: bool,
     /// Names of the attributes that differ between two images; none where there is but one.
     differing: Vec<&'a str>,
@@ -96,14 +96,14 @@ impl<'a> Sight<'a> {
     pub fn of(schema: &'a Schema, change: &'a Change) -> Self {
         let see = |item: Option<&'a Item>| item.map_or(Seen::Untyped, |item| schema.see(&change.key, item));
         let (new, misfit) = match see(change.new_image()) {
-            Seen::Known(image) => (Some(image), None),
+            Seen::Known(image) => (Some(image.clone()), image.long_index_key()),
             Seen::Misfit(why) => (None, Some(why)),
             Seen::Untyped | Seen::Unknown => (None, None),
         };
         // Both images have one key, which is read once where they are of one entity.
         let alike = new.as_ref().zip(change.old_image()).and_then(|(new, old)| new.of_the_same(schema, old));
         let (old, was_misfit) = match alike.map_or_else(|| see(change.old_image()), Seen::Known) {
-            Seen::Known(image) => (Some(image), false),
+            Seen::Known(image) => (Some(image.clone()), image.long_index_key().is_some()),
             Seen::Misfit(_) => (None, true),
             Seen::Untyped | Seen::Unknown => (None, false),
         };

@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use keys::{
     entity::{Definition, KeyTemplate},
+    error::KeyError,
     fields::Fields,
     item::{Item, text},
     key::Key,
@@ -33,6 +34,11 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
+    /// The key in this index would be too long.
+    pub(crate) fn long_index_key((index, error): (&str, KeyError)) -> Self {
+        Self { attribute: error.attribute, why: format!("{}, so the item is not in the index {index}", error.problem) }
+    }
+
     /// The attribute is of this type, and of another one than this wants: a type, or what stands for it.
     pub(crate) fn type_of(attribute: &str, held: &AttributeValue, wanted: &str) -> Self {
         Self { attribute: attribute.to_owned(), why: format!("is {}, and {wanted}", value::type_of(held)) }
@@ -134,6 +140,16 @@ impl Schema {
         Some(Image { definition, key, item, fields: Arc::new(fields) })
     }
 
+    /// What is wrong with an item for every derivation: its key, or that it cannot be in an index.
+    #[must_use]
+    pub fn unreadable(&self, key: &Key, item: &Item) -> Option<Unreadable> {
+        match self.see(key, item) {
+            Seen::Misfit(why) => Some(why),
+            Seen::Known(image) => image.long_index_key(),
+            Seen::Untyped | Seen::Unknown => None,
+        }
+    }
+
     /// The item, when it is of a declared entity.
     #[must_use]
     pub fn image<'a>(&'a self, key: &'a Key, item: &'a Item) -> Option<Image<'a>> {
@@ -145,6 +161,24 @@ impl Schema {
 }
 
 impl<'a> Image<'a> {
+    /// Why an item that its writer makes is not in an index: its key there would be too long. Nothing that searches the
+    /// index finds the item; whatever does not search it derives of the item as of any other.
+    #[must_use]
+    pub fn long_index_key(&self) -> Option<Unreadable> {
+        if self.definition.derived {
+            return None;
+        }
+        self.definition.long_index_key(|name| self.plain(name)).map(Unreadable::long_index_key)
+    }
+
+    /// A field of its key, or an attribute of type S or N.
+    pub(crate) fn plain(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).or_else(|| match self.item.get(name)? {
+            AttributeValue::S(text) | AttributeValue::N(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
     /// Is it of this entity?
     #[must_use]
     pub fn is(&self, entity: &str) -> bool {

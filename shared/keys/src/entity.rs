@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 
 pub use crate::key_template::{KeyTemplate, StoredForm};
 use crate::{
-    error::{EntityError, KeyError},
+    error::{EntityError, KeyError, Problem},
     fields::Fields,
     index_key::{IndexKey, OnlyIf},
     item::{Item, text},
@@ -91,6 +91,18 @@ impl Definition {
             return Ok(None);
         }
         index.key.build(fields).map(Some).map_err(|error| error.of(&self.name))
+    }
+
+    /// The first key in an index that the item's writer makes and DynamoDB does not take, since it is too long: the index,
+    /// and what is wrong.
+    #[must_use]
+    pub fn long_index_key<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Option<(&str, KeyError)> {
+        let is_in = |only_if: &OnlyIf| only_if.holds_of(value(only_if.attribute()));
+        let mut indexes = self.written_indexes().filter(|index| index.only_if.as_ref().is_none_or(is_in));
+        indexes.find_map(|index| {
+            let error = index.key.build_of(&value).err()?;
+            matches!(error.problem, Problem::TooLong { .. }).then_some((index.index.as_str(), error))
+        })
     }
 
     /// The index key attributes of an item that its writer makes: with their values, or `None` where the item must not

@@ -31,9 +31,13 @@ impl OnlyIf {
     /// Does it hold for an item with these fields?
     #[must_use]
     pub fn holds(&self, fields: &Fields) -> bool {
-        let text = fields.get(self.attribute());
+        self.holds_of(fields.get(self.attribute()))
+    }
+
+    /// Does it hold for an item with this text?
+    pub(crate) fn holds_of(&self, text: Option<&str>) -> bool {
         match self {
-            Self::Is { any_of, .. } => any_of.iter().any(|one| text == Some(one)),
+            Self::Is { any_of, .. } => any_of.iter().any(|one| text == Some(one.as_str())),
             Self::Has { .. } => text.is_some(),
         }
     }

@@ -1,13 +1,16 @@
 //! Items with more attributes than a condition can compare.
 
 use derive::write::Table;
-use keys::key::Key;
+use keys::{
+    item::{Item, text},
+    key::{Key, SORT_KEY_BYTES_MAX},
+};
 use operate::{
     repair::{Repaired, Repairing},
-    verify::Finding,
+    verify::{Finding, definition::compare},
 };
 
-use crate::cases::bed::Bed;
+use crate::{cases::bed::Bed, items::n};
 
 /// More than the 150 comparisons of the longest condition.
 const N_ATTRIBUTES: usize = 400;
@@ -20,6 +23,64 @@ async fn put_wide(bed: &Bed, entity: &str, fields: &[(&str, &str)], attributes: 
     let names: Vec<String> = (0..N_ATTRIBUTES).map(|number| format!("{name}{number}")).collect();
     let own = names.iter().map(|name| (name.as_str(), "N:1"));
     bed.put(entity, fields, &own.chain(attributes.iter().copied()).collect::<Vec<_>>()).await
+}
+
+/// The sort key in `GSI1` of a folder with this name and the id `f` has so many bytes more.
+const AROUND_NAME: usize = "FOLDER##f".len();
+
+/// Items of the list of those that cannot be read, with the reason of each.
+fn listed(bed: &Bed) -> Vec<String> {
+    let entry = |item: Item| {
+        let shown =
+            ["Derivation", "ItemPK", "Attribute", "Why"].map(|name| text(&item, name).unwrap_or_default().to_owned());
+        shown.join(" ")
+    };
+    let ledger = bed.memory().snapshot(Table::Ledger);
+    ledger.into_iter().filter(|(key, _)| key.pk == "UNREADABLE").map(|(_, item)| entry(item)).collect()
+}
+
+#[tokio::test]
+async fn an_item_whose_key_in_an_index_would_be_too_long_is_listed_until_it_is_shorter() {
+    let mut bed = Bed::new();
+    let longest = "n".repeat(SORT_KEY_BYTES_MAX - AROUND_NAME);
+    let folder = bed.put("Folder", &[("FolderId", "f")], &[("Name", &longest), ("ParentId", "top")]).await;
+    bed.settle().await;
+    assert_eq!((bed.shown(&folder, "GSI1SK").len(), listed(&bed)), (SORT_KEY_BYTES_MAX, Vec::new()));
+
+    let too_long = format!("{longest}n");
+    bed.put("Folder", &[("FolderId", "f")], &[("Name", &too_long), ("ParentId", "top")]).await;
+    bed.settle().await;
+    let why = "makes a key of 1025 bytes; the limit is 1024, so the item is not in the index GSI1";
+    assert_eq!(listed(&bed), [format!("* FOLDER#f Name {why}")]);
+    let items = bed.memory().snapshot(Table::Main);
+    let unreadable = compare(&bed.schema, &bed.catalogue, &items).unreadable;
+    assert_eq!(
+        unreadable.iter().map(|it| (&*it.derivation, &*it.why)).collect::<Vec<_>>(),
+        [("*", &*format!("Name {why}"))]
+    );
+
+    bed.put("Folder", &[("FolderId", "f")], &[("Name", "short"), ("ParentId", "top")]).await;
+    bed.settle().await;
+    assert_eq!((listed(&bed), bed.findings()), (Vec::new(), Vec::new()));
+}
+
+/// A mirror is Ripple's own, so it is written whole however many of its attributes change.
+#[tokio::test]
+async fn a_mirror_of_which_300_attributes_change_at_once_is_in_step_after_one_write() {
+    let mut bed = Bed::new();
+    let names: Vec<String> = (0..300).map(|number| format!("Note{number}")).collect();
+    for value in ["N:1", "N:2"] {
+        let attributes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), value)).collect();
+        bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &attributes).await;
+        let handled = bed.settle().await;
+        let writes = |derivation: &str| {
+            let commits = handled.iter().flat_map(|it| &it.account.commits);
+            commits.filter(|commit| commit.key.sk == derivation).count()
+        };
+        assert_eq!((writes("FOLLOWER#ann"), bed.findings()), (1, Vec::new()), "{value}");
+    }
+    let mirror = bed.memory().snapshot(Table::Main).remove(&Key::new("USER#bob", "FOLLOWER#ann")).unwrap();
+    assert!(names.iter().all(|name| mirror.get(name) == Some(&n("2"))), "{mirror:?}");
 }
 
 fn names() -> [String; 2] {

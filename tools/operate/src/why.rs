@@ -23,6 +23,7 @@ use derive::{
 use engine::{
     backoff::{GaveUp, Patience},
     batch::Engine,
+    look::listing::ALL_DERIVATIONS,
     park::waiting::Waiting,
 };
 use keys::{
@@ -209,12 +210,13 @@ impl<S: Store> Explainer<'_, S> {
         self.waiting.get_or_try_init(|| self.engine.what_is_under_way(self.patience())).await
     }
 
-    /// The derivations that take the item for absent.
+    /// The derivations that take the item for absent, and why it is not in an index.
     fn unreadable(&self, item: Option<&Item>) -> Vec<(String, Unreadable)> {
         let Some(image) = item.and_then(|item| self.schema().image(&self.request.key, item)) else { return Vec::new() };
         let derivations = self.engine.catalogue().derivations();
         let why = derivations.filter_map(|it| Some((it.label().to_owned(), it.unreadable(self.schema(), &image)?)));
-        why.collect()
+        let long = image.long_index_key().map(|why| (ALL_DERIVATIONS.to_owned(), why));
+        long.into_iter().chain(why).collect()
     }
 
     /// Why nothing can be explained.

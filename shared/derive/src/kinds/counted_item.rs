@@ -130,9 +130,13 @@ impl Kind for CountedItem {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        self.counted(schema, image)?;
-        let why = unreadable(VALUE, image.attribute(VALUE))?;
-        Some(Unreadable { attribute: VALUE.to_owned(), why: why.to_owned() })
+        let counted = self.counted(schema, image)?;
+        if let Some(why) = unreadable(VALUE, image.attribute(VALUE)) {
+            return Some(Unreadable { attribute: VALUE.to_owned(), why: why.to_owned() });
+        }
+        let target = schema.entity(&self.target)?;
+        let fields = target.key.parse_key(&counted)?;
+        target.long_index_key(|name| fields.get(name)).map(Unreadable::long_index_key)
     }
 
     fn derive(&self, _name: &str, schema: &Schema, _items: &Items, counts: &Counts) -> Vec<Derived> {

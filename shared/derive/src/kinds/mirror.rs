@@ -237,7 +237,7 @@ impl Kind for Mirror {
             return None;
         }
         let unfit = || self.unfit(schema, image, schema.entity(&self.target)?).into_iter().next();
-        self.target_keys(schema, image).err().or_else(unfit)
+        self.target_keys(schema, image).err().or_else(unfit).or_else(|| self.long_index_key(schema, image))
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {

@@ -10,7 +10,7 @@
 use derive::{
     guard::{Ask, Guard, Purpose},
     position::{DerivationAt, RecordAt},
-    schema::{Seen, Unreadable},
+    schema::Unreadable,
     write::{Action, Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key, layout::Layout};
@@ -190,13 +190,9 @@ impl<S: Store> Lister<'_, S> {
     }
 
     fn unreadable(&self, derivation: Option<DerivationAt>, key: &Key, item: &Item) -> Option<Unreadable> {
-        match (self.context.schema.see(key, item), derivation) {
-            (Seen::Misfit(why), None) => Some(why),
-            (Seen::Known(image), Some(at)) => {
-                self.context.catalogue.derivation(at)?.unreadable(&self.context.schema, &image)
-            }
-            _ => None,
-        }
+        let schema = &self.context.schema;
+        let Some(at) = derivation else { return schema.unreadable(key, item) };
+        self.context.catalogue.derivation(at)?.unreadable(schema, &schema.image(key, item)?)
     }
 }
 

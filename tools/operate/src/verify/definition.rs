@@ -95,6 +95,9 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Compari
             Seen::Untyped | Seen::Unknown => verified.n_ignored += 1,
             Seen::Misfit(why) => unreadable(ALL_DERIVATIONS, &why),
             Seen::Known(image) => {
+                if let Some(why) = image.long_index_key() {
+                    unreadable(ALL_DERIVATIONS, &why);
+                }
                 for derivation in catalogue.derivations() {
                     if let Some(why) = derivation.unreadable(schema, &image) {
                         unreadable(&derivation.name, &why);

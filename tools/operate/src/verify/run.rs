@@ -165,6 +165,7 @@ impl<'a, S: Store> Verification<'a, S> {
             Seen::Untyped | Seen::Unknown => return Ok(true),
             Seen::Misfit(why) => all.push((ALL_DERIVATIONS.to_owned(), why)),
             Seen::Known(image) => {
+                all.extend(image.long_index_key().map(|why| (ALL_DERIVATIONS.to_owned(), why)));
                 for derivation in self.engine.catalogue().derivations() {
                     let why = derivation.unreadable(self.engine.schema(), &image);
                     all.extend(why.map(|why| (derivation.name.clone(), why)));

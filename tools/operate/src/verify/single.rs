@@ -64,7 +64,8 @@ impl<S: Store> Judge<'_, S> {
         let schema = self.engine.schema();
         let mut derivations = self.engine.catalogue().derivations();
         // An unreadable item is listed as such: which key is right is known once its writer has corrected it.
-        if image.definition.derived || derivations.any(|it| it.unreadable(schema, image).is_some()) {
+        let is_long = image.long_index_key().is_some();
+        if image.definition.derived || is_long || derivations.any(|it| it.unreadable(schema, image).is_some()) {
             return None;
         }
         let fields = image.definition.fields(image.key, image.item)?;

@@ -58,6 +58,20 @@ impl Mirror {
         unfit
     }
 
+    /// Why a mirror of this source is not in an index: its key there would be too long.
+    pub(super) fn long_index_key(&self, schema: &Schema, source: &Image<'_>) -> Option<Unreadable> {
+        let target = schema.entity(&self.target).filter(|target| target.written_indexes().next().is_some())?;
+        let carried = |name: &str| {
+            let is_carried =
+                source.key_fields().get(name).is_some() || !self.leaves_out(schema, source.definition, target, name);
+            is_carried.then(|| source.plain(name)).flatten()
+        };
+        self.readable_keys(schema, Some(source)).iter().find_map(|key| {
+            let fields = target.key.parse_key(key)?;
+            target.long_index_key(|name| fields.get(name).or_else(|| carried(name))).map(Unreadable::long_index_key)
+        })
+    }
+
     /// Checks that an index of the mirror's table takes the fields of the source's key that a mirror has as attributes.
     pub(super) fn check_indexes(schema: &Schema, source: &Definition, target: &Definition) -> Result<(), String> {
         let Some(table) = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(target)) else { return Ok(()) };

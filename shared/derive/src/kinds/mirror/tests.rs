@@ -6,7 +6,7 @@ use serde_dynamo::AttributeValue;
 use crate::{
     change::Change,
     derived::Items,
-    fixture::{catalogue, effects, inserted, item, key_of, modified, removed, schema, table},
+    fixture::{catalogue, derivations, effects, inserted, item, key_of, modified, removed, schema, table},
     refresh::{Look, Verdict},
     write::Action,
 };
@@ -273,4 +273,22 @@ fn what_dynamodb_writes_and_keys_of_undeclared_indexes_are_not_mirrored() {
     let Verdict::Write { write, .. } = table::decided(&schema, &catalogue, &look, &items) else { unreachable!() };
     let Action::Update(update) = write.action else { unreachable!() };
     assert_eq!((update.set.len(), update.remove.into_iter().collect::<Vec<_>>()), (0, vec!["gsi1pk".to_owned()]));
+}
+
+#[test]
+fn a_source_whose_mirror_has_too_long_a_key_in_an_index_is_unreadable() {
+    let schema = schema();
+    let derivations = derivations();
+    let mirror = derivations.iter().find(|derivation| derivation.name == "post-detail").unwrap();
+    let unreadable = |created: &str, status: &str| {
+        let post = item(&format!("USER#ann / POST#{created}#p Post Status={status}"));
+        let key = key_of(&post);
+        mirror.unreadable(&schema, &schema.image(&key, &post).unwrap()).map(|why| why.to_string())
+    };
+    let longest = "2".repeat(1_024 - "#p".len());
+    assert_eq!(unreadable(&longest, "published"), None);
+    let longer = format!("{longest}2");
+    assert_eq!(unreadable(&longer, "draft"), None, "it is not in the index");
+    expect!["PostId makes a key of 1025 bytes; the limit is 1024, so the item is not in the index GSI2"]
+        .assert_eq(&unreadable(&longer, "published").unwrap());
 }

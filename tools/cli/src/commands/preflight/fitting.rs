@@ -67,7 +67,10 @@ impl Fitting {
             Err(why) => return self.unreadable(ALL_DERIVATIONS, why, &change.key),
         };
         if let Some(why) = planned.misfit {
-            return self.unreadable(ALL_DERIVATIONS, why.to_string(), &change.key);
+            self.unreadable(ALL_DERIVATIONS, why.to_string(), &change.key);
+            if change.new_image().and_then(|item| schema.image(&change.key, item)).is_none() {
+                return;
+            }
         }
         match planned.record {
             RecordKind::Untyped => return self.untyped.add(&change.key),
