@@ -18,7 +18,9 @@ use operate::{
     repairing::{self, Mended, PlannedRepair, Summary, rounds},
     tables::{Deployment, VerifyOptions},
     verify::{CountsAboutNothing, Finding},
-    verifying::{self, ABOUT_NOTHING, Checked, Difference, FINDING, UNREADABLE, price::ReadPrice},
+    verifying::{
+        self, ABOUT_NOTHING, Checked, Difference, FINDING, UNREADABLE, price::ReadPrice, verified::UnlikeItems,
+    },
 };
 use serde_dynamo::AttributeValue;
 use store::{Store, memory::MemoryStore};
@@ -42,6 +44,30 @@ const MANIFEST: &str = r##"
     kind = "count"
     from = "Order"
     into = "User.orderCount"
+"##;
+
+/// Orders that are found by their numbers.
+const CLAIMED: &str = r##"
+    [table]
+    partition-key = "pk"
+    sort-key = "sk"
+    type = "Type"
+
+    [entity.Order]
+    partition-key = "USER#{userId}"
+    sort-key = "ORDER#{orderId}"
+    attributes = ["number"]
+
+    [entity.OrderByNumber]
+    partition-key = "NUMBER#{number}"
+    sort-key = "ORDER"
+    derived = true
+    derived-attributes = ["Claims"]
+
+    [derivation.order-by-number]
+    kind = "mirror"
+    from = "Order"
+    to = "OrderByNumber"
 "##;
 
 /// Ignores the progress.
@@ -305,39 +331,53 @@ async fn what_a_repair_cannot_correct_is_named_once_and_left() {
     }
 }
 
+/// Puts an order with the number 7.
+async fn put_numbered(store: &MemoryStore, user: &str) {
+    let pairs = [("pk", format!("USER#{user}")), ("sk", "ORDER#1".to_owned()), ("Type", "Order".to_owned())];
+    let given = [("userId", user.to_owned()), ("orderId", "1".to_owned()), ("number", "7".to_owned())];
+    let text = |(name, text): (&str, String)| (name.to_owned(), AttributeValue::S(text));
+    let item: Item = pairs.into_iter().chain(given).map(text).collect();
+    let key = Key::new(format!("USER#{user}"), "ORDER#1");
+    let write = Write { table: Table::Main, key, action: Action::Put(item), guard: None };
+    store.write(&write).await.unwrap();
+}
+
+/// A finding of single attributes names no entity and no source: its derivation and the mirror do.
+#[tokio::test]
+async fn a_mirror_with_wrong_attributes_is_repaired_and_not_deleted() {
+    let tables = declared(CLAIMED);
+    put_numbered(&tables.store, "ann").await;
+    rounds(&tables, &at_rest(None)).await;
+    let key = Key::new("NUMBER#7", "ORDER");
+    let held = || tables.store.view(Table::Main, |items| items.get(&key).cloned());
+    let mirror = held().unwrap();
+    for (altered, removed) in
+        [("orderId", None), ("note", None), ("orderId", Some("Claims")), ("orderId", Some("userId"))]
+    {
+        let mut item = mirror.clone();
+        item.insert(altered, AttributeValue::S("altered".to_owned()));
+        removed.map(|name| item.remove(name));
+        tables.store.put_raw(Table::Main, item).unwrap();
+        let (summary, mended) = rounds(&tables, &at_rest(None)).await;
+        assert_eq!((held(), summary.is_left()), (Some(mirror.clone()), false), "{altered} {removed:?}: {mended:?}");
+    }
+    // Without its type it is none of Ripple's: it stays, and the mirror waits for the key.
+    let mut untyped = mirror.clone();
+    untyped.remove("Type");
+    tables.store.put_raw(Table::Main, untyped.clone()).unwrap();
+    let (summary, _) = rounds(&tables, &at_rest(None)).await;
+    assert_eq!((held(), summary.is_left()), (Some(untyped), true));
+    let write = Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard: None };
+    tables.store.write(&write).await.unwrap();
+    rounds(&tables, &at_rest(None)).await;
+    assert_eq!(held(), Some(mirror));
+}
+
 #[tokio::test]
 async fn a_mirror_that_two_items_claim_is_left_and_named_when_both_have_written_it() {
-    const CLAIMED: &str = r##"
-        [table]
-        partition-key = "pk"
-        sort-key = "sk"
-        type = "Type"
-
-        [entity.Order]
-        partition-key = "USER#{userId}"
-        sort-key = "ORDER#{orderId}"
-        attributes = ["number"]
-
-        [entity.OrderByNumber]
-        partition-key = "NUMBER#{number}"
-        sort-key = "ORDER"
-        derived = true
-        derived-attributes = ["Claims"]
-
-        [derivation.order-by-number]
-        kind = "mirror"
-        from = "Order"
-        to = "OrderByNumber"
-    "##;
     let tables = declared(CLAIMED);
     for user in ["ann", "bob"] {
-        let pairs = [("pk", format!("USER#{user}")), ("sk", "ORDER#1".to_owned()), ("Type", "Order".to_owned())];
-        let given = [("userId", user.to_owned()), ("orderId", "1".to_owned()), ("number", "7".to_owned())];
-        let text = |(name, text): (&str, String)| (name.to_owned(), AttributeValue::S(text));
-        let item: Item = pairs.into_iter().chain(given).map(text).collect();
-        let key = Key::new(format!("USER#{user}"), "ORDER#1");
-        let write = Write { table: Table::Main, key, action: Action::Put(item), guard: None };
-        tables.store.write(&write).await.unwrap();
+        put_numbered(&tables.store, user).await;
     }
     let (summary, mended) = rounds(&tables, &at_rest(None)).await;
     let flaws = mended.iter().filter_map(|mended| mended.difference.finding.flaw.as_deref());
