@@ -10,7 +10,7 @@ mod parse;
 mod scanner;
 mod text;
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::BTreeSet};
 
 use keys::{item::Item, number::Decimal, value};
 use serde_dynamo::AttributeValue;
@@ -144,6 +144,32 @@ impl Condition {
             }
         }
         compared
+    }
+
+    /// The first attribute of an item that it compares with values of other types only, and what is wrong. Such a comparison
+    /// never holds but for `<>`, which is seldom meant; a null is, and so is an attribute whose type is tested.
+    #[must_use]
+    pub fn unlike(&self, item: &Item) -> Option<(&DocumentPath, String)> {
+        let tests = self.tests();
+        let of = |path: &DocumentPath| {
+            let about = tests.iter().filter(|(_, operands)| {
+                operands.iter().any(|operand| matches!(operand, Operand::Attribute(other) if other == path))
+            });
+            about.collect::<Vec<_>>()
+        };
+        let attributes = tests.iter().filter(|(test, _)| test.compares()).flat_map(|(_, operands)| operands.iter());
+        attributes.into_iter().find_map(|operand| {
+            let Operand::Attribute(path) = operand else { return None };
+            let held = path.value(item).filter(|held| !matches!(held, AttributeValue::Null(_)))?;
+            let about = of(path);
+            let is_tested = about.iter().any(|(test, _)| *test == Test::Type);
+            let compared = about.iter().filter(|(test, _)| test.compares()).flat_map(|(_, operands)| operands.iter());
+            let types: BTreeSet<&str> = compared.filter_map(type_of).collect();
+            let is_unlike = !is_tested && !types.is_empty() && !types.contains(value::type_of(held));
+            let types = types.into_iter().collect::<Vec<_>>().join(" and ");
+            is_unlike
+                .then(|| (path, format!("is {}, and the condition compares it with {types}", value::type_of(held))))
+        })
     }
 
     /// The values inside of attributes that it reads: each path, with its attribute.

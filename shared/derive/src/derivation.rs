@@ -57,6 +57,14 @@ impl Derivation {
         })
     }
 
+    /// What its condition compares with a value of another type in an item, which is decided as DynamoDB decides it and
+    /// looks like a mistake.
+    #[must_use]
+    pub fn unlike(&self, image: &Image<'_>) -> Option<Unreadable> {
+        let (_, condition) = self.kind.condition().filter(|(entity, _)| image.is(entity))?;
+        condition.unlike(image.item).map(|(path, why)| Unreadable { attribute: path.to_string(), why })
+    }
+
     /// What it derives from the items of a table: see [`Kind::derive`].
     #[must_use]
     pub fn derive(&self, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived> {

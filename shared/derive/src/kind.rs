@@ -11,6 +11,7 @@ use std::fmt;
 
 use crate::{
     change::Sight,
+    condition::Condition,
     derived::{Counts, Derived, Items},
     effect::Effect,
     family::Family,
@@ -52,6 +53,11 @@ pub trait Kind: fmt::Debug + Send + Sync {
 
     /// Can the item, as it is now, not be interpreted?
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable>;
+
+    /// The entity whose items must meet a condition to take part, and the condition.
+    fn condition(&self) -> Option<(&str, &Condition)> {
+        None
+    }
 
     /// What all of its derived data should be. `items` holds the ground, and what derivations before it derived.
     fn derive(&self, name: &str, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived>;

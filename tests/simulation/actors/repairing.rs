@@ -226,7 +226,7 @@ async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, event: Ver
             mended.undecided.insert(target);
             return;
         }
-        VerifyEvent::Unreadable(_) | VerifyEvent::AboutNothing(_) => return,
+        VerifyEvent::Unreadable(_) | VerifyEvent::Unlike(_) | VerifyEvent::AboutNothing(_) => return,
     };
     let repaired = Repairing::new(engine).repair(&finding, run, engine.clock().now_ms() + CALL_MS).await;
     scene.trace.note(|| format!("{run} repairs {} {} / {}: {repaired:?}", finding.derivation, finding.pk, finding.sk));

@@ -77,7 +77,10 @@ impl World {
                 VerifyEvent::Finding(finding, _)
                 | VerifyEvent::Undecided(finding, _)
                 | VerifyEvent::Waiting(finding) => keeps(&scene.catalogue, finding),
-                VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_) | VerifyEvent::AboutNothing(_) => None,
+                VerifyEvent::Unproven(_)
+                | VerifyEvent::Unreadable(_)
+                | VerifyEvent::Unlike(_)
+                | VerifyEvent::AboutNothing(_) => None,
             };
             let kept: BTreeSet<Family> = events.0.iter().filter_map(kept).collect();
             let is_right = |mark: &&Mark| !kept.iter().any(|family| mark.is_of(*family));
@@ -119,6 +122,7 @@ impl World {
                     VerifyEvent::Finding(..)
                     | VerifyEvent::Unproven(_)
                     | VerifyEvent::Unreadable(_)
+                    | VerifyEvent::Unlike(_)
                     | VerifyEvent::AboutNothing(_) => {}
                 }
             }
@@ -192,7 +196,10 @@ impl World {
                 VerifyEvent::Undecided(..) => {
                     return Err(Failure::new("verify", format!("all is quiet, and this is reported: {event:?}")));
                 }
-                VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_) | VerifyEvent::AboutNothing(_) => {}
+                VerifyEvent::Unproven(_)
+                | VerifyEvent::Unreadable(_)
+                | VerifyEvent::Unlike(_)
+                | VerifyEvent::AboutNothing(_) => {}
             }
         }
         Ok(findings)

@@ -34,7 +34,10 @@ use operate::{
 use serde::Deserialize;
 use store::Store;
 
-use self::{about_nothing::AboutNothing, repair::RepairOutcome};
+use self::{
+    about_nothing::{AboutNothing, ComparedTypes},
+    repair::RepairOutcome,
+};
 use crate::{Console, ConsoleWrites, explained::text, frame, json, link};
 
 /// Differences that the page lists of each kind.
@@ -104,6 +107,7 @@ struct VerifyObject {
     waiting: Vec<Difference>,
     unreadable: Vec<UnreadableItem>,
     about_nothing: Vec<AboutNothing>,
+    compared_types: Vec<ComparedTypes>,
 }
 
 impl Found {
@@ -217,8 +221,18 @@ fn running(counts: &VerificationCounts) -> Markup {
 }
 
 fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
-    let VerifyObject { items, ignored, read_units, unproven, findings, undecided, waiting, unreadable, about_nothing } =
-        &found.object;
+    let VerifyObject {
+        items,
+        ignored,
+        read_units,
+        unproven,
+        findings,
+        undecided,
+        waiting,
+        unreadable,
+        about_nothing,
+        compared_types,
+    } = &found.object;
     let kinds = [(FINDING, findings), (UNDECIDED, undecided), (WAITING, waiting)];
     let n_open: usize = kinds.iter().map(|(kind, _)| found.n(kind)).sum();
     let n_unreadable = found.n(UNREADABLE);
@@ -242,6 +256,7 @@ fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
             ul { @for it in unreadable { li { (link::key(&Key::new(&it.pk, &it.sk))) " by " (it.derivation) ": " (it.why) } } }
         }
         (about_nothing::listed(about_nothing))
+        (about_nothing::compared(compared_types))
         (json::link("/verify.json"))
     }
 }

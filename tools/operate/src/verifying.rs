@@ -66,6 +66,9 @@ pub const UNPROVEN: &str = "unproven";
 /// Kind under which the counts of a derivation are kept that are about items that do not exist.
 pub const ABOUT_NOTHING: &str = "about_nothing";
 
+/// Kind under which an item is kept of which a condition compares a value with one of another type.
+pub const UNLIKE: &str = "unlike";
+
 /// What a verification came to that was asked for by itself.
 pub struct Checked {
     /// What was found.

@@ -4,7 +4,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use derive::write::{Action, Table, Write};
+use derive::write::{Action, Table, Update, Write};
 use engine::clock::Clock as _;
 use keys::{
     counter::{CounterKey, REVISION, VALUE},
@@ -17,7 +17,7 @@ use operate::{
     repair::{Remedy, Repaired},
     repairing::{self, Mended, PlannedRepair, Summary, rounds},
     tables::{Deployment, VerifyOptions},
-    verify::{CountsAboutNothing, Finding},
+    verify::{CountsAboutNothing, Finding, UnreadableItem},
     verifying::{
         self, ABOUT_NOTHING, Checked, Difference, FINDING, UNREADABLE, price::ReadPrice, verified::UnlikeItems,
     },
@@ -269,6 +269,33 @@ async fn counts_about_items_that_do_not_exist_are_named_by_derivation() {
     let examples = ["cid", "dan", "eve"].map(|user| (format!("USER#{user}"), format!("USER#{user}")));
     let one = CountsAboutNothing { derivation: "order-count".to_owned(), counts: 4, examples: examples.to_vec() };
     assert_eq!(about, [one]);
+}
+
+#[tokio::test]
+async fn a_condition_that_compares_two_types_is_named_with_the_number_of_such_items() {
+    let where_text = "into = \"User.orderCount\"\n    where = \"state <> 'void'\"";
+    let manifest = MANIFEST.replace("into = \"User.orderCount\"", where_text);
+    let tables = declared(&manifest.replace("{orderId}\"", "{orderId}\"\n    attributes = [\"state\"]"));
+    put(&tables.store, "USER#ann", "USER#ann", "User").await;
+    for (order, state) in [("1", "N:1"), ("2", "paid"), ("3", "N:0")] {
+        let (pk, sk) = ("USER#ann", format!("ORDER#{order}"));
+        put(&tables.store, pk, &sk, "Order").await;
+        let state = match state.strip_prefix("N:") {
+            Some(number) => AttributeValue::N(number.to_owned()),
+            None => AttributeValue::S(state.to_owned()),
+        };
+        let action = Action::Update(Update::set(Item::from([("state".to_owned(), state)])));
+        let write = Write { table: Table::Main, key: Key::new(pk, sk), action, guard: None };
+        tables.store.write(&write).await.unwrap();
+    }
+    rounds(&tables, &at_rest(None)).await;
+    let checked = check(&tables).await;
+    assert!(checked.is_clean, "it is as DynamoDB decides, and no finding");
+    let why = "state is N, and the condition compares it with S".to_owned();
+    let (derivation, pk, sk) = ("order-count".to_owned(), "USER#ann".to_owned(), "ORDER#1".to_owned());
+    let example = UnreadableItem { derivation, pk, sk, why };
+    assert_eq!(checked.verified.unlike().unwrap(), [UnlikeItems { items: 2, example }]);
+    assert_eq!(count(&tables, "ann").await.as_deref(), Some("3"));
 }
 
 /// 50 users, 200 orders of theirs and 50 counters, in four segments: the scan takes 5 read units, and what is parked one. While

@@ -164,3 +164,24 @@ fn the_attributes_that_it_reads_are_known() {
     assert_eq!(condition.attributes(), ["a", "b", "c", "e", "g", "h"]);
     assert_eq!(condition.compared(), [("a", "S"), ("g", "N"), ("g", "N"), ("h", "BOOL")]);
 }
+
+#[test]
+fn a_value_that_is_compared_with_one_of_another_type_is_named() {
+    for (condition, value, unlike) in [
+        ("a = 'x'", n("7"), Some("is N, and the condition compares it with S")),
+        ("a <> 'x' AND b = 1", n("7"), Some("is N, and the condition compares it with S")),
+        ("NOT a > 1", s("7"), Some("is S, and the condition compares it with N")),
+        ("a = 'x' OR a = true", n("7"), Some("is N, and the condition compares it with BOOL and S")),
+        ("a = 'x' OR a = 7", n("7"), None),
+        ("a = 'x'", AttributeValue::Null(true), None),
+        ("attribute_type(a, 'S') AND a = 'x'", n("7"), None),
+        ("contains(a, 'x') OR attribute_exists(a) OR size(a) > 1", n("7"), None),
+        ("a = b", n("7"), None),
+        ("b = 'x'", n("7"), None),
+    ] {
+        let item = Item::from([("a".to_owned(), value)]);
+        let parsed: Condition = condition.parse().unwrap();
+        let found = parsed.unlike(&item).map(|(path, why)| (path.to_string(), why));
+        assert_eq!(found, unlike.map(|why| ("a".to_owned(), why.to_owned())), "{condition}");
+    }
+}

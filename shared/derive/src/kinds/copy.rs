@@ -149,6 +149,10 @@ impl Kind for Copy {
         image.is(&self.target).then(|| self.link.unreadable(schema.entity(&self.source)?, image)).flatten()
     }
 
+    fn condition(&self) -> Option<(&str, &Condition)> {
+        Some((&self.source, &self.condition))
+    }
+
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
         let mut derived = Vec::new();
         for (key, item) in items {

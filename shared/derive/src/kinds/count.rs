@@ -25,6 +25,7 @@ use keys::key::Key;
 
 use crate::{
     change::Sight,
+    condition::Condition,
     declaration::{
         check::{entity, knows, knows_numbers},
         count::{Count, SHARDS_MAX},
@@ -147,6 +148,10 @@ impl Kind for Count {
         }
         let of_link = || self.link.unreadable(schema.entity(&self.target)?, image);
         self.amount(image).err().or_else(of_link)
+    }
+
+    fn condition(&self) -> Option<(&str, &Condition)> {
+        Some((&self.source, &self.condition))
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {

@@ -39,7 +39,7 @@ use keys::{
 use crate::{
     change::Sight,
     claims::{CLAIMS, claims, claims_value},
-    condition::document_path::root,
+    condition::{Condition, document_path::root},
     declaration::{
         check::{declares, entity, knows},
         mirror::Mirror,
@@ -238,6 +238,10 @@ impl Kind for Mirror {
         }
         let unfit = || self.unfit(schema, image, schema.entity(&self.target)?).into_iter().next();
         self.target_keys(schema, image).err().or_else(unfit).or_else(|| self.long_index_key(schema, image))
+    }
+
+    fn condition(&self) -> Option<(&str, &Condition)> {
+        Some((&self.source, &self.condition))
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {

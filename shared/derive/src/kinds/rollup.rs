@@ -28,6 +28,7 @@ use keys::{entity::Definition, key::Key};
 use crate::{
     bucket::Bucket,
     change::Sight,
+    condition::Condition,
     declaration::{
         check::{declares, entity, knows, knows_numbers},
         link::Link,
@@ -156,6 +157,10 @@ impl Kind for Rollup {
             return None;
         }
         self.measured(schema, image).err()
+    }
+
+    fn condition(&self) -> Option<(&str, &Condition)> {
+        Some((&self.source, &self.condition))
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {

@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::{
     LOG_FILTER,
     dev::stop_signal,
-    verify::{finding_text, knows, open_parts, print_about_nothing, unreadable_text},
+    verify::{finding_text, knows, open_parts, print_about_nothing, print_unlike, unreadable_text},
 };
 use crate::{
     args::repair::{Backfill, Repair},
@@ -103,6 +103,7 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
             Ok(())
         })?;
         print_about_nothing(&last)?;
+        print_unlike(&last)?;
         print(&text(&summary, is_applied));
     }
     let is_known = knows(&last.extent);

@@ -12,7 +12,7 @@ use operate::{
     verify::{CountsAboutNothing, Finding, UnreadableItem, definition, report::Extent},
     verifying::{
         ABOUT_NOTHING, Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING, check,
-        verified::Verified,
+        verified::{UnlikeItems, Verified},
     },
 };
 
@@ -76,6 +76,7 @@ fn print_text(verified: &Verified) -> anyhow::Result<()> {
         Ok(())
     })?;
     print_about_nothing(verified)?;
+    print_unlike(verified)?;
     let n_found = |kind| verified.n_entries(kind);
     let (n_undecided, n_waiting) = (n_found(UNDECIDED)?, n_found(WAITING)?);
     let mut line = totals(verified.extent.n_items, verified.extent.n_ignored, n_found(UNREADABLE)?, n_found(FINDING)?);
@@ -91,6 +92,15 @@ pub(super) fn print_about_nothing(verified: &Verified) -> Result<(), OperateErro
         print(&about_nothing_text(&serde_json::from_str(entry)?));
         Ok(())
     })
+}
+
+/// Prints which derivations have a condition that compares a value with one of another type.
+pub(super) fn print_unlike(verified: &Verified) -> Result<(), OperateError> {
+    for UnlikeItems { items, example: UnreadableItem { derivation, pk, sk, why } } in verified.unlike()? {
+        let (items, such) = (counted(items, "item"), Key::new(pk, sk));
+        print(&format!("types       {derivation}  {items}, such as {such}: {why}"));
+    }
+    Ok(())
 }
 
 fn about_nothing_text(about: &CountsAboutNothing) -> String {

@@ -1,4 +1,4 @@
-//! Counts about items that do not exist, as a verification found them.
+//! Counts about items that do not exist, and conditions that compare two types, as a verification found them.
 
 use keys::key::Key;
 use maud::{Markup, html};
@@ -18,6 +18,27 @@ pub(super) struct AboutNothing {
 struct ExampleKey {
     pk: String,
     sk: String,
+}
+
+/// What the page reads of a condition that compares values with those of another type.
+#[derive(Deserialize)]
+pub(super) struct ComparedTypes {
+    derivation: String,
+    items: usize,
+    example: ExampleKey,
+    why: String,
+}
+
+pub(super) fn compared(all: &[ComparedTypes]) -> Markup {
+    html! {
+        @if !all.is_empty() {
+            h2 { "Conditions that compare two types" }
+            p { "Values of two types are never equal: the condition or the writer of the items is probably wrong." }
+            ul { @for ComparedTypes { derivation, items, example: ExampleKey { pk, sk }, why } in all {
+                li { (derivation) ": " (items) ", such as " (link::key(&Key::new(pk, sk))) ": " (why) }
+            } }
+        }
+    }
 }
 
 pub(super) fn listed(all: &[AboutNothing]) -> Markup {

@@ -10,8 +10,11 @@ use super::{VERSION, key};
 use crate::{
     failure::OperateError,
     loss::{MarkFate, Marked},
-    verify::CountsAboutNothing,
-    verifying::{ABOUT_NOTHING, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING, verified::Verified},
+    verify::{CountsAboutNothing, UnreadableItem},
+    verifying::{
+        ABOUT_NOTHING, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING,
+        verified::{UnlikeItems, Verified},
+    },
     words::{time, visible},
 };
 
@@ -53,7 +56,8 @@ pub fn write(
         comma = ",";
         Ok(())
     })?;
-    write!(out, "],\"unproven\":{},\"read_units\":{}", verified.n_entries(UNPROVEN)?, verified.read_units)?;
+    write!(out, "],\"compared_types\":{}", visible(&compared_types(&verified.unlike()?).to_string()))?;
+    write!(out, ",\"unproven\":{},\"read_units\":{}", verified.n_entries(UNPROVEN)?, verified.read_units)?;
     let marked: Vec<_> = marked.iter().map(possible_loss).collect();
     write!(out, ",\"possible_loss\":{}}}", serde_json::to_string(&marked)?)?;
     Ok(())
@@ -64,6 +68,12 @@ fn about_nothing(about: &CountsAboutNothing) -> Value {
     let CountsAboutNothing { derivation, counts, examples } = about;
     let examples: Vec<Value> = examples.iter().map(|(pk, sk)| key(&Key::new(pk, sk))).collect();
     json!({ "derivation": derivation, "counts": counts, "examples": examples })
+}
+
+/// The items of which a condition compares a value with one of another type, as objects.
+fn compared_types(all: &[UnlikeItems]) -> Value {
+    let one = |UnlikeItems { items, example: UnreadableItem { derivation, pk, sk, why } }: &UnlikeItems| json!({ "derivation": derivation, "items": items, "example": key(&Key::new(pk, sk)), "why": why });
+    all.iter().map(one).collect()
 }
 
 /// A mark of a possible loss, as an object.

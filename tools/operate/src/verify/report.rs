@@ -63,6 +63,8 @@ pub enum VerifyEvent {
     Unproven(Target),
     /// An item that cannot be interpreted.
     Unreadable(UnreadableItem),
+    /// An item of which a condition compares a value with one of another type.
+    Unlike(UnreadableItem),
     /// Counts about items that do not exist, which is no fault of theirs.
     AboutNothing(CountsAboutNothing),
 }

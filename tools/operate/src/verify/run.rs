@@ -41,6 +41,9 @@ const CALL_MS_MAX: u64 = 60_000;
 /// Items that are named of those that counts are about and that do not exist.
 const EXAMPLES: usize = 3;
 
+/// Makes the event about an item.
+type Reported = fn(UnreadableItem) -> VerifyEvent;
+
 /// How it is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -158,9 +161,9 @@ impl<'a, S: Store> Verification<'a, S> {
         Ok(())
     }
 
-    /// Reports an item that cannot be read; true if nothing is derived of it since nobody declared it.
+    /// Reports an item that cannot be read, or of which a condition compares two types; true if nothing is derived of it since nobody declared it.
     pub(super) fn report_unreadable(&self, key: &Key, item: &Item) -> Result<bool, VerifyError> {
-        let mut all: Vec<(String, Unreadable)> = Vec::new();
+        let (mut all, mut unlike): (Vec<(String, Unreadable)>, Vec<_>) = (Vec::new(), Vec::new());
         match self.engine.schema().see(key, item) {
             Seen::Untyped | Seen::Unknown => return Ok(true),
             Seen::Misfit(why) => all.push((ALL_DERIVATIONS.to_owned(), why)),
@@ -169,17 +172,17 @@ impl<'a, S: Store> Verification<'a, S> {
                 for derivation in self.engine.catalogue().derivations() {
                     let why = derivation.unreadable(self.engine.schema(), &image);
                     all.extend(why.map(|why| (derivation.name.clone(), why)));
+                    unlike.extend(derivation.unlike(&image).map(|why| (derivation.name.clone(), why)));
                 }
             }
         }
-        for (derivation, why) in all.into_iter().filter(|(name, _)| self.scope.has_derivation(name)) {
+        let unreadable =
+            all.into_iter().map(|(derivation, why)| (VerifyEvent::Unreadable as Reported, derivation, why));
+        let unlike = unlike.into_iter().map(|(derivation, why)| (VerifyEvent::Unlike as Reported, derivation, why));
+        for (event, derivation, why) in unreadable.chain(unlike).filter(|(_, name, _)| self.scope.has_derivation(name))
+        {
             let (pk, sk) = (key.pk.clone(), key.sk.clone());
-            self.state().listener.report(VerifyEvent::Unreadable(UnreadableItem {
-                derivation,
-                pk,
-                sk,
-                why: why.to_string(),
-            }))?;
+            self.state().listener.report(event(UnreadableItem { derivation, pk, sk, why: why.to_string() }))?;
         }
         Ok(false)
     }

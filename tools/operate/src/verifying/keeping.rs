@@ -6,7 +6,7 @@ use engine::count::target::Target;
 use keys::key::Key;
 
 use super::{
-    ABOUT_NOTHING, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING,
+    ABOUT_NOTHING, Difference, FINDING, UNDECIDED, UNLIKE, UNPROVEN, UNREADABLE, WAITING,
     spool::{ResultRow, Spool},
 };
 use crate::{
@@ -21,6 +21,14 @@ use crate::{
 pub(super) struct Keeping {
     pub(super) spool: Spool,
     pub(super) progress: Arc<dyn Progress>,
+}
+
+impl Keeping {
+    fn keep_item(&mut self, kind: &'static str, item: &UnreadableItem) -> io::Result<()> {
+        let UnreadableItem { derivation, pk, sk, .. } = item;
+        let value = serde_json::to_string(item)?;
+        self.spool.keep(&ResultRow { kind, derivation, pk, sk, is_flaw: false, value: &value })
+    }
 }
 
 impl Listener for Keeping {
@@ -44,12 +52,8 @@ impl Listener for Keeping {
                 let row = ResultRow { kind: ABOUT_NOTHING, derivation, pk: "", sk: "", is_flaw: false, value: &value };
                 return self.spool.keep(&row);
             }
-            VerifyEvent::Unreadable(unreadable) => {
-                let UnreadableItem { derivation, pk, sk, .. } = &unreadable;
-                let value = serde_json::to_string(&unreadable)?;
-                let row = ResultRow { kind: UNREADABLE, derivation, pk, sk, is_flaw: false, value: &value };
-                return self.spool.keep(&row);
-            }
+            VerifyEvent::Unreadable(item) => return self.keep_item(UNREADABLE, &item),
+            VerifyEvent::Unlike(item) => return self.keep_item(UNLIKE, &item),
         };
         let difference = Difference { finding, why };
         let value = serde_json::to_string(&difference)?;

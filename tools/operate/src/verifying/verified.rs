@@ -5,8 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use derive::{catalogue::Catalogue, family::Family};
 use store::Store;
 
-use super::{Difference, FINDING, UNDECIDED, UNREADABLE, WAITING, labels::labelled, spool::Spool};
-use crate::{failure::OperateError, loss, tables::Deployment, verify::report::Extent};
+use super::{Difference, FINDING, UNDECIDED, UNLIKE, UNREADABLE, WAITING, labels::labelled, spool::Spool};
+use crate::{
+    failure::OperateError,
+    loss,
+    tables::Deployment,
+    verify::{UnreadableItem, report::Extent},
+};
 
 /// What a verification came to: its file, and how much it read.
 pub struct Verified {
@@ -26,7 +31,34 @@ pub struct Verified {
     pub(super) _temporary: Option<tempfile::TempDir>,
 }
 
+/// Items of which the condition of a derivation compares a value with one of another type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnlikeItems {
+    /// How many there are.
+    pub items: usize,
+    /// The first of them, with the derivation.
+    pub example: UnreadableItem,
+}
+
 impl Verified {
+    /// The items of which a condition compares a value with one of another type, by derivation.
+    ///
+    /// # Errors
+    ///
+    /// [`OperateError`] when the file cannot be read.
+    pub fn unlike(&self) -> Result<Vec<UnlikeItems>, OperateError> {
+        let mut all: Vec<UnlikeItems> = Vec::new();
+        self.each_entry(UNLIKE, |entry| {
+            let example: UnreadableItem = serde_json::from_str(entry)?;
+            match all.last_mut().filter(|last| last.example.derivation == example.derivation) {
+                Some(last) => last.items += 1,
+                None => all.push(UnlikeItems { items: 1, example }),
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
     /// Is nothing found, undecided or waiting, and nothing unreadable that is not allowed? Nothing is derived of an
     /// unreadable item, so what agrees beside one does not say that all is right.
     ///

@@ -34,6 +34,7 @@ fn verify() -> Value {
         ("cleared", boolean()),
     ]);
     let about = object([("derivation", text()), ("counts", whole()), ("examples", list(&named("key")))]);
+    let compared = object([("derivation", text()), ("items", whole()), ("example", named("key")), ("why", text())]);
     let differences = list(&named("difference"));
     object([
         ("items", whole()),
@@ -43,6 +44,7 @@ fn verify() -> Value {
         ("waiting", differences),
         ("unreadable", list(&named("unreadable_item"))),
         ("about_nothing", list(&about)),
+        ("compared_types", list(&compared)),
         ("unproven", whole()),
         ("read_units", number()),
         ("possible_loss", list(&loss)),
