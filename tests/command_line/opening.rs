@@ -259,6 +259,28 @@ fn a_verification_that_knows_no_item_is_no_success() {
 }
 
 #[test]
+fn an_applications_item_under_a_derived_key_is_named_by_why_and_verify_and_no_repair_deletes_it() {
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    for (pk, sk, entity) in [("USER#bob", "FOLLOWS#ada", "Follow"), ("USER#ada", "FOLLOWER#bob", "Note")] {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let put = client(&endpoint).put_item().table_name("ripple").item("PK", text(pk)).item("SK", text(sk));
+        runtime.block_on(put.item("EntityType", text(entity)).send()).unwrap();
+    }
+    let run = |command: &[&str]| ripple(&[command, &["--endpoint", &endpoint]].concat());
+    let says = "the item is not Ripple's (EntityType is Note), so it stays, and the derived item waits for its key";
+    for command in [&["verify", "--at-rest"][..], &["repair", "--apply", "--at-rest"], &["verify", "--at-rest"]] {
+        let ended = run(command);
+        let is_named = |line: &str| line.contains("follower-mirror  USER#ada / FOLLOWER#bob: ") && line.contains(says);
+        assert!(ended.code == Some(3) && ended.stdout.lines().any(is_named), "{command:?} {ended:?}");
+    }
+    let ended = run(&["why", "USER#ada / FOLLOWER#bob"]);
+    assert!(ended.code == Some(3) && ended.stdout.contains(says), "{ended:?}");
+}
+
+#[test]
 fn a_stream_without_both_images_is_told_by_every_command() {
     let (runtime, endpoint) = database();
     for table in ["ripple", "ripple-ledger"] {
