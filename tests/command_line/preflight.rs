@@ -113,17 +113,18 @@ fn items_that_do_not_fit_are_reported_with_keys_and_reasons_and_without_values()
     shop.people();
     shop.put("USER#eve / NOTE#1 : Text=secret");
     shop.put("GADGET#1 / METADATA : EntityType=Gadget Text=secret");
+    shop.put("USER#fay / PROFILE : EntityType=Usre Name=secret");
     shop.put("PERSON#eve / PROFILE : EntityType=User Name=secret");
     shop.put("POST#p / COMMENT#2024-01-15T10:30:00.417Z#c-1 : EntityType=Comment UserId=N:4711");
     let (code, said) = shop.preflight(&["--table", "ripple"]);
     let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with("backfill")).skip(8).collect();
     expect![[r#"
-        sample      11 items, all of the table, 0.5 read units
+        sample      12 items, all of the table, 0.5 read units
         fits        1  Comment
         fits        3  Follow
         fits        4  User
         ignored     1  without an entity type, such as USER#eve / NOTE#1
-        ignored     1  of an undeclared entity, such as GADGET#1 / METADATA
+        ignored     2  of an undeclared entity, such as GADGET#1 / METADATA, USER#fay / PROFILE
         unreadable  1  by every derivation: PK, SK are not USER#{UserId} / PROFILE, which User wants, such as PERSON#eve / PROFILE
         unreadable  1  by comment-author: UserId is N, and `{UserId}` wants S, such as POST#p / COMMENT#2024-01-15T10:30:00.417Z#c-1
         to do       unreadable items count as absent until somebody corrects them: see unreadable
@@ -136,6 +137,22 @@ fn items_that_do_not_fit_are_reported_with_keys_and_reasons_and_without_values()
     assert_eq!(json["ignored"]["unknown"]["examples"][0]["pk"], "GADGET#1");
     assert_eq!(json["unreadable"].as_array().unwrap().len(), 2);
     assert_eq!(json["to_do"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_manifest_of_which_no_item_is_is_that_of_another_table() {
+    let shop = Shop::new();
+    shop.put("GADGET#1 / METADATA : EntityType=Gadget");
+    shop.put("USER#ada / PROFILE : EntityType=Usre");
+    shop.put("USER#bob / PROFILE : Name=Bob");
+    let (code, said) = shop.preflight(&["--table", "ripple"]);
+    let lines: Vec<&str> =
+        said.lines().filter(|line| ["ignored", "to do"].iter().any(|it| line.starts_with(it))).collect();
+    expect![[r#"
+        ignored     1  without an entity type, such as USER#bob / PROFILE
+        ignored     2  of an undeclared entity, such as GADGET#1 / METADATA, USER#ada / PROFILE
+        to do       none of 3 items is of a declared entity: declare them with --config, or name another table with --table"#]].assert_eq(&lines.join("\n"));
+    assert_eq!(code, Some(3));
 }
 
 #[test]

@@ -68,6 +68,8 @@ mod tests {
         let what = "items of the type \"Usre\" are ignored, because there is no such entity: did you mean \"User\"? One is \
                     a / b";
         assert_eq!(said(Key::new("a", "b"), "Usre").as_deref(), Some(what));
-        assert_eq!(said(Key::new("a", "c"), "Usre"), None);
+        for key in [Key::new("a", "c"), Key::new("USER#ada", "PROFILE"), Key::new("USER#ada", "FOLLOWER#bob")] {
+            assert_eq!(said(key, "Usre"), None);
+        }
     }
 }
