@@ -29,6 +29,7 @@ mod own_table;
 mod parked;
 mod permitted;
 mod recount;
+mod recovered;
 mod repaired;
 mod replayed;
 mod ripple;
