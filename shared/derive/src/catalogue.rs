@@ -266,7 +266,9 @@ fn sorted(entries: Vec<CatalogueEntry>) -> Result<Vec<CatalogueEntry>, Catalogue
         let recurs = entry.derivation.kind.refresh().is_some_and(Refresh::recurs);
         let mut before: BTreeSet<usize> = entry.reads.iter().flat_map(|part| writers.meeting(part)).collect();
         before.retain(|other| *other != at || !recurs);
-        before.iter().for_each(|other| followers.entry(*other).or_default().push(at));
+        for other in &before {
+            followers.entry(*other).or_default().push(at);
+        }
         if before.is_empty() {
             free.insert(at);
         } else {
