@@ -233,10 +233,8 @@ impl Kind for Mirror {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        if !image.is(&self.source) {
-            return None;
-        }
-        let unfit = || self.unfit(schema, image, schema.entity(&self.target)?).into_iter().next();
+        let target = schema.entity(&self.target).filter(|_| image.is(&self.source))?;
+        let unfit = || self.unfit(schema, image, target).into_iter().next();
         self.target_keys(schema, image).err().or_else(unfit).or_else(|| self.long_index_key(schema, image))
     }
 

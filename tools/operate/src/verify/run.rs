@@ -42,7 +42,7 @@ const CALL_MS_MAX: u64 = 60_000;
 const EXAMPLES: usize = 3;
 
 /// Makes the event about an item.
-type Reported = fn(UnreadableItem) -> VerifyEvent;
+type ItemEvent = fn(UnreadableItem) -> VerifyEvent;
 
 /// How it is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,8 +177,8 @@ impl<'a, S: Store> Verification<'a, S> {
             }
         }
         let unreadable =
-            all.into_iter().map(|(derivation, why)| (VerifyEvent::Unreadable as Reported, derivation, why));
-        let unlike = unlike.into_iter().map(|(derivation, why)| (VerifyEvent::Unlike as Reported, derivation, why));
+            all.into_iter().map(|(derivation, why)| (VerifyEvent::Unreadable as ItemEvent, derivation, why));
+        let unlike = unlike.into_iter().map(|(derivation, why)| (VerifyEvent::Unlike as ItemEvent, derivation, why));
         for (event, derivation, why) in unreadable.chain(unlike).filter(|(_, name, _)| self.scope.has_derivation(name))
         {
             let (pk, sk) = (key.pk.clone(), key.sk.clone());
