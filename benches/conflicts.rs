@@ -25,7 +25,7 @@ use std::{
 use derive::{
     catalogue::Catalogue,
     condition::Condition,
-    declaration::{count::Count, link::Link},
+    declaration::{Count, Link},
     derivation::Derivation,
     family::Family,
     query::{Consistency, Query},

@@ -3,7 +3,7 @@
 use derive::{
     catalogue::Catalogue,
     condition::Condition,
-    declaration::{count::Count, link::Link},
+    declaration::{Count, Link},
     derivation::Derivation,
     kinds::display::{Display, Shows, Zero},
     schema::Schema,

@@ -4,8 +4,7 @@ use std::{env, path::PathBuf, str::FromStr, time::Duration};
 
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use engine::{
-    batch::SETTLE_MS,
-    batch::limits::BrakeLimits,
+    batch::{BrakeLimits, SETTLE_MS},
     fan_out,
     ledger::LedgerKind,
     sweep::{DRIFT_WAIT_MS, ITEMS_MAX},
@@ -95,7 +94,7 @@ pub struct Config {
     /// Time between a removal and its cascade, in milliseconds.
     pub settle_ms: u64,
     /// The limits of a fan-out.
-    pub fan_out: fan_out::limits::FanOutLimits,
+    pub fan_out: fan_out::FanOutLimits,
     /// Number of items that a sweep reads.
     pub sweep_items: usize,
     /// Time for which an item must differ before it has drifted, in milliseconds.
@@ -142,7 +141,7 @@ impl Config {
             settle_ms: SETTLE_MS,
             manifest: None,
             disabled: Vec::new(),
-            fan_out: fan_out::limits::FanOutLimits::default(),
+            fan_out: fan_out::FanOutLimits::default(),
             sweep_items: ITEMS_MAX,
             drift_wait_ms: DRIFT_WAIT_MS,
             mode: Mode::Apply,

@@ -16,7 +16,7 @@ use crate::{
     handler::{Function, StartError, answer, dynamo, engine_of},
     line::LineOf,
     logging,
-    metrics::{self, SweepMetrics, ZerosShown, batch::BatchMetrics},
+    metrics::{self, BatchMetrics, SweepMetrics, ZerosShown},
     mode::Moded,
     start::{CheckedTables, check_tables},
 };

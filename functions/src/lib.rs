@@ -5,7 +5,6 @@
 pub mod config;
 pub mod current_stream;
 pub mod declared;
-pub mod described;
 pub mod handler;
 pub mod lambda;
 pub mod line;

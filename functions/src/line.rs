@@ -11,7 +11,7 @@ use store::Store;
 use crate::{
     config::Config,
     handler::Function,
-    metrics::{SweepMetrics, Zeros, batch::BatchMetrics},
+    metrics::{BatchMetrics, SweepMetrics, Zeros},
 };
 
 /// What a line is about.

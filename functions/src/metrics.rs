@@ -2,18 +2,32 @@
 //!
 //! Namespace, names and dimensions are stable, because alarms and dashboards use them. A line contains no key and no
 //! value of an item. This file has the metrics of a sweep; [`batch`] has those of a batch.
-
-pub mod batch;
+//!
+//! # Batch
+//!
+//! Metrics of a batch.
+//!
+//! A line has the counts that are not 0. Once a minute it has the others too, so that every metric exists, and a graph
+//! shows that the function runs; an alarm takes missing data for 0. The figures by derivation are a member `Derivations` of the line, and no metrics: CloudWatch Logs Insights reads them for the price
+//! of a query, but CloudWatch charges each metric by the month.
 
 use std::{
+    collections::BTreeMap,
     io::{Write as _, stdout},
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use engine::{fan_out::again::Again, jobs::ground::sweep::Swept, sweep::Slice};
-use serde_json::{Value, json};
+use engine::{
+    account::{Account, Figures},
+    batch::Engine,
+    fan_out::again::Again,
+    jobs::ground::sweep::Swept,
+    sweep::Slice,
+};
+use serde_json::{Map, Value, json};
+use store::Store;
 
-use crate::mode::Mode;
+use crate::{handler::Function, mode::Mode};
 
 /// Namespace of the metrics.
 const NAMESPACE: &str = "Ripple";
@@ -124,6 +138,251 @@ fn line(dimensions: &[(&str, &str)], mode: Mode, metrics: impl IntoIterator<Item
 /// An I/O error if standard output is closed.
 pub fn publish(line: &Value) -> std::io::Result<()> {
     writeln!(stdout().lock(), "{line}")
+}
+
+// ---- Metrics of a batch ----
+
+/// The second dimension: the function.
+const FUNCTION: &str = "Function";
+
+/// The metric that every line has. Stable.
+const RECORDS: &str = "Records";
+
+/// The metric with a list of values: the age of each change at its last write. Stable.
+pub const LAG: &str = "Lag";
+
+/// Unit of a lag. Source: CloudWatch's `MetricDatum`.
+const MILLISECONDS: &str = "Milliseconds";
+
+/// Most values of one metric in a line. Source: CloudWatch user guide, "Specification: Embedded metric format".
+const VALUES_MAX: usize = 100;
+
+/// Longest line in bytes: below the 256 KB of a log event, with room for CloudWatch's own fields. Source: as above.
+const LINE_BYTES_MAX: usize = 250 * 1024;
+
+/// The metrics of a batch, published at the end of its invocation.
+#[derive(Clone, Debug)]
+pub struct BatchMetrics {
+    counts: [(&'static str, f64); 15],
+    lags_ms: Vec<u64>,
+    figures: BTreeMap<String, Figures>,
+}
+
+impl BatchMetrics {
+    /// The metrics of a batch that this engine handled.
+    #[must_use]
+    pub fn of<S: Store>(engine: &Engine<S>, account: &Account) -> Self {
+        let figures = engine.figures(account);
+        let n = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
+        let met = |count: u64| n(usize::try_from(count).unwrap_or(usize::MAX));
+        let counts = [
+            (RECORDS, n(account.n_records)),
+            ("Changes", n(account.n_changes)),
+            ("Effects", n(figures.values().map(|figures| figures.share.n_effects).sum())),
+            ("Writes", n(account.commits.len())),
+            ("WriteUnits", account.commits.iter().fold(0.0, |sum, commit| sum + commit.units)),
+            ("Corrections", n(account.n_corrections())),
+            ("Conflicts", met(account.contention.n_conflicts())),
+            ("Throttles", met(account.contention.n_throttles())),
+            ("Retries", n(account.n_retries)),
+            ("Duplicates", n(account.n_duplicates)),
+            ("Parked", n(account.parked.len())),
+            ("Refused", n(account.refused.len())),
+            ("Unreadable", n(account.unreadable.len())),
+            ("Undone", n(account.undone.len())),
+            ("PossibleLoss", n(usize::from(account.late_ms.is_some()))),
+        ];
+        Self { counts, lags_ms: sampled(account.lags_ms()), figures }
+    }
+
+    /// The line for this table and function at this time, in milliseconds since the epoch.
+    #[must_use]
+    pub fn line(&self, table: &str, function: Function, mode: Mode, now_ms: u64, zeros: Zeros) -> Value {
+        let counts = self.counts.iter().filter(|(name, value)| {
+            // CloudWatch wants at least one metric.
+            zeros == Zeros::Shown || *value != 0.0 || *name == RECORDS
+        });
+        let counts = counts.map(|(name, value)| (*name, COUNT, number(*value)));
+        // CloudWatch refuses an empty list.
+        let lag = (!self.lags_ms.is_empty()).then(|| (LAG, MILLISECONDS, json!(self.lags_ms)));
+        let dimensions = [(TABLE, table), (FUNCTION, &function.to_string())];
+        let mut line = line(&dimensions, mode, counts.chain(lag), now_ms);
+        let derivations: Map<String, Value> =
+            self.figures.iter().map(|(name, figures)| (name.clone(), shown(figures))).collect();
+        if let Some(fields) = line.as_object_mut().filter(|_| !derivations.is_empty()) {
+            fields.insert("Derivations".to_owned(), Value::Object(derivations));
+            if line.to_string().len() > LINE_BYTES_MAX
+                && let Some(fields) = line.as_object_mut()
+            {
+                fields.remove("Derivations");
+            }
+        }
+        line
+    }
+}
+
+/// The figures of a derivation that are not zero, because Insights reads only 200 fields of a line.
+fn shown(figures: &Figures) -> Value {
+    let count = |count: usize| (count > 0).then(|| json!(count));
+    let figures = [
+        ("Changes", count(figures.share.n_changes)),
+        ("Effects", count(figures.share.n_effects)),
+        ("Writes", count(figures.n_writes)),
+        ("WriteUnits", (figures.units > 0.0).then(|| number(figures.units))),
+        ("Corrections", count(figures.n_corrections)),
+        ("Conflicts", (figures.n_conflicts > 0).then(|| json!(figures.n_conflicts))),
+        ("Throttles", (figures.n_throttles > 0).then(|| json!(figures.n_throttles))),
+        ("Retries", count(figures.share.n_retries)),
+        ("Parked", count(figures.share.n_parked)),
+        (LAG, figures.lag_ms_max.map(|lag_ms| json!(lag_ms))),
+    ];
+    let entries = figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(entries.collect())
+}
+
+/// A number, without a fraction if it is whole.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 { json!(format!("{value}").parse::<u64>().ok()) } else { json!(value) }
+}
+
+/// At most as many values as a line may have: at even distances in their order, with the least and the greatest. So
+/// their percentiles are close to those of all values.
+fn sampled(mut values: Vec<u64>) -> Vec<u64> {
+    values.sort_unstable();
+    let n_gaps = VALUES_MAX - 1;
+    match values.len() {
+        0..=VALUES_MAX => values,
+        n_values => (0..=n_gaps).filter_map(|at| values.get(at * (n_values - 1) / n_gaps).copied()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod batch_tests {
+    use std::sync::Arc;
+
+    use derive::family::Family;
+    use engine::{
+        account::{Commit, Share},
+        clock::SystemClock,
+    };
+    use keys::key::Key;
+    use store::memory::MemoryStore;
+
+    use super::*;
+    use crate::declared::{Choice, declared};
+
+    #[test]
+    fn a_sample_keeps_the_least_and_the_greatest_and_its_percentiles() {
+        assert_eq!(sampled(vec![3, 1, 2]), [1, 2, 3]);
+        let all: Vec<u64> = (0..10_000).rev().collect();
+        let sample = sampled(all);
+        assert_eq!((sample.len(), sample.first(), sample.last()), (VALUES_MAX, Some(&0), Some(&9_999)));
+        assert!(sample[49].abs_diff(5_000) < 100 && sample[98].abs_diff(9_900) < 100, "{sample:?}");
+    }
+
+    fn account(derivation: derive::position::DerivationAt) -> Account {
+        let commit = |position: usize, at_ms| Commit {
+            key: Key::new("USER#ann", "PROFILE"),
+            table: derive::write::Table::Main,
+            action: None,
+            at_ms,
+            units: 1.5,
+            derivations: vec!["follower-count".to_owned(), "follower-mirror".to_owned()],
+            causes: [derive::position::RecordAt(position)].into(),
+            is_correction: position == 1,
+        };
+        let share = Share { n_changes: 2, n_effects: 3, n_retries: 1, n_parked: 0 };
+        Account {
+            n_records: 2,
+            n_changes: 2,
+            created_ms: vec![Some(1_000), Some(2_000)],
+            shares: [(derivation, share)].into(),
+            commits: vec![commit(0, 1_250), commit(1, 2_100), commit(0, 1_400)],
+            late_ms: Some(1),
+            ..Account::default()
+        }
+    }
+
+    #[test]
+    fn a_line_is_in_the_embedded_metric_format() {
+        let (schema, catalogue) = declared(Choice::default()).unwrap();
+        let account = account(catalogue.position("follower-count").unwrap());
+        let store = MemoryStore::new(schema.layout.clone());
+        let engine = Engine::new(schema, catalogue, vec![Family::Additive], store, Arc::new(SystemClock));
+        let line = BatchMetrics::of(&engine, &account).line(
+            "ripple",
+            Function::Aggregate,
+            Mode::Apply,
+            1_705_315_200_000,
+            Zeros::Shown,
+        );
+        let directive = &line["_aws"]["CloudWatchMetrics"][0];
+        assert_eq!(directive["Dimensions"], json!([["Table", "Function"]]));
+        assert_eq!((&line["Table"], &line["Function"]), (&json!("ripple"), &json!("aggregate")));
+        let entries: Vec<String> = directive["Metrics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| format!("{} {} {}", it["Name"], line[it["Name"].as_str().unwrap()], it["Unit"]))
+            .collect();
+        expect_test::expect![[r#"
+            "Records" 2 "Count"
+            "Changes" 2 "Count"
+            "Effects" 3 "Count"
+            "Writes" 3 "Count"
+            "WriteUnits" 4.5 "Count"
+            "Corrections" 1 "Count"
+            "Conflicts" 0 "Count"
+            "Throttles" 0 "Count"
+            "Retries" 0 "Count"
+            "Duplicates" 0 "Count"
+            "Parked" 0 "Count"
+            "Refused" 0 "Count"
+            "Unreadable" 0 "Count"
+            "Undone" 0 "Count"
+            "PossibleLoss" 1 "Count"
+            "Lag" [100,400] "Milliseconds""#]]
+        .assert_eq(&entries.join("\n"));
+        let mirror = json!({ "Writes": 3, "WriteUnits": 2.25, "Corrections": 1, "Lag": 400 });
+        let mut count = mirror.clone();
+        for (name, value) in [("Changes", 2), ("Effects", 3), ("Retries", 1)] {
+            count[name] = json!(value);
+        }
+        assert_eq!(line["Derivations"], json!({ "follower-count": count, "follower-mirror": mirror }));
+    }
+
+    #[test]
+    fn a_batch_that_did_nothing_has_its_counts_and_no_lag() {
+        let (schema, catalogue) = declared(Choice::default()).unwrap();
+        let store = MemoryStore::new(schema.layout.clone());
+        let engine = Engine::new(schema, catalogue, vec![Family::Additive], store, Arc::new(SystemClock));
+        let line = |zeros| {
+            BatchMetrics::of(&engine, &Account::default()).line("ripple", Function::Combined, Mode::Apply, 0, zeros)
+        };
+        let brief = line(Zeros::LeftOut);
+        let declared = brief["_aws"]["CloudWatchMetrics"][0]["Metrics"].clone();
+        assert_eq!((declared, &brief["Records"]), (json!([{ "Name": "Records", "Unit": "Count" }]), &json!(0)));
+        assert_eq!(brief.get("Parked"), None, "a 0 is left out");
+        let line = line(Zeros::Shown);
+        assert_eq!((&line["Parked"], &line["Refused"], &line["PossibleLoss"]), (&json!(0), &json!(0), &json!(0)));
+        assert_eq!((line.get("Lag"), line.get("Derivations")), (None, None));
+        let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
+        assert!(metrics.iter().all(|it| it["Name"] != "Lag"), "a metric that is named has a value");
+    }
+
+    #[test]
+    fn a_line_that_would_be_too_long_leaves_the_derivations_out() {
+        let figures = Figures { n_writes: 1, ..Figures::default() };
+        let figures = (0..10_000).map(|at| (format!("derivation-with-a-name-{at}"), figures)).collect();
+        let line = BatchMetrics { counts: [("Records", 1.0); 15], lags_ms: Vec::new(), figures }.line(
+            "t",
+            Function::Combined,
+            Mode::Apply,
+            0,
+            Zeros::Shown,
+        );
+        assert!(line.to_string().len() < LINE_BYTES_MAX && line.get("Derivations").is_none());
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use futures::future::join_all;
 
 use crate::{
     config::{CONFIG, Config, DISABLED, LEDGER_TABLE_NAME, TABLE_NAME, TABLES},
-    described::described,
+    declared::described,
 };
 
 /// The names of the function's variables, for messages.

@@ -7,13 +7,13 @@ use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
     ledger::LedgerKind,
-    registry::{Hold, watch::RegistryWatch},
+    registry::{Hold, publishing::RegistryWatch},
 };
 use keys::item::Item;
 use operate::{
     progress::Progress,
     tables::{Deployment, VerifyOptions},
-    verifying::{Checked, FINDING, WAITING, check, price::ReadPrice},
+    verifying::{Checked, FINDING, ReadPrice, WAITING, check},
 };
 use serde_dynamo::AttributeValue;
 use serde_json::Value;

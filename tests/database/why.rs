@@ -18,7 +18,7 @@ use operate::{
     progress::Progress,
     tables::{Deployment, VerifyOptions},
     verify::Finding,
-    verifying::{Checked, Difference, FINDING, UNDECIDED, WAITING, check, price::ReadPrice},
+    verifying::{Checked, Difference, FINDING, ReadPrice, UNDECIDED, WAITING, check},
     why::{Explanation, ValueState, WhyRequest, why},
 };
 use queries::Queries;

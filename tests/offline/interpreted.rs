@@ -1,6 +1,6 @@
 //! One rule about values that cannot be interpreted: they are absent, for derivations and for index keys alike.
 
-use derive::{kind::shape::Shape, schema::Image};
+use derive::{kind::Shape, schema::Image};
 use keys::{item::Item, key::Key, layout::Layout};
 use serde_dynamo::AttributeValue;
 

@@ -15,7 +15,7 @@ use engine::{
     account::Account,
     batch::{Engine, Handled},
     clock::Clock,
-    fan_out::limits::FanOutLimits,
+    fan_out::FanOutLimits,
     ledger::{LedgerKind, settings::recorded},
     sweep::Bounds,
 };

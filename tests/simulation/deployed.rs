@@ -2,7 +2,7 @@
 
 use derive::{
     catalogue::Catalogue,
-    declaration::link::Link,
+    declaration::Link,
     derivation::Derivation,
     kinds::{
         display::{Display, Shows, Zero},

@@ -6,9 +6,9 @@ use derive::{catalogue::Catalogue, family::Family};
 use engine::{
     batch::{Engine, Handled},
     clock::Clock,
-    fan_out::limits::FanOutLimits,
+    fan_out::FanOutLimits,
     ledger::LedgerKind,
-    registry::watch::RegistryWatch,
+    registry::publishing::RegistryWatch,
 };
 use functions::handler::response;
 use futures::future::BoxFuture;

@@ -61,7 +61,7 @@ use chance::Chance;
 use derive::guard::Purpose;
 use engine::{ledger::LedgerKind, protocol::ProtocolStep};
 use mutant::Mutant;
-use seeds::{Config, first_failure, holds, noticed, run, smallest};
+use seeds::{Config, first_failure, holds, last_noticed, run, smallest};
 
 /// With the allocator of the system, a run spends a fifth of its time there.
 #[global_allocator]
@@ -122,7 +122,7 @@ fn a_seed_runs_the_same_twice() {
 }
 
 /// Every guard without a script in `cases/guards.rs`, every named step and every condition of the platform is left out,
-/// one after the other. A run of either ledger must notice. The printed table is what `seeds/noticed.rs` should say.
+/// one after the other. A run of either ledger must notice. The printed table is what `NOTICED` in `seeds.rs` should say.
 #[test]
 fn what_is_left_out_is_missed() {
     let mut unnoticed = Vec::new();
@@ -131,8 +131,7 @@ fn what_is_left_out_is_missed() {
     for mutant in Mutant::all().into_iter().filter(|mutant| format!("{mutant:?}").contains(&asked)) {
         let by_pulse = matches!(mutant, Mutant::Without(ProtocolStep::Pulse | ProtocolStep::PulseGap));
         // First the seed that showed it the last time, then a few of either ledger in turn: only one of them may need it.
-        let last =
-            noticed::last(mutant).map(|(ledger, seed)| (Config { ledger, by_pulse, ..RECEIPTS }, seed..seed + 1));
+        let last = last_noticed(mutant).map(|(ledger, seed)| (Config { ledger, by_pulse, ..RECEIPTS }, seed..seed + 1));
         let turns = (0..MUTANT_SEEDS / TURN_SEEDS).map(|turn| turn * TURN_SEEDS..(turn + 1) * TURN_SEEDS);
         let configs = [RECEIPTS, WATERMARKS].map(|config| Config { by_pulse, ..config });
         let turns = turns.flat_map(|seeds| configs.map(|config| (config, seeds.clone())));

@@ -8,13 +8,14 @@ use keys::{item::Item, job::JobKey, key::Key};
 use crate::{
     actors::{expiry::expire_ledger, operator},
     checks::{
-        audit::{audit, parked_are},
+        audit,
         converging::{RINGS_MAX, rings_are_few},
+        parked_are,
     },
     failure::Failure,
     platform::{mapping::Mapping, stream::Author},
     stored::parked,
-    world::{World, tasks::BOTH},
+    world::{BOTH, World},
 };
 
 /// How often all that is parked is redriven.

@@ -2,7 +2,6 @@
 
 pub(crate) mod rollout;
 pub(crate) mod sharding;
-pub(crate) mod theme;
 
 use std::{
     env,
@@ -13,7 +12,7 @@ use std::{
 };
 
 use derive::{catalogue::Catalogue, schema::Schema, write::Table};
-use engine::{batch::limits::BrakeLimits, clock::Clock as _, protocol::ProtocolStep, registry::edit::begin};
+use engine::{batch::BrakeLimits, clock::Clock as _, protocol::ProtocolStep, registry::edit::begin};
 use keys::{counter::CounterKey, key::Key};
 use store::faulty::{Call, Database, Lagging, Side};
 use support::clock::ManualClock;
@@ -28,7 +27,7 @@ use crate::{
     mutant::{Condition, Mutant},
     occurrences::Occurrences,
     permissions::{Denied, Permissions},
-    scene::{rollout::Rollout, sharding::Sharding, theme::Theme},
+    scene::{rollout::Rollout, sharding::Sharding},
     seeds::Config,
     trace::Trace,
 };
@@ -246,5 +245,31 @@ fn deadly_item(chance: &Chance, (schema, catalogue): (&Schema, &Catalogue)) -> K
         2 => Key::new("SENSOR#s", "DAY#2024-01-15"),
         1 => CounterKey { target, derivation: "following-count".to_owned(), shard: 0 }.key().unwrap(),
         _ => schema.layout.key(&new_item(chance, (schema, catalogue), is_mirror)).unwrap(),
+    }
+}
+
+// ---- theme ----
+
+/// What many writes of an application are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Theme {
+    /// Everything.
+    Mixed,
+    /// Users with many followers, who change their names again and again.
+    Famous,
+    /// Employees who change their managers, and whose items are edited meanwhile.
+    Moves,
+    /// Users and posts that are removed, while items that belong to them are written.
+    Removals,
+}
+
+impl Theme {
+    pub(crate) fn drawn(chance: &Chance) -> Self {
+        match chance.below(10) {
+            0 | 1 => Self::Famous,
+            2 => Self::Moves,
+            3 | 4 => Self::Removals,
+            _ => Self::Mixed,
+        }
     }
 }

@@ -3,24 +3,42 @@
 //! A catalogue is a graph of parts of items: a derivation that reads what another writes comes after it. A cycle is
 //! refused when the catalogue is built, so that whatever our own writes ring comes to an end. One that recurs over its
 //! own target may read what it writes itself, since it ends at a depth of its own.
+//!
+//! # Cascades
+//!
+//! Cascades: none leads back to itself by way of another, and none does again what another does.
+//!
+//! What a cascade deletes may start other cascades, and one over a tree starts itself: a comment takes its answers along, and
+//! these take theirs. But where an order takes its customer along and a customer the orders, deleting one order deletes them all.
+//!
+//! # Names
+//!
+//! The two names of a derivation: the one under which it is stored, and the one that people call it.
+//!
+//! They differ once a derivation is renamed. Whatever is stored or read from the store goes by the stored name alone,
+//! because something may be left there under a name that another derivation has for people by now.
+//!
+//! # Reached
+//!
+//! Whether a search for the items that carry something reaches all of them.
+//!
+//! Items may be found through their mirrors, or mirrors through their sources. That is right only where each of them leads
+//! to one of the others: an item without a mirror would keep what it carries when its source changes.
 
-mod cascades;
-mod counters;
-mod names;
-mod reached;
 mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keys::counter::COUNTER;
+use keys::{counter::COUNTER, entity::Definition};
 
-pub use self::counters::sum_of;
-use self::writers::Writers;
 use crate::{
+    catalogue::writers::Writers,
     change::Sight,
+    condition::Condition,
+    declaration::{Cascade, Count, Fate, Mirror, Way},
     derivation::Derivation,
     family::Family,
-    kind::{refresh::Refresh, shape::Shape},
+    kind::{Refresh, Shape},
     part::Part,
     position::DerivationAt,
     schema::Schema,
@@ -113,10 +131,10 @@ impl Catalogue {
             entries.push(CatalogueEntry { derivation, reads: reach.reads, writes });
         }
         written_once(&entries)?;
-        counters::all_counted(&entries)?;
-        cascades::no_circle(&entries)?;
-        cascades::no_repetition(&entries)?;
-        reached::all_found(schema, &entries)?;
+        all_counted(&entries)?;
+        no_circle(&entries)?;
+        no_repetition(&entries)?;
+        all_found(schema, &entries)?;
         let entries = sorted(entries)?;
         let concerns = concerns(&entries);
         Ok(Self { entries, concerns })
@@ -294,6 +312,212 @@ fn sorted(entries: Vec<CatalogueEntry>) -> Result<Vec<CatalogueEntry>, Catalogue
         return Ok(sorted);
     }
     Err(CatalogueError::Circle { names: waiting.into_values().map(|entry| entry.derivation.name).collect() })
+}
+
+// ---- Cascades: none leads back to itself by way of another, and none does again what another does ----
+
+/// Refuses a cascade that starts again by way of another one.
+fn no_circle(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
+    let cascades: Vec<(&CatalogueEntry, &Cascade)> = entries
+        .iter()
+        .filter_map(|entry| match entry.derivation.kind.shape() {
+            Shape::Cascade(cascade) => Some((entry, cascade)),
+            _ => None,
+        })
+        .collect();
+    let started_by = |at: usize| {
+        let deleted = cascades.get(at).into_iter().flat_map(|(_, cascade)| deleted(cascade));
+        let deleted: Vec<&str> = deleted.collect();
+        let is_started =
+            move |cascade: &Cascade| cascade.starts.iter().any(|(name, _)| deleted.contains(&name.as_str()));
+        let started = cascades.iter().enumerate().filter(move |(_, (_, cascade))| is_started(cascade));
+        started.map(|(other, _)| other).filter(|other| *other != at).collect::<Vec<_>>()
+    };
+    for (at, (entry, _)) in cascades.iter().enumerate() {
+        let (mut reached, mut next) = (Vec::new(), started_by(at));
+        while let Some(other) = next.pop() {
+            if reached.contains(&other) {
+                continue;
+            }
+            let again = started_by(other);
+            if let (true, Some((by, _))) = (again.contains(&at), cascades.get(other)) {
+                let problem = format!(
+                    "what it deletes is the owner of {}, which deletes what starts this one again: deleting one item would \
+                     delete all that hang together, so leave one of the two entries out",
+                    by.derivation.label()
+                );
+                return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
+            }
+            reached.push(other);
+            next.extend(again);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a cascade that deletes what another one of the same owner deletes by the same way.
+fn no_repetition(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
+    let mut seen: Vec<(&CatalogueEntry, &Cascade)> = Vec::new();
+    for entry in entries {
+        let Shape::Cascade(cascade) = entry.derivation.kind.shape() else { continue };
+        let repeats = |(other, earlier): &(&CatalogueEntry, &Cascade)| {
+            let hanging = cascade.hanging.iter().find(|hanging| earlier.hanging.contains(hanging))?;
+            (earlier.owner == cascade.owner).then(|| (other.derivation.label().to_owned(), hanging.entity.clone()))
+        };
+        if let Some((other, entity)) = seen.iter().find_map(repeats) {
+            let problem = format!("{entity} goes with {} by {other} already: leave one of the two out", cascade.owner);
+            return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
+        }
+        seen.push((entry, cascade));
+    }
+    Ok(())
+}
+
+/// Entities whose items it deletes.
+fn deleted(cascade: &Cascade) -> impl Iterator<Item = &str> {
+    let deletes = cascade.hanging.iter().filter(|hanging| !matches!(hanging.fate, Fate::Set { .. }));
+    deletes.map(|hanging| hanging.entity.as_str())
+}
+
+// ---- counters ----
+
+const SUM_OF: &str = "sum of ";
+
+/// The part of the counters that holds a derivation's sum.
+#[must_use]
+pub fn sum_of(derivation: &str) -> String {
+    format!("{SUM_OF}{derivation}")
+}
+
+/// A count or sum that is read is one that is declared, and counters go with the items that they count for.
+fn all_counted(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
+    let counted = entries.iter().flat_map(|entry| &entry.writes).filter(|part| part.entity == COUNTER).collect();
+    for entry in entries {
+        if let Some(problem) = missing(&counted, entry).or_else(|| misplaced(entries, entry)) {
+            return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
+        }
+    }
+    Ok(())
+}
+
+/// A count or sum that a derivation reads, and none writes.
+fn missing(counted: &BTreeSet<&Part>, entry: &CatalogueEntry) -> Option<String> {
+    let mut read = entry.reads.iter().filter(|part| part.entity == COUNTER);
+    let Part { of, .. } = read.find(|part| !counted.contains(part))?;
+    let name = of.attribute()?;
+    let what = if name.starts_with(SUM_OF) { "" } else { "count " };
+    Some(format!("there is no {what}{name}"))
+}
+
+/// Counters that a cascade would delete, and that stand beside other items than its owner or go by themselves.
+fn misplaced(entries: &[CatalogueEntry], entry: &CatalogueEntry) -> Option<String> {
+    let Shape::Cascade(cascade) = entry.derivation.kind.shape() else { return None };
+    let owner = &cascade.owner;
+    cascade.hanging.iter().find_map(|hanging| {
+        let Way::Counters(name) = &hanging.found else { return None };
+        let count = &entries.iter().find(|other| other.derivation.name == *name)?.derivation;
+        let Shape::Count(Count { target, history, .. }) = count.kind.shape() else { return None };
+        let name = count.label();
+        if target != owner {
+            return Some(format!(
+                "the counters of {name} stand beside items of {target}, and this is about those beside items of {owner}"
+            ));
+        }
+        // What is deleted later would be taken from a counter that is gone.
+        (!history).then(|| {
+            format!(
+                "the counters of {name} come to zero and go when what they count is deleted: name here only a count with \
+                 history = true, whose items go unseen"
+            )
+        })
+    })
+}
+
+// ---- The two names of a derivation: the one under which it is stored, and the one that people call it ----
+
+impl Catalogue {
+    /// The name under which the derivation at a position is stored.
+    #[must_use]
+    pub fn name(&self, at: DerivationAt) -> &str {
+        self.derivation(at).map_or("", |derivation| derivation.name.as_str())
+    }
+
+    /// What people call the derivation at a position.
+    #[must_use]
+    pub fn label(&self, at: DerivationAt) -> &str {
+        self.derivation(at).map_or("", |derivation| derivation.label())
+    }
+
+    /// The position of the derivation that is stored under this name.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<DerivationAt> {
+        self.derivations().position(|derivation| derivation.name == name).map(DerivationAt)
+    }
+
+    /// The position of the derivation that a person calls so.
+    #[must_use]
+    pub fn called(&self, name: &str) -> Option<DerivationAt> {
+        self.derivations().position(|derivation| derivation.is_called(name)).map(DerivationAt)
+    }
+
+    /// What people call what is stored under this name; the name itself if it is of nothing declared.
+    #[must_use]
+    pub fn label_of<'a>(&'a self, name: &'a str) -> &'a str {
+        self.position(name).map_or(name, |at| self.label(at))
+    }
+
+    /// Puts what people call a derivation in the place of its stored name.
+    pub fn relabel(&self, name: &mut String) {
+        if let Some(at) = self.position(name) {
+            self.label(at).clone_into(name);
+        }
+    }
+}
+
+// ---- Whether a search for the items that carry something reaches all of them ----
+
+/// What is found through a mirror, or through what is mirrored, is all found.
+fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
+    let mut mirrors: BTreeMap<&str, Vec<(&CatalogueEntry, &Mirror)>> = BTreeMap::new();
+    for entry in entries {
+        if let Shape::Mirror(mirror) = entry.derivation.kind.shape() {
+            for entity in [&mirror.target, &mirror.source] {
+                mirrors.entry(entity).or_default().push((entry, mirror));
+            }
+        }
+    }
+    for entry in entries {
+        let Some(carried) = entry.derivation.kind.refresh() else { continue };
+        let Some(found) = carried.found() else { continue };
+        for (other, mirror) in mirrors.get(found.via.as_str()).into_iter().flatten() {
+            let why = if mirror.target == found.via && mirror.source == carried.target() {
+                schema.entity(&mirror.source).and_then(|source| missed(mirror, source))
+            } else if mirror.source == found.via && mirror.target == carried.target() && mirror.each.is_some() {
+                Some(format!("an item of {} has a mirror for each member of a list", mirror.source))
+            } else {
+                None
+            };
+            if let Some(why) = why {
+                let (target, via, name) = (carried.target(), &found.via, &other.derivation.name);
+                let problem = format!("through {via} not every {target} is found, since by {name} {why}: use an index");
+                return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why a source may have no mirror of its own. One that lacks a field of the mirror's key has none either, as it would not be
+/// in an index.
+fn missed(mirror: &Mirror, source: &Definition) -> Option<String> {
+    let Mirror { source: from, target: to, .. } = mirror;
+    if mirror.condition != Condition::Always {
+        return Some(format!("only an item of {from} that meets a condition has one of {to}"));
+    }
+    if let Some(list) = &mirror.each {
+        return Some(format!("an item of {from} without members of {list} has none of {to}"));
+    }
+    mirror.lists_claims(source).then(|| format!("one item of {to} may be that of several of {from}"))
 }
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ use keys::{entity::Definition, key::Key};
 use crate::{
     catalogue::Catalogue,
     condition::Condition,
-    declaration::{count::Count, link::Link, mirror::Mirror},
+    declaration::{Count, Link, Mirror},
     derivation::Derivation,
-    kind::shape::Shape,
+    kind::Shape,
     outline::renamed,
     position::DerivationAt,
     query::Query,

@@ -5,20 +5,23 @@
 //! never equal and have no order, and a missing attribute meets nothing but `<>` and `attribute_not_exists`.
 
 pub(crate) mod document_path;
-mod operand;
 mod parse;
-mod scanner;
-mod text;
 
-use std::{cmp::Ordering, collections::BTreeSet};
+use std::{
+    borrow::Cow,
+    cmp::Ordering,
+    collections::BTreeSet,
+    fmt::{self, Display, Formatter, Write as _},
+};
 
 use keys::{item::Item, number::Decimal, value};
 use serde_dynamo::AttributeValue;
 
+use crate::condition::parse::{FUNCTIONS, SIGNS, is_plain};
+
 pub use self::{
     document_path::{DocumentPath, PathStep, is_path},
-    operand::Operand,
-    scanner::ConditionError,
+    parse::ConditionError,
 };
 
 /// What must hold for an item to take part.
@@ -259,6 +262,138 @@ fn contains(value: &AttributeValue, part: &AttributeValue) -> bool {
         (AttributeValue::L(elements), _) => elements.iter().any(is_part),
         _ => false,
     }
+}
+
+// ---- Operands: what a condition tests, and what it tests it against ----
+
+/// What a condition compares.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// The value of an attribute.
+    Attribute(DocumentPath),
+    /// How large an attribute is: the UTF-16 code units of a text, the bytes of a binary value, the elements of a set, a list or
+    /// a map.
+    Size(DocumentPath),
+    /// A value that the condition names.
+    Value(AttributeValue),
+}
+
+impl Operand {
+    fn value<'a>(&'a self, item: &'a Item) -> Option<Cow<'a, AttributeValue>> {
+        match self {
+            Self::Attribute(path) => path.value(item).map(Cow::Borrowed),
+            Self::Size(path) => path.value(item).and_then(size).map(|n| Cow::Owned(AttributeValue::N(n.to_string()))),
+            Self::Value(value) => Some(Cow::Borrowed(value)),
+        }
+    }
+
+    /// The attribute that it reads.
+    fn attribute(&self) -> Option<&str> {
+        match self {
+            Self::Attribute(path) | Self::Size(path) => Some(&path.attribute),
+            Self::Value(_) => None,
+        }
+    }
+}
+
+fn size(value: &AttributeValue) -> Option<usize> {
+    match value {
+        AttributeValue::S(text) => Some(text.encode_utf16().count()),
+        AttributeValue::B(bytes) => Some(bytes.len()),
+        AttributeValue::Ss(elements) | AttributeValue::Ns(elements) => Some(elements.len()),
+        AttributeValue::Bs(elements) => Some(elements.len()),
+        AttributeValue::L(elements) => Some(elements.len()),
+        AttributeValue::M(map) => Some(map.len()),
+        AttributeValue::N(_) | AttributeValue::Bool(_) | AttributeValue::Null(_) => None,
+    }
+}
+
+// ---- The text of a condition, in the form in which [`parse`](super::parse) reads it ----
+
+impl Display for Condition {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Always => Ok(()),
+            Self::And(all) => joined(f, " AND ", all, |it| matches!(it, Self::And(_) | Self::Or(_))),
+            Self::Or(all) => joined(f, " OR ", all, |it| matches!(it, Self::Or(_))),
+            Self::Not(it) if matches!(**it, Self::And(_) | Self::Or(_)) => write!(f, "NOT ({it})"),
+            Self::Not(it) => write!(f, "NOT {it}"),
+            Self::Test(test, operands) => tested(f, *test, operands),
+        }
+    }
+}
+
+fn joined(
+    f: &mut Formatter<'_>,
+    between: &str,
+    all: &[Condition],
+    in_parentheses: impl Fn(&Condition) -> bool,
+) -> fmt::Result {
+    for (at, condition) in all.iter().enumerate() {
+        f.write_str(if at == 0 { "" } else { between })?;
+        if in_parentheses(condition) { write!(f, "({condition})")? } else { write!(f, "{condition}")? }
+    }
+    Ok(())
+}
+
+fn tested(f: &mut Formatter<'_>, test: Test, operands: &[Operand]) -> fmt::Result {
+    let listed = |operands: &[Operand], f: &mut Formatter<'_>| {
+        for (at, operand) in operands.iter().enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            operand.fmt(f)?;
+        }
+        f.write_char(')')
+    };
+    match (test, operands) {
+        (Test::Between, [operand, low, high]) => write!(f, "{operand} BETWEEN {low} AND {high}"),
+        (Test::In, [operand, all @ ..]) => {
+            write!(f, "{operand} IN (")?;
+            listed(all, f)
+        }
+        _ if let Some((sign, _)) = SIGNS.iter().find(|(_, it)| *it == test) => match operands {
+            [left, right] => write!(f, "{left} {sign} {right}"),
+            _ => Err(fmt::Error),
+        },
+        _ => {
+            let function = FUNCTIONS.iter().find(|(_, it, _)| *it == test).ok_or(fmt::Error)?;
+            write!(f, "{}(", function.0)?;
+            listed(operands, f)
+        }
+    }
+}
+
+impl Display for Operand {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Attribute(path) => path.fmt(f),
+            Self::Size(path) => write!(f, "size({path})"),
+            Self::Value(AttributeValue::N(number)) => f.write_str(number),
+            Self::Value(AttributeValue::Bool(value)) => value.fmt(f),
+            Self::Value(AttributeValue::S(text)) => write!(f, "'{}'", text.replace('\'', "''")),
+            // No other value can be written.
+            Self::Value(_) => f.write_str("null"),
+        }
+    }
+}
+
+impl Display for DocumentPath {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        named(f, &self.attribute)?;
+        for step in &self.steps {
+            match step {
+                PathStep::Name(name) => {
+                    f.write_char('.')?;
+                    named(f, name)?;
+                }
+                PathStep::At(at) => write!(f, "[{at}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn named(f: &mut Formatter<'_>, name: &str) -> fmt::Result {
+    if is_plain(name) { f.write_str(name) } else { write!(f, "\"{}\"", name.replace('"', "\"\"")) }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::{
     change::Sight,
     derived::{Counts, Derived, Items},
     effect::Effect,
-    kind::{Kind, shape::Shape},
+    kind::{Kind, Shape},
     schema::{Image, Schema, Unreadable},
 };
 

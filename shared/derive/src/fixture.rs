@@ -2,18 +2,14 @@
 //!
 //! An item is written `USER#ann / PROFILE User Name=Ann Age=N:7 Tags=SS:a,b`: its key, its type, its attributes.
 
-pub(crate) mod declared;
 pub(crate) mod desks;
 pub(crate) mod employees;
 pub(crate) mod files;
 pub(crate) mod products;
 pub(crate) mod rooms;
-mod strict;
 pub(crate) mod table;
 pub(crate) mod totals;
 
-pub(crate) use self::declared::{copy, count, display, mirror};
-use self::strict::{ground_line, post_cascade, user_cascade};
 use keys::{
     counter,
     entity::{Definition, KeyTemplate},
@@ -28,11 +24,14 @@ use crate::{
     catalogue::Catalogue,
     change::{Change, Images},
     condition::Condition,
-    declaration::{count::Count, mirror::Mirror},
+    declaration::{Cascade, Count, Fate, FoundBy, Hanging, Link, Mirror, Way},
     derivation::Derivation,
-    effect::Effect,
+    effect::{Effect, Ground},
     family::Family,
-    kinds::display::{Display, Zero},
+    kinds::{
+        copy::Copy,
+        display::{Display, Shows, Zero},
+    },
     plan::plan,
     schema::Schema,
 };
@@ -264,5 +263,79 @@ fn line(effect: &Effect) -> String {
         Effect::Ground(ground) => ground_line(ground),
         Effect::List { unreadable: Some(why) } => format!("list {why}"),
         Effect::List { unreadable: None } => "take off the list".to_owned(),
+    }
+}
+
+// ---- Declarations with little to say ----
+
+pub(crate) fn mirror(source: &str, target: &str, link: &[(&str, &str)]) -> Mirror {
+    Mirror {
+        source: source.into(),
+        target: target.into(),
+        link: Link::of(link),
+        condition: Condition::Always,
+        each: None,
+        except: Vec::new(),
+    }
+}
+
+pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count {
+    Count {
+        source: source.into(),
+        condition: Condition::Always,
+        target: target.into(),
+        link: Link::of(link),
+        sum: None,
+        n_shards: 1,
+        history: false,
+    }
+}
+
+pub(crate) fn display(count: &str, target: &str, attribute: &str) -> Display {
+    let (count, target, attribute) = (count.into(), target.into(), attribute.into());
+    Display { count, target, shows: Shows::Count, attribute, zero: Zero::Write }
+}
+
+/// A copy of a user's name: to which entity, by which field into which attribute, found where by which field.
+pub(crate) fn copy(target: &str, (by, to): (&str, &str), index: Option<&str>, via: (&str, &str)) -> Copy {
+    Copy {
+        source: "User".into(),
+        target: target.into(),
+        link: Link::of(&[("UserId", by)]),
+        condition: Condition::Always,
+        attributes: vec![("Name".into(), to.into())],
+        found: FoundBy { via: via.0.into(), index: index.map(str::to_owned), by: Link::of(&[(via.1, "UserId")]) },
+    }
+}
+
+// ---- Declarations of what touches the application's own items, for the tests of this crate ----
+
+pub(crate) fn user_cascade() -> Cascade {
+    let theirs = Fate::DeletedWhere { attribute: "UserId".into(), field: "UserId".into() };
+    let claim = Way::Named(Link::of(&[("Email", "Email")]));
+    Cascade {
+        owner: "User".into(),
+        starts: vec![("User".into(), Link::of(&[("UserId", "UserId")]))],
+        hanging: vec![Hanging { entity: "EmailClaim".into(), found: claim, fate: theirs }],
+    }
+}
+
+pub(crate) fn post_cascade() -> Cascade {
+    let found = FoundBy { via: "Comment".into(), index: None, by: Link::of(&[POST]) };
+    Cascade {
+        owner: "PostDetail".into(),
+        starts: ["Post", "PostDetail"].map(|name| (name.into(), Link::of(&[POST]))).to_vec(),
+        hanging: vec![Hanging { entity: "Comment".into(), found: Way::Found(found), fate: Fate::Deleted }],
+    }
+}
+
+pub(crate) fn ground_line(ground: &Ground) -> String {
+    match ground {
+        Ground::Cascade(removal) => {
+            let absent: Vec<String> = removal.absent.iter().map(ToString::to_string).collect();
+            let named: Vec<String> = removal.named.iter().map(|(at, key)| format!(", named {key} as {at}")).collect();
+            format!("start {} while absent {}{}", removal.owner, absent.join(", "), named.concat())
+        }
+        Ground::Work(key) => format!("work {key}"),
     }
 }

@@ -15,10 +15,10 @@ use keys::{
 use crate::{
     catalogue::Catalogue,
     collection::CollectionCount,
-    declaration::link::Link,
+    declaration::Link,
     derivation::Derivation,
     derived::{Counts, Derived, Items},
-    kind::shape::Shape,
+    kind::Shape,
     position::DerivationAt,
     query::Query,
     schema::{Image, Schema},

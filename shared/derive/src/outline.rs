@@ -5,7 +5,7 @@
 
 use keys::{entity::Definition, fields::Fields};
 
-use crate::{declaration::link::Link, effect::Find};
+use crate::{declaration::Link, effect::Find};
 
 /// What a derivation declares.
 #[derive(Clone, Debug, Default, PartialEq)]

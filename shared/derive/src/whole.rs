@@ -10,10 +10,10 @@
 
 use crate::{
     catalogue::Catalogue,
-    declaration::cascade::Way,
+    declaration::Way,
     derived::{Counts, Derived, Items},
     flaw::Flaw,
-    kind::shape::Shape,
+    kind::Shape,
     schema::Schema,
     sources::sums,
     tally::Tally,

@@ -1,12 +1,23 @@
 //! The account of a batch: what was seen, what was written, what it cost, and what is not done.
+//!
+//! # Figures
+//!
+//! The figures of a batch by derivation, and its lag, for whoever watches the service.
+//!
+//! *Keeps true*: every write of the account is in the figures of the derivations on whose behalf it was made, in equal
+//! parts of its units; and no lag is left out, however many records a batch has.
+//!
+//! *Lag* is the time from a record's creation to the last write that follows from it in the invocation. It is that of
+//! one step: a display follows from the record of its counter, which follows from the application's. DynamoDB Streams
+//! has whole seconds, rounded down, so a lag is up to a second too great.
 
-pub(crate) mod applied;
-pub mod figures;
 pub mod loss;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
+    catalogue::Catalogue,
+    family::Family,
     position::{DerivationAt, RecordAt},
     schema::Unreadable,
     write::{Action, Table, Write},
@@ -14,9 +25,10 @@ use derive::{
 use keys::{item::Item, key::Key, size::item_bytes};
 use store::Units;
 
+use crate::{contention::Contention, count::Target, park::partition};
+
 #[cfg(doc)]
-use crate::batch::limits::BrakeLimits;
-use crate::{account::figures::Share, contention::Contention, count::target::Target};
+use crate::batch::BrakeLimits;
 
 /// What happened in one invocation.
 #[derive(Clone, Debug, Default)]
@@ -205,4 +217,156 @@ fn weight(write: &Write) -> f64 {
     };
     let kilobytes = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
     f64::from(kilobytes.max(1))
+}
+
+// ---- Which changes of a batch went in through the ledger, derived from what was written ----
+
+/// What the partition key of a receipt begins with.
+const RECEIPT: &str = "RECEIPT#";
+
+impl Account {
+    /// Positions of the changes that went in, each proven by a receipt. What is parked has a receipt too, and is not
+    /// in. Under watermarks there are no receipts.
+    #[must_use]
+    pub fn received(&self) -> BTreeSet<RecordAt> {
+        let parked = partition(Family::Additive);
+        let causes = |is_such: &dyn Fn(&str) -> bool| -> BTreeSet<RecordAt> {
+            let commits = self.commits.iter().filter(|commit| commit.table == Table::Ledger && is_such(&commit.key.pk));
+            commits.flat_map(|commit| commit.causes.iter().copied()).collect()
+        };
+        let receipts = causes(&|pk| pk.starts_with(RECEIPT));
+        &receipts - &causes(&|pk| pk == parked)
+    }
+}
+
+// ---- The figures of a batch by derivation, and its lag, for whoever watches the service ----
+
+/// What was asked of a derivation, and what stood in its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Changes that asked something of it.
+    pub n_changes: usize,
+    /// What records asked of it: to add, to look at an item, to search.
+    pub n_effects: usize,
+    /// Sendings again, of a transaction those of all that is in it.
+    pub n_retries: usize,
+    /// Records that were parked on its behalf.
+    pub n_parked: usize,
+}
+
+/// What happened on behalf of one derivation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// What was asked of it.
+    pub share: Share,
+    /// Items that were written.
+    pub n_writes: usize,
+    /// Write units: of a write for several derivations an equal part.
+    pub units: Units,
+    /// Writes that put right what somebody had made of an item.
+    pub n_corrections: usize,
+    /// Sendings that met another writer.
+    pub n_conflicts: u64,
+    /// Sendings that were throttled.
+    pub n_throttles: u64,
+    /// The greatest lag, in milliseconds; `None` where nothing was written.
+    pub lag_ms_max: Option<u64>,
+}
+
+impl Share {
+    /// Adds another share of the same.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.n_changes += other.n_changes;
+        self.n_effects += other.n_effects;
+        self.n_retries += other.n_retries;
+        self.n_parked += other.n_parked;
+    }
+}
+
+impl Account {
+    /// The lag of each record that something follows from, in milliseconds, in no order.
+    #[must_use]
+    pub fn lags_ms(&self) -> Vec<u64> {
+        let mut lags_ms = BTreeMap::<RecordAt, u64>::new();
+        for commit in self.commits.iter().filter(|commit| commit.table == Table::Main) {
+            for position in &commit.causes {
+                if let Some(lag_ms) = self.lag_ms(*position, commit.at_ms) {
+                    let greatest_ms = lags_ms.entry(*position).or_default();
+                    *greatest_ms = lag_ms.max(*greatest_ms);
+                }
+            }
+        }
+        lags_ms.into_values().collect()
+    }
+
+    /// Writes that put right what somebody had made of an item.
+    #[must_use]
+    pub fn n_corrections(&self) -> usize {
+        self.commits.iter().filter(|commit| commit.is_correction).count()
+    }
+
+    fn lag_ms(&self, position: RecordAt, at_ms: u64) -> Option<u64> {
+        let created_ms = self.created_ms.get(position.0).copied().flatten()?;
+        Some(at_ms.saturating_sub(created_ms))
+    }
+}
+
+impl Account {
+    /// What a batch came to, by the name of the derivation. A derivation with nothing to report is left out.
+    pub(crate) fn figures(&self, catalogue: &Catalogue) -> BTreeMap<String, Figures> {
+        let mut figures = BTreeMap::<String, Figures>::new();
+        for (derivation, share) in &self.shares {
+            figures.entry(catalogue.label(*derivation).to_owned()).or_default().share = *share;
+        }
+        for commit in &self.commits {
+            let lag_ms = commit.causes.iter().filter_map(|at| self.lag_ms(*at, commit.at_ms)).max();
+            let n_derivations = u32::try_from(commit.derivations.len()).unwrap_or(u32::MAX);
+            for name in &commit.derivations {
+                let figures = figures.entry(name.clone()).or_default();
+                figures.n_writes += 1;
+                figures.units += commit.units / f64::from(n_derivations);
+                figures.n_corrections += usize::from(commit.is_correction);
+                figures.lag_ms_max = figures.lag_ms_max.max(lag_ms);
+            }
+        }
+        for (name, n_conflicts, n_throttles) in self.contention.by_derivation() {
+            let figures = figures.entry(name.to_owned()).or_default();
+            figures.n_conflicts += n_conflicts;
+            figures.n_throttles += n_throttles;
+        }
+        figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keys::key::Key;
+
+    use super::*;
+    use crate::fixture::layout;
+    use crate::{account::Commit, ledger::receipt};
+
+    #[test]
+    fn what_has_a_receipt_is_in_unless_it_is_parked() {
+        let layout = layout();
+        let commit = |table, key: Key, position: usize| Commit {
+            key,
+            table,
+            action: None,
+            at_ms: 0,
+            units: 2.0,
+            derivations: Vec::new(),
+            causes: BTreeSet::from([RecordAt(position)]),
+            is_correction: false,
+        };
+        let commits = vec![
+            commit(Table::Ledger, receipt(&layout, "e1", 0).key, 1),
+            commit(Table::Ledger, receipt(&layout, "e2", 0).key, 2),
+            commit(Table::Ledger, Key::new(partition(Family::Additive), "e2#00"), 2),
+            commit(Table::Ledger, Key::new(partition(Family::LevelTriggered), "e1#00"), 1),
+            commit(Table::Main, Key::new("RECEIPT#none of ours", "x"), 3),
+        ];
+        let account = Account { commits, ..Account::default() };
+        assert_eq!(account.received(), BTreeSet::from([RecordAt(1)]));
+    }
 }

@@ -14,7 +14,7 @@ use crate::{
     clock::Clock,
     ledger::LedgerKind,
     protocol::{LeftOut, ProtocolStep},
-    registry::watch::RegistryWatch,
+    registry::publishing::RegistryWatch,
 };
 
 /// What every part needs. It holds no logic of its own.
@@ -25,9 +25,9 @@ pub(crate) struct Context<S> {
     pub(crate) store: S,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: LedgerKind,
-    pub(crate) limits: crate::batch::limits::BrakeLimits,
+    pub(crate) limits: crate::batch::BrakeLimits,
     pub(crate) settle_ms: u64,
-    pub(crate) fan_out: crate::fan_out::limits::FanOutLimits,
+    pub(crate) fan_out: crate::fan_out::FanOutLimits,
     /// When this engine last did something but for jobs, in milliseconds since the epoch.
     pub(crate) others_at_ms: AtomicU64,
     pub(crate) loss_put: crate::account::loss::MarksPut,

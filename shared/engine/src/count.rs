@@ -6,21 +6,20 @@
 //!
 //! A change that is older than the ledger's horizon is refused before anything is sent.
 
-pub(crate) mod admission;
 pub(crate) mod chunks;
-pub mod counts_of;
 pub(crate) mod excepted;
 pub(crate) mod marked;
-pub(crate) mod parcel;
 pub mod recount;
 pub(crate) mod session;
 pub(crate) mod shown;
-pub mod target;
-pub(crate) mod todo;
-pub(crate) mod update;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     bucket::HeldBuckets,
+    coalesce::{Adds, Counted},
+    family::Family,
+    position::{DerivationAt, RecordAt},
     write::{Table, Write},
 };
 use keys::{
@@ -31,9 +30,15 @@ use store::{Store, StoreError};
 
 use crate::{
     account::Account,
-    batch::input::Batch,
+    batch::{input::Batch, planning::Planner},
+    clock::age_ms,
     context::Context,
-    count::{admission::CountEntry, session::Session},
+    count::{
+        recount::targets,
+        session::{Session, ShardSession},
+    },
+    ledger::{LedgerKind, watermarks::Sequence},
+    protocol::ProtocolStep,
 };
 
 /// Counters that a batch updates at once under watermarks. They do not wait for each other; a batch has as many connections.
@@ -94,5 +99,210 @@ impl<S: Store> Counter<'_, S> {
             return Ok(HeldBuckets::new());
         }
         Ok(self.context.store.get(Table::Main, keys).await?.into_iter().collect())
+    }
+}
+
+// ---- What a count is about ----
+
+/// A count that a refused change was about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// Name of the derivation.
+    pub derivation: String,
+    /// The item that the count is about; of a roll-up the bucket.
+    pub item: Key,
+}
+
+// ---- Admission: which changes of a batch must go in ----
+
+/// A change that must go in once: what it adds, or why it must be parked.
+#[derive(Clone, Debug)]
+pub(crate) struct CountEntry {
+    /// What it adds.
+    pub(crate) change: Counted,
+    /// When its write was made, in milliseconds since the epoch.
+    pub(crate) created_ms: Option<u64>,
+    /// Why it cannot be applied.
+    pub(crate) failed: Option<String>,
+}
+
+impl<S: Store> Counter<'_, S> {
+    /// The changes that must go in: each once, none that is known to be in, none from behind the horizon or
+    /// of an unknown age. And why nothing
+    /// behind one of them may pass it, where one could not be listed.
+    pub(crate) async fn admitted(
+        &self,
+        entries: Vec<CountEntry>,
+        is_in: impl Fn(&Counted) -> bool,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) -> (Vec<CountEntry>, Option<String>) {
+        let (mut seen, mut admitted, mut unlisted) = (BTreeSet::new(), Vec::new(), None);
+        for mut entry in entries {
+            let is_again = !seen.insert(entry.change.id.clone()) && self.context.takes(ProtocolStep::OnceABatch);
+            if is_again || is_in(&entry.change) {
+                account.n_duplicates += 1;
+                continue;
+            }
+            if let Some(why) = self.refusal(entry.created_ms) {
+                unlisted = unlisted.or(self.refuse(&entry.change, why, batch.patience, account).await.err());
+                continue;
+            }
+            if entry.created_ms.is_none() {
+                let why = "the record does not say when it was made (ApproximateCreationDateTime)";
+                entry.failed.get_or_insert(why.to_owned());
+            }
+            admitted.push(entry);
+        }
+        (admitted, unlisted)
+    }
+
+    /// Why the ledger cannot decide about a change of this time.
+    fn refusal(&self, created_ms: Option<u64>) -> Option<&'static str> {
+        match age_ms(created_ms, self.context.clock.now_ms()) {
+            Some(age_ms) if age_ms > self.context.ledger.horizon_ms() => match self.context.ledger {
+                LedgerKind::Receipts => Some("it is older than the ledger's horizon of 14 days"),
+                LedgerKind::Watermarks => Some("it is older than the ledger's horizon of 26 hours"),
+            }
+            .filter(|_| self.context.takes(ProtocolStep::Horizon)),
+            None if created_ms.is_some() && self.context.takes(ProtocolStep::NotAhead) => Some(
+                "its time (ApproximateCreationDateTime) is more than five minutes ahead of the function's clock, so its age \
+                 is unknown",
+            ),
+            _ => None,
+        }
+    }
+}
+
+// ---- What a batch adds, by counter and in the order of the stream shard ----
+
+/// What one change adds to a counter or a bucket.
+#[derive(Debug)]
+struct Todo {
+    position: RecordAt,
+    /// Id of the event.
+    id: String,
+    sequence: Sequence,
+    adds: Vec<Adds>,
+}
+
+/// A counter or a bucket with what the batch adds to it, in the order of the shard.
+#[derive(Debug)]
+struct CounterTodo {
+    key: Key,
+    derivation: DerivationAt,
+    todo: Vec<Todo>,
+    held: Option<Item>,
+    /// May it have begun with what this batch adds? Then its target may show what other items of the counter came to.
+    may_begin: bool,
+}
+
+impl<S: Store> Counter<'_, S> {
+    /// Sorts what a change adds by counters, or says why it is parked.
+    fn sort_out(
+        &self,
+        entry: &mut CountEntry,
+        shard: &ShardSession,
+        todo: &mut BTreeMap<Key, CounterTodo>,
+    ) -> Result<(), String> {
+        if let Some(cause) = entry.failed.take() {
+            return Err(cause);
+        }
+        let Some(sequence) = Sequence::parse(&entry.change.sequence_number) else {
+            return Err("the record has no sequence number that can be read".to_owned());
+        };
+        for amount in std::mem::take(&mut entry.change.amounts) {
+            if shard.exceptions.excepts(&entry.change.id, Some(&amount.item)) {
+                continue;
+            }
+            let counter = todo.entry(amount.item.clone()).or_insert_with(|| CounterTodo {
+                key: amount.item,
+                derivation: amount.derivation,
+                todo: Vec::new(),
+                held: None,
+                may_begin: true,
+            });
+            match counter.todo.iter_mut().find(|todo| todo.sequence == sequence && todo.id == entry.change.id) {
+                Some(todo) if self.context.takes(ProtocolStep::OnceABatch) => todo.adds.push(amount.adds),
+                _ => {
+                    let (position, id) = (entry.change.position, entry.change.id.clone());
+                    counter.todo.push(Todo { position, id, sequence, adds: vec![amount.adds] });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+// ---- The counts to which records add, where it is asked beside their application ----
+
+/// Counts to which records add.
+#[derive(Clone, Debug, Default)]
+pub struct CountsOf {
+    pub(crate) targets: BTreeSet<Target>,
+    /// Names of the counts to which a record may add whose plan is not known.
+    pub(crate) derivations: BTreeSet<String>,
+    /// Is there a record of which not even the item is known, so that it may add to anything?
+    pub is_any: bool,
+}
+
+impl CountsOf {
+    /// The counts to which the first record of a batch adds.
+    pub(crate) fn of<S: Store>(context: &Context<S>, batch: &Batch<'_>) -> Self {
+        if let Ok(asked) = Planner::new(context).asked_of(Family::Additive, batch) {
+            let targets = asked.entries.iter().flat_map(|entry| targets(&context.catalogue, &entry.change));
+            return Self { targets: targets.collect(), ..Self::default() };
+        }
+        let key = batch.records.first().and_then(|record| record.key(&context.schema.layout));
+        let derivations = key.iter().flat_map(|key| Self::at(context, key)).collect();
+        Self { derivations, is_any: key.is_none(), ..Self::default() }
+    }
+
+    /// Names of the counts to which an item of this key may add.
+    fn at<S>(context: &Context<S>, key: &Key) -> impl Iterator<Item = String> {
+        let entities = context.schema.entities().filter(|definition| definition.key.parse_key(key).is_some());
+        let entities: BTreeSet<&str> = entities.map(|definition| definition.name.as_str()).collect();
+        let counts = context.catalogue.derivations().filter(|derivation| derivation.kind.family() == Family::Additive);
+        let counts =
+            counts.filter(move |derivation| derivation.kind.entities().iter().any(|name| entities.contains(name)));
+        counts.map(|derivation| derivation.name.clone())
+    }
+
+    /// Adds other counts.
+    pub fn extend(&mut self, other: Self) {
+        self.targets.extend(other.targets);
+        self.derivations.extend(other.derivations);
+        self.is_any |= other.is_any;
+    }
+
+    /// Is this target one of them, or may it be?
+    #[must_use]
+    pub fn has(&self, target: &Target) -> bool {
+        self.is_any || self.derivations.contains(&target.derivation) || self.targets.contains(target)
+    }
+
+    /// May any of them be of these derivations?
+    #[must_use]
+    pub fn is_any_of(&self, derivations: &BTreeSet<String>) -> bool {
+        self.is_any
+            || self.targets.iter().any(|target| derivations.contains(&target.derivation))
+            || self.derivations.iter().any(|name| derivations.contains(name))
+    }
+
+    /// May any of them be one of these targets?
+    #[must_use]
+    pub fn is_any_at(&self, targets: &BTreeSet<Target>) -> bool {
+        self.is_any
+            || self.targets.iter().any(|target| targets.contains(target))
+            || targets.iter().any(|target| self.derivations.contains(&target.derivation))
+    }
+
+    /// The targets; `None` where more may be added to than is known.
+    pub(crate) fn planned(&self) -> Option<&BTreeSet<Target>> {
+        (!self.is_any && self.derivations.is_empty()).then_some(&self.targets)
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        !self.is_any && self.targets.is_empty() && self.derivations.is_empty()
     }
 }

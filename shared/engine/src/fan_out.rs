@@ -16,25 +16,34 @@
 //!
 //! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [`again`]
 //! when it has had time.
+//!
+//! # Unread
+//!
+//! Writing what is copied from a source to the items that a search found, without reading them.
+//!
+//! *Keeps true*: an item that is written so names the source, since the write asks for that. What its copy holds does not
+//! depend on what it held, so it is written where it was right already, too. What builds on the copy is looked at by the
+//! write's own record.
+//!
+//! Nearly all items of a page hold the old value, so reading each first would mostly say what is known: a read unit for
+//! each write unit.
 
 pub mod again;
-pub mod limits;
-pub(crate) mod note;
 pub(crate) mod page;
-pub mod progress;
 pub(crate) mod search;
 pub(crate) mod underway;
-mod unread;
 
 use std::collections::BTreeSet;
 
 use derive::{
-    declaration::found_by::through,
+    declaration::through,
     effect::Find,
     guard::{Guard, Purpose},
     position::DerivationAt,
     query::Query,
-    write::{Action, Table, Write},
+    refresh::Look,
+    sources::{Source, Sources},
+    write::{Action, Table, Update, Write},
 };
 use keys::{
     item::{Item, text},
@@ -42,16 +51,18 @@ use keys::{
     key::Key,
     layout::Layout,
 };
+use serde_dynamo::AttributeValue;
 use store::{Outcome, Store, Units};
 
 use crate::{
+    attribute::{checksum, n, number, s},
     backoff::{GaveUp, Patience, Tries},
+    batch::input::caught,
     context::Context,
-    fan_out::{
-        note::{Note, mark, marked_to},
-        progress::{FanOut, id_of},
-    },
+    fan_out::page::Pager,
     jobs::job::{Job, Task},
+    ledger::ledger_item,
+    look::{Looked, Looker, Rung, reading::ItemReader},
     protocol::ProtocolStep,
 };
 
@@ -159,4 +170,265 @@ pub(crate) fn samples(layout: &Layout, derivation: &str, source: &Key) -> (Write
     let note = Note { item: source.clone(), derivations: BTreeSet::from([derivation.to_owned()]) };
     let mark = marked_to(layout, &mark(), "{Last}");
     (Write { table: Table::Main, key: job.key, action: put, guard: None }, [note.write(0, 0), mark])
+}
+
+// ---- How much a fan-out does at once ----
+
+/// How much is done at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FanOutLimits {
+    /// Most items that are looked at with the batch that asks for it.
+    pub direct_max: u32,
+    /// Items that are read and looked at together.
+    pub page_items: u32,
+    /// How long a page goes on, in milliseconds, when nothing but jobs was done for as long.
+    pub page_ms: u64,
+    /// The same when something else was, since others may wait behind it.
+    pub page_beside_ms: u64,
+    /// Write units a second that a job may consume; as many as there are where nothing is said.
+    pub units_per_second: Option<u32>,
+    /// How long an index may lag, in milliseconds: a search of it is made again after that. 0 where an index is part of
+    /// its table, as an emulator's is: then no search is made again, which would send a job around once more.
+    pub index_lag_ms: u64,
+}
+
+impl Default for FanOutLimits {
+    fn default() -> Self {
+        Self {
+            direct_max: 100,
+            page_items: 500,
+            page_ms: 1_000,
+            page_beside_ms: 100,
+            units_per_second: None,
+            // An index follows within a second, but it has no bound: throttled, it falls behind. The sweeper comes
+            // every 15 minutes.
+            index_lag_ms: 15 * 60 * 1_000,
+        }
+    }
+}
+
+// ---- How far a fan-out is: the part of its job that no other job has ----
+
+// Attributes of a job that fans out. Stored, so they are stable.
+const SOURCE_PK: &str = "SourcePK";
+const SOURCE_SK: &str = "SourceSK";
+pub(crate) const UNTIL: &str = "Until";
+pub(crate) const ROUND: &str = "Round";
+pub(crate) const FREE_AT: &str = "FreeAt";
+
+/// Longest key of a source that is spelled out in a job's key, in bytes: escaped, it still fits in a sort key.
+const SPELLED_OUT_MAX: usize = 256;
+
+/// What a job of this kind works at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FanOut {
+    /// The source that changed.
+    pub source: Key,
+    /// Sort key up to which the job goes on when it has been to the end, since the source changed meanwhile.
+    pub until: Option<String>,
+    /// Has it been to the end?
+    pub is_round: bool,
+    /// From when on it may write again, in milliseconds since the epoch, where its rate is limited.
+    pub free_at_ms: u64,
+}
+
+impl FanOut {
+    /// All of a source's search.
+    pub(crate) fn of_all(source: &Key) -> Self {
+        let source = source.clone();
+        Self { source, until: None, is_round: false, free_at_ms: 0 }
+    }
+
+    /// What an item of a job says; `None` when it is no job of this kind.
+    pub(crate) fn of(item: &Item) -> Option<Self> {
+        Some(Self {
+            source: Key::new(text(item, SOURCE_PK)?, text(item, SOURCE_SK)?),
+            until: text(item, UNTIL).map(str::to_owned),
+            is_round: item.get(ROUND) == Some(&AttributeValue::Bool(true)),
+            free_at_ms: number(item, FREE_AT).unwrap_or(0),
+        })
+    }
+
+    /// The attributes that stay as they are.
+    pub(crate) fn origin(&self) -> Item {
+        Item::from([(SOURCE_PK.to_owned(), s(&self.source.pk)), (SOURCE_SK.to_owned(), s(&self.source.sk))])
+    }
+
+    /// The attributes that say how far it is, as far as there is something to say.
+    pub(crate) fn progress(&self) -> Item {
+        let until = self.until.as_ref().map(|until| (UNTIL.to_owned(), s(until)));
+        let free_at = (self.free_at_ms > 0).then(|| (FREE_AT.to_owned(), n(self.free_at_ms)));
+        let round = self.is_round.then(|| (ROUND.to_owned(), AttributeValue::Bool(true)));
+        [until, round, free_at].into_iter().flatten().collect()
+    }
+}
+
+/// Id of the job of a source. No two sources have the same: the length says where the one key ends.
+pub(crate) fn id_of(source: &Key) -> String {
+    let id = format!("{}:{}|{}", source.pk.len(), source.pk, source.sk);
+    if id.len() <= SPELLED_OUT_MAX {
+        return id;
+    }
+    let end = id.floor_char_boundary(SPELLED_OUT_MAX);
+    format!("{}~{:08x}", id.get(..end).unwrap_or_default(), checksum(&id))
+}
+
+// ---- Writing what is copied from a source to the items that a search found, without reading them ----
+
+impl<S: Store> Pager<'_, S> {
+    /// Reads the source, where it is not known yet.
+    pub(crate) async fn read_source(
+        &self,
+        source: &Key,
+        sources: &mut Sources,
+        patience: Patience<'_>,
+    ) -> Result<(), GaveUp> {
+        let source = Source::Item(source.clone());
+        let unknown = if sources.knows(&source) { BTreeSet::new() } else { BTreeSet::from([source]) };
+        ItemReader::new(self.context).read(unknown, sources, patience).await
+    }
+
+    /// Writes, without reading them, items that a search says to name this source: on the condition that they do. Gives
+    /// back those that are to be looked at: where that takes more than the source, and where the condition failed.
+    pub(crate) async fn write_unread(
+        &self,
+        rung: Vec<Rung>,
+        source: &Key,
+        sources: &Sources,
+        patience: Patience<'_>,
+        looked: &mut Looked,
+    ) -> Vec<Rung> {
+        let (mut writes, mut rest) = (Vec::new(), Vec::new());
+        for rung in rung {
+            // A kind that panics here does so where the item is looked at, too, which parks what asked for it.
+            match caught("finding what it takes", || self.unread_write(&rung, source, sources)) {
+                Ok(Some(write)) => writes.push((rung, write)),
+                Ok(None) | Err(_) => rest.push(rung),
+            }
+        }
+        rest.extend(Looker::new(self.context).write_all(writes, patience, looked).await);
+        rest
+    }
+
+    fn unread_write(&self, rung: &Rung, source: &Key, sources: &Sources) -> Option<(Write, Vec<DerivationAt>)> {
+        let (Look { item, entity, derivations, .. }, layout) = (&rung.look, &self.context.schema.layout);
+        let at = derivations.iter().copied().next().filter(|_| derivations.len() == 1)?;
+        if !sources.knows(&Source::Item(source.clone())) {
+            return None;
+        }
+        let (mut says, wanted) =
+            self.context.catalogue.refresh(at)?.taken_from(&self.context.schema, source, item, sources)?;
+        // That it has its key says that it is there.
+        says.extend(layout.key_item(item));
+        says.extend(self.context.schema.mark_of(entity));
+        let mut update = Update::default();
+        for wanted in wanted {
+            match wanted.value {
+                Some(value) => drop(update.set.insert(wanted.name, value)),
+                None => drop(update.remove.insert(wanted.name)),
+            }
+        }
+        let says = says.into_iter().map(|(name, value)| (name, Some(value)));
+        let (action, guard) = (Action::Update(update), Some(Guard::as_read(Purpose::UnreadTarget, says)));
+        Some((Write { table: Table::Main, key: item.clone(), action, guard }, vec![at]))
+    }
+}
+
+// ---- The note that something is to be searched for again ----
+
+// Attributes of a note. Stored, so they are stable.
+const ITEM_PK: &str = "ItemPK";
+const ITEM_SK: &str = "ItemSK";
+const DERIVATIONS: &str = "Derivations";
+
+/// Partitions that notes are spread over. Stored in keys, so it is stable.
+pub(crate) const PARTITIONS: u32 = 8;
+
+/// What is noted of an item within this part of the time that an index may lag is one note.
+const TOGETHER: u64 = 16;
+
+/// Digits of a time in milliseconds, as it stands in a note's key.
+pub(crate) const DIGITS: usize = 15;
+
+/// A note that something is to be searched for again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The source.
+    pub(crate) item: Key,
+    /// Names of the derivations.
+    pub(crate) derivations: BTreeSet<String>,
+}
+
+impl Note {
+    /// The write that notes it, or adds it to what is noted of the item about this time.
+    pub(crate) fn write(&self, now_ms: u64, lag_ms: u64) -> Write {
+        let id = id_of(&self.item);
+        let together_ms = (lag_ms / TOGETHER).max(1);
+        let due_at_ms = (now_ms.saturating_add(lag_ms) / together_ms).saturating_add(1).saturating_mul(together_ms);
+        let key = Key::new(partition(checksum(&id) % PARTITIONS), format!("{due_at_ms:0DIGITS$}#{id}"));
+        let [pk, sk] =
+            [(ITEM_PK, &self.item.pk), (ITEM_SK, &self.item.sk)].map(|(name, text)| (name.to_owned(), s(text)));
+        let names = AttributeValue::Ss(self.derivations.iter().cloned().collect());
+        let add = Item::from([(DERIVATIONS.to_owned(), names)]);
+        let action = Action::Update(Update { set: Item::from([pk, sk]), add, ..Update::default() });
+        Write { table: Table::Ledger, key, action, guard: None }
+    }
+
+    pub(crate) fn of(item: &Item) -> Option<Self> {
+        let names = match item.get(DERIVATIONS) {
+            Some(AttributeValue::Ss(names)) => names.as_slice(),
+            _ => &[],
+        };
+        Some(Self {
+            item: Key::new(text(item, ITEM_PK)?, text(item, ITEM_SK)?),
+            derivations: names.iter().cloned().collect(),
+        })
+    }
+}
+
+/// Sort key of a partition's mark, behind those of all notes. Stored, so it is stable.
+pub(crate) const MARK: &str = "~";
+
+/// Attribute of a mark: sort key of the last note that was begun. Stored, so it is stable.
+pub(crate) const LAST: &str = "Last";
+
+/// The write that marks notes as begun, up to this one.
+pub(crate) fn marked_to(layout: &Layout, mark: &Key, last: &str) -> Write {
+    let put = Action::Put(ledger_item(layout, mark, [(LAST, s(last))]));
+    Write { table: Table::Ledger, key: mark.clone(), action: put, guard: None }
+}
+
+/// Key of the mark of a partition, for a sample.
+pub(crate) fn mark() -> Key {
+    Key::new(partition(0), MARK)
+}
+
+/// Partition key of some of the notes. Stored, so it is stable.
+pub(crate) fn partition(number: u32) -> String {
+    format!("AGAIN#{number:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_reads_back_as_it_was_written() {
+        let names = ["comment-author", "review-author"].map(str::to_owned);
+        let note = Note { item: Key::new("USER#ann", "PROFILE"), derivations: names.into() };
+        let write = note.write(5, 16_000);
+        let Action::Update(update) = &write.action else { panic!("{write:?}") };
+        let item: Item = update.set.iter().chain(update.add.iter()).map(|(n, v)| (n.to_owned(), v.clone())).collect();
+        assert_eq!(Note::of(&item), Some(note));
+        assert_eq!(write.key, Key::new("AGAIN#01", "000000000017000#8:USER#ann|PROFILE"));
+    }
+
+    #[test]
+    fn notes_of_about_a_time_are_one_and_due_after_each_of_them_has_waited() {
+        let note = Note { item: Key::new("USER#ann", "PROFILE"), derivations: BTreeSet::new() };
+        let at = |now_ms| note.write(now_ms, 16_000).key.sk;
+        assert_eq!(at(0), at(999));
+        assert!(at(999).starts_with("000000000017000#") && at(1_000).starts_with("000000000018000#"));
+        assert!(note.write(5, 0).key.sk.starts_with("000000000000006#"), "nobody adds to what is due");
+    }
 }

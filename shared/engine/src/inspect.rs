@@ -1,16 +1,21 @@
 //! What an operator's tools ask of an engine, which handle no batch: to find items that are not in step, and to bring
 //! one in step.
 
-mod reads;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{catalogue::Catalogue, position::DerivationAt, refresh::Look, schema::Schema, sources::Sources};
+use derive::{
+    catalogue::Catalogue,
+    derived::Items,
+    position::DerivationAt,
+    refresh::Look,
+    schema::Schema,
+    sources::{Source, Sources},
+};
 use keys::{item::Item, key::Key};
 use store::{Store, StoreError};
 
 use crate::{
-    account::{Account, Commit, figures::Figures, loss::is_any},
+    account::{Account, Commit, Figures, loss::is_any},
     backoff::{GaveUp, Patience},
     batch::Engine,
     fan_out::again::{Again, Repeater},
@@ -20,7 +25,10 @@ use crate::{
         job::Job,
         pulse::Pulses,
     },
-    look::{Looker, bells::Bells, looked::LookRequest, reading::HeldItems},
+    look::{
+        Bells, LookRequest, Looker,
+        reading::{HeldItems, ItemReader, RefusedReads},
+    },
     park::{
         redrive::{ParkedChange, Redriven, Redriver},
         waiting::{Underway, Waiting},
@@ -255,5 +263,68 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn figures(&self, account: &Account) -> BTreeMap<String, Figures> {
         account.figures(&self.context.catalogue)
+    }
+}
+
+// ---- What an operator's tools read with an engine ----
+
+impl<S: Store> Engine<S> {
+    /// These items, as they are held.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when they cannot be read.
+    pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<HeldItems, GaveUp> {
+        ItemReader::new(&self.context).held(keys, patience).await
+    }
+
+    /// These items, as they are held, and those that DynamoDB refuses to read.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when they cannot be read now.
+    pub async fn held_each(
+        &self,
+        keys: Vec<Key>,
+        patience: Patience<'_>,
+    ) -> Result<(HeldItems, RefusedReads<Key>), GaveUp> {
+        ItemReader::new(&self.context).held_each(keys, patience).await
+    }
+
+    /// The counters of a target, of all derivations and in all shards.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when they cannot be read.
+    pub async fn all_counters_of(&self, target: &Key, patience: Patience<'_>) -> Result<Items, GaveUp> {
+        ItemReader::new(&self.context).all_counters_of(target, patience).await
+    }
+
+    /// Reads these sources, to the others.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when they cannot be read.
+    pub async fn read(
+        &self,
+        wanted: BTreeSet<Source>,
+        sources: &mut Sources,
+        patience: Patience<'_>,
+    ) -> Result<(), GaveUp> {
+        ItemReader::new(&self.context).read(wanted, sources, patience).await
+    }
+
+    /// Reads these sources, to the others, and gives those that DynamoDB refuses to read.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when they cannot be read now.
+    pub async fn read_each(
+        &self,
+        wanted: BTreeSet<Source>,
+        sources: &mut Sources,
+        patience: Patience<'_>,
+    ) -> Result<RefusedReads<Source>, GaveUp> {
+        ItemReader::new(&self.context).read_each(wanted, sources, patience).await
     }
 }

@@ -44,9 +44,7 @@ pub mod look;
 #[cfg(feature = "mutants")]
 mod mutants;
 pub mod park;
-mod partition;
 pub mod protocol;
 pub mod record;
 pub mod registry;
-mod sort_key;
 pub mod sweep;

@@ -6,35 +6,48 @@
 //!
 //! The record is kept as it came, compressed, and in parts where an item would be too large.
 //! [`redrive`] applies what is parked.
+//!
+//! # Lists
+//!
+//! The ledger's lists, as a person reads them: counts that need a recount, and items that cannot be interpreted.
+//!
+//! Nothing here decides anything: a count that is listed may be right, and `verify` shows it.
 
-pub mod lists;
-mod mark;
-pub mod pages;
 pub mod redrive;
-mod unsure;
 pub mod waiting;
 
 use std::io::{Read as _, Write as _};
 
 use derive::{
+    catalogue::Catalogue,
     family::Family,
     position::{DerivationAt, RecordAt},
+    query::Query,
     write::{Action, Table, Write},
 };
 use flate2::{Compression, Crc, read::GzDecoder, write::GzEncoder};
-use keys::{item::Item, key::Key, layout::Layout};
+use keys::{
+    item::{Item, text},
+    key::Key,
+    layout::Layout,
+};
 use serde_dynamo::AttributeValue;
-use store::{Outcome, Store};
+use store::{Cursor, Outcome, Page, Store, StoreError};
 
 use crate::{
     account::{Account, Parked, undone},
-    attribute::{n, s},
+    attribute::{all, checksum, n, number, s},
     backoff::describe,
     batch::input::Batch,
     context::Context,
+    count::{
+        Target,
+        recount::{ALL, RECOUNT},
+    },
     ledger::ledger_item,
+    look::listing::UNREADABLE,
+    park::redrive::ParkedChange,
     record::{Head, event::Lane},
-    sort_key::checksum,
 };
 
 /// Largest part of a record in one item, in bytes: below the 400 KB of an item, names and cause included.
@@ -234,6 +247,189 @@ pub(crate) fn record(parts: &[Item]) -> Result<String, std::io::Error> {
     let mut record = String::new();
     GzDecoder::new(compressed.as_slice()).read_to_string(&mut record)?;
     Ok(record)
+}
+
+// ---- pages ----
+
+/// Reads what is parked on behalf of a family, in order of the events' ids.
+///
+/// Whoever reads asks for the page of [`next`](Self::next), and gives it to [`take`](Self::take).
+#[derive(Debug)]
+pub struct ParkedPages {
+    family: Family,
+    query: Query,
+    after: Option<Cursor>,
+    is_end: bool,
+    /// Parts of a change of which the next page may have more.
+    parts: Vec<Item>,
+}
+
+impl ParkedPages {
+    /// Begins with the first page.
+    #[must_use]
+    pub fn of(family: Family) -> Self {
+        let query = Query::prefix(None, partition(family), "");
+        Self { family, query, after: None, is_end: false, parts: Vec::new() }
+    }
+
+    /// The query of the next page of the ledger's table, and where it begins; `None` at the end.
+    #[must_use]
+    pub fn next(&self) -> Option<(Query, Option<Cursor>)> {
+        (!self.is_end).then(|| (self.query.clone(), self.after.clone()))
+    }
+
+    /// The changes that are whole with this page.
+    pub fn take(&mut self, page: Page) -> Vec<ParkedChange> {
+        let mut changes = Vec::new();
+        for item in page.items {
+            // Parts of one change stand behind one another.
+            let differs = |first: &Item| {
+                [EVENT_ID, COUNTER_PK, COUNTER_SK].iter().any(|name| text(first, name) != text(&item, name))
+            };
+            if self.parts.first().is_some_and(differs) {
+                changes.extend(ParkedChange::of(self.family, std::mem::take(&mut self.parts)));
+            }
+            self.parts.push(item);
+        }
+        self.is_end = page.next.is_none();
+        self.after = page.next;
+        if self.is_end {
+            changes.extend(ParkedChange::of(self.family, std::mem::take(&mut self.parts)));
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod pages_tests {
+    use serde_dynamo::AttributeValue;
+
+    use super::*;
+
+    fn part(id: &str) -> Item {
+        Item::from([(EVENT_ID.to_owned(), AttributeValue::S(id.to_owned()))])
+    }
+
+    #[test]
+    fn a_change_whose_parts_are_on_two_pages_is_one_change_and_no_earlier_page_is_kept() {
+        let mut pages = ParkedPages::of(Family::Additive);
+        let all = [&["a", "b"][..], &["b"], &["b", "c", "d"], &[]];
+        let mut taken = Vec::new();
+        for (at, ids) in all.iter().enumerate() {
+            let (_, after) = pages.next().unwrap();
+            assert_eq!(after, (at > 0).then(|| Cursor(part(&at.to_string()))));
+            let next = (at + 1 < all.len()).then(|| Cursor(part(&(at + 1).to_string())));
+            let changes = pages.take(Page { items: ids.iter().map(|id| part(id)).collect(), next });
+            let lengths = changes.iter().map(|change| (change.id.clone(), change.n_held_parts()));
+            taken.push((lengths.collect::<Vec<_>>(), pages.parts.len()));
+        }
+        let change = |id: &str, n_parts: usize| (id.to_owned(), n_parts);
+        let expected = [
+            (vec![change("a", 1)], 1),
+            (vec![], 2),
+            (vec![change("b", 3), change("c", 1)], 1),
+            (vec![change("d", 1)], 0),
+        ];
+        assert_eq!(taken, expected);
+        assert_eq!(pages.next(), None);
+    }
+}
+
+// ---- lists ----
+
+/// A count that needs a recount, since a change of it was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToRecount {
+    /// The count; `None` where the refused change cannot be read, so that it may be any.
+    pub target: Option<Target>,
+    /// Id of the event that was refused last.
+    pub event_id: String,
+    /// Why it was refused.
+    pub why: String,
+    /// When, in milliseconds since the epoch.
+    pub listed_at_ms: u64,
+}
+
+impl ToRecount {
+    /// Puts what people call the count in the place of its stored name.
+    pub fn relabel(&mut self, catalogue: &Catalogue) {
+        if let Some(target) = &mut self.target {
+            catalogue.relabel(&mut target.derivation);
+        }
+    }
+}
+
+/// All counts that need a recount, by derivation and item.
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be read.
+pub async fn to_recount<S: Store>(store: &S) -> Result<Vec<ToRecount>, StoreError> {
+    Ok(all(store, Table::Ledger, RECOUNT).await?.iter().map(listed).collect())
+}
+
+/// How many entries the list of items has that cannot be interpreted: one for each item and derivation.
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be read.
+pub async fn n_unreadable<S: Store>(store: &S) -> Result<usize, StoreError> {
+    Ok(all(store, Table::Ledger, UNREADABLE).await?.len())
+}
+
+fn listed(item: &Item) -> ToRecount {
+    let field = |name: &str| text(item, name).unwrap_or_default().to_owned();
+    let derivation = field("Derivation");
+    let listed_at_ms = number(item, "ListedAt").unwrap_or(0);
+    let target = (derivation != ALL).then(|| Target { derivation, item: Key::new(field("ItemPK"), field("ItemSK")) });
+    ToRecount { target, event_id: field("EventId"), why: field("Why"), listed_at_ms }
+}
+
+#[cfg(test)]
+mod lists_tests {
+    use derive::{
+        schema::Unreadable,
+        write::{Action, Write},
+    };
+    use store::memory::MemoryStore;
+
+    use serde_dynamo::AttributeValue;
+
+    use super::*;
+    use crate::fixture::layout;
+    use crate::{ledger::ledger_item, look::listing};
+
+    #[tokio::test]
+    async fn both_lists_are_read() {
+        let layout = layout();
+        let store = MemoryStore::new(layout.clone());
+        assert_eq!((to_recount(&store).await.unwrap(), n_unreadable(&store).await.unwrap()), (Vec::new(), 0));
+
+        let unreadable = Unreadable { attribute: "Value".to_owned(), why: "is not of type N".to_owned() };
+        let item = Key::new("USER#ada", "PROFILE");
+        for derivation in ["one", "other"] {
+            store.write(&listing::listed(&layout, derivation, &item, Some(&unreadable), 7)).await.unwrap();
+        }
+        for derivation in [ALL, "follower-count"] {
+            let key = Key::new(RECOUNT, derivation);
+            let text = |text: &str| AttributeValue::S(text.to_owned());
+            let attributes = [
+                ("Derivation", text(derivation)),
+                ("ItemPK", text(&item.pk)),
+                ("ItemSK", text(&item.sk)),
+                ("EventId", text("e1")),
+                ("Why", text("it is old")),
+                ("ListedAt", AttributeValue::N("8".to_owned())),
+            ];
+            let action = Action::Put(ledger_item(&layout, &key, attributes));
+            store.write(&Write { table: Table::Ledger, key, action, guard: None }).await.unwrap();
+        }
+        let listed = to_recount(&store).await.unwrap();
+        let target = Target { derivation: "follower-count".to_owned(), item };
+        assert_eq!(listed.iter().map(|entry| &entry.target).collect::<Vec<_>>(), [&None, &Some(target)]);
+        assert!(listed.iter().all(|entry| (entry.event_id.as_str(), entry.listed_at_ms) == ("e1", 8)), "{listed:?}");
+        assert_eq!(n_unreadable(&store).await.unwrap(), 2);
+    }
 }
 
 #[cfg(test)]

@@ -16,12 +16,9 @@
 //! instance publishes that it has no `share-count`, before it handles a batch. The mark is gone, and a backfill that runs just
 //! then sets none.
 
-pub mod absence;
 pub mod difference;
 pub mod edit;
-mod published;
 pub mod publishing;
-pub mod watch;
 
 use std::collections::BTreeMap;
 
@@ -42,7 +39,6 @@ use keys::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_dynamo::{AttributeValue, from_attribute_value, to_attribute_value};
 
-use self::published::Published;
 use crate::{
     attribute::{n, number, s},
     ledger::ledger_item,
@@ -297,9 +293,110 @@ pub(crate) fn sample(layout: &Layout, family: Family) -> Write {
     Registered::default().published(family, &ours, 0).unwrap_or_default().write(layout, family)
 }
 
+// ---- absence ----
+
+/// Does any function have a derivation, or did one?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// The functions have it.
+    Live,
+    /// It is dropped, and until then an instance may run that has it.
+    Ending {
+        /// In milliseconds since the epoch.
+        gone_ms: u64,
+    },
+    /// It is dropped, and no instance has it any more.
+    Gone,
+    /// No function has registered it.
+    Unknown,
+}
+
+impl Registry {
+    /// Does any function have a derivation of this name, or did one?
+    #[must_use]
+    pub fn absence(&self, name: &str, now_ms: u64) -> Absence {
+        let registered = [&self.additive, &self.level_triggered].into_iter();
+        let entries: Vec<&RegistryEntry> = registered.filter_map(|it| it.derivations.get(name)).collect();
+        let gone_ms = entries.iter().map(|entry| entry.ready_ms).max();
+        match gone_ms {
+            None => Absence::Unknown,
+            Some(_) if entries.iter().any(|entry| entry.dropped_ms.is_none()) => Absence::Live,
+            Some(gone_ms) if now_ms < gone_ms => Absence::Ending { gone_ms },
+            Some(_) => Absence::Gone,
+        }
+    }
+}
+
+// ---- What the registry of a family becomes when an instance publishes what it has ----
+
+/// What an instance publishes of a family.
+#[derive(Clone, Copy, Debug)]
+struct Published<'a> {
+    /// The definitions of its derivations, by name.
+    definitions: &'a BTreeMap<String, String>,
+    /// The index keys of each entity's items.
+    index_keys: &'a BTreeMap<String, String>,
+    release: &'a str,
+    hold: Hold,
+}
+
+impl Registered {
+    /// What it becomes when an instance publishes what it has; `None` when it says so already.
+    fn published(&self, family: Family, ours: &Published<'_>, now_ms: u64) -> Option<Self> {
+        let Published { definitions: ours, index_keys, release, hold: Hold { hold_ms, margin_ms } } = *ours;
+        // Whoever was here before this was kept published nothing; what it counted it goes on to count.
+        let is_first = self.revision == 0;
+        let others_ms = if is_first { hold_ms } else { self.hold_ms };
+        let free_ms = self.free_ms.max(now_ms.saturating_add(others_ms));
+        let birth_ms = free_ms.saturating_add(margin_ms);
+        let mut derivations = self.derivations.clone();
+        for (name, definition) in ours {
+            let before = self.derivations.get(name);
+            if before.is_some_and(|entry| entry.definition == *definition && entry.dropped_ms.is_none()) {
+                continue;
+            }
+            let renamed = self.renamed(definition, ours).filter(|_| family == Family::LevelTriggered);
+            let entry = renamed.cloned().unwrap_or_else(|| RegistryEntry {
+                definition: definition.clone(),
+                version: before.map_or(1, |entry| entry.version + u32::from(entry.definition != *definition)),
+                since_ms: now_ms,
+                birth_ms: if is_first { 0 } else { birth_ms },
+                ready_ms: birth_ms.saturating_add(margin_ms),
+                filled_ms: None,
+                dropped_ms: None,
+            });
+            derivations.insert(name.clone(), entry);
+        }
+        for (name, entry) in &mut derivations {
+            if !ours.contains_key(name) && entry.dropped_ms.is_none() {
+                (entry.dropped_ms, entry.filled_ms) = (Some(now_ms), None);
+                entry.ready_ms = birth_ms.saturating_add(margin_ms);
+            }
+        }
+        let are_keys_same = *index_keys == self.index_keys;
+        let is_same = derivations == self.derivations && are_keys_same && release == self.release && !is_first;
+        if is_same && hold_ms <= self.hold_ms {
+            return None;
+        }
+        let free_ms = if is_same { self.free_ms } else { free_ms };
+        let attached_ms = if is_first { now_ms } else { self.attached_ms };
+        let (release, index_keys) = (release.to_owned(), index_keys.clone());
+        Some(Self { revision: self.revision + 1, hold_ms, free_ms, attached_ms, release, index_keys, derivations })
+    }
+
+    /// One that derived just this under a name that is ours no more. What it wrote is what the new name writes, where no
+    /// name is stored: in a counter it is.
+    fn renamed(&self, definition: &str, ours: &BTreeMap<String, String>) -> Option<&RegistryEntry> {
+        let is_it = |(name, entry): &(&String, &RegistryEntry)| {
+            entry.definition == definition && entry.dropped_ms.is_none() && !ours.contains_key(*name)
+        };
+        self.derivations.iter().find(is_it).map(|(_, entry)| entry)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{absence::Absence, *};
+    use super::*;
 
     const HOLD: Hold = Hold { hold_ms: 1_000, margin_ms: 10 };
 

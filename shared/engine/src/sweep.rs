@@ -36,13 +36,10 @@ use store::{Segment, Store};
 
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::caught::caught,
+    batch::input::caught,
     context::Context,
     jobs::job::Job,
-    look::{
-        bells::{Bells, Rung},
-        reading::HeldItems,
-    },
+    look::{Bells, Rung, reading::HeldItems},
     sweep::{
         counts::Collections,
         difference::{Differing, difference},

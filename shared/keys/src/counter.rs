@@ -20,7 +20,7 @@ use crate::{
     escape,
     fields::Fields,
     key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
-    key_field::KeyField,
+    key_template::KeyField,
 };
 
 /// Text of the type attribute of every counter. Stored, so it is stable.

@@ -43,7 +43,7 @@ macro_rules! id {
             }
         }
 
-        impl $crate::key_field::KeyField for $name {
+        impl $crate::key_template::KeyField for $name {
             fn to_text(&self) -> String {
                 self.0.clone()
             }
@@ -113,11 +113,11 @@ macro_rules! entity {
 
         impl $crate::entity::EntityKey for $key {
             fn fields(&self) -> $crate::fields::Fields {
-                [$(($key_name, $crate::key_field::KeyField::to_text(&self.$key_field))),*].into_iter().collect()
+                [$(($key_name, $crate::key_template::KeyField::to_text(&self.$key_field))),*].into_iter().collect()
             }
 
             fn from_fields(fields: &$crate::fields::Fields) -> Option<Self> {
-                Some(Self { $($key_field: $crate::key_field::KeyField::from_text(fields.get($key_name)?)?,)* })
+                Some(Self { $($key_field: $crate::key_template::KeyField::from_text(fields.get($key_name)?)?,)* })
             }
         }
 

@@ -17,23 +17,18 @@
 //! [written](TableForm::outward), so nothing of it is ever stored.
 //! Ripple's own items, the counters and jobs, stand in a table of its own, whose key attributes are [`PK`] and [`SK`].
 
-mod index_form;
-mod key_attribute;
-mod range;
+use std::fmt;
 
 use serde_dynamo::AttributeValue;
 
-pub use self::{
-    index_form::IndexForm,
-    key_attribute::{KeyAttribute, KeyMisfit, KeyType},
-    range::{KeyRange, stored_bytes},
-};
 use crate::{
     counter::CounterKey,
     entity::Definition,
+    escape,
     item::{Item, text},
     key::Key,
     layout::{Index, Layout},
+    sortable,
     template::Piece,
 };
 
@@ -124,7 +119,7 @@ impl TableForms {
     pub fn layout(self) -> Layout {
         let index = |table: &TableForm, index: &IndexForm| {
             let name = table.inside(&index.name);
-            let [pk, sk] = index_form::attributes(&table.name, &index.name);
+            let [pk, sk] = attributes(&table.name, &index.name);
             Index { name, pk, sk, projection: index.projection.clone().unwrap_or_default() }
         };
         let of_table = |table: &TableForm| table.indexes.iter().map(|it| index(table, it)).collect::<Vec<_>>();
@@ -264,6 +259,289 @@ impl TableForm {
         let of_indexes = self.indexes.iter().filter(|index| !index.is_plain());
         let of_indexes = of_indexes.flat_map(IndexForm::parts).map(|it| it.name.as_str());
         of_key.into_iter().flatten().chain(of_indexes)
+    }
+}
+
+// ---- Indexes of tables of any form ----
+
+/// A global secondary index: over plain attributes, or over texts of declared forms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexForm {
+    /// Its name in the table.
+    pub name: String,
+    /// The attributes of its partition key, one to four.
+    pub pk: Vec<KeyAttribute>,
+    /// The attributes of its sort key, none to four.
+    pub sk: Vec<KeyAttribute>,
+    /// Attributes that it projects beside keys; `None` for all.
+    pub projection: Option<Vec<String>>,
+    /// The entities whose items have its key, as they are declared.
+    pub entities: Vec<String>,
+}
+
+/// The attributes inside of the key of a table's index. With a dot or a bracket their names would be paths into others.
+fn attributes(table: &str, index: &str) -> [String; 2] {
+    ["pk", "sk"].map(|part| format!("{table}/{index}/{part}"))
+}
+
+impl IndexForm {
+    /// The attributes of both parts of its key.
+    pub fn parts(&self) -> impl Iterator<Item = &KeyAttribute> {
+        self.pk.iter().chain(&self.sk)
+    }
+
+    /// Is it over plain attributes, whose items are in it whenever they have them?
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.parts().all(|attribute| attribute.is_plain)
+    }
+
+    /// The key of a stored item inside; `None` where the item is not in the index.
+    fn key(&self, table: &str, item: &Item) -> Option<[(String, AttributeValue); 2]> {
+        let [pk, sk] = attributes(table, &self.name);
+        Some([(pk, AttributeValue::S(joined(&self.pk, item)?)), (sk, AttributeValue::S(joined(&self.sk, item)?))])
+    }
+
+    /// What a stored item of an entity has of the key inside.
+    fn inward(&self, table: &str, entity: Option<&str>, item: &Item) -> Vec<(String, AttributeValue)> {
+        if self.is_plain() {
+            let is_in = entity.is_some_and(|entity| self.entities.iter().any(|other| other == entity));
+            return self.key(table, item).filter(|_| is_in).into_iter().flatten().collect();
+        }
+        // Each by itself: an application may write one of them.
+        let [pk, sk] = attributes(table, &self.name);
+        let has_pk = joined(&self.pk, item);
+        let has_sk = joined(&self.sk, item).filter(|_| has_pk.is_some() || !self.sk.is_empty());
+        [(pk, has_pk), (sk, has_sk)]
+            .into_iter()
+            .filter_map(|(name, text)| Some((name, AttributeValue::S(text?))))
+            .collect()
+    }
+
+    /// The stored attributes behind an attribute inside; `None` if that one is not in this index's key.
+    fn part(&self, table: &str, name: &str) -> Option<&[KeyAttribute]> {
+        match name.strip_prefix(table)?.strip_prefix('/')?.strip_prefix(&self.name)?.strip_prefix('/')? {
+            "pk" => Some(&self.pk),
+            "sk" => Some(&self.sk),
+            _ => None,
+        }
+    }
+
+    /// The attributes of a cursor, as they are stored.
+    fn cursor(&self, table: &str, cursor: &Item) -> Option<Vec<(String, AttributeValue)>> {
+        let [pk, sk] = attributes(table, &self.name);
+        let mut stored = values(&self.pk, text(cursor, &pk)?)?;
+        if !self.sk.is_empty() {
+            stored.extend(values(&self.sk, text(cursor, &sk)?)?);
+        }
+        Some(stored)
+    }
+}
+
+/// The texts of an item's attributes, as one; `None` where it lacks one of them.
+fn joined(attributes: &[KeyAttribute], item: &Item) -> Option<String> {
+    let texts: Option<Vec<String>> =
+        attributes.iter().map(|attribute| attribute.text(item.get(&attribute.name)?)).collect();
+    texts.map(|texts| if texts.is_empty() { NO_SORT_KEY.to_owned() } else { texts.join("#") })
+}
+
+// ---- Attributes of keys, by their types ----
+
+/// An attribute of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyAttribute {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub of: KeyType,
+    /// Is its value a field as it is, rather than a text of a declared form such as `USER#{userId}`?
+    pub is_plain: bool,
+}
+
+/// Why a key cannot hold a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyMisfit {
+    /// It is of another type.
+    Type,
+    /// It is empty.
+    Empty,
+    /// It is too long.
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+}
+
+impl KeyMisfit {
+    /// Why a key part of at most this many bytes cannot hold a value of its type; `None` if it can.
+    #[must_use]
+    pub fn of_size(value: &AttributeValue, bytes_max: usize) -> Option<Self> {
+        match key_bytes(value) {
+            Some(0) => Some(Self::Empty),
+            Some(bytes) if bytes > bytes_max => Some(Self::TooLong { bytes }),
+            _ => None,
+        }
+    }
+}
+
+/// The length of a value by which DynamoDB limits a key; `None` of a number, which is always short enough.
+fn key_bytes(value: &AttributeValue) -> Option<usize> {
+    match value {
+        AttributeValue::S(text) => Some(text.len()),
+        AttributeValue::B(bytes) => Some(bytes.len()),
+        _ => None,
+    }
+}
+
+/// The type of a key attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyType {
+    /// Text.
+    S,
+    /// A number.
+    N,
+    /// Bytes.
+    B,
+}
+
+impl KeyAttribute {
+    /// An attribute whose value is a field as it is.
+    #[must_use]
+    pub fn plain(name: &str, of: KeyType) -> Self {
+        Self { name: name.to_owned(), of, is_plain: true }
+    }
+
+    /// An attribute that holds a text of a declared form.
+    #[must_use]
+    pub fn of_form(name: &str) -> Self {
+        Self { name: name.to_owned(), of: KeyType::S, is_plain: false }
+    }
+
+    /// The text of a value; `None` where it is of another type.
+    #[must_use]
+    pub fn text(&self, value: &AttributeValue) -> Option<String> {
+        match (self.of, value) {
+            (KeyType::S, AttributeValue::S(text)) if self.is_plain => Some(escape::value(text)),
+            (KeyType::S, AttributeValue::S(text)) => Some(text.clone()),
+            (KeyType::N, AttributeValue::N(number)) => sortable::text(number),
+            (KeyType::B, AttributeValue::B(bytes)) => Some(hex::encode(bytes)),
+            _ => None,
+        }
+    }
+
+    /// Why a key part of this many bytes cannot hold a value; `None` if it can. DynamoDB refuses an item whose index key is of
+    /// another type, empty or too long.
+    #[must_use]
+    pub fn misfit(&self, value: &AttributeValue, bytes_max: usize) -> Option<KeyMisfit> {
+        if self.text(value).is_none() { Some(KeyMisfit::Type) } else { KeyMisfit::of_size(value, bytes_max) }
+    }
+
+    /// The value of a text; `None` where it is the text of none.
+    #[must_use]
+    pub fn value(&self, text: &str) -> Option<AttributeValue> {
+        Some(match self.of {
+            KeyType::S if self.is_plain => AttributeValue::S(escape::restored(text)),
+            KeyType::S => AttributeValue::S(text.to_owned()),
+            KeyType::N => AttributeValue::N(sortable::restored(text)?),
+            KeyType::B => AttributeValue::B(hex::decode(text).ok()?),
+        })
+    }
+
+    /// How a field that is all of a key of this type stands in a template.
+    #[must_use]
+    pub fn template(&self) -> String {
+        match self.of {
+            KeyType::S => format!("{{{}}}", self.name),
+            KeyType::N => format!("{{{}:N}}", self.name),
+            KeyType::B => format!("{{{}:B}}", self.name),
+        }
+    }
+}
+
+/// `createdAt (N)`.
+impl fmt::Display for KeyAttribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({:?})", self.name, self.of)
+    }
+}
+
+// ---- Ranges of sort keys, as they are asked for outside ----
+
+/// What a query asks of the attributes of a key: the last of them may be a range.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeyRange {
+    /// Attributes that have one value.
+    pub equal: Vec<(String, AttributeValue)>,
+    /// The attribute behind them that begins with a text.
+    pub begins_with: Option<(String, AttributeValue)>,
+    /// The attribute that is between two values, both included.
+    pub between: Option<(String, [AttributeValue; 2])>,
+}
+
+impl KeyRange {
+    /// What a partition key asks; `None` where no item can have it.
+    #[must_use]
+    pub fn partition(attributes: &[KeyAttribute], text: &str) -> Option<Self> {
+        Some(Self { equal: values(attributes, text)?, ..Self::default() })
+    }
+
+    /// What all sort keys ask that begin with a text. It may find more, where the text is no whole number, so whoever asks
+    /// compares what is found.
+    #[must_use]
+    pub fn prefix(attributes: &[KeyAttribute], text: &str) -> Self {
+        let mut range = Self::default();
+        let mut parts = parts(attributes, text);
+        let last = parts.pop();
+        for (attribute, part) in parts {
+            let Some(value) = attribute.value(part) else { return range };
+            range.equal.push((attribute.name.clone(), value));
+        }
+        match last {
+            Some((attribute, part)) if attribute.of == KeyType::S && !part.is_empty() => {
+                range.begins_with = attribute.value(part).map(|value| (attribute.name.clone(), value));
+            }
+            // Whoever knows a number or bytes knows all of them.
+            Some((attribute, part)) if attribute.of != KeyType::S => {
+                range.equal.extend(attribute.value(part).map(|value| (attribute.name.clone(), value)));
+            }
+            _ => {}
+        }
+        range
+    }
+
+    /// What all sort keys ask from the first text to the last. It may find more, as [`prefix`](Self::prefix) does.
+    #[must_use]
+    pub fn between(attributes: &[KeyAttribute], first: &str, last: &str) -> Self {
+        let of = |attribute: &KeyAttribute| Some([attribute.value(first)?, attribute.value(last)?]);
+        let between = match attributes {
+            [only] => of(only).map(|both| (only.name.clone(), both)),
+            _ => None,
+        };
+        Self { between, ..Self::default() }
+    }
+}
+
+/// The values of a key's attributes, whose texts are joined; `None` where it is the text of none.
+fn values(attributes: &[KeyAttribute], text: &str) -> Option<Vec<(String, AttributeValue)>> {
+    let parts = parts(attributes, text).into_iter();
+    let values = parts.map(|(attribute, part)| Some((attribute.name.clone(), attribute.value(part)?)));
+    values.collect::<Option<Vec<_>>>().filter(|values| values.len() == attributes.len())
+}
+
+/// The bytes of the longest value of a key's attributes, whose texts are joined: DynamoDB limits each of them. Those of the
+/// text itself where it is the text of none.
+#[must_use]
+pub fn stored_bytes(attributes: &[KeyAttribute], text: &str) -> usize {
+    let longest = |values: Vec<(String, AttributeValue)>| values.iter().filter_map(|(_, value)| key_bytes(value)).max();
+    values(attributes, text).map_or(text.len(), |values| longest(values).unwrap_or_default())
+}
+
+/// The text of each attribute of a key, as far as there is one.
+fn parts<'a>(attributes: &'a [KeyAttribute], text: &'a str) -> Vec<(&'a KeyAttribute, &'a str)> {
+    match attributes {
+        // A text of a declared form is one value, whatever is in it.
+        [only] => vec![(only, text)],
+        all => all.iter().zip(text.split('#')).collect(),
     }
 }
 

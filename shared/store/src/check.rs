@@ -21,10 +21,10 @@ use keys::{
 use serde_dynamo::AttributeValue;
 
 use crate::{
+    TRANSACT_BYTES_MAX,
     expression::{EXPRESSION_BYTES_MAX, OPERATORS_MAX, UpdateExpression},
     outward::{form, outward, ranges},
     refusal::Refusal,
-    size::TRANSACT_BYTES_MAX,
 };
 
 /// How deep lists and maps may be nested. Source: DynamoDB service quotas.

@@ -15,23 +15,34 @@
 //!   An update that *adds* is not the same when done twice: a lost answer would count twice, and nothing would show it.
 //!   So the engine sends an addition only with a proof that it is not done yet: in a transaction with the ledger's item,
 //!   or on the condition that the counter's watermark is below it.
+//!
+//! # Message
+//!
+//! What DynamoDB says of a failure, without the values that it quotes.
+//!
+//! *Keeps true*: what of a message reaches an error names operations, attributes and rules, and no value of any item:
+//! errors are logged. DynamoDB quotes values in quotation marks, brackets or braces, or at the end, behind `value:`.
 
-mod failure;
-mod message;
 mod read;
 mod stored;
 mod transact;
-mod value;
 mod write;
 
-use aws_sdk_dynamodb::Client;
+use std::{collections::HashMap, error::Error};
+
+use aws_sdk_dynamodb::{
+    Client,
+    config::http::HttpResponse,
+    error::{ProvideErrorMetadata, SdkError},
+    types::AttributeValue as SdkValue,
+};
 use derive::{
     query::{Consistency, Query},
     write::{Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key, layout::Layout};
 
-use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
+use crate::{Busy, Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 
 /// The names of the service's tables; one and the same where a deployment wants a single one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,5 +105,255 @@ impl Store for DynamoStore {
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
         Box::pin(transact::transact(self, transaction)).await
+    }
+}
+
+// ---- Values between this workspace and the SDK ----
+
+/// An item, or the values of an expression, for the SDK.
+fn to_sdk(values: &Item) -> HashMap<String, SdkValue> {
+    values.iter().map(|(name, value)| (name.to_owned(), value.clone().into())).collect()
+}
+
+/// An item of the SDK's.
+fn from_sdk(item: HashMap<String, SdkValue>) -> Item {
+    item.into_iter().map(|(name, value)| (name, value.into())).collect()
+}
+
+/// A map for the SDK, which takes none where an empty one would be refused.
+fn unless_empty<V>(map: impl IntoIterator<Item = (String, V)>) -> Option<HashMap<String, V>> {
+    let map: HashMap<String, V> = map.into_iter().collect();
+    (!map.is_empty()).then_some(map)
+}
+
+// ---- What DynamoDB says of a failure, without the values that it quotes ----
+
+/// Longest message that is shown, in bytes: what says why stands in front.
+const BYTES_MAX: usize = 400;
+
+/// Stands for what is left out.
+const LEFT_OUT: &str = "…";
+
+/// A message, without what it quotes.
+fn without_values(message: &str) -> String {
+    let (mut kept, mut rest) = (String::new(), message);
+    while let Some(at) = rest.find(['\'', '"', '`', '[', '{', ':']) {
+        let (before, quoted) = rest.split_at(at);
+        kept.push_str(before);
+        let mark = quoted.chars().next().unwrap_or(':');
+        let inner = quoted.get(1..).unwrap_or_default();
+        if mark == ':' {
+            kept.push(mark);
+            if before.to_lowercase().ends_with("value") {
+                kept.push_str(LEFT_OUT);
+                rest = "";
+            } else {
+                rest = inner;
+            }
+        } else if is_apostrophe(mark, &kept, inner) {
+            kept.push(mark);
+            rest = inner;
+        } else {
+            kept.push_str(LEFT_OUT);
+            rest = end_of(mark, inner).and_then(|end| inner.get(end..)).unwrap_or_default();
+        }
+    }
+    kept.push_str(rest);
+    kept.truncate(kept.floor_char_boundary(BYTES_MAX));
+    kept
+}
+
+/// Does it stand within a word?
+fn is_apostrophe(mark: char, before: &str, after: &str) -> bool {
+    let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    mark == '\'' && is_letter(before.chars().next_back()) && is_letter(after.chars().next())
+}
+
+/// Where what is quoted ends, behind the mark that ends it; `None` where nothing does.
+///
+/// What is quoted may hold the mark itself, so the last one counts; of brackets and braces too.
+fn end_of(mark: char, quoted: &str) -> Option<usize> {
+    let end = match mark {
+        '[' => ']',
+        '{' => '}',
+        mark => mark,
+    };
+    quoted.rfind(end).map(|at| at + end.len_utf8())
+}
+
+// ---- Which failures are worth sending again ----
+
+/// Codes of failures that lie in what was sent, so that the same will be refused whenever it comes. Source: DynamoDB
+/// developer guide, "Error handling", and the SDK's error types.
+///
+/// Everything else may pass, and a person who mends a policy or a table's name must find nothing parked that had no
+/// fault: throttles, conflicts, lost connections, missing permissions, expired credentials, missing tables.
+const REFUSED_CODES: &[&str] =
+    &["ItemCollectionSizeLimitExceededException", "SerializationException", "ValidationException"];
+
+/// Codes of failures that ask a caller to slow down. Source: as above.
+const THROTTLED_CODES: &[&str] =
+    &["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"];
+
+/// Codes of failures that last until somebody changes the set-up. Source: DynamoDB developer guide, "Error handling"; the
+/// codes that begin with `KMS` are of the table's encryption key.
+const STANDING_CODES: &[&str] = &[
+    "AccessDeniedException",
+    "MissingAuthenticationTokenException",
+    "ResourceNotFoundException",
+    "UnrecognizedClientException",
+];
+const KMS: &str = "KMS";
+
+/// A failed call as an error that says what to do.
+fn failed<E>(operation: &'static str, item: String, error: &SdkError<E, HttpResponse>) -> StoreError
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    let (passes, busy, is_standing) = (passes(error), busy(error), is_standing(error));
+    let source = in_a_line(error).into();
+    if passes {
+        let is_unreachable = matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_));
+        StoreError::Retry { operation, item, busy, is_standing, is_unreachable, source }
+    } else {
+        StoreError::Reject { operation, item, source }
+    }
+}
+
+/// What happened, in a line without the values that a message may quote. A failure of the service's own is shown without
+/// the SDK's wrapping, which says nothing more.
+fn in_a_line<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
+    if let Some(service) = error.as_service_error()
+        && let Some(code) = service.code()
+    {
+        let message = service.message().map(|message| format!(": {}", without_values(message)));
+        return format!("{code}{}", message.unwrap_or_default());
+    }
+    let (mut causes, mut next) = (Vec::new(), Some(error as &dyn Error));
+    while let Some(cause) = next {
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    without_values(&causes.join(": "))
+}
+
+fn busy<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Option<Busy> {
+    match error.as_service_error()?.code()? {
+        "TransactionConflictException" => Some(Busy::Conflict),
+        code if THROTTLED_CODES.contains(&code) => Some(Busy::Throttled),
+        _ => None,
+    }
+}
+
+fn is_standing<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
+    let code = error.as_service_error().and_then(ProvideErrorMetadata::code);
+    code.is_some_and(|code| STANDING_CODES.contains(&code) || code.starts_with(KMS))
+}
+
+fn passes<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
+    match error {
+        // A call that could not be built.
+        SdkError::ConstructionFailure(_) => false,
+        SdkError::ServiceError(service) => !service.err().code().is_some_and(|code| REFUSED_CODES.contains(&code)),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod failure_tests {
+    use aws_sdk_dynamodb::{error::ErrorMetadata, operation::update_item::UpdateItemError};
+
+    use super::*;
+
+    fn answered(status: u16, code: &str) -> StoreError {
+        let error = UpdateItemError::generic(ErrorMetadata::builder().code(code).build());
+        let response = HttpResponse::new(status.try_into().unwrap(), "".into());
+        failed("UpdateItem", "a / b".to_owned(), &SdkError::service_error(error, response))
+    }
+
+    #[test]
+    fn what_passes_is_sent_again() {
+        for code in ["ThrottlingException", "TransactionConflictException", "ExpiredTokenException"] {
+            assert!(answered(400, code).is_retry(), "{code}");
+        }
+        assert!(answered(503, "Whatever").is_retry());
+        let timeout = SdkError::<UpdateItemError, HttpResponse>::timeout_error("late");
+        assert!(failed("UpdateItem", "a / b".to_owned(), &timeout).is_retry());
+    }
+
+    #[test]
+    fn an_error_holds_nothing_that_a_message_quotes() {
+        let metadata = ErrorMetadata::builder().code("ValidationException").message("numeric value: Ada").build();
+        let response = HttpResponse::new(400.try_into().unwrap(), "Ada".into());
+        let error = SdkError::service_error(UpdateItemError::generic(metadata), response);
+        let error = failed("UpdateItem", "a / b".to_owned(), &error);
+        assert!(!format!("{error:?}").contains("Ada"), "{error:?}");
+        assert_eq!(error.source().unwrap().to_string(), "ValidationException: numeric value:…");
+    }
+
+    #[test]
+    fn a_conflict_and_a_throttle_are_told_apart() {
+        assert_eq!(answered(400, "TransactionConflictException").busy(), Some(Busy::Conflict));
+        for code in THROTTLED_CODES {
+            assert_eq!(answered(400, code).busy(), Some(Busy::Throttled), "{code}");
+        }
+        for code in ["ExpiredTokenException", "ValidationException"] {
+            assert_eq!(answered(400, code).busy(), None, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_missing_permission_or_table_is_no_fault_of_the_change() {
+        for code in ["AccessDeniedException", "ResourceNotFoundException", "KMSDisabledException"] {
+            let error = answered(400, code);
+            assert!(error.is_retry() && error.is_standing(), "{code}");
+        }
+        assert!(!answered(400, "ThrottlingException").is_standing());
+        assert!(!answered(400, "ExpiredTokenException").is_standing(), "new credentials come by themselves");
+    }
+
+    #[test]
+    fn what_never_will_be_done_is_refused_and_names_the_item() {
+        for code in REFUSED_CODES {
+            let error = answered(400, code);
+            assert!(!error.is_retry(), "{code}");
+            assert_eq!(error.to_string(), "UpdateItem on a / b: refused");
+        }
+        let unbuilt = SdkError::<UpdateItemError, HttpResponse>::construction_failure("no table");
+        assert!(!failed("UpdateItem", "a / b".to_owned(), &unbuilt).is_retry());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_message_quotes_is_left_out() {
+        let messages = [
+            "The parameter cannot be converted to a numeric value: Ada Lovelace",
+            "1 validation error detected: Value 'Ada's \"own\"' at 'item.name' failed to satisfy constraint",
+            "One or more parameter values were invalid: Input collection [Ada, [Bob], Ada] contains duplicates",
+            "One or more parameter values were invalid: Type mismatch for key PK expected: S actual: N",
+            "The item's size has exceeded the maximum allowed size",
+            "Invalid value: {\"S\": \"Ada\"}",
+            "An attribute is `Ada",
+        ];
+        let kept: Vec<String> = messages.map(without_values).into();
+        expect_test::expect![[r#"
+            The parameter cannot be converted to a numeric value:…
+            1 validation error detected: Value … failed to satisfy constraint
+            One or more parameter values were invalid: Input collection … contains duplicates
+            One or more parameter values were invalid: Type mismatch for key PK expected: S actual: N
+            The item's size has exceeded the maximum allowed size
+            Invalid value:…
+            An attribute is …"#]]
+        .assert_eq(&kept.join("\n"));
+    }
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character() {
+        let kept = without_values(&"é".repeat(BYTES_MAX));
+        assert_eq!(kept.len(), BYTES_MAX);
     }
 }

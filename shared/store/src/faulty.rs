@@ -49,13 +49,11 @@ mod fault;
 mod lag;
 mod overlap;
 mod page_ends;
-#[cfg(test)]
-mod tests;
-mod turn;
 
 use std::{
-    future::pending,
+    future::{pending, poll_fn},
     sync::{Arc, Mutex, PoisonError},
+    task::Poll::{Pending, Ready},
 };
 
 use derive::{
@@ -65,13 +63,34 @@ use derive::{
 };
 use keys::{item::Item, key::Key};
 
+use crate::{
+    Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, Updated,
+    faulty::{database::Late, ends::brief, page_ends::PageEnds},
+};
+
+// ---- A turn for the others ----
+
+/// Is ready at the second poll, and asks for that one at once.
+async fn turn() {
+    let mut is_over = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut is_over, true) {
+            return Ready(());
+        }
+        context.waker().wake_by_ref();
+        Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests;
+
 pub use self::{
     call::Call,
     database::{Database, Lagging, Landed},
     fault::Fault,
 };
-use self::{database::Late, ends::brief, page_ends::PageEnds, turn::turn};
-use crate::{Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, Updated};
 
 /// On which side of the call a fault is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

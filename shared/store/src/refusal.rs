@@ -3,9 +3,8 @@
 use derive::write::ITEM_BYTES_MAX;
 
 use crate::{
-    StoreError,
+    StoreError, TRANSACT_BYTES_MAX,
     expression::{EXPRESSION_BYTES_MAX, OPERATORS_MAX},
-    size::TRANSACT_BYTES_MAX,
 };
 
 /// A rule of DynamoDB's that a call breaks, whenever it comes.

@@ -9,7 +9,7 @@ use engine::{
     registry::{
         Hold, Standing,
         difference::{DerivationState, differences},
-        watch::RegistryWatch,
+        publishing::RegistryWatch,
     },
 };
 use store::Store;

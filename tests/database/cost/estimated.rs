@@ -13,10 +13,10 @@ use derive::{
     write::{Table, Transaction, Write},
 };
 use design::cost::{
+    Paid, Prices,
     bed::read_units,
     estimate::{estimate, receipt_bytes},
     load::{FanOutRate, Load, LoadError},
-    prices::{Paid, Prices},
     usage::{LoadUsage, usage},
 };
 use engine::{

@@ -9,7 +9,7 @@ use catalogue::schema;
 use derive::{
     catalogue::Catalogue,
     condition::Condition,
-    declaration::{count::Count, link::Link},
+    declaration::{Count, Link},
     derivation::Derivation,
     family::Family,
     schema::Schema,

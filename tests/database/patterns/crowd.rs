@@ -20,7 +20,7 @@ use entities::{
     subscriptions::{Subscription, SubscriptionKey},
     table::layout,
 };
-use keys::{counter::CounterKey, entity::Entity, item::Item, key::Key, key_field::KeyField, number::Decimal};
+use keys::{counter::CounterKey, entity::Entity, item::Item, key::Key, key_template::KeyField, number::Decimal};
 use serde_dynamo::AttributeValue;
 
 /// Times in order; the last was written by another client.

@@ -6,7 +6,7 @@ use entities::{
     ids::UserId,
     organizations::{Employee, Member, OrgChart, Organization, Team},
 };
-use keys::key_field::KeyField;
+use keys::key_template::KeyField;
 use queries::page::{Page, PageRequest};
 
 use crate::patterns::{bed::Bed, crowd::ids};

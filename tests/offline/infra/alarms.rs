@@ -15,7 +15,7 @@ use engine::{
 use functions::{
     declared::{Choice, declared},
     handler::Function,
-    metrics::{self, Zeros, batch::LAG},
+    metrics::{self, LAG, Zeros},
     mode::Mode,
 };
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ static OF_READERS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     let (schema, catalogue) = declared(Choice::default()).unwrap();
     let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));
     let engine = Engine::new(schema, catalogue, Function::Combined.families(), store, clock);
-    let metrics = metrics::batch::BatchMetrics::of(&engine, &Account::default());
+    let metrics = metrics::BatchMetrics::of(&engine, &Account::default());
     let mut names = names(&metrics.line("table", Function::Combined, Mode::Apply, 0, Zeros::Shown));
     // A batch that commits nothing has no `Lag`.
     names.insert(LAG.to_owned());
@@ -237,13 +237,8 @@ fn a_batch_says_in_its_metrics_what_the_alarms_are_about() {
     let engine = Engine::new(schema, catalogue, Function::Combined.families(), store, clock);
     let mut account = Account::default();
     let said = |account: &Account, metric: &str| {
-        metrics::batch::BatchMetrics::of(&engine, account).line(
-            "table",
-            Function::Combined,
-            Mode::Apply,
-            0,
-            Zeros::Shown,
-        )[metric]
+        metrics::BatchMetrics::of(&engine, account).line("table", Function::Combined, Mode::Apply, 0, Zeros::Shown)
+            [metric]
             .clone()
     };
     for metric in ["Parked", "Refused", "Undone", "PossibleLoss"] {

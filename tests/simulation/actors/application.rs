@@ -33,10 +33,7 @@ use crate::{
     },
     platform::stream::Author,
     scene::Scene,
-    world::{
-        World,
-        application::{Application, FOREIGN, NOTE},
-    },
+    world::{Application, FOREIGN, NOTE, World},
 };
 
 /// The attribute that makes an item large, and how much smaller than allowed the item may be, in bytes.

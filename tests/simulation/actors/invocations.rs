@@ -7,16 +7,9 @@ use crate::{
     engines::respond,
     executor::{Gone, Turn},
     failure::Failure,
-    platform::{
-        event::event,
-        mapping::Batch,
-        verdict::{BatchVerdict, verdict},
-    },
+    platform::{BatchVerdict, event, mapping::Batch, verdict},
     stored::parked,
-    world::{
-        World,
-        tasks::{Answer, Delivery, Running, TASKS_MAX},
-    },
+    world::{Answer, Delivery, Running, TASKS_MAX, World},
 };
 
 /// Time before the deadline in which an instance may be past it by its own clock, or end without another call, in

@@ -21,7 +21,7 @@ use crate::{
     executor::now,
     items::n,
     platform::{mapping::Mapping, stream::Author},
-    world::{World, losses::Loss},
+    world::{Loss, World},
 };
 
 /// Most losses of a run.

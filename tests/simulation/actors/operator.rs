@@ -17,13 +17,10 @@ use store::Store;
 
 use crate::{
     engines::{engine, engine_with},
-    platform::{corruption::put_true, event::event, stream::Stream},
+    platform::{corruption::put_true, event, stream::Stream},
     scene::{Scene, rollout::Rollout},
     stored::{self, jobs},
-    world::{
-        World,
-        tasks::{BOTH, TASKS_MAX},
-    },
+    world::{BOTH, TASKS_MAX, World},
 };
 
 /// Of a hundred commands, how many are run with the manifest of another version.

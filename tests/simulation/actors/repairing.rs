@@ -8,17 +8,15 @@ use derive::{
     family::Family,
     write::{Action, Table, Update, Write},
 };
-use engine::{batch::Engine, count::target::Target, registry::Standing};
+use engine::{batch::Engine, count::Target, registry::Standing};
 use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};
 use operate::{
     loss::keeps,
     repair::{Repaired, Repairing},
     verify::{
-        Finding,
-        report::{Extent, VerifyEvent},
+        Extent, Finding, Scope, VerifyEvent,
         run::{Limits, Verification},
         scan::WINDOW_BYTES,
-        scope::Scope,
         tallies::MemoryTallies,
     },
 };
@@ -32,12 +30,7 @@ use crate::{
     platform::stream::Author,
     scene::{Scene, rollout::Rollout},
     stored::parked,
-    world::{
-        World,
-        following::{EventList, SharedView, ViewReader},
-        planted::{Ended, Mended, RepairUnderWay},
-        tasks::{BOTH, TASKS_MAX},
-    },
+    world::{BOTH, Ended, EventList, Mended, RepairUnderWay, SharedView, TASKS_MAX, ViewReader, World},
 };
 
 /// How long a repair's call is tried, in milliseconds.

@@ -10,7 +10,7 @@ use std::{
 
 use engine::{
     clock::Clock as _,
-    count::target::Target,
+    count::Target,
     record::key_of,
     sweep::{Bounds, Slice},
 };
@@ -19,12 +19,9 @@ use keys::{counter::CounterKey, key::Key};
 use crate::{
     engines::engine,
     failure::Failure,
-    platform::{lost::Concerned, stream::StreamRecord},
+    platform::{Concerned, stream::StreamRecord},
     stored::parked,
-    world::{
-        World,
-        tasks::{BOTH, TASKS_MAX},
-    },
+    world::{BOTH, TASKS_MAX, World},
 };
 
 /// Most items of a slice: few, so that a round has several.

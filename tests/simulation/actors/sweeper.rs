@@ -19,10 +19,7 @@ use crate::{
     occurrences::BY_PULSE,
     scene::Scene,
     stored::{jobs, may_have_lost, notes, parked},
-    world::{
-        World,
-        tasks::{BOTH, TASKS_MAX},
-    },
+    world::{BOTH, TASKS_MAX, World},
 };
 
 /// Time between two sweeps that go by pulses, in milliseconds: at least as on AWS, and at most so long that the last pulse,

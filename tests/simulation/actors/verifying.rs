@@ -10,18 +10,16 @@ use derive::family::Family;
 use engine::{
     account::loss::{Mark, clear, marks},
     clock::Clock as _,
-    count::target::Target,
+    count::Target,
     ledger::LedgerKind,
 };
 use keys::{counter::CounterKey, key::Key};
 use operate::{
     loss::keeps,
     verify::{
-        Finding,
-        report::VerifyEvent,
+        Finding, Scope, VerifyEvent,
         run::{Limits, Verification},
         scan::WINDOW_BYTES,
-        scope::Scope,
         tallies::MemoryTallies,
     },
 };
@@ -31,11 +29,7 @@ use crate::{
     engines::engine,
     failure::Failure,
     platform::stream::Author,
-    world::{
-        World,
-        following::{EventList, RETAINED_MS, Reported, SharedView, StreamView, ViewReader},
-        tasks::{BOTH, TASKS_MAX},
-    },
+    world::{BOTH, EventList, RETAINED_MS, Reported, SharedView, StreamView, TASKS_MAX, ViewReader, World},
 };
 
 /// How long a verification waits for the functions, in milliseconds.

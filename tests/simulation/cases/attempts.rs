@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use derive::{family::Family, position::RecordAt, write::Table};
 use engine::ledger::LedgerKind;
 use keys::{item::text, key::Key};
-use operate::verify::{Finding, following::AtRest, report::VerifyEvent};
+use operate::verify::{AtRest, Finding, VerifyEvent};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use store::faulty::{Call, Fault, Side};

@@ -11,15 +11,13 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use engine::{
-    batch::handle_error::HandleError,
-    batch::limits::BrakeLimits,
-    batch::{Engine, Handled},
+    batch::{BrakeLimits, Engine, HandleError, Handled},
     clock::Clock,
     fan_out,
     ledger::LedgerKind,
     park::redrive::{Redriven, parked},
     protocol::ProtocolStep,
-    registry::watch::RegistryWatch,
+    registry::publishing::RegistryWatch,
 };
 use keys::{fields::Fields, item::Item, key::Key};
 use operate::verify::definition::compare;
@@ -113,7 +111,7 @@ pub(crate) struct Bed {
     families: Vec<Family>,
     ledger: LedgerKind,
     limits: BrakeLimits,
-    fan_out: fan_out::limits::FanOutLimits,
+    fan_out: fan_out::FanOutLimits,
     database: Arc<Database>,
     faults: Faults,
     permissions: Arc<Permissions>,
@@ -144,7 +142,7 @@ impl Bed {
             families: vec![Family::Additive, Family::LevelTriggered],
             ledger: LedgerKind::Receipts,
             limits: BrakeLimits::default(),
-            fan_out: fan_out::limits::FanOutLimits::default(),
+            fan_out: fan_out::FanOutLimits::default(),
             database,
             faults: Faults::default(),
             permissions,
@@ -170,7 +168,7 @@ impl Bed {
     }
 
     /// The same with these limits of a fan-out.
-    pub(crate) fn fanning(self, fan_out: fan_out::limits::FanOutLimits) -> Self {
+    pub(crate) fn fanning(self, fan_out: fan_out::FanOutLimits) -> Self {
         Self { fan_out, ..self }
     }
 

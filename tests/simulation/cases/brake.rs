@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use derive::{catalogue::Catalogue, write::Table};
-use engine::{batch::handle_error::HandleError, batch::limits::BrakeLimits};
+use engine::batch::{BrakeLimits, HandleError};
 use keys::item::text;
 use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};

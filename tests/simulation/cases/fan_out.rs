@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use derive::write::{Action, ITEM_BYTES_MAX, Table, Write};
 use engine::{
-    fan_out::limits::FanOutLimits,
-    jobs::ground::sweep::STALLED_MS,
-    jobs::job::{Job, Task},
+    fan_out::FanOutLimits,
+    jobs::{
+        ground::sweep::STALLED_MS,
+        job::{Job, Task},
+    },
     sweep::Bounds,
 };
 use keys::{item::Item, job::JobKey, key::Key, size::item_bytes};
-use operate::verify::{following::AtRest, report::VerifyEvent};
+use operate::verify::{AtRest, VerifyEvent};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use store::{

@@ -1,11 +1,13 @@
 //! The figures of a batch: by derivation, its lag, its corrections, and the mark of a possible loss.
 
-use derive::{catalogue::Catalogue, family::Family, kind::shape::Shape, write::Table};
+use derive::{catalogue::Catalogue, family::Family, kind::Shape, write::Table};
 use engine::{
-    account::figures::{Figures, Share},
-    account::loss::{POSSIBLE_LOSS_MS, marks},
+    account::{
+        Figures, Share,
+        loss::{POSSIBLE_LOSS_MS, marks},
+    },
     clock::Clock as _,
-    registry::{Hold, watch::RegistryWatch},
+    registry::{Hold, publishing::RegistryWatch},
 };
 use keys::key::Key;
 use serde_json::{Value, json};

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, guard::Purpose, write::Table};
 use engine::{
     account::loss::{POSSIBLE_LOSS_MS, clear, marks},
-    batch::{Handled, handle_error::HandleError},
+    batch::{HandleError, Handled},
     clock::Clock as _,
-    fan_out::limits::FanOutLimits,
+    fan_out::FanOutLimits,
     jobs::JobOrder,
     ledger::{LedgerKind, settings::claim, watermarks::KEPT_MS},
-    registry::{Hold, edit::begin, watch::RegistryWatch},
+    registry::{Hold, edit::begin, publishing::RegistryWatch},
     sweep::{Bounds, Slice},
 };
 use expect_test::expect;

@@ -2,10 +2,8 @@
 
 use derive::write::{Action, Table, Write};
 use engine::{
-    fan_out::limits::FanOutLimits,
-    jobs::ground::sweep::STALLED_MS,
-    jobs::job::Job,
-    jobs::{JobOrder, Obeyed},
+    fan_out::FanOutLimits,
+    jobs::{JobOrder, Obeyed, ground::sweep::STALLED_MS, job::Job},
 };
 use keys::key::Key;
 use serde_json::Value;

@@ -8,11 +8,7 @@ use derive::{
     derivation::Derivation,
     derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
-    kind::{
-        Kind,
-        refresh::{Computed, Refresh, RefreshTarget},
-        shape::Shape,
-    },
+    kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     part::Reach,
     schema::{Image, Schema, Unreadable},
     sources::{Source, Sources},

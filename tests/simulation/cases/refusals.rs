@@ -2,11 +2,12 @@
 
 use derive::{family::Family, write::Table};
 use engine::{
-    batch::Handled,
-    batch::replay::Origin,
+    batch::{Handled, replay::Origin},
     ledger::LedgerKind,
-    park::lists::to_recount,
-    park::redrive::{ParkedChange, Redriven, parked},
+    park::{
+        redrive::{ParkedChange, Redriven, parked},
+        to_recount,
+    },
     record::event::Lane,
 };
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ const DAY_MS: u64 = 24 * 3_600_000;
 
 /// The list of recounts, as `derivation: item, since event`.
 async fn listed(bed: &Bed) -> Vec<String> {
-    let shown = |target: Option<engine::count::target::Target>| match target {
+    let shown = |target: Option<engine::count::Target>| match target {
         Some(target) => format!("{}: {}", target.derivation, target.item),
         None => "*".to_owned(),
     };

@@ -2,7 +2,7 @@
 
 use derive::{family::Family, query::Query};
 use keys::key::Key;
-use operate::verify::{following::AtRest, report::VerifyEvent};
+use operate::verify::{AtRest, VerifyEvent};
 use store::faulty::{Call, Fault, Side};
 
 use crate::cases::{bed::Bed, verification::verified};

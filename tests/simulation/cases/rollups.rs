@@ -3,8 +3,10 @@
 use derive::{family::Family, write::Table};
 use engine::{
     ledger::LedgerKind,
-    park::lists::to_recount,
-    park::redrive::{Redriven, parked},
+    park::{
+        redrive::{Redriven, parked},
+        to_recount,
+    },
 };
 use keys::key::Key;
 use serde_json::json;

@@ -8,11 +8,7 @@ use derive::{
     derivation::Derivation,
     derived::{Counts, Derived, Items},
     effect::Effect,
-    kind::{
-        Kind,
-        refresh::{Computed, Refresh, RefreshTarget},
-        shape::Shape,
-    },
+    kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     part::Reach,
     position::RecordAt,
     schema::{Image, Schema, Unreadable},

@@ -2,10 +2,10 @@
 
 use derive::{family::Family, write::Table};
 use engine::{
-    batch::{handle_error::HandleError, limits::BrakeLimits},
+    batch::{BrakeLimits, HandleError},
     clock::Clock as _,
     ledger::{LedgerKind, watermarks::KEPT_MS},
-    park::lists::to_recount,
+    park::to_recount,
 };
 use keys::key::Key;
 use serde_json::{Value, json};

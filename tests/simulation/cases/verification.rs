@@ -6,14 +6,11 @@ use std::sync::{
 };
 
 use derive::write::Table;
-use engine::{fan_out::limits::FanOutLimits, ledger::LedgerKind, record::event::Lane};
+use engine::{fan_out::FanOutLimits, ledger::LedgerKind, record::event::Lane};
 use operate::verify::{
-    Finding,
-    following::{AtRest, Following, Nothing, Retained, ShardRecords},
-    report::{Extent, VerifyEvent, Why},
+    AtRest, Extent, Finding, Following, Nothing, Retained, Scope, ShardRecords, VerifyEvent, Why,
     run::{Limits, Verification},
     scan::WINDOW_BYTES,
-    scope::Scope,
     tallies::MemoryTallies,
 };
 
@@ -25,7 +22,7 @@ use support::{clock::ManualClock, record::STREAM_ARN};
 
 use crate::{
     cases::bed::{Bed, SHARD, without_new_image},
-    world::following::{AllAtOnce, EventList},
+    world::{AllAtOnce, EventList},
 };
 
 /// Functions with this progress, and a record that arrives again and again.

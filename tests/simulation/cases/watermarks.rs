@@ -10,7 +10,7 @@ use engine::{
     },
     park::redrive::{Redriven, parked},
     record::event::Lane,
-    registry::{Hold, watch::RegistryWatch},
+    registry::{Hold, publishing::RegistryWatch},
     sweep::Bounds,
 };
 use keys::{item::Item, key::Key};

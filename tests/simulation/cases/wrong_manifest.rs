@@ -6,7 +6,7 @@ use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, guard
 use engine::{
     batch::Engine,
     clock::Clock as _,
-    registry::{Hold, edit::begin, watch::RegistryWatch},
+    registry::{Hold, edit::begin, publishing::RegistryWatch},
 };
 use keys::key::Key;
 use operate::{

@@ -5,7 +5,7 @@ use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    checks::unreadable::is_way_taken,
+    checks::is_way_taken,
     failure::Failure,
     oracle::{
         Difference, PlainChange, Recount, history, recount,

@@ -26,7 +26,7 @@ use crate::{
     executor::now,
     items::{n, s},
     platform::stream::Author,
-    world::application::{Application, FOREIGN, NOTE},
+    world::{Application, FOREIGN, NOTE},
 };
 
 /// What people write into derived attributes by hand.

@@ -6,7 +6,7 @@ use derive::{family::Family, write::Table};
 use keys::{counter::CounterKey, job::PARTITION, key::Key};
 
 use crate::{
-    checks::{recounted::plain_item, unreadable::is_way_taken},
+    checks::{is_way_taken, recounted::plain_item},
     drawn::{
         Drawn,
         description::{Description, What},

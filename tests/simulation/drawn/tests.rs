@@ -9,7 +9,7 @@ use keys::key::Key;
 use crate::{
     DRAWN,
     chance::Chance,
-    checks::unreadable::is_way_taken,
+    checks::is_way_taken,
     drawn::{check::is_right, description::CLAIMS, drawn},
     items::s,
     mutant::Mutant,

@@ -8,7 +8,7 @@ use operate::verify::definition::compare;
 use crate::{
     checks::{
         converging::{CALM_RINGS_MAX, CONVERGED_MS_MAX, WriteCounts, rings_are_few},
-        unreadable::is_way_taken,
+        is_way_taken,
     },
     failure::Failure,
     platform::{mapping::Mapping, stream::Author},

@@ -1,6 +1,6 @@
 //! Counts that somebody made wrong by hand are found and repaired.
 
-use engine::count::target::Target;
+use engine::count::Target;
 use operate::verify::Finding;
 
 use crate::{

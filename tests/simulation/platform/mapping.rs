@@ -15,10 +15,8 @@ use support::record::Window;
 use crate::{
     mutant::Condition,
     platform::{
-        event::bounds,
-        filters::is_delivered,
+        BatchVerdict, bounds, is_delivered,
         stream::{Stream, hash},
-        verdict::BatchVerdict,
     },
     scene::Scene,
 };

@@ -16,16 +16,16 @@ use keys::{
     key::Key,
     tables::Place,
 };
-use operate::verify::following::ShardRecords;
+use operate::verify::ShardRecords;
 use support::record::{self, STREAM_ARN};
 
 use crate::{
     chance::mixed,
     checks::converging::WriteCounts,
     items::readings::new_value,
-    platform::{corruption::corrupted, lost::Lost},
+    platform::{Lost, corruption::corrupted},
     scene::Scene,
-    world::tasks::BOTH,
+    world::BOTH,
 };
 
 /// The first sequence numbers are a little below this, so that they soon have one more digit.

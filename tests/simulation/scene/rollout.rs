@@ -8,11 +8,11 @@ use std::sync::{
 use derive::{
     catalogue::Catalogue,
     condition::Condition,
-    declaration::{count::Count, link::Link},
+    declaration::{Count, Link},
     derivation::Derivation,
     family::Family,
 };
-use engine::registry::{Hold, watch::RegistryWatch};
+use engine::registry::{Hold, publishing::RegistryWatch};
 use keys::{counter::CounterKey, key::Key};
 
 use crate::{chance::Chance, deployed};

@@ -11,7 +11,7 @@ use std::sync::{
 use derive::{
     catalogue::Catalogue,
     condition::Condition,
-    declaration::{count::Count, link::Link},
+    declaration::{Count, Link},
     derivation::Derivation,
 };
 

@@ -1,18 +1,9 @@
 //! The command line's arguments.
 
-pub(crate) mod catalogue;
 pub(crate) mod check;
-mod choice;
-pub(crate) mod console;
 pub(crate) mod cost;
 pub(crate) mod demo;
 mod examples;
-pub(crate) mod infra;
-pub(crate) mod jobs;
-pub(crate) mod parked;
-pub(crate) mod preflight;
-pub(crate) mod rates;
-pub(crate) mod repair;
 mod values;
 pub(crate) mod variables;
 pub(crate) mod verify;
@@ -20,24 +11,17 @@ pub(crate) mod why;
 
 use std::{net::IpAddr, path::PathBuf};
 
-use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
-use engine::ledger::LedgerKind;
-
-use crate::exit::Usage;
-use catalogue::CatalogueCommand;
 use check::{ManifestCheck, SchemaArgs, TypesArgs, Wait};
-use console::ConsoleArgs;
+use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum, value_parser};
+use clap_complete::Shell;
 use cost::CostArgs;
 use demo::Demo;
-use infra::InfraArgs;
-use jobs::Jobs;
-use parked::{ParkedArgs, Redrive};
-use preflight::Preflight;
-use rates::RatesArgs;
-use repair::{Backfill, Repair};
+use engine::{jobs::JobOrder, ledger::LedgerKind};
+use functions::declared::Choice;
 use verify::Verify;
 use why::WhyArgs;
+
+use crate::{args::verify::Verifying, exit::Usage};
 
 /// Keeps derived data in a DynamoDB table in step with the data it is derived from.
 #[derive(Debug, Parser)]
@@ -290,4 +274,240 @@ pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> Result<String
         }
         given => Ok(given.cloned().unwrap_or_else(|| format!("{table}-ledger"))),
     }
+}
+
+// ---- What the options of a command say of the declarations ----
+
+impl Connection {
+    /// The choice of declarations.
+    pub(crate) fn choice(&self) -> Choice<'_> {
+        Choice { manifest: self.config.as_deref(), tables: &self.tables, disabled: &self.disable }
+    }
+}
+
+impl Dev {
+    /// The choice of declarations.
+    pub(crate) fn choice(&self) -> Choice<'_> {
+        Choice { manifest: self.config.as_deref(), tables: &self.tables, disabled: &self.disable }
+    }
+}
+
+// ---- The arguments of `ripple rates` ----
+
+/// `ripple rates`
+#[derive(Debug, Group)]
+pub(crate) struct RatesArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+// ---- The arguments of `ripple console` ----
+
+/// Port of the console, unless another one is asked for.
+pub(crate) const PORT: u16 = 8_080;
+
+/// `ripple console`
+#[derive(Debug, Group)]
+pub(crate) struct ConsoleArgs {
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+    /// Lets the pages redrive parked changes, order jobs, verify, repair, and run access patterns that write. On the real AWS
+    /// it requires --yes.
+    #[arg(long)]
+    pub(crate) allow_writes: bool,
+    /// Port of the pages, on the loopback address 127.0.0.1; 0 is any that is free.
+    #[arg(long, default_value_t = PORT)]
+    pub(crate) port: u16,
+}
+
+// ---- The arguments of `ripple preflight` ----
+
+/// `ripple preflight`
+#[derive(Debug, Group)]
+pub(crate) struct Preflight {
+    /// The tables. The ledger's table need not exist yet.
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// Reads at most this many items.
+    #[arg(long, value_name = "MAX", default_value_t = 10_000, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) items: u32,
+    /// Divides the table into this many equal segments and reads only the first.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) segment_of: u32,
+    /// Uses at most this many read units a second.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) units_per_second: u32,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+// ---- The arguments of `ripple infra` ----
+
+/// `ripple infra`
+#[derive(Debug, Group)]
+pub(crate) struct InfraArgs {
+    /// For a table that exists already: makes everything else, and does not change the table.
+    #[arg(long)]
+    pub(crate) attach: bool,
+    /// What deploys it.
+    #[arg(long, value_enum, default_value_t = InfraFormat::Sam)]
+    pub(crate) format: InfraFormat,
+    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InfraFormat {
+    /// A SAM template, for `sam build` in the repository.
+    Sam,
+    /// A SAM template that takes the functions' packages from a bucket.
+    Cloudformation,
+    /// A Terraform module around that template.
+    Terraform,
+    /// A CDK construct in TypeScript around that template.
+    Cdk,
+}
+
+// ---- The arguments of `ripple parked` and `ripple redrive` ----
+
+/// `ripple parked`
+#[derive(Debug, Group)]
+pub(crate) struct ParkedArgs {
+    /// Shows only these events, in full (default: a list of all).
+    #[arg(value_name = "ID", value_parser = values::name)]
+    pub(crate) ids: Vec<String>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `ripple redrive`
+#[derive(Debug, Group)]
+#[command(group(ArgGroup::new("which").required(true).args(["ids", "all"])))]
+pub(crate) struct Redrive {
+    /// Ids of events, as `ripple parked` lists them.
+    #[arg(value_name = "ID", value_parser = values::name)]
+    pub(crate) ids: Vec<String>,
+    /// Applies everything that is parked.
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+// ---- The arguments of `ripple jobs` ----
+
+/// `ripple jobs`
+#[derive(Debug, Group)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+#[command(group(ArgGroup::new("order").args(["pause", "resume", "cancel"]).requires("ids")))]
+pub(crate) struct Jobs {
+    /// Shows only these jobs, in full (default: a list of all).
+    #[arg(value_name = "ID", value_parser = values::name)]
+    pub(crate) ids: Vec<String>,
+    /// Pauses these jobs.
+    #[arg(long)]
+    pub(crate) pause: bool,
+    /// Resumes these jobs.
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Cancels these jobs. The work that is left stays undone.
+    #[arg(long)]
+    pub(crate) cancel: bool,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Jobs {
+    /// The operator's order for the jobs, or `None` to list them.
+    pub(crate) fn order(&self) -> Option<JobOrder> {
+        let orders = [(self.pause, JobOrder::Pause), (self.resume, JobOrder::Resume), (self.cancel, JobOrder::Cancel)];
+        orders.into_iter().find_map(|(is_asked, order)| is_asked.then_some(order))
+    }
+}
+
+// ---- The arguments of `ripple repair` and `ripple backfill` ----
+
+/// `ripple repair`
+#[derive(Debug, Group)]
+pub(crate) struct Repair {
+    /// Writes the repairs. Without it nothing is written.
+    #[arg(long)]
+    pub(crate) apply: bool,
+    #[command(flatten)]
+    pub(crate) verifying: Verifying,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `ripple backfill`
+#[derive(Debug, Group)]
+#[command(group(ArgGroup::new("which").required(true).args(["name", "all"])))]
+pub(crate) struct Backfill {
+    /// Name of the derivation. Every instance of the functions must have it already.
+    #[arg(value_name = "DERIVATION", value_parser = values::name)]
+    pub(crate) name: Option<String>,
+    /// Fills every derivation that can be filled, in one run.
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) verifying: Verifying,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+// ---- The arguments of `ripple catalogue` ----
+
+/// `ripple catalogue`
+#[derive(Debug, Subcommand)]
+pub(crate) enum CatalogueCommand {
+    /// Shows which derivations you have to deploy, backfill or clear away, and what that costs.
+    Diff(Diff),
+    /// Forgets derivations that the functions no longer have, after you cleared away what they derived.
+    Forget(Forget),
+}
+
+/// `ripple catalogue diff`
+#[derive(Debug, Group)]
+pub(crate) struct Diff {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// Reads at most this many items to estimate the cost of a backfill. 0 skips the estimate.
+    #[arg(long, value_name = "MAX", default_value_t = 10_000)]
+    pub(crate) items: u32,
+    /// Uses at most this many read units a second.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) units_per_second: u32,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `ripple catalogue forget`
+#[derive(Debug, Group)]
+pub(crate) struct Forget {
+    /// The derivations, by name.
+    #[arg(value_name = "DERIVATION", required = true, value_parser = values::name)]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }

@@ -12,7 +12,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use operate::{
     progress::Progress,
-    verifying::{filled::Marking, price::ReadPrice},
+    verifying::{ReadPrice, filled::Marking},
 };
 
 use crate::{exit::report, time};

@@ -12,19 +12,34 @@
 //! which the stream may still deliver, from being applied.
 //!
 //! Forms that hold no records of a table's stream are named, with what to give instead.
-
-mod page;
+//!
+//! # Page
+//!
+//! Converts a record of `GetRecords` to that of a Lambda event.
+//!
+//! The differences, beside the stream's ARN that only the event has:
+//!
+//! | field | the API prints | an event has |
+//! |---|---|---|
+//! | `userIdentity` | `PrincipalId`, `Type` | `principalId`, `type` |
+//! | `ApproximateCreationDateTime` | seconds since the epoch; ISO 8601 by version 2 of the AWS command line and by SDKs | seconds since the epoch |
+//!
+//! Binary values are base64 in both, as the AWS command line prints them.
 
 use std::collections::BTreeSet;
 
 use engine::{
     batch::replay::Origin,
-    record::event::{Event, Lane},
-    record::{EventError, RecordError, decode},
+    record::{
+        EventError, RecordError, decode,
+        event::{Event, Lane},
+    },
 };
 use keys::layout::Layout;
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::time;
 
 /// What a change in the form of Kinesis Data Streams lacks, and what to do.
 const OF_KINESIS: &str = "it lacks the sequence number and the shard by which a ledger knows a change; give the records of \
@@ -209,7 +224,7 @@ impl Capture {
                 Sort { event_source_arn: None, .. } => {
                     streams.extend(lane.stream_arn.clone());
                     of_page.push(number);
-                    let record = page::shaped(record, lane.stream_arn.as_deref());
+                    let record = shaped(record, lane.stream_arn.as_deref());
                     records.push(record.map_err(|text| CaptureError::NoTime { number, text })?);
                 }
             }
@@ -230,6 +245,36 @@ fn or(lane: Lane, given: &Lane) -> Lane {
         stream_arn: lane.stream_arn.or_else(|| given.stream_arn.clone()),
         shard: lane.shard.or_else(|| given.shard.clone()),
     }
+}
+
+// ---- Converts a record of `GetRecords` to that of a Lambda event ----
+
+/// Converts one record. The error is a time that cannot be read.
+fn shaped(record: &RawValue, stream_arn: Option<&str>) -> Result<Box<RawValue>, String> {
+    // A record that is no object, or that cannot be written again, stays as it is: it does not decode, and the caller
+    // reports that.
+    let Ok(Value::Object(mut fields)) = serde_json::from_str(record.get()) else { return Ok(record.to_owned()) };
+    fields.entry("eventSource").or_insert_with(|| "aws:dynamodb".into());
+    if let Some(arn) = stream_arn {
+        fields.insert("eventSourceARN".to_owned(), arn.into());
+    }
+    if let Some(identity) = fields.remove("userIdentity").as_ref().and_then(Value::as_object).map(recased) {
+        fields.insert("userIdentity".to_owned(), identity);
+    }
+    if let Some(created) = fields.get_mut("dynamodb").and_then(|it| it.get_mut("ApproximateCreationDateTime"))
+        && let Some(text) = created.as_str()
+    {
+        *created = time::seconds(text).ok_or_else(|| text.to_owned())?.into();
+    }
+    Ok(serde_json::value::to_raw_value(&fields).unwrap_or_else(|_| record.to_owned()))
+}
+
+fn recased(identity: &Map<String, Value>) -> Value {
+    let lower = |name: &String| {
+        let mut letters = name.chars();
+        letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect::<String>()
+    };
+    Value::Object(identity.iter().map(|(name, value)| (lower(name), value.clone())).collect())
 }
 
 #[cfg(test)]

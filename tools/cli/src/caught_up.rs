@@ -22,7 +22,7 @@ use serde_dynamo::AttributeValue;
 use store::{Store as _, StoreError, dynamo::DynamoStore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::service::{Witness, quiet::Watch};
+use crate::service::{Watch, Witness};
 
 /// Attributes of the report, both in milliseconds since the epoch. Stored, so they are stable.
 const HANDLED_UNTIL: &str = "HandledUntil";

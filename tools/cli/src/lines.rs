@@ -11,24 +11,29 @@
 //! USER#eve / LIKE#7 cannot be read by like-count: PostAt is N, and `{PostAt:13}` wants S
 //! ```
 
-mod batch;
 mod changes;
-mod ignored;
 mod sentences;
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use derive::{catalogue::Catalogue, schema::Schema};
-use engine::batch::Handled;
+use derive::{
+    catalogue::Catalogue,
+    change::Change,
+    schema::{Schema, Seen},
+};
+use engine::{account::Account, batch::Handled};
 use functions::handler::Function;
+use keys::{item::text, job::JobKey};
+use manifest::meant::meant;
 use stream::progress::{Invocation, InvocationOutcome, NOTHING_RESPONDS};
 
-use self::sentences::Said;
 use crate::{
     exit::{print, report},
+    lines::sentences::Said,
     service::Witness,
     words::counted,
 };
@@ -74,7 +79,7 @@ impl Witness for Lines {
             print(&line);
         }
         if self.is_verbose {
-            print(&batch::lines(function, &handled.account, elapsed));
+            print(&lines(function, &handled.account, elapsed));
         }
         for sentence in self.said().new_of(&self.schema, function, handled) {
             report(&sentence);
@@ -110,5 +115,146 @@ impl Witness for Lines {
         if !line.ends_with(NOTHING_RESPONDS) && self.said().is_new_trouble(line) {
             report(line);
         }
+    }
+}
+
+// ---- The line of a batch: what was in it, what it cost, and what stood in its way ----
+
+/// The line, with another line for what does not fit.
+fn lines(function: Function, account: &Account, elapsed: Duration) -> String {
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units);
+    let notes = [
+        (account.n_changes, "change"),
+        (account.n_echoes, "echo"),
+        (account.n_ignored, "ignored"),
+        (account.n_late_changes, "late"),
+        (account.n_duplicates, "in already"),
+        (account.unreadable.len(), "unreadable"),
+        (count(account.contention.n_conflicts()), "conflict"),
+        (count(account.contention.n_throttles()), "throttle"),
+        (account.parked.len(), "parked"),
+        (account.refused.len(), "refused"),
+        (account.undone.len(), "to be tried again"),
+        (account.commits.len(), "write"),
+    ];
+    let noted = |(n, note): (usize, &str)| match note {
+        "echo" if n != 1 => format!("{n} echoes"),
+        "change" | "echo" | "conflict" | "throttle" | "write" => counted(n, note),
+        _ => format!("{n} {note}"),
+    };
+    let mut parts = vec![counted(account.n_records, "record")];
+    parts.extend(notes.into_iter().filter(|(n, _)| *n > 0).map(noted));
+    parts.push(format!("{units:.1} write units"));
+    parts.push(format!("{} ms", elapsed.as_millis()));
+    wrapped(&format!("{function}  "), &parts)
+}
+
+/// Parts with commas between them, on as many lines as they need.
+fn wrapped(start: &str, parts: &[String]) -> String {
+    let (mut text, mut width) = (start.to_owned(), start.chars().count());
+    for (at, part) in parts.iter().enumerate() {
+        let comma = if at + 1 == parts.len() { "" } else { "," };
+        let n_columns = part.chars().count() + comma.len();
+        let is_first = at == 0;
+        if !is_first && width + 1 + n_columns > COLUMNS_MAX {
+            text.push_str("\n   ");
+            width = 3;
+        }
+        if !is_first {
+            text.push(' ');
+            width += 1;
+        }
+        text.push_str(part);
+        text.push_str(comma);
+        width += n_columns;
+    }
+    text
+}
+
+// ---- ignored ----
+
+/// Types that are remembered. Of more nothing is told: no application has so many by mistake.
+const TYPES_MAX: usize = 100;
+
+/// The types that were told.
+#[derive(Debug, Default)]
+struct IgnoredTypes(BTreeSet<Option<String>>);
+
+impl IgnoredTypes {
+    /// A sentence about the item of a change, if it is ignored and its type was not told before.
+    fn new_of(&mut self, schema: &Schema, change: &Change) -> Option<String> {
+        // A job is an item of the service's own, and of no entity.
+        if JobKey::parse(&change.key).is_some() {
+            return None;
+        }
+        let image = change.new_image().or(change.old_image())?;
+        let attribute = schema.layout.entity_type.as_deref();
+        let (name, what) = match (schema.see(&change.key, image), attribute) {
+            (Seen::Untyped, Some(attribute)) => (None, format!("items without {attribute} are ignored")),
+            (Seen::Unknown, None) => (None, "items with the key of no entity are ignored".to_owned()),
+            (Seen::Unknown, Some(attribute)) => {
+                let name = text(image, attribute)?;
+                let near = meant(name, schema.entities().map(|entity| entity.name.as_str()));
+                let what = format!("items of the type \"{name}\" are ignored, because there is no such entity{near}");
+                (Some(name.to_owned()), what)
+            }
+            (Seen::Untyped | Seen::Known(_) | Seen::Misfit(_), _) => return None,
+        };
+        let is_new = self.0.len() < TYPES_MAX && self.0.insert(name);
+        is_new.then(|| match what.strip_suffix('?') {
+            Some(what) => format!("{what}? One is {}", change.key),
+            None => format!("{what}; one is {}", change.key),
+        })
+    }
+}
+
+#[cfg(test)]
+mod ignored_tests {
+    use derive::change::Images;
+    use functions::declared::{Choice, declared};
+    use keys::{item::Item, job::JOB, key::Key};
+    use serde_dynamo::AttributeValue;
+
+    use super::*;
+
+    #[test]
+    fn a_type_is_told_once_and_a_job_of_the_service_never() {
+        let (schema, _) = declared(Choice::default()).unwrap();
+        let mut ignored = IgnoredTypes::default();
+        let mut said = |key: Key, kind: &str| {
+            let item = Item::from([("EntityType".to_owned(), AttributeValue::S(kind.to_owned()))]);
+            let images = Images::Inserted(item);
+            let change = Change { id: String::new(), sequence_number: String::new(), created_ms: None, key, images };
+            ignored.new_of(&schema, &change)
+        };
+        let job = JobKey { derivation: "comment-author".to_owned(), id: "e1".to_owned() };
+        assert_eq!(said(job.key(), JOB), None);
+        let what = "items of the type \"Usre\" are ignored, because there is no such entity: did you mean \"User\"? One is \
+                    a / b";
+        assert_eq!(said(Key::new("a", "b"), "Usre").as_deref(), Some(what));
+        for key in [Key::new("a", "c"), Key::new("USER#ada", "PROFILE"), Key::new("USER#ada", "FOLLOWER#bob")] {
+            assert_eq!(said(key, "Usre"), None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_a_line_with_what_there_is_and_no_line_is_too_long() {
+        let elapsed = Duration::from_millis(11);
+        let small = Account { n_records: 1, n_echoes: 1, ..Account::default() };
+        assert_eq!(lines(Function::Propagate, &small, elapsed), "propagate  1 record, 1 echo, 0.0 write units, 11 ms");
+        let [n_records, n_changes, n_echoes, n_ignored, n_late_changes, n_duplicates] = [10_000; 6];
+        let large =
+            Account { n_records, n_changes, n_echoes, n_ignored, n_late_changes, n_duplicates, ..Account::default() };
+        assert_eq!(
+            lines(Function::Aggregate, &large, elapsed),
+            "aggregate  10000 records, 10000 changes, 10000 echoes, 10000 ignored,\n    \
+             10000 late, 10000 in already, 0.0 write units, 11 ms"
+        );
     }
 }

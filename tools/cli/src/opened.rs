@@ -11,8 +11,7 @@ use engine::{
 };
 use functions::{
     config::Config,
-    declared::{Choice, declared},
-    described::described,
+    declared::{Choice, declared, described},
     handler::dynamo,
 };
 use keys::tables::TableForm;

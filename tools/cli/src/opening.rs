@@ -15,7 +15,7 @@ use engine::registry::{
     Registry,
     difference::{CatalogueDifference, DerivationState, differences, is_fillable},
 };
-use functions::described::described;
+use functions::declared::described;
 
 use crate::{exit::Usage, tables::OPTIONS, words::named};
 

@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::{
 };
 use derive::fit::{Names, of_stream};
 use engine::ledger::EXPIRES_AT;
-use functions::{config::Config, described::described};
+use functions::{config::Config, declared::described};
 use keys::{
     layout::Layout,
     tables::{IndexForm, KeyAttribute, KeyType as AttributeType, TableForm},

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use ::design::cost::{
-    estimate::MONTH_SECONDS,
-    prices::{NOTED, Paid, Prices, REGION},
-};
+use ::design::cost::{NOTED, Paid, Prices, REGION, estimate::MONTH_SECONDS};
 use axum::{
     extract::State,
     http::StatusCode,
@@ -24,7 +21,7 @@ use crate::{
         spent::{SLOT_MS, SLOTS, SpentUnits, SpentWrites, WriteTotal},
     },
     frame::{self, ConsolePage},
-    json, link, live,
+    json, live,
 };
 
 /// Size of the picture: of a slot's bars, and of the highest bar.
@@ -103,7 +100,7 @@ fn part(flow: &Flow) -> Markup {
         div.wide tabindex="0" { table {
             thead { tr { th { "derivation" } th.number { "writes" } th.number { "write units" } } }
             tbody {
-                @for (name, total) in &spent.totals { (row(&html! { a href=(link::of_flow(name)) { (name) } }, total)) }
+                @for (name, total) in &spent.totals { (row(&html! { a href=(frame::of_flow(name)) { (name) } }, total)) }
                 @if spent.ledger.n_writes > 0 { (row(&html! { "the ledger: proofs that a change is counted, and jobs" }, &spent.ledger)) }
             }
         } }

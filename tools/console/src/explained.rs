@@ -4,17 +4,15 @@ use keys::item::Item;
 use maud::{Markup, html};
 use operate::{
     why::{
-        ValueState,
+        Pending, StreamChange, StreamChanges, ValueState,
         counter::{CounterItem, CounterSources, ExplainedCounter},
-        moved::{StreamChange, StreamChanges},
-        pending::Pending,
         value::{ExplainedSource, ExplainedValue, SourceRole},
     },
     words::{counted, time},
 };
 use serde_dynamo::AttributeValue;
 
-use crate::link;
+use crate::frame;
 
 /// A value as DynamoDB writes it.
 pub(crate) fn text(value: &AttributeValue) -> String {
@@ -96,7 +94,7 @@ fn source_of(source: &ExplainedSource) -> Markup {
             SourceRole::First(of) => { "the first " (of.entity) ", " },
             SourceRole::Item => {},
         }
-        @if let (Some(key), false) = (&source.key, matches!(source.role, SourceRole::Counter(_))) { (link::key(key)) }
+        @if let (Some(key), false) = (&source.key, matches!(source.role, SourceRole::Counter(_))) { (frame::key(key)) }
         @if !source.is_there && source.key.is_some() { " is not there" }
         @if !source.gives.is_empty() { " has " (attributes(&source.gives)) }
     }
@@ -117,12 +115,12 @@ pub(crate) fn counter(counter: &ExplainedCounter, changes: Option<&StreamChanges
                 p {
                     @if !is_whole { "At least " }
                     (counted(*n_sources, "source")) ", which come to " (tally) ": "
-                    a href=(link::of_collection(query.index.as_deref(), &query.pk)) {
+                    a href=(frame::of_collection(query.index.as_deref(), &query.pk)) {
                         (query.index.as_deref().unwrap_or("the table")) " under " (query.pk)
                     }
                     @if *n_unreadable > 0 { ", and " (n_unreadable) " that cannot be read and add nothing" }
                 }
-                ul { @for (key, tally) in listed { li { (link::key(key)) " adds " (format!("{tally:+}")) } } }
+                ul { @for (key, tally) in listed { li { (frame::key(key)) " adds " (format!("{tally:+}")) } } }
                 @if listed.len() < *n_sources { p { "… and " (n_sources - listed.len()) " more" } }
             }
         }
@@ -133,7 +131,7 @@ fn counter_item(item: &CounterItem, changes: Option<&StreamChanges>) -> Markup {
     let shard =
         |name: &str| changes.and_then(|changes| changes.shards.get(name)).map_or(name, String::as_str).to_owned();
     html! {
-        p { (link::key(&item.key)) " holds " (item.tally) }
+        p { (frame::key(&item.key)) " holds " (item.tally) }
         @if !item.watermarks.is_empty() {
             ul { @for mark in &item.watermarks {
                 li { "counted up to " code { (mark.sequence_number) } " of the stream shard " code { (shard(&mark.name)) } }
@@ -148,7 +146,7 @@ pub(crate) fn pending(pending: &Pending) -> Markup {
     html! {
         @if !parked.is_empty() || !jobs.is_empty() || *n_undecodable > 0 { h2 { "Pending" } }
         @for change in parked {
-            p { "The change " code { (change.id) } " of " (link::key(&change.item)) " is parked: " (change.cause) }
+            p { "The change " code { (change.id) } " of " (frame::key(&change.item)) " is parked: " (change.cause) }
         }
         @if *n_undecodable > 0 { p { "What cannot be decoded of what is parked may concern it: " (counted(*n_undecodable, "change")) "." } }
         @for job in jobs { p { "The job " code { (job.key) } " is under way." } }
@@ -175,7 +173,7 @@ fn row(change: &StreamChange) -> Markup {
         tr {
             td { (change.created_ms.map(time).unwrap_or_default()) }
             td { (change.event) }
-            td { (link::key(&change.item)) }
+            td { (frame::key(&change.item)) }
             td { @for (derivation, effect) in &change.effects { div { (derivation) " " (effect) } } }
         }
     }

@@ -4,13 +4,18 @@
 //! to date as functions answer; the number of its last update orders entries for whoever follows.
 //!
 //! *Keeps to itself*: at most 2,000 changes, each with texts that are cut, so that memory does not grow.
+//!
+//! # Events
+//!
+//! The changes of the flow as they come: one stream of server-sent events a page.
+//!
+//! An event's data is a JSON text: the change as the page shows it. Its id is the number of the update, so that a browser
+//! that lost its connection goes on behind it.
 
 pub(crate) mod entry;
-pub(crate) mod events;
 pub(crate) mod figures;
 pub(crate) mod followed;
 pub(crate) mod object;
-pub(crate) mod page;
 mod selection;
 pub(crate) mod shown;
 pub(crate) mod spent;
@@ -18,22 +23,41 @@ pub mod unanswered;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use axum::{
+    extract::{Query, State},
+    http::{HeaderMap, StatusCode},
+    response::{
+        IntoResponse as _, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
 use derive::{catalogue::Catalogue, position::RecordAt, schema::Schema};
 use engine::{
     batch::Handled,
     clock::{Clock as _, SystemClock},
 };
+use futures::stream::{self, StreamExt as _};
+use maud::{Markup, html};
 use operate::written::written;
+use serde::Deserialize;
+use store::Store;
 use tokio::sync::watch;
 
-use self::{
-    entry::{DELIVERIES_MAX, FlowDelivery, FlowEntry, FlowWrite, Trouble, WRITES_MAX},
-    figures::DerivationFigures,
-    spent::{SpentWrites, written_by_hand},
+use crate::{
+    Console,
+    flow::{
+        entry::{DELIVERIES_MAX, FlowDelivery, FlowEntry, FlowWrite, Trouble, WRITES_MAX},
+        figures::DerivationFigures,
+        selection::{OUTCOMES, Selection},
+        spent::{SpentWrites, written_by_hand},
+    },
+    frame::{self, ConsolePage},
+    json,
 };
 
 /// Changes that are kept.
@@ -197,6 +221,123 @@ impl KeptChanges {
 /// A number of parts.
 fn share(n: usize) -> f64 {
     f64::from(u32::try_from(n.max(1)).unwrap_or(u32::MAX))
+}
+
+// ---- The changes of the flow as they come: one stream of server-sent events a page ----
+
+/// Time between two looks at the flow by one page: a browser has time to show what came.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// What the address says beside the selection.
+#[derive(Debug, Deserialize)]
+pub(crate) struct After {
+    #[serde(default)]
+    after: u64,
+}
+
+pub(crate) async fn events<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    Query(selection): Query<Selection>,
+    Query(After { after }): Query<After>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(flow) = console.flow.clone() else {
+        return frame::failed(StatusCode::NOT_FOUND, "There is no flow.").into_response();
+    };
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    let looking = Looking { updates: flow.watch(), flow, selection, after: last.unwrap_or(after) };
+    let events = stream::unfold(looking, |mut looking| async move {
+        let events = looking.next().await?;
+        Some((stream::iter(events.into_iter().map(Ok::<_, Infallible>)), looking))
+    });
+    Sse::new(events.flatten()).keep_alive(KeepAlive::default()).into_response()
+}
+
+/// One page's look at the flow.
+struct Looking {
+    flow: Arc<Flow>,
+    updates: tokio::sync::watch::Receiver<u64>,
+    selection: Selection,
+    /// The last update that the page has.
+    after: u64,
+}
+
+impl Looking {
+    /// What is new, the oldest first: of more than a page shows only the newest. `None` when the flow has ended.
+    async fn next(&mut self) -> Option<Vec<Event>> {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let after = self.after;
+        self.updates.wait_for(|update| *update > after).await.ok()?;
+        let is_new = |entry: &_| after < entry_update(entry) && self.selection.holds(entry);
+        let (mut entries, update) = self.flow.entries(is_new, SHOWN);
+        self.after = update;
+        entries.reverse();
+        let event = |entry: &_| {
+            let html = shown::change(entry).into_string();
+            let data = serde_json::to_string(&html).unwrap_or_default();
+            Event::default().event("change").id(update.to_string()).data(data)
+        };
+        Some(entries.iter().map(event).collect())
+    }
+}
+
+fn entry_update(entry: &entry::FlowEntry) -> u64 {
+    entry.update
+}
+
+// ---- The page of the flow ----
+
+/// Why there is no flow.
+pub(crate) const NO_FLOW: &str = "No functions run here. The flow is shown by the console of `ripple dev` where it runs the \
+                                  functions itself: open the address that it prints.";
+
+/// Changes that the page shows when it is loaded.
+pub(crate) const SHOWN: usize = 200;
+
+pub(crate) async fn page<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    Query(selection): Query<Selection>,
+) -> ConsolePage {
+    match &console.flow {
+        Some(flow) => frame::page("Flow", &whole(flow, &console, &selection)),
+        None => frame::page("Flow", &html! { p.empty { (NO_FLOW) } }),
+    }
+}
+
+fn whole<S: Store>(flow: &Flow, console: &Console<S>, selection: &Selection) -> Markup {
+    let (entries, update) = flow.entries(|entry| selection.holds(entry), SHOWN);
+    let entities = console.opened.schema.entities().map(|entity| entity.name.clone());
+    let derivations = console.opened.catalogue.derivations().map(|derivation| derivation.label().to_owned());
+    html! {
+        p { "Each change of an item as the functions get it, the newest first, and what they write for it." }
+        form action="/flow" method="get" aria-label="Which changes" {
+            label { "Entity " (choice("entity", &selection.entity, entities.map(|name| (name.clone(), name)))) }
+            label { "Derivation " (choice("derivation", &selection.derivation, derivations.map(|name| (name.clone(), name)))) }
+            label { "Key holds " input name="key" value=(selection.key); }
+            label { "Outcome " (choice("outcome", &selection.outcome, OUTCOMES.into_iter().map(|(value, name)| (value.to_owned(), name.to_owned())))) }
+            label { input type="checkbox" name="echoes" value="true" checked[selection.echoes]; " also records that ask for nothing" }
+            button { "Show" }
+            button #pause type="button" aria-pressed="false" hidden { "Pause" }
+        }
+        p.empty #none hidden[!entries.is_empty()] {
+            "Nothing yet: write an item into the table and it appears here. "
+            "What the functions handled before they were started is not shown."
+        }
+        div #flow data-events=(format!("{}&after={update}", selection.address("/flow/events"))) {
+            @for entry in &entries { (shown::change(entry)) }
+        }
+        (json::link(&selection.address("/flow.json")))
+        script type="module" src="/flow.js" {}
+    }
+}
+
+fn choice(name: &str, chosen: &str, values: impl Iterator<Item = (String, String)>) -> Markup {
+    html! {
+        select name=(name) {
+            option value="" { "any" }
+            @for (value, said) in values { option value=(value) selected[value == chosen] { (said) } }
+        }
+    }
 }
 
 #[cfg(test)]

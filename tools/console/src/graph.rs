@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use derive::{catalogue::Catalogue, schema::Schema};
 use maud::{Markup, html};
 
-use crate::{flow::figures::DerivationFigures, link};
+use crate::{flow::figures::DerivationFigures, frame};
 
 /// Height of a row, and of the box in it.
 const ROW: usize = 26;
@@ -58,7 +58,7 @@ pub(crate) fn graph(
                 @for (row, derivation) in catalogue.derivations().enumerate() {
                     @match figures {
                         Some(figures) => {
-                            a href=(link::of_flow(derivation.label())) { (node(MIDDLE, row, derivation.label(), "derivation")) }
+                            a href=(frame::of_flow(derivation.label())) { (node(MIDDLE, row, derivation.label(), "derivation")) }
                             (rate(row, figures.get(derivation.label())))
                         },
                         None => (node(MIDDLE, row, derivation.label(), "derivation")),

@@ -12,7 +12,7 @@ use keys::{item::Item, key::Key};
 use maud::{Markup, html};
 use operate::{
     failure::OperateError,
-    objects::explanation::explanation,
+    objects::explanation,
     why::{Explanation, WhyRequest, why},
 };
 use serde::Deserialize;
@@ -21,7 +21,7 @@ use store::Store;
 use crate::{
     Console, explained,
     frame::{self, ConsolePage},
-    json, link,
+    json,
 };
 
 /// Sources and changes that a page lists.
@@ -87,7 +87,7 @@ fn whole<S: Store>(console: &Console<S>, explanation: &Explanation, key: &Key) -
         p {
             (entities.join(" or "))
             @if item.is_none() { " – the item is not there" }
-            " · " a href=(link::of_collection(None, &key.pk)) { "all items under this partition key" }
+            " · " a href=(frame::of_collection(None, &key.pk)) { "all items under this partition key" }
         }
         @if let Some(item) = item { (ground(console, key, item)) }
         @for (derivation, why) in unreadable {
@@ -101,14 +101,14 @@ fn whole<S: Store>(console: &Console<S>, explanation: &Explanation, key: &Key) -
         h2 { "Changes" }
         @match changes {
             Some(changes) => (explained::changes(changes)),
-            None => p { a href=(format!("{}&changes=true", link::of_item(key))) { "Read the stream" } " for the changes that moved these values." },
+            None => p { a href=(format!("{}&changes=true", frame::of_item(key))) { "Read the stream" } " for the changes that moved these values." },
         }
         @if let Some(item) = item {
             h2 { "The item as DynamoDB has it" }
             (explained::typed("Show every attribute with its type, as JSON", item))
         }
         p { small { "This page took " (explained::read_units_text(*read_units)) "." } }
-        (json::link(&link::of_item_object(key, changes.is_some())))
+        (json::link(&frame::of_item_object(key, changes.is_some())))
     }
 }
 

@@ -21,7 +21,7 @@ use store::Store;
 use crate::{
     Console, READ_MS_MAX,
     frame::{self, ConsolePage},
-    json, link,
+    json,
 };
 
 pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {
@@ -65,7 +65,7 @@ fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &HeldCascades) -> M
                         tr {
                             th scope="row" { code { (job.key.sk) } }
                             td { (job.derivation) @if matches!(job.task, Task::Cascade { .. }) { ", a cascade" } }
-                            td { (link::key(job.origin())) }
+                            td { (frame::key(job.origin())) }
                             td { (state_of(job)) @if let Some(held_by) = held.get(&job.key) { div { small { "waits for " (held_by) } } } }
                             td { (job.n_touched) @if let Some(n) = per_second(job) { div { small { (n) " a second" } } } }
                             td { (left(job)) }

@@ -18,7 +18,6 @@ mod guarded;
 mod item;
 mod jobs;
 mod json;
-mod link;
 mod live;
 mod orders;
 mod overview;
@@ -126,8 +125,8 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
     let pages = Router::new()
         .route("/", get(overview::page::<S>))
         .route("/derivations", get(overview::events::<S>))
-        .route("/flow", get(flow::page::page::<S>))
-        .route("/flow/events", get(flow::events::events::<S>))
+        .route("/flow", get(flow::page::<S>))
+        .route("/flow/events", get(flow::events::<S>))
         .route("/flow.js", get(frame::flow_script))
         .route("/live.js", get(frame::live_script))
         .route("/step", get(step::page::page::<S>))

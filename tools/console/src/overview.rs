@@ -8,7 +8,10 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use derive::{derivation::Derivation, schema::Schema, write::Table};
-use engine::{jobs::ground::sweep::jobs, park::lists::n_unreadable, park::redrive::parked};
+use engine::{
+    jobs::ground::sweep::jobs,
+    park::{n_unreadable, redrive::parked},
+};
 use keys::{item::Item, key::Key};
 use maud::{Markup, html};
 use operate::words::counted;
@@ -23,7 +26,7 @@ use crate::{
     },
     frame::{self, ConsolePage},
     graph::graph,
-    link, live,
+    live,
 };
 
 /// Items that the page shows.
@@ -159,7 +162,7 @@ fn measured(
     let n = f64::from(u32::try_from(n_writes.max(1)).unwrap_or(u32::MAX));
     html! {
         tr {
-            th scope="row" { a href=(link::of_flow(name)) { (name) } }
+            th scope="row" { a href=(frame::of_flow(name)) { (name) } }
             (declaration(schema, derivation))
             td.number { (format!("{:.2}", figures.map_or(0.0, DerivationFigures::changes_a_second))) }
             td.number { (n_writes) }
@@ -168,7 +171,7 @@ fn measured(
             td.number { (ms(figures.and_then(DerivationFigures::own_ms))) }
             td.number { (ms(figures.and_then(DerivationFigures::whole_ms))) }
             td.number { (spent.conflicts.get(name).copied().unwrap_or_default()) }
-            td { @for (key, n) in figures.iter().flat_map(|figures| figures.hottest()) { div { (link::key(key)) " " (n) "×" } } }
+            td { @for (key, n) in figures.iter().flat_map(|figures| figures.hottest()) { div { (frame::key(key)) " " (n) "×" } } }
         }
     }
 }
@@ -186,7 +189,7 @@ pub(crate) fn item_row(schema: &Schema, key: &Key, item: &Item, more: Option<&Ma
     let entity = schema.image(key, item).map(|image| image.definition.name.as_str());
     html! {
         tr {
-            td { (link::key(key)) }
+            td { (frame::key(key)) }
             td { (entity.unwrap_or("declared nowhere")) }
             @if let Some(more) = more { td { (more) } }
         }

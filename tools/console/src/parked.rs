@@ -14,16 +14,17 @@ use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
     park::{
-        lists::{ToRecount, n_unreadable, to_recount},
+        ToRecount, n_unreadable,
         redrive::{ParkedChange, Redriven, parked},
+        to_recount,
     },
     record::decode,
-    registry::watch::RegistryWatch,
+    registry::publishing::RegistryWatch,
 };
 use keys::item::Item;
 use maud::{Markup, html};
 use operate::{
-    objects::parked::parked_list,
+    objects::parked_list,
     redriving::{RedriveOutcome, redrive},
     words::time,
     written::written,
@@ -39,7 +40,7 @@ use crate::{
         shown,
     },
     frame::{self, ConsolePage},
-    json, link,
+    json,
 };
 
 /// Which parked change; all of them if none is named.
@@ -97,7 +98,7 @@ fn whole<S: Store>(console: &Console<S>, parked: &[ParkedChange], recount: &[ToR
                 @for listed in recount {
                     li {
                         @match &listed.target {
-                            Some(target) => { (target.derivation) " of " (link::key(&target.item)) },
+                            Some(target) => { (target.derivation) " of " (frame::key(&target.item)) },
                             None => { "any count, since the change cannot be read" },
                         }
                         ": " (listed.why)
@@ -116,7 +117,7 @@ fn one<S: Store>(console: &Console<S>, change: &ParkedChange) -> Markup {
         section aria-label=(change.id) {
             @if let Some(decoded) = &decoded {
                 @let entry = FlowEntry::new(schema, catalogue, decoded, change.parked_at_ms);
-                h2 { (entry.entity) " " (link::key(&decoded.key)) " " (shown::action(entry.action)) }
+                h2 { (entry.entity) " " (frame::key(&decoded.key)) " " (shown::action(entry.action)) }
                 p.differs { (change.cause) }
                 @if !entry.asked.is_empty() { ul { @for (derivation, asked) in &entry.asked { li { b { (derivation) } " " (asked) } } } }
                 (images(decoded))
@@ -125,7 +126,7 @@ fn one<S: Store>(console: &Console<S>, change: &ParkedChange) -> Markup {
                 p.differs { (change.cause) }
             }
             p { small { "Event " code { (change.id) } ", " (change.family.to_string()) ", parked at " (time(change.parked_at_ms)) } }
-            p { a.button href=(link::of_try(&change.id)) { "What a redrive would do" } }
+            p { a.button href=(frame::of_try(&change.id)) { "What a redrive would do" } }
         }
     }
 }

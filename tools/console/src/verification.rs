@@ -1,6 +1,5 @@
 //! The page of a verification: begun by a click, with its progress and what it finds.
 
-mod about_nothing;
 pub(crate) mod repair;
 
 use std::{
@@ -28,17 +27,13 @@ use operate::{
     progress::Progress,
     tables::VerifyOptions,
     verify::UnreadableItem,
-    verifying::{Checked, Difference, FINDING, UNDECIDED, UNREADABLE, WAITING, check, price::ReadPrice},
+    verifying::{Checked, Difference, FINDING, ReadPrice, UNDECIDED, UNREADABLE, WAITING, check},
     words::{counted, time},
 };
 use serde::Deserialize;
 use store::Store;
 
-use self::{
-    about_nothing::{AboutNothing, ComparedTypes},
-    repair::RepairOutcome,
-};
-use crate::{Console, ConsoleWrites, explained::text, frame, json, link};
+use crate::{Console, ConsoleWrites, explained::text, frame, json, verification::repair::RepairOutcome};
 
 /// Differences that the page lists of each kind.
 const LISTED: usize = 100;
@@ -162,7 +157,7 @@ async fn verified<S: Store + 'static>(
         Box::pin(check(&console.opened, &VerifyOptions::default(), true, &progress)).await?;
     let ended_ms = SystemClock.now_ms();
     let mut text = Vec::new();
-    objects::verification::write(&mut text, &verified, &marked, LISTED)?;
+    objects::write(&mut text, &verified, &marked, LISTED)?;
     let object = serde_json::from_slice(&text)?;
     let mut numbers = BTreeMap::new();
     for kind in [FINDING, UNDECIDED, WAITING, UNREADABLE] {
@@ -253,10 +248,10 @@ fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
         }
         @if n_unreadable > 0 {
             h2 { (counted(n_unreadable, "unreadable item")) }
-            ul { @for it in unreadable { li { (link::key(&Key::new(&it.pk, &it.sk))) " by " (it.derivation) ": " (it.why) } } }
+            ul { @for it in unreadable { li { (frame::key(&Key::new(&it.pk, &it.sk))) " by " (it.derivation) ": " (it.why) } } }
         }
-        (about_nothing::listed(about_nothing))
-        (about_nothing::compared(compared_types))
+        (listed(about_nothing))
+        (compared(compared_types))
         (json::link("/verify.json"))
     }
 }
@@ -277,7 +272,7 @@ fn differences(kind: &str, n: usize, listed: &[Difference]) -> Markup {
                     @for Difference { finding, why } in listed {
                         tr {
                             th scope="row" { (finding.derivation) }
-                            td { (link::key(&Key::new(&finding.pk, &finding.sk))) }
+                            td { (frame::key(&Key::new(&finding.pk, &finding.sk))) }
                             td { (held(finding.stored.as_ref())) }
                             td { (held(finding.derived.as_ref())) }
                             td { (finding.flaw.as_deref().or(why.as_deref()).unwrap_or_default()) }
@@ -295,6 +290,58 @@ fn held(item: Option<&Item>) -> Markup {
         @match item {
             Some(item) => @for (name, value) in item.iter() { div { code { (name) " = " (text(value)) } } },
             None => "no item",
+        }
+    }
+}
+
+// ---- about nothing ----
+
+/// What the page reads of the counts about items that do not exist.
+#[derive(Deserialize)]
+struct AboutNothing {
+    derivation: String,
+    counts: usize,
+    examples: Vec<ExampleKey>,
+}
+
+#[derive(Deserialize)]
+struct ExampleKey {
+    pk: String,
+    sk: String,
+}
+
+/// What the page reads of a condition that compares values with those of another type.
+#[derive(Deserialize)]
+struct ComparedTypes {
+    derivation: String,
+    items: usize,
+    example: ExampleKey,
+    why: String,
+}
+
+fn compared(all: &[ComparedTypes]) -> Markup {
+    html! {
+        @if !all.is_empty() {
+            h2 { "Conditions that compare two types" }
+            p { "Values of two types are never equal: the condition or the writer of the items is probably wrong." }
+            ul { @for ComparedTypes { derivation, items, example: ExampleKey { pk, sk }, why } in all {
+                li { (derivation) ": " (items) ", such as " (frame::key(&Key::new(pk, sk))) ": " (why) }
+            } }
+        }
+    }
+}
+
+fn listed(all: &[AboutNothing]) -> Markup {
+    html! {
+        @if !all.is_empty() {
+            h2 { "Counts about items that do not exist" }
+            p { "The items are deleted, or the link gives other keys." }
+            ul { @for it in all {
+                li {
+                    (it.derivation) ": " (it.counts) ", such as"
+                    @for ExampleKey { pk, sk } in &it.examples { " " (frame::key(&Key::new(pk, sk))) }
+                }
+            } }
         }
     }
 }

@@ -12,7 +12,7 @@ use derive::{
     derivation::Derivation,
     effect::Effect,
     family::Family,
-    kind::refresh::Refresh,
+    kind::Refresh,
     part::Part,
     plan::plan,
     position::DerivationAt,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use derive::{declaration::count::Count, kind::shape::Shape};
+use derive::{declaration::Count, kind::Shape};
 use engine::ledger::watermarks::{ENTRY_BYTES, GENERATIONS};
 use keys::{
     counter::{COUNTER, CounterKey, REVISION, SHOWN, SUM, VALUE},
@@ -13,7 +13,7 @@ use keys::{
     size::item_bytes,
 };
 use serde_dynamo::AttributeValue;
-use store::size::WRITE_UNIT_BYTES;
+use store::WRITE_UNIT_BYTES;
 
 use crate::Design;
 

@@ -22,7 +22,7 @@ mod template;
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::bookkeeping::Kept;
 
-use crate::{asked::PatternRequests, review::answer::FindingAnswer, samples::Samples};
+use crate::{asked::PatternRequests, review::FindingAnswer, samples::Samples};
 
 /// A table, and what is known about its use.
 #[derive(Clone, Debug)]

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use derive::{
     change::{Change, Images},
-    declaration::cascade::{Cascade, Hanging},
+    declaration::{Cascade, Hanging},
     derivation::Derivation,
     effect::Effect,
     family::Family,
     guard::{Guard, Purpose},
-    kind::{refresh::Refresh, shape::Shape},
+    kind::{Refresh, Shape},
     part::PartOf,
     plan::plan,
     write::{Action, Table, Transaction, Update, Write},
@@ -26,7 +26,7 @@ use keys::{
     size::item_bytes,
 };
 use serde_dynamo::AttributeValue;
-use store::{Outcome, Store as _, TransactOutcome, Units, memory::MemoryStore, size::write_units};
+use store::{Outcome, Store as _, TransactOutcome, Units, memory::MemoryStore, write_units};
 
 use crate::Design;
 
@@ -132,7 +132,7 @@ fn alter(value: &mut AttributeValue) {
 /// The price of a transaction with the receipt of one change, and with each item that the insert of a source adds to.
 fn additive(design: &Design, derivation: &Derivation) -> Option<Price> {
     let layout = &design.schema.layout;
-    let mut writes = vec![engine::ledger::receipts::receipt(layout, &"0".repeat(EVENT_ID_BYTES), 0)];
+    let mut writes = vec![engine::ledger::receipt(layout, &"0".repeat(EVENT_ID_BYTES), 0)];
     let mut held = Vec::new();
     for (key, mut item) in added_to(design, derivation)? {
         item.extend(layout.key_item(&key));

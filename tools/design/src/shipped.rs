@@ -1,7 +1,5 @@
 //! The design of the shipped table.
 
-mod answers;
-
 use derive::{catalogue::CatalogueError, write::TRANSACT_ACTIONS_MAX};
 use keys::error::EntityError;
 use queries::{
@@ -10,7 +8,13 @@ use queries::{
     writes::{employees::EMPLOYEE_DEPTH_MAX, folders::FOLDER_DEPTH_MAX},
 };
 
-use crate::{Design, asked::PatternRequests, document, review, samples::Samples};
+use crate::{
+    Design,
+    asked::PatternRequests,
+    document,
+    review::{self, Check, FindingAnswer},
+    samples::Samples,
+};
 
 /// Path of the page in the repository.
 pub const PATH: &str = "docs/table-design.md";
@@ -51,7 +55,7 @@ pub async fn design() -> Result<Design, ShippedError> {
         patterns.push(asked(&pattern).await?);
     }
     let samples = Samples::of(&schema, entities::samples::samples()?);
-    Ok(Design { samples, patterns, answers: answers::answers(), ..Design::declared(schema, catalogue) })
+    Ok(Design { samples, patterns, answers: answers(), ..Design::declared(schema, catalogue) })
 }
 
 /// The page of the shipped table's design.
@@ -88,4 +92,68 @@ fn actions_max(id: &str) -> Option<usize> {
         "WP-11" => Some(EMPLOYEE_DEPTH_MAX),
         _ => None,
     }
+}
+
+// ---- Why the findings about the shipped table are acceptable ----
+
+/// The answers, by check.
+const ANSWERS: [(Check, &str, &str); 10] = [
+    (
+        Check::ProjectedRewrite,
+        "best-sellers in GSI2",
+        "The purpose of the index is its order by a derived value. A product is rewritten once for each batch in which it \
+         is sold, not once for each sale.",
+    ),
+    (
+        Check::ProjectedRewrite,
+        "employee-path in GSI1",
+        "Reading an employee by ID (AP-025) also gives the path, with which one query finds everybody below (AP-024). \
+         Teams rarely move, and one unit for each employee below costs less than another read each time.",
+    ),
+    (
+        Check::ProjectedRewrite,
+        "folder-path in GSI1",
+        "A list of sub-folders shows their paths (AP-028). Folders are rarely renamed or moved, and one unit for each \
+         folder below costs less than reading them separately for every list.",
+    ),
+    (
+        Check::ProjectedRewrite,
+        "post-author in GSI2",
+        "The list of recent posts shows the authors (AP-007), and is read far more often than authors change their \
+         names. Only published posts are in the index.",
+    ),
+    (
+        Check::ProjectedRewrite,
+        "post-detail in GSI2",
+        "The list of recent posts shows titles (AP-007). The mirror is written whenever the post is, \
+         which is as often as an index of the posts themselves would be.",
+    ),
+    (
+        Check::CounterInListing,
+        "AP-004",
+        "The pattern reads the whole collection, and the counters are part of it; a caller who wants less chooses kinds, \
+         each with a query of its own.",
+    ),
+    (
+        Check::CounterInListing,
+        "AP-006",
+        "The pattern reads the post with its exact counts, which are the counters: one query instead of two.",
+    ),
+    (
+        Check::CounterInListing,
+        "AP-020",
+        "One query reads organization and teams, with the counters between them. There are three counters without \
+         shards, and they are skipped.",
+    ),
+    (Check::CounterInListing, "AP-040", "The pattern reads the counters."),
+    (
+        Check::UnreadTarget,
+        "member-count-display",
+        "No pattern reads a group by its key, except for its exact counts (AP-040). Clients that read the group itself \
+         use the display, as with every other count.",
+    ),
+];
+
+fn answers() -> Vec<FindingAnswer> {
+    ANSWERS.into_iter().map(|(check, subject, reason)| FindingAnswer::new(check, subject, reason)).collect()
 }

@@ -6,7 +6,7 @@ use engine::{backoff::GaveUp, ledger::settings::SettingsError};
 use store::StoreError;
 use stream::{checkpoint::CheckpointError, poller::StreamError};
 
-use crate::verify::report::VerifyError;
+use crate::verify::VerifyError;
 
 /// Why a verification or a repair ended early. The file keeps the progress so far.
 #[derive(Debug, thiserror::Error)]

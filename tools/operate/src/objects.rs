@@ -3,16 +3,37 @@
 //! One function makes an object for both, and [`schema`] describes each form, so a program may read either.
 //! Names and words are stable.
 
-pub mod effect;
-pub mod explanation;
 pub mod job;
-pub mod parked;
-pub mod repair;
 pub mod schema;
-pub mod verification;
 
-use keys::key::Key;
-use serde_json::{Value, json};
+use std::io::Write;
+
+use derive::{
+    effect::{Effect, Ground},
+    tally::Tally,
+};
+use engine::{
+    account::loss::Mark,
+    park::{ToRecount, redrive::ParkedChange},
+    record::{decode, event::Lane},
+};
+use keys::{item::Item, key::Key, layout::Layout};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    failure::OperateError,
+    loss::{MarkFate, Marked},
+    repair::{Remedy, Repaired},
+    repairing::{Mended, Summary, Sums},
+    verify::{CountsAboutNothing, UnreadableItem},
+    verifying::{ABOUT_NOTHING, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, UnlikeItems, Verified, WAITING},
+    why::{
+        Explanation, StreamChange, StreamChanges, ValueState,
+        counter::{CounterItem, CounterSources, ExplainedCounter},
+        value::{ExplainedAttribute, ExplainedSource, ExplainedValue, SourceRole},
+    },
+    words::{time, visible},
+};
 
 /// The version of all objects. It rises when a name is removed, or means something else. Stable.
 pub const VERSION: u32 = 1;
@@ -36,4 +57,386 @@ pub fn key(key: &Key) -> Value {
 #[must_use]
 pub fn word(text: &str) -> String {
     text.replace([' ', '-'], "_")
+}
+
+// ---- An effect of a change, as `ripple explain` and `ripple why` print it ----
+
+/// What an effect does, in one word that is stable, and to what.
+#[must_use]
+pub fn effect_object((derivation, effect): &(String, Effect)) -> Value {
+    let mut object = match effect {
+        Effect::Add(add) => {
+            json!({ "effect": "add", "item": key(&add.target), "count": add.count, "sum": add.sum.to_string() })
+        }
+        Effect::Measure(measure) => {
+            json!({ "effect": "measure", "item": key(&measure.bucket), "value": measure.value.to_string() })
+        }
+        Effect::Late => json!({ "effect": "late" }),
+        Effect::Look(bell) | Effect::Vacated(bell) => {
+            json!({ "effect": "look", "entity": bell.entity, "item": key(&bell.item) })
+        }
+        Effect::Find(find) => json!({
+            "effect": "find",
+            "entity": find.target,
+            "via": find.via,
+            "index": find.query.index,
+            "pk": find.query.pk,
+            "sk_from": find.query.sk.first(),
+        }),
+        Effect::Ground(Ground::Cascade(removal)) => json!({ "effect": "start_job", "item": key(&removal.owner) }),
+        Effect::Ground(Ground::Work(job)) => json!({ "effect": "continue_job", "item": key(job) }),
+        Effect::List { unreadable: Some(unreadable) } => {
+            json!({ "effect": "list", "attribute": unreadable.attribute, "why": unreadable.why })
+        }
+        Effect::List { unreadable: None } => json!({ "effect": "unlist" }),
+    };
+    if let Some(names) = object.as_object_mut() {
+        names.insert("derivation".to_owned(), derivation.as_str().into());
+    }
+    object
+}
+
+// ---- What is parked, as `ripple parked` prints it and the console shows it ----
+
+/// All that is parked, and the counts that need a recount.
+#[must_use]
+pub fn parked_list(parked: &[ParkedChange], recount: &[ToRecount], n_unreadable: usize, layout: &Layout) -> Value {
+    json!({
+        "parked": parked.iter().map(|change| change_object(change, layout)).collect::<Vec<_>>(),
+        "recount": recount.iter().map(recount_object).collect::<Vec<_>>(),
+        "unreadable": n_unreadable,
+    })
+}
+
+/// A parked change with its record.
+#[must_use]
+pub fn whole_change(change: &ParkedChange, layout: &Layout) -> Value {
+    let mut whole = change_object(change, layout);
+    if let Some(fields) = whole.as_object_mut() {
+        fields.insert("record".to_owned(), record(change));
+    }
+    whole
+}
+
+/// The record as JSON, or as a string if it is not JSON.
+#[must_use]
+pub fn record(change: &ParkedChange) -> Value {
+    match change.record() {
+        Ok(record) => serde_json::from_str(&record).unwrap_or(Value::String(record)),
+        Err(error) => Value::String(format!("it cannot be unpacked: {error}")),
+    }
+}
+
+/// The item of a parked change, unless the change cannot be read.
+#[must_use]
+pub fn item(change: &ParkedChange, layout: &Layout) -> Option<Key> {
+    decode(layout, &change.record().ok()?).ok().map(|change| change.key)
+}
+
+/// A parked change as an object.
+fn change_object(change: &ParkedChange, layout: &Layout) -> Value {
+    let Lane { stream_arn, shard } = &change.lane;
+    let sequence_number = Some(&change.sequence_number).filter(|number| !number.is_empty());
+    json!({
+        "id": change.id,
+        "family": word(&change.family.to_string()),
+        "parked_at": time(change.parked_at_ms),
+        "stream": stream_arn,
+        "shard": shard,
+        "sequence_number": sequence_number,
+        "item": item(change, layout).as_ref().map(key),
+        "cause": change.cause,
+    })
+}
+
+/// A count that needs a recount, as an object.
+fn recount_object(listed: &ToRecount) -> Value {
+    let target = listed.target.as_ref();
+    json!({
+        "derivation": target.map(|target| &target.derivation),
+        "pk": target.map(|target| &target.item.pk),
+        "sk": target.map(|target| &target.item.sk),
+        "event": listed.event_id,
+        "why": listed.why,
+        "listed_at": time(listed.listed_at_ms),
+    })
+}
+
+// ---- A repair, as `ripple repair` prints it and the console serves it ----
+
+/// The numbers of a repair, of a table of so many items.
+#[must_use]
+pub fn repair_sums(summary: &Summary, n_items: usize) -> Map<String, Value> {
+    let Summary {
+        sums: Sums { done, not_needed, refused, would },
+        n_undecided,
+        n_waiting,
+        n_unproven,
+        n_unreadable,
+        ..
+    } = *summary;
+    let sums = [
+        ("items", n_items),
+        ("done", done),
+        ("not_needed", not_needed),
+        ("refused", refused),
+        ("would", would),
+        ("undecided", n_undecided),
+        ("waiting", n_waiting),
+        ("unproven", n_unproven),
+        ("unreadable", n_unreadable),
+    ];
+    sums.into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect()
+}
+
+/// Gives each difference that the last verification of a repair left, as a JSON text.
+///
+/// # Errors
+///
+/// [`OperateError`] when the file cannot be read, or that of `act`.
+pub fn each_left(last: &Verified, mut act: impl FnMut(String) -> Result<(), OperateError>) -> Result<(), OperateError> {
+    for kind in [UNDECIDED, WAITING] {
+        last.each_entry(kind, |entry| act(format!("{{\"kind\":\"{kind}\",\"difference\":{entry}}}")))?;
+    }
+    Ok(())
+}
+
+/// The outcome for a finding.
+#[must_use]
+pub fn repair_object(mended: &Mended) -> Value {
+    let Mended { difference, remedy, repaired } = mended;
+    let (outcome, why) = match (remedy, repaired) {
+        (Remedy::None { why }, _) | (_, Some(Repaired::Refused { why })) => ("refused", Some(why)),
+        (_, None) => ("would", None),
+        (_, Some(Repaired::Done)) => ("done", None),
+        (_, Some(Repaired::NotNeeded)) => ("not_needed", None),
+        (_, Some(Repaired::Overtaken)) => ("overtaken", None),
+    };
+    let remedy = match remedy {
+        Remedy::Refresh => json!({ "remedy": "derive" }),
+        Remedy::Add { count, sum } => json!({ "remedy": "add", "count": count, "sum": sum.to_string() }),
+        Remedy::SetIndexKeys => json!({ "remedy": "set_index_keys" }),
+        Remedy::Delete => json!({ "remedy": "delete" }),
+        Remedy::None { .. } => Value::Null,
+    };
+    json!({ "finding": difference.finding, "remedy": remedy, "outcome": outcome, "why": why })
+}
+
+// ---- A verification, as `ripple verify` prints it and the console serves it ----
+
+/// The lists of the object, each with the kind of its entries.
+const LISTS: [(&str, &str); 4] =
+    [("findings", FINDING), ("undecided", UNDECIDED), ("waiting", WAITING), ("unreadable", UNREADABLE)];
+
+/// Writes the object, piece by piece because it may be large, with at most so many entries in each list.
+///
+/// # Errors
+///
+/// [`OperateError`] when the file cannot be read, or nothing can be written.
+pub fn write(
+    out: &mut impl Write,
+    verified: &Verified,
+    marked: &[Marked],
+    n_listed_max: usize,
+) -> Result<(), OperateError> {
+    let extent = &verified.extent;
+    write!(out, "{{\"version\":{VERSION},\"items\":{},\"ignored\":{}", extent.n_items, extent.n_ignored)?;
+    for (name, kind) in LISTS {
+        write!(out, ",\"{name}\":[")?;
+        let mut n_listed = 0;
+        verified.each_entry(kind, |entry| {
+            if n_listed < n_listed_max {
+                let comma = if n_listed == 0 { "" } else { "," };
+                write!(out, "{comma}{}", visible(entry))?;
+            }
+            n_listed += 1;
+            Ok(())
+        })?;
+        write!(out, "]")?;
+    }
+    write!(out, ",\"about_nothing\":[")?;
+    let mut comma = "";
+    verified.each_entry(ABOUT_NOTHING, |entry| {
+        let about: CountsAboutNothing = serde_json::from_str(entry)?;
+        write!(out, "{comma}{}", visible(&about_nothing(&about).to_string()))?;
+        comma = ",";
+        Ok(())
+    })?;
+    write!(out, "],\"compared_types\":{}", visible(&compared_types(&verified.unlike()?).to_string()))?;
+    write!(out, ",\"unproven\":{},\"read_units\":{}", verified.n_entries(UNPROVEN)?, verified.read_units)?;
+    let marked: Vec<_> = marked.iter().map(possible_loss).collect();
+    write!(out, ",\"possible_loss\":{}}}", serde_json::to_string(&marked)?)?;
+    Ok(())
+}
+
+/// The counts of a derivation that are about items that do not exist, as an object.
+fn about_nothing(about: &CountsAboutNothing) -> Value {
+    let CountsAboutNothing { derivation, counts, examples } = about;
+    let examples: Vec<Value> = examples.iter().map(|(pk, sk)| key(&Key::new(pk, sk))).collect();
+    json!({ "derivation": derivation, "counts": counts, "examples": examples })
+}
+
+/// The items of which a condition compares a value with one of another type, as objects.
+fn compared_types(all: &[UnlikeItems]) -> Value {
+    let one = |UnlikeItems { items, example: UnreadableItem { derivation, pk, sk, why } }: &UnlikeItems| json!({ "derivation": derivation, "items": items, "example": key(&Key::new(pk, sk)), "why": why });
+    all.iter().map(one).collect()
+}
+
+/// A mark of a possible loss, as an object.
+fn possible_loss(marked: &Marked) -> Value {
+    let Mark { family, stream, shard, since_ms, until_ms, late_ms } = &marked.mark;
+    json!({
+        "family": family,
+        "stream": stream,
+        "shard": shard,
+        "since": time(*since_ms),
+        "until": time(*until_ms),
+        "late_ms": late_ms,
+        "cleared": marked.fate == MarkFate::Removed,
+    })
+}
+
+// ---- What `ripple why --json` prints. The names are stable ----
+
+/// The object.
+#[must_use]
+pub fn explanation(why: &Explanation) -> Value {
+    let unreadable = why.unreadable.iter().map(|(derivation, unreadable)| {
+        json!({ "derivation": derivation, "attribute": unreadable.attribute, "why": unreadable.why })
+    });
+    let parked = why.pending.parked.iter().map(|parked| {
+        json!({
+            "id": parked.id,
+            "family": word(&parked.family.to_string()),
+            "item": key(&parked.item),
+            "cause": parked.cause,
+        })
+    });
+    json!({
+        "item": key(&why.key),
+        "types": why.entities,
+        "exists": why.item.is_some(),
+        "values": why.values.iter().map(|value| value_object(value, &why.key)).collect::<Vec<_>>(),
+        "counters": why.counters.iter().map(|it| counter_object(it, why.changes.as_ref())).collect::<Vec<_>>(),
+        "unreadable": unreadable.collect::<Vec<_>>(),
+        "parked": parked.collect::<Vec<_>>(),
+        "undecodable": why.pending.n_undecodable,
+        "jobs": why.pending.jobs.iter().map(|job| key(&job.key)).collect::<Vec<_>>(),
+        "changes": why.changes.as_ref().map(changes_object),
+        "read_units": why.read_units,
+    })
+}
+
+fn state(of: &ValueState) -> (&'static str, Option<&str>) {
+    match of {
+        ValueState::Right => ("right", None),
+        ValueState::Waits => ("waits", None),
+        ValueState::Differs => ("differs", None),
+        ValueState::Flawed(why) => ("flawed", Some(why)),
+        ValueState::Undecided(why) => ("undecided", Some(why)),
+    }
+}
+
+fn value_object(value: &ExplainedValue, item: &Key) -> Value {
+    let (state, why) = state(&value.state);
+    let held = |of: fn(&ExplainedAttribute) -> Option<serde_dynamo::AttributeValue>| -> Item {
+        value.attributes.iter().filter_map(|it| Some((it.name.clone(), of(it)?))).collect()
+    };
+    let own = json!({ "role": "itself", "item": key(item), "derivation": null, "exists": true, "stored": value.own });
+    let own = Some(own).filter(|_| !value.own.is_empty());
+    let differing = value.attributes.iter().filter(|attribute| !attribute.is_right);
+    json!({
+        "derivation": value.derivation,
+        "kind": value.kind,
+        "terms": value.terms,
+        "stored": held(|it| it.stored.clone()),
+        "derived": held(|it| it.derived.clone()),
+        "differing": differing.map(|attribute| &attribute.name).collect::<Vec<_>>(),
+        "should_exist": value.should_exist,
+        "sources": own.into_iter().chain(value.sources.iter().map(source_object)).collect::<Vec<_>>(),
+        "state": state,
+        "why": why,
+    })
+}
+
+fn source_object(source: &ExplainedSource) -> Value {
+    let (role, derivation) = match &source.role {
+        SourceRole::Item => ("item", None),
+        SourceRole::Counter(derivation) => ("counter", Some(derivation)),
+        SourceRole::First(_) => ("first", None),
+    };
+    json!({
+        "role": role,
+        "item": source.key.as_ref().map(key),
+        "derivation": derivation,
+        "exists": source.is_there,
+        "stored": source.gives,
+    })
+}
+
+fn counter_object(counter: &ExplainedCounter, changes: Option<&StreamChanges>) -> Value {
+    let (state, why) = state(&counter.state);
+    let item = |CounterItem { key: of, tally, revision, watermarks }: &CounterItem| {
+        let watermark = |of: &engine::ledger::watermarks::Watermark| {
+            let shard = changes.and_then(|changes| changes.shards.get(&of.name));
+            json!({ "name": of.name, "shard": shard, "sequence_number": of.sequence_number })
+        };
+        json!({
+            "item": key(of),
+            "count": tally.count,
+            "sum": tally.sum.to_string(),
+            "revision": revision,
+            "watermarks": watermarks.iter().map(watermark).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "derivation": counter.derivation,
+        "kind": counter.kind,
+        "terms": counter.terms,
+        "target": key(&counter.target),
+        "count": counter.stored.count,
+        "sum": counter.stored.sum.to_string(),
+        "history": counter.is_history,
+        "items": counter.items.iter().map(item).collect::<Vec<_>>(),
+        "sources": sources_object(&counter.sources),
+        "state": state,
+        "why": why,
+    })
+}
+
+fn sources_object(sources: &CounterSources) -> Option<Value> {
+    let CounterSources { query, listed, n_sources, n_unreadable, tally, is_whole } = sources;
+    let query = query.as_ref()?;
+    let source =
+        |(of, Tally { count, sum }): &(Key, Tally)| json!({ "item": key(of), "count": count, "sum": sum.to_string() });
+    Some(json!({
+        "index": query.index,
+        "pk": query.pk,
+        "sk_from": query.sk.first(),
+        "all_read": is_whole,
+        "number": n_sources,
+        "unreadable": n_unreadable,
+        "count": tally.count,
+        "sum": tally.sum.to_string(),
+        "listed": listed.iter().map(source).collect::<Vec<_>>(),
+    }))
+}
+
+fn changes_object(changes: &StreamChanges) -> Value {
+    let change = |change: &StreamChange| {
+        json!({
+            "event": change.id,
+            "name": change.event,
+            "created_at": change.created_ms.map(time),
+            "shard": change.shard,
+            "sequence_number": change.sequence_number,
+            "item": key(&change.item),
+            "effects": change.effects.iter().map(effect_object).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "records": changes.n_records,
+        "concerning": changes.n_concerning,
+        "listed": changes.last.iter().map(change).collect::<Vec<_>>(),
+    })
 }

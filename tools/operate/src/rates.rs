@@ -7,7 +7,7 @@ use derive::{
     change::{Change, Images, Sight},
     effect::Effect,
     family::Family,
-    kind::shape::Shape,
+    kind::Shape,
     plan::{RecordKind, plan},
     position::DerivationAt,
 };
@@ -18,10 +18,7 @@ use store::Store;
 use crate::{
     failure::OperateError,
     tables::Deployment,
-    verify::{
-        following::{Retained as _, ShardRecords},
-        report::VerifyError,
-    },
+    verify::{Retained as _, ShardRecords, VerifyError},
 };
 
 /// Milliseconds of a second.

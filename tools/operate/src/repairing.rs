@@ -5,13 +5,18 @@
 //!
 //! *Example*: `begin`, then `mend` with a function that receives each outcome. Without a run nothing is written, and
 //! each outcome says what would be done. [`rounds`] does both until nothing is left that can be corrected.
+//!
+//! # Rounds
+//!
+//! Repairs in rounds: each verifies, and corrects what it finds, until one finds nothing more that it can correct.
+//!
+//! A correction can uncover another difference: at rest, the display of a count that was added to; or the flaw of a
+//! mirror that several items claim, which is seen when they have all written it. So only a verification that comes after
+//! the last correction proves that nothing is left, and what it finds decides the exit code.
 
-pub mod rounds;
-mod words;
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use std::{collections::BTreeSet, sync::Arc};
-
-use derive::kind::shape::Shape;
+use derive::kind::Shape;
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
@@ -26,12 +31,11 @@ use crate::{
     tables::{Deployment, VerifyOptions, no_derivation},
     verify::Finding,
     verifying::{
-        Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING,
+        Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING,
         filled::{Before, Marking},
         prepare,
         spool::{RUN, Spool},
-        verified::Verified,
-        verify,
+        temporary_folder, verify,
     },
 };
 
@@ -267,5 +271,80 @@ impl Sums {
         };
         *counted += 1;
         is_right
+    }
+}
+
+// ---- rounds ----
+
+/// Number of rounds that correct something beside functions, which carry on what a correction changes.
+const ROUNDS_MAX: usize = 4;
+
+/// The same at rest, where each level of a path may need a round: a folder is at most 64 deep.
+const ROUNDS_MAX_AT_REST: usize = 70;
+
+/// The outcome of all rounds.
+pub struct RoundsReport {
+    /// What was corrected in all rounds, and what the last one left.
+    pub summary: Summary,
+    /// The last verification.
+    pub last: Verified,
+}
+
+/// Verifies and repairs until nothing is left that can be corrected; without applying anything, verifies once. `act`
+/// receives each outcome, of what is refused only once.
+///
+/// # Errors
+///
+/// [`OperateError`], and those of `act`. The repairs so far are done once, whichever run continues.
+pub async fn repair<S: Store + 'static>(
+    opened: &Deployment<S>,
+    args: &VerifyOptions,
+    is_applied: bool,
+    progress: &Arc<dyn Progress>,
+    mut act: impl FnMut(&Mended) -> Result<(), OperateError>,
+) -> Result<RoundsReport, OperateError> {
+    let folder = temporary_folder()?;
+    let file = args.progress.clone().unwrap_or_else(|| folder.path().join("repair"));
+    let args = VerifyOptions { progress: Some(file), ..args.clone() };
+    let n_rounds_max = if args.at_rest { ROUNDS_MAX_AT_REST } else { ROUNDS_MAX };
+    let (mut done, mut not_needed) = (0, 0);
+    let mut n_rounds = 0;
+    loop {
+        // What the last round finds is reported, so that a value that never settles ends the rounds.
+        let is_applied = is_applied && n_rounds < n_rounds_max;
+        let found = Box::pin(begin(opened, &args, is_applied, progress)).await?;
+        let found = PlannedRepair { is_later: n_rounds > 0, ..found };
+        let summary = found.mend(opened, &args, &mut act).await?;
+        let n_settled = summary.sums.done + summary.sums.not_needed;
+        (done, not_needed) = (done + summary.sums.done, not_needed + summary.sums.not_needed);
+        if n_settled == 0 {
+            let sums = Sums { done, not_needed, ..summary.sums };
+            return Ok(RoundsReport { summary: Summary { sums, ..summary }, last: found.verified });
+        }
+        found.verified.spool.begin_anew()?;
+        n_rounds += 1;
+    }
+}
+
+// ---- The outcome for a finding, in words ----
+
+impl fmt::Display for Mended {
+    /// The planned remedy, or its result.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match &self.remedy {
+            Remedy::Refresh => "derive it anew".to_owned(),
+            Remedy::Add { count, sum } if sum.is_zero() => format!("add {count}"),
+            Remedy::Add { count, sum } => format!("add {count} and {sum}"),
+            Remedy::SetIndexKeys => "set its index keys".to_owned(),
+            Remedy::Delete => "delete it".to_owned(),
+            Remedy::None { why } => return write!(f, "left to an operator: {why}"),
+        };
+        match &self.repaired {
+            None => write!(f, "would {what}"),
+            Some(Repaired::Done) => write!(f, "done: {what}"),
+            Some(Repaired::NotNeeded) => f.write_str("is right already"),
+            Some(Repaired::Refused { why }) => write!(f, "left to an operator: {why}"),
+            Some(Repaired::Overtaken) => f.write_str("not done: another repair has started"),
+        }
     }
 }

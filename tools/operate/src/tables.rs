@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema};
-use engine::{batch::Engine, clock::SystemClock, registry::watch::RegistryWatch};
+use engine::{batch::Engine, clock::SystemClock, registry::publishing::RegistryWatch};
 use manifest::meant::meant_or_listed;
 use store::Store;
 use stream::shared::Stream;
 
-use crate::{failure::OperateError, verify::scope::Scope};
+use crate::{failure::OperateError, verify::Scope};
 
 /// Time between two reads of the registry by an operator's engine, in milliseconds.
 const LEARN_MS: u64 = 1_000;

@@ -2,42 +2,36 @@
 
 pub mod filled;
 mod followed;
-mod keeping;
-mod labels;
 pub(crate) mod paced;
-pub mod price;
 pub(crate) mod spool;
 mod tallied;
-pub mod verified;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, fmt, io, sync::Arc};
 
-use derive::family::Family;
-use engine::{batch::Engine, clock::SystemClock, ledger::settings::recorded, registry::watch::RegistryWatch};
+use derive::{catalogue::Catalogue, family::Family};
+use engine::{
+    batch::Engine, clock::SystemClock, count::Target, ledger::settings::recorded, registry::publishing::RegistryWatch,
+};
+use keys::key::Key;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use store::Store;
 
-use self::{
-    filled::{Before, Marking},
-    followed::{AGE_MARGIN_S, ProgressSource, streams::FollowedStreams},
-    keeping::Keeping,
-    paced::Paced,
-    price::ReadPrice,
-    spool::Spool,
-    verified::Verified,
-};
 use crate::{
     failure::OperateError,
     loss::{self, Marked},
     progress::Progress,
     tables::{Deployment, VerifyOptions, part, scope, selection},
     verify::{
-        Finding,
-        following::{AtRest, Following},
-        report::Extent,
+        AtRest, Extent, Finding, Following, Listener, Scope, UnreadableItem, VerifyEvent,
         run::{Limits, Verification},
         scan::WINDOW_BYTES,
-        scope::Scope,
+    },
+    verifying::{
+        filled::{Before, Marking},
+        followed::{AGE_MARGIN_S, ProgressSource, streams::FollowedStreams},
+        paced::Paced,
+        spool::{ResultRow, Spool},
     },
 };
 
@@ -239,4 +233,247 @@ pub(crate) fn reading<S: Store>(opened: &Deployment<S>, units_a_second: Option<u
     let engine =
         Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock));
     engine.watching(RegistryWatch::reading(0))
+}
+
+// ---- labels ----
+
+/// An entry with what people call its derivation.
+fn labelled<'a>(catalogue: &Catalogue, entry: &'a str) -> Result<Cow<'a, str>, OperateError> {
+    if catalogue.derivations().all(|derivation| derivation.renamed.is_none()) {
+        return Ok(Cow::Borrowed(entry));
+    }
+    let mut entry: Value = serde_json::from_str(entry)?;
+    if let Some(Value::String(name)) = entry.get_mut("derivation") {
+        catalogue.relabel(name);
+    }
+    Ok(Cow::Owned(entry.to_string()))
+}
+
+// ---- What a verification will read, before it begins ----
+
+/// Bytes that a strongly consistent read unit reads. Source: DynamoDB, read consistency and capacity modes.
+const UNIT_BYTES: usize = 4_096;
+
+/// The expected price of one verification of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadPrice {
+    /// Items of the table, as it last counted them.
+    pub n_items: u64,
+    /// Their size in bytes, as the table last added them up.
+    pub bytes: u64,
+    /// Read units of one consistent read of the whole table.
+    pub units: u64,
+    /// Does the table fit into one [window](crate::verify::scan), so that what it has read is not read again?
+    pub is_one_window: bool,
+}
+
+impl ReadPrice {
+    /// The price for a table of so many items and bytes that is read in so many segments.
+    #[must_use]
+    pub fn of(n_items: u64, bytes: u64, segments: u32) -> Self {
+        let unit_bytes = u64::try_from(UNIT_BYTES).unwrap_or(u64::MAX);
+        let is_one_window = usize::try_from(bytes).is_ok_and(|bytes| bytes <= WINDOW_BYTES);
+        // The last page of each segment ends within a unit.
+        Self { n_items, bytes, units: bytes / unit_bytes + u64::from(segments.max(1)), is_one_window }
+    }
+}
+
+impl fmt::Display for ReadPrice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { n_items, bytes, units, is_one_window } = self;
+        if *n_items == 0 {
+            return f.write_str(
+                "the table has not counted its items yet; reading it takes one read unit for each 4 KB of items",
+            );
+        }
+        let (items, unit) =
+            (if *n_items == 1 { "item" } else { "items" }, if *units == 1 { "read unit" } else { "read units" });
+        write!(f, "reading about {n_items} {items}, {} KB: about {units} {unit}", bytes.div_ceil(1_000))?;
+        f.write_str(if *is_one_window {
+            ", and more for what differs"
+        } else {
+            ", up to one more for each item that is compared with another, and more for what differs"
+        })
+    }
+}
+
+// ---- What a verification reports, kept in its file ----
+
+/// Keeps what is reported in the file, and shows the progress.
+struct Keeping {
+    spool: Spool,
+    progress: Arc<dyn Progress>,
+}
+
+impl Keeping {
+    fn keep_item(&mut self, kind: &'static str, item: &UnreadableItem) -> io::Result<()> {
+        let UnreadableItem { derivation, pk, sk, .. } = item;
+        let value = serde_json::to_string(item)?;
+        self.spool.keep(&ResultRow { kind, derivation, pk, sk, is_flaw: false, value: &value })
+    }
+}
+
+impl Listener for Keeping {
+    fn report(&mut self, event: VerifyEvent) -> io::Result<()> {
+        let (kind, finding, why) = match event {
+            VerifyEvent::Finding(finding, belief) => (FINDING, finding, Some(belief.to_string())),
+            VerifyEvent::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
+            VerifyEvent::Waiting(finding) => (WAITING, finding, None),
+            VerifyEvent::Unproven(Target { derivation, item: Key { pk, sk } }) => {
+                return self.spool.keep(&ResultRow {
+                    kind: UNPROVEN,
+                    derivation: &derivation,
+                    pk: &pk,
+                    sk: &sk,
+                    is_flaw: false,
+                    value: "",
+                });
+            }
+            VerifyEvent::AboutNothing(about) => {
+                let (derivation, value) = (&about.derivation, serde_json::to_string(&about)?);
+                let row = ResultRow { kind: ABOUT_NOTHING, derivation, pk: "", sk: "", is_flaw: false, value: &value };
+                return self.spool.keep(&row);
+            }
+            VerifyEvent::Unreadable(item) => return self.keep_item(UNREADABLE, &item),
+            VerifyEvent::Unlike(item) => return self.keep_item(UNLIKE, &item),
+        };
+        let difference = Difference { finding, why };
+        let value = serde_json::to_string(&difference)?;
+        let Finding { derivation, pk, sk, flaw, .. } = &difference.finding;
+        self.spool.keep(&ResultRow { kind, derivation, pk, sk, is_flaw: flaw.is_some(), value: &value })
+    }
+
+    fn read(&mut self, n_items: usize) {
+        self.progress.read(n_items);
+    }
+
+    fn looked(&mut self, n_items: usize) {
+        self.progress.looked(n_items);
+    }
+
+    fn counted(&mut self, n_counts: usize) {
+        self.progress.counted(n_counts);
+    }
+}
+
+// ---- What a verification came to, as its file has it ----
+
+/// What a verification came to: its file, and how much it read.
+pub struct Verified {
+    pub(crate) spool: Spool,
+    catalogue: Arc<Catalogue>,
+    /// How much was read.
+    pub extent: Extent,
+    /// Was all of the table verified?
+    pub is_whole: bool,
+    /// The read units that it took, as DynamoDB charges them.
+    pub read_units: f64,
+    /// Do unreadable items not count as a failure?
+    allows_unreadable: bool,
+    /// The counts of which the ledger had to prove each change; `None` if the functions' positions are known.
+    pub(crate) proven: Option<BTreeSet<String>>,
+    /// The file that goes when nobody needs it any more.
+    _temporary: Option<tempfile::TempDir>,
+}
+
+/// Items of which the condition of a derivation compares a value with one of another type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnlikeItems {
+    /// How many there are.
+    pub items: usize,
+    /// The first of them, with the derivation.
+    pub example: UnreadableItem,
+}
+
+impl Verified {
+    /// The items of which a condition compares a value with one of another type, by derivation.
+    ///
+    /// # Errors
+    ///
+    /// [`OperateError`] when the file cannot be read.
+    pub fn unlike(&self) -> Result<Vec<UnlikeItems>, OperateError> {
+        let mut all: Vec<UnlikeItems> = Vec::new();
+        self.each_entry(UNLIKE, |entry| {
+            let example: UnreadableItem = serde_json::from_str(entry)?;
+            match all.last_mut().filter(|last| last.example.derivation == example.derivation) {
+                Some(last) => last.items += 1,
+                None => all.push(UnlikeItems { items: 1, example }),
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Is nothing found, undecided or waiting, and nothing unreadable that is not allowed? Nothing is derived of an
+    /// unreadable item, so what agrees beside one does not say that all is right.
+    ///
+    /// # Errors
+    ///
+    /// [`OperateError`] when the file cannot be read.
+    pub fn is_clean(&self) -> Result<bool, OperateError> {
+        let unreadable = Some(UNREADABLE).filter(|_| !self.allows_unreadable);
+        self.has_none_of([FINDING, UNDECIDED, WAITING].into_iter().chain(unreadable))
+    }
+
+    fn has_none_of(&self, mut kinds: impl Iterator<Item = &'static str>) -> Result<bool, OperateError> {
+        kinds.try_fold(true, |has_none, kind| Ok(has_none && self.spool.n_entries(kind)? == 0))
+    }
+
+    /// How much was found of a kind.
+    ///
+    /// # Errors
+    ///
+    /// [`OperateError`] when the file cannot be read.
+    pub fn n_entries(&self, kind: &str) -> Result<usize, OperateError> {
+        self.spool.n_entries(kind)
+    }
+
+    /// All that was found of a kind, as JSON, by derivation and key, one after another, with the names that people know.
+    ///
+    /// # Errors
+    ///
+    /// [`OperateError`] when the file cannot be read, and those of `act`.
+    pub fn each_entry(
+        &self,
+        kind: &str,
+        mut act: impl FnMut(&str) -> Result<(), OperateError>,
+    ) -> Result<(), OperateError> {
+        self.spool.each_entry(kind, |entry| act(&labelled(&self.catalogue, entry)?))
+    }
+
+    /// The families whose marks of a possible loss stay, because a difference of theirs can still be corrected.
+    fn families_kept<S: Store>(&self, opened: &Deployment<S>) -> Result<BTreeSet<Family>, OperateError> {
+        let mut families = BTreeSet::new();
+        for kind in [FINDING, UNDECIDED, WAITING] {
+            self.spool.each_entry(kind, |entry| {
+                let Difference { finding, .. } = serde_json::from_str(entry)?;
+                families.extend(loss::keeps(&opened.catalogue, &finding));
+                Ok(())
+            })?;
+        }
+        Ok(families)
+    }
+
+    /// The derivations of which something was found of a kind.
+    pub(crate) fn derivations_with(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
+        self.spool.derivations_with(kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_price_is_that_of_the_bytes_and_of_what_no_window_holds() {
+        let lines = [(0, 0), (1, 100), (250, 75_000), (1_000_000, 300_000_000)]
+            .map(|(n_items, bytes)| ReadPrice::of(n_items, bytes, 4).to_string())
+            .join("\n");
+        expect_test::expect![[r#"
+            the table has not counted its items yet; reading it takes one read unit for each 4 KB of items
+            reading about 1 item, 1 KB: about 4 read units, and more for what differs
+            reading about 250 items, 75 KB: about 22 read units, and more for what differs
+            reading about 1000000 items, 300000 KB: about 73246 read units, up to one more for each item that is compared with another, and more for what differs"#]]
+        .assert_eq(&lines);
+    }
 }

@@ -9,22 +9,32 @@
 //! need the whole table is not decided here, and [`verify`](crate::verify) decides it.
 
 pub mod counter;
-pub mod moved;
-pub mod pending;
 pub mod value;
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+    sync::Arc,
+};
 
 use derive::{
+    change::Change,
+    effect::Effect,
+    family::Family,
     part::PartOf,
+    plan::plan,
     position::DerivationAt,
     schema::{Schema, Unreadable},
+    write::Table,
 };
 use engine::{
     backoff::{GaveUp, Patience},
     batch::Engine,
+    jobs::{ground::sweep::jobs, job::Job},
+    ledger::watermarks::mark_name,
     look::listing::ALL_DERIVATIONS,
-    park::waiting::Waiting,
+    park::{ParkedPages, redrive::ParkedChange, waiting::Waiting},
+    record::{decode, event::Lane},
 };
 use keys::{
     counter::{COUNTER, CounterKey},
@@ -34,11 +44,13 @@ use keys::{
 use store::Store;
 use tokio::sync::OnceCell;
 
-use self::{counter::ExplainedCounter, moved::StreamChanges, pending::Pending, value::ExplainedValue};
 use crate::{
     failure::OperateError,
     tables::Deployment,
+    verify::{Retained as _, ShardRecords, VerifyError},
     verifying::{paced::Paced, reading},
+    why::{counter::ExplainedCounter, value::ExplainedValue},
+    words::event,
 };
 
 /// How long a call is tried, in milliseconds.
@@ -237,5 +249,168 @@ impl<S: Store> Explainer<'_, S> {
         let derived: Vec<String> = definitions.flat_map(|entity| entity.derived_attributes.clone()).collect();
         let derived = if derived.is_empty() { "none".to_owned() } else { derived.join(", ") };
         format!("{what}; derived attributes of {}: {derived}", entities.join(" and "))
+    }
+}
+
+// ---- The last changes that moved what is asked about, as far as the stream still has them ----
+
+/// What the stream still has of what is asked about.
+#[derive(Debug, Default)]
+pub struct StreamChanges {
+    /// The last changes that concern it, the oldest first.
+    pub last: VecDeque<StreamChange>,
+    /// How many concern it.
+    pub n_concerning: usize,
+    /// How many records were read.
+    pub n_records: usize,
+    /// The stream shards that records came of, by the names of their watermarks.
+    pub shards: BTreeMap<String, String>,
+}
+
+/// A change that concerns what is asked about.
+#[derive(Debug)]
+pub struct StreamChange {
+    /// Id of its event.
+    pub id: String,
+    /// When it was made, in milliseconds since the epoch, rounded down to the second or minute.
+    pub created_ms: Option<u64>,
+    /// Its stream shard.
+    pub shard: Option<String>,
+    /// Its sequence number.
+    pub sequence_number: String,
+    /// The item that was changed.
+    pub item: Key,
+    /// What became of the item: `INSERT`, `MODIFY` or `REMOVE`, as DynamoDB says it.
+    pub event: &'static str,
+    /// What it asks of the asked derivations, each with its name; nothing where it is the item's own write.
+    pub effects: Vec<(String, Effect)>,
+}
+
+impl<S: Store> Explainer<'_, S> {
+    /// Reads the streams from their oldest record to now.
+    async fn changes<T>(&self, opened: &Deployment<T>, asked: &AskedAbout) -> Result<StreamChanges, OperateError> {
+        let mut retained = opened.retained();
+        let mut changes = StreamChanges::default();
+        while let Some(ShardRecords { lane, records }) = retained.next().await.map_err(VerifyError::Stream)? {
+            changes.n_records += records.len();
+            changes.shards.extend(mark_name(&lane).zip(lane.shard.clone()));
+            for record in records {
+                let Ok(change) = decode(&self.schema().layout, &record) else { continue };
+                if let Some(change) = self.concerning(change, &lane, asked) {
+                    changes.n_concerning += 1;
+                    changes.last.push_back(change);
+                }
+            }
+            let n_over = changes.last.len().saturating_sub(self.request.n_listed);
+            // Shards are read side by side, so the newest are known only by their times.
+            changes.last.make_contiguous().sort_by_key(|change| change.created_ms);
+            changes.last.drain(..n_over);
+        }
+        Ok(changes)
+    }
+
+    fn concerning(&self, change: Change, lane: &Lane, asked: &AskedAbout) -> Option<StreamChange> {
+        let families = [Family::Additive, Family::LevelTriggered];
+        let planned = plan(self.schema(), self.engine.catalogue(), &families, &change);
+        let catalogue = self.engine.catalogue();
+        let asked_of = planned.effects.into_iter();
+        let asked_of = asked_of.filter(|(at, effect)| asked.concerns(&change.key, catalogue.name(*at), effect));
+        let effects: Vec<_> = asked_of.map(|(at, effect)| (catalogue.label(at).to_owned(), effect)).collect();
+        if effects.is_empty() && !asked.own.contains(&change.key) {
+            return None;
+        }
+        let event = event(&change.images);
+        Some(StreamChange {
+            id: change.id,
+            created_ms: change.created_ms,
+            shard: lane.shard.clone(),
+            sequence_number: change.sequence_number,
+            item: change.key,
+            event,
+            effects,
+        })
+    }
+}
+
+// ---- What is parked, or left to a job, of what is asked about ----
+
+/// What is pending.
+#[derive(Debug, Default)]
+pub struct Pending {
+    /// Parked changes that concern it.
+    pub parked: Vec<ParkedOfItem>,
+    /// How many parked changes cannot be decoded, and may concern it or not.
+    pub n_undecodable: usize,
+    /// Jobs that concern it.
+    pub jobs: Vec<Job>,
+}
+
+/// A parked change that concerns what is asked about.
+#[derive(Debug)]
+pub struct ParkedOfItem {
+    /// Id of its event.
+    pub id: String,
+    /// The family that it is parked for.
+    pub family: Family,
+    /// The item that was changed.
+    pub item: Key,
+    /// Why it is parked.
+    pub cause: String,
+}
+
+impl<S: Store> Explainer<'_, S> {
+    /// What is parked, or left to a job, of what is asked about.
+    async fn pending(&self, asked: &AskedAbout) -> Result<Pending, OperateError> {
+        let mut pending = Pending::default();
+        for family in [Family::Additive, Family::LevelTriggered] {
+            let mut pages = ParkedPages::of(family);
+            while let Some((query, after)) = pages.next() {
+                let store = self.engine.store();
+                let page = self.patience().call(|| store.query(Table::Ledger, &query, after.clone())).await?;
+                for parked in pages.take(page) {
+                    self.parked(&parked, asked, &mut pending);
+                }
+            }
+        }
+        let jobs = self.patience().call(|| jobs(self.engine.store(), &self.schema().layout)).await?;
+        let concerns = |job: &Job| {
+            asked.derivations.contains(&job.derivation)
+                && (asked.own.contains(job.origin()) || asked.sources.contains(job.origin()))
+        };
+        pending.jobs.extend(jobs.into_iter().filter(concerns));
+        Ok(pending)
+    }
+
+    fn parked(&self, parked: &ParkedChange, asked: &AskedAbout, pending: &mut Pending) {
+        let change = parked.record().ok().and_then(|record| decode(&self.schema().layout, &record).ok());
+        let Some(change) = change else {
+            pending.n_undecodable += 1;
+            return;
+        };
+        let planned = plan(self.schema(), self.engine.catalogue(), &[parked.family], &change);
+        let name = |at| self.engine.catalogue().name(at);
+        let is_asked = planned.effects.iter().any(|(at, effect)| asked.concerns(&change.key, name(*at), effect));
+        if is_asked {
+            let (id, cause) = (parked.id.clone(), parked.cause.clone());
+            pending.parked.push(ParkedOfItem { id, family: parked.family, item: change.key, cause });
+        }
+    }
+}
+
+impl AskedAbout {
+    /// Does the effect of a change of this item concern what is asked about?
+    fn concerns(&self, changed: &Key, derivation: &str, effect: &Effect) -> bool {
+        if !self.derivations.contains(derivation) {
+            return false;
+        }
+        match effect {
+            Effect::Add(add) => self.own.contains(&add.target),
+            Effect::Measure(measure) => self.own.contains(&measure.bucket),
+            Effect::Look(bell) | Effect::Vacated(bell) => self.own.contains(&bell.item),
+            // Whatever the search finds; that is known of a source of the item alone.
+            Effect::Find(_) => self.sources.contains(changed),
+            Effect::List { .. } => self.own.contains(changed) || self.sources.contains(changed),
+            Effect::Late | Effect::Ground(_) => false,
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use derive::{
     catalogue::Catalogue,
-    kind::shape::Shape,
+    kind::Shape,
     position::DerivationAt,
     schema::Schema,
     write::{Action, Table, Update},

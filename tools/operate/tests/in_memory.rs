@@ -15,12 +15,10 @@ use operate::{
     failure::OperateError,
     progress::Progress,
     repair::{Remedy, Repaired},
-    repairing::{self, Mended, PlannedRepair, Summary, rounds},
+    repairing::{self, Mended, PlannedRepair, Summary},
     tables::{Deployment, VerifyOptions},
     verify::{CountsAboutNothing, Finding, UnreadableItem},
-    verifying::{
-        self, ABOUT_NOTHING, Checked, Difference, FINDING, UNREADABLE, price::ReadPrice, verified::UnlikeItems,
-    },
+    verifying::{self, ABOUT_NOTHING, Checked, Difference, FINDING, ReadPrice, UNREADABLE, UnlikeItems},
 };
 use serde_dynamo::AttributeValue;
 use store::{Store, memory::MemoryStore};
@@ -321,7 +319,7 @@ async fn rounds(tables: &Deployment<MemoryStore>, request: &VerifyOptions) -> (S
         all.push(mended.clone());
         Ok(())
     };
-    let report = rounds::repair(tables, request, true, &unseen(), act).await.unwrap();
+    let report = repairing::repair(tables, request, true, &unseen(), act).await.unwrap();
     assert_eq!(report.summary.is_left(), !report.last.is_clean().unwrap());
     (report.summary, all)
 }

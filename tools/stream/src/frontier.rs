@@ -17,8 +17,8 @@ use crate::batch::Held;
 use crate::checkpoint::Position;
 use crate::delivered::DeliveredBoard;
 use crate::persist::persist;
+use crate::poller::{Stop, Stopped};
 use crate::sequence::order;
-use crate::stop::{Stop, Stopped};
 use crate::wiring::Wiring;
 
 /// Where a shard stands.
@@ -172,7 +172,7 @@ mod tests {
     use crate::checkpoint::{CheckpointError, Checkpoints, Position};
     use crate::delivered::DeliveredBoard;
     use crate::event::LambdaRecord;
-    use crate::stop::Stop;
+    use crate::poller::Stop;
     use crate::tests::world::{World, mapping, succeed};
     use crate::wiring::Wiring;
 

@@ -2,8 +2,8 @@
 
 use futures::future::BoxFuture;
 
-use crate::backoff::Waits;
-use crate::stop::{Stop, Stopped};
+use crate::poller::Waits;
+use crate::poller::{Stop, Stopped};
 use crate::wiring::{Complaint, Wiring};
 
 /// Tries until it works. Tries at least once, so that what is done is kept although stopping was asked for.

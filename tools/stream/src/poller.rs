@@ -6,29 +6,34 @@
 //! read to its end and delivered, its checkpoint says so, the shards are listed again at once, and readers of `b` and
 //! `c` start side by side.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
+use keys::backoff::Backoff;
 use thiserror::Error;
-use tokio::sync::watch;
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinSet},
+    time::{Instant, sleep_until},
+};
 
-use crate::api::{ApiError, ListedShard};
-use crate::backoff::Waits;
-use crate::checkpoint::{CheckpointError, Checkpoints};
-use crate::delivered::DeliveredBoard;
-use crate::destination::Destination;
-use crate::filter::FILTERS_DEFAULT_MAX;
-use crate::function::LambdaFunction;
-use crate::lineage::Lineage;
-use crate::mapping::{Mapping, MappingError, StartingPosition};
-use crate::progress::Observer;
-use crate::reader::{End, ShardReader};
-use crate::shared::Stream;
-use crate::stop::Stop;
-use crate::wiring::{Complaint, Wiring};
+use crate::{
+    api::{ApiError, ListedShard},
+    checkpoint::{CheckpointError, Checkpoints},
+    delivered::DeliveredBoard,
+    destination::Destination,
+    filter::FILTERS_DEFAULT_MAX,
+    function::LambdaFunction,
+    lineage::Lineage,
+    mapping::{Mapping, MappingError, StartingPosition},
+    progress::Observer,
+    reader::{End, ShardReader},
+    shared::Stream,
+    wiring::{Complaint, Wiring},
+};
 
 /// The time between two listings, in seconds. Far below the API's limit of ten calls a second.
 const LISTING_SECONDS: u64 = 2;
@@ -245,5 +250,72 @@ impl Shards {
         let why = error.line();
         self.complaint.report(&self.wiring, &format!("new shards cannot be read yet, trying again: {why}"));
         Ok(false)
+    }
+}
+
+// ---- The wait between two tries of the same thing ----
+
+/// Ours: AWS does not say what it waits. The longest is short, because a person watches.
+const BACKOFF: Backoff = Backoff { ms_min: 100, ms_max: 5_000 };
+
+/// Waits that double from 100 ms to 5 s.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    n_done: u32,
+}
+
+impl Waits {
+    /// The next wait.
+    pub(crate) fn wait(&mut self) -> Duration {
+        let wait = Duration::from_millis(BACKOFF.ms(self.n_done));
+        self.n_done = self.n_done.saturating_add(1);
+        wait
+    }
+
+    /// It worked: the next wait is the first again.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+// ---- The request to stop ----
+
+/// Stopping was asked for: whoever gets this leaves what it is at, with nothing half done behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+/// The receiving end of the request. A dropped sender counts as the request: nobody is left to make it.
+#[derive(Debug, Clone)]
+pub(crate) struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    pub(crate) fn new(receiver: watch::Receiver<bool>) -> Self {
+        Self(receiver)
+    }
+
+    /// Fails when stopping was asked for already.
+    pub(crate) fn check(&self) -> Result<(), Stopped> {
+        if *self.0.borrow() || self.0.has_changed().is_err() { Err(Stopped) } else { Ok(()) }
+    }
+
+    /// Waits for the request.
+    pub(crate) async fn requested(&mut self) -> Stopped {
+        // An error says that the sender is gone, which is the request too.
+        drop(self.0.wait_for(|is_requested| *is_requested).await);
+        Stopped
+    }
+
+    /// Waits for a time, or fails as soon as stopping is asked for.
+    pub(crate) async fn sleep(&mut self, duration: Duration) -> Result<(), Stopped> {
+        self.or(tokio::time::sleep(duration)).await
+    }
+
+    /// Does work that may be dropped at any point, or fails as soon as stopping is asked for.
+    pub(crate) async fn or<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stopped> {
+        tokio::select! {
+            biased;
+            stopped = self.requested() => Err(stopped),
+            done = work => Ok(done),
+        }
     }
 }

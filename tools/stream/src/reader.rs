@@ -14,8 +14,8 @@ use crate::delivered::DeliveredBoard;
 use crate::event::Reading;
 use crate::frontier::Frontier;
 use crate::lanes::Lanes;
+use crate::poller::{Stop, Stopped};
 use crate::source::{PageSource, ShardRead};
-use crate::stop::{Stop, Stopped};
 use crate::wiring::Wiring;
 
 /// Why a reader ended.

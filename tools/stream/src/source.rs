@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::api::{ApiError, IteratorAt, RecordPage};
-use crate::backoff::Waits;
-use crate::stop::{Stop, Stopped};
+use crate::poller::Waits;
+use crate::poller::{Stop, Stopped};
 use crate::wiring::{Complaint, Wiring};
 
 /// The most records that one `GetRecords` returns. Source: `GetRecords`, `Limit`.

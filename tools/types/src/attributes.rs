@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use derive::{
     catalogue::Catalogue,
-    kind::{Kind, shape::Shape},
+    kind::{Kind, Shape},
     part::{Part, PartOf},
     schema::Schema,
 };

@@ -1,6 +1,6 @@
 //! Organizations with their teams, members and employees.
 
-use keys::{escape, key_field::KeyField, path::Path};
+use keys::{escape, key_template::KeyField, path::Path};
 
 use crate::{
     claim::Claim,

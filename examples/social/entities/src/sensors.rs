@@ -1,6 +1,6 @@
 //! Readings of sensors, and their roll-ups by hour and day.
 
-use keys::{key_field::KeyField, number::Decimal};
+use keys::{key_template::KeyField, number::Decimal};
 
 use crate::ids::SensorId;
 

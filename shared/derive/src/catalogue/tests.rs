@@ -3,7 +3,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::{
     condition::Condition,
-    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror},
+    declaration::{Count, FoundBy, Link, Mirror},
     fixture::{self, copy, count, derivations, display, ground, mirror, named, schema},
     kinds::{
         copy::Copy,

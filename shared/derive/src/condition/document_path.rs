@@ -8,7 +8,7 @@ use std::{borrow::Cow, str::FromStr};
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
-use super::scanner::{ConditionError, Scanner, first};
+use crate::condition::parse::{ConditionError, Scanner, first};
 
 /// An attribute, or a value inside of one: `address.city`, `tags[0]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

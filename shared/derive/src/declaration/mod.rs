@@ -1,12 +1,406 @@
 //! What derivations are declared with.
 //!
-//! The declarations of those kinds that have a [shape](crate::kind::shape) of their own stand here, apart from what the
+//! The declarations of those kinds that have a [shape](crate::kind) of their own stand here, apart from what the
 //! kinds do with them: whoever matches on the shape reads them. The other kinds have theirs in their own files.
+//!
+//! # Found by
+//!
+//! How the items that belong to a source are found: by one query, which the source's key makes.
+//!
+//! What the query finds are the targets themselves, or other items whose fields hold the keys of the targets.
 
-pub mod cascade;
-pub(crate) mod check;
-pub mod count;
-pub mod found_by;
-pub mod link;
-pub mod mirror;
-pub mod rollup;
+use std::sync::Arc;
+
+use keys::{
+    entity::{Definition, KeyTemplate},
+    fields::Fields,
+    key::Key,
+};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    change::Sight,
+    condition::{Condition, document_path::root},
+    effect::{BucketForm, Effect, Find},
+    outline::placeholders,
+    query::Query,
+    schema::{Image, Schema, Unreadable},
+};
+
+// ---- The declaration of a [cascade](crate::kinds::cascade) ----
+
+/// The declaration of a cascade.
+#[derive(Clone, Debug)]
+pub struct Cascade {
+    /// Entity on which the others hang.
+    pub owner: String,
+    /// Entities whose removal starts it, each with the way to the owner's key: the owner, and what it is a mirror of.
+    pub starts: Vec<(String, Link)>,
+    /// What hangs on the owner, in the order in which it goes.
+    pub hanging: Vec<Hanging>,
+}
+
+/// Items that hang on an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hanging {
+    /// Their entity.
+    pub entity: String,
+    /// How they are found.
+    pub found: Way,
+    /// What becomes of them.
+    pub fate: Fate,
+}
+
+/// How the items that hang on an owner are found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By a query that the owner's key makes.
+    Found(FoundBy),
+    /// They are the owner's counters of this derivation.
+    Counters(String),
+    /// Their key is made of what the removed item held, in lower case and without blanks around it.
+    Named(Link),
+}
+
+/// What becomes of an item that hung on an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is deleted.
+    Deleted,
+    /// It is deleted as long as this attribute holds this field of the owner's key.
+    DeletedWhere {
+        /// The attribute.
+        attribute: String,
+        /// The field.
+        field: String,
+    },
+    /// It stays, with this attribute set to this text.
+    Set {
+        /// The attribute.
+        attribute: String,
+        /// The text.
+        text: String,
+    },
+}
+
+// ---- check ----
+
+/// The definition of a declared entity.
+pub(crate) fn entity<'a>(schema: &'a Schema, name: &str) -> Result<&'a Definition, String> {
+    schema.entity(name).ok_or_else(|| format!("there is no entity {name}"))
+}
+
+/// Checks that an entity's items may have these attributes, or those that these are inside of.
+pub(crate) fn knows<'a>(definition: &Definition, names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+    for name in names {
+        let mut known = definition.attributes.iter().chain(&definition.derived_attributes);
+        if !known.any(|attribute| *attribute == root(name)) {
+            return Err(format!("{} has no attribute {name}", definition.name));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that an entity's items may have numbers under these names: attributes, or fields that are all of a key of type N.
+pub(crate) fn knows_numbers<'a>(
+    definition: &Definition,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<(), String> {
+    knows(definition, names.into_iter().filter(|name| !definition.key.is_of_number(name)))
+}
+
+/// Checks that an entity declares these attributes as derived.
+pub(crate) fn declares<'a>(definition: &Definition, names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+    for name in names {
+        if !definition.derived_attributes.iter().any(|declared| declared == name) {
+            return Err(format!("{} does not declare {name} as derived", definition.name));
+        }
+    }
+    Ok(())
+}
+
+// ---- The declaration of a [count](crate::kinds::count) ----
+
+/// Shards of a counter at most: two digits stand for one in its key.
+pub const SHARDS_MAX: u32 = 100;
+
+/// The declaration of a count.
+#[derive(Clone, Debug)]
+pub struct Count {
+    /// Entity of the items that are counted.
+    pub source: String,
+    /// Which of them.
+    pub condition: Condition,
+    /// Entity of the target.
+    pub target: String,
+    /// How the target's key is made.
+    pub link: Link,
+    /// The attribute that is summed, if there is one.
+    pub sum: Option<String>,
+    /// How many shards the counter is spread over, 1 to 100.
+    pub n_shards: u32,
+    /// Does it count arrivals only?
+    pub history: bool,
+}
+
+// ---- How the items that belong to a source are found: by one query, which the source's key makes ----
+
+/// How the items that name a source are found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundBy {
+    /// Entity of the items that are queried: the targets, or items whose fields hold the keys of the targets.
+    pub via: String,
+    /// The index that is queried; the table itself where there is none.
+    pub index: Option<String>,
+    /// Pairs of (field of the queried key, field of the source's key).
+    pub by: Link,
+}
+
+impl FoundBy {
+    fn template<'a>(&self, schema: &'a Schema) -> Result<&'a KeyTemplate, String> {
+        let via = entity(schema, &self.via)?;
+        let Some(name) = &self.index else { return Ok(&via.key) };
+        let index = via.indexes.iter().find(|index| index.index == *name);
+        index.map(|index| &index.key).ok_or_else(|| format!("{} is not in the index {name}", self.via))
+    }
+
+    /// The query that finds them, from the fields of the source's key; `None` when one is missing.
+    #[must_use]
+    pub fn query(&self, schema: &Schema, source: &Fields) -> Option<Query> {
+        let field = |to: &str| source.get(self.by.filling(to)?);
+        let template = self.template(schema).ok()?;
+        let (pk, prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);
+        Some(Query::prefix(self.index.as_deref(), pk, prefix))
+    }
+
+    /// The search for all targets of any source, with placeholders for the fields of the source's key.
+    pub(crate) fn shown(&self, schema: &Schema, source: &str, target: &str) -> Option<Find> {
+        self.search(schema, &placeholders(schema.entity(source)?.key.field_names()), target)
+    }
+
+    /// The search for all targets of a source.
+    pub(crate) fn find(&self, schema: &Schema, source: &Image<'_>, target: &str) -> Option<Effect> {
+        Some(Effect::Find(self.search(schema, source.key_fields(), target)?))
+    }
+
+    /// The search for all targets of a source of this key.
+    pub(crate) fn find_from(&self, schema: &Schema, entity: &str, source: &Key, target: &str) -> Option<Find> {
+        self.search(schema, &schema.entity(entity)?.key.parse_key(source)?, target)
+    }
+
+    fn search(&self, schema: &Schema, source: &Fields, target: &str) -> Option<Find> {
+        let query = self.query(schema, source)?;
+        Some(Find { query, via: self.via.clone(), target: target.to_owned() })
+    }
+
+    /// The target to which an item leads that was made, that leads elsewhere than before, or that is found otherwise.
+    /// A target that is itself what is found rings when it is made, so here only when it is found otherwise.
+    pub(crate) fn newly_led(&self, schema: &Schema, sight: &Sight<'_>, target: &str) -> Option<Key> {
+        let (old, new) = sight.entity(&self.via);
+        let (is_moved, is_there) = (self.is_moved(schema, sight), old.is_some() && new.is_some());
+        if self.via == target {
+            return new.filter(|_| is_there && is_moved).map(|image| image.key.clone());
+        }
+        let key = &schema.entity(target)?.key;
+        if is_there && !is_moved && !sight.differing().iter().any(|name| key.holds(name)) {
+            return None;
+        }
+        let led = through(schema, new?, target)?;
+        let before = old.and_then(|old| through(schema, old, target));
+        (is_moved || before.as_ref() != Some(&led)).then_some(led)
+    }
+
+    /// Did an item come to another place in the index? A search that was made before may have missed it.
+    fn is_moved(&self, schema: &Schema, sight: &Sight<'_>) -> bool {
+        let index = self.index.as_ref().and_then(|name| schema.layout.index(name));
+        index.is_some_and(|index| [&index.pk, &index.sk].into_iter().any(|name| sight.differs_in(name)))
+    }
+
+    /// Checks that a source's key makes the query's, and that what is found leads to a target.
+    pub(crate) fn check(&self, schema: &Schema, source: &Definition, target: &Definition) -> Result<(), String> {
+        let template = self.template(schema)?;
+        if let Some(name) = template.pk.field_names().iter().find(|name| !self.by.0.iter().any(|(to, _)| to == *name)) {
+            return Err(format!("nothing gives {name} of the key by which the targets are found"));
+        }
+        if let Some(name) = self.by.from_fields().find(|name| !source.key.field_names().contains(name)) {
+            return Err(format!("the key of {} has no {name}, by which the targets would be found", source.name));
+        }
+        let via = entity(schema, &self.via)?;
+        let known = via.key.field_names();
+        let is_known = |name: &&str| known.contains(name) || via.attributes.iter().any(|attribute| attribute == name);
+        match target.key.field_names().into_iter().find(|name| !is_known(name)) {
+            Some(name) => Err(format!("a found {} does not lead to a {}: it has no {name}", via.name, target.name)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The item that a found item leads to: its key is made of the found item's fields of the same names.
+#[must_use]
+pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
+    if via.is(target) {
+        return Some(via.key.clone());
+    }
+    let definition = schema.entity(target)?;
+    let filled = |name| Some((name, via.filling(name, &definition.key, name).ok()??));
+    let filled: Vec<_> = definition.key.field_names().into_iter().filter_map(filled).collect();
+    let value = |name: &str| filled.iter().find(|(field, _)| *field == name).map(|(_, value)| &**value);
+    definition.build_of(value).ok()
+}
+
+// ---- Links: how the key of one item is made from the fields of another ----
+
+/// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item's key, else an
+/// attribute or the path of a value inside of one).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link(pub Vec<(String, String)>);
+
+impl Link {
+    /// A link of these pairs.
+    #[must_use]
+    pub fn of(pairs: &[(&str, &str)]) -> Self {
+        Self(pairs.iter().map(|(to, from)| ((*to).to_owned(), (*from).to_owned())).collect())
+    }
+
+    /// The key that an item leads to; `None` when it lacks one of the fields.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] when a field is there and cannot stand in a key.
+    pub fn key(&self, to: &Definition, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
+        self.key_with(to, image, None)
+    }
+
+    /// The same, where a list of the item stands for one of its members: the name of the list, and the member.
+    pub(crate) fn key_with(
+        &self,
+        to: &Definition,
+        image: &Image<'_>,
+        member: Option<(&str, &AttributeValue)>,
+    ) -> Result<Option<Key>, Unreadable> {
+        let mut filled = Vec::with_capacity(self.0.len());
+        for (field, from) in &self.0 {
+            let value = match member {
+                Some((list, member)) if list == from => Image::value_filling(from, Some(member), &to.key, field)
+                    .map_err(|error| Unreadable { why: format!("has a member that {}", error.why), ..error })?,
+                _ => image.filling(from, &to.key, field).map_err(|error| told(error, field, to, image))?,
+            };
+            let Some(value) = value else { return Ok(None) };
+            filled.push((field.as_str(), value));
+        }
+        let unreadable = |error: keys::error::KeyError| Unreadable {
+            attribute: self
+                .0
+                .iter()
+                .find(|(to, _)| *to == error.attribute)
+                .map_or(error.attribute, |(_, from)| from.clone()),
+            why: error.problem.to_string(),
+        };
+        let value = |name: &str| filled.iter().rfind(|(field, _)| *field == name).map(|(_, value)| &**value);
+        to.build_of(value).map(Some).map_err(unreadable)
+    }
+
+    /// What is wrong with the fields that make the key.
+    #[must_use]
+    pub fn unreadable(&self, to: &Definition, image: &Image<'_>) -> Option<Unreadable> {
+        self.key(to, image).err()
+    }
+
+    /// The item's field that fills a field of the key.
+    pub(crate) fn filling(&self, to: &str) -> Option<&str> {
+        self.0.iter().rfind(|(name, _)| name == to).map(|(_, from)| from.as_str())
+    }
+
+    /// Names of the item's fields.
+    pub fn from_fields(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(_, from)| from.as_str())
+    }
+
+    /// Checks that it makes a whole key of `to` from fields that `from` may have.
+    pub(crate) fn check(&self, to: &Definition, from: &Definition) -> Result<(), String> {
+        for name in to.key.field_names() {
+            if !self.0.iter().any(|(field, _)| field == name) {
+                return Err(format!("nothing gives {name} of the key of {}", to.name));
+            }
+        }
+        for name in self.from_fields() {
+            let mut known = from.attributes.iter().chain(&from.derived_attributes);
+            if !from.key.field_names().contains(&name) && !known.any(|attribute| *attribute == root(name)) {
+                return Err(format!("{} has no field or attribute {name}", from.name));
+            }
+        }
+        // A field of a key of type B is text of hexadecimal digits, which means something else in a key of another type.
+        let is_other = |(field, name): &&(String, String)| {
+            from.key.holds(name) && from.key.is_of_bytes(name) != to.key.is_of_bytes(field)
+        };
+        match self.0.iter().find(is_other) {
+            Some((field, name)) => Err(format!(
+                "of {name} of the key of {} and {field} of the key of {}, one is of type B and the other is not",
+                from.name, to.name
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The error of an attribute that is no text, with the field of the key that wants one.
+fn told(error: Unreadable, field: &str, to: &Definition, image: &Image<'_>) -> Unreadable {
+    if to.key.is_of_bytes(field) {
+        return error;
+    }
+    let written = to.key.pk.written(field).or_else(|| to.key.sk.written(field));
+    match (image.attribute(&error.attribute), written) {
+        (None | Some(AttributeValue::S(_)), _) | (_, None) => error,
+        (Some(held), Some(written)) => Unreadable::type_of(&error.attribute, held, &format!("`{written}` wants S")),
+    }
+}
+
+// ---- The declaration of a [mirror](crate::kinds::mirror) ----
+
+/// The declaration of a mirror.
+#[derive(Clone, Debug)]
+pub struct Mirror {
+    /// Entity that is mirrored.
+    pub source: String,
+    /// Entity of the mirrors.
+    pub target: String,
+    /// How the mirror's key is made from the source's fields.
+    pub link: Link,
+    /// Which sources are mirrored.
+    pub condition: Condition,
+    /// The attribute of the source that lists members, if there is a mirror for each of them: where the link names it, it
+    /// stands for the member.
+    pub each: Option<String>,
+    /// Attributes of the source that are left out.
+    pub except: Vec<String>,
+}
+
+impl Mirror {
+    /// The source's fields and attributes that stand in the mirror's key as they are.
+    pub fn key_fields(&self) -> impl Iterator<Item = &str> {
+        self.link.from_fields().filter(|from| self.each.as_deref() != Some(*from))
+    }
+}
+
+// ---- The declaration of a [roll-up](crate::kinds::rollup) ----
+
+/// The declaration of a roll-up.
+#[derive(Clone, Debug)]
+pub struct Rollup {
+    /// Entity of the items that are rolled up.
+    pub source: String,
+    /// Which of them take part.
+    pub condition: Condition,
+    /// Their field that holds the time, such as `2024-01-15T10:30:00.000Z`.
+    pub time: String,
+    /// Their attribute that holds the value.
+    pub value: String,
+    /// How the rest of a bucket's key is made.
+    pub link: Link,
+    /// The buckets' field that takes the name of the grain.
+    pub grain: String,
+    /// The buckets' field that takes the beginning of the time.
+    pub bucket: String,
+    /// What the buckets are called.
+    pub form: Arc<BucketForm>,
+}

@@ -6,7 +6,7 @@ use keys::{
 
 use super::*;
 use crate::{
-    declaration::{found_by::FoundBy, link::Link},
+    declaration::{FoundBy, Link},
     fixture::{derivations, schema},
     kinds::copy::Copy,
 };

@@ -19,14 +19,10 @@ use keys::{entity::Definition, key::Key};
 use crate::{
     change::Sight,
     claims::claims,
-    declaration::{
-        cascade::{Cascade, Fate, Hanging, Way},
-        check::{entity, knows},
-        link::Link,
-    },
+    declaration::{Cascade, Fate, Hanging, Link, Way, entity, knows},
     derived::{Counts, Derived, Items},
     effect::{Effect, Ground, Removal},
-    kind::{Kind, shape::Shape},
+    kind::{Kind, Shape},
     outline::Outline,
     part::{Part, Reach},
     schema::{Image, Schema, Unreadable},

@@ -20,18 +20,10 @@ use serde_dynamo::AttributeValue;
 use crate::{
     change::Sight,
     condition::{Condition, document_path, is_path},
-    declaration::{
-        check::{declares, entity, knows},
-        found_by::FoundBy,
-        link::Link,
-    },
+    declaration::{FoundBy, Link, declares, entity, knows},
     derived::{Counts, Derived, Items},
     effect::{Bell, Effect, Find},
-    kind::{
-        Kind,
-        refresh::{Computed, Refresh, RefreshTarget},
-        shape::Shape,
-    },
+    kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, Reach},
     schema::{Image, Schema, Unreadable},

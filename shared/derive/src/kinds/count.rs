@@ -26,13 +26,10 @@ use keys::key::Key;
 use crate::{
     change::Sight,
     condition::Condition,
-    declaration::{
-        check::{entity, knows, knows_numbers},
-        count::{Count, SHARDS_MAX},
-    },
+    declaration::{Count, SHARDS_MAX, entity, knows, knows_numbers},
     derived::{Counts, Derived, Items},
     effect::{Add, Effect},
-    kind::{Kind, shape::Shape},
+    kind::{Kind, Shape},
     outline::{Outline, linked},
     part::{Part, Reach},
     schema::{Image, Schema, Unreadable},

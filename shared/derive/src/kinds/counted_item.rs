@@ -26,14 +26,10 @@ use keys::{
 
 use crate::{
     change::Sight,
-    declaration::check::entity,
+    declaration::entity,
     derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
-    kind::{
-        Kind,
-        refresh::{Computed, Refresh, RefreshTarget},
-        shape::Shape,
-    },
+    kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, PartOf, Reach},
     schema::{Image, Schema, Unreadable},

@@ -19,15 +19,11 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    declaration::check::{declares, entity, knows},
+    declaration::{declares, entity, knows},
     derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
     flaw::Flaw,
-    kind::{
-        Kind,
-        refresh::{Computed, Refresh, RefreshTarget},
-        shape::Shape,
-    },
+    kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, Reach},
     schema::{Image, Schema, Unreadable},

@@ -21,17 +21,10 @@ use serde_dynamo::AttributeValue;
 use crate::{
     change::Sight,
     condition::document_path::root,
-    declaration::{
-        check::{declares, entity},
-        link::Link,
-    },
+    declaration::{Link, declares, entity},
     derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
-    kind::{
-        Kind,
-        refresh::{Computed, Refresh, RefreshTarget},
-        shape::Shape,
-    },
+    kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::{Outline, linked},
     part::{Part, Reach},
     query::{Order, Query},

@@ -16,37 +16,23 @@
 //!
 //! *Example*: `/docs` is renamed to `/papers`. The folder gets its new path; that write's record finds the folders in it.
 
-mod loops;
-mod segments;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use keys::{
+    escape,
     item::{Item, text},
     key::Key,
 };
 use serde_dynamo::AttributeValue;
 
-use self::{
-    loops::in_loops,
-    segments::{below, depth},
-};
 use crate::{
     change::Sight,
     condition::document_path::root,
-    declaration::{
-        check::{declares, entity, knows},
-        found_by::FoundBy,
-        link::Link,
-    },
+    declaration::{FoundBy, Link, declares, entity, knows},
     derived::{Counts, Derived, Items},
     effect::{Bell, Effect, Find},
     flaw::Flaw,
-    kind::{
-        Kind,
-        refresh::{Computed, Refresh, RefreshTarget},
-        shape::Shape,
-    },
+    kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
@@ -282,6 +268,43 @@ impl Refresh for TreePath {
     fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
         self.found.find_from(schema, &self.parent, source, &self.target)
     }
+}
+
+// ---- Loops: items that stand in themselves, by way of their parents ----
+
+/// The keys that stand in a loop, where each has one parent or none.
+fn in_loops(parents: &BTreeMap<Key, Key>) -> BTreeSet<Key> {
+    let (mut done, mut looped) = (BTreeSet::new(), BTreeSet::new());
+    for start in parents.keys() {
+        let (mut walk, mut at) = (Vec::new(), start);
+        while done.insert(at) {
+            walk.push(at);
+            match parents.get(at) {
+                Some(parent) => at = parent,
+                None => break,
+            }
+        }
+        // Where this very walk came by before, the walk from there on is a loop.
+        looped.extend(walk.into_iter().skip_while(|key| *key != at || !parents.contains_key(at)).cloned());
+    }
+    looped
+}
+
+// ---- Segments: the text of a path ----
+
+/// How many segments a path has.
+fn depth(path: &str) -> usize {
+    path.matches('/').count()
+}
+
+/// A path of these segments, below another; `None` when it would have more than `depth_max`.
+fn below<'a>(above: &str, names: impl DoubleEndedIterator<Item = &'a String>, depth_max: usize) -> Option<String> {
+    let mut path = above.to_owned();
+    for name in names {
+        path.push('/');
+        path.push_str(&escape::segment(name));
+    }
+    (depth(&path) <= depth_max).then_some(path)
 }
 
 #[cfg(test)]

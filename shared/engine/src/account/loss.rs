@@ -34,11 +34,9 @@ use keys::{item::Item, item::text, key::Key, layout::Layout};
 use store::{Outcome, Store, StoreError};
 
 use crate::{
-    attribute::{n, number, s},
+    attribute::{all, fitted, n, number, s},
     ledger::ledger_item,
-    partition::all,
     record::event::Lane,
-    sort_key::fitted,
 };
 
 /// Age of a record from which on others of its stream may be lost, in milliseconds: 20 hours, four less than a stream

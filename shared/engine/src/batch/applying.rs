@@ -6,8 +6,8 @@ use store::Store;
 use crate::{
     account::Account,
     batch::{
+        HandleError,
         attempts::{Attempt, AttemptNotes, DIED},
-        handle_error::HandleError,
         input::Batch,
         planning::{Asked, Planner, Planning},
     },
@@ -17,8 +17,8 @@ use crate::{
         session::{Session, ShardSession},
     },
     jobs::ground::Worker,
-    ledger::{LedgerKind, receipts::Receipts},
-    look::{for_batch::BatchLooker, listing::Lister, own_image::OwnImages},
+    ledger::{LedgerKind, Receipts},
+    look::{OwnImages, for_batch::BatchLooker, listing::Lister},
     park::Parker,
     protocol::ProtocolStep,
     record::event::Lane,

@@ -17,15 +17,15 @@ use store::Store;
 
 use crate::{
     account::Account,
-    batch::{caught::caught, input::Batch},
+    attribute::checksum,
+    batch::input::{Batch, caught},
     context::Context,
-    count::{admission::CountEntry, session::Session},
+    count::{CountEntry, session::Session},
     jobs::touch::Touch,
-    look::{bells::Bells, listing::Listing},
+    look::{Bells, listing::Listing},
     park,
     protocol::ProtocolStep,
     record::{Decoded, event::Event},
-    sort_key::checksum,
 };
 
 /// A record with what it asks for.

@@ -20,16 +20,14 @@ use crate::{
     account::{Account, undone},
     backoff::{Patience, describe},
     batch::{
-        Engine, Handled,
+        Engine, HandleError, Handled,
         applying::Applier,
-        handle_error::HandleError,
         input::{Batch, Occasion},
         planning::{Planner, Planning},
     },
     clock::age_ms,
     count::{
-        Counter,
-        admission::CountEntry,
+        CountEntry, Counter,
         recount::refused,
         session::{Session, ShardSession},
     },

@@ -7,7 +7,7 @@ use keys::{key::Key, layout::Layout};
 
 use crate::{
     bookkeeping::{Kept, Life, of},
-    ledger::{PROOF_KEPT_S, repairs},
+    ledger::{self, PROOF_KEPT_S},
     registry,
     sweep::{
         round::Round,
@@ -53,7 +53,7 @@ pub(super) fn repairs(layout: &Layout) -> Vec<Kept> {
         "right to repair counts",
         "the run of `ripple repair` that began last; no other adds to a count",
         Life::Forever,
-        [repairs::right(layout, "{Run}", 0)],
+        [ledger::right(layout, "{Run}", 0)],
     )
     .collect();
     kept.extend(of(
@@ -61,7 +61,7 @@ pub(super) fn repairs(layout: &Layout) -> Vec<Kept> {
         "receipt of a repair",
         "proof that a run has repaired a count; in the transaction of what it adds, put if absent",
         Life::Seconds(PROOF_KEPT_S),
-        [repairs::repair_receipt(layout, "{Run}", "{Derivation}", &counter, 0)],
+        [ledger::repair_receipt(layout, "{Run}", "{Derivation}", &counter, 0)],
     ));
     kept
 }

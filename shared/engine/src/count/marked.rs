@@ -8,25 +8,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     bucket::HeldBuckets,
-    coalesce::Adds,
+    coalesce::{Adds, item_write},
+    guard::{Ask, Guard, Purpose},
     position::RecordAt,
-    write::{Action, Table, Write},
+    write::{Action, Table, Update, Write},
 };
 use futures::{StreamExt, stream};
-use keys::{counter::REVISION, item::Item, key::Key, value::whole_number};
+use keys::{
+    counter::{REVISION, SHOWN},
+    item::Item,
+    key::Key,
+    value::whole_number,
+};
+use serde_dynamo::AttributeValue;
 use store::{Store, Units, Updated};
 
 use crate::{
     account::{Account, Commit, undone},
+    attribute::n,
     backoff::{Tries, describe},
     batch::input::Batch,
-    count::{
-        Counter, UPDATES_AT_ONCE,
-        admission::CountEntry,
-        session::ShardSession,
-        todo::{CounterTodo, Todo},
-    },
-    ledger::watermarks::{has_passed, mark_of},
+    count::{CountEntry, Counter, CounterTodo, Todo, UPDATES_AT_ONCE, session::ShardSession},
+    ledger::watermarks::{HORIZON_MS, KEPT_MS, has_passed, mark_of, older_than},
     protocol::ProtocolStep,
 };
 
@@ -286,4 +289,63 @@ fn has_begun(write: &Write, item: &Item) -> bool {
     let Action::Update(update) = &write.action else { return false };
     let first = update.count_from.get(REVISION).and_then(whole_number).and_then(|from| from.checked_add(1));
     first.is_some() && item.get(REVISION).and_then(whole_number) == first
+}
+
+// ---- update ----
+
+impl<S: Store> Counter<'_, S> {
+    /// The update of a counter that adds its first changes and moves the watermark to the last of them.
+    pub(in crate::count) fn marked_write(&self, counter: &CounterTodo, n_part: usize, mark: &str) -> Option<Write> {
+        let part = counter.todo.get(..n_part)?;
+        let (first, last) = (part.first()?, part.last()?);
+        let amounts = part.iter().flat_map(|todo| &todo.adds);
+        let mut write = item_write(&self.context.schema, &counter.key, amounts, counter.held.as_ref())?;
+        let Action::Update(update) = &mut write.action else { return None };
+        let is_nothing = update.add.values().all(keys::value::is_zero);
+        if is_nothing && !self.context.takes(ProtocolStep::NetZeroProof) {
+            return None;
+        }
+        let bound = first.sequence.bound(self.context.takes(ProtocolStep::BelowFirst));
+        let mut asks = vec![Ask::LacksOrBelow(mark.to_owned(), bound)];
+        asks.extend(write.guard.into_iter().flat_map(|guard| guard.asks));
+        update.set.insert(mark.to_owned(), last.sequence.mark(self.context.clock.now_ms()));
+        // A counter that begins anew is above what was shown before.
+        update.count_from.insert(REVISION.to_owned(), n(self.context.clock.now_ms()));
+        if self.shows_itself(counter) {
+            update.set.insert(SHOWN.to_owned(), AttributeValue::Bool(true));
+        } else if self.is_shown(counter) {
+            update.remove.insert(SHOWN.to_owned());
+        }
+        write.guard = Some(Guard { purpose: Purpose::Watermark, asks });
+        Some(write)
+    }
+
+    /// Removes watermarks that are too old to be asked for.
+    pub(in crate::count) async fn prune(
+        &self,
+        counter: &CounterTodo,
+        item: &Item,
+        causes: BTreeSet<RecordAt>,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        let age_ms = if self.context.takes(ProtocolStep::PruneLate) { KEPT_MS } else { HORIZON_MS / 1_000 };
+        let Some(write) = pruning(&counter.key, item, age_ms, self.context.clock.now_ms()) else { return };
+        // What is not removed now is removed after the next update.
+        if let Ok(Updated::Done { units, .. }) = batch.patience.in_time(self.context.store.update(&write)).await {
+            self.commit_counter(counter, None, units, causes, account);
+        }
+    }
+}
+
+/// The write that removes a counter's watermarks of this age, in milliseconds; `None` when there are none.
+pub(crate) fn pruning(key: &Key, item: &Item, age_ms: u64, now_ms: u64) -> Option<Write> {
+    let old: BTreeSet<String> = older_than(item, age_ms, now_ms).into_iter().map(str::to_owned).collect();
+    if old.is_empty() {
+        return None;
+    }
+    let seen = old.iter().map(|name| (name.clone(), item.get(name).cloned()));
+    let guard = Some(Guard::as_read(Purpose::OldWatermark, seen));
+    let action = Action::Update(Update { remove: old, ..Update::default() });
+    Some(Write { table: Table::Main, key: key.clone(), action, guard })
 }

@@ -14,11 +14,10 @@ use store::{Outcome, Store};
 
 use crate::{
     account::{Account, Refused, undone},
-    attribute::{n, s},
+    attribute::{n, s, sort_key},
     backoff::{Patience, describe},
-    count::{Counter, target::Target},
+    count::{Counter, Target},
     ledger::ledger_item,
-    sort_key::sort_key,
 };
 
 /// Partition key of the list. Stored, so it is stable.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use derive::{kind::shape::Shape, position::RecordAt, write::Table};
+use derive::{kind::Shape, position::RecordAt, write::Table};
 use keys::key::Key;
 use store::{Outcome, Store};
 
@@ -12,8 +12,8 @@ use crate::{
     batch::input::Batch,
     count::Counter,
     ledger::{
+        Receipts,
         exceptions::Exceptions,
-        receipts::Receipts,
         shard::{ShardItem, shard_key},
         watermarks::{Sequence, mark_name},
     },

@@ -22,10 +22,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     guard::{Ask, Guard, Purpose},
-    kind::{
-        refresh::{Computed, Refresh, RefreshTarget},
-        shape::Shape,
-    },
+    kind::{Computed, Refresh, RefreshTarget, Shape},
     position::{DerivationAt, RecordAt},
     sources::{Source, Sources},
     write::{Action, Table, Update, Wanted, Write},
@@ -43,7 +40,7 @@ use crate::{
     account::{Commit, undone},
     backoff::{GaveUp, Patience, Tries, describe},
     batch::input::Batch,
-    count::{Counter, marked::CounterOutcome, target::Target, todo::CounterTodo},
+    count::{Counter, CounterTodo, Target, marked::CounterOutcome},
     look::reading::ItemReader,
 };
 

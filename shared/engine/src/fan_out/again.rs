@@ -31,11 +31,10 @@ use crate::{
     backoff::{GaveUp, Patience, describe},
     context::Context,
     fan_out::{
-        FanOuts,
-        note::{DIGITS, LAST, MARK, Note, PARTITIONS, marked_to, partition},
+        DIGITS, FanOuts, LAST, MARK, Note, PARTITIONS, marked_to, partition,
         search::{Notes, Searcher},
     },
-    look::{Looker, bells::Bells, looked::LookRequest},
+    look::{Bells, LookRequest, Looker},
 };
 
 /// Notes that are read together, and partitions that are gone through at once.

@@ -20,17 +20,12 @@ use store::Store;
 use crate::{
     backoff::Patience,
     context::Context,
-    fan_out::{FanOuts, progress::FanOut},
+    fan_out::{FanOut, FanOuts},
     jobs::{
         job::{Job, Task},
         touch::{TouchFailure, Toucher, Work},
     },
-    look::{
-        Looker,
-        bells::Rung,
-        for_batch::BatchLooker,
-        looked::{LookRequest, Looked},
-    },
+    look::{LookRequest, Looked, Looker, Rung, for_batch::BatchLooker},
 };
 
 /// What a search found.

@@ -16,8 +16,8 @@ use crate::{
     account::Commit,
     backoff::{GaveUp, Patience, describe},
     context::Context,
-    fan_out::{FanOutWrite, FanOuts, note::Note},
-    look::{bells::Bells, reading::CALLS_AT_ONCE},
+    fan_out::{FanOutWrite, FanOuts, Note},
+    look::{Bells, reading::CALLS_AT_ONCE},
     protocol::ProtocolStep,
 };
 

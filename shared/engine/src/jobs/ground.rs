@@ -4,10 +4,8 @@
 //! and what starts a job starts it once. An item that cannot be touched now is reported as not done, and its record
 //! comes again; nothing that was done is done twice.
 
-mod deletions;
+pub(crate) mod deletions;
 pub mod held;
-pub(crate) mod listed;
-mod start;
 pub mod sweep;
 mod work;
 
@@ -18,8 +16,9 @@ use std::{
 
 use derive::{
     effect::{Ground, Removal},
-    kind::shape::Shape,
+    kind::Shape,
     position::RecordAt,
+    write::{Action, Table, Write},
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::{job::JobKey, key::Key};
@@ -29,9 +28,15 @@ use tokio::sync::OwnedMutexGuard;
 use crate::{
     account::{Account, Commit, undone},
     batch::input::Batch,
+    clock::age_ms,
     context::Context,
-    jobs::touch::{Touch, TouchFailure, Work},
-    park::Parker,
+    jobs::{
+        job::Job,
+        touch::{Touch, TouchFailure, TouchOutcome, Toucher, Work},
+    },
+    ledger::{HORIZON_MS, receipt_of},
+    park::{self, Parker},
+    protocol::ProtocolStep,
 };
 
 /// Items that are touched at once.
@@ -118,5 +123,42 @@ impl<S: Store> Worker<'_, S> {
             (Ground::Cascade(_), _) => Ok(()),
             (Ground::Work(key), _) => self.work(key, work).await,
         }
+    }
+}
+
+// ---- Starting a cascade: a removal becomes a job, once ----
+
+impl<S: Store> Worker<'_, S> {
+    /// May a record be so old that its receipt is gone?
+    fn is_behind_horizon(&self, created_ms: Option<u64>) -> bool {
+        let is_old = age_ms(created_ms, self.context.clock.now_ms()).is_none_or(|age_ms| age_ms > HORIZON_MS);
+        is_old && self.context.takes(ProtocolStep::Horizon)
+    }
+
+    /// Starts the job of a removal, under a receipt; a removal from behind the ledger's horizon starts none.
+    async fn start(&self, removal: &Removal, work: &mut Work<'_>) -> Result<(), TouchFailure> {
+        let Some(record) = work.batch.record(work.touch.position) else { return Ok(()) };
+        let (id, now_ms) = (park::id(&record.head, record.text), self.context.clock.now_ms());
+        let derivation = self.context.catalogue.label(work.touch.derivation);
+        if self.is_behind_horizon(record.head.created_ms) {
+            tracing::warn!(event_id = %id, derivation, owner = removal.owner.for_log(), "a removal starts no cascade: it is too old, or its time is unknown or ahead of this clock");
+            return Ok(());
+        }
+        let name = self.context.catalogue.name(work.touch.derivation).to_owned();
+        let key = JobKey { derivation: name, id: id.clone() };
+        let mut job = Job::waiting(&key, removal.clone(), now_ms, now_ms.saturating_add(self.context.settle_ms));
+        job.is_running = !self.context.takes(ProtocolStep::Settle);
+        let action = Action::Put(job.item(&self.context.schema.layout));
+        let due = job.entry().put(&self.context.schema.layout);
+        let put = Write { table: Table::Main, key: job.key, action, guard: None };
+        let receipt = receipt_of(&self.context.schema.layout, &Key::new(format!("RECEIPT#{id}"), derivation), now_ms);
+        let writes = if self.context.takes(ProtocolStep::StartOnce) { vec![receipt, put, due] } else { vec![put, due] };
+        match Toucher::new(self.context).decided(writes, work).await? {
+            TouchOutcome::Done => {
+                tracing::info!(event_id = %id, derivation, owner = removal.owner.for_log(), "started a cascade");
+            }
+            TouchOutcome::Unheld(_) => {}
+        }
+        Ok(())
     }
 }

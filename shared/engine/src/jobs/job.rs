@@ -17,7 +17,7 @@ use store::Cursor;
 
 use crate::{
     attribute::{n, number, s},
-    fan_out::progress::FanOut,
+    fan_out::FanOut,
 };
 
 // Attributes of a job. Stored, so they are stable.

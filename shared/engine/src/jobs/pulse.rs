@@ -17,7 +17,7 @@
 
 use derive::{
     family::Family,
-    kind::shape::Shape,
+    kind::Shape,
     position::RecordAt,
     write::{Action, Table, Update, Write},
 };
@@ -31,12 +31,11 @@ use store::{Outcome, Store};
 
 use crate::{
     account::{Account, loss::POSSIBLE_LOSS_MS},
-    attribute::{n, number, s},
+    attribute::{all, n, number, s},
     backoff::{GaveUp, Patience, describe},
-    batch::{input::Batch, late::LossWatch},
+    batch::{LossWatch, input::Batch},
     context::Context,
     ledger::ledger_item,
-    partition::all,
     protocol::ProtocolStep,
     record::Decoded,
 };

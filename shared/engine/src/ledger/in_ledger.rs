@@ -13,18 +13,18 @@ use std::{
     sync::Arc,
 };
 
-use derive::{kind::shape::Shape, write::Table};
+use derive::{kind::Shape, write::Table};
 use keys::{counter::CounterKey, item::Item, key::Key};
 use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
     batch::{Engine, input::Batch, planning::lane_seed},
-    count::{counts_of::CountsOf, target::Target},
+    count::{CountsOf, Target},
     ledger::{
         LedgerKind,
         exceptions::Exceptions,
-        receipts::receipt_key,
+        receipt_key,
         shard::{ShardItem, shard_key},
         watermarks::{Sequence, has_passed, mark_name, mark_of},
     },

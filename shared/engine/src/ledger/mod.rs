@@ -12,19 +12,48 @@
 //!
 //! Both hold for a time, and a change older than the [horizon](LedgerKind::horizon_ms) is never applied: whether it is in
 //! is not known any more. Its targets are [listed](crate::count::recount) as needing a recount.
+//!
+//! # Receipts
+//!
+//! Receipts: one small item per change, put if absent, in the same transaction as the effects.
+//!
+//! *Keeps true*: the additive effects of a change are in exactly when its receipt is. A transaction that is cancelled
+//! because a receipt is there says by position which changes are in already; the others are sent again without them.
+//! An answer that is lost is no trouble: sent again, the receipts decide.
+//!
+//! *Why it is right under repeats and reordering*: a receipt is named by the [id](crate::record::Head::id) under which the
+//! record is known, which is the same at every delivery, however batches are cut, on whatever lane, from a queue or a
+//! file, and of no other record. It holds until the receipt expires.
+//!
+//! *Example*: changes 1, 2 and 3 of one counter go in as three receipts and `ADD Value 3`. Delivered again together
+//! with 4, the transaction is cancelled with reasons (guard failed, guard failed, guard failed, none, none); then one
+//! receipt and `ADD Value 1` go in.
 
 pub(crate) mod exceptions;
 pub mod in_ledger;
-pub mod receipts;
-pub mod repairs;
 pub mod settings;
 pub(crate) mod shard;
 pub mod watermarks;
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeSet, fmt, str::FromStr};
 
-use keys::{item::Item, key::Key, layout::Layout};
+use derive::{
+    coalesce::Counted,
+    guard::{Guard, Purpose},
+    write::{Action, Table, Write},
+};
+use keys::{
+    item::{Item, text},
+    key::Key,
+    layout::Layout,
+};
 use serde_dynamo::AttributeValue;
+use store::{Reason, Store};
+
+use crate::{
+    attribute::{n, s, sort_key},
+    backoff::{GaveUp, Patience},
+};
 
 /// Attribute of the ledger's items that holds their time to live, in epoch seconds. Stored, so it is stable.
 pub const EXPIRES_AT: &str = "ExpiresAt";
@@ -103,4 +132,106 @@ pub fn ledger_item(
 /// When a proof that is made now may go, as an attribute.
 pub(crate) fn expires_at(now_ms: u64) -> AttributeValue {
     AttributeValue::N((now_ms / 1000).saturating_add(PROOF_KEPT_S).to_string())
+}
+
+// ---- repairs ----
+
+/// Partition key of the right to repair counts, and of its receipts. Stored, so they are stable.
+const REPAIR: &str = "REPAIR";
+
+/// Sort key of the right. Stored, so it is stable.
+const RIGHT: &str = "RIGHT";
+
+/// Attributes of the right. Stored, so they are stable.
+const RUN: &str = "Run";
+const TAKEN_AT: &str = "TakenAt";
+
+/// The write by which a run takes the right to repair counts.
+#[must_use]
+pub fn right(layout: &Layout, run: &str, now_ms: u64) -> Write {
+    let key = Key::new(REPAIR, RIGHT);
+    let item = ledger_item(layout, &key, [(RUN, s(run)), (TAKEN_AT, n(now_ms))]);
+    Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
+}
+
+/// The check that a run still has the right.
+#[must_use]
+pub fn has_right(run: &str) -> Write {
+    let has_right = Guard::as_read(Purpose::RepairRight, [(RUN, Some(s(run)))]);
+    let right = Key::new(REPAIR, RIGHT);
+    Write { table: Table::Ledger, key: right, action: Action::Check, guard: Some(has_right) }
+}
+
+/// Has this run the right, as it is read now?
+///
+/// # Errors
+///
+/// [`GaveUp`] when that cannot be read.
+pub async fn may_repair<S: Store>(store: &S, run: &str, patience: Patience<'_>) -> Result<bool, GaveUp> {
+    let keys = [Key::new(REPAIR, RIGHT)];
+    let held = patience.call(|| store.get(Table::Ledger, &keys)).await?;
+    Ok(held.first().is_some_and(|(_, item)| text(item, RUN) == Some(run)))
+}
+
+/// The receipt of the repair of a count by a run.
+#[must_use]
+pub fn repair_receipt(layout: &Layout, run: &str, derivation: &str, counter: &Key, now_ms: u64) -> Write {
+    receipt_of(layout, &Key::new(format!("{REPAIR}#{run}"), sort_key(derivation, counter)), now_ms)
+}
+
+// ---- Receipts: one small item per change, put if absent, in the same transaction as the effects ----
+
+/// What a batch knows of the receipts.
+pub(crate) struct Receipts<'a> {
+    layout: &'a Layout,
+    /// Ids of events whose receipts were found taken.
+    taken: BTreeSet<String>,
+    /// Are reasons read by position?
+    by_position: bool,
+}
+
+impl<'a> Receipts<'a> {
+    /// Nothing is known yet.
+    pub(crate) fn new(layout: &'a Layout, by_position: bool) -> Self {
+        Self { layout, taken: BTreeSet::new(), by_position }
+    }
+
+    /// The receipts of these changes, which go in with them in one transaction.
+    pub(crate) fn proofs(&self, changes: &[Counted], now_ms: u64) -> Vec<Write> {
+        changes.iter().map(|change| receipt(self.layout, &change.id, now_ms)).collect()
+    }
+
+    /// Is this change known to be in?
+    pub(crate) fn has(&self, change: &Counted) -> bool {
+        self.taken.contains(&change.id)
+    }
+
+    /// A transaction of these changes was cancelled, for these reasons given to their receipts.
+    pub(crate) fn cancelled(&mut self, changes: &[Counted], reasons: &[Reason]) {
+        let is_taken = |reason: &&Reason| **reason == Reason::GuardFailed;
+        if self.by_position {
+            let taken = changes.iter().zip(reasons).filter(|(_, reason)| is_taken(reason));
+            self.taken.extend(taken.map(|(change, _)| change.id.clone()));
+        } else {
+            let n_taken = reasons.iter().filter(is_taken).count();
+            self.taken.extend(changes.iter().take(n_taken).map(|change| change.id.clone()));
+        }
+    }
+}
+
+/// The write that takes a change's receipt, or fails when it is taken.
+#[must_use]
+pub fn receipt(layout: &Layout, event_id: &str, now_ms: u64) -> Write {
+    receipt_of(layout, &receipt_key(event_id), now_ms)
+}
+
+/// Key of a change's receipt.
+pub(crate) fn receipt_key(event_id: &str) -> Key {
+    Key::new(format!("RECEIPT#{event_id}"), "RECEIPT")
+}
+
+/// The write that takes the receipt under this key, or fails when it is taken.
+pub(crate) fn receipt_of(layout: &Layout, key: &Key, now_ms: u64) -> Write {
+    let (key, item) = (key.clone(), ledger_item(layout, key, [(EXPIRES_AT, expires_at(now_ms))]));
+    Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::absent(Purpose::Receipt)) }
 }

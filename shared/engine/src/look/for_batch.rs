@@ -15,13 +15,8 @@ use crate::{
     context::Context,
     fan_out::search::{Notes, Searcher},
     look::{
-        Looker,
-        bells::{Bells, Rung},
-        correction::is_correction,
-        listing::entry_key,
-        looked::{LookRequest, Looked, OccupiedKey, WrittenItem},
-        occupied::KeyWaits,
-        own_image::OwnImages,
+        Bells, LookRequest, Looked, Looker, OccupiedKey, OwnImages, Rung, WrittenItem, is_correction,
+        listing::entry_key, occupied::KeyWaits,
     },
     park::Parker,
 };

@@ -18,7 +18,7 @@ use store::{Reason, Store, TransactOutcome, Units};
 
 use crate::{
     account::{Account, ListedItem, undone},
-    attribute::{n, s},
+    attribute::{n, s, sort_key},
     backoff::{Patience, Tries, describe},
     batch::input::Batch,
     context::Context,
@@ -26,7 +26,6 @@ use crate::{
     ledger::ledger_item,
     look::reading::ItemReader,
     park::Parker,
-    sort_key::sort_key,
 };
 
 /// Name under which an item is listed that no derivation can read.

@@ -25,7 +25,7 @@ use crate::{
     context::Context,
     jobs::touch::TouchFailure,
     look::{
-        bells::{Bells, Rung},
+        Bells, Rung,
         listing::{Lister, entry_key},
     },
 };

@@ -7,11 +7,27 @@
 //! A change that was parked has its proof in the ledger, so that its record, delivered again, adds nothing beside the
 //! redrive. Parked for one counter, it has it in the counter's watermark: the redrive sets that where it is gone, since
 //! somebody deleted the counter. And since it is either parked or in, a redrive needs no horizon.
+//!
+//! # Mark
+//!
+//! The watermark of a counter for which a change is parked.
+//!
+//! *Keeps true*: a change that was parked for one counter adds nothing there when its record is delivered again. The
+//! counter's watermark is past it, but an operator who mends a counter may delete it whole; so the redrive sets the watermark
+//! again.
+//!
+//! # Unsure
+//!
+//! Redrive of what counters may count already, since an invocation may have counted it before it was parked.
+//!
+//! *Keeps true*: what is redriven counts once. What cannot be decided is listed for a recount, and not guessed at. What it
+//! was counted in is looked at again, since the invocation may have died before it showed the count.
 
 use derive::{
+    bucket::HeldBuckets,
     coalesce::{Amount, Counted, amount_writes, buckets},
     family::Family,
-    guard::{Guard, Purpose},
+    guard::{Ask, Guard, Purpose},
     write::{Action, Table, Transaction, Write},
 };
 use keys::{
@@ -30,12 +46,13 @@ use crate::{
         planning::{Asked, Planner},
     },
     context::Context,
-    count::Counter,
+    count::{Counter, Target},
     jobs::ground::Worker,
-    look::{for_batch::BatchLooker, listing::Lister},
+    ledger::watermarks::{HORIZON_MS, Sequence, has_passed, mark_name, mark_of},
+    look::{for_batch::BatchLooker, listing::Lister, reading::ItemReader},
     park::{
-        self, CAUSE, COUNTER_PK, COUNTER_SK, EVENT_ID, EXCEPTION, ExceptionKind, PARKED_AT, PARTS, SEQUENCE_NUMBER,
-        SHARD, STREAM, pages::ParkedPages,
+        self, CAUSE, COUNTER_PK, COUNTER_SK, EVENT_ID, EXCEPTION, ExceptionKind, PARKED_AT, PARTS, ParkedPages,
+        SEQUENCE_NUMBER, SHARD, STREAM,
     },
     protocol::ProtocolStep,
     record::{Decoded, event::Lane},
@@ -287,5 +304,94 @@ impl<S: Store> Redriver<'_, S> {
             batch.patience.call(|| self.context.store.write(&write)).await?;
         }
         Ok(Redriven::Applied(Box::new(Account { parked: Vec::new(), undone: [].into(), ..account })))
+    }
+}
+
+// ---- The watermark of a counter for which a change is parked ----
+
+/// The watermark that the parking of a change for one counter set.
+pub(in crate::park) struct ParkedMark {
+    name: String,
+    sequence: Sequence,
+    now_ms: u64,
+}
+
+impl ParkedMark {
+    /// The write of the counter, which also sets the watermark if the counter lacks it or has a lower one.
+    pub(in crate::park) fn set_by(&self, mut write: Write, held: &HeldBuckets) -> Write {
+        let held = held.get(&write.key).and_then(|item| mark_of(item, &self.name));
+        if let Action::Update(update) = &mut write.action
+            && !held.is_some_and(|mark| has_passed(mark, self.sequence))
+        {
+            update.set.insert(self.name.clone(), self.sequence.mark(self.now_ms));
+            let guard = write.guard.get_or_insert_with(|| Guard { purpose: Purpose::Watermark, asks: Vec::new() });
+            guard.asks.push(Ask::LacksOrBelow(self.name.clone(), self.sequence.bound(true)));
+        }
+        write
+    }
+}
+
+impl<S: Store> Redriver<'_, S> {
+    /// The watermark that the parking of a change for one counter set.
+    pub(in crate::park) fn mark(&self, parked: &ParkedChange) -> Option<ParkedMark> {
+        // Only watermarks park a change on behalf of one counter.
+        let is_marked = parked.exception.is_none() && parked.counter.is_some();
+        let is_marked = is_marked && self.context.takes(ProtocolStep::RedriveMark);
+        let sequence = Sequence::parse(&parked.sequence_number).filter(|_| is_marked)?;
+        Some(ParkedMark { name: mark_name(&parked.lane)?, sequence, now_ms: self.context.clock.now_ms() })
+    }
+}
+
+// ---- unsure ----
+
+impl<S: Store> Redriver<'_, S> {
+    /// Leaves out of changes what their counters may count already, and lists it for a recount. A counter does not count a
+    /// change while its watermark is below the change; above, another change may have moved it there. A counter without the
+    /// watermark does not count a change that is so young that no watermark of it can have been taken away.
+    pub(in crate::park) async fn leave_unsure(
+        &self,
+        changes: &mut [Counted],
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) -> Result<(), String> {
+        let mark = mark_name(&batch.lane).unwrap_or_default();
+        let age_ms = batch.age_ms(self.context.clock.now_ms());
+        let is_young = age_ms.is_some_and(|age_ms| age_ms < HORIZON_MS);
+        let is_young = is_young || !self.context.takes(ProtocolStep::YoungWithoutMark);
+        for change in changes {
+            let (mut sure, mut unsure) = (Vec::new(), Vec::new());
+            for amount in std::mem::take(&mut change.amounts) {
+                let held = self.held_shards(&amount.item, batch.patience).await.map_err(|error| describe(&error))?;
+                let sequence = Sequence::parse(&change.sequence_number);
+                let is_passed = |mark: &[u8]| sequence.is_none_or(|sequence| has_passed(mark, sequence));
+                let marks: Vec<&[u8]> = held.iter().filter_map(|item| mark_of(item, &mark)).collect();
+                let is_unsure = if marks.is_empty() { !is_young } else { marks.into_iter().any(is_passed) };
+                if !is_unsure {
+                    sure.push(amount);
+                    continue;
+                }
+                let shown = Counter::new(self.context).leave_to_their_records(&held, batch.patience).await;
+                shown.map_err(|error| describe(&error))?;
+                unsure.push(amount);
+            }
+            change.amounts = sure;
+            if !unsure.is_empty() {
+                let why = "it was parked while an invocation may have counted it, and its counters' watermarks have passed it or are gone";
+                let unsure = Counted { amounts: unsure, ..change.clone() };
+                Counter::new(self.context).refuse(&unsure, why, batch.patience, account).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All shards of a counter, or a bucket. At most one of them has the watermark of a given stream shard.
+    async fn held_shards(&self, key: &Key, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
+        let Some(counter) = CounterKey::parse(key) else {
+            let keys = [key.clone()];
+            let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
+            return Ok(held.into_iter().map(|(_, item)| item).collect());
+        };
+        let target = Target { derivation: counter.derivation, item: counter.target };
+        Ok(ItemReader::new(self.context).counters_of(&target, patience).await?.into_values().collect())
     }
 }

@@ -10,17 +10,17 @@ use keys::{counter::CounterKey, item::Item, key::Key};
 use store::Store;
 
 use crate::{
+    attribute::sort_key,
     backoff::{GaveUp, Patience},
     batch::{input::Batch, planning::Planner},
     context::Context,
-    count::{counts_of::CountsOf, target::Target},
+    count::{CountsOf, Target},
     fan_out::{again::Repeater, underway::UnderwayFanOut},
     jobs::ground::sweep::jobs,
     look::listing::{ALL_DERIVATIONS, UNREADABLE},
-    park::{pages::ParkedPages, redrive::ParkedChange},
+    park::{ParkedPages, redrive::ParkedChange},
     protocol::ProtocolStep,
     record::Decoded,
-    sort_key::sort_key,
 };
 
 /// For how long what is derived waits for a parked change of which not even the item is known, in milliseconds: a day.

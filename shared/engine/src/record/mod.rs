@@ -9,7 +9,6 @@
 
 pub mod event;
 pub(crate) mod quick;
-mod wire;
 
 use derive::{
     change::{Change, Images},
@@ -19,7 +18,7 @@ use flate2::Crc;
 use keys::{item::Item, key::Key, layout::Layout, tables::TableForm};
 use serde_dynamo::AttributeValue;
 
-use self::wire::Record;
+use crate::record::event::Record;
 
 /// Length of an id that DynamoDB gives an event, which it documents as globally unique.
 const UNIQUE_ID_BYTES: usize = 32;

@@ -12,7 +12,7 @@
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
-use crate::record::wire::{Record, StreamRecord, WireValue};
+use crate::record::event::{Record, StreamRecord, WireValue};
 
 /// Most digits of a number that has one nearest `f64` however it is read.
 const EXACT_DIGITS_MAX: usize = 15;

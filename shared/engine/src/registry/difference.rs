@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    catalogue::Catalogue, definition::definition, derivation::Derivation, family::Family, kind::shape::Shape,
-    schema::Schema,
+    catalogue::Catalogue, definition::definition, derivation::Derivation, family::Family, kind::Shape, schema::Schema,
 };
 
 use crate::registry::{Registry, RegistryEntry};

@@ -15,8 +15,8 @@ use crate::{
     backoff::{GaveUp, Patience, Tries},
     park::partition,
     registry::{
-        FAMILIES, Hold, Published, Registered, Registry, RegistryEntry, definitions, index_keys, publishing::Publisher,
-        watch::THIS_RELEASE,
+        FAMILIES, Hold, Published, Registered, Registry, RegistryEntry, definitions, index_keys,
+        publishing::{Publisher, THIS_RELEASE},
     },
 };
 

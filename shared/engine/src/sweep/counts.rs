@@ -22,7 +22,7 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    count::target::Target,
+    count::Target,
     counters::added_up,
     look::reading::{CALLS_AT_ONCE, ItemReader},
     park::waiting::Waiting,

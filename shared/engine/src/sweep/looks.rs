@@ -10,9 +10,7 @@ use store::Store;
 use crate::{
     backoff::{GaveUp, Patience},
     look::{
-        Looker,
-        bells::{Bells, Rung},
-        looked::{DecidedLooks, Looked},
+        Bells, DecidedLooks, Looked, Looker, Rung,
         reading::{HeldItems, ItemReader},
     },
     sweep::TableSweep,

@@ -26,15 +26,14 @@ use serde_dynamo::AttributeValue;
 use store::{Cursor, Outcome, Store};
 
 use crate::{
-    attribute::{n, number, s},
+    attribute::{fitted, n, number, s},
     backoff::{GaveUp, Patience},
     ledger::{EXPIRES_AT, ledger_item},
     look::{
-        bells::Bells,
+        Bells,
         reading::{CALLS_AT_ONCE, HeldItems},
     },
     park::waiting::Underway,
-    sort_key::fitted,
     sweep::{Differing, Drift, ITEMS_AT_ONCE, Slice, TableSweep, counts::target_of},
 };
 

@@ -21,7 +21,7 @@ use store::{Outcome, Store};
 
 use crate::{
     backoff::{GaveUp, Patience},
-    count::update::pruning,
+    count::marked::pruning,
     ledger::watermarks::{HORIZON_MS, KEPT_MS, marks},
     look::reading::CALLS_AT_ONCE,
     protocol::ProtocolStep,

@@ -1,10 +1,7 @@
 //! `kind = "cascade"`: what hangs on an item goes with it.
 
 use derive::{
-    declaration::{
-        cascade::{Cascade, Fate, Hanging, Way},
-        link::Link,
-    },
+    declaration::{Cascade, Fate, Hanging, Link, Way},
     derivation::Derivation,
 };
 use keys::{counter::COUNTER, entity::Definition};

@@ -1,7 +1,7 @@
 //! `kind = "count"`: how many items of an entity belong to a target, and what an attribute of them comes to.
 
 use derive::{
-    declaration::count::Count,
+    declaration::Count,
     derivation::Derivation,
     kinds::{
         counted_item::CountedItem,

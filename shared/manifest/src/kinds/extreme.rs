@@ -3,7 +3,7 @@
 //! The sort key of these items begins with the value, behind what leads to the target, so the extreme is that of the first
 //! or last of them, and is right after any of them was deleted.
 
-use derive::{declaration::link::Link, derivation::Derivation, kinds::latest::Latest, query::Order};
+use derive::{declaration::Link, derivation::Derivation, kinds::latest::Latest, query::Order};
 use keys::entity::Definition;
 
 use super::{KindSyntax, Rule};

@@ -6,7 +6,7 @@
 use derive::{
     claims::CLAIMS,
     condition::is_path,
-    declaration::{found_by::FoundBy, link::Link},
+    declaration::{FoundBy, Link},
     schema::Schema,
 };
 use keys::{

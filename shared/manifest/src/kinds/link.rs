@@ -3,7 +3,7 @@
 //! It pairs a field of that key with a field or attribute of the item that gives it, as in
 //! `link = { userId = "followedId" }`. A field that the item has under the same name needs no pair.
 
-use derive::declaration::link::Link;
+use derive::declaration::Link;
 use keys::{entity::Definition, tables::KeyType};
 
 use super::{Rule, given::given, known::KnownTypes};

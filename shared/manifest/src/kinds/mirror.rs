@@ -2,7 +2,7 @@
 
 use derive::{
     claims::CLAIMS,
-    declaration::{link::Link, mirror::Mirror},
+    declaration::{Link, Mirror},
     derivation::Derivation,
 };
 use keys::entity::Definition;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use derive::{declaration::rollup::Rollup, derivation::Derivation, effect::BucketForm};
+use derive::{declaration::Rollup, derivation::Derivation, effect::BucketForm};
 use keys::entity::Definition;
 
 use super::{

@@ -17,12 +17,9 @@ use keys::{
     tables::IndexForm,
 };
 
-use super::{
-    DynamoStore,
-    failure::failed,
-    stored::Stands,
-    value::{from_sdk, to_sdk},
-};
+use super::{DynamoStore, stored::Stands};
+use crate::dynamo::failed;
+use crate::dynamo::{from_sdk, to_sdk};
 use crate::{Busy, Cursor, Page, Segment, StoreError, check};
 
 /// Most keys of one call. Source: DynamoDB service quotas.

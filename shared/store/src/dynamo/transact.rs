@@ -12,9 +12,10 @@ use aws_sdk_dynamodb::{
 };
 use derive::write::{Action, Table, Transaction};
 
-use super::{
-    DynamoStore, TableNames, failure::failed, message::without_values, stored::StoredWrite, value::to_sdk, write::Text,
-};
+use super::{DynamoStore, TableNames, stored::StoredWrite, write::Text};
+use crate::dynamo::failed;
+use crate::dynamo::to_sdk;
+use crate::dynamo::without_values;
 use crate::{Busy, Reason, StoreError, TransactOutcome, Units, check};
 
 const OPERATION: &str = "TransactWriteItems";

@@ -2,12 +2,9 @@
 
 use std::{collections::HashMap, error::Error};
 
-use super::{
-    DynamoStore,
-    failure::failed,
-    stored::StoredWrite,
-    value::{from_sdk, to_sdk, unless_empty},
-};
+use super::{DynamoStore, stored::StoredWrite};
+use crate::dynamo::failed;
+use crate::dynamo::{from_sdk, to_sdk, unless_empty};
 use crate::{Outcome, StoreError, Updated, check, expression::UpdateExpression, operation, refusal::Refusal};
 use aws_sdk_dynamodb::{
     config::http::HttpResponse,

@@ -9,7 +9,8 @@ use derive::{
 use futures::FutureExt as _;
 use keys::{item::Item, key::Key, layout::Layout};
 
-use super::{call::Call, lag::Lag, overlap::Flights, turn::turn};
+use super::{call::Call, lag::Lag, overlap::Flights};
+use crate::faulty::turn;
 use crate::{
     Cursor, Page, Store, StoreError,
     memory::{Judge, MemoryStore, RecordedChange},

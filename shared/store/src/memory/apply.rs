@@ -6,7 +6,7 @@ use derive::write::{Action, Update, Write};
 use keys::{item::Item, layout::Layout, number};
 use serde_dynamo::AttributeValue;
 
-use super::form::canonical;
+use crate::memory::canonical;
 use crate::{check, refusal::Refusal};
 
 /// The item after the write; `None` when there is none.

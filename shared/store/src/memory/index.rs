@@ -16,7 +16,7 @@ use keys::{
     tables::TableForms,
 };
 
-use super::page::paged;
+use crate::memory::paged;
 use crate::{Cursor, Page};
 
 /// The entries of an index, in its order: partition key and sort key of the index, key of the item.

@@ -17,7 +17,7 @@ use store::memory::MemoryStore;
 use crate::{
     items::{EMPLOYEES, NAMES, PAIR, USERS, fields, indexed, n, s, value},
     stored::jobs,
-    world::application::Application,
+    world::Application,
 };
 
 /// How long before a cascade is due its post may come back, in milliseconds.

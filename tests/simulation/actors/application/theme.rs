@@ -6,8 +6,8 @@ use store::memory::MemoryStore;
 
 use crate::{
     items::{USERS, indexed, s},
-    scene::theme::Theme,
-    world::application::Application,
+    scene::Theme,
+    world::Application,
 };
 
 /// Followers of a famous user.

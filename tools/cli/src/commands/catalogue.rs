@@ -12,13 +12,11 @@ use serde_json::{Value, json};
 
 use super::{
     LOG_FILTER,
-    preflight::{
-        cost::{BackfillCost, WriteEstimate},
-        sample::{SampleLimits, SampledTable},
-    },
+    preflight::sample::{SampleLimits, SampledTable},
 };
+use crate::commands::preflight::{BackfillCost, WriteEstimate};
 use crate::{
-    args::catalogue::{CatalogueCommand, Diff, Forget},
+    args::{CatalogueCommand, Diff, Forget},
     exit::{Completion, Usage, print},
     json::print_json,
     opened::{Opened, open_to_write, open_with_ledger},

@@ -6,12 +6,10 @@ use console::{ConsoleWrites, Served};
 use functions::logging;
 use tokio::net::TcpListener;
 
-use super::{
-    LOG_FILTER,
-    dev::{pages::design, stop_signal},
-};
+use super::{LOG_FILTER, dev::stop_signal};
+use crate::commands::dev::design;
 use crate::{
-    args::console::ConsoleArgs,
+    args::ConsoleArgs,
     exit::{Completion, Usage, print},
     opened::{agreed, open_to_write, open_with_ledger},
 };

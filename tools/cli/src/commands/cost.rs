@@ -4,9 +4,9 @@ use derive::family::Family;
 use design::{
     Design,
     cost::{
+        NOTED, Prices, REGION,
         estimate::{Estimate, estimate},
         load::Load,
-        prices::{NOTED, Prices, REGION},
         usage::SampleEngine,
     },
     shipped,
@@ -126,7 +126,7 @@ fn as_json(estimates: &[(LedgerKind, Estimate)], prices: &Prices) -> Value {
             "lines": lines.collect::<Vec<_>>(),
         })
     };
-    let price = |price: &design::cost::prices::UnitPrice| json!({ "name": price.name, "unit": price.unit, "per": price.per, "dollars": price.dollars });
+    let price = |price: &design::cost::UnitPrice| json!({ "name": price.name, "unit": price.unit, "per": price.per, "dollars": price.dollars });
     json!({
         "region": REGION,
         "prices_noted": NOTED,

@@ -1,18 +1,16 @@
 //! `ripple demo`: runs a workload against the service, and verifies the result.
 
 mod famous;
-mod figures;
 mod hot;
-mod running;
 mod scenario;
-mod shown;
 mod writer;
 
 use std::{
+    collections::BTreeMap,
     io::{IsTerminal, stderr},
     net::Ipv4Addr,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use engine::{
@@ -27,25 +25,28 @@ use functions::{
     logging,
 };
 use indicatif::{ProgressBar, ProgressStyle};
+use keys::error::EntityError;
 use operate::verify::definition::{Comparison, compare_table};
+use serde::Serialize;
 use tokio::sync::watch;
+use workload::act::AppAction;
 
-use self::{
-    running::Running,
-    scenario::has_lag,
-    shown::{Measured, RunReport},
-};
 use super::{LOG_FILTER, dev::stop_signal, verify::as_text};
 use crate::{
     args::demo::{Demo, Scenario},
-    book::Bookkeeper,
+    book::{Book, Bookkeeper},
+    commands::demo::{
+        scenario::{ScenarioReport, has_lag},
+        writer::write,
+    },
     connection::Clients,
     embedded::Embedded,
     exit::{Completion, print},
     json::print_json,
+    lag::Lags,
     mappings::{MappingRequest, mappings},
     memory,
-    metered::Metered,
+    metered::{Metered, WriteTotals},
     service::{Plan, Service, Witness, laptop_limits},
     tables,
 };
@@ -170,4 +171,202 @@ fn progress(args: &Demo) -> ProgressBar {
     }
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} writes  {msg}");
     ProgressBar::new(u64::from(args.writes)).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+// ---- Figures that several reports contain: lags, and sums of units ----
+
+/// Time from the response to a write until the commit of the last write that follows from it.
+#[derive(Debug, Serialize)]
+struct LagFigures {
+    p50: u64,
+    p99: u64,
+    max: u64,
+}
+
+/// The lag of few changes, such as those of other people.
+#[derive(Debug, Serialize)]
+struct FewLags {
+    /// Number of changes.
+    changes: usize,
+    #[serde(flatten)]
+    lag: LagFigures,
+}
+
+impl From<&Lags> for FewLags {
+    fn from(lags: &Lags) -> Self {
+        Self { changes: lags.len(), lag: LagFigures::from(lags) }
+    }
+}
+
+impl FewLags {
+    fn text(&self) -> String {
+        format!("{}, of {} changes", self.lag.text(), self.changes)
+    }
+}
+
+impl From<&Lags> for LagFigures {
+    fn from(lags: &Lags) -> Self {
+        Self { p50: lags.percentile_ms(50), p99: lags.percentile_ms(99), max: lags.max_ms() }
+    }
+}
+
+impl LagFigures {
+    fn text(&self) -> String {
+        format!("p50 {} ms, p99 {} ms, max {} ms", self.p50, self.p99, self.max)
+    }
+}
+
+/// Rounds a sum to three decimals.
+fn rounded(units: f64) -> f64 {
+    (units * 1_000.0).round() / 1_000.0
+}
+
+// ---- A running service, and the application that writes beside it ----
+
+struct Running<'a> {
+    args: &'a Demo,
+    service: Service,
+    metered: Arc<Metered>,
+    book: Arc<Bookkeeper>,
+    bar: ProgressBar,
+}
+
+impl Running<'_> {
+    /// Performs the scenario's actions at its rate.
+    async fn write(&self, actions: impl Iterator<Item = Result<AppAction, EntityError>>) -> anyhow::Result<()> {
+        self.bar.set_message("");
+        write(&self.metered, self.args.rate, actions, &self.bar).await
+    }
+
+    /// Performs the preparing actions, and waits until the service has handled them.
+    async fn set(&mut self, setting: Vec<AppAction>) -> anyhow::Result<()> {
+        self.bar.set_message("setting the scene");
+        write(&self.metered, None, setting.into_iter().map(Ok), &ProgressBar::hidden()).await?;
+        self.service.quiet().await.map(|_handled_to| ())
+    }
+
+    async fn quiet(&mut self) -> anyhow::Result<()> {
+        self.bar.set_message("waiting until the stream is quiet");
+        self.service.quiet().await.map(|_handled_to| ())
+    }
+}
+
+// ---- The report of a run, as JSON and as text. The JSON's names are stable ----
+
+#[derive(Debug, Serialize)]
+struct RunReport {
+    scenario: Scenario,
+    seed: u64,
+    /// Actions of the application, without those that prepare a scenario; some write more than one item.
+    writes: u32,
+    /// Actions that the query interface refused, such as a taken email address or an item out of stock.
+    refused: usize,
+    /// Records of ground items that change something a derivation reads.
+    changes: usize,
+    /// The other records.
+    echoes: usize,
+    /// Changes and removals of items that count by their insert alone; nothing follows from them.
+    late_changes: usize,
+    /// Writes of the service to the application's table.
+    derived_writes: usize,
+    wcu: Wcu,
+    /// Only for the mixed workload, because the trace of the lag grows with the run.
+    lag_ms: Option<LagFigures>,
+    /// Peak memory of the process until the stream was quiet, in MB of 1,048,576 bytes. It includes an embedded
+    /// database.
+    memory_mb: Option<f64>,
+    parked: usize,
+    findings: usize,
+    elapsed_ms: u128,
+    #[serde(flatten)]
+    report: ScenarioReport,
+}
+
+/// Write units, as DynamoDB reports them.
+#[derive(Debug, Serialize)]
+struct Wcu {
+    ground: f64,
+    derived: f64,
+    total: f64,
+    /// Derived units per change.
+    per_change: f64,
+    /// Derived units. The units of a transaction are divided among its writes by item size.
+    by_derivation: BTreeMap<String, f64>,
+}
+
+/// Measurements at the moment when the stream was quiet.
+struct Measured {
+    report: ScenarioReport,
+    written: WriteTotals,
+    lags: Option<Lags>,
+    memory_mb: Option<f64>,
+    elapsed: Duration,
+}
+
+impl RunReport {
+    /// Makes the report of the account, the measurements and the verification.
+    fn of(args: &Demo, book: &Book, measured: Measured, verified: &Comparison) -> Self {
+        let Measured { report, written, lags, memory_mb, elapsed } = measured;
+        let derived = book.derived_units();
+        let n_changes = u32::try_from(book.n_changes).unwrap_or(u32::MAX);
+        Self {
+            scenario: args.scenario,
+            seed: args.seed,
+            writes: args.writes,
+            refused: written.n_refused,
+            changes: book.n_changes,
+            echoes: book.n_echoes,
+            late_changes: book.n_late_changes,
+            derived_writes: book.n_writes,
+            wcu: Wcu {
+                ground: rounded(written.units),
+                derived: rounded(derived),
+                total: rounded(written.units + derived),
+                per_change: rounded(derived / f64::from(n_changes.max(1))),
+                by_derivation: book.units.iter().map(|(name, units)| (name.clone(), rounded(*units))).collect(),
+            },
+            lag_ms: lags.as_ref().map(LagFigures::from),
+            memory_mb,
+            parked: book.parked.len(),
+            findings: verified.findings.len(),
+            elapsed_ms: elapsed.as_millis(),
+            report,
+        }
+    }
+
+    fn text(&self, rate: Option<u32>) -> String {
+        let Self { seed, writes, refused, changes, echoes, derived_writes, wcu, parked, findings, .. } = self;
+        let what = match self.scenario {
+            Scenario::Mixed => "writes of an application",
+            Scenario::Hot => "likes of one post, each by another user",
+            Scenario::Famous => "comments of one user",
+        };
+        let mut lines =
+            vec![format!("{writes} {what} (seed {seed}), {refused} of them refused, in {} ms", self.elapsed_ms)];
+        lines.extend(self.report.lines());
+        lines.push(format!("  {changes} changes and {echoes} echoes in the stream, {derived_writes} derived writes"));
+        if self.late_changes > 0 {
+            lines.push(format!("  {} late changes, of items that count by their insert alone", self.late_changes));
+        }
+        if let Some(lag) = &self.lag_ms {
+            let paced = match rate {
+                Some(_) => "",
+                None => ", while the application writes as fast as it can (--rate 200 slows it down)",
+            };
+            lines.push(format!("  lag {}{paced}", lag.text()));
+        }
+        if let Some(memory_mb) = self.memory_mb {
+            lines.push(format!("  {memory_mb} MB of memory at most, an embedded database included"));
+        }
+        lines.push(format!(
+            "  write units: {} the application's, {} derived, {} derived a change, by derivation:",
+            wcu.ground, wcu.derived, wcu.per_change
+        ));
+        for (name, units) in &wcu.by_derivation {
+            lines.push(format!("    {name:<26} {units:>12.1}"));
+        }
+        let verdict = if *findings == 0 { "every derived value equals its definition" } else { "not in step" };
+        lines.push(format!("{parked} parked, {findings} findings: {verdict}"));
+        lines.join("\n")
+    }
 }

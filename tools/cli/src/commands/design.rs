@@ -7,7 +7,7 @@ use std::path::Path;
 use design::{
     Design, document,
     growth::{CounterGrowth, growth},
-    review::{Reviewed, answer::FindingAnswer, finding::ReviewFinding, review},
+    review::{FindingAnswer, ReviewFinding, Reviewed, review},
     shipped,
 };
 use functions::declared::{Choice, declared};

@@ -1,44 +1,58 @@
 //! `ripple dev`: the service on a laptop, for any AWS client, until it is stopped.
 
-pub(super) mod pages;
-
-use std::{io, net::SocketAddr, path::Path, sync::Arc};
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use aws_sdk_dynamodb::{Client, types::TableDescription};
+use console::{
+    ConsoleWrites, Served,
+    flow::{Flow, unanswered::UnansweredInvocation},
+    step::StepGate,
+};
 use derive::{
     catalogue::Catalogue,
     fit::{note_undeclared_keys, of_stream},
     schema::Schema,
 };
+use design::{
+    Design,
+    shipped::{self, ShippedError},
+};
 use engine::{
+    batch::Handled,
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
     registry::{edit::begin, publishing::read},
 };
 use functions::{
     config::Config,
-    declared::{Choice, declared},
-    described::described,
-    handler::dynamo,
+    declared::{Choice, declared, described},
+    handler::{Function, dynamo},
     logging,
 };
+use operate::tables::Deployment;
 use store::dynamo::DynamoStore;
-use stream::counts::EventCount;
+use stream::{counts::EventCount, progress::Invocation};
 use tokio::{
+    net::TcpListener,
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
 
-use self::pages::Pages;
 use crate::{
-    args::{DEFAULT_TABLE, Dev, ledger_table},
+    args::{DEFAULT_TABLE, Dev, PORT, ledger_table},
     caught_up,
     connection::{ANY_CREDENTIALS, Clients, has_credentials},
     embedded::Embedded,
     exit::{Completion, Usage, print, report},
     lines::Lines,
     mappings::{MappingRequest, mappings},
-    opened::of_this_table,
+    opened::{deployment, of_this_table},
     opening::{RegistryCheck, fits, ledger_fits},
     service::{Plan, Service, Witness, laptop_limits},
     tables, time,
@@ -122,7 +136,7 @@ async fn serve(
         functions: args.functions.as_deref(),
         failures: &failures,
     };
-    let design = pages::design(args.config.is_some(), &plan.schema, &plan.catalogue).await?;
+    let design = design(args.config.is_some(), &plan.schema, &plan.catalogue).await?;
     let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
     let lines = Lines::new((&plan.schema, &plan.catalogue), args.verbose, args.functions.is_some(), endpoint);
     let (told, pages) = Pages::open(&plan, design, &config, &tables, lines).await?;
@@ -281,4 +295,95 @@ pub(super) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
             _terminated = terminated.recv() => {}
         }
     })
+}
+
+// ---- pages ----
+
+/// The console, about to serve.
+struct Pages {
+    /// Where it is.
+    address: SocketAddr,
+    listener: TcpListener,
+    opened: Deployment<DynamoStore>,
+    design: Design,
+    /// Nothing where the functions run in another process.
+    flow: Option<Arc<Flow>>,
+}
+
+impl Pages {
+    /// Listens for the console at its usual port, or at any that is free when another program has that.
+    async fn open(
+        plan: &Plan<'_>,
+        design: Design,
+        config: &Config,
+        tables: &[TableDescription],
+        lines: Lines,
+    ) -> io::Result<(Told, Self)> {
+        let at = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let listener = match at(PORT).await {
+            Ok(listener) => listener,
+            Err(_) => at(0).await?,
+        };
+        let flow = Arc::new(Flow::new(&plan.schema, &plan.catalogue));
+        let told = Told { lines, flow: Arc::clone(&flow) };
+        let flow = plan.functions.is_none().then_some(flow);
+        let declared = (&plan.schema, &plan.catalogue);
+        let tables: Vec<&TableDescription> = tables.iter().collect();
+        let opened = deployment(declared, &plan.store, config, &tables, &plan.streams, false);
+        Ok((told, Self { address: listener.local_addr()?, listener, opened, design, flow }))
+    }
+
+    /// Serves until the listener fails, and gives why.
+    async fn serve(self, gate: Arc<StepGate<DynamoStore>>) -> anyhow::Error {
+        let Self { opened, design, flow, listener, .. } = self;
+        let writes = ConsoleWrites::Allowed { place: None };
+        let served = Served { opened, design, writes, functions: flow.map(|flow| (flow, gate)) };
+        match console::serve(served, listener).await {
+            Ok(()) => anyhow::anyhow!("the console ended"),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+/// The design of a table. Only the shipped one has samples that somebody wrote.
+pub(crate) async fn design(
+    has_manifest: bool,
+    schema: &Arc<Schema>,
+    catalogue: &Arc<Catalogue>,
+) -> Result<Design, ShippedError> {
+    let (schema, catalogue) = ((**schema).clone(), (**catalogue).clone());
+    if has_manifest {
+        return Ok(Design::declared(schema, catalogue));
+    }
+    // Derivations may be switched off.
+    Ok(Design { catalogue, ..shipped::design().await? })
+}
+
+/// Tells the terminal and the console what the functions do.
+struct Told {
+    lines: Lines,
+    flow: Arc<Flow>,
+}
+
+impl Witness for Told {
+    fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
+        self.flow.take_in(&function.to_string(), handled, elapsed);
+        self.lines.handled(function, handled, elapsed);
+    }
+
+    fn unanswered(&self, function: Function, unanswered: &UnansweredInvocation, elapsed: Duration) {
+        self.flow.take_in_unanswered(&function.to_string(), unanswered, elapsed);
+    }
+
+    fn invoked(&self, invocation: &Invocation) {
+        self.lines.invoked(invocation);
+    }
+
+    fn responds(&self, is_so: bool) {
+        self.lines.responds(is_so);
+    }
+
+    fn trouble(&self, line: &str) {
+        self.lines.trouble(line);
+    }
 }

@@ -11,7 +11,7 @@ use engine::{
 };
 use functions::declared::{Choice, declared};
 use keys::key::Key;
-use operate::objects::{effect::effect_object, key};
+use operate::objects::{effect_object, key};
 use serde_json::{Value, json};
 
 use crate::{

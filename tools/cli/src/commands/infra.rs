@@ -7,7 +7,7 @@ use design::infra::{
 use functions::declared::{Choice, declared};
 
 use crate::{
-    args::infra::{InfraArgs, InfraFormat},
+    args::{InfraArgs, InfraFormat},
     exit::{Completion, print},
 };
 

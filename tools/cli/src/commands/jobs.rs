@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::QUIET_LOG_FILTER;
 use crate::{
-    args::jobs::Jobs,
+    args::Jobs,
     exit::{Completion, print, report_unknown},
     json::print_json,
     opened::{agreed, open_to_write, open_with_ledger},

@@ -1,17 +1,18 @@
 //! `ripple parked`: lists the changes that cannot be applied, and the counts that need a recount.
 
-use engine::{
-    park::lists::{ToRecount, n_unreadable, to_recount},
-    park::redrive::{ParkedChange, parked},
+use engine::park::{
+    ToRecount, n_unreadable,
+    redrive::{ParkedChange, parked},
+    to_recount,
 };
 use functions::logging;
 use keys::layout::Layout;
-use operate::objects::parked::{item, parked_list, record, whole_change};
+use operate::objects::{item, parked_list, record, whole_change};
 use serde_json::{Value, json};
 
 use super::LOG_FILTER;
 use crate::{
-    args::parked::ParkedArgs,
+    args::ParkedArgs,
     exit::{Completion, print, report_unknown},
     json::print_json,
     opened::{Opened, agreed, open_with_ledger},

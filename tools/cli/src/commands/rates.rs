@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::LOG_FILTER;
 use crate::{
-    args::rates::RatesArgs,
+    args::RatesArgs,
     exit::{Completion, Usage, print, report},
     json::print_json,
     opened::open,

@@ -13,7 +13,7 @@ use super::{
     parked::{NOT_PARKED, chosen},
 };
 use crate::{
-    args::parked::Redrive,
+    args::Redrive,
     exit::{Completion, print, report_unknown},
     json::print_json,
     opened::{agreed, open_to_write},

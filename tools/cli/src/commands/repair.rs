@@ -5,16 +5,10 @@ use std::cell::Cell;
 use functions::logging;
 use operate::{
     failure::OperateError,
-    objects::{
-        VERSION,
-        repair::{each_left, repair_object, repair_sums},
-    },
-    repairing::{
-        self, Mended, Summary, Sums,
-        rounds::{self, RoundsReport},
-    },
+    objects::{VERSION, each_left, repair_object, repair_sums},
+    repairing::{self, Mended, RoundsReport, Summary, Sums},
     tables::VerifyOptions,
-    verifying::{Difference, FINDING, UNDECIDED, UNREADABLE, WAITING, verified::Verified},
+    verifying::{Difference, FINDING, UNDECIDED, UNREADABLE, Verified, WAITING},
 };
 
 use serde_json::Value;
@@ -25,7 +19,7 @@ use super::{
     verify::{finding_text, knows, open_parts, print_about_nothing, print_unlike, unreadable_text},
 };
 use crate::{
-    args::repair::{Backfill, Repair},
+    args::{Backfill, Repair},
     bar::{on, progress, report_marking},
     exit::{Completion, print},
     opened::{Opened, agreed, open_to_write, open_with_ledger},
@@ -77,7 +71,7 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
         })
     };
     let shown = on(&bar, is_json);
-    let repair = Box::pin(rounds::repair(&tables, request, is_applied, &shown, act));
+    let repair = Box::pin(repairing::repair(&tables, request, is_applied, &shown, act));
     let report = tokio::select! {
         report = repair => report?,
         () = interrupted => {

@@ -1,18 +1,18 @@
 //! `ripple verify`: compares every derived value with its definition, while writes go on.
 
-mod loss;
-
 use std::io::Write as _;
 
+use engine::account::loss::Mark;
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
     failure::OperateError,
-    objects::verification,
-    verify::{CountsAboutNothing, Finding, UnreadableItem, definition, report::Extent},
+    loss::{MarkFate, Marked},
+    objects,
+    verify::{CountsAboutNothing, Extent, Finding, UnreadableItem, definition},
     verifying::{
-        ABOUT_NOTHING, Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING, check,
-        verified::{UnlikeItems, Verified},
+        ABOUT_NOTHING, Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, UnlikeItems, Verified, WAITING,
+        check,
     },
 };
 
@@ -22,6 +22,7 @@ use crate::{
     bar::{on, progress, report_marking},
     exit::{Completion, Output, print, report},
     opened::{agreed, open_with_ledger},
+    time,
     words::counted,
 };
 
@@ -40,11 +41,11 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
     report_marking(marking);
     if args.json {
         let mut out = Output::new();
-        verification::write(&mut out, &verified, &marked, usize::MAX)?;
+        objects::write(&mut out, &verified, &marked, usize::MAX)?;
         writeln!(out)?;
     } else {
         print_text(&verified)?;
-        for line in marked.iter().flat_map(loss::lines) {
+        for line in marked.iter().flat_map(lines) {
             print(&line);
         }
     }
@@ -157,4 +158,22 @@ pub(super) fn item_text(item: Option<&Item>) -> String {
         Some(item) if item.is_empty() => "no attribute".to_owned(),
         Some(item) => serde_json::to_string(item).unwrap_or_else(|error| error.to_string()),
     }
+}
+
+// ---- How `ripple verify` prints the marks of a possible loss ----
+
+/// Two lines: the possible loss, and what happened to its mark.
+fn lines(marked: &Marked) -> [String; 2] {
+    let Mark { family, shard, since_ms, until_ms, late_ms, .. } = &marked.mark;
+    let (since, until, hours) = (time::text(*since_ms), time::text(*until_ms), late_ms / 3_600_000);
+    let of = [family.as_str(), marked.mark.stream_label(), shard].join(" ");
+    let became = match marked.fate {
+        MarkFate::Removed => "nothing that can be corrected is missing: the mark is removed",
+        MarkFate::Kept => "the mark stays until nothing is found that can be corrected",
+        MarkFate::PartRead => "the mark stays: only a verify of the whole table can remove it",
+        MarkFate::NotPermitted => "nothing that can be corrected is missing: give --yes to remove the mark",
+        MarkFate::Renewed => "the mark was renewed meanwhile: verify again",
+    };
+    let line = format!("possible loss  {}  records came {hours} hours late, from {since} to {until}", of.trim_end());
+    [line, format!("  {became}")]
 }

@@ -3,11 +3,10 @@
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
-    objects::explanation::explanation,
+    objects::explanation,
     why::{
-        Explanation, ValueState, WhyRequest,
+        Explanation, StreamChange, StreamChanges, ValueState, WhyRequest,
         counter::{CounterItem, CounterSources, ExplainedCounter},
-        moved::{StreamChange, StreamChanges},
         value::{ExplainedSource, ExplainedValue, SourceRole},
         why,
     },

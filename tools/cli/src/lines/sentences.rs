@@ -14,7 +14,8 @@ use engine::{
 use functions::handler::Function;
 use keys::key::Key;
 
-use super::{NAMED_MAX, ignored::IgnoredTypes};
+use super::NAMED_MAX;
+use crate::lines::IgnoredTypes;
 
 /// Items that are remembered as told; after more, the first may be told again.
 const TOLD_MAX: usize = 10_000;

@@ -12,11 +12,11 @@ use console::{
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{
     account::Account,
-    batch::{Engine, Handled, limits::BrakeLimits},
+    batch::{BrakeLimits, Engine, Handled},
     clock::{Clock as _, SystemClock},
-    fan_out::limits::FanOutLimits,
+    fan_out::FanOutLimits,
     ledger::LedgerKind,
-    registry::{Hold, watch::RegistryWatch},
+    registry::{Hold, publishing::RegistryWatch},
 };
 use functions::handler::{Function, answer};
 use futures::future::BoxFuture;

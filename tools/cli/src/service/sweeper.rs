@@ -23,7 +23,8 @@ use keys::key::Key;
 use store::dynamo::DynamoStore;
 use tokio::sync::watch;
 
-use super::{Witness, quiet::Watch};
+use super::Witness;
+use crate::service::Watch;
 
 /// Time between two sweeps.
 const PAUSE: Duration = Duration::from_millis(500);

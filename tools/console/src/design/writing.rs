@@ -27,7 +27,6 @@ use crate::{
     Console, ConsoleWrites,
     flow::shown,
     frame::{self, ConsolePage},
-    link,
 };
 
 /// The name of the pattern's position in the address and the form; no field has it.
@@ -205,8 +204,8 @@ fn outcome<S: Store>(console: &Console<S>, ran: &Ran) -> Markup {
                 ul {
                     @for key in &ran.written {
                         li {
-                            (link::key(key))
-                            @if console.flow.is_some() { " – " a href=(link::of_item_flow(key)) { "what followed" } }
+                            (frame::key(key))
+                            @if console.flow.is_some() { " – " a href=(frame::of_item_flow(key)) { "what followed" } }
                         }
                     }
                 }

@@ -22,7 +22,6 @@ use super::{
 use crate::{
     Console,
     frame::{self, ConsolePage},
-    link,
 };
 
 /// Changes that are followed from one.
@@ -144,7 +143,7 @@ fn rows(step: &FollowedChange, axis: Axis) -> Markup {
         tbody class=(class) {
             tr {
                 th scope="rowgroup" colspan="3" {
-                    (entry.entity) " " (link::key(&entry.item)) " " strong { (shown::action(entry.action)) }
+                    (entry.entity) " " (frame::key(&entry.item)) " " strong { (shown::action(entry.action)) }
                     @if !entry.changed.is_empty() { div.values { (shown::changed(entry)) } }
                 }
             }

@@ -14,9 +14,9 @@ use store::Store;
 
 use super::{
     entry::{FlowDelivery, FlowEntry, FlowWrite, Trouble},
-    page::{NO_FLOW, SHOWN},
     selection::Selection,
 };
+use crate::flow::{NO_FLOW, SHOWN};
 use crate::{Console, json};
 
 pub(crate) async fn object<S: Store + 'static>(

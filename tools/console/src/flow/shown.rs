@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use operate::words::counted;
 
 use super::entry::{ChangedAttribute, FlowEntry, FlowWrite, Trouble};
-use crate::link;
+use crate::frame;
 
 /// A change, with what followed at once.
 pub(crate) fn change(entry: &FlowEntry) -> Markup {
@@ -13,8 +13,8 @@ pub(crate) fn change(entry: &FlowEntry) -> Markup {
         article.change id=(format!("change-{}", entry.event)) {
             p {
                 time { (clock(entry.came_ms)) } " "
-                (entry.entity) " " (link::key(&entry.item)) " " strong { (action(entry.action)) } " "
-                a href=(link::of_change(&entry.event)) { "what followed" }
+                (entry.entity) " " (frame::key(&entry.item)) " " strong { (action(entry.action)) } " "
+                a href=(frame::of_change(&entry.event)) { "what followed" }
             }
             @if !entry.changed.is_empty() { p.values { (changed(entry)) } }
             (outcome(entry))
@@ -53,13 +53,13 @@ fn n_functions(entry: &FlowEntry) -> usize {
 pub(crate) fn write(write: &FlowWrite) -> Markup {
     html! {
         @if write.table == Table::Ledger { "the ledger" }
-        @else if write.effects.is_empty() { "wrote " (link::key(&write.item)) }
+        @else if write.effects.is_empty() { "wrote " (frame::key(&write.item)) }
         @else {
             @for (at, (derivation, what)) in write.effects.iter().enumerate() {
                 @if at > 0 { ", " }
                 b { (derivation) } " " (what)
             }
-            " " (link::key(&write.item))
+            " " (frame::key(&write.item))
         }
         small { " " (units(write.units)) @if write.n_others > 0 { ", shared with " (counted(write.n_others, "other change")) } }
     }

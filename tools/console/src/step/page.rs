@@ -23,7 +23,7 @@ use crate::{
     Console,
     flow::{entry::FlowEntry, shown},
     frame::{self, ConsolePage},
-    link, live,
+    live,
 };
 
 /// Delivered records that the page lists of a function.
@@ -160,7 +160,7 @@ pub(crate) fn record<S: Store>(console: &Console<S>, json: &str) -> Markup {
         @match decode(&schema.layout, json) {
             Ok(change) => {
                 @let entry = FlowEntry::new(schema, catalogue, &change, 0);
-                (entry.entity) " " (link::key(&entry.item)) " " (shown::action(entry.action)) " "
+                (entry.entity) " " (frame::key(&entry.item)) " " (shown::action(entry.action)) " "
                 @if !entry.changed.is_empty() { span.values { (shown::changed(&entry)) } }
             },
             Err(error) => { "a record that cannot be read: " (error) },

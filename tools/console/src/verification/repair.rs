@@ -13,13 +13,10 @@ use keys::key::Key;
 use maud::{Markup, html};
 use operate::{
     failure::OperateError,
-    objects::repair::{each_left, repair_object, repair_sums},
+    objects::{each_left, repair_object, repair_sums},
     progress::Progress,
     repair::Remedy,
-    repairing::{
-        Mended, Summary, Sums,
-        rounds::{self, RoundsReport},
-    },
+    repairing::{self, Mended, RoundsReport, Summary, Sums},
     tables::VerifyOptions,
     verify::Finding,
     words::counted,
@@ -28,7 +25,7 @@ use serde_json::Value;
 use store::{Store, Units};
 
 use super::{LISTED, NoFields, Stage, VerificationCounts, held};
-use crate::{Console, flow::shown, frame, json, link};
+use crate::{Console, flow::shown, frame, json};
 
 /// What a repair would do, or has done.
 pub(super) struct RepairOutcome {
@@ -106,7 +103,7 @@ async fn repaired<S: Store + 'static>(
         Ok(())
     };
     let options = VerifyOptions::default();
-    let report = Box::pin(rounds::repair(&console.opened, &options, is_applied, &progress, act)).await?;
+    let report = Box::pin(repairing::repair(&console.opened, &options, is_applied, &progress, act)).await?;
     let RoundsReport { summary, last } = report;
     let mut left = Vec::new();
     each_left(&last, |text| {
@@ -185,7 +182,7 @@ fn row(mended: &Mended) -> Markup {
     html! {
         tr {
             th scope="row" { (derivation) }
-            td { (link::key(&Key::new(pk, sk))) }
+            td { (frame::key(&Key::new(pk, sk))) }
             td { (held(stored.as_ref())) }
             td { (held(derived.as_ref())) }
             td { (mended.to_string()) }

@@ -1,15 +1,15 @@
 //! The bill of a month, line by line, each with its formula.
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, query::Consistency, schema::Schema};
-use engine::ledger::{LedgerKind, receipts::receipt};
+use engine::ledger::{LedgerKind, receipt};
 use keys::size::item_bytes;
 
 use super::{
     bed::read_units,
     load::{FanOutRate, Load, LoadError},
-    prices::{Paid, Prices},
     usage::{LogBytes, usage},
 };
+use crate::cost::{Paid, Prices};
 use crate::{
     Design,
     filters::{Needed, StreamTable, needed},

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use derive::{declaration::link::Link, derivation::Derivation, kind::shape::Shape};
+use derive::{declaration::Link, derivation::Derivation, kind::Shape};
 use engine::ledger::LedgerKind;
 
 use super::bed::table_of;

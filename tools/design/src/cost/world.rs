@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    kind::{
-        refresh::{Computed, Refresh, RefreshTarget},
-        shape::Shape,
-    },
+    kind::{Computed, Refresh, RefreshTarget, Shape},
     sources::Sources,
 };
 use keys::{entity::Definition, fields::Fields, index_key::OnlyIf, item::Item, key::Key};

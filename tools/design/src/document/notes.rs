@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{kind::shape::Shape, part::Part, write::TRANSACT_ACTIONS_MAX};
+use derive::{kind::Shape, part::Part, write::TRANSACT_ACTIONS_MAX};
 use keys::layout::{Index, Layout};
 
 use super::markdown::{code, codes, table};
@@ -165,11 +165,10 @@ fn findings(reviewed: &Reviewed) -> String {
     if reviewed.findings.is_empty() {
         return String::new();
     }
-    let row =
-        |(finding, answer): &(crate::review::finding::ReviewFinding, Option<crate::review::answer::FindingAnswer>)| {
-            let answer = answer.as_ref().map_or("**not answered**", |answer| answer.reason.as_str());
-            vec![code(finding.check.name()), finding.subject.clone(), finding.what.clone(), answer.to_owned()]
-        };
+    let row = |(finding, answer): &(crate::review::ReviewFinding, Option<crate::review::FindingAnswer>)| {
+        let answer = answer.as_ref().map_or("**not answered**", |answer| answer.reason.as_str());
+        vec![code(finding.check.name()), finding.subject.clone(), finding.what.clone(), answer.to_owned()]
+    };
     let rows: Vec<Vec<String>> = reviewed.findings.iter().map(row).collect();
     format!(
         "## What a reviewer would ask\n\n\

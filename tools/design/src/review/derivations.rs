@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     catalogue::CatalogueError,
     derivation::Derivation,
-    kind::refresh::Refresh,
+    kind::Refresh,
     part::{Part, PartOf},
 };
 use keys::{counter::COUNTER, size::item_bytes};
-use store::{Units, size::write_units};
+use store::{Units, write_units};
 
 use crate::{
     Design, price,
-    review::finding::{Check, ReviewFinding},
+    review::{Check, ReviewFinding},
 };
 
 pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
@@ -197,15 +197,11 @@ mod tests {
     use derive::{
         catalogue::Catalogue,
         change::Sight,
-        declaration::{found_by::FoundBy, link::Link},
+        declaration::{FoundBy, Link},
         derivation::Derivation,
         derived::{Counts, Derived, Items},
         effect::Effect,
-        kind::{
-            Kind,
-            refresh::{Computed, RefreshTarget},
-            shape::Shape,
-        },
+        kind::{Computed, Kind, RefreshTarget, Shape},
         kinds::copy::Copy,
         outline::Outline,
         part::{Part, Reach},

@@ -17,7 +17,7 @@ use store::recording::Request;
 use crate::{
     Design,
     asked::PatternRequests,
-    review::{Reviewed, answer::FindingAnswer, finding::Check, review},
+    review::{Check, FindingAnswer, Reviewed, review},
     samples::Samples,
 };
 

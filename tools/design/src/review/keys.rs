@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{kind::shape::Shape, schema::Schema};
+use derive::{kind::Shape, schema::Schema};
 use keys::{
     counter::COUNTER,
     entity::{Definition, KeyTemplate},
@@ -15,7 +15,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     Design,
-    review::finding::{Check, ReviewFinding},
+    review::{Check, ReviewFinding},
     template::{FieldForm, fields},
 };
 

@@ -19,7 +19,7 @@ use keys::{
 use crate::{
     Design,
     asked::PatternRequests,
-    review::finding::{Check, ReviewFinding},
+    review::{Check, ReviewFinding},
 };
 
 pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {

@@ -9,11 +9,11 @@ use store::Store;
 use super::{
     Finding,
     judge::{Judge, Judged},
-    report::{Belief, VerifyError, VerifyEvent, Why},
     run::Verification,
     single::SingleFinding,
     touched::ReadFrom,
 };
+use crate::verify::{Belief, VerifyError, VerifyEvent, Why};
 use engine::{backoff::describe, park::waiting::Waiting, protocol::ProtocolStep};
 
 /// How often a candidate is looked at, before it is undecided.

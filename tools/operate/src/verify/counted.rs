@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     derived::{Derived, Items},
     effect::BucketForm,
-    kind::{Kind, shape::Shape},
+    kind::{Kind, Shape},
     schema::Schema,
     tally::{Sum, Tally},
 };
-use engine::{count::target::Target, counters::added_up};
+use engine::{count::Target, counters::added_up};
 use keys::{
     counter::{COUNTER, CounterKey, SUM, VALUE},
     item::Item,

@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 
 use derive::{
     derived::Items,
-    kind::{Kind, shape::Shape},
+    kind::{Kind, Shape},
 };
 use engine::{
     backoff::{GaveUp, describe},
-    count::{counts_of::CountsOf, target::Target},
+    count::{CountsOf, Target},
     look::reading::CALLS_AT_ONCE,
     park::waiting::Waiting,
     protocol::ProtocolStep,
@@ -27,13 +27,8 @@ use futures::{StreamExt, stream};
 use keys::{counter, key::Key};
 use store::Store;
 
-use super::{
-    Finding,
-    judge::Judge,
-    report::{Belief, VerifyError, VerifyEvent, Why},
-    run::Verification,
-    tallies::Undecided,
-};
+use super::{Finding, judge::Judge, run::Verification, tallies::Undecided};
+use crate::verify::{Belief, VerifyError, VerifyEvent, Why};
 
 /// How often a target is compared, before it is undecided.
 const ROUNDS_MAX: usize = 6;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     derived::Items,
-    kind::{Kind, shape::Shape},
+    kind::{Kind, Shape},
     part::PartOf,
     position::DerivationAt,
     refresh::{Look, Step, Verdict, step},
@@ -15,8 +15,8 @@ use derive::{
 };
 use engine::{
     backoff::{GaveUp, Patience, describe},
-    batch::{Engine, caught::caught},
-    count::target::Target,
+    batch::{Engine, input::caught},
+    count::Target,
     park::waiting::Waiting,
 };
 use keys::{counter::CounterKey, item::Item, key::Key, shown::revision_of, value::same};
@@ -128,9 +128,8 @@ impl<'a, S: Store> Judge<'a, S> {
             return vec![occupied_key(self.engine.schema(), name, &judged.look.item, held)];
         }
         let Judged { look, decided: Some((write, derivations)), .. } = judged else { return Vec::new() };
-        let makes = |at: &&DerivationAt| {
-            self.engine.catalogue().refresh(**at).is_some_and(derive::kind::refresh::Refresh::makes_item)
-        };
+        let makes =
+            |at: &&DerivationAt| self.engine.catalogue().refresh(**at).is_some_and(derive::kind::Refresh::makes_item);
         let maker = derivations.iter().find(makes).or(derivations.first());
         let maker = maker.map_or("", |at| self.engine.catalogue().name(*at));
         let update = match &write.action {

@@ -15,13 +15,15 @@
 use std::collections::BTreeSet;
 
 use engine::{
-    count::{counts_of::CountsOf, target::Target},
+    count::{CountsOf, Target},
     ledger::in_ledger::CountedRecord,
     protocol::ProtocolStep,
 };
 use store::Store;
 
-use super::{following::ShardRecords, report::VerifyError, run::Verification, tallies::Undecided};
+use super::{run::Verification, tallies::Undecided};
+use crate::verify::ShardRecords;
+use crate::verify::VerifyError;
 
 /// Counts that are known by their keys at most. Beyond, all of a derivation is. Bounds memory.
 const TARGETS_MAX: usize = 100_000;

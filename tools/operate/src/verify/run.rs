@@ -8,7 +8,7 @@ use std::{
 
 use derive::{
     derivation::Derivation,
-    kind::shape::Shape,
+    kind::Shape,
     refresh::Look,
     schema::{Seen, Unreadable},
     sources::Sources,
@@ -25,15 +25,15 @@ use super::{
     CountsAboutNothing, Finding, UnreadableItem,
     candidates::Candidate,
     counts::Proven,
-    following::Following,
     judge::Judge,
     proven::Proving,
-    report::{Extent, Listener, VerifyError, VerifyEvent},
-    scope::Scope,
     single::SingleFinding,
     tallies::{Reached, Tallies},
     touched::{ReadFrom, Touched},
 };
+use crate::verify::Following;
+use crate::verify::Scope;
+use crate::verify::{Extent, Listener, VerifyError, VerifyEvent};
 
 /// How long a call is tried, in milliseconds, before the verification ends as failed.
 const CALL_MS_MAX: u64 = 60_000;

@@ -16,7 +16,8 @@ use futures::future::try_join_all;
 use keys::{item::Item, key::Key, size::item_bytes};
 use store::{Cursor, Segment, Store};
 
-use super::{candidates::Candidate, report::VerifyError, run::Verification, tallies::Reached};
+use super::{candidates::Candidate, run::Verification, tallies::Reached};
+use crate::verify::VerifyError;
 
 /// Size of the items of a window where nothing else is said, in bytes: 16 MB. A window ends with the page that passes it. Bounds memory, and what a
 /// verification that was stopped reads again.

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use derive::{family::Family, gathering::contributed};
 use engine::{
-    batch::caught::caught,
-    count::target::Target,
+    batch::input::caught,
+    count::Target,
     protocol::ProtocolStep,
     record::{decode, event::Lane, key_of},
 };
@@ -16,13 +16,9 @@ use keys::{
 };
 use store::Store;
 
-use super::{
-    counted::only,
-    following::ShardRecords,
-    report::{VerifyError, Why},
-    run::Verification,
-    tallies::Contribution,
-};
+use super::{counted::only, run::Verification, tallies::Contribution};
+use crate::verify::ShardRecords;
+use crate::verify::{VerifyError, Why};
 
 /// How often it is looked what came, while something is waited for, in milliseconds.
 const POLL_MS: u64 = 20;

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use derive::{
     claims::claims,
     derived::Items,
-    kind::refresh::{Refresh, RefreshTarget},
+    kind::{Refresh, RefreshTarget},
     position::DerivationAt,
     schema::Image,
     sources::{Source, Sources},
 };
 use engine::{
     backoff::{GaveUp, Patience},
-    batch::caught::caught,
+    batch::input::caught,
 };
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
 use store::Store;

@@ -11,7 +11,7 @@ use std::{
 };
 
 use derive::{derived::Items, tally::Tally};
-use engine::count::target::Target;
+use engine::count::Target;
 use keys::{item::Item, key::Key};
 use serde::{Deserialize, Serialize};
 

@@ -38,9 +38,7 @@ use tokio::{
 
 use self::positions::{Positions, present, watch_positions};
 use super::spool::Spool;
-use crate::{
-    checkpoints::LedgerCheckpoints, failure::OperateError, tables::TableStream, verify::following::ShardRecords,
-};
+use crate::{checkpoints::LedgerCheckpoints, failure::OperateError, tables::TableStream, verify::ShardRecords};
 
 /// How much longer than twice the iterator age is waited for the functions, in seconds.
 pub(super) const AGE_MARGIN_S: u64 = 60;

@@ -4,7 +4,7 @@ use derive::{
     derivation::Derivation,
     derived::Items,
     gathering::Gathering,
-    kind::shape::Shape,
+    kind::Shape,
     position::DerivationAt,
     query::Query,
     schema::Schema,
@@ -13,7 +13,7 @@ use derive::{
     write::Table,
 };
 use engine::{
-    count::target::Target,
+    count::Target,
     ledger::watermarks::{Watermark, watermarks},
 };
 use keys::{

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     derivation::Derivation,
-    kind::refresh::{Computed, Refresh, RefreshTarget},
+    kind::{Computed, Refresh, RefreshTarget},
     position::DerivationAt,
     refresh::{Look, owned},
     sources::{FirstOf, Source, Sources},

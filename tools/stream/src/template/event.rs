@@ -4,13 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    Local,
-    document::Node,
-    intrinsic::{TemplateScope, Value},
-};
+use super::Local;
 use crate::filter::Filters;
 use crate::mapping::{Mapping, OnFailure, StartingPosition};
+use crate::template::Node;
+use crate::template::{TemplateScope, Value};
 
 /// `BatchSize` where nothing is said. Source: Lambda's guide; SAM's says so too.
 const BATCH_SIZE_DEFAULT: usize = 100;

@@ -9,7 +9,7 @@ use expect_test::{Expect, expect};
 use super::world::{World, items, mapping, numbers, pass_ms, report, succeed, unhandled};
 use crate::checkpoint::Position;
 use crate::function::FunctionError;
-use crate::lane::lane_of;
+use crate::lanes::lane_of;
 use crate::mapping::Mapping;
 
 fn check(world: &World, expected: &Expect) {

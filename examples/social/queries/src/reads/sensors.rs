@@ -5,7 +5,7 @@ use entities::{
     ids::SensorId,
     sensors::{Grain, Reading, Rollup},
 };
-use keys::{entity::Entity, fields::Fields, key_field::KeyField};
+use keys::{entity::Entity, fields::Fields, key_template::KeyField};
 use store::Store;
 
 use super::{days::Day, listing::ListPlan, ranges, times::Times};

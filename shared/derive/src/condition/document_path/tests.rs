@@ -12,7 +12,7 @@ use crate::{
     catalogue::Catalogue,
     change::{Change, Images, Sight},
     condition::Condition,
-    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror, rollup::Rollup},
+    declaration::{Count, FoundBy, Link, Mirror, Rollup},
     definition::definition,
     derivation::Derivation,
     derived::Derived,
@@ -240,7 +240,7 @@ fn a_copy_by_a_link_through_a_map_is_decided_by_the_item_alone() {
     let (city, person) = (Key::new("CITY#a", "CITY"), Key::new("PERSON#1", "PROFILE"));
     let mut sources = Sources::default();
     sources.add_item(city.clone(), Some(item("CITY#a", "CITY", "City", &[("Info", m([("name", s("A"))]))]).1));
-    let taken = crate::kind::refresh::Refresh::taken_from(&city_name(), &schema, &city, &person, &sources);
+    let taken = crate::kind::Refresh::taken_from(&city_name(), &schema, &city, &person, &sources);
     assert!(taken.is_none(), "no condition can ask for a part of an attribute: {taken:?}");
 }
 

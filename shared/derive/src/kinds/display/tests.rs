@@ -5,7 +5,7 @@ use keys::shown::shown_revision;
 use super::{Display, Zero};
 use crate::{
     change::Change,
-    fixture::{declared::display, effects, inserted, item, key_of, modified, removed, short, table::TestTable},
+    fixture::{display, effects, inserted, item, key_of, modified, removed, short, table::TestTable},
 };
 
 fn check(change: &Change, wanted: &Expect) {

@@ -6,7 +6,7 @@ use crate::{
     fixture::{
         effects, inserted, item, key_of, modified, products::best_sellers, removed, schema, short, table::TestTable,
     },
-    kind::{Kind as _, refresh::Refresh as _},
+    kind::{Kind as _, Refresh as _},
     whole,
 };
 

@@ -6,7 +6,7 @@ use serde_dynamo::AttributeValue;
 use crate::{
     catalogue::Catalogue,
     change::Change,
-    declaration::link::Link,
+    declaration::Link,
     fixture::{
         effects, inserted, item, key_of, modified, named, removed, rooms::latest, schema, short, table::TestTable,
     },

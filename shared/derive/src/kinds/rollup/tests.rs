@@ -1,10 +1,10 @@
 use expect_test::{Expect, expect};
 
-use super::grain::BucketSpan;
+use crate::kinds::rollup::BucketSpan;
 use crate::{
     catalogue::Catalogue,
     change::Change,
-    declaration::rollup::Rollup,
+    declaration::Rollup,
     fixture::{self, derived, effects, effects_in, ground, inserted, modified, named, removed},
     schema::Schema,
 };

@@ -17,13 +17,10 @@ use std::{
 };
 
 use derive::{
-    declaration::{
-        cascade::{Cascade, Way},
-        found_by::FoundBy,
-    },
+    declaration::{Cascade, FoundBy, Way},
     effect::Removal,
     family::Family,
-    kind::shape::Shape,
+    kind::Shape,
     write::Table,
 };
 use keys::{fields::Fields, key::Key};
@@ -39,7 +36,7 @@ use crate::{
         job::{Job, Task},
         pulse::{Heard, PULSE_MS_MAX, Pulses},
     },
-    park::{pages::ParkedPages, redrive::ParkedChange},
+    park::{ParkedPages, redrive::ParkedChange},
     protocol::ProtocolStep,
     record::Decoded,
 };

@@ -26,7 +26,7 @@ use store::{Outcome, Store, StoreError};
 use tokio::sync::OnceCell;
 
 use crate::{
-    attribute::{n, s},
+    attribute::{all, n, s},
     backoff::{GaveUp, Patience},
     context::Context,
     jobs::{
@@ -34,7 +34,6 @@ use crate::{
         ground::held::Holds,
         job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
     },
-    partition::all,
 };
 
 /// A job whose cursor has not moved for so long is rung again, in milliseconds: longer than an invocation may take.

@@ -5,12 +5,9 @@
 //! cursor, and nothing is held that grows with what hangs there.
 
 use derive::{
-    declaration::{
-        cascade::{Cascade, Hanging, Way},
-        found_by::through,
-    },
+    declaration::{Cascade, Hanging, Way, through},
     effect::Removal,
-    kind::shape::Shape,
+    kind::Shape,
     query::Query,
     write::{Action, Table, Write},
 };
@@ -27,8 +24,7 @@ use crate::{
     jobs::{
         ground::{
             Worker,
-            deletions::{Deletion, chunks},
-            listed::{Listed, page_of_list},
+            deletions::{Deletion, Listed, chunks, page_of_list},
         },
         job::{Job, Pass, Task},
         touch::{TouchFailure, Toucher, Work},

@@ -21,11 +21,9 @@ use workload::{
     others::Others,
 };
 
-use super::{
-    figures::{FewLags, rounded},
-    running::Running,
-    writer::write,
-};
+use super::writer::write;
+use crate::commands::demo::Running;
+use crate::commands::demo::{FewLags, rounded};
 use crate::{
     book::Wrote,
     lag::{ChangeLag, Lags, Trace},

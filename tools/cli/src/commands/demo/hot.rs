@@ -8,7 +8,8 @@ use queries::Queries;
 use serde::Serialize;
 use workload::hot::HotPost;
 
-use super::{figures::rounded, running::Running};
+use crate::commands::demo::Running;
+use crate::commands::demo::rounded;
 
 /// Number of waves of likes. The stream becomes quiet after each.
 const WAVES: u32 = 4;

@@ -6,8 +6,8 @@ use workload::{Application, others::is_theirs};
 use super::{
     famous::{self, FamousReport},
     hot::{self, HotReport},
-    running::Running,
 };
+use crate::commands::demo::Running;
 use crate::{
     args::demo::{Demo, Scenario},
     metered::HasLag,

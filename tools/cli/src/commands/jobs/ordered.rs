@@ -18,7 +18,7 @@ use store::dynamo::DynamoStore;
 
 use super::{NO_JOB, chosen, so_far};
 use crate::{
-    args::jobs::Jobs,
+    args::Jobs,
     exit::{Completion, print, report_unknown},
     json::print_json,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{kind::shape::Shape, position::DerivationAt, write::Table};
+use derive::{kind::Shape, position::DerivationAt, write::Table};
 use keys::{counter::CounterKey, key::Key};
 use operate::objects::key;
 use serde_json::{Value, json};

@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Preflighted,
-    cost::WriteEstimate,
-    fitting::Group,
     links::CheckedLink,
     sample::SampledTable,
     surroundings::{Expiry, TableFacts},
 };
+use crate::commands::preflight::Group;
+use crate::commands::preflight::WriteEstimate;
 
 impl Preflighted {
     /// What the operator has to do, one line each; nothing if everything fits.

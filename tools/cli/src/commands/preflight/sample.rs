@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use keys::{item::Item, tables::TableForm};
 use tokio::time::{Instant, sleep_until};
 
-use super::fitting::Fitting;
+use crate::commands::preflight::Fitting;
 use crate::{opened::Opened, tables::counted};
 
 /// Items of a page: few enough that a page of large items does not exceed the limit by much.

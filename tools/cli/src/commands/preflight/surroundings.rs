@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use aws_sdk_dynamodb::types::{TableDescription, TimeToLiveStatus};
 use derive::fit::{Misfit, StoredTable, TablePart, needed_indexes, of_ledger, of_table};
 use engine::ledger::{EXPIRES_AT, settings::recorded};
-use functions::described::described;
+use functions::declared::described;
 use keys::tables::TableForm;
 
 use crate::{

@@ -9,9 +9,7 @@ use keys::{
     item::Item,
     key::Key,
 };
-use operate::{
-    progress::Progress, redriving::redrive, repairing::rounds, tables::VerifyOptions, verifying::price::ReadPrice,
-};
+use operate::{progress::Progress, redriving::redrive, repairing, tables::VerifyOptions, verifying::ReadPrice};
 use serde_dynamo::AttributeValue;
 use store::{Store, operation};
 
@@ -171,7 +169,7 @@ impl SceneRun {
         // What is found is kept in a file, whose handle stays on one thread.
         let repaired = tokio::task::spawn_blocking(move || {
             let progress: Arc<dyn Progress> = Arc::new(Unwatched);
-            let repair = rounds::repair(&console.opened, &options, true, &progress, |_| Ok(()));
+            let repair = repairing::repair(&console.opened, &options, true, &progress, |_| Ok(()));
             runtime.block_on(repair).map(|report| report.summary.sums)
         });
         let sums = repaired.await.map_err(|error| error.to_string())?.map_err(|error| describe(&error))?;

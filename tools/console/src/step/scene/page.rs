@@ -16,7 +16,7 @@ use super::{
     run::{SceneLine, SceneRun, WatchedValue},
 };
 use crate::{
-    Console, frame, link,
+    Console, frame,
     step::{
         StepGate,
         page::{nothing_to_hold, of_report, refused},
@@ -66,7 +66,7 @@ fn whole<S: Store + 'static>(console: &Console<S>, gate: &StepGate<S>, run: &Sce
     let next = run.scene.steps.get(run.n_done());
     html! {
         p { (run.scene.about) }
-        p { "Watched: " b { (run.cast.derivation) } " of " (link::key(&run.cast.target)) }
+        p { "Watched: " b { (run.cast.derivation) } " of " (frame::key(&run.cast.target)) }
         ol.scene {
             @for (at, line) in run.lines.iter().enumerate() {
                 li id=[(at == run.n_done()).then_some("last")] { (of_line(console, gate, line)) }

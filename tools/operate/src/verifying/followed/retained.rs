@@ -25,7 +25,7 @@ use tokio::{
 use super::{DONE, EMPTY_PAGES_MS, mapping, shard_records};
 use crate::{
     tables::{Deployment, TableStream},
-    verify::following::{Retained, ShardRecords},
+    verify::{Retained, ShardRecords},
 };
 
 /// How long a stream may say nothing before it counts as one that cannot be read.

@@ -15,7 +15,7 @@ use crate::{
     checkpoints::LedgerCheckpoints,
     failure::OperateError,
     tables::Deployment,
-    verify::following::{Following, Retained, ShardRecords},
+    verify::{Following, Retained, ShardRecords},
 };
 
 /// The streams of several tables.
