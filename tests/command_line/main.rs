@@ -125,7 +125,7 @@ impl Listed {
     fn arguments(&self) -> Vec<&str> {
         let mut arguments: Vec<&str> = self.words.iter().map(String::as_str).collect();
         arguments.extend(self.usage().split(' ').filter(|word| word.starts_with('<')).map(|word| match word {
-            "<FILE>" | "<FILE>..." => "tests/events/insert.json",
+            "<FILE>" | "<FILE>..." => "tests/events/tumbling-window.json",
             "<SHELL>" => "bash",
             "<DERIVATION>" | "<DERIVATION>..." | "<DERIVATION|--all>" => "follower-count",
             "<ID|--all>" => "--all",

@@ -299,7 +299,7 @@ async fn the_flow_shows_each_change_as_it_comes_and_all_that_followed_from_it() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
-    let mut service = Ripple::embedded(&[]).await;
+    let mut service = Ripple::embedded(&["--ledger", "receipts"]).await;
     let (client, console) = (client(&service.endpoint), Console::of(&service));
     let counter = parked_follow(&mut service, &client).await;
     let found = verified(&console).await;
@@ -376,7 +376,7 @@ async fn worked(console: &Console, button: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_is_paused_resumed_and_cancelled_by_a_click() {
-    let mut service = Ripple::embedded(&[]).await;
+    let mut service = Ripple::embedded(&["--ledger", "receipts"]).await;
     let (client, console) = (client(&service.endpoint), Console::of(&service));
     // A parked follow holds the cascade of who it is of.
     parked_follow(&mut service, &client).await;
@@ -444,7 +444,7 @@ async fn queries_access_patterns_and_costs_say_their_units() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_page_as_json_is_what_its_command_prints_and_fits_the_schema() {
-    let mut service = Ripple::embedded(&[]).await;
+    let mut service = Ripple::embedded(&["--ledger", "receipts"]).await;
     let (client, console) = (client(&service.endpoint), Console::of(&service));
     parked_follow(&mut service, &client).await;
     assert!(console.get("/jobs").body.contains("href=\"/jobs.json\""));
@@ -493,7 +493,7 @@ async fn each_page_as_json_is_what_its_command_prints_and_fits_the_schema() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_console_of_another_process_only_reads_unless_writes_are_allowed() {
-    let mut service = Ripple::embedded(&[]).await;
+    let mut service = Ripple::embedded(&["--ledger", "receipts"]).await;
     let client = client(&service.endpoint);
     let counter = parked_follow(&mut service, &client).await;
     let reads = Console::start(&service.endpoint);
@@ -523,7 +523,7 @@ async fn a_console_of_another_process_only_reads_unless_writes_are_allowed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_on_aws_name_the_place_and_want_a_confirmation() {
-    let mut service = Ripple::embedded(&[]).await;
+    let mut service = Ripple::embedded(&["--ledger", "receipts"]).await;
     let client = client(&service.endpoint);
     let counter = parked_follow(&mut service, &client).await;
     // An emulator in the standard AWS environment stands for the real AWS.

@@ -194,7 +194,7 @@ async fn becomes(client: &Client, items: &[String], counts: &[(&str, i64)]) {
     }
 }
 
-/// The items, a line each, but for counters; and the counts that these hold, shards added up.
+/// The items, a line each, without revisions and counters; and the counts that these hold, shards added up.
 async fn table(client: &Client) -> (Vec<String>, Vec<(String, i64)>) {
     let mut pages = client.scan().table_name(TABLE).consistent_read(true).into_paginator().items().send();
     let (mut items, mut counts) = (Vec::new(), BTreeMap::new());
@@ -213,7 +213,7 @@ async fn table(client: &Client) -> (Vec<String>, Vec<(String, i64)>) {
             continue;
         }
         let mut line = format!("{pk} / {sk} {of}").trim_end().to_owned();
-        for (name, value) in &item {
+        for (name, value) in item.iter().filter(|(name, _)| !name.ends_with(":rev")) {
             let value = value.as_s().or_else(|value| value.as_n()).unwrap();
             line.extend([" ", name, "=", value]);
         }

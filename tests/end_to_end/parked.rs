@@ -13,7 +13,7 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_parked_change_is_told_and_redriven_once_its_counter_is_mended() {
-    let mut service = Ripple::embedded(&[]).await;
+    let mut service = Ripple::embedded(&["--ledger", "receipts"]).await;
     let endpoint = service.endpoint.clone();
     let client = client(&endpoint);
     assert_eq!(said("parked", &endpoint, &[]).stdout, "0 parked, 0 counts to recount, 0 items unreadable\n");

@@ -169,7 +169,7 @@ fn explained(proxy: &Proxy) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_policies_for_people_permit_what_the_commands_call() {
-    let mut service = Ripple::embedded(&[]).await;
+    let mut service = Ripple::embedded(&["--ledger", "receipts"]).await;
     let (endpoint, client) = (service.endpoint.clone(), client(&service.endpoint));
     let proxy = Proxy::before(&endpoint);
     for id in ["ann", "bob", "cy"] {

@@ -150,7 +150,7 @@ fn wants_the_shard(endpoint: &str, pages: &[&str], captured: &Captured) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn records_behind_the_horizon_are_refused_and_listed_for_a_recount() {
-    let service = Ripple::embedded(&[]).await;
+    let service = Ripple::embedded(&["--ledger", "receipts"]).await;
     let (endpoint, client) = (service.endpoint.clone(), client(&service.endpoint));
     let event = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/events/insert.json");
     let event = event.to_str().unwrap();
@@ -187,7 +187,7 @@ async fn records_behind_the_horizon_are_refused_and_listed_for_a_recount() {
 /// A verification that finds nothing has counted everything, and a replay of what is older says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replay_after_a_verification_says_why_it_applies_nothing() {
-    let service = Ripple::embedded(&[]).await;
+    let service = Ripple::embedded(&["--ledger", "receipts"]).await;
     in_step(&service.endpoint);
     let event = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/events/insert.json");
     let event = event.to_str().unwrap();

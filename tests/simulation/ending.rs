@@ -14,7 +14,7 @@ use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::verify::{Finding, definition::compare};
 
 use crate::{
-    actors::rollout::enter,
+    actors::rollout::{enter, unfilled},
     engines::function,
     failure::Failure,
     items::{is_zero, n, s},
@@ -196,11 +196,15 @@ impl World {
         let catalogue = self.scene.deployed();
         let counts = CollectionCount::all(&self.scene.schema, &catalogue);
         let items = self.scene.database.memory().snapshot(Table::Main);
-        let parked = parked(&self.scene);
+        let (parked, unfilled) = (parked(&self.scene), unfilled(&self.scene));
         let is_parked = |list: &str| parked.iter().any(|parked| parked.key.pk == list);
         let is_missed = |(derivation, key): &&(String, Key)| {
             let count = counts.iter().find(|it| catalogue.name(it.count) == derivation);
             let (Some(count), Some(counter)) = (count, CounterKey::parse(key)) else { return false };
+            // What a derivation lacks that nobody has filled yet is no drift.
+            if unfilled.contains(derivation) {
+                return false;
+            }
             // What counts, or a mirror that is counted, may stay parked or be parked again by a replay. Then the count waits.
             if is_parked("PARKED#additive") || is_parked("PARKED#level-triggered") && count.mirror.is_some() {
                 return false;

@@ -12,7 +12,7 @@
 //! items: it notes that the job shall go on to the end, then from the start to where it is now. That raises the job's
 //! revision, and a page moves the cursor only under the revision that it read; else it is done again.
 //!
-//! *Copies* are written without reading the item (module `unread`), on the condition that the item names the source.
+//! *Copies* are written without reading the item, on the condition that the item names the source.
 //!
 //! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [`again`]
 //! when it has had time.

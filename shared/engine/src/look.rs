@@ -4,7 +4,7 @@
 //! is reported as not done and comes again.
 //!
 //! Cheap where nothing is to be done: sources are read once a batch, in batches, and an item's own record may show that
-//! it is in step (module `own_image`). Before a write the item itself is read, consistently; but an item that a large
+//! it is in step. Before a write the item itself is read, consistently; but an item that a large
 //! fan-out finds, of which it is known what it takes from its source, is written unread, and the write asks that it does
 //! name that source. A write whose guard fails met another writer: the item is looked at once more.
 //!

@@ -9,7 +9,7 @@
 //! for so long at most, far from the day that a stream keeps records; or when the operator raises the limit.
 //!
 //! Each reason is held once, or a writer of bad items would hold up everybody for as long as it goes on: a reason that was
-//! first held longer than `unreadable_hold_ms` ago counts no more. Its module `held` keeps the notes.
+//! first held longer than `unreadable_hold_ms` ago counts no more.
 //!
 //! *Example*: a client writes texts into `Order.Total` for a week. The first batch with many of them is held for four hours,
 //! in which someone may take the deployment back. Then it is handled, and what came meanwhile or comes later does not
