@@ -1,7 +1,7 @@
 //! Metrics of an invocation, as a line in CloudWatch's embedded metric format.
 //!
 //! Namespace, names and dimensions are stable, because alarms and dashboards use them. A line contains no key and no
-//! value of an item. This file has the metrics of a sweep; [`batch`] has those of a batch.
+//! value of an item.
 //!
 //! # Batch
 //!

@@ -155,7 +155,7 @@ pub trait Refresh: fmt::Debug + Send + Sync {
     }
 
     /// Items for which it derives nothing though all can be read. `items` are those that
-    /// [`Kind::derive`](Kind::derive) is given.
+    /// [`Kind::derive`] is given.
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let (_, _) = (schema, items);
         Vec::new()

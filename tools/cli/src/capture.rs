@@ -7,7 +7,7 @@
 //! | a page of `GetRecords` | records without `eventSourceARN` | not included | not included |
 //! | an on-failure record in S3 | `DDBStreamBatchInfo`, `payload` | included | included |
 //!
-//! The records of a page are [converted](page) to those of an event; the others stay as they are. A page's records must
+//! The records of a page are converted to those of an event; the others stay as they are. A page's records must
 //! decode: the tool that printed them may have lost a part, and a parked remainder would keep the complete record,
 //! which the stream may still deliver, from being applied.
 //!

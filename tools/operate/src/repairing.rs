@@ -4,7 +4,7 @@
 //! takes that right. The file stores the name of the run: a run that was killed continues, and adds nothing twice.
 //!
 //! *Example*: `begin`, then `mend` with a function that receives each outcome. Without a run nothing is written, and
-//! each outcome says what would be done. [`rounds`] does both until nothing is left that can be corrected.
+//! each outcome says what would be done. [`repair`] does both until nothing is left that can be corrected.
 //!
 //! # Rounds
 //!

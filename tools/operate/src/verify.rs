@@ -8,7 +8,7 @@
 //! target's sources come to is compared with its counters.
 //!
 //! **No false finding.** What differs may be on its way. So it is looked at once more, when the functions have handled all
-//! that was written before a moment ([`following`]); and it is a finding only if nothing that it was decided by was written
+//! that was written before a moment ([`Following`]); and it is a finding only if nothing that it was decided by was written
 //! between that moment and the end of the second look. Both are read in the table's own stream: a change that was made
 //! before has been handled, and one that was made since is seen. What changes all the time, and what is unknown,
 //! is *undecided*; what a parked change or a job will still change is *waiting*.

@@ -192,9 +192,6 @@ fn refusal(held: &[&FaultyItem], n_items: usize) -> HandleError {
 
 // ---- Notes of what the brake has held: since when, by reason ----
 
-#[cfg(doc)]
-use crate::batch::BrakeLimits;
-
 /// Partition key of the notes. Stored, so it is stable.
 const HELD: &str = "HELD";
 

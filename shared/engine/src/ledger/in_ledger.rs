@@ -5,7 +5,7 @@
 //!
 //! | ledger | a record is in when |
 //! |---|---|
-//! | [`receipts`](super::receipts) | its receipt is there |
+//! | receipts | its receipt is there |
 //! | [`watermarks`](super::watermarks) | each counter that is asked for has passed it, or it is parked as an exception of its shard |
 
 use std::{

@@ -3,7 +3,7 @@
 //! Two kinds, chosen by configuration and never guessed from an event. Each puts a *proof* into the write that applies a
 //! change, so that the change is in exactly when its proof is.
 //!
-//! | | [`receipts`] | [`watermarks`] |
+//! | | receipts | [`watermarks`] |
 //! |---|---|---|
 //! | proof | an item for each change, in the transaction of its effects | an attribute of each counter for each stream shard |
 //! | write units | 2 a change, and 2 a counter | 1 a counter and batch |

@@ -1,6 +1,6 @@
 //! `ripple preflight`: do the application's tables fit the declarations, before the service is attached to them?
 //!
-//! Reads a part of each table and writes nothing. [`plan`](derive::plan::plan), given an insert of each item, decides
+//! Reads a part of each table and writes nothing. [`plan`], given an insert of each item, decides
 //! what the item is and which derivations cannot interpret it. The checks of the table are those of a function at its
 //! start. The report contains keys, but no value of an attribute.
 //!
