@@ -17,9 +17,8 @@ use store::{
 };
 
 use crate::{
-    config::{Config, ConfigError},
+    config::{Config, ConfigError, Mode},
     declared::{DeclaredError, declared},
-    mode::Mode,
     start::TableError,
 };
 

@@ -10,14 +10,13 @@ use store::{Store, dynamo::DynamoStore};
 use tracing::Instrument as _;
 
 use crate::{
-    config::{Config, sdk_config},
+    config::{Config, Moded, sdk_config},
     current_stream::stream_changed,
     declared::declared,
     handler::{Function, StartError, answer, dynamo, engine_of},
     line::LineOf,
     logging,
     metrics::{self, BatchMetrics, SweepMetrics, ZerosShown},
-    mode::Moded,
     start::{CheckedTables, check_tables},
 };
 

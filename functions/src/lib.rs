@@ -10,5 +10,4 @@ pub mod lambda;
 pub mod line;
 pub mod logging;
 pub mod metrics;
-pub mod mode;
 pub mod start;

@@ -19,7 +19,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-use crate::{handler::Function, mode::Mode};
+use crate::{config::Mode, handler::Function};
 
 /// Variable with the log levels by target. Stable.
 pub const LOG_LEVELS: &str = "RUST_LOG";

@@ -27,7 +27,7 @@ use engine::{
 use serde_json::{Map, Value, json};
 use store::Store;
 
-use crate::{handler::Function, mode::Mode};
+use crate::{config::Mode, handler::Function};
 
 /// Namespace of the metrics.
 const NAMESPACE: &str = "Ripple";

@@ -3,17 +3,14 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
 mod dev;
-mod exits;
 mod input;
 mod interrupted;
 mod jobs;
 mod json;
 mod messages;
 mod opening;
-mod packaged;
 mod planned;
 mod preflight;
-mod price;
 mod waits;
 
 use std::{

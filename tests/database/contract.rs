@@ -16,13 +16,8 @@ mod guards;
 mod items;
 mod protocol;
 mod reads;
-mod refusals;
-mod registry;
 mod script;
-mod transactions;
-mod units;
 mod updates;
-mod values;
 
 /// Makes a test of every case for every store.
 macro_rules! contract {

@@ -5,9 +5,7 @@
 //! items, in exact order, in one page and in several.
 
 mod bed;
-mod coverage;
 mod crowd;
-mod cursors;
 mod files;
 mod orders;
 mod organizations;
@@ -16,6 +14,8 @@ mod products;
 mod requests;
 mod sensors;
 mod users;
+
+use std::collections::BTreeSet;
 
 /// Makes a test of every case for every store, and keeps the cases' names.
 macro_rules! patterns {
@@ -96,4 +96,16 @@ patterns! {
         a_made_up_cursor_stays_within_its_own_query,
         a_page_of_no_items_or_too_many_is_refused,
     ]
+}
+
+// ---- Every ID of the table's design has a pattern and a case ----
+
+#[test]
+fn every_read_pattern_has_a_method_and_a_case() {
+    let ids: Vec<String> = (1..=44).map(|number| format!("AP-{number:03}")).collect();
+    let patterns: Vec<&str> = queries::pattern::reads().iter().map(|pattern| pattern.id).collect();
+    assert_eq!(patterns, ids, "the patterns, in order");
+    let id_of = |case: &str| case.starts_with("ap_").then(|| format!("AP-{}", &case[3..6]));
+    let tested: BTreeSet<String> = crate::patterns::CASES.iter().filter_map(|case| id_of(case)).collect();
+    assert_eq!(tested, ids.into_iter().collect(), "the cases");
 }

@@ -6,17 +6,12 @@
 
 mod answers;
 mod bed;
-mod carts;
-mod employees;
-mod faults;
 mod files;
-mod folders;
 mod groups;
 mod orders;
 mod posts;
 mod products;
 mod races;
-mod readings;
 mod requests;
 mod users;
 

@@ -1,15 +1,18 @@
 //! A ledger's table stays with the kind that it began with, until somebody switches it by the steps of docs/ledgers.md.
 
 use aws_sdk_dynamodb::Client;
+use serde_json::{Value, json};
 use support::database::embedded_endpoint;
 use tokio::sync::watch;
 
 use crate::{
+    NOON,
     application::Application,
-    database::{LEDGER, client, key, key_item},
+    database::{Item, LEDGER, client, delete, key, key_item, n, put, s},
     in_step,
+    items::{folder, follow, user},
     recount::right,
-    ripple::{Ripple, ripple},
+    ripple::{Ripple, ripple, said, verify_at_rest},
 };
 
 /// Actions of the application under each ledger.
@@ -65,4 +68,77 @@ async fn written(client: &Client, seed: u64) {
     let (_clients, here) = watch::channel(client.clone());
     let (done, _n_done) = watch::channel(0);
     Application::new(seed).run(N_ACTIONS, here, done).await;
+}
+
+// ---- Marks of a possible loss, as an operator meets them ----
+
+/// The families of derivations.
+const FAMILIES: [&str; 2] = ["additive", "level-triggered"];
+
+/// Whether each mark was removed, in the order of the families.
+fn cleared(verified: &Value) -> Vec<Value> {
+    verified["possible_loss"].as_array().unwrap().iter().map(|mark| mark["cleared"].clone()).collect()
+}
+
+async fn mark(client: &Client, family: &str) {
+    let mark = Item::from([
+        ("PK".to_owned(), s("LOSS")),
+        ("SK".to_owned(), s(format!("{family}#2024-03-01T00:00:00.000#shard-1"))),
+        ("Family".to_owned(), s(family)),
+        ("Stream".to_owned(), s("arn:aws:dynamodb:r:1:table/ripple/stream/2024-03-01T00:00:00.000")),
+        ("Shard".to_owned(), s("shard-1")),
+        ("Since".to_owned(), n(1_709_280_000_000)),
+        ("Until".to_owned(), n(1_709_283_600_000)),
+        ("LateMs".to_owned(), n(79_200_000)),
+    ]);
+    client.put_item().table_name(LEDGER).set_item(Some(mark)).send().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mark_of_a_possible_loss_stays_until_a_verify_finds_nothing_of_its_family() {
+    let endpoint = embedded_endpoint().await;
+    let service = Ripple::dev(&["--endpoint", &endpoint]).await;
+    let client = client(&endpoint);
+    for item in [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)] {
+        put(&client, item).await;
+    }
+    right(&client).await;
+    assert_eq!(service.stop().code(), Some(0));
+    for family in FAMILIES {
+        mark(&client, family).await;
+    }
+
+    delete(&client, &key("USER#ada", "FOLLOWER#bob")).await;
+    // No count is wrong, and a mirror is missing.
+    let verified = verify_at_rest(&endpoint);
+    assert_eq!((verified.code, cleared(&verified.json)), (Some(3), vec![json!(true), json!(false)]));
+
+    let service = Ripple::dev(&["--endpoint", &endpoint]).await;
+    right(&client).await;
+    assert_eq!(service.stop().code(), Some(0));
+    let verified = said("verify", &endpoint, &["--at-rest"]);
+    let lines = "possible loss  level-triggered 2024-03-01T00:00:00.000 shard-1  records came 22 hours late, \
+                 from 2024-03-01T08:00:00.000Z to 2024-03-01T09:00:00.000Z\n  nothing that can be \
+                 corrected is missing: the mark is removed\n";
+    assert!(verified.stdout.ends_with(lines), "{verified:?}");
+    assert_eq!(verify_at_rest(&endpoint).json["possible_loss"], json!([]));
+}
+
+/// Two folders that are each other's parents are a finding of every verify, and no repair corrects it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_can_correct_keeps_no_mark_of_a_possible_loss() {
+    let endpoint = embedded_endpoint().await;
+    let service = Ripple::dev(&["--endpoint", &endpoint]).await;
+    let client = client(&endpoint);
+    for item in [folder("a", "b"), folder("b", "a")] {
+        put(&client, item).await;
+    }
+    assert_eq!(service.stop().code(), Some(0));
+    for family in FAMILIES {
+        mark(&client, family).await;
+    }
+    let verified = verify_at_rest(&endpoint);
+    let flaws = verified.json["findings"].as_array().unwrap();
+    assert!(verified.code == Some(3) && flaws.iter().all(|it| it["flaw"].is_string()), "{flaws:?}");
+    assert_eq!(cleared(&verified.json), [json!(true), json!(true)]);
 }

@@ -22,8 +22,6 @@ mod famous;
 mod items;
 mod ledgers;
 mod logs;
-mod loss;
-mod measured;
 mod on_aws;
 mod own_table;
 mod parked;

@@ -10,7 +10,17 @@ use std::{
 };
 
 use catalogue::{catalogue, schema};
-use derive::{schema::Schema, write::Table};
+use derive::{
+    derived::{Derived, Items},
+    family::Family,
+    schema::{Schema, Seen},
+    whole::derive,
+    write::Table,
+};
+use design::cost::{
+    load::Load,
+    usage::{SampleEngine, usage},
+};
 use engine::{
     account::Account,
     batch::{Engine, Handled},
@@ -20,11 +30,13 @@ use engine::{
     sweep::Bounds,
 };
 use functions::{
-    config::Config,
+    config::{self, Config, Mode, Moded},
     handler::{Function, engine},
-    mode::{Mode, Moded},
+    line::LineOf,
+    metrics::Zeros,
 };
 use keys::{item::Item, key::Key};
+use operate::{loss::keeps, verify::Finding};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::memory::MemoryStore;
@@ -289,4 +301,159 @@ async fn a_ledger_is_not_claimed_by_a_function_that_observes_but_asked() {
     let error =
         engine(Function::Aggregate, &config(LedgerKind::Watermarks), tables(Mode::Observe)).await.err().unwrap();
     assert!(error.to_string().starts_with("the ledger is one of receipts, and watermarks is configured"), "{error}");
+}
+
+// ---- How many bytes the functions log, by the same sample run as `ripple cost` ----
+
+/// Lambda's own lines of an invocation as text, without their ids: START, END and REPORT.
+const PLATFORM: &str = "START RequestId:  Version: $LATEST\nEND RequestId: \nREPORT RequestId: \tDuration: 12.34 ms\tBilled \
+                        Duration: 13 ms\tMemory Size: 512 MB\tMax Memory Used: 23 MB\t\n";
+
+fn line(engine: &SampleEngine, families: &[Family], handled: &Handled, zeros: Zeros) -> serde_json::Value {
+    let names = [config::TABLE_NAME, config::LEDGER_TABLE_NAME];
+    let config = Config::from_variables(|name| names.contains(&name).then(|| "ripple".to_owned())).unwrap();
+    LineOf::sample(&config, engine, families, handled, zeros)
+}
+
+/// One line, without zeros, and nothing of Lambda's.
+fn now(engine: &SampleEngine, families: &[Family], handled: &Handled) -> usize {
+    line(engine, families, handled, Zeros::LeftOut).to_string().len() + 1
+}
+
+/// What was logged before: a line of all metrics, a line of the log with most of them again, and Lambda's three.
+fn before(engine: &SampleEngine, families: &[Family], handled: &Handled) -> usize {
+    let mut metrics = line(engine, families, handled, Zeros::Shown);
+    for name in ["message", "span", "echoes", "ignored", "late_changes"] {
+        metrics.as_object_mut().unwrap().remove(name);
+    }
+    let account = &handled.account;
+    let id = "0".repeat(36);
+    let log = json!({
+        "timestamp": "2026-11-25T10:00:00.000000Z", "level": "INFO", "message": "handled a batch",
+        "function": "aggregate", "mode": "apply", "request_id": id, "records": account.n_records,
+        "changes": account.n_changes, "echoes": account.n_echoes, "ignored": account.n_ignored,
+        "late_changes": account.n_late_changes, "duplicates": account.n_duplicates, "writes": account.commits.len(),
+        "write_units": account.commits.iter().map(|commit| commit.units).sum::<f64>(), "retries": account.n_retries,
+        "parked": account.parked.len(), "refused": account.refused.len(),
+        "span": { "function": "aggregate", "request_id": id, "name": "invocation" },
+    });
+    metrics.to_string().len() + 1 + log.to_string().len() + 1 + PLATFORM.len() + 3 * id.len()
+}
+
+#[tokio::test]
+async fn a_thousand_changes_log_less_than_half_of_what_they_did() {
+    let design = design::shipped::design().await.unwrap();
+    for (rate, window_before, window) in [(1.2, 1.0, 5.0), (12.0, 1.0, 5.0), (120.0, 1.0, 5.0)] {
+        let load = |window_seconds| Load {
+            rates: [("Like", 8.0), ("Comment", 2.0), ("Follow", 2.0)]
+                .map(|(name, share)| (name.to_owned(), rate * share / 12.0))
+                .into(),
+            targets: [("like-count".to_owned(), 100)].into(),
+            fan_outs: [].into(),
+            ledger: LedgerKind::Watermarks,
+            n_shards: 4,
+            window_seconds,
+            n_batch_max: 500,
+            memory_mb: 512,
+            call_ms: 5.0,
+        };
+        let each = |used: design::cost::usage::LoadUsage| used.log_bytes / rate;
+        let before_it = each(usage(&design, &load(window_before), &before).await.unwrap());
+        let same = each(usage(&design, &load(window_before), &now).await.unwrap());
+        let now_it = each(usage(&design, &load(window), &now).await.unwrap());
+        assert!(same < before_it / 2.0, "{rate}: {same} of {before_it}");
+        println!(
+            "{rate} changes a second: {before_it:.0} KB for 1,000 before, {same:.0} in such batches, {now_it:.0} now"
+        );
+    }
+}
+
+// ---- missing ----
+
+/// What is derived of one item of the shipped table, without an attribute if one is named, by one derivation.
+fn derived_of(derivation: &str, entity: &str, edit: impl Fn(&mut Item)) -> Vec<Derived> {
+    let schema = catalogue::schema();
+    let catalogue = catalogue::catalogue(&schema).unwrap();
+    let is_it = |sample: &&Item| keys::item::text(sample, "EntityType") == Some(entity);
+    let samples = entities::samples::samples().unwrap();
+    let mut item = samples.iter().find(is_it).unwrap().clone();
+    edit(&mut item);
+    let key: Key = schema.layout.key(&item).unwrap();
+    let items: Items = [(key, item)].into();
+    let whole = derive(&schema, &catalogue, &items);
+    whole.by_derivation.into_iter().filter(|(name, _)| name == derivation).flat_map(|(_, derived)| derived).collect()
+}
+
+/// Count and sum of the only target.
+fn tally(derived: &[Derived]) -> (i64, bool) {
+    match derived {
+        [Derived::Count { tally, .. }] => (tally.count, tally.sum.is_zero()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_item_without_the_summed_attribute_counts_and_adds_nothing_and_a_reading_without_a_value_takes_no_part() {
+    for (derivation, entity, amount) in [
+        ("folder-totals", "File", "SizeBytes"),
+        ("product-rating", "Review", "Rating"),
+        ("order-totals", "Order", "Total"),
+        ("units-sold", "OrderItem", "Quantity"),
+    ] {
+        assert_eq!(tally(&derived_of(derivation, entity, |_| ())), (1, false), "{derivation}");
+        let without = derived_of(derivation, entity, |item| drop(item.remove(amount)));
+        assert_eq!(tally(&without), (1, true), "{derivation} without {amount}");
+        let unreadable = AttributeValue::S("7".to_owned());
+        let unreadable =
+            derived_of(derivation, entity, |item| drop(item.insert(amount.to_owned(), unreadable.clone())));
+        assert!(unreadable.is_empty(), "{derivation} with {amount} of type S: {unreadable:?}");
+    }
+    assert_eq!(derived_of("readings-rollup", "Reading", |_| ()).len(), 2, "the hour and the day");
+    assert!(derived_of("readings-rollup", "Reading", |item| drop(item.remove("Value"))).is_empty());
+}
+
+#[test]
+fn a_mirror_takes_what_nobody_declared() {
+    let note = AttributeValue::S("x".to_owned());
+    let mirrors = derived_of("follower-mirror", "Follow", |item| drop(item.insert("Note".to_owned(), note.clone())));
+    let [Derived::Item { item, .. }] = &mirrors[..] else { panic!("{mirrors:?}") };
+    assert_eq!(item.get("Note"), Some(&note));
+}
+
+#[test]
+fn an_item_whose_id_is_not_escaped_is_named_as_unreadable_and_nothing_is_derived_of_it() {
+    let follow = |sk: &str| {
+        let sk = AttributeValue::S(sk.to_owned());
+        derived_of("follower-mirror", "Follow", |item| drop(item.insert("SK".to_owned(), sk.clone())))
+    };
+    let mirrors = follow("FOLLOWS#50%25");
+    let [Derived::Item { key, .. }] = &mirrors[..] else { panic!("{mirrors:?}") };
+    assert_eq!(key.pk, "USER#50%25");
+    let schema = catalogue::schema();
+    for sk in ["FOLLOWS#50%", "FOLLOWS#5#0"] {
+        assert!(follow(sk).is_empty(), "{sk}");
+        let key = Key::new("USER#ann", sk);
+        let mut item = schema.layout.key_item(&key);
+        item.extend(schema.layout.type_of("Follow"));
+        let Seen::Misfit(unreadable) = schema.see(&key, &item) else { panic!("{sk}") };
+        let hint = unreadable.why.contains("% is written %25");
+        assert_eq!(hint, sk.contains('%'), "{unreadable}");
+    }
+}
+
+// ---- Which differences keep the marks of a possible loss ----
+
+#[test]
+fn a_difference_keeps_the_marks_of_its_family_if_somebody_can_correct_it() {
+    let catalogue = catalogue::catalogue(&catalogue::schema()).unwrap();
+    let kept = |derivation: &str, flaw: Option<&str>| {
+        let (pk, sk, flaw) = ("PK".to_owned(), "SK".to_owned(), flaw.map(str::to_owned));
+        keeps(&catalogue, &Finding { derivation: derivation.to_owned(), pk, sk, stored: None, derived: None, flaw })
+    };
+    assert_eq!(kept("like-count", None), Some(Family::Additive));
+    assert_eq!(kept("folder-path", None), Some(Family::LevelTriggered));
+    assert_eq!(kept("folder-path", Some("it stands in itself")), None);
+    assert_eq!(kept("readings-rollup", None), None, "the reading that the bucket lacks is gone");
+    assert_eq!(kept("index keys", None), Some(Family::LevelTriggered));
+    assert_eq!(kept("a derivation of another version", None), Some(Family::LevelTriggered));
 }

@@ -2,13 +2,8 @@
 //! act. How often each acts is in `pace.rs`.
 
 pub(crate) mod application;
-pub(crate) mod database;
-pub(crate) mod expiry;
 pub(crate) mod invocations;
 mod losses;
 pub(crate) mod operator;
 pub(crate) mod repairing;
-pub(crate) mod rollout;
-pub(crate) mod slices;
 pub(crate) mod sweeper;
-pub(crate) mod verifying;

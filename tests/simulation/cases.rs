@@ -1,10 +1,8 @@
 //! Single records and batches on a table of a few items: what the runs rarely meet, or cannot check exactly.
 
 mod attempts;
-mod back_and_forth;
 mod bed;
 mod brake;
-mod contention;
 mod copied;
 mod deadline;
 mod drift;
@@ -15,18 +13,13 @@ mod ground_records;
 mod guards;
 mod held_cascades;
 mod jobs;
-mod listing;
 mod occupied;
-mod panicking_look;
 mod pulse;
 mod refusals;
-mod refused_reads;
 mod rollups;
 mod sharded_counters;
 mod single_records;
 mod steps;
-mod times;
 mod verification;
 mod watermarks;
-mod wide_items;
 mod wrong_manifest;

@@ -1,25 +1,27 @@
 //! The end of a run: the deployment is completed, what is wrong is repaired, and planted drifts are found.
 
-mod convergence;
-mod repairs;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
 use derive::{collection::CollectionCount, write::Table};
-use engine::{backoff::describe, ledger::watermarks::is_mark};
+use engine::{backoff::describe, clock::Clock as _, count::Target, ledger::watermarks::is_mark};
 use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::verify::{Finding, definition::compare};
 
 use crate::{
-    actors::rollout::{enter, unfilled},
+    actors::{
+        operator::{enter, unfilled},
+        repairing::target,
+    },
+    checks::{CALM_RINGS_MAX, CONVERGED_MS_MAX, WriteCounts, is_way_taken, rings_are_few},
     engines::function,
-    failure::Failure,
     items::{is_zero, n, s},
+    platform::{mapping::Mapping, stream::Author},
     scene::rollout::Stage,
-    stored::parked,
+    stored::{jobs, parked},
+    trace::Failure,
     world::World,
 };
 
@@ -230,4 +232,116 @@ fn is_of(finding: &Finding, planted: &BTreeMap<Key, Option<String>>) -> bool {
 
 fn named(finding: &Finding) -> (String, Key) {
     (finding.derivation.clone(), Key::new(&finding.pk, &finding.sk))
+}
+
+// ---- convergence ----
+
+/// Changes of names that many items hold, and steps between two of them at most.
+const RENAMES: usize = 16;
+const STEPS_BETWEEN_MAX: usize = 60;
+
+/// Steps until the run counts as endless.
+const STEPS_MAX: usize = 100_000;
+
+impl World {
+    /// The application changes names that many items hold, one during the fan-out of another, and all follows soon.
+    pub(crate) fn converges(&mut self) -> Result<(), Failure> {
+        let (n_made, begin_ms) = (self.stream.made.len(), self.scene.clock.now_ms());
+        self.stream.writes = WriteCounts::default();
+        for _ in 0..RENAMES {
+            self.stream.take(Author::Service);
+            self.application.change_a_name();
+            self.stream.take(Author::Application);
+            for _ in 0..self.scene.chance.below(STEPS_BETWEEN_MAX) {
+                self.step_without_sweep()?;
+            }
+        }
+        let mut n_steps = 0;
+        while self.step_without_sweep()? {
+            n_steps += 1;
+            if n_steps > STEPS_MAX {
+                return Err(Failure::new("endless", format!("after {STEPS_MAX} steps the names have not followed")));
+            }
+        }
+        if let Some(job) = jobs(&self.scene).iter().find(|job| job.is_running && !job.is_paused) {
+            return Err(Failure::new("stall", format!("only a sweep would ring {}", job.key)));
+        }
+        let items = self.scene.database.memory().snapshot(Table::Main);
+        let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
+        let verified = compare(&self.scene.schema, &self.scene.catalogue, &items);
+        let is_wrong = |finding: &&operate::verify::Finding| {
+            let key = Key::new(&finding.pk, &finding.sk);
+            finding.flaw.is_none()
+                && !is_way_taken(&self.scene, &items, &finding.derivation, &key)
+                && !lost.has_bucket(finding)
+                && !lost.builds_on_history(finding)
+        };
+        if let Some(finding) = verified.findings.iter().find(is_wrong) {
+            return Err(Failure::new("stall", format!("without a sweep this stays: {finding:?}")));
+        }
+        let took_ms = self.scene.clock.now_ms() - begin_ms;
+        if took_ms > CONVERGED_MS_MAX {
+            return Err(Failure::new("slow", format!("the names followed after {took_ms} ms")));
+        }
+        let most = rings_are_few(&self.scene, &self.stream.made[n_made..], CALM_RINGS_MAX)?;
+        self.scene.trace.note(|| format!("converged after {took_ms} ms, with at most {most} rings"));
+        self.scene.count("converged");
+        self.scene.count_all("converging jobs", usize::from(most > 0));
+        self.settle()
+    }
+
+    /// Anything but the sweep acts; false when nothing is left to do.
+    fn step_without_sweep(&mut self) -> Result<bool, Failure> {
+        self.scene.clock.advance(1);
+        self.scene.count("steps");
+        self.scene.chance.step();
+        while self.scene.database.n_behind() > 0 {
+            self.scene.database.catch_up(0);
+        }
+        let step = self.pace.step(&self.scene.chance);
+        let is_taken = self.take_step(step)? || self.take_plain_step()?;
+        self.stream.take(Author::Service);
+        self.stream.writes.are_few()?;
+        if is_taken || (self.mappings.iter().all(Mapping::is_quiet) && self.stream.is_complete()) {
+            return Ok(is_taken);
+        }
+        Err(Failure::new("stuck", "records wait, and no queue takes them"))
+    }
+}
+
+// ---- Counts that somebody made wrong by hand are found and repaired ----
+
+/// How often all that is wrong is repaired at the end.
+const REPAIRS_MAX: usize = 6;
+
+impl World {
+    /// Only what somebody made wrong is found, and repairs mend it.
+    pub(crate) fn faults_are_mended(&mut self) -> Result<(), Failure> {
+        self.follow_repairs();
+        for n_repairs in 0..REPAIRS_MAX {
+            let unfilled = unfilled(&self.scene);
+            let mut found = self.verified()?;
+            let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
+            found.retain(|finding| !lost.has_bucket(finding));
+            let is_lost = |finding: &&Finding| finding.flaw.is_none() && lost.explains(finding);
+            let is_unfilled = |it: &&Finding| it.flaw.is_none() && unfilled.contains(&it.derivation);
+            let is_new = |finding: &&Finding| is_unfilled(finding) || is_lost(finding);
+            let counted: Vec<Target> = found.iter().filter(|it| !is_new(it)).filter_map(target).collect();
+            if let Some(wrong) = counted.iter().find(|target| !self.planted.left.contains_key(target)) {
+                return Err(Failure::new("repair", format!("{wrong:?} is wrong, and nobody made it so: {found:?}")));
+            }
+            if counted.is_empty() && !found.iter().any(|finding| is_new(&finding)) {
+                return Ok(());
+            }
+            self.scene.count_all("repaired at the end", usize::from(n_repairs == 0));
+            // What is young is not repaired.
+            if self.wait_until_ready() {
+                self.settle()?;
+            }
+            self.begin_repair(self.proves_all());
+            self.settle()?;
+            self.follow_repairs();
+        }
+        Err(Failure::new("repair", "what was made wrong by hand is not mended"))
+    }
 }

@@ -40,7 +40,6 @@ mod drawn;
 mod ending;
 mod engines;
 mod executor;
-mod failure;
 mod items;
 mod judge;
 mod mutant;

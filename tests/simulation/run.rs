@@ -6,15 +6,11 @@ use derive::write::Table;
 use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
-    actors::{expiry::expire_ledger, operator},
-    checks::{
-        audit,
-        converging::{RINGS_MAX, rings_are_few},
-        parked_are,
-    },
-    failure::Failure,
+    actors::{losses::expire_ledger, operator},
+    checks::{RINGS_MAX, audit, parked_are, rings_are_few},
     platform::{mapping::Mapping, stream::Author},
     stored::parked,
+    trace::Failure,
     world::{BOTH, World},
 };
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use engine::jobs::JobOrder;
 
 use crate::{
-    actors::expiry::expire_ground,
-    failure::Failure,
+    actors::losses::expire_ground,
     pace::Step,
     platform::{mapping::Mapping, stream::Author},
+    trace::Failure,
     world::World,
 };
 

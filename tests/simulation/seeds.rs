@@ -26,11 +26,11 @@ use crate::{
     chance::{Chance, Choices},
     deployed,
     drawn::drawn,
-    failure::Failure,
     mutant::Mutant,
     occurrences::Occurrences,
     permissions::Permissions,
     scene::Scene,
+    trace::Failure,
     world::World,
 };
 

@@ -15,7 +15,7 @@ use derive::{
     schema::Schema,
     write::Table,
 };
-use design::{Design, growth::growth};
+use design::{Design, followed::growth};
 use engine::{
     batch::Engine,
     ledger::{LedgerKind, watermarks::GENERATIONS},

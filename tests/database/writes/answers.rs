@@ -24,9 +24,9 @@ use store::faulty::{Fault, Faulty, Side};
 
 use crate::writes::{
     bed::{START_MS, runtime, shown},
-    faults::{Chance, Faults, Model},
     orders::line,
     products::product,
+    races::{Chance, Faults, Model},
     users::user,
 };
 

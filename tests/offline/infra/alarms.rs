@@ -13,10 +13,10 @@ use engine::{
     clock::SystemClock,
 };
 use functions::{
+    config::Mode,
     declared::{Choice, declared},
     handler::Function,
     metrics::{self, LAG, Zeros},
-    mode::Mode,
 };
 use serde_json::{Value, json};
 use store::memory::MemoryStore;

@@ -3,12 +3,12 @@
 use engine::clock::Clock as _;
 
 use crate::{
-    checks::account::account_matches,
+    checks::account_matches,
     engines::respond,
     executor::{Gone, Turn},
-    failure::Failure,
     platform::{BatchVerdict, event, mapping::Batch, verdict},
     stored::parked,
+    trace::Failure,
     world::{Answer, Delivery, Running, TASKS_MAX, World},
 };
 

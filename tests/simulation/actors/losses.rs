@@ -15,12 +15,15 @@ use keys::{
     job::PARTITION,
     key::Key,
 };
+use serde_dynamo::AttributeValue;
 use store::Store as _;
 
 use crate::{
+    engines::FAN_OUT,
     executor::now,
     items::n,
     platform::{mapping::Mapping, stream::Author},
+    scene::Scene,
     world::{Loss, World},
 };
 
@@ -142,4 +145,73 @@ impl World {
         drop(self.begin_repair(is_proven));
         true
     }
+}
+
+// ---- The tables: late calls land, and indexes catch up ----
+
+impl World {
+    /// A late call lands; false when there is none.
+    pub(crate) fn land(&mut self) -> bool {
+        let n_late = self.scene.database.n_late();
+        match self.scene.database.land(self.scene.chance.below(n_late)) {
+            None => false,
+            Some(landed) => {
+                self.scene.trace.note(|| format!("late: {} : {}", landed.call, landed.how));
+                true
+            }
+        }
+    }
+
+    /// An index takes up one change; false when none lags.
+    pub(crate) fn catch_up(&mut self) -> bool {
+        let n_behind = self.scene.database.n_behind();
+        self.scene.database.catch_up(self.scene.chance.below(n_behind));
+        self.scene.count_all("index lag", n_behind.min(1));
+        n_behind > 0
+    }
+
+    /// Lets an index catch up that has lagged for half of the allowed time.
+    pub(crate) fn limit_index_lag(&mut self) {
+        let now_ms = self.scene.clock.now_ms();
+        if self.scene.database.n_behind() == 0 {
+            self.behind_since_ms = None;
+        } else if now_ms.saturating_sub(*self.behind_since_ms.get_or_insert(now_ms)) > FAN_OUT.index_lag_ms / 2 {
+            while self.scene.database.n_behind() > 0 {
+                self.scene.database.catch_up(0);
+            }
+        }
+    }
+}
+
+// ---- Items that are removed by their time to live ----
+
+/// Removes one expired item of the main table; false when there is none.
+pub(crate) fn expire_ground(scene: &Scene) -> bool {
+    let is_expired = expire(scene, Table::Main);
+    if is_expired {
+        scene.count("expired");
+    }
+    is_expired
+}
+
+/// Removes one expired item of the ledger; false when there is none.
+pub(crate) fn expire_ledger(scene: &Scene) -> bool {
+    expire(scene, Table::Ledger)
+}
+
+fn expire(scene: &Scene, table: Table) -> bool {
+    let now_s = scene.clock.now_ms() / 1000;
+    let is_past = |(_, item): &(&Key, &Item)| match item.get("ExpiresAt") {
+        Some(AttributeValue::N(text)) => text.parse::<u64>().is_ok_and(|at_s| at_s <= now_s),
+        _ => false,
+    };
+    let key = scene.database.memory().view(table, |items| {
+        let place = scene.chance.below(items.len());
+        let past = items.iter().skip(place).chain(items.iter().take(place)).find(is_past);
+        past.map(|(key, _)| key.clone())
+    });
+    let Some(key) = key else { return false };
+    scene.trace.note(|| format!("{table:?} expires {key}"));
+    now(scene.database.memory().write(&Write { table, key, action: Action::Delete, guard: None })).unwrap();
+    true
 }

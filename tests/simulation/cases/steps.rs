@@ -6,16 +6,15 @@ use store::faulty::{Call, Fault, Side};
 
 use crate::{
     cases::{
-        back_and_forth,
         bed::Bed,
         exceptions::{
-            delivered_after_exceptions_expired, delivered_after_its_counter_was_deleted,
+            delivered_after_exceptions_expired, delivered_after_its_counter_was_deleted, delivered_ahead_of_the_clock,
             redriven_after_an_earlier_release, redriven_after_it_came_again, redriven_before_a_late_call_lands,
         },
         ground_records::two_days_pass,
         guards::{SETTLED_MS, counter_repair},
         occupied::vacated,
-        times::delivered_ahead_of_the_clock,
+        single_records,
         verification::repaired_beside_a_held_change,
         watermarks::{
             self, collected_beside_one_more_and_one_less, redriven_beside_an_older_invocation,
@@ -68,7 +67,7 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
         ProtocolStep::LookupKey => renamed_before_it_is_found(bed).await,
         ProtocolStep::Vacated => i64::from(vacated(bed).await),
         ProtocolStep::SettleAgain => put_back_beside_a_cascade(bed).await,
-        ProtocolStep::BackAndForth => back_and_forth::comes_to_rest(left_out).await,
+        ProtocolStep::BackAndForth => single_records::comes_to_rest(left_out).await,
         ProtocolStep::NotAhead => delivered_ahead_of_the_clock(bed.running(Family::Additive)).await,
         ProtocolStep::StillFound => moved_before_the_index_follows(bed.lagging()).await,
         _ => panic!("{step:?} has no script"),

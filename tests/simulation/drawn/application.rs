@@ -16,7 +16,7 @@ use store::{Store as _, TransactOutcome, faulty::Call};
 
 use crate::{
     actors::application::filled_up,
-    checks::recounted::plain_item,
+    checks::plain_item,
     drawn::{
         Drawn,
         application::items::{indexed, value},

@@ -6,17 +6,17 @@ use derive::{family::Family, write::Table};
 use keys::{counter::CounterKey, job::PARTITION, key::Key};
 
 use crate::{
-    checks::{is_way_taken, recounted::plain_item},
+    checks::{is_way_taken, plain_item},
     drawn::{
         Drawn,
         description::{Description, What},
         oracle::{Difference, DrawnChange, Rows, recount},
         values::{Lead, Place, Row, lead, refused},
     },
-    failure::Failure,
     platform::stream::{Author, Stream},
     scene::Scene,
     stored::{refused_unread, to_recount},
+    trace::Failure,
 };
 
 /// The second oracle agrees, only a cascade deletes what is the application's, and what goes out of a table comes in the same.

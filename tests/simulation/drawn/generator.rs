@@ -5,12 +5,10 @@
 //! before, so there is no circle; and each may build on what the ones before it derive. A new option of a kind is a draw in its
 //! function of `rules`, a field of its rule in the description, a line of `toml`, and a loop of the oracle.
 
-mod entities;
-mod meeting;
 mod places;
 mod rules;
 
-pub(super) use meeting::with_meeting_keys;
+pub(super) use crate::drawn::generator::places::with_meeting_keys;
 pub(super) use rules::WORDS;
 
 use super::description::{Description, FieldOf, Holds, KeyOf, Ref};

@@ -4,9 +4,6 @@
 //! the stored sources, and it compares each source itself. It treats unreadable values as the documentation says: an item
 //! whose deciding value is of another type does not count, and a missing amount adds 0.
 
-mod carried;
-mod conditions;
-mod counts;
 mod histories;
 mod mirrors;
 
@@ -15,11 +12,14 @@ use std::{
     fmt,
 };
 
-use super::{
-    description::{Description, What},
-    values::{Place, Row, place, row},
+use crate::{
+    drawn::{
+        description::{CopyRule, CountRule, Description, FieldOf, LatestRule, Ref, Shown, What, Where},
+        oracle::mirrors::{compared_part, item_of},
+        values::{Lead, Place, Row, filling, lead, number_of, place, row, written},
+    },
+    oracle::table::{ONE, Plain, PlainItem, segment},
 };
-use crate::oracle::table::PlainItem;
 
 /// A change of an item, in the order of the writes.
 pub(crate) struct DrawnChange {
@@ -135,18 +135,18 @@ pub(crate) fn recount(
         let name = rule.name.as_str();
         match &rule.what {
             What::Count(count) if count.is_history && is_left_out(name) => {}
-            What::Count(count) => counts::compare(of, rows, changes, name, count, &mut compared),
-            What::Copy(copy) => carried::copies(of, rows, name, copy, &mut compared),
-            What::Latest(latest) => carried::latest(of, rows, name, latest, &mut compared),
+            What::Count(count) => compare(of, rows, changes, name, count, &mut compared),
+            What::Copy(copy) => copies(of, rows, name, copy, &mut compared),
+            What::Latest(latest) => latest(of, rows, name, latest, &mut compared),
             What::Extreme { from, to, link, field, into, is_max } => {
-                carried::extreme(of, rows, name, (*from, *to), link, (field, into), *is_max, &mut compared);
+                extreme(of, rows, name, (*from, *to), link, (field, into), *is_max, &mut compared);
             }
             What::Mirror(mirror) => mirrors::compare(of, rows, name, mirror, &mut compared),
             What::Path { of: tree, link, name: part, into, depth, .. } => {
-                carried::paths(of, rows, name, *tree, link, (part, into), *depth, &mut compared);
+                paths(of, rows, name, *tree, link, (part, into), *depth, &mut compared);
             }
             What::IndexKey { of: ranked, index_key, number } => {
-                carried::index_keys(of, rows, name, *ranked, *index_key, number, &mut compared);
+                index_keys(of, rows, name, *ranked, *index_key, number, &mut compared);
             }
             What::RollUp(_) if is_left_out(name) => {}
             What::RollUp(roll_up) => histories::roll_ups(of, rows, changes, name, roll_up, &mut compared),
@@ -155,4 +155,271 @@ pub(crate) fn recount(
         }
     }
     compared
+}
+
+// ---- What a condition says of an item ----
+
+/// Does an item meet a condition, if there is one?
+fn is_met(condition: Option<&Where>, item: &PlainItem) -> bool {
+    condition.is_none_or(|condition| holds(condition, item))
+}
+
+/// Does a condition hold? A value of another type is not equal to a text, and no number is below it.
+fn holds(condition: &Where, item: &PlainItem) -> bool {
+    let is = |name: &String, text: &String| matches!(item.get(name), Some(Plain::Text(word)) if word == text);
+    match condition {
+        Where::Is(name, text) => is(name, text),
+        Where::IsNot(name, text) => !is(name, text),
+        Where::OneOf(name, texts) => texts.iter().any(|text| is(name, text)),
+        Where::Above(name, number) => {
+            matches!(item.get(name), Some(Plain::Number(value)) if *value > i128::from(*number) * ONE)
+        }
+        Where::Has(name) => item.contains_key(name),
+        Where::Lacks(name) => !item.contains_key(name),
+        Where::Both(one, other) => holds(one, item) && holds(other, item),
+        Where::Either(one, other) => holds(one, item) || holds(other, item),
+        Where::Not(one) => !holds(one, item),
+    }
+}
+
+// ---- Counts and sums, and what shows them ----
+
+/// How many, and their sum in millionths.
+type Totals = BTreeMap<Place, (i128, i128)>;
+
+fn compare(
+    of: &Description,
+    rows: &Rows,
+    changes: &[DrawnChange],
+    name: &str,
+    count: &CountRule,
+    compared: &mut Compared,
+) {
+    let totals = if count.is_history { arrived(of, changes, count) } else { counted_all(of, rows, count) };
+    let kind = if count.is_history { "count: history" } else { "count" };
+    if count.creates {
+        created(of, rows, &totals, name, count.to, compared);
+    }
+    for row in rows.each(count.to) {
+        let (number, sum) = totals.get(&row.place).copied().unwrap_or_default();
+        for (shown, attribute) in &count.shows {
+            let stored = row.item.get(attribute).cloned();
+            let derived = match shown {
+                Shown::Count => Some(Plain::Number(number * ONE)),
+                Shown::Sum => Some(Plain::Number(sum)),
+                Shown::Average => (number != 0).then(|| Plain::Number(divided(sum, number))),
+                Shown::Exists => (number > 0).then_some(Plain::Bool(true)),
+            };
+            // A zero is written where a counter was, and may be absent otherwise, unless it is always there.
+            let is_zero = derived == Some(Plain::Number(0)) && matches!(shown, Shown::Count | Shown::Sum);
+            let may_lack = is_zero && count.zero != "always";
+            let is_right = stored == derived || may_lack && stored.is_none();
+            compared.compare_as(kind, name, &row.place, is_right, &stored, &derived);
+        }
+    }
+}
+
+/// There is an item wherever something is counted, and nowhere else.
+fn created(of: &Description, rows: &Rows, totals: &Totals, name: &str, to: usize, compared: &mut Compared) {
+    let is_counted = |place: &Place| totals.get(place).is_some_and(|(number, _)| *number > 0);
+    for place in totals.keys().filter(|place| is_counted(place) && !rows.is_taken(to, place)) {
+        let stored = rows.get(to, place).map(|row| compared_part(of, to, &row.item));
+        let derived = item_of(of, to, place, PlainItem::new());
+        compared.compare("counted item", name, place, &stored, &Some(derived));
+    }
+    for left in rows.each(to).iter().filter(|row| !is_counted(&row.place)) {
+        compared.compare("counted item", name, &left.place, &Some(&left.item), &None);
+    }
+}
+
+/// Rounded to millionths, a half to the even one.
+fn divided(sum: i128, number: i128) -> i128 {
+    let (whole, rest) = (sum.div_euclid(number), sum.rem_euclid(number));
+    let is_up = 2 * rest > number || 2 * rest == number && whole % 2 != 0;
+    whole + i128::from(is_up)
+}
+
+fn counted_all(of: &Description, rows: &Rows, count: &CountRule) -> Totals {
+    let mut totals = Totals::new();
+    for row in rows.each(count.from) {
+        if let Some((place, amount)) = counted(of, row, count) {
+            let (number, sum) = totals.entry(place).or_default();
+            *number += 1;
+            *sum += amount;
+        }
+    }
+    totals
+}
+
+/// Of a history only what came counts.
+fn arrived(of: &Description, changes: &[DrawnChange], count: &CountRule) -> Totals {
+    let mut totals = Totals::new();
+    for change in changes {
+        let of_row = |row: &Option<Row>| counted(of, row.as_ref().filter(|row| row.entity == count.from)?, count);
+        let (before, now) = (of_row(&change.old), of_row(&change.new));
+        let Some((place, amount)) = now else { continue };
+        if before.is_none_or(|(before, _)| before != place) {
+            let (number, sum) = totals.entry(place).or_default();
+            *number += 1;
+            *sum += amount;
+        }
+    }
+    totals
+}
+
+/// Where an item counts, and its amount.
+fn counted(of: &Description, row: &Row, count: &CountRule) -> Option<(Place, i128)> {
+    if !is_met(count.condition.as_ref(), &row.item) {
+        return None;
+    }
+    let amount = match count.sum.as_ref().and_then(|name| row.item.get(name)) {
+        None => 0,
+        Some(Plain::Number(amount)) => *amount,
+        Some(_) => return None,
+    };
+    match lead(of, row, count.to, &count.link.pairs) {
+        Lead::To(place) => Some((place, amount)),
+        Lead::Nowhere | Lead::Unreadable => None,
+    }
+}
+
+// ---- Attributes that items carry: copies, the latest and the extreme, paths, and keys in an index ----
+
+fn copies(of: &Description, rows: &Rows, name: &str, rule: &CopyRule, compared: &mut Compared) {
+    for row in rows.each(rule.to) {
+        let source = match lead(of, row, rule.from, &rule.link.pairs) {
+            Lead::To(place) => rows.get(rule.from, &place),
+            Lead::Nowhere | Lead::Unreadable => None,
+        };
+        let source = source.filter(|source| is_met(rule.condition.as_ref(), &source.item));
+        for (attribute, into) in &rule.pairs {
+            let derived = source.and_then(|source| source.item.get(attribute).cloned());
+            compared.compare("copy", name, &row.place, &row.item.get(into).cloned(), &derived);
+        }
+    }
+}
+
+/// The items that lead to one.
+fn leading<'a>(of: &Description, rows: &'a Rows, from: usize, link: &Ref, to: &Row) -> Vec<&'a Row> {
+    let leads = |row: &&Row| lead(of, row, link.to, &link.pairs) == Lead::To(to.place.clone());
+    rows.each(from).iter().filter(leads).collect()
+}
+
+fn latest(of: &Description, rows: &Rows, name: &str, rule: &LatestRule, compared: &mut Compared) {
+    for row in rows.each(rule.to) {
+        let mut sources = leading(of, rows, rule.from, &rule.link, row);
+        sources.sort_by(|one, other| one.order.cmp(&other.order));
+        if !rule.is_first {
+            sources.reverse();
+        }
+        if let Some((into, n)) = &rule.list {
+            let entry = |source: &&Row| {
+                let pair = |(from, to): &(String, String)| Some((to.clone(), field_or_attribute(of, source, from)?));
+                Plain::Map(rule.pairs.iter().filter_map(pair).collect())
+            };
+            let entries: Vec<Plain> = sources.iter().take(*n).map(entry).collect();
+            let derived = (!entries.is_empty()).then_some(Plain::List(entries));
+            compared.compare("latest list", name, &row.place, &row.item.get(into).cloned(), &derived);
+            continue;
+        }
+        for (attribute, into) in &rule.pairs {
+            let derived = sources.first().and_then(|source| field_or_attribute(of, source, attribute));
+            compared.compare("latest", name, &row.place, &row.item.get(into).cloned(), &derived);
+        }
+    }
+}
+
+/// A field of the key as the attribute that it would be, else an attribute.
+fn field_or_attribute(of: &Description, row: &Row, name: &str) -> Option<Plain> {
+    match (of.entities[row.entity].field(name), row.fields.get(name)) {
+        (Some(FieldOf::Padded(_) | FieldOf::Inverted(_)), Some(Plain::Text(text))) => {
+            number_of(text).map(Plain::Number)
+        }
+        (Some(_), Some(field)) => Some(field.clone()),
+        _ => row.item.get(name).cloned(),
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "they are what the rule says")]
+fn extreme(
+    of: &Description,
+    rows: &Rows,
+    name: &str,
+    (from, to): (usize, usize),
+    link: &Ref,
+    (field, into): (&str, &str),
+    is_max: bool,
+    compared: &mut Compared,
+) {
+    for row in rows.each(to) {
+        let sources = leading(of, rows, from, link, row);
+        let values = sources.into_iter().filter_map(|source| field_or_attribute(of, source, field));
+        let derived = if is_max { values.max() } else { values.min() };
+        compared.compare("extreme", name, &row.place, &row.item.get(into).cloned(), &derived);
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "they are what the rule says")]
+fn paths(
+    of: &Description,
+    rows: &Rows,
+    name: &str,
+    tree: usize,
+    link: &Ref,
+    (part, into): (&str, &str),
+    depth: usize,
+    compared: &mut Compared,
+) {
+    for row in rows.each(tree) {
+        let derived = path(of, rows, row, link, part, depth).map(Plain::Text);
+        compared.compare("path", name, &row.place, &row.item.get(into).cloned(), &derived);
+    }
+}
+
+/// The names from the root down, if there are so many at most.
+fn path(of: &Description, rows: &Rows, row: &Row, link: &Ref, part: &str, levels: usize) -> Option<String> {
+    if levels == 0 {
+        return None;
+    }
+    let name = segment(&filling(row, part, FieldOf::Text).ok()??);
+    match lead(of, row, link.to, &link.pairs) {
+        Lead::Nowhere => Some(format!("/{name}")),
+        Lead::Unreadable => None,
+        Lead::To(place) => {
+            let above = path(of, rows, rows.get(link.to, &place)?, link, part, levels - 1)?;
+            Some(format!("{above}/{name}"))
+        }
+    }
+}
+
+/// The largest number that a key of twelve digits can hold.
+const NUMBER_MAX: i128 = 999_999_999_999;
+
+fn index_keys(
+    of: &Description,
+    rows: &Rows,
+    name: &str,
+    ranked: usize,
+    index_key: usize,
+    number: &str,
+    compared: &mut Compared,
+) {
+    let entity = &of.entities[ranked];
+    let key = &entity.index_keys[index_key];
+    let index = &of.tables[entity.table].indexes[key.index];
+    for row in rows.each(ranked) {
+        let shown = match row.item.get(number) {
+            Some(Plain::Number(shown)) if *shown > 0 && shown % ONE == 0 && shown / ONE <= NUMBER_MAX => {
+                Some((shown / ONE).to_string())
+            }
+            _ => None,
+        };
+        let value = |name: &str| {
+            if name == number { shown.clone() } else { filling(row, name, FieldOf::Text).ok().flatten() }
+        };
+        let derived = [&key.pk, &key.sk].map(|pieces| written(pieces, true, value));
+        let derived = if shown.is_some() && derived.iter().all(Option::is_some) { derived } else { [None, None] };
+        let stored = [&index.pk[0].name, &index.sk[0].name].map(|name| row.item.get(name).cloned());
+        compared.compare("index-key", name, &row.place, &stored, &derived.map(|text| text.map(Plain::Text)));
+    }
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     RECEIPTS,
     chance::Chance,
-    checks::recounted::{plain_changes, plain_table},
+    checks::{plain_changes, plain_table},
     deployed,
     permissions::Permissions,
     scene::Scene,

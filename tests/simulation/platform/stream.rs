@@ -21,7 +21,7 @@ use support::record::{self, STREAM_ARN};
 
 use crate::{
     chance::mixed,
-    checks::converging::WriteCounts,
+    checks::WriteCounts,
     items::readings::new_value,
     platform::{Lost, corruption::corrupted},
     scene::Scene,

@@ -5,7 +5,6 @@ pub(crate) mod cost;
 pub(crate) mod demo;
 mod examples;
 mod values;
-pub(crate) mod variables;
 pub(crate) mod verify;
 pub(crate) mod why;
 

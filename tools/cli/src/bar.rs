@@ -6,7 +6,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    words::Duration,
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,7 +15,7 @@ use operate::{
     verifying::{ReadPrice, filled::Marking},
 };
 
-use crate::{exit::report, time};
+use crate::{exit::report, words};
 
 /// Time between two movements of the bar's first character.
 const TICK: Duration = Duration::from_millis(200);
@@ -94,7 +94,7 @@ impl Progress for OnBar {
     fn waits(&self, until_ms: u64) {
         report(&format!(
             "waiting until {}: an instance of a function without the derivations to repair may run until then",
-            time::text(until_ms)
+            words::text(until_ms)
         ));
     }
 }

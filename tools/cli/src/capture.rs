@@ -39,7 +39,7 @@ use keys::layout::Layout;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::time;
+use crate::words;
 
 /// What a change in the form of Kinesis Data Streams lacks, and what to do.
 const OF_KINESIS: &str = "it lacks the sequence number and the shard by which a ledger knows a change; give the records of \
@@ -264,7 +264,7 @@ fn shaped(record: &RawValue, stream_arn: Option<&str>) -> Result<Box<RawValue>, 
     if let Some(created) = fields.get_mut("dynamodb").and_then(|it| it.get_mut("ApproximateCreationDateTime"))
         && let Some(text) = created.as_str()
     {
-        *created = time::seconds(text).ok_or_else(|| text.to_owned())?.into();
+        *created = words::seconds(text).ok_or_else(|| text.to_owned())?.into();
     }
     Ok(serde_json::value::to_raw_value(&fields).unwrap_or_else(|_| record.to_owned()))
 }

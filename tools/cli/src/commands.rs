@@ -24,7 +24,7 @@ mod why;
 use std::process::ExitCode;
 
 use crate::{
-    args::{Args, Command, demo::Demo, variables::parse},
+    args::{Args, Command, demo::Demo, values::parse},
     exit::{self, Completion},
 };
 

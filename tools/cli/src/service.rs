@@ -11,7 +11,7 @@ use std::{
 };
 
 use console::{
-    flow::unanswered::UnansweredInvocation,
+    flow::entry::UnansweredInvocation,
     step::{StepGate, SteppedFunction},
 };
 use derive::{catalogue::Catalogue, schema::Schema};
@@ -29,12 +29,12 @@ use keys::layout::Layout;
 use operate::checkpoints::LedgerCheckpoints;
 use store::{Store, StoreError, dynamo::DynamoStore};
 use stream::{
-    counts::{EventCount, MappingCounts},
-    destination::FolderDestination,
+    delivered::{EventCount, MappingCounts},
     function::{HttpFunction, LambdaFunction},
     mapping::Mapping,
     poller::{EventSourceMapping, StreamError},
     progress::{Invocation, Observer},
+    response::FolderDestination,
     shared::Stream,
 };
 use tokio::{
@@ -374,7 +374,7 @@ mod tests {
     use store::dynamo::TableNames;
 
     use super::*;
-    use crate::connection::Clients;
+    use crate::opened::Clients;
 
     #[tokio::test]
     async fn a_database_that_is_away_may_have_a_job_left() {

@@ -18,7 +18,7 @@ use crate::{
     Console,
     flow::{
         Flow,
-        spent::{SLOT_MS, SLOTS, SpentUnits, SpentWrites, WriteTotal},
+        shown::{SLOT_MS, SLOTS, SpentUnits, SpentWrites, WriteTotal},
     },
     frame::{self, ConsolePage},
     json, live,

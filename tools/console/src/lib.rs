@@ -13,8 +13,6 @@ mod design;
 mod explained;
 pub mod flow;
 mod frame;
-mod graph;
-mod guarded;
 mod item;
 mod jobs;
 mod json;
@@ -47,7 +45,7 @@ use tokio::{net::TcpListener, sync::Mutex};
 
 use crate::{
     flow::Flow,
-    step::{StepGate, scene::run::SceneRun},
+    step::{StepGate, scene::act::SceneRun},
     verification::LastVerification,
 };
 
@@ -155,7 +153,7 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/style.css", get(frame::style))
         .merge(json::addresses())
         .fallback(|| async { frame::failed(StatusCode::NOT_FOUND, "There is no such page.").into_response() })
-        .layer(middleware::from_fn_with_state(Arc::clone(&console), guarded::guarded::<S>))
+        .layer(middleware::from_fn_with_state(Arc::clone(&console), orders::guarded::<S>))
         .with_state(console);
     axum::serve(listener, pages).await
 }

@@ -19,13 +19,12 @@ use store::{Segment, Store, StoreError};
 
 use crate::{
     Console,
+    explained::graph,
     flow::{
         Flow,
-        figures::DerivationFigures,
-        spent::{SpentWrites, WriteTotal},
+        shown::{DerivationFigures, SpentWrites, WriteTotal},
     },
     frame::{self, ConsolePage},
-    graph::graph,
     live,
 };
 

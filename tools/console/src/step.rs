@@ -8,7 +8,6 @@
 //! *Why no record is delivered before an earlier one that was never delivered*: Lambda does not do that within a shard, and
 //! a ledger of watermarks rests on it.
 
-pub(crate) mod batch;
 pub(crate) mod delivering;
 pub mod killing;
 pub(crate) mod page;
@@ -30,11 +29,11 @@ use store::Store;
 use tokio::sync::watch;
 
 use self::{
-    batch::{BatchEnvelope, HeldBatch},
     delivering::{DeliveredRecord, DeliveryReport},
     killing::KillingStore,
 };
-use crate::flow::unanswered::UnansweredInvocation;
+use crate::flow::entry::UnansweredInvocation;
+use crate::step::delivering::{BatchEnvelope, HeldBatch};
 
 /// Records that can be delivered again: the last ones.
 const DELIVERED_MAX: usize = 30;
@@ -199,7 +198,7 @@ impl<S: Store + 'static> StepGate<S> {
 pub(crate) struct NextRecord {
     number: u64,
     envelope: BatchEnvelope,
-    record: batch::HeldRecord,
+    record: delivering::HeldRecord,
 }
 
 impl HeldStream {

@@ -11,13 +11,11 @@ pub mod cost;
 pub mod document;
 pub mod filters;
 pub mod followed;
-pub mod growth;
 pub mod infra;
 pub mod price;
 pub mod review;
 pub mod samples;
 pub mod shipped;
-mod template;
 
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::bookkeeping::Kept;

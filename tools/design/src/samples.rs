@@ -21,7 +21,7 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use crate::template::{FieldForm, fields};
+use crate::infra::{FieldForm, fields};
 
 /// A sample item of each entity, by the entity's name.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -25,13 +25,9 @@ pub mod scan;
 pub mod tallies;
 
 mod candidates;
-pub(crate) mod counted;
 mod counts;
 pub(crate) mod judge;
-mod proven;
-mod seen;
 pub(crate) mod single;
-mod touched;
 
 use std::{collections::BTreeSet, io, sync::Arc};
 
@@ -94,7 +90,7 @@ pub(crate) fn finding(derivation: &str, key: &Key, stored: Option<Item>, derived
 /// An item that is not Ripple's under the key of a derived item, which waits.
 pub(crate) fn occupied_key(schema: &Schema, derivation: &str, key: &Key, held: &Item) -> Finding {
     let flaw = occupied(schema, key, held);
-    let stored = Some(counted::only(held, &[&flaw.attribute]));
+    let stored = Some(counts::only(held, &[&flaw.attribute]));
     Finding { flaw: Some(flaw.why), ..finding(derivation, key, stored, Some(Item::new())) }
 }
 

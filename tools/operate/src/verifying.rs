@@ -29,7 +29,7 @@ use crate::{
     },
     verifying::{
         filled::{Before, Marking},
-        followed::{AGE_MARGIN_S, ProgressSource, streams::FollowedStreams},
+        followed::{AGE_MARGIN_S, FollowedStreams, ProgressSource},
         paced::Paced,
         spool::{ResultRow, Spool},
     },

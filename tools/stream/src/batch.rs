@@ -1,15 +1,26 @@
 //! The records of one lane that were read and not yet delivered.
 //!
 //! They leave in order, as batches that keep the batch size and Lambda's payload limit and do not mix tumbling windows.
+//!
+//! # Sequence
+//!
+//! The order of sequence numbers.
+//!
+//! They are decimal integers of up to 40 digits, padded with zeros by some emulators and not by AWS, so neither their
+//! text (`"820…"` is behind `"1683…"`) nor a machine integer orders them.
 
-use std::collections::VecDeque;
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::VecDeque,
+    time::{Duration, SystemTime},
+};
 
 use tokio::time::Instant;
 
-use crate::event::{EVENT_OVERHEAD_BYTES, LambdaRecord};
-use crate::mapping::Mapping;
-use crate::window::{ATTRIBUTES_BYTES_MAX, STATE_BYTES_MAX, Window};
+use crate::{
+    event::{EVENT_OVERHEAD_BYTES, LambdaRecord},
+    mapping::Mapping,
+    window::{ATTRIBUTES_BYTES_MAX, STATE_BYTES_MAX, Window},
+};
 
 /// The largest event, in bytes. Source: Lambda's limit on the payload of a synchronous invocation.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
@@ -146,6 +157,21 @@ impl Buffer {
         }
         Some(batch)
     }
+}
+
+// ---- The order of sequence numbers ----
+
+/// A sort key: sequence numbers compare as their keys do.
+///
+/// ```
+/// use stream::sequence::order;
+/// assert!(order("820400000000000001192334") < order("1683700000000000001135967"));
+/// assert_eq!(order("000000000000000000042"), order("42"));
+/// ```
+#[must_use]
+pub fn order(sequence_number: &str) -> (usize, &str) {
+    let digits = sequence_number.trim_start_matches('0');
+    (digits.len(), digits)
 }
 
 #[cfg(test)]

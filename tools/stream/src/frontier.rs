@@ -14,11 +14,11 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::batch::Held;
+use crate::batch::order;
 use crate::checkpoint::Position;
 use crate::delivered::DeliveredBoard;
 use crate::persist::persist;
 use crate::poller::{Stop, Stopped};
-use crate::sequence::order;
 use crate::wiring::Wiring;
 
 /// Where a shard stands.

@@ -29,19 +29,15 @@
 //! nothing else.
 
 pub mod checkpoint;
-pub mod counts;
-pub mod destination;
 pub mod event;
 pub mod filter;
 pub mod function;
 pub mod mapping;
 pub mod poller;
 pub mod progress;
-pub mod sequence;
 pub mod shared;
 pub mod template;
 
-mod api;
 mod batch;
 mod delivered;
 mod delivery;

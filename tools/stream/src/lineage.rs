@@ -1,13 +1,13 @@
 //! Which shards may be read now: parents before children.
 //!
 //! Pure. A shard waits until its parent is drained or no longer listed. Whether a shard is closed is not looked up here:
-//! only reading it to its end shows (see [`crate::api::ListedShard`]).
+//! only reading it to its end shows (see [`crate::source::ListedShard`]).
 
 use std::collections::BTreeMap;
 
-use crate::api::{IteratorAt, ListedShard};
 use crate::checkpoint::Position;
 use crate::mapping::StartingPosition;
+use crate::source::{IteratorAt, ListedShard};
 
 /// The shards of a stream, as far as they are known.
 #[derive(Debug)]
@@ -112,9 +112,9 @@ impl Lineage {
 #[cfg(test)]
 mod tests {
     use super::Lineage;
-    use crate::api::{IteratorAt, ListedShard};
     use crate::checkpoint::Position;
     use crate::mapping::StartingPosition;
+    use crate::source::{IteratorAt, ListedShard};
 
     fn shard(id: &str, parent: Option<&str>) -> ListedShard {
         ListedShard { id: id.to_owned(), parent: parent.map(str::to_owned) }

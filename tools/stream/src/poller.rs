@@ -21,17 +21,17 @@ use tokio::{
 };
 
 use crate::{
-    api::{ApiError, ListedShard},
     checkpoint::{CheckpointError, Checkpoints},
     delivered::DeliveredBoard,
-    destination::Destination,
     filter::FILTERS_DEFAULT_MAX,
     function::LambdaFunction,
     lineage::Lineage,
     mapping::{Mapping, MappingError, StartingPosition},
     progress::Observer,
     reader::{End, ShardReader},
+    response::Destination,
     shared::Stream,
+    source::{ApiError, ListedShard},
     wiring::{Complaint, Wiring},
 };
 

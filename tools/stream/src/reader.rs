@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::api::{IteratorAt, RecordPage};
 use crate::batch::Held;
 use crate::delivered::DeliveredBoard;
 use crate::event::Reading;
 use crate::frontier::Frontier;
 use crate::lanes::Lanes;
 use crate::poller::{Stop, Stopped};
+use crate::source::{IteratorAt, RecordPage};
 use crate::source::{PageSource, ShardRead};
 use crate::wiring::Wiring;
 

@@ -6,8 +6,8 @@ use aws_sdk_dynamodbstreams::types::{Shard, ShardIteratorType};
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-use crate::api::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi};
 use crate::progress::NOTHING_RESPONDS;
+use crate::source::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi};
 use crate::wiring::chain;
 
 /// A stream behind a client.
@@ -96,8 +96,8 @@ mod tests {
     use aws_sdk_dynamodbstreams::{Client, Config};
 
     use super::SdkStream;
-    use crate::api::{ApiError, IteratorAt, ListedShard, StreamApi as _};
     use crate::event::{Reading, read};
+    use crate::source::{ApiError, IteratorAt, ListedShard, StreamApi as _};
     use crate::tests::loopback::{Loopback, answer};
 
     fn stream(url: &str) -> SdkStream {

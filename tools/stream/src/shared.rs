@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
-use crate::api::{ApiError, IteratorAt, RecordPage, ShardPage, StreamApi};
 use crate::sdk::SdkStream;
+use crate::source::{ApiError, IteratorAt, RecordPage, ShardPage, StreamApi};
 
 /// Pages that are kept: a mapping that is further behind reads for itself.
 const PAGES_MAX: usize = 4;
@@ -106,7 +106,7 @@ mod tests {
     use futures::future::{BoxFuture, join};
 
     use super::{PAGES_MAX, ReadOnce};
-    use crate::api::{ApiError, IteratorAt, RecordPage, ShardPage, StreamApi};
+    use crate::source::{ApiError, IteratorAt, RecordPage, ShardPage, StreamApi};
     use crate::tests::memory_stream::MemoryStream;
 
     /// A stream whose reads take a while, so that others may ask meanwhile.

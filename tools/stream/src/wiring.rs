@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use crate::api::StreamApi;
 use crate::checkpoint::Checkpoints;
-use crate::destination::Destination;
 use crate::function::LambdaFunction;
 use crate::mapping::Mapping;
 use crate::progress::Observer;
+use crate::response::Destination;
+use crate::source::StreamApi;
 
 /// The time of day, injected so that record ages can be tested without a wall clock.
 pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;

@@ -8,7 +8,6 @@
 
 mod attributes;
 mod description;
-mod names;
 mod python;
 mod rust;
 mod typescript;

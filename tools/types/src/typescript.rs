@@ -3,10 +3,9 @@
 use keys::index_key::OnlyIf;
 
 use crate::{
-    attributes::HeldType,
+    attributes::{HeldType, Identifiers, camel, pascal},
     concat,
     description::{TypedEntity, TypedField, TypedKey},
-    names::{Identifiers, camel, pascal},
     quoted,
 };
 

@@ -140,8 +140,7 @@ fn members(chance: &Chance) -> AttributeValue {
 pub(super) fn indexed(of: &Description, entity: usize, mut item: Item) -> Item {
     let definition = &of.entities[entity];
     let table = &of.tables[definition.table];
-    let Some(row) = crate::drawn::values::row(of, definition.table, &crate::checks::recounted::plain_item(&item))
-    else {
+    let Some(row) = crate::drawn::values::row(of, definition.table, &crate::checks::plain_item(&item)) else {
         return item;
     };
     for index in table.indexes.iter().filter(|index| !index.has_forms) {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Compared, DrawnChange, Rows, conditions::is_met};
+use super::{Compared, DrawnChange, Rows};
+use crate::drawn::oracle::is_met;
 use crate::{
     drawn::{
         description::{Description, FieldOf, RollUpRule},

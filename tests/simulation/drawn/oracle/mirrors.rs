@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Compared, Rows, conditions::is_met};
+use super::{Compared, Rows};
+use crate::drawn::oracle::is_met;
 use crate::{
     drawn::{
         description::{CLAIMS, Description, FieldOf, KeyOf, MirrorRule},

@@ -11,7 +11,7 @@ use super::design::{finding_json, finding_lines};
 use crate::{
     args::check::{ClientLanguage, ManifestCheck, SchemaArgs, TypesArgs},
     exit::{Completion, print},
-    json::print_json,
+    words::print_json,
 };
 
 pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::{
     args::cost::CostArgs,
     exit::{Completion, Usage, print},
-    json::print_json,
+    words::print_json,
 };
 
 /// The ledgers, the default of the templates first.

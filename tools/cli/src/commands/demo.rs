@@ -39,16 +39,15 @@ use crate::{
         scenario::{ScenarioReport, has_lag},
         writer::write,
     },
-    connection::Clients,
     embedded::Embedded,
     exit::{Completion, print},
-    json::print_json,
     lag::Lags,
     mappings::{MappingRequest, mappings},
-    memory,
-    metered::{Metered, WriteTotals},
+    metered::{self, Metered, WriteTotals},
+    opened::Clients,
     service::{Plan, Service, Witness, laptop_limits},
     tables,
+    words::print_json,
 };
 
 pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
@@ -148,7 +147,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
     let metered = Arc::new(Metered::new(Arc::clone(&store), has_lag(args)));
     let mut running = Running { args, service, metered, book, bar: progress(args) };
     let report = scenario::run(&mut running).await?;
-    let (memory_mb, elapsed) = (memory::peak_mb(), started.elapsed());
+    let (memory_mb, elapsed) = (metered::peak_mb(), started.elapsed());
     let Running { service, metered, book, bar, .. } = running;
     service.stop().await?;
     bar.set_message("verifying");

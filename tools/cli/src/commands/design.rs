@@ -6,7 +6,7 @@ use std::path::Path;
 
 use design::{
     Design, document,
-    growth::{CounterGrowth, growth},
+    followed::{CounterGrowth, growth},
     review::{FindingAnswer, ReviewFinding, Reviewed, review},
     shipped,
 };
@@ -17,8 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     args,
     exit::{Completion, Usage, file_text, print},
-    json::print_json,
-    words::counted,
+    words::{counted, print_json},
 };
 
 pub(crate) async fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {

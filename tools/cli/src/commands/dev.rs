@@ -5,13 +5,13 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::Arc,
-    time::Duration,
+    words::Duration,
 };
 
 use aws_sdk_dynamodb::{Client, types::TableDescription};
 use console::{
     ConsoleWrites, Served,
-    flow::{Flow, unanswered::UnansweredInvocation},
+    flow::{Flow, entry::UnansweredInvocation},
     step::StepGate,
 };
 use derive::{
@@ -37,7 +37,7 @@ use functions::{
 };
 use operate::tables::Deployment;
 use store::dynamo::DynamoStore;
-use stream::{counts::EventCount, progress::Invocation};
+use stream::{delivered::EventCount, progress::Invocation};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -47,15 +47,14 @@ use tokio::{
 use crate::{
     args::{DEFAULT_TABLE, Dev, PORT, ledger_table},
     caught_up,
-    connection::{ANY_CREDENTIALS, Clients, has_credentials},
     embedded::Embedded,
     exit::{Completion, Usage, print, report},
     lines::Lines,
     mappings::{MappingRequest, mappings},
-    opened::{deployment, of_this_table},
+    opened::{ANY_CREDENTIALS, Clients, deployment, has_credentials, of_this_table},
     opening::{RegistryCheck, fits, ledger_fits},
     service::{Plan, Service, Witness, laptop_limits},
-    tables, time,
+    tables, words,
 };
 
 /// Log level if `RUST_LOG` is not set: what `dev` says itself is not logged again.
@@ -257,7 +256,7 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
                     .saturating_sub(u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX));
                 // At the start there may be nothing to handle.
                 if service.has_found() {
-                    print(&format!("caught up with everything written before {}", time::text(ms)));
+                    print(&format!("caught up with everything written before {}", words::text(ms)));
                 }
                 since = Some(moment);
             }

@@ -18,7 +18,7 @@ use crate::{
     args::Explain,
     capture::Capture,
     exit::{Completion, Usage, file_text, print},
-    json::print_json,
+    words::print_json,
 };
 
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {

@@ -20,10 +20,8 @@ use super::QUIET_LOG_FILTER;
 use crate::{
     args::Jobs,
     exit::{Completion, print, report_unknown},
-    json::print_json,
     opened::{agreed, open_to_write, open_with_ledger},
-    time,
-    words::counted,
+    words::{self, counted, print_json},
 };
 
 pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
@@ -108,10 +106,10 @@ fn round_text(job: &Job) -> Option<&'static str> {
 fn line(job: &Job, held: &HeldCascades) -> String {
     let mut words = vec![job.key.sk.clone(), state_of(job).to_owned(), format!("of {}", job.origin()), so_far(job)];
     words.extend(round_text(job).map(str::to_owned));
-    words.push(format!("started {}", time::text(job.started_at_ms)));
-    words.push(format!("moved {}", time::text(job.moved_at_ms)));
+    words.push(format!("started {}", words::text(job.started_at_ms)));
+    words.push(format!("moved {}", words::text(job.moved_at_ms)));
     if !job.is_running {
-        words.push(format!("due {}", time::text(job.due_at_ms)));
+        words.push(format!("due {}", words::text(job.due_at_ms)));
     }
     words.extend(held.get(&job.key).map(|held_by| format!("waits for {held_by}")));
     words.join("  ")
@@ -135,9 +133,9 @@ fn whole(job: &Job, held: &HeldCascades, layout: &Layout) -> String {
         ("so far", Some(so_far(job))),
         ("last", last_item(job, layout).map(|key| key.to_string())),
         ("round", round),
-        ("started", Some(time::text(job.started_at_ms))),
-        ("due", Some(time::text(job.due_at_ms))),
-        ("moved", Some(time::text(job.moved_at_ms))),
+        ("started", Some(words::text(job.started_at_ms))),
+        ("due", Some(words::text(job.due_at_ms))),
+        ("moved", Some(words::text(job.moved_at_ms))),
         ("moves", Some(job.n_moves.to_string())),
     ];
     lines.extend(known.into_iter().filter_map(|(name, value)| Some(format!("  {name:<10}{}", value?))));

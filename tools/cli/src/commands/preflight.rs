@@ -43,8 +43,8 @@ use crate::{
         surroundings::Surroundings,
     },
     exit::{Completion, print},
-    json::print_json,
     opened::{Opened, open_to_attach},
+    words::print_json,
 };
 
 /// The observations of the tables.

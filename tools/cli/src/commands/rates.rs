@@ -8,9 +8,8 @@ use super::LOG_FILTER;
 use crate::{
     args::RatesArgs,
     exit::{Completion, Usage, print, report},
-    json::print_json,
     opened::open,
-    words::counted,
+    words::{counted, print_json},
 };
 
 pub(crate) async fn run(args: &RatesArgs) -> anyhow::Result<Completion> {

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     args::Redrive,
     exit::{Completion, print, report_unknown},
-    json::print_json,
     opened::{agreed, open_to_write},
+    words::print_json,
 };
 
 /// Redrives the chosen changes one after the other.

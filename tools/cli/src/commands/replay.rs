@@ -29,8 +29,8 @@ use crate::{
     args::Replay,
     capture::Capture,
     exit::{Completion, Usage, file_text, print},
-    json::print_json,
     opened::{Opened, agreed, open_to_write},
+    words::print_json,
 };
 
 const SLICE_RECORDS_MAX: usize = 500;

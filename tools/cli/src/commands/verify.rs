@@ -22,8 +22,7 @@ use crate::{
     bar::{on, progress, report_marking},
     exit::{Completion, Output, print, report},
     opened::{agreed, open_with_ledger},
-    time,
-    words::counted,
+    words::{self, counted},
 };
 
 /// The manifest must know one of so many items.
@@ -165,7 +164,7 @@ pub(super) fn item_text(item: Option<&Item>) -> String {
 /// Two lines: the possible loss, and what happened to its mark.
 fn lines(marked: &Marked) -> [String; 2] {
     let Mark { family, shard, since_ms, until_ms, late_ms, .. } = &marked.mark;
-    let (since, until, hours) = (time::text(*since_ms), time::text(*until_ms), late_ms / 3_600_000);
+    let (since, until, hours) = (words::text(*since_ms), words::text(*until_ms), late_ms / 3_600_000);
     let of = [family.as_str(), marked.mark.stream_label(), shard].join(" ");
     let became = match marked.fate {
         MarkFate::Removed => "nothing that can be corrected is missing: the mark is removed",

@@ -16,10 +16,8 @@ use super::{LOG_FILTER, verify::item_text};
 use crate::{
     args::why::WhyArgs,
     exit::{Completion, print},
-    json::print_json,
     opened::{agreed, open_with_ledger},
-    time,
-    words::counted,
+    words::{self, counted, print_json},
 };
 
 pub(crate) async fn run(args: &WhyArgs) -> anyhow::Result<Completion> {
@@ -148,7 +146,7 @@ fn change_lines(changes: &StreamChanges, lines: &mut Vec<String>) {
     lines.push(format!("\nchanges  {} that the stream still has, the last {} of them:", n_concerning, last.len()));
     for change in last {
         let StreamChange { created_ms, item, event, effects, .. } = change;
-        let at = created_ms.map_or_else(|| "at an unknown time".to_owned(), time::text);
+        let at = created_ms.map_or_else(|| "at an unknown time".to_owned(), words::text);
         lines.push(format!("  {at}  {event} {item}"));
         lines.extend(effects.iter().map(|(derivation, effect)| format!("    {derivation} {effect}")));
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use console::{
-    flow::unanswered::{NoAnswer, UnansweredInvocation},
+    flow::entry::{NoAnswer, UnansweredInvocation},
     step::{Passage, StepGate, SteppedFunction, killing::KillingStore},
 };
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};

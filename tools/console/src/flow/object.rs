@@ -12,10 +12,8 @@ use operate::{objects::key, words::time};
 use serde_json::{Value, json};
 use store::Store;
 
-use super::{
-    entry::{FlowDelivery, FlowEntry, FlowWrite, Trouble},
-    selection::Selection,
-};
+use super::entry::{FlowDelivery, FlowEntry, FlowWrite, Trouble};
+use crate::flow::Selection;
 use crate::flow::{NO_FLOW, SHOWN};
 use crate::{Console, json};
 

@@ -1,11 +1,37 @@
 //! How a change looks in the flow.
+//!
+//! # Spent
+//!
+//! Write units over time: what the functions wrote, and what plain code would have written for the same changes.
+//!
+//! *By hand* is a function with plain `ADD`, `PUT` and `SET`: for each change one `ADD` of one write unit on the item that
+//! shows a count, and of all other derivations the same writes as here. It has no counters, no displays of them, and no
+//! proof that a change is counted once; so it is cheaper, and counts again when a batch comes again.
+//!
+//! # Figures
+//!
+//! What the flow says of each derivation: changes a second, lag, conflicts, and the items that it writes most.
+//!
+//! *Its own lag* is the time from the start of a function's batch to the answer of the write; *the whole lag* begins with the
+//! application's write, or with the write that the record shows. The stream's times are whole seconds, rounded down, on the
+//! embedded database, so the whole lag is up to a second too long.
 
-use derive::write::Table;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema, write::Table};
+use engine::{account::Commit, contention::Contention};
+use keys::{counter::COUNTER, key::Key};
 use maud::{Markup, html};
 use operate::words::counted;
+use store::Units;
 
-use super::entry::{ChangedAttribute, FlowEntry, FlowWrite, Trouble};
-use crate::frame;
+use crate::{
+    flow::{
+        entry::{ChangedAttribute, FlowEntry, FlowWrite, Trouble},
+        share,
+    },
+    frame,
+};
 
 /// A change, with what followed at once.
 pub(crate) fn change(entry: &FlowEntry) -> Markup {
@@ -109,4 +135,216 @@ pub(crate) fn units(units: f64) -> String {
 pub(crate) fn clock(ms: u64) -> String {
     let time = operate::words::time(ms);
     time.split_once('T').map_or_else(|| time.clone(), |(_, clock)| clock.trim_end_matches('Z').to_owned())
+}
+
+// ---- spent ----
+
+/// Length of a slot, in milliseconds.
+pub(crate) const SLOT_MS: u64 = 10_000;
+
+/// Slots that are kept: ten minutes.
+pub(crate) const SLOTS: usize = 60;
+
+/// Write units of an `ADD` by hand, on an item of up to 1 KB.
+const ADD_UNITS: Units = 1.0;
+
+/// What a derivation has written since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WriteTotal {
+    /// Its writes.
+    pub(crate) n_writes: usize,
+    /// Its write units: of a write for several derivations, an equal part.
+    pub(crate) units: Units,
+}
+
+/// Write units of the same changes, by Ripple and by hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SpentUnits {
+    pub(crate) ripple: Units,
+    pub(crate) by_hand: Units,
+}
+
+/// Write units since the start, and of each slot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SpentWrites {
+    /// By derivation.
+    pub(crate) totals: BTreeMap<String, WriteTotal>,
+    /// Conflicts and throttles by derivation.
+    pub(crate) conflicts: BTreeMap<String, u64>,
+    /// Of the ledger's own items.
+    pub(crate) ledger: WriteTotal,
+    /// Everything.
+    pub(crate) whole: SpentUnits,
+    /// Number of the slot since the epoch, with its units; the oldest first.
+    pub(crate) slots: VecDeque<(u64, SpentUnits)>,
+}
+
+impl SpentWrites {
+    /// Takes in a write. The derivations are those that somebody [would write by hand](written_by_hand) too.
+    pub(in crate::flow) fn write(&mut self, by_hand: &BTreeSet<String>, commit: &Commit) {
+        let Commit { derivations, units, at_ms, .. } = commit;
+        let part = units / share(derivations.len());
+        let mut units_by_hand = 0.0;
+        for name in derivations {
+            let total = self.totals.entry(name.clone()).or_default();
+            total.n_writes += 1;
+            total.units += part;
+            units_by_hand += if by_hand.contains(name) { part } else { 0.0 };
+        }
+        if derivations.is_empty() {
+            self.ledger.n_writes += 1;
+            self.ledger.units += units;
+        }
+        self.add(*at_ms, SpentUnits { ripple: *units, by_hand: units_by_hand });
+    }
+
+    /// Takes in what a batch met.
+    pub(in crate::flow) fn conflicts(&mut self, contention: &Contention) {
+        for (derivation, n_conflicts, n_throttles) in contention.by_derivation() {
+            *self.conflicts.entry(derivation.to_owned()).or_default() += n_conflicts + n_throttles;
+        }
+    }
+
+    /// Takes in a change that came for the first time, and asks for so many additions.
+    pub(in crate::flow) fn change(&mut self, n_additions: usize, at_ms: u64) {
+        let n = f64::from(u32::try_from(n_additions).unwrap_or(u32::MAX));
+        self.add(at_ms, SpentUnits { ripple: 0.0, by_hand: n * ADD_UNITS });
+    }
+
+    fn add(&mut self, at_ms: u64, spent: SpentUnits) {
+        self.whole.add(spent);
+        // Functions run beside each other, so an older write may come later; it goes into the newest slot.
+        let slot = at_ms / SLOT_MS;
+        match self.slots.back_mut().filter(|(last, _)| *last >= slot) {
+            Some((_, units)) => units.add(spent),
+            None => self.slots.push_back((slot, spent)),
+        }
+        while self.slots.front().is_some_and(|(first, _)| first + SLOTS as u64 <= slot) {
+            self.slots.pop_front();
+        }
+    }
+}
+
+impl SpentUnits {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.ripple += other.ripple;
+        self.by_hand += other.by_hand;
+    }
+}
+
+/// The derivations that somebody would write by hand too. Not counters and what shows them: by hand, the count is added where
+/// it is shown.
+pub(in crate::flow) fn written_by_hand(schema: &Schema, catalogue: &Catalogue) -> BTreeSet<String> {
+    let is_by_hand = |derivation: &&Derivation| {
+        let reads = derivation.kind.reach(schema).map(|reach| reach.reads).unwrap_or_default();
+        let reads_counter = reads.iter().any(|part| part.entity == COUNTER);
+        derivation.kind.family() == Family::LevelTriggered && !reads_counter
+    };
+    catalogue.derivations().filter(is_by_hand).map(|derivation| derivation.label().to_owned()).collect()
+}
+
+// ---- figures ----
+
+/// Time over which changes are counted, in milliseconds.
+const WINDOW_MS: u64 = 60_000;
+
+/// Targets that are named.
+const HOTTEST: usize = 3;
+
+/// Figures of a derivation, of the changes that the flow keeps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DerivationFigures {
+    /// Changes of the last minute that asked for it.
+    n_changes: u32,
+    own_ms: Vec<u64>,
+    whole_ms: Vec<u64>,
+    targets: BTreeMap<Key, usize>,
+}
+
+impl DerivationFigures {
+    /// The figures of each derivation.
+    pub(in crate::flow) fn of<'a>(entries: impl Iterator<Item = &'a FlowEntry>, now_ms: u64) -> BTreeMap<String, Self> {
+        let mut all: BTreeMap<String, Self> = BTreeMap::new();
+        for entry in entries {
+            let is_recent = entry.came_ms.saturating_add(WINDOW_MS) > now_ms;
+            for (derivation, _) in entry.asked.iter().filter(|_| is_recent) {
+                all.entry(derivation.clone()).or_default().n_changes += 1;
+            }
+            for delivery in &entry.deliveries {
+                for write in &delivery.writes {
+                    for (derivation, _) in &write.effects {
+                        let figures = all.entry(derivation.clone()).or_default();
+                        figures.own_ms.push(write.at_ms.saturating_sub(delivery.began_ms));
+                        figures.whole_ms.extend(entry.created_ms.map(|created| write.at_ms.saturating_sub(created)));
+                        *figures.targets.entry(write.item.clone()).or_default() += 1;
+                    }
+                }
+            }
+        }
+        for figures in all.values_mut() {
+            figures.own_ms.sort_unstable();
+            figures.whole_ms.sort_unstable();
+        }
+        all
+    }
+
+    /// Changes a second, of the last minute.
+    pub(crate) fn changes_a_second(&self) -> f64 {
+        f64::from(self.n_changes) / 60.0
+    }
+
+    /// The median of its own lag, in milliseconds.
+    pub(crate) fn own_ms(&self) -> Option<u64> {
+        self.own_ms.get(self.own_ms.len() / 2).copied()
+    }
+
+    /// The median of the whole lag, in milliseconds.
+    pub(crate) fn whole_ms(&self) -> Option<u64> {
+        self.whole_ms.get(self.whole_ms.len() / 2).copied()
+    }
+
+    /// The items that it wrote most often, with how often; none that it wrote once.
+    pub(crate) fn hottest(&self) -> Vec<(&Key, usize)> {
+        let mut targets: Vec<(&Key, usize)> = self.targets.iter().map(|(key, n)| (key, *n)).collect();
+        targets.retain(|(_, n)| *n > 1);
+        targets.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        targets.truncate(HOTTEST);
+        targets
+    }
+}
+
+#[cfg(test)]
+mod figures_tests {
+    use super::*;
+
+    #[test]
+    fn a_median_and_the_hottest_items_are_of_what_was_written() {
+        let key = |name: &str| Key::new(name, "S");
+        let targets = [("a", 1), ("b", 5), ("c", 3), ("d", 2), ("e", 9)].map(|(name, n)| (key(name), n));
+        let figures =
+            DerivationFigures { n_changes: 30, own_ms: vec![1, 4, 9], whole_ms: Vec::new(), targets: targets.into() };
+        assert_eq!((figures.own_ms(), figures.whole_ms()), (Some(4), None));
+        assert!((figures.changes_a_second() - 0.5).abs() < f64::EPSILON);
+        let hottest: Vec<(&str, usize)> = figures.hottest().iter().map(|(key, n)| (key.pk.as_str(), *n)).collect();
+        assert_eq!(hottest, [("e", 9), ("b", 5), ("c", 3)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_kept_by_slot_for_ten_minutes() {
+        let mut spent = SpentWrites::default();
+        spent.change(2, 5);
+        spent.change(1, SLOT_MS + 1);
+        // Of an earlier moment.
+        spent.change(1, 7);
+        let by_hand: Vec<(u64, Units)> = spent.slots.iter().map(|(slot, units)| (*slot, units.by_hand)).collect();
+        assert_eq!(by_hand, [(0, 2.0), (1, 2.0)]);
+        spent.change(1, SLOT_MS * SLOTS as u64);
+        assert_eq!(spent.slots.iter().map(|(slot, _)| *slot).collect::<Vec<_>>(), [1, SLOTS as u64]);
+        assert_eq!(spent.whole, SpentUnits { ripple: 0.0, by_hand: 5.0 });
+    }
 }

@@ -6,7 +6,6 @@
 pub(crate) mod act;
 pub(crate) mod cast;
 pub(crate) mod page;
-pub(crate) mod run;
 
 use self::cast::Subject;
 

@@ -18,11 +18,8 @@ use engine::look::listing::ALL_DERIVATIONS;
 use keys::{item::Item, key::Key};
 use store::{Segment, Store, StoreError};
 
-use super::{
-    Finding, UnreadableItem,
-    counted::{buckets_compared, counters_compared, only},
-    finding,
-};
+use super::{Finding, UnreadableItem, finding};
+use crate::verify::counts::{buckets_compared, counters_compared, only};
 
 /// What was seen.
 #[derive(Clone, Debug, Default)]

@@ -22,12 +22,9 @@ use engine::{
 use keys::{counter::CounterKey, item::Item, key::Key, shown::revision_of, value::same};
 use store::Store;
 
-use super::{
-    Finding,
-    counted::{bucket_compared, counter_compared, only},
-    finding, occupied_key,
-    touched::ReadFrom,
-};
+use super::{Finding, finding, occupied_key};
+use crate::verify::candidates::ReadFrom;
+use crate::verify::counts::{bucket_compared, counter_compared, only};
 
 /// What was decided about an item.
 pub(crate) struct Judged {

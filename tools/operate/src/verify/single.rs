@@ -18,7 +18,9 @@ use engine::{
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
 use store::Store;
 
-use super::{Finding, counted::only, finding, judge::Judge, touched::ReadFrom};
+use super::{Finding, finding, judge::Judge};
+use crate::verify::candidates::ReadFrom;
+use crate::verify::counts::only;
 
 /// Name of the derivation in a finding about an index key, which the item's writer makes.
 pub(crate) const INDEX_KEYS: &str = "index keys";

@@ -5,40 +5,46 @@
 //! newest record. There counts are [proven by the ledger](crate::verify), for which the stream is read once more from its
 //! oldest record on; for all else the functions are taken to have handled what is older than their iterator age, twice over.
 
-mod positions;
 mod retained;
-pub(super) mod streams;
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use engine::{
     clock::{Clock as _, SystemClock},
     record::{EventError, event::Event},
 };
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, select_all};
 use store::Store;
 use stream::{
-    checkpoint::Position,
-    destination::FolderDestination,
+    batch::order,
+    checkpoint::{CheckpointError, Checkpoints, Position},
     filter::Filters,
     function::{FunctionError, LambdaFunction},
     mapping::{BATCH_SIZE_MAX, Mapping, StartingPosition, TUMBLING_WINDOW_SECONDS_MAX},
     poller::{EventSourceMapping, StreamError},
     progress::Observer,
+    response::FolderDestination,
     shared::Stream,
 };
 use tokio::{
     sync::{oneshot, watch},
-    task::{AbortHandle, JoinHandle},
+    task::{AbortHandle, JoinError, JoinHandle},
 };
 
-use self::positions::{Positions, present, watch_positions};
-use super::spool::Spool;
-use crate::{checkpoints::LedgerCheckpoints, failure::OperateError, tables::TableStream, verify::ShardRecords};
+use crate::{
+    checkpoints::LedgerCheckpoints,
+    failure::OperateError,
+    tables::{Deployment, TableStream},
+    verify::{Following, Retained, ShardRecords},
+    verifying::{
+        followed::retained::{RetainedRecords, RetainedStreams},
+        spool::Spool,
+    },
+};
 
 /// How much longer than twice the iterator age is waited for the functions, in seconds.
 pub(super) const AGE_MARGIN_S: u64 = 60;
@@ -272,6 +278,206 @@ impl Observer for Watching {
 
     fn trouble(&self, _mapping: &str, message: &str) {
         tracing::warn!(message, "the table's stream cannot be followed just now");
+    }
+}
+
+// ---- positions ----
+
+/// The functions that handle all derivations together: one of these does.
+const READERS: [&[&str]; 2] = [&["combined"], &["aggregate", "propagate"]];
+
+/// How often it is looked how far the functions are.
+const POSITIONS_POLL: Duration = Duration::from_millis(50);
+
+/// Positions: of the file, else of the functions; kept in the file.
+struct Positions<S> {
+    shared: Arc<FollowedState>,
+    spool: Spool,
+    ledger: Arc<LedgerCheckpoints<S>>,
+    readers: Vec<&'static [&'static str]>,
+}
+
+impl<S: Store> Checkpoints for Positions<S> {
+    fn load<'a>(
+        &'a self,
+        mapping: &'a str,
+        shard: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Position>, CheckpointError>> {
+        Box::pin(async move {
+            let mut position = self.spool.load(mapping, shard).await?;
+            if position.is_none() {
+                position = first(&self.ledger, &self.readers, shard).await?;
+            }
+            if let Some(position) = &position {
+                self.shared.state().seen.insert(shard.to_owned(), position.clone());
+            }
+            Ok(position)
+        })
+    }
+
+    fn save<'a>(
+        &'a self,
+        mapping: &'a str,
+        shard: &'a str,
+        position: &'a Position,
+    ) -> BoxFuture<'a, Result<(), CheckpointError>> {
+        self.shared.state().seen.insert(shard.to_owned(), position.clone());
+        self.spool.save(mapping, shard, position)
+    }
+}
+
+/// The readers that have been at the stream.
+async fn present<S: Store>(ledger: &LedgerCheckpoints<S>) -> Result<Vec<&'static [&'static str]>, OperateError> {
+    let mut present = Vec::new();
+    for readers in READERS {
+        for name in readers {
+            if ledger.has_any(name).await? {
+                present.push(readers);
+                break;
+            }
+        }
+    }
+    Ok(present)
+}
+
+/// The least of the positions of these functions in a shard; none where one of them has none.
+async fn first<S: Store>(
+    ledger: &LedgerCheckpoints<S>,
+    readers: &[&'static [&'static str]],
+    shard: &str,
+) -> Result<Option<Position>, CheckpointError> {
+    let mut least: Option<Position> = None;
+    for name in readers.concat() {
+        let Some(position) = ledger.load(name, shard).await? else { return Ok(None) };
+        least = match least {
+            Some(least) if covers(&position, &least) => Some(least),
+            _ => Some(position),
+        };
+    }
+    Ok(least)
+}
+
+/// Is a position as far as another, or farther?
+fn covers(position: &Position, other: &Position) -> bool {
+    match (position, other) {
+        (Position::Ended, _) => true,
+        (Position::After(_), Position::Ended) => false,
+        (Position::After(position), Position::After(other)) => order(position) >= order(other),
+    }
+}
+
+/// Sees when the functions have come as far as the stream was seen.
+async fn watch_positions<S: Store>(
+    shared: Arc<FollowedState>,
+    ledger: Arc<LedgerCheckpoints<S>>,
+    readers: Vec<&'static [&'static str]>,
+) {
+    loop {
+        let ahead = shared.state().ahead.clone();
+        if let Some(Ahead { until_ms, seen }) = ahead {
+            // Where nothing ever was in the stream, nothing is to be handled.
+            let mut is_past = readers.is_empty() && seen.is_empty();
+            for names in &readers {
+                is_past = is_past || are_past(&ledger, names, &seen).await.unwrap_or(false);
+            }
+            if is_past {
+                let mut state = shared.state();
+                state.handled_ms = state.handled_ms.max(until_ms);
+                state.ahead = None;
+            }
+        }
+        tokio::time::sleep(POSITIONS_POLL).await;
+    }
+}
+
+/// Are all these functions past these positions?
+async fn are_past<S: Store>(
+    ledger: &LedgerCheckpoints<S>,
+    names: &[&str],
+    seen: &BTreeMap<String, Position>,
+) -> Result<bool, CheckpointError> {
+    for (shard, seen) in seen {
+        for name in names {
+            let position = ledger.load(name, shard).await?;
+            if !position.is_some_and(|position| covers(&position, seen)) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod positions_tests {
+    use super::*;
+
+    #[test]
+    fn a_position_covers_those_before_it() {
+        let after = |number: &str| Position::After(number.to_owned());
+        assert!(covers(&after("1683700000000000001135967"), &after("820400000000000001192334")));
+        assert!(!covers(&after("9"), &after("10")) && covers(&after("010"), &after("10")));
+        assert!(covers(&Position::Ended, &after("10")) && !covers(&after("10"), &Position::Ended));
+    }
+}
+
+// ---- The streams of several tables, as one ----
+
+/// The streams of several tables.
+pub(in crate::verifying) struct FollowedStreams(Vec<Followed>);
+
+impl FollowedStreams {
+    /// Follows all streams of the tables.
+    pub(in crate::verifying) async fn start<S: Store + 'static>(
+        opened: &Deployment<S>,
+        handled: ProgressSource,
+        spool: &Spool,
+    ) -> Result<Self, OperateError> {
+        let mut all = Vec::new();
+        for stream in &opened.streams {
+            let ledger = LedgerCheckpoints::new(Arc::clone(&opened.store), opened.schema.layout.clone(), &stream.arn);
+            all.push(Followed::start(stream, handled, spool, ledger).await?);
+        }
+        Ok(Self(all))
+    }
+
+    /// Ends when one of the streams cannot be followed.
+    pub(in crate::verifying) fn ended(
+        &mut self,
+    ) -> impl Future<Output = Result<Result<(), StreamError>, JoinError>> + use<> {
+        let all: Vec<_> = self.0.iter_mut().filter_map(|followed| followed.task.take()).collect();
+        async {
+            if all.is_empty() {
+                return std::future::pending().await;
+            }
+            select_all(all).await.0
+        }
+    }
+}
+
+/// What all of them have given or handled, they have together.
+impl Following for FollowedStreams {
+    fn records(&self) -> Vec<ShardRecords> {
+        self.0.iter().flat_map(Followed::records).collect()
+    }
+
+    fn has_given(&self, moment_ms: u64) -> bool {
+        self.0.iter().all(|followed| followed.has_given(moment_ms))
+    }
+
+    fn is_handled(&self, moment_ms: u64) -> Option<bool> {
+        self.0.iter().try_fold(true, |all, followed| Some(followed.is_handled(moment_ms)? && all))
+    }
+
+    fn is_typed(&self) -> bool {
+        self.0.iter().any(Followed::is_typed)
+    }
+
+    fn retained(&self, until_ms: u64) -> Box<dyn Retained + '_> {
+        let read = |followed: &Followed| {
+            let until_ms = until_ms.saturating_add(EMPTY_PAGES_MS);
+            RetainedRecords::read(followed.mapping.clone(), &followed.stream, until_ms)
+        };
+        Box::new(RetainedStreams(self.0.iter().map(read).collect()))
     }
 }
 

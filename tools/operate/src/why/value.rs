@@ -17,7 +17,7 @@ use store::Store;
 use super::{AskedAbout, Explainer, ValueState};
 use crate::{
     failure::OperateError,
-    verify::{Finding, counted::attributes, judge::Judge},
+    verify::{Finding, counts::attributes, judge::Judge},
 };
 
 /// A derivation's part of an item.

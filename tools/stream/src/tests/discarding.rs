@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::world::{World, mapping, pass_ms, report, succeed, unhandled};
 use crate::checkpoint::Position;
-use crate::counts::EventCount;
+use crate::delivered::EventCount;
 use crate::filter::Filters;
 use crate::mapping::{Mapping, OnFailure};
 

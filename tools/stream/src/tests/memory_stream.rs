@@ -10,8 +10,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-use crate::api::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi};
-use crate::sequence::order;
+use crate::batch::order;
+use crate::source::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi};
 
 /// Clones are the same stream.
 #[derive(Clone, Default)]

@@ -6,9 +6,9 @@ use expect_test::{Expect, expect};
 use futures::future::BoxFuture;
 
 use super::world::{Running, World, mapping, pass_ms, report, succeed, unhandled};
-use crate::api::ApiError;
 use crate::checkpoint::{CheckpointError, Checkpoints, MemoryCheckpoints, Position};
 use crate::mapping::{Mapping, StartingPosition};
+use crate::source::ApiError;
 use crate::wiring::{Wiring, chain};
 
 /// Checkpoints in memory whose next loads and saves fail with these errors.

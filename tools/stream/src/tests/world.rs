@@ -1,26 +1,29 @@
 //! A mapping with everything around it in memory, and the text of what happened.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
-use super::memory_stream::MemoryStream;
-use crate::checkpoint::{Checkpoints as _, MemoryCheckpoints, Position};
-use crate::counts::{EventCount, MappingCounts};
-use crate::destination::Destination;
-use crate::filter::Filters;
-use crate::function::{FunctionError, LambdaFunction};
-use crate::mapping::{Mapping, OnFailure, StartingPosition};
-use crate::poller::{EventSourceMapping, StreamError};
-use crate::progress::{Invocation, InvocationOutcome, Observer};
-use crate::wiring::Wiring;
+use crate::{
+    checkpoint::{Checkpoints as _, MemoryCheckpoints, Position},
+    delivered::{EventCount, MappingCounts},
+    filter::Filters,
+    function::{FunctionError, LambdaFunction},
+    mapping::{Mapping, OnFailure, StartingPosition},
+    poller::{EventSourceMapping, StreamError},
+    progress::{Invocation, InvocationOutcome, Observer},
+    response::Destination,
+    tests::memory_stream::MemoryStream,
+    wiring::Wiring,
+};
 
 pub(crate) const ARN: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000";
 
@@ -379,4 +382,58 @@ impl Observer for RecordingObserver {
     fn trouble(&self, _mapping: &str, message: &str) {
         self.line(&format!("trouble: {message}"));
     }
+}
+
+// ---- The page that lists the facts names tests: each must be there ----
+
+const PAGE: &str = include_str!("../../../../docs/event-source-mapping.md");
+
+/// The names between backticks in a row of a table of tests.
+fn named(row: &str) -> Vec<&str> {
+    row.split('`').skip(1).step_by(2).filter(|text| is_test_name(text)).collect()
+}
+
+/// Tests are named by sentences, of three words and more; nothing else on the page is.
+fn is_test_name(text: &str) -> bool {
+    let is_name = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    is_name && text.split('_').count() > 2
+}
+
+/// All functions of this crate that are tests.
+fn tests_in(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            tests_in(&path, found);
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        for pair in lines.windows(2) {
+            let name = pair[1].trim_start_matches("async ").strip_prefix("fn ").and_then(|rest| rest.split('(').next());
+            if let Some(name) = name.filter(|_| pair[0] == "#[test]" || pair[0].starts_with("#[tokio::test")) {
+                found.insert(name.to_owned());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_fact_on_the_page_has_its_test() {
+    let mut tests = BTreeSet::new();
+    tests_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut tests);
+    let mut n_rows = 0;
+    let facts = PAGE.split_once("\n## Facts\n").unwrap().1.split_once("\n## Not emulated\n").unwrap().0;
+    for row in facts.lines().filter(|line| line.starts_with("| ")) {
+        if row.starts_with("| fact |") || row.starts_with("| open |") {
+            continue;
+        }
+        let named = named(row);
+        assert!(!named.is_empty(), "no test: {row}");
+        for name in named {
+            assert!(tests.contains(name), "there is no test {name}: {row}");
+        }
+        n_rows += 1;
+    }
+    assert!(n_rows > 80, "{n_rows} facts");
 }

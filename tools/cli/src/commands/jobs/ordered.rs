@@ -20,7 +20,7 @@ use super::{NO_JOB, chosen, so_far};
 use crate::{
     args::Jobs,
     exit::{Completion, print, report_unknown},
-    json::print_json,
+    words::print_json,
 };
 
 /// Time limit for one order, in milliseconds: one call, or a few if the job moves meanwhile.

@@ -11,10 +11,8 @@ use operate::why::ValueState;
 use serde::Deserialize;
 use store::Store;
 
-use super::{
-    SCENES,
-    run::{SceneLine, SceneRun, WatchedValue},
-};
+use super::SCENES;
+use crate::step::scene::act::{SceneLine, SceneRun, WatchedValue};
 use crate::{
     Console, frame,
     step::{

@@ -10,11 +10,11 @@ use engine::clock::{Clock as _, SystemClock};
 use futures::future::BoxFuture;
 use stream::{
     checkpoint::MemoryCheckpoints,
-    destination::FolderDestination,
     function::{FunctionError, LambdaFunction},
     mapping::{Mapping, StartingPosition},
     poller::{EventSourceMapping, StreamError},
     progress::Observer,
+    response::FolderDestination,
     shared::Stream,
 };
 use tokio::{
