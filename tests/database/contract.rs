@@ -52,8 +52,6 @@ contract! {
         a_failed_guard_comes_before_a_wrong_type,
         an_attribute_may_have_any_name,
         an_update_cannot_grow_an_item_past_the_limit,
-    ]
-    transactions: [
         reasons_stand_by_position,
         a_wrong_type_is_rejected_by_position,
         a_cancelled_transaction_does_nothing,
@@ -67,8 +65,6 @@ contract! {
         a_change_is_excepted_once,
         a_change_is_parked_with_its_proof_and_once,
         a_parked_change_is_redriven_once,
-    ]
-    registry: [
         instances_publish_their_derivations_and_operators_read_them,
     ]
     reads: [
@@ -83,12 +79,10 @@ contract! {
         a_query_of_nothing_is_empty,
         the_ledger_is_queried_by_partition,
     ]
-    values: [
+    items: [
         every_entity_from_e_01_to_e_29_comes_back,
         every_type_comes_back,
         numbers_come_back_in_full,
-    ]
-    units: [
         a_put_costs_its_kilobytes,
         every_type_is_as_large_as_it_counts,
         an_update_costs_the_larger_image,
@@ -96,7 +90,7 @@ contract! {
         a_transaction_costs_twice,
         an_index_costs_what_changes_in_it,
     ]
-    refusals: [
+    conditions: [
         what_breaks_a_limit_is_refused_by_name,
         what_is_just_within_the_limits_is_taken,
         a_refused_write_in_a_transaction_is_named,

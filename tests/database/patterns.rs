@@ -90,7 +90,7 @@ patterns! {
         ap_038_readings_across_days,
         ap_039_roll_ups_by_the_hour_and_by_the_day,
     ]
-    cursors: [
+    requests: [
         a_cursor_of_another_query_is_refused,
         a_damaged_cursor_is_refused,
         a_made_up_cursor_stays_within_its_own_query,

@@ -79,21 +79,19 @@ writes! {
         wp_09_a_removed_product_is_not_put_back,
         wp_09_a_cancelled_order_stays_so,
         wp_09_an_order_of_49_lines_is_cancelled,
+        wp_19_a_user_subscribes_and_unsubscribes,
+        wp_19_a_cart_is_filled_and_emptied,
     ]
     files: [
         wp_10_a_file_is_uploaded_renamed_moved_and_deleted,
         wp_10_a_file_needs_its_folder,
         wp_10_a_move_to_the_same_folder_is_refused,
-    ]
-    folders: [
         wp_10_a_folder_is_renamed_with_its_place_in_the_index,
         wp_10_a_folder_moves_and_becomes_a_root,
         wp_10_a_folder_under_itself_is_refused,
         wp_10_only_an_empty_folder_is_deleted,
         wp_10_a_folder_that_is_there_or_is_not_is_refused,
         wp_10_a_folder_is_not_moved_too_deep,
-    ]
-    employees: [
         wp_11_an_employee_is_hired_below_a_manager,
         wp_11_an_employee_that_is_there_or_a_manager_who_is_not_is_refused,
         wp_11_a_move_changes_the_manager_and_its_index_key_alone,
@@ -104,11 +102,6 @@ writes! {
         wp_11_an_employee_of_another_organization_is_not_found,
         wp_11_nobody_is_hired_below_somebody_who_names_them,
     ]
-    readings: [
-        wp_12_a_reading_stands_in_its_day,
-        wp_12_the_same_reading_is_once_and_another_is_refused,
-        wp_12_a_batch_has_up_to_25_readings,
-    ]
     products: [
         wp_15_a_product_is_created_and_changed_with_its_index_key,
         wp_15_what_is_there_or_is_not_is_refused,
@@ -117,10 +110,9 @@ writes! {
         wp_15_the_stock_is_set_as_it_was_counted,
         wp_16_a_review_is_written_edited_and_deleted,
         wp_16_a_rating_out_of_range_is_refused,
-    ]
-    carts: [
-        wp_19_a_user_subscribes_and_unsubscribes,
-        wp_19_a_cart_is_filled_and_emptied,
+        wp_12_a_reading_stands_in_its_day,
+        wp_12_the_same_reading_is_once_and_another_is_refused,
+        wp_12_a_batch_has_up_to_25_readings,
     ]
 }
 

@@ -3,7 +3,7 @@
 
 pub(crate) mod application;
 pub(crate) mod invocations;
-mod losses;
+pub(crate) mod losses;
 pub(crate) mod operator;
 pub(crate) mod repairing;
 pub(crate) mod sweeper;

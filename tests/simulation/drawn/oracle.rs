@@ -137,7 +137,7 @@ pub(crate) fn recount(
             What::Count(count) if count.is_history && is_left_out(name) => {}
             What::Count(count) => compare(of, rows, changes, name, count, &mut compared),
             What::Copy(copy) => copies(of, rows, name, copy, &mut compared),
-            What::Latest(latest) => latest(of, rows, name, latest, &mut compared),
+            What::Latest(latest) => latests(of, rows, name, latest, &mut compared),
             What::Extreme { from, to, link, field, into, is_max } => {
                 extreme(of, rows, name, (*from, *to), link, (field, into), *is_max, &mut compared);
             }
@@ -305,7 +305,7 @@ fn leading<'a>(of: &Description, rows: &'a Rows, from: usize, link: &Ref, to: &R
     rows.each(from).iter().filter(leads).collect()
 }
 
-fn latest(of: &Description, rows: &Rows, name: &str, rule: &LatestRule, compared: &mut Compared) {
+fn latests(of: &Description, rows: &Rows, name: &str, rule: &LatestRule, compared: &mut Compared) {
     for row in rows.each(rule.to) {
         let mut sources = leading(of, rows, rule.from, &rule.link, row);
         sources.sort_by(|one, other| one.order.cmp(&other.order));

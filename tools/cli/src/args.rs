@@ -4,7 +4,7 @@ pub(crate) mod check;
 pub(crate) mod cost;
 pub(crate) mod demo;
 mod examples;
-mod values;
+pub(crate) mod values;
 pub(crate) mod verify;
 pub(crate) mod why;
 

@@ -6,7 +6,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    words::Duration,
+    time::Duration,
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -94,7 +94,7 @@ impl Progress for OnBar {
     fn waits(&self, until_ms: u64) {
         report(&format!(
             "waiting until {}: an instance of a function without the derivations to repair may run until then",
-            words::text(until_ms)
+            words::time(until_ms)
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! Words of sentences: numbers of things, and lists of names.
+//! What commands print and read: sentences, objects of `--json`, and times.
 
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use operate::objects::with_version;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::exit::print;
 
-pub(crate) use operate::words::counted;
+pub(crate) use operate::words::{counted, time};
 
 /// Names that a sentence lists.
 const NAMED_MAX: usize = 3;
@@ -27,9 +27,7 @@ pub(crate) fn print_json(object: Value) {
     print(&with_version(object).to_string());
 }
 
-// ---- Times, as commands print them and as captured records contain them ----
-
-pub(crate) use operate::words::time as text;
+// ---- Times, as captured records contain them ----
 
 /// Parses an ISO 8601 time with its offset as seconds since the epoch. A space may replace the `T`, as Python prints
 /// it.

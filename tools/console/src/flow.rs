@@ -12,7 +12,7 @@
 //! An event's data is a JSON text: the change as the page shows it. Its id is the number of the update, so that a browser
 //! that lost its connection goes on behind it.
 
-pub(crate) mod entry;
+pub mod entry;
 pub(crate) mod followed;
 pub(crate) mod object;
 pub(crate) mod shown;
@@ -48,7 +48,7 @@ use crate::{
     Console,
     flow::{
         entry::{DELIVERIES_MAX, FlowDelivery, FlowEntry, FlowWrite, Trouble, WRITES_MAX},
-        shown::{SpentWrites, shown::DerivationFigures, written_by_hand},
+        shown::{DerivationFigures, SpentWrites, written_by_hand},
     },
     frame::{self, ConsolePage},
     json,

@@ -25,7 +25,7 @@ pub mod scan;
 pub mod tallies;
 
 mod candidates;
-mod counts;
+pub mod counts;
 pub(crate) mod judge;
 pub(crate) mod single;
 

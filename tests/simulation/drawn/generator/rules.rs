@@ -209,7 +209,7 @@ impl Draft<'_> {
             let fields = self.of.entities[of].fields();
             (fields[0].0.to_owned(), fields[0].1)
         };
-        self.of.entities[of].attributes.push(super::entities::attribute("up", Holds::Id(field_of)));
+        self.of.entities[of].attributes.push(super::places::attribute("up", Holds::Id(field_of)));
         let link = Ref { to: of, pairs: vec![(field.clone(), "up".to_owned())] };
         let Some(name) = self.index_for(of, &link) else { return };
         let into = self.derives(of, false);

@@ -116,16 +116,16 @@ fn as_text(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Vec
             format!("deploy the functions, then {}", backfill())
         }
         DerivationState::Young { ready_ms } => {
-            let ready = words::text(*ready_ms);
+            let ready = words::time(*ready_ms);
             format!("an instance without it may run until {ready}: {} waits for that", backfill())
         }
         DerivationState::Unfilled { since_ms } => {
-            let (since, backfill) = (words::text(*since_ms), backfill());
+            let (since, backfill) = (words::time(*since_ms), backfill());
             format!("items from before {since} may be missing: run {backfill}, or a `ripple verify` that finds nothing")
         }
         DerivationState::Undeclared => "the functions have it: declare it, or deploy them without it".to_owned(),
         DerivationState::Dropped { dropped_ms } => {
-            let since = words::text(*dropped_ms);
+            let since = words::time(*dropped_ms);
             format!(
                 "the functions have lacked it since {since}: delete what is left, then `ripple catalogue forget {name}`"
             )
@@ -156,10 +156,10 @@ fn as_json(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Val
     let mut more = match state {
         DerivationState::Added { renamed_from } => json!({ "renamed_from": renamed_from }),
         DerivationState::Changed { was } => json!({ "was": was }),
-        DerivationState::Young { ready_ms } => json!({ "ready_at": words::text(*ready_ms) }),
-        DerivationState::Unfilled { since_ms } => json!({ "since": words::text(*since_ms) }),
-        DerivationState::InStep { filled_ms } => json!({ "filled_at": filled_ms.as_ref().map(|ms| words::text(*ms)) }),
-        DerivationState::Dropped { dropped_ms } => json!({ "dropped_at": words::text(*dropped_ms) }),
+        DerivationState::Young { ready_ms } => json!({ "ready_at": words::time(*ready_ms) }),
+        DerivationState::Unfilled { since_ms } => json!({ "since": words::time(*since_ms) }),
+        DerivationState::InStep { filled_ms } => json!({ "filled_at": filled_ms.as_ref().map(|ms| words::time(*ms)) }),
+        DerivationState::Dropped { dropped_ms } => json!({ "dropped_at": words::time(*dropped_ms) }),
         DerivationState::Undeclared => json!({}),
     };
     let mut costs = match part(difference, cost).filter(|_| is_to_fill(difference)) {

@@ -9,13 +9,13 @@ use crate::{
 
 pub(crate) fn completions(args: &args::Completions) -> anyhow::Result<Completion> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut args::variables::described(), "ripple", &mut text);
+    clap_complete::generate(args.shell, &mut args::values::described(), "ripple", &mut text);
     print(String::from_utf8(text)?.trim_end());
     Ok(Completion::InStep)
 }
 
 pub(crate) fn man(args: &args::Man) -> anyhow::Result<Completion> {
-    let mut all = args::variables::described();
+    let mut all = args::values::described();
     // Names a command below another one in full, such as `ripple-catalogue-diff`.
     all.build();
     let mut command = &all;

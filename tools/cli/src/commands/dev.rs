@@ -5,7 +5,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::Arc,
-    words::Duration,
+    time::Duration,
 };
 
 use aws_sdk_dynamodb::{Client, types::TableDescription};
@@ -256,7 +256,7 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
                     .saturating_sub(u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX));
                 // At the start there may be nothing to handle.
                 if service.has_found() {
-                    print(&format!("caught up with everything written before {}", words::text(ms)));
+                    print(&format!("caught up with everything written before {}", words::time(ms)));
                 }
                 since = Some(moment);
             }

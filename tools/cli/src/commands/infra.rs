@@ -1,7 +1,7 @@
 //! `ripple infra`: the infrastructure of a table, as a template or inside of what another tool deploys.
 
 use design::infra::{
-    self, Stack,
+    Stack, template,
     wrapped::{cdk, terraform},
 };
 use functions::declared::{Choice, declared};

@@ -106,10 +106,10 @@ fn round_text(job: &Job) -> Option<&'static str> {
 fn line(job: &Job, held: &HeldCascades) -> String {
     let mut words = vec![job.key.sk.clone(), state_of(job).to_owned(), format!("of {}", job.origin()), so_far(job)];
     words.extend(round_text(job).map(str::to_owned));
-    words.push(format!("started {}", words::text(job.started_at_ms)));
-    words.push(format!("moved {}", words::text(job.moved_at_ms)));
+    words.push(format!("started {}", words::time(job.started_at_ms)));
+    words.push(format!("moved {}", words::time(job.moved_at_ms)));
     if !job.is_running {
-        words.push(format!("due {}", words::text(job.due_at_ms)));
+        words.push(format!("due {}", words::time(job.due_at_ms)));
     }
     words.extend(held.get(&job.key).map(|held_by| format!("waits for {held_by}")));
     words.join("  ")
@@ -133,9 +133,9 @@ fn whole(job: &Job, held: &HeldCascades, layout: &Layout) -> String {
         ("so far", Some(so_far(job))),
         ("last", last_item(job, layout).map(|key| key.to_string())),
         ("round", round),
-        ("started", Some(words::text(job.started_at_ms))),
-        ("due", Some(words::text(job.due_at_ms))),
-        ("moved", Some(words::text(job.moved_at_ms))),
+        ("started", Some(words::time(job.started_at_ms))),
+        ("due", Some(words::time(job.due_at_ms))),
+        ("moved", Some(words::time(job.moved_at_ms))),
         ("moves", Some(job.n_moves.to_string())),
     ];
     lines.extend(known.into_iter().filter_map(|(name, value)| Some(format!("  {name:<10}{}", value?))));

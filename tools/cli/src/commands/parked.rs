@@ -72,7 +72,7 @@ pub(super) fn chosen<'a>(parked: &'a [ParkedChange], ids: &'a [String]) -> (Vec<
 pub(super) const NOT_PARKED: &str = "no parked change";
 
 fn change_text(change: &ParkedChange, layout: &Layout) -> String {
-    let mut lines = vec![format!("parked      {}  {}  {}", change.id, change.family, words::text(change.parked_at_ms))];
+    let mut lines = vec![format!("parked      {}  {}  {}", change.id, change.family, words::time(change.parked_at_ms))];
     let known = [
         ("item", item(change, layout).map(|key| key.to_string())),
         ("stream", change.lane.stream_arn.clone()),
@@ -90,5 +90,5 @@ fn recount_text(listed: &ToRecount) -> String {
         None => "any count, because the change cannot be read".to_owned(),
     };
     let ToRecount { event_id, why, listed_at_ms, .. } = listed;
-    format!("recount     {target}\n  refused   {event_id}  {}\n  why       {why}", words::text(*listed_at_ms))
+    format!("recount     {target}\n  refused   {event_id}  {}\n  why       {why}", words::time(*listed_at_ms))
 }

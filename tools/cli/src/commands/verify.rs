@@ -164,7 +164,7 @@ pub(super) fn item_text(item: Option<&Item>) -> String {
 /// Two lines: the possible loss, and what happened to its mark.
 fn lines(marked: &Marked) -> [String; 2] {
     let Mark { family, shard, since_ms, until_ms, late_ms, .. } = &marked.mark;
-    let (since, until, hours) = (words::text(*since_ms), words::text(*until_ms), late_ms / 3_600_000);
+    let (since, until, hours) = (words::time(*since_ms), words::time(*until_ms), late_ms / 3_600_000);
     let of = [family.as_str(), marked.mark.stream_label(), shard].join(" ");
     let became = match marked.fate {
         MarkFate::Removed => "nothing that can be corrected is missing: the mark is removed",

@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &Wait) -> anyhow::Result<Completion> {
     let opened = timeout_at(deadline, opening).await.map_err(|_| silent())??;
     let table = &opened.config.table;
     let until = match wait(&opened.store, table, called_ms, deadline).await? {
-        WaitOutcome::Handled { until_ms } => words::text(until_ms),
+        WaitOutcome::Handled { until_ms } => words::time(until_ms),
         WaitOutcome::InVain { last } => return Err(in_vain(&why(last, called_ms, table))),
         WaitOutcome::Silent => return Err(silent()),
     };
@@ -55,11 +55,11 @@ fn why(report: Option<ProgressReport>, called_ms: u64, table: &str) -> String {
     match report {
         None => format!("no `ripple dev` has run on the table {table} with this ledger: start one"),
         Some(report) if report.reported_at_ms <= called_ms => {
-            let since = words::text(report.reported_at_ms);
+            let since = words::time(report.reported_at_ms);
             format!("no `ripple dev` runs on the table {table}: the last one reported at {since}")
         }
         Some(ProgressReport { handled_until_ms: Some(until), .. }) => {
-            format!("`ripple dev` runs, and has handled what was written before {}", words::text(until))
+            format!("`ripple dev` runs, and has handled what was written before {}", words::time(until))
         }
         Some(_) => "`ripple dev` runs, and has not yet handled what it found when it started".to_owned(),
     }

@@ -146,7 +146,7 @@ fn change_lines(changes: &StreamChanges, lines: &mut Vec<String>) {
     lines.push(format!("\nchanges  {} that the stream still has, the last {} of them:", n_concerning, last.len()));
     for change in last {
         let StreamChange { created_ms, item, event, effects, .. } = change;
-        let at = created_ms.map_or_else(|| "at an unknown time".to_owned(), words::text);
+        let at = created_ms.map_or_else(|| "at an unknown time".to_owned(), words::time);
         lines.push(format!("  {at}  {event} {item}"));
         lines.extend(effects.iter().map(|(derivation, effect)| format!("    {derivation} {effect}")));
     }
