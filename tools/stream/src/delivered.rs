@@ -3,7 +3,7 @@
 //! One entry for each shard that is not drained: the time up to which its records are all delivered, or nothing before
 //! that is known. The stream's time is the earliest of them. A shard is entered before its first read and struck out only
 //! by a listing that was made after it was drained, which enters its children in the same step, so there is no gap between
-//! parent and child. A shard that is never empty still gets on: see [`Frontier`](crate::frontier::Frontier).
+//! parent and child. A shard that is never empty still gets on: see `Frontier`.
 //!
 //! # Counts
 //!

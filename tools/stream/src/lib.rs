@@ -25,7 +25,7 @@
 //!
 //! [`mapping`] is what to do, [`template`] reads it from a SAM template, [`poller`] does it, and reads with others over the
 //! same [`shared`] stream. [`function`], [`checkpoint`],
-//! [`destination`] and [`progress`] are the traits that it meets the outside through, with the implementations that need
+//! [`response`] and [`progress`] are the traits that it meets the outside through, with the implementations that need
 //! nothing else.
 
 pub mod checkpoint;

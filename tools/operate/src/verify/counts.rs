@@ -1,7 +1,7 @@
 //! Counts against what their sources come to, when all sources are read.
 //!
 //! Round by round: what the functions have handled is in the counters, so these are compared when they have handled all that
-//! was written before the round; where their positions are not known, when the [ledger proves](super::proven) it. A target
+//! was written before the round; where their positions are not known, when the [ledger proves](super::run) it. A target
 //! is decided when none of its sources changed since then, up to the end of the comparison; the others come again. A target
 //! that had no source and no counter before the first round is left out: the functions have counted all of it, and a table
 //! that is written to all the time always has one more.
