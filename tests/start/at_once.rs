@@ -172,8 +172,12 @@ fn batches_at_once_in_one_process_count_each_change_once() {
 #[test]
 fn a_process_that_observes_sees_nothing_of_its_other_invocations() {
     let database = Database::with_tables();
-    let variables =
-        Variables::from([("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger"), ("MODE", "observe")]);
+    let variables = Variables::from([
+        ("TABLE_NAME", "ripple"),
+        ("LEDGER_TABLE_NAME", "ripple-ledger"),
+        ("MODE", "observe"),
+        ("LEDGER", "receipts"),
+    ]);
     let events = vec![follows().remove(0); 2 * AT_ONCE];
     let Handled { log, .. } = handled(binary(env!("CARGO_BIN_EXE_combined"), &variables, &database.endpoint), events);
     let batches = batches(&log);

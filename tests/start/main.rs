@@ -250,8 +250,8 @@ fn a_ledger_of_another_kind_is_refused() {
     let database = Database::with_tables();
     assert_eq!(database.starts(&[]).refusal(), FITS);
     database.refuses(
-        &[("LEDGER", "watermarks")],
-        &expect!["aggregate does not start: the ledger is one of receipts, and watermarks is configured: what is in would be applied again; configure receipts, or see docs/ledgers.md for the way to switch"],
+        &[("LEDGER", "receipts")],
+        &expect!["aggregate does not start: the ledger is one of watermarks, and receipts is configured: what is in would be applied again; configure watermarks, or see docs/ledgers.md for the way to switch"],
     );
 }
 
@@ -295,8 +295,12 @@ fn a_function_that_may_not_describe_a_table_says_so_once_for_each_and_starts() {
 fn a_function_that_observes_answers_as_one_that_writes_and_writes_nothing() {
     let database = Database::with_tables();
     let event = include_str!("../events/insert.json").to_owned();
-    let names =
-        Variables::from([("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger"), ("MODE", "observe")]);
+    let names = Variables::from([
+        ("TABLE_NAME", "ripple"),
+        ("LEDGER_TABLE_NAME", "ripple-ledger"),
+        ("MODE", "observe"),
+        ("LEDGER", "receipts"),
+    ]);
     let (answer, log) = lambda::invoked(function(&names, &database.endpoint), event);
     assert_eq!(answer, r#"{"batchItemFailures":[]}"#);
     for table in ["ripple", "ripple-ledger"] {

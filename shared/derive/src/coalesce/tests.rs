@@ -1,5 +1,4 @@
 use super::*;
-use crate::guard::{Guard, Purpose};
 
 fn counted(position: usize, counters: &[&str]) -> Counted {
     let adds = Adds::Tally(Tally::of(1));
@@ -114,6 +113,8 @@ fn values_of_one_bucket_become_one_write_that_sets_what_widens() {
             (&update.set, update.add.get("Count"), update.add.get("Sum")),
             (&wanted, Some(&n("2")), Some(&n("5")))
         );
-        assert_eq!(*found, Guard::as_read(Purpose::Bucket, [("Min", min), ("Max", max)]));
+        let mut guard = Guard::as_read(Purpose::Bucket, [("Min", min), ("Max", max)]);
+        guard.asks.push(Ask::LacksOrEqual("EntityType".to_owned(), AttributeValue::S("Rollup".to_owned())));
+        assert_eq!(*found, guard);
     }
 }
