@@ -6,7 +6,10 @@ use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
 use aws_lambda_events::event::dynamodb;
 use derive::{change::Images, family::Family, write::Table};
-use engine::batch::{Engine, Handled};
+use engine::{
+    batch::{Engine, Handled},
+    ledger::LedgerKind,
+};
 use expect_test::{Expect, expect};
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
@@ -29,7 +32,9 @@ fn engine(event: &str) -> Engine<MemoryStore> {
         }
     }
     let families = vec![Family::Additive, Family::LevelTriggered];
-    Engine::new(Arc::new(schema), Arc::new(catalogue), families, store, Arc::new(ManualClock::at(NOW_MS)))
+    let engine = Engine::new(Arc::new(schema), Arc::new(catalogue), families, store, Arc::new(ManualClock::at(NOW_MS)));
+    // Most of these events name no shard.
+    engine.with_ledger(LedgerKind::Receipts)
 }
 
 async fn handle(file: &str) -> Handled {
