@@ -222,13 +222,13 @@ async fn an_item_that_is_none_of_ours_is_not_deleted_from_a_mirrors_key() {
 /// Batches after which a stream that is not quiet is taken for one without end.
 const BATCHES_MAX: usize = 60;
 
-/// What two derivations that disagree do: each time a user is looked at, it wants the other one of two values.
+/// A kind that looks at every user, and wants what this says.
 #[derive(Debug)]
-struct Disagrees;
+struct OfUsers(fn(&Schema, &RefreshTarget<'_>) -> Computed);
 
-impl Kind for Disagrees {
+impl Kind for OfUsers {
     fn name(&self) -> &'static str {
-        "disagrees"
+        "of-users"
     }
 
     fn shape(&self) -> Shape<'_> {
@@ -257,7 +257,7 @@ impl Kind for Disagrees {
     }
 }
 
-impl Refresh for Disagrees {
+impl Refresh for OfUsers {
     fn target(&self) -> &'static str {
         "User"
     }
@@ -266,16 +266,21 @@ impl Refresh for Disagrees {
         Vec::new()
     }
 
-    fn compute(&self, _schema: &Schema, target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
-        let is_one = target.item.and_then(|item| item.get("Side")) == Some(&s("one"));
-        let value = Some(s(if is_one { "other" } else { "one" }));
-        Computed::Attributes(vec![Wanted { name: "Side".to_owned(), value, zero_is_absent: false }])
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
+        self.0(schema, target)
     }
+}
+
+/// What two derivations that disagree do: each time a user is looked at, it wants the other one of two values.
+fn disagrees(_schema: &Schema, target: &RefreshTarget<'_>) -> Computed {
+    let is_one = target.item.and_then(|item| item.get("Side")) == Some(&s("one"));
+    let value = Some(s(if is_one { "other" } else { "one" }));
+    Computed::Attributes(vec![Wanted { name: "Side".to_owned(), value, zero_is_absent: false }])
 }
 
 fn disagreeing() -> Bed {
     let schema = catalogue::schema();
-    let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "sides", Disagrees)]].concat();
+    let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "sides", OfUsers(disagrees))]].concat();
     let catalogue = Catalogue::new(&schema, derivations).unwrap();
     Bed::with(schema, catalogue)
 }
@@ -342,61 +347,18 @@ async fn an_application_that_changes_an_item_often_stops_nothing() {
 
 // ---- A kind that panics while an item is looked at ----
 
-/// Looks at every user, and panics when it is Bob.
-#[derive(Debug)]
-struct PanicsAtBob;
-
-impl Kind for PanicsAtBob {
-    fn name(&self) -> &'static str {
-        "panics"
-    }
-
-    fn shape(&self) -> Shape<'_> {
-        Shape::Attributes(self)
-    }
-
-    fn reach(&self, _schema: &Schema) -> Result<Reach, String> {
-        Ok(Reach::default())
-    }
-
-    fn entities(&self) -> Vec<&str> {
-        vec!["User"]
-    }
-
-    fn plan(&self, _schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let bell = |image: &Image<'_>| Bell { item: image.key.clone(), entity: "User".to_owned(), named: Vec::new() };
-        sight.entity("User").1.map(|image| Effect::Look(bell(image))).into_iter().collect()
-    }
-
-    fn unreadable(&self, _schema: &Schema, _image: &Image<'_>) -> Option<Unreadable> {
-        None
-    }
-
-    fn derive(&self, _name: &str, _schema: &Schema, _items: &Items, _counts: &Counts) -> Vec<Derived> {
-        Vec::new()
-    }
-}
-
-impl Refresh for PanicsAtBob {
-    fn target(&self) -> &'static str {
-        "User"
-    }
-
-    fn sources(&self, _schema: &Schema, _target: &RefreshTarget<'_>) -> Vec<Source> {
-        Vec::new()
-    }
-
-    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
-        let name = target.image(schema).and_then(|image| image.attribute("Name").cloned());
-        assert_ne!(name, Some(s("Bob")), "not him");
-        Computed::Attributes(Vec::new())
-    }
+/// Panics when the user is Bob.
+fn panics_at_bob(schema: &Schema, target: &RefreshTarget<'_>) -> Computed {
+    let name = target.image(schema).and_then(|image| image.attribute("Name").cloned());
+    assert_ne!(name, Some(s("Bob")), "not him");
+    Computed::Attributes(Vec::new())
 }
 
 #[tokio::test]
 async fn a_record_whose_look_panics_is_parked_and_its_neighbours_are_applied() {
     let schema = catalogue::schema();
-    let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "panics", PanicsAtBob)]].concat();
+    let derivations =
+        [catalogue::derivations(), vec![Derivation::new("D-00", "panics", OfUsers(panics_at_bob))]].concat();
     let mut bed = Bed::with(schema.clone(), Catalogue::new(&schema, derivations).unwrap());
     bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
     bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
