@@ -36,7 +36,7 @@ pub struct Cascade {
     pub owner: String,
     /// Entities whose removal starts it, each with the way to the owner's key: the owner, and what it is a mirror of.
     pub starts: Vec<(String, Link)>,
-    /// What hangs on the owner, in the order in which it goes.
+    /// The items that are deleted with the owner, in the order in which they are deleted.
     pub hanging: Vec<Hanging>,
 }
 
@@ -194,7 +194,7 @@ impl FoundBy {
     }
 
     /// The target to which an item leads that was made, that leads elsewhere than before, or that is found otherwise.
-    /// A target that is itself what is found rings when it is made, so here only when it is found otherwise.
+    /// A target that the search itself finds is looked at when it is created, so only other targets are looked at here.
     pub(crate) fn newly_led(&self, schema: &Schema, sight: &Sight<'_>, target: &str) -> Option<Key> {
         let (old, new) = sight.entity(&self.via);
         let (is_moved, is_there) = (self.is_moved(schema, sight), old.is_some() && new.is_some());
@@ -283,7 +283,7 @@ impl Link {
             let value = match member {
                 Some((list, member)) if list == from => Image::value_filling(from, Some(member), &to.key, field)
                     .map_err(|error| Unreadable { why: format!("has a member that {}", error.why), ..error })?,
-                _ => image.filling(from, &to.key, field).map_err(|error| told(error, field, to, image))?,
+                _ => image.filling(from, &to.key, field).map_err(|error| with_wanted_type(error, field, to, image))?,
             };
             let Some(value) = value else { return Ok(None) };
             filled.push((field.as_str(), value));
@@ -344,7 +344,7 @@ impl Link {
 }
 
 /// The error of an attribute that is no text, with the field of the key that wants one.
-fn told(error: Unreadable, field: &str, to: &Definition, image: &Image<'_>) -> Unreadable {
+fn with_wanted_type(error: Unreadable, field: &str, to: &Definition, image: &Image<'_>) -> Unreadable {
     if to.key.is_of_bytes(field) {
         return error;
     }
