@@ -164,7 +164,7 @@ impl Buffer {
 /// A sort key: sequence numbers compare as their keys do.
 ///
 /// ```
-/// use stream::sequence::order;
+/// use stream::batch::order;
 /// assert!(order("820400000000000001192334") < order("1683700000000000001135967"));
 /// assert_eq!(order("000000000000000000042"), order("42"));
 /// ```
