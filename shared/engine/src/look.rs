@@ -210,7 +210,6 @@ impl<S: Store> Looker<'_, S> {
             looked.met.extend(met.into_iter().map(|busy| (written.derivations.first().copied(), busy)));
             match outcome {
                 Ok(Outcome::Done { units }) => {
-                    self.context.corrections.note(&written);
                     looked.written.push(WrittenItem { units, ..written });
                 }
                 Ok(Outcome::GuardFailed) => {
@@ -241,8 +240,9 @@ impl<S: Store> Looker<'_, S> {
                 Some(disagree) => {
                     let names: Vec<&str> = disagree.into_iter().map(|at| self.context.catalogue.label(at)).collect();
                     let cause = format!(
-                        "Ripple's own writes change the item {} back and forth, {STEPS_BACK_MAX} times in a row, by {}: it is \
-                         not written any more; see that only one of them decides what it is, and redrive this change",
+                        "the item {} is written back and forth, {STEPS_BACK_MAX} times in a row, here by {}: it is not written \
+                         any more; see that only one derivation, of one deployment, and nobody else decides what it is, and \
+                         redrive this change",
                         write.key.for_log(),
                         names.join(" and ")
                     );
@@ -275,6 +275,21 @@ fn has_touched(change: &Change, write: &Write) -> bool {
         Action::Delete => new.is_some(),
         Action::Check => false,
     }
+}
+
+/// Does this write undo what other writers did, and did they do nothing else? A series of such writes comes to no end.
+pub(crate) fn only_undoes(rung: &Rung, write: &Write, batch: &Batch<'_>) -> bool {
+    let records = rung.causes.iter().filter_map(|position| batch.record(*position));
+    let is_undone = |change: &Change| match (&write.action, change.old_image(), change.new_image()) {
+        (Action::Update(update), Some(old), Some(new)) => {
+            let is_written = |name: &str| update.set.contains_key(name) || update.remove.iter().any(|it| it == name);
+            old.keys().chain(new.keys()).all(|name| is_written(name) || same(old.get(name), new.get(name)))
+        }
+        (Action::Put(_), Some(_), _) | (Action::Delete, _, Some(_)) => true,
+        _ => false,
+    };
+    let mut changes = records.map(|record| record.change.as_ref().ok()).peekable();
+    rung.is_own && changes.peek().is_some() && changes.all(|change| change.is_some_and(is_undone))
 }
 
 // ---- What an item's own record shows of it ----

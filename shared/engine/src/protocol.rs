@@ -76,7 +76,7 @@ steps! {
     ConsistentRead: "what is decided on an old value is right nowhere, and no bell comes after it",
     /// A record's image decides only over the bells of that record, and only as long as it is the item's only record.
     ImageOfItsOwn: "an old record, delivered again beside a change of the item's source, says that the item is in step",
-    /// An item that Ripple's own writes change back and forth is not written any more, and the change is parked.
+    /// An item that is written back and forth is not written any more, and the change is parked.
     BackAndForth: "derivations that disagree about an item write it without end",
     /// A change whose effects add up to nothing takes its receipt, or moves the watermark, all the same.
     NetZeroProof: "one half of +1 and -1 that is delivered again in another batch counts alone",

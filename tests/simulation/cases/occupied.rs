@@ -12,6 +12,9 @@ use store::Store as _;
 
 use crate::{cases::bed::Bed, executor::now, items::s};
 
+/// Longer than a cascade waits, in milliseconds.
+const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
+
 const FOLLOW: [(&str, &str); 2] = [("follower", "ann"), ("followee", "bob")];
 
 /// Users, follows with their mirrors, orders, and an item for each status of a user's orders; with a type attribute or
@@ -134,6 +137,28 @@ async fn an_applications_item_stays_when_the_source_of_the_derived_item_goes() {
         bed.settle().await;
         assert_eq!((item(&bed, &mirror), listed(&bed)), (None, Vec::new()), "nothing waits for it");
     }
+}
+
+/// A cascade finds the follows of a user by their mirrors, or by the key of one that is occupied.
+#[tokio::test]
+async fn a_cascade_deletes_what_it_finds_by_the_occupied_key_of_a_mirror() {
+    let mut bed = Bed::new();
+    let user = bed.put("User", &[("UserId", "bob")], &[]).await;
+    let mirror = Key::new("USER#bob", "FOLLOWER#ann");
+    note(&bed, &mirror, Some("Note"));
+    let follow = bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    bed.settle().await;
+    bed.delete(&user).await;
+    bed.settle().await;
+    for _ in 0..2 {
+        bed.clock.advance(SETTLED_MS);
+        bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+        bed.settle().await;
+    }
+    assert_eq!((item(&bed, &follow), bed.shown(&mirror, "text").as_str()), (None, "precious"));
+    bed.delete(&mirror).await;
+    bed.settle().await;
+    assert_eq!((item(&bed, &mirror), bed.findings(), listed(&bed)), (None, Vec::new(), Vec::new()));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Single records and batches: past defects, and changes that cannot be applied.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use derive::{
     catalogue::Catalogue,
@@ -217,7 +217,7 @@ async fn an_item_that_is_none_of_ours_is_not_deleted_from_a_mirrors_key() {
     assert_eq!(bed.shown(&mirror, "EntityType"), "Gadget");
 }
 
-// ---- An item that Ripple's own writes change back and forth ----
+// ---- An item that is written back and forth ----
 
 /// Batches after which a stream that is not quiet is taken for one without end.
 const BATCHES_MAX: usize = 60;
@@ -271,6 +271,54 @@ impl Refresh for OfUsers {
     }
 }
 
+/// What a deployment does that wants one value on every user.
+fn wants(value: &'static str) -> Arc<Catalogue> {
+    let schema = catalogue::schema();
+    let kind = OfUsers(if value == "one" { wants_one } else { wants_other });
+    let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "sides", kind)]].concat();
+    Arc::new(Catalogue::new(&schema, derivations).unwrap())
+}
+
+fn wants_one(_schema: &Schema, _target: &RefreshTarget<'_>) -> Computed {
+    side("one")
+}
+
+fn wants_other(_schema: &Schema, _target: &RefreshTarget<'_>) -> Computed {
+    side("other")
+}
+
+fn side(value: &str) -> Computed {
+    Computed::Attributes(vec![Wanted { name: "Side".to_owned(), value: Some(s(value)), zero_is_absent: false }])
+}
+
+/// Two deployments read one stream, and each undoes what the other writes.
+#[tokio::test]
+async fn two_deployments_that_want_different_values_of_an_item_stop_and_name_it() {
+    let mut bed = Bed::new();
+    let mut engines = Vec::new();
+    for value in ["one", "other"] {
+        bed.catalogue = wants(value);
+        engines.push(bed.engine());
+    }
+    bed.put("User", &[("UserId", "ann")], &[]).await;
+    let mut causes = BTreeSet::new();
+    let mut is_quiet = false;
+    for _ in 0..BATCHES_MAX {
+        let records = bed.records();
+        is_quiet = records.is_empty();
+        for engine in engines.iter().filter(|_| !is_quiet) {
+            let handled = engine.handle(&bed.event(&records), bed.deadline_ms()).await.unwrap();
+            assert_eq!(handled.failed_from, None);
+            causes.extend(handled.account.parked.into_iter().map(|parked| parked.cause));
+        }
+    }
+    assert!(is_quiet, "they write on");
+    assert!(causes.iter().any(|cause| cause.contains("USER#ann / PROFILE is written back and forth")), "{causes:?}");
+    let follow = bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&Key::new("USER#ann", "PROFILE"), "FollowingCount"), "1", "{follow}");
+}
+
 /// What two derivations that disagree do: each time a user is looked at, it wants the other one of two values.
 fn disagrees(_schema: &Schema, target: &RefreshTarget<'_>) -> Computed {
     let is_one = target.item.and_then(|item| item.get("Side")) == Some(&s("one"));
@@ -315,8 +363,9 @@ async fn an_item_that_is_written_back_and_forth_is_stopped_named_and_parked() {
     let user = bed.put("User", &[("UserId", "ann")], &[]).await;
     let (n_batches, causes) = goes_on(&mut bed, &engine).await;
     assert!(n_batches < BATCHES_MAX);
-    let cause = "Ripple's own writes change the item USER#ann / PROFILE back and forth, 16 times in a row, by sides: it is not \
-                 written any more; see that only one of them decides what it is, and redrive this change";
+    let cause = "the item USER#ann / PROFILE is written back and forth, 16 times in a row, here by sides: it is not written any \
+                 more; see that only one derivation, of one deployment, and nobody else decides what it is, and redrive this \
+                 change";
     assert_eq!(causes.into_iter().collect::<Vec<_>>(), [cause]);
     assert_eq!(parked(bed.memory()).await.unwrap().len(), 1);
     // What others ask of it is still done.

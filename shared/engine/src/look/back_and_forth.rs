@@ -1,12 +1,13 @@
-//! Items that Ripple's own writes change back and forth.
+//! Items that are written back and forth, by derivations that disagree or by two deployments.
 //!
 //! *Keeps true*: an item about which derivations disagree is not written without end.
 //!
 //! Looking ends because an item that was written is in step. Were that ever wrong, each write's record would lead to the next
-//! write. So a process remembers the corrections that nothing but an item's own record asked for. One is a *step back* if it
-//! is a write that the process made before, and made another one since. A source that changes, or a client that puts the item
-//! back as it was, makes no series of them: the value that comes then is a new one, or the same as the last, or records of
-//! others ask for it too, and each of these ends the series.
+//! write; and where two deployments decide about one item, each undoes what the other wrote. So a process remembers the
+//! corrections that nothing but an item's own record asked for. One is a *step back* if it is a write that the process made
+//! before, and another one since; or the same as the last one, where the record changed nothing but what the write writes.
+//! A source that changes, or a client that puts the item back as it was, makes no series of them: the value that comes then is
+//! a new one, the record changed something else too, or records of others ask for it, and each of these ends the series.
 
 use std::{
     collections::BTreeMap,
@@ -50,8 +51,9 @@ struct Series {
 }
 
 impl Corrections {
-    /// Notes a write. Unless only the item's own record asked for it, the series ends.
-    pub(crate) fn note(&self, written: &WrittenItem) {
+    /// Notes a write, and whether it only undoes what other writers did. Unless only the item's own record asked for it, the
+    /// series ends.
+    pub(crate) fn note(&self, written: &WrittenItem, only_undoes: bool) {
         let WrittenItem { rung, write, derivations, at_ms, .. } = written;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !rung.is_own {
@@ -65,7 +67,7 @@ impl Corrections {
         }
         let series = all.entry(write.key.clone()).or_default();
         series.at_ms = *at_ms;
-        series.add(digest(&write.action), derivations);
+        series.add(digest(&write.action), only_undoes, derivations);
     }
 
     /// The derivations that disagree about an item, if this write would be one step back too many.
@@ -73,7 +75,7 @@ impl Corrections {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let series = all.get(&write.key).filter(|_| rung.is_own)?;
         let is_over = series.n_back >= STEPS_BACK_MAX && now_ms.saturating_sub(series.at_ms) < REMEMBERED_MS;
-        let is_back = is_over && series.is_back(digest(&write.action));
+        let is_back = is_over && series.has(digest(&write.action));
         is_back.then(|| {
             let mut derivations: Vec<DerivationAt> = series.writes.iter().flat_map(|(_, of)| of).copied().collect();
             derivations.sort_unstable();
@@ -89,8 +91,13 @@ impl Series {
         earlier.iter().any(|(other, _)| *other == digest)
     }
 
-    fn add(&mut self, digest: u64, derivations: &[DerivationAt]) {
-        self.n_back = if self.is_back(digest) { self.n_back + 1 } else { 0 };
+    fn has(&self, digest: u64) -> bool {
+        self.writes.iter().any(|(other, _)| *other == digest)
+    }
+
+    fn add(&mut self, digest: u64, only_undoes: bool, derivations: &[DerivationAt]) {
+        let is_again = only_undoes && self.writes.last().is_some_and(|(last, _)| *last == digest);
+        self.n_back = if is_again || self.is_back(digest) { self.n_back + 1 } else { 0 };
         self.writes.retain(|(other, _)| *other != digest);
         self.writes.push((digest, derivations.to_vec()));
         let n_more = self.writes.len().saturating_sub(WRITES_MAX);
@@ -138,7 +145,7 @@ mod tests {
         let corrections = Corrections::default();
         writes.into_iter().position(|written| {
             let stopped = corrections.disagree(&written.rung, &written.write, written.at_ms).is_some();
-            corrections.note(&written);
+            corrections.note(&written, false);
             stopped
         })
     }
@@ -152,7 +159,7 @@ mod tests {
         }
         let corrections = Corrections::default();
         for value in turns(2) {
-            corrections.note(&written("X", value, true, 5));
+            corrections.note(&written("X", value, true, 5), false);
         }
         let next = written("X", "a", true, 6);
         let [one, other] = [1, 2].map(DerivationAt);
@@ -164,6 +171,13 @@ mod tests {
     fn what_others_change_is_never_stopped() {
         // A client puts the item back as it was, a thousand times, and it is corrected each time.
         assert_eq!(stopped_at((0..1_000).map(|_| written("X", "right", true, 1))), None);
+        // It changes more than what is derived, and then only that, in turns.
+        let corrections = Corrections::default();
+        let right = written("X", "right", true, 1);
+        for n in 0..1_000 {
+            assert_eq!(corrections.disagree(&right.rung, &right.write, 1), None);
+            corrections.note(&right, n % 16 > 0);
+        }
         // A counter goes up, and each correction shows a later number.
         assert_eq!(stopped_at((0..1_000).map(|n| written("X", &n.to_string(), true, 1))), None);
         // A source changes back and forth, and now and then its own record comes.
@@ -175,10 +189,21 @@ mod tests {
     }
 
     #[test]
+    fn a_write_that_another_writer_undoes_again_and_again_is_stopped() {
+        let (corrections, right) = (Corrections::default(), written("X", "right", true, 1));
+        let n_noted = (0..100).take_while(|_| {
+            let is_stopped = corrections.disagree(&right.rung, &right.write, 1).is_some();
+            corrections.note(&right, true);
+            !is_stopped
+        });
+        assert_eq!(n_noted.count(), STEPS_BACK_MAX + 1);
+    }
+
+    #[test]
     fn so_many_items_are_remembered() {
         let corrections = Corrections::default();
         for n in 0..2_000 {
-            corrections.note(&written(&format!("X{n}"), "a", true, n));
+            corrections.note(&written(&format!("X{n}"), "a", true, n), false);
         }
         let all = corrections.0.lock().unwrap();
         assert_eq!(all.len(), ITEMS_MAX);

@@ -16,7 +16,7 @@ use crate::{
     fan_out::search::{Notes, Searcher},
     look::{
         Bells, LookRequest, Looked, Looker, OccupiedKey, OwnImages, Rung, WrittenItem, is_correction,
-        listing::entry_key, occupied::KeyWaits,
+        listing::entry_key, occupied::KeyWaits, only_undoes,
     },
     park::Parker,
 };
@@ -91,7 +91,10 @@ impl<S: Store> BatchLooker<'_, S> {
         for derivations in looked.sent_again {
             account.sends_again(derivations);
         }
-        for WrittenItem { rung, write, derivations, at_ms, units } in looked.written {
+        for written in looked.written {
+            let undoes = only_undoes(&written.rung, &written.write, batch);
+            self.context.corrections.note(&written, undoes);
+            let WrittenItem { rung, write, derivations, at_ms, units } = written;
             account.commits.push(Commit {
                 is_correction: is_correction(&rung, &write, batch),
                 key: write.key,
