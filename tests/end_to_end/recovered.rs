@@ -2,14 +2,15 @@
 
 use aws_sdk_dynamodb::{
     Client,
-    types::{StreamSpecification, StreamViewType},
+    primitives::Blob,
+    types::{AttributeValue, StreamSpecification, StreamViewType},
 };
 use serde_json::{Value, json};
 use support::database::embedded_endpoint;
 
 use crate::{
     NOON,
-    database::{LEDGER, TABLE, alter, client, delete, key, key_item, n, put, s},
+    database::{Key, LEDGER, TABLE, alter, client, delete, key, key_item, n, put, s, scan},
     items::{comment, follow, user},
     recount::{differing_now, right},
     ripple::{Ripple, json, said},
@@ -126,4 +127,93 @@ async fn a_counter_that_was_deleted_whole_is_redriven_and_then_repaired() {
     assert_eq!(said("repair", &endpoint, &["--apply"]).code, Some(0));
     right(&client).await;
     assert_eq!(said("parked", &endpoint, &[]).code, Some(0));
+}
+
+/// A parked record that never decodes: the parked item is deleted by hand, and then its counts are repaired.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_parked_record_that_never_decodes_is_deleted_and_its_counts_are_repaired() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (endpoint, client) = (service.endpoint.clone(), client(&service.endpoint));
+    written(&client).await;
+    let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
+    alter(&client, &counter, "Value", Some(s("many"))).await;
+    put(&client, follow("bob", "cy", NOON)).await;
+    service.line(|line| line.contains(" parked,")).await;
+    let is_parked = |(pk, _): &Key| pk.starts_with("PARKED#");
+    let mut parked: Vec<Key> = scan(&client, LEDGER).await.into_keys().filter(is_parked).collect();
+    let parked = parked.pop().unwrap();
+    let damaged = client.update_item().table_name(LEDGER).set_key(Some(key_item(&parked)));
+    let nonsense = AttributeValue::B(Blob::new("no record"));
+    let damaged = damaged.update_expression("SET #r = :no").expression_attribute_names("#r", "Record");
+    let damaged = damaged.expression_attribute_values(":no", nonsense);
+    damaged.send().await.unwrap();
+
+    let (_, listed) = json("parked", &endpoint, &[]);
+    let id = listed["parked"][0]["id"].as_str().unwrap().to_owned();
+    let still = said("redrive", &endpoint, &[&id]);
+    assert_eq!(still.code, Some(3), "{still:?}");
+    assert!(still.stdout.contains("still parked: "), "{}", still.stdout);
+    assert_eq!(said("parked", &endpoint, &[&id]).code, Some(3));
+    alter(&client, &counter, "Value", Some(n(0))).await;
+    service.caught_up(&client).await;
+    let waiting = said("repair", &endpoint, &["--apply"]);
+    assert!(
+        waiting.code == Some(3) && waiting.stdout.contains("1 waiting"),
+        "a redrive may still count it: {waiting:?}"
+    );
+    client.delete_item().table_name(LEDGER).set_key(Some(key_item(&parked))).send().await.unwrap();
+    let repaired = said("repair", &endpoint, &["--apply"]);
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    right(&client).await;
+    let parked = said("parked", &endpoint, &[]);
+    assert_eq!(parked.code, Some(0), "{parked:?}");
+    assert_eq!(said("verify", &endpoint, &[]).code, Some(0));
+}
+
+/// The ledger's table is lost while nobody writes and the functions have handled everything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_ledger_is_replaced_by_a_new_one_during_a_pause() {
+    let endpoint = embedded_endpoint().await;
+    let client = client(&endpoint);
+    let service = Ripple::dev(&["--endpoint", &endpoint]).await;
+    written(&client).await;
+    assert_eq!(service.stop().code(), Some(0));
+    client.delete_table().table_name(LEDGER).send().await.unwrap();
+    let mut service = Ripple::dev(&["--endpoint", &endpoint]).await;
+    service.caught_up(&client).await;
+    right(&client).await;
+    assert_eq!(json("verify", &endpoint, &["--yes"]).0, Some(0));
+    put(&client, follow("ada", "cy", NOON)).await;
+    right(&client).await;
+}
+
+/// Another Region: the replica has everything when its mappings begin, and nothing of that is in what they read. On AWS they
+/// begin at the latest record; here the stream begins after the items.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_to_another_region_counts_on_where_the_first_one_stopped() {
+    let (from, to) = (embedded_endpoint().await, embedded_endpoint().await);
+    let (first, replica) = (client(&from), client(&to));
+    let service = Ripple::dev(&["--endpoint", &from]).await;
+    written(&first).await;
+    assert_eq!(said("redrive", &from, &["--all"]).code, Some(0));
+    assert_eq!(json("verify", &from, &[]).0, Some(0));
+    assert_eq!(service.stop().code(), Some(0));
+    assert_eq!(Ripple::dev(&["--endpoint", &to]).await.stop().code(), Some(0));
+    set_stream(&replica, false).await;
+    for item in scan(&first, TABLE).await.into_values() {
+        put(&replica, item).await;
+    }
+    set_stream(&replica, true).await;
+
+    let of = ["--ledger-table", NEW_LEDGER];
+    let mut service = Ripple::dev(&[&["--endpoint", &to][..], &of].concat()).await;
+    service.caught_up(&replica).await;
+    right(&replica).await;
+    let (code, verified) = json("verify", &to, &[&["--yes"][..], &of].concat());
+    assert_eq!((code, &verified["findings"]), (Some(0), &json!([])), "{verified:#}");
+    for item in [user("dee", "Dee", NOON), follow("dee", "ada", NOON)] {
+        put(&replica, item).await;
+    }
+    right(&replica).await;
+    assert_eq!(json("verify", &to, &of).0, Some(0));
 }
