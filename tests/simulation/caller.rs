@@ -40,11 +40,25 @@ pub(crate) struct Caller {
     gone: Gone,
     /// When its time is over, in milliseconds since the epoch.
     deadline_ms: u64,
+    /// Does DynamoDB refuse each call, since its signature has a wrong time?
+    is_refused: bool,
 }
 
 impl Caller {
     pub(crate) fn new(scene: &Arc<Scene>, name: &Arc<str>, role: Role, gone: &Gone, deadline_ms: u64) -> Self {
-        Self { scene: Arc::clone(scene), name: Arc::clone(name), role, gone: gone.clone(), deadline_ms }
+        Self {
+            scene: Arc::clone(scene),
+            name: Arc::clone(name),
+            role,
+            gone: gone.clone(),
+            deadline_ms,
+            is_refused: false,
+        }
+    }
+
+    /// The same, and whether DynamoDB refuses each call.
+    pub(crate) fn refused(self, is_refused: bool) -> Self {
+        Self { is_refused, ..self }
     }
 
     /// A deadly call never ends, and takes all of the caller's time.
@@ -81,6 +95,9 @@ impl Decider for Caller {
         if let Some(denied) = self.scene.permissions.denied(self.role, call) {
             self.scene.denied.note(denied);
             return Some((Side::Before, Fault::Denied));
+        }
+        if self.is_refused {
+            return Some((Side::Before, Fault::Unanswered));
         }
         if self.scene.is_deadly(call) {
             self.dies(call);

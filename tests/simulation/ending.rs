@@ -16,7 +16,7 @@ use crate::{
         repairing::target,
     },
     checks::{CALM_RINGS_MAX, CONVERGED_MS_MAX, WriteCounts, is_way_taken, rings_are_few},
-    engines::function,
+    engines::{InstanceClock, function},
     items::{is_zero, n, s},
     platform::{mapping::Mapping, stream::Author},
     scene::rollout::Stage,
@@ -42,7 +42,8 @@ impl World {
             let (name, families, ledger) =
                 (self.mappings[at].name, self.mappings[at].families.clone(), self.mappings[at].ledger);
             let caller = self.caller(name);
-            let engine = function(&scene, &families, ledger, Arc::clone(&caller.store), false);
+            let engine =
+                function(&scene, InstanceClock::drawn(&scene), (&families, ledger), Arc::clone(&caller.store), false);
             let deadline_ms = caller.deadline_ms;
             self.start(caller, None, async move {
                 engine.publish(deadline_ms).await.map(|_| None).map_err(|error| describe(&error))

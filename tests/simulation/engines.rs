@@ -31,20 +31,30 @@ pub(crate) const FAN_OUT: FanOutLimits = FanOutLimits {
     index_lag_ms: 15_000,
 };
 
+/// How far a clock is off that is wrong by years, in milliseconds: 16 years.
+const YEARS_OFF_MS: i64 = 16 * 366 * 24 * 3_600_000;
+
 /// The clock of one instance, which may be off.
-struct InstanceClock {
+pub(crate) struct InstanceClock {
     clock: ManualClock,
     /// By how much, in milliseconds.
     off_ms: i64,
 }
 
 impl InstanceClock {
-    fn drawn(scene: &Scene) -> Self {
+    pub(crate) fn drawn(scene: &Scene) -> Self {
         let (chance, max) = (&scene.chance, scene.clocks_off_ms);
         let off_ms = i64::try_from(chance.below(2 * max + 1)).unwrap();
         // A draw of 0 is a clock that is right.
         let off_ms = if off_ms % 2 == 0 { off_ms / 2 } else { -(off_ms / 2) - 1 };
         scene.count_all("clocks off", usize::from(off_ms != 0));
+        Self { clock: scene.clock.clone(), off_ms }
+    }
+
+    /// One that is wrong by years. DynamoDB refuses each call that it signs.
+    pub(crate) fn years_off(scene: &Scene) -> Self {
+        let off_ms = *scene.chance.one_of(&[YEARS_OFF_MS, -YEARS_OFF_MS]).unwrap();
+        scene.count("clocks off by years");
         Self { clock: scene.clock.clone(), off_ms }
     }
 }
@@ -67,17 +77,17 @@ impl Clock for InstanceClock {
     }
 }
 
-/// The engine of a function's instance that starts, of the old or the new version.
+/// The engine of a function's instance that starts with this clock, of the old or the new version.
 pub(crate) fn function<S: Store>(
     scene: &Scene,
-    families: &[Family],
-    ledger: LedgerKind,
+    clock: InstanceClock,
+    (families, ledger): (&[Family], LedgerKind),
     store: S,
     is_old: bool,
 ) -> Engine<S> {
     let old = scene.rollout.old().filter(|_| is_old);
     let catalogue = old.map_or_else(|| scene.deployed(), Arc::clone);
-    built(scene, catalogue, families, ledger, store).watching(scene.rollout.watch(is_old, families))
+    built(scene, clock, catalogue, (families, ledger), store).watching(scene.rollout.watch(is_old, families))
 }
 
 /// The engine of an operator's command, of the new version.
@@ -93,18 +103,18 @@ pub(crate) fn engine_with<S: Store>(
     ledger: LedgerKind,
     store: S,
 ) -> Engine<S> {
-    built(scene, catalogue, families, ledger, store).watching(RegistryWatch::reading(0))
+    built(scene, InstanceClock::drawn(scene), catalogue, (families, ledger), store).watching(RegistryWatch::reading(0))
 }
 
 fn built<S: Store>(
     scene: &Scene,
+    clock: InstanceClock,
     catalogue: Arc<Catalogue>,
-    families: &[Family],
-    ledger: LedgerKind,
+    (families, ledger): (&[Family], LedgerKind),
     store: S,
 ) -> Engine<S> {
     let schema = Arc::clone(&scene.schema);
-    let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(InstanceClock::drawn(scene)));
+    let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(clock));
     let left_out = scene.config.mutant.and_then(Mutant::step);
     let engine = engine.with_ledger(ledger).with_limits(scene.limits());
     engine.with_settling(scene.settle_ms()).with_fan_out(FAN_OUT).without(left_out)

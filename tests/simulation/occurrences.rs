@@ -11,7 +11,7 @@ use crate::seeds::Config;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 35] = [
+pub(crate) const OTHERS: [&str; 36] = [
     "two at once",
     "in one process",
     "zombie",
@@ -41,6 +41,7 @@ pub(crate) const OTHERS: [&str; 35] = [
     "slices",
     "suspects",
     "clocks off",
+    "clocks off by years",
     "torn reads",
     "torn pages",
     "app transactions",
@@ -108,7 +109,7 @@ pub(crate) const LOST: [&str; 6] =
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 50] = [
+pub(crate) const OF_MANIFESTS: [&str; 51] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",
@@ -159,6 +160,7 @@ pub(crate) const OF_MANIFESTS: [&str; 50] = [
     "roll-up",
     "drawn cascades",
     "keys that meet",
+    "keys near limits",
 ];
 
 /// Cascades that began by the pulses of the sweep.

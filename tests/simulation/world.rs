@@ -35,7 +35,7 @@ use support::record::Window;
 
 use crate::{
     caller::Caller,
-    engines::function,
+    engines::{InstanceClock, function},
     executor::{Gone, Task, now},
     occurrences::EXCEPTION_PAGES,
     pace::{self, Pace, Step},
@@ -372,6 +372,9 @@ pub(crate) struct Mended {
 /// After this many invocations a process ends, and the next one has what is deployed then.
 const INVOCATIONS_MAX: usize = 20;
 
+/// Of a hundred processes, how many have a clock that is wrong by years.
+const YEARS_OFF_PERCENT: usize = 2;
+
 /// A process, which may have invocations under way.
 pub(crate) struct Process {
     engine: Arc<Engine<Arc<TurnStore>>>,
@@ -382,15 +385,19 @@ pub(crate) struct Process {
     pub(crate) is_old: bool,
     /// Did it start when nothing went wrong any more?
     is_healed: bool,
+    /// Is its clock wrong by years, so that DynamoDB refuses each of its calls?
+    is_years_off: bool,
     n_invocations: usize,
 }
 
 impl Process {
     fn new(scene: &Arc<Scene>, (families, ledger): (&[Family], LedgerKind), mapping: usize, is_old: bool) -> Self {
         let store = Arc::new(TurnStore { scene: Arc::clone(scene), turn: Mutex::default() });
-        let engine = Arc::new(function(scene, families, ledger, Arc::clone(&store), is_old));
         let (gone, is_healed) = (Gone::default(), scene.is_healed());
-        Self { engine, store, gone, mapping, is_old, is_healed, n_invocations: 0 }
+        let is_years_off = !is_healed && scene.per_mille > 0 && scene.chance.percent(YEARS_OFF_PERCENT);
+        let clock = if is_years_off { InstanceClock::years_off(scene) } else { InstanceClock::drawn(scene) };
+        let engine = Arc::new(function(scene, clock, (families, ledger), Arc::clone(&store), is_old));
+        Self { engine, store, gone, mapping, is_old, is_healed, is_years_off, n_invocations: 0 }
     }
 
     /// Does it take another invocation by this mapping, of this version?
@@ -416,6 +423,7 @@ impl World {
         }
         caller.gone = process.gone.beside();
         let beside = Caller::new(scene, &caller.name, caller.role, &caller.gone, caller.deadline_ms);
+        let beside = beside.refused(process.is_years_off);
         caller.store = Arc::new(Faulty::new(&scene.database, beside));
         caller.process = Some(Arc::clone(&process.store));
         let engine = Arc::clone(&process.engine);

@@ -20,14 +20,18 @@ use crate::{
     drawn::{
         Drawn,
         application::items::{indexed, value},
-        description::{CLAIMS, DrawnEntity},
-        values::{MARK, Row, row},
+        description::{CLAIMS, DrawnEntity, KeyPart},
+        values::{MARK, Row, row, text_of},
     },
     executor::now,
     items::{n, s},
     platform::stream::Author,
     world::{Application, FOREIGN, NOTE},
 };
+
+/// A key that is longer is near its limit, which is 1,024 or 2,048 bytes.
+const NEAR_SORT_KEY_BYTES: usize = 1_000;
+const NEAR_PARTITION_KEY_BYTES: usize = 2_000;
 
 /// What people write into derived attributes by hand.
 const BY_HAND: [&str; 3] = ["by hand", "7", "0"];
@@ -96,7 +100,9 @@ impl Application {
     pub(crate) fn change_a_word(&mut self, drawn: &Drawn) {
         let is_ground = |entity: &DrawnEntity| !entity.is_derived;
         let Some(mut found) = self.any_drawn(drawn, is_ground) else { return };
-        found.item.insert("word", value(&self.scene.chance, crate::drawn::description::Holds::Word));
+        found
+            .item
+            .insert("word", value(&self.scene.chance, &drawn.description, crate::drawn::description::Holds::Word));
         self.put_drawn(drawn, found.table, found.item);
     }
 
@@ -120,7 +126,7 @@ impl Application {
         let of = &drawn.description;
         let Some(attribute) = self.scene.chance.one_of(&of.entities[found.entity].attributes) else { return };
         if self.scene.chance.percent(80) {
-            found.item.insert(attribute.name.clone(), value(&self.scene.chance, attribute.holds));
+            found.item.insert(attribute.name.clone(), value(&self.scene.chance, of, attribute.holds));
         } else {
             found.item.remove(&attribute.name);
         }
@@ -285,6 +291,11 @@ impl Application {
     }
 
     fn put_drawn(&mut self, drawn: &Drawn, table: usize, item: Item) {
+        let form = &drawn.description.tables[table];
+        let bytes = |part: &KeyPart| text_of(&plain_item(&item)[&part.name]).map_or(0, |text| text.len());
+        let is_near = form.sk.as_ref().is_some_and(|sk| bytes(sk) > NEAR_SORT_KEY_BYTES)
+            || bytes(&form.pk) > NEAR_PARTITION_KEY_BYTES;
+        self.scene.count_all("keys near limits", usize::from(is_near));
         let (key, item) = drawn.inside(table, item).unwrap();
         if matches!(drawn.schema.see(&key, &item), Seen::Untyped) {
             self.untyped.insert(key.clone());

@@ -10,6 +10,8 @@ pub(crate) struct Description {
     pub(crate) tables: Vec<DrawnTable>,
     pub(crate) entities: Vec<DrawnEntity>,
     pub(crate) rules: Vec<Rule>,
+    /// The texts that fields of keys have.
+    pub(crate) texts: Vec<String>,
 }
 
 #[derive(Clone, Debug)]

@@ -11,8 +11,8 @@ mod rules;
 pub(super) use crate::drawn::generator::places::with_meeting_keys;
 pub(super) use rules::WORDS;
 
-use super::description::{Description, FieldOf, Holds, KeyOf, Ref};
-use crate::chance::Chance;
+use super::description::{Description, FieldOf, Holds, KeyOf, Piece, Ref, What};
+use crate::{chance::Chance, oracle::table::escaped};
 
 /// Most tables of a manifest.
 const TABLES_MAX: usize = 4;
@@ -27,6 +27,18 @@ const TRIES_MAX: usize = 40;
 /// Of a hundred manifests, how many have `[table]`, and of a hundred of these, how many have no type.
 const ONE_TABLE_PERCENT: usize = 45;
 const UNTYPED_PERCENT: usize = 20;
+
+/// Texts that fields of keys have. Of a hundred manifests, how many have one more, by which a key is as long as it may be.
+const TEXTS: [&str; 4] = ["a", "b#c", "50%", "d/é"];
+const LONG_PERCENT: usize = 20;
+
+/// How long a key may be. Source: DynamoDB developer guide, "Constraints".
+const PARTITION_KEY_BYTES_MAX: usize = 2_048;
+const SORT_KEY_BYTES_MAX: usize = 1_024;
+
+/// The length of a number, of bytes or of a time in a key, and of what a counter's key has beside its target's.
+const FIELD_BYTES_MAX: usize = 32;
+const COUNTER_BYTES_MAX: usize = 64;
 
 /// A description that grows.
 struct Draft<'a> {
@@ -67,7 +79,51 @@ pub(super) fn draw(chance: &Chance) -> Description {
             draft.rule();
         }
     }
+    draft.of.texts = TEXTS.map(str::to_owned).into();
+    if chance.percent(LONG_PERCENT) {
+        let long = longest(&draft.of);
+        draft.of.texts.push(long);
+    }
     draft.of
+}
+
+/// The longest text that every field of every key may have at once.
+fn longest(of: &Description) -> String {
+    let text = |n_bytes: usize| format!("é#%{}", "x".repeat(n_bytes.saturating_sub(4)));
+    let mut n_bytes = 4;
+    while has_room(of, &text(n_bytes + 1)) {
+        n_bytes += 1;
+    }
+    text(n_bytes)
+}
+
+/// Does no key become too long, with this text in each of its fields? A counter has its target's key in its own, escaped.
+fn has_room(of: &Description, text: &str) -> bool {
+    let bytes = |pieces: &[Piece], has_forms: bool| -> usize {
+        let of_piece = |piece: &Piece| match piece {
+            Piece::Text(literal) => literal.len(),
+            Piece::Field(_, FieldOf::Text) if has_forms => escaped(text).len(),
+            Piece::Field(_, FieldOf::Text) => text.len(),
+            Piece::Field(_, FieldOf::Padded(width) | FieldOf::Inverted(width)) => *width,
+            Piece::Field(_, FieldOf::Number | FieldOf::Bytes | FieldOf::Time) => FIELD_BYTES_MAX,
+        };
+        pieces.iter().map(of_piece).sum()
+    };
+    let fits = |(pk, sk): (&[Piece], &[Piece]), has_forms: bool, beside: usize| {
+        bytes(pk, has_forms) + beside <= PARTITION_KEY_BYTES_MAX && bytes(sk, has_forms) + beside <= SORT_KEY_BYTES_MAX
+    };
+    of.entities.iter().enumerate().all(|(at, entity)| {
+        let form = &of.tables[entity.table];
+        let is_counted = of.rules.iter().any(|rule| match &rule.what {
+            What::Count(rule) => rule.to == at,
+            What::RollUp(rule) => rule.to == at,
+            What::Extreme { to, .. } => *to == at,
+            _ => false,
+        });
+        let beside = if is_counted { COUNTER_BYTES_MAX } else { 0 };
+        let keys = entity.index_keys.iter().all(|key| fits((&key.pk, &key.sk), true, 0));
+        keys && fits((&entity.pk, &entity.sk), form.has_forms || is_counted, beside)
+    })
 }
 
 impl Draft<'_> {

@@ -15,8 +15,7 @@ use crate::{
     items::{amount, n, s},
 };
 
-/// Texts, numbers, bytes and times that keys are made of.
-const TEXTS: [&str; 4] = ["a", "b#c", "50%", "d/é"];
+/// Numbers, bytes and times that keys are made of.
 const PADDED: [&str; 3] = ["7", "42", "999"];
 const NUMBERS: [&str; 6] = ["1", "10", "-3", "0.5", "-20", "12345678901234567890"];
 const BYTES: [&[u8]; 3] = [&[0], &[0xff, 0x01], b"abc"];
@@ -34,7 +33,7 @@ pub(in crate::drawn) fn new_item(chance: &Chance, of: &Description, entity: usiz
     let fields: BTreeMap<String, AttributeValue> = definition
         .fields()
         .into_iter()
-        .map(|(name, form)| (name.to_owned(), field(chance, meant(of, entity, name).unwrap_or(form))))
+        .map(|(name, form)| (name.to_owned(), field(chance, of, meant(of, entity, name).unwrap_or(form))))
         .collect();
     let mut item = Item::new();
     for (part, pieces) in [(Some(&table.pk), &definition.pk), (table.sk.as_ref(), &definition.sk)] {
@@ -50,7 +49,7 @@ pub(in crate::drawn) fn new_item(chance: &Chance, of: &Description, entity: usiz
     }
     for attribute in &definition.attributes {
         if !chance.percent(MISSING_PERCENT) {
-            item.insert(attribute.name.clone(), value(chance, attribute.holds));
+            item.insert(attribute.name.clone(), value(chance, of, attribute.holds));
         }
     }
     if table.expires && chance.percent(15) {
@@ -73,9 +72,9 @@ fn meant(of: &Description, entity: usize, name: &str) -> Option<FieldOf> {
     })
 }
 
-fn field(chance: &Chance, of: FieldOf) -> AttributeValue {
-    match of {
-        FieldOf::Text => s(chance.one_of(&TEXTS).unwrap()),
+fn field(chance: &Chance, of: &Description, form: FieldOf) -> AttributeValue {
+    match form {
+        FieldOf::Text => s(chance.one_of(&of.texts).unwrap()),
         FieldOf::Padded(_) | FieldOf::Inverted(_) => s(chance.one_of(&PADDED).unwrap()),
         FieldOf::Number => n(chance.one_of(&NUMBERS).unwrap()),
         FieldOf::Bytes => AttributeValue::B(chance.one_of(&BYTES).unwrap().to_vec()),
@@ -101,7 +100,7 @@ fn typed(value: &AttributeValue, of: KeyOf) -> AttributeValue {
 }
 
 /// A value of an attribute, in some cases of the wrong type.
-pub(super) fn value(chance: &Chance, holds: Holds) -> AttributeValue {
+pub(super) fn value(chance: &Chance, of: &Description, holds: Holds) -> AttributeValue {
     let is_wrong = chance.percent(WRONG_PERCENT);
     match holds {
         _ if is_wrong && chance.percent(30) => AttributeValue::Ss(vec!["z".into(), "a".into()]),
@@ -109,21 +108,20 @@ pub(super) fn value(chance: &Chance, holds: Holds) -> AttributeValue {
         Holds::Number if is_wrong => s("many"),
         Holds::Time if is_wrong => n("1705315200"),
         Holds::Members if is_wrong => s("a"),
-        Holds::Members => members(chance),
+        Holds::Members => members(chance, of),
         Holds::Id(FieldOf::Number) if is_wrong => s("1"),
         Holds::Id(_) if is_wrong => *chance.one_of(&[n("7"), s(""), s("x")].map(Box::new)).cloned().unwrap(),
         Holds::Word => s(chance.one_of(&WORDS).unwrap()),
         Holds::Number if chance.percent(10) => n("98765432109876543210"),
         Holds::Number => amount(chance),
         Holds::Time => s(chance.one_of(&TIMES).unwrap()),
-        Holds::Id(of) => field(chance, of),
+        Holds::Id(form) => field(chance, of, form),
     }
 }
 
 /// A list or a set of texts, in some cases with a member of another type.
-fn members(chance: &Chance) -> AttributeValue {
-    let some = TEXTS.iter().filter(|_| chance.percent(45)).map(|text| (*text).to_owned());
-    let texts: Vec<String> = some.collect();
+fn members(chance: &Chance, of: &Description) -> AttributeValue {
+    let texts: Vec<String> = of.texts.iter().filter(|_| chance.percent(45)).cloned().collect();
     if !texts.is_empty() && chance.percent(50) {
         return AttributeValue::Ss(texts);
     }
