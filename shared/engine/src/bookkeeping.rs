@@ -16,13 +16,13 @@ use derive::{
 use keys::{item::Item, job::JobKey, key::Key, layout::Layout};
 
 use crate::{
-    account::loss::{Mark, POSSIBLE_LOSS_MS},
     batch::{
         SETTLE_MS,
         attempts::{self, Attempt, NOTE_KEPT_S},
         brake::UnreadableReason,
     },
-    count::{Target, recount},
+    count::recount,
+    counters::Target,
     fan_out,
     jobs::{
         ground::deletions::{Listed, page_of_list},
@@ -36,6 +36,7 @@ use crate::{
         shard::{announcing, shard_key},
     },
     look::listing,
+    loss::{Mark, POSSIBLE_LOSS_MS},
     park::Parking,
     record::{Head, event::Lane},
 };

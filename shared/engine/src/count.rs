@@ -30,13 +30,15 @@ use store::{Store, StoreError};
 
 use crate::{
     account::Account,
-    batch::{input::Batch, planning::Planner},
+    batch::planning::Planner,
     clock::age_ms,
     context::Context,
     count::{
         recount::targets,
         session::{Session, ShardSession},
     },
+    counters::Target,
+    input::Batch,
     ledger::{LedgerKind, watermarks::Sequence},
     protocol::ProtocolStep,
 };
@@ -100,17 +102,6 @@ impl<S: Store> Counter<'_, S> {
         }
         Ok(self.context.store.get(Table::Main, keys).await?.into_iter().collect())
     }
-}
-
-// ---- What a count is about ----
-
-/// A count that a refused change was about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
-    /// Name of the derivation.
-    pub derivation: String,
-    /// The item that the count is about; of a roll-up the bucket.
-    pub item: Key,
 }
 
 // ---- Admission: which changes of a batch must go in ----

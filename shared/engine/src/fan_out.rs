@@ -57,13 +57,15 @@ use store::{Outcome, Store, Units};
 use crate::{
     attribute::{checksum, n, number, s},
     backoff::{GaveUp, Patience, Tries},
-    batch::input::caught,
+    bells::{Looked, Rung},
     context::Context,
     fan_out::page::Pager,
+    input::caught,
     jobs::job::{Job, Task},
     ledger::ledger_item,
-    look::{Looked, Looker, Rung, reading::ItemReader},
+    look::Looker,
     protocol::ProtocolStep,
+    reading::ItemReader,
 };
 
 /// A write that was done, and what it consumed.
@@ -170,41 +172,6 @@ pub(crate) fn samples(layout: &Layout, derivation: &str, source: &Key) -> (Write
     let note = Note { item: source.clone(), derivations: BTreeSet::from([derivation.to_owned()]) };
     let mark = marked_to(layout, &mark(), "{Last}");
     (Write { table: Table::Main, key: job.key, action: put, guard: None }, [note.write(0, 0), mark])
-}
-
-// ---- How much a fan-out does at once ----
-
-/// How much is done at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FanOutLimits {
-    /// Most items that are looked at with the batch that asks for it.
-    pub direct_max: u32,
-    /// Items that are read and looked at together.
-    pub page_items: u32,
-    /// How long a page goes on, in milliseconds, when nothing but jobs was done for as long.
-    pub page_ms: u64,
-    /// The same when something else was, since others may wait behind it.
-    pub page_beside_ms: u64,
-    /// Write units a second that a job may consume; as many as there are where nothing is said.
-    pub units_per_second: Option<u32>,
-    /// How long an index may lag, in milliseconds: a search of it is made again after that. 0 where an index is part of
-    /// its table, as an emulator's is: then no search is made again, which would send a job around once more.
-    pub index_lag_ms: u64,
-}
-
-impl Default for FanOutLimits {
-    fn default() -> Self {
-        Self {
-            direct_max: 100,
-            page_items: 500,
-            page_ms: 1_000,
-            page_beside_ms: 100,
-            units_per_second: None,
-            // An index follows within a second, but it has no bound: throttled, it falls behind. The sweeper comes
-            // every 15 minutes.
-            index_lag_ms: 15 * 60 * 1_000,
-        }
-    }
 }
 
 // ---- How far a fan-out is: the part of its job that no other job has ----

@@ -15,9 +15,10 @@ use keys::{item::Item, key::Key};
 use store::{Store, StoreError};
 
 use crate::{
-    account::{Account, Commit, Figures, loss::is_any},
+    account::{Account, Commit, Figures},
     backoff::{GaveUp, Patience},
     batch::Engine,
+    bells::{Bells, LookRequest},
     fan_out::again::{Again, Repeater},
     jobs::{
         JobOrder, JobOrders, Obeyed,
@@ -25,18 +26,15 @@ use crate::{
         job::Job,
         pulse::Pulses,
     },
-    look::{
-        Bells, LookRequest, Looker,
-        reading::{HeldItems, ItemReader, RefusedReads},
-    },
+    look::Looker,
+    loss::is_any,
     park::{
         redrive::{ParkedChange, Redriven, Redriver},
         waiting::{Underway, Waiting},
     },
-    registry::{
-        Registry, Standing,
-        publishing::{Publisher, RegistryError},
-    },
+    publishing::{Publisher, RegistryError},
+    reading::{HeldItems, ItemReader, RefusedReads},
+    registry::{Registry, Standing},
     sweep::{Bounds, Slice, TableSweep, looks::LooksToWrite},
 };
 

@@ -16,7 +16,7 @@
 //! 5. [`park`]: what can never be applied is kept, with its cause. A change that is refused is
 //!    [listed](count::recount).
 //! 6. [`account`]: what was done, what it cost, and what is not done. [`contention`]: conflicts and throttles.
-//!    [`loss`](account::loss): a batch that comes so late that others may be lost leaves a mark.
+//!    [`loss`]: a batch that comes so late that others may be lost leaves a mark.
 //! 7. The [response](batch::Handled) names the lowest record that is not done.
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly
@@ -28,23 +28,30 @@ pub mod account;
 mod attribute;
 pub mod backoff;
 pub mod batch;
+mod bells;
 pub mod bookkeeping;
 pub mod clock;
 pub mod contention;
 mod context;
+mod corrections;
 pub mod count;
 pub mod counters;
 pub mod fan_out;
 #[cfg(test)]
 mod fixture;
+pub mod input;
 pub mod inspect;
 pub mod jobs;
 pub mod ledger;
+pub mod limits;
 pub mod look;
+pub mod loss;
 #[cfg(feature = "mutants")]
 mod mutants;
 pub mod park;
 pub mod protocol;
+pub mod publishing;
+pub mod reading;
 pub mod record;
 pub mod registry;
 pub mod sweep;

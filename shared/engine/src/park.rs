@@ -38,13 +38,11 @@ use crate::{
     account::{Account, Parked, undone},
     attribute::{all, checksum, n, number, s},
     backoff::describe,
-    batch::input::Batch,
     context::Context,
-    count::{
-        Target,
-        recount::{ALL, RECOUNT},
-    },
-    ledger::ledger_item,
+    count::recount::{ALL, RECOUNT},
+    counters::Target,
+    input::Batch,
+    ledger::{ledger_item, parked_partition},
     look::listing::UNREADABLE,
     park::redrive::ParkedChange,
     record::{Head, event::Lane},
@@ -153,14 +151,9 @@ pub(crate) const COUNTER_PK: &str = "CounterPK";
 pub(crate) const COUNTER_SK: &str = "CounterSK";
 pub(crate) const EXCEPTION: &str = "Exception";
 
-/// Partition key of all that is parked on behalf of a family.
-pub(crate) fn partition(family: Family) -> String {
-    format!("PARKED#{family}")
-}
-
 /// Key of a part of a parked record, counted from 0.
 pub(crate) fn key(family: Family, id: &str, part: usize) -> Key {
-    Key::new(partition(family), format!("{id}#{part:02}"))
+    Key::new(parked_partition(family), format!("{id}#{part:02}"))
 }
 
 /// Id under which a change is parked: its event's, with the counter if it is parked on behalf of one.
@@ -268,7 +261,7 @@ impl ParkedPages {
     /// Begins with the first page.
     #[must_use]
     pub fn of(family: Family) -> Self {
-        let query = Query::prefix(None, partition(family), "");
+        let query = Query::prefix(None, parked_partition(family), "");
         Self { family, query, after: None, is_end: false, parts: Vec::new() }
     }
 

@@ -36,10 +36,11 @@ use store::{Segment, Store};
 
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::input::caught,
+    bells::{Bells, Rung},
     context::Context,
+    input::caught,
     jobs::job::Job,
-    look::{Bells, Rung, reading::HeldItems},
+    reading::HeldItems,
     sweep::{
         counts::Collections,
         difference::{Differing, difference},

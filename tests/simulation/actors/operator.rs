@@ -16,11 +16,9 @@ use engine::{
     jobs::{JobOrder, Obeyed},
     ledger::LedgerKind,
     park::redrive::{Redriven, parked},
+    publishing::{RegistryError, read},
     record::event::Lane,
-    registry::{
-        difference::{CatalogueDifference, DerivationState, differences},
-        publishing::{RegistryError, read},
-    },
+    registry::difference::{CatalogueDifference, DerivationState, differences},
 };
 use functions::handler::response;
 use store::Store;

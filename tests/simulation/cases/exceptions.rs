@@ -7,9 +7,10 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use engine::{
-    batch::{BrakeLimits, HandleError},
+    batch::HandleError,
     clock::Clock as _,
     ledger::{LedgerKind, watermarks::KEPT_MS},
+    limits::BrakeLimits,
     park::{redrive::parked, to_recount},
 };
 use keys::{item::Item, key::Key};

@@ -2,12 +2,10 @@
 
 use derive::{catalogue::Catalogue, family::Family, kind::Shape, write::Table};
 use engine::{
-    account::{
-        Figures, Share,
-        loss::{POSSIBLE_LOSS_MS, marks},
-    },
+    account::{Figures, Share},
     clock::Clock as _,
-    registry::{Hold, publishing::RegistryWatch},
+    loss::{POSSIBLE_LOSS_MS, marks},
+    registry::{Hold, RegistryWatch},
 };
 use keys::key::Key;
 use serde_json::{Value, json};

@@ -7,11 +7,11 @@ use derive::{
     write::{ITEM_BYTES_MAX, Table},
 };
 use engine::{
-    account::loss::{POSSIBLE_LOSS_MS, clear, marks},
     batch::replay::Origin,
     clock::Clock as _,
     jobs::ground::sweep::Swept,
     ledger::LedgerKind,
+    loss::{POSSIBLE_LOSS_MS, clear, marks},
     record::event::Lane,
 };
 use keys::{job::JobKey, key::Key, size::item_bytes};

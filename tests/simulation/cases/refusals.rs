@@ -26,7 +26,7 @@ const DAY_MS: u64 = 24 * 3_600_000;
 
 /// The list of recounts, as `derivation: item, since event`.
 async fn listed(bed: &Bed) -> Vec<String> {
-    let shown = |target: Option<engine::count::Target>| match target {
+    let shown = |target: Option<engine::counters::Target>| match target {
         Some(target) => format!("{}: {}", target.derivation, target.item),
         None => "*".to_owned(),
     };

@@ -10,7 +10,7 @@ use engine::{
     },
     park::redrive::{Redriven, parked},
     record::event::Lane,
-    registry::{Hold, publishing::RegistryWatch},
+    registry::{Hold, RegistryWatch},
     sweep::Bounds,
 };
 use keys::{item::Item, key::Key};

@@ -19,7 +19,7 @@ use engine::{
         to_recount,
     },
     record::decode,
-    registry::publishing::RegistryWatch,
+    registry::RegistryWatch,
 };
 use keys::item::Item;
 use maud::{Markup, html};

@@ -13,7 +13,7 @@ use derive::{
     tally::Tally,
 };
 use engine::{
-    account::loss::Mark,
+    loss::Mark,
     park::{ToRecount, redrive::ParkedChange},
     record::{decode, event::Lane},
 };

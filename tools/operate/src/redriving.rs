@@ -7,7 +7,7 @@ use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
     park::redrive::{ParkedChange, Redriven},
-    registry::publishing::RegistryError,
+    publishing::RegistryError,
 };
 use store::Store;
 

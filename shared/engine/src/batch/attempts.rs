@@ -33,8 +33,8 @@ use crate::{
     account::Account,
     attribute::{n, number, s},
     backoff::{Patience, describe},
-    batch::input::Batch,
     context::Context,
+    input::Batch,
     ledger::{EXPIRES_AT, ledger_item},
 };
 

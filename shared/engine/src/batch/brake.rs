@@ -50,15 +50,16 @@ use crate::{
     account::MuchUnreadable,
     attribute::{fitted, n, number, s},
     backoff::{GaveUp, describe},
-    batch::{HandleError, input::Batch, planning::Planning},
+    batch::{HandleError, planning::Planning},
     context::Context,
+    input::Batch,
     ledger::ledger_item,
     look::listing::ALL_DERIVATIONS,
     registry::definitions,
 };
 
 #[cfg(doc)]
-use crate::batch::BrakeLimits;
+use crate::limits::BrakeLimits;
 
 /// Smallest batch that the brake looks at, in items: one bad item in a small batch is data.
 const BATCH_ITEMS_MIN: usize = 20;

@@ -22,7 +22,6 @@ use crate::{
     batch::{
         Engine, HandleError, Handled,
         applying::Applier,
-        input::{Batch, Occasion},
         planning::{Planner, Planning},
     },
     clock::age_ms,
@@ -31,6 +30,7 @@ use crate::{
         recount::refused,
         session::{Session, ShardSession},
     },
+    input::{Batch, Occasion},
     ledger::watermarks::{Sequence, has_passed, mark_of},
     protocol::ProtocolStep,
     record::event::{Event, Lane},

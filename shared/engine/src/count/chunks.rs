@@ -18,8 +18,8 @@ use store::{Reason, Store, StoreError, TransactOutcome, Units, unheld};
 use crate::{
     account::{Account, Commit, Parked, apportioned, undone},
     backoff::{Tries, describe},
-    batch::input::Batch,
     count::{CountEntry, Counter},
+    input::Batch,
     ledger::Receipts,
     park::Parking,
     protocol::ProtocolStep,

@@ -24,12 +24,13 @@ use crate::{
     account::{Account, Commit, Parked, apportioned},
     attribute::n,
     backoff::{GaveUp, Tries, describe},
-    batch::{attempts::DIED, input::Batch},
+    batch::attempts::DIED,
     count::{CountEntry, Counter, CounterTodo, Todo, marked::CounterOutcome, session::ShardSession},
+    input::Batch,
     ledger::{exceptions::excepting, shard::announcing},
     park::{ExceptionKind, Parking},
     protocol::ProtocolStep,
-    registry::publishing::Publisher,
+    publishing::Publisher,
 };
 
 /// A change to park.

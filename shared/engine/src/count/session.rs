@@ -9,8 +9,8 @@ use store::{Outcome, Store};
 use crate::{
     account::Account,
     backoff::{Patience, describe},
-    batch::input::Batch,
     count::Counter,
+    input::Batch,
     ledger::{
         Receipts,
         exceptions::Exceptions,

@@ -39,9 +39,10 @@ use store::{Store, Units, Updated};
 use crate::{
     account::{Commit, undone},
     backoff::{GaveUp, Patience, Tries, describe},
-    batch::input::Batch,
-    count::{Counter, CounterTodo, Target, marked::CounterOutcome},
-    look::reading::ItemReader,
+    count::{Counter, CounterTodo, marked::CounterOutcome},
+    counters::Target,
+    input::Batch,
+    reading::ItemReader,
 };
 
 /// What the target of a counter is to show.

@@ -29,12 +29,13 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience, describe},
+    bells::{Bells, LookRequest},
     context::Context,
     fan_out::{
         DIGITS, FanOuts, LAST, MARK, Note, PARTITIONS, marked_to, partition,
         search::{Notes, Searcher},
     },
-    look::{Bells, LookRequest, Looker},
+    look::Looker,
 };
 
 /// Notes that are read together, and partitions that are gone through at once.

@@ -19,13 +19,14 @@ use store::Store;
 
 use crate::{
     backoff::Patience,
+    bells::{LookRequest, Looked, Rung},
     context::Context,
     fan_out::{FanOut, FanOuts},
     jobs::{
         job::{Job, Task},
         touch::{TouchFailure, Toucher, Work},
     },
-    look::{LookRequest, Looked, Looker, Rung, for_batch::BatchLooker},
+    look::{Looker, for_batch::BatchLooker},
 };
 
 /// What a search found.

@@ -15,10 +15,11 @@ use store::{Outcome, Store};
 use crate::{
     account::Commit,
     backoff::{GaveUp, Patience, describe},
+    bells::Bells,
     context::Context,
     fan_out::{FanOutWrite, FanOuts, Note},
-    look::{Bells, reading::CALLS_AT_ONCE},
     protocol::ProtocolStep,
+    reading::CALLS_AT_ONCE,
 };
 
 /// Items that searches of one batch may bring, at most; what would bring more becomes a job. Bounds memory.

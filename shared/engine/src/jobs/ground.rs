@@ -27,9 +27,9 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     account::{Account, Commit, undone},
-    batch::input::Batch,
     clock::age_ms,
     context::Context,
+    input::Batch,
     jobs::{
         job::Job,
         touch::{Touch, TouchFailure, TouchOutcome, Toucher, Work},

@@ -2,7 +2,7 @@
 //!
 //! *Keeps true*: a cascade that goes by it begins only while a function of level-triggered derivations has handled a pulse
 //! lately, and has been doing so since before the wait began, or for the settling time. A function that handles a pulse
-//! after 20 hours without one puts the [mark of a possible loss](crate::account::loss) first, which holds cascades too.
+//! after 20 hours without one puts the [mark of a possible loss](crate::loss) first, which holds cascades too.
 //!
 //! *Why it is enough*: a mapping that is off, or a function that fails, handles no pulse. When it works again, its first
 //! pulse tells how long it did not. A shard that is behind while others are not comes with old batches, and these leave the
@@ -30,12 +30,13 @@ use keys::{
 use store::{Outcome, Store};
 
 use crate::{
-    account::{Account, loss::POSSIBLE_LOSS_MS},
+    account::Account,
     attribute::{all, n, number, s},
     backoff::{GaveUp, Patience, describe},
-    batch::{LossWatch, input::Batch},
     context::Context,
+    input::Batch,
     ledger::ledger_item,
+    loss::{LossWatch, POSSIBLE_LOSS_MS},
     protocol::ProtocolStep,
     record::Decoded,
 };

@@ -13,8 +13,8 @@ use store::{Outcome, Reason, Store, TransactOutcome, Units};
 use crate::{
     account::{Account, Commit, apportioned},
     backoff::{GaveUp, Tries, describe},
-    batch::input::Batch,
     context::Context,
+    input::Batch,
 };
 
 /// What a record asks for, on behalf of a derivation.

@@ -19,8 +19,10 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::{Engine, input::Batch, planning::lane_seed},
-    count::{CountsOf, Target},
+    batch::{Engine, planning::lane_seed},
+    count::CountsOf,
+    counters::Target,
+    input::Batch,
     ledger::{
         LedgerKind,
         exceptions::Exceptions,
@@ -29,8 +31,8 @@ use crate::{
         watermarks::{Sequence, has_passed, mark_name, mark_of},
     },
     park,
+    publishing::Publisher,
     record::{Decoded, event::Lane},
-    registry::publishing::Publisher,
 };
 
 /// A record that counts somewhere.

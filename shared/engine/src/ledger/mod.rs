@@ -39,6 +39,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use derive::{
     coalesce::Counted,
+    family::Family,
     guard::{Guard, Purpose},
     write::{Action, Table, Write},
 };
@@ -115,6 +116,11 @@ impl FromStr for LedgerKind {
 pub struct UnknownLedger {
     /// The name as given.
     pub text: String,
+}
+
+/// Partition key of all that is parked on behalf of a family.
+pub(crate) fn parked_partition(family: Family) -> String {
+    format!("PARKED#{family}")
 }
 
 /// An item of the ledger's table with these further attributes.

@@ -11,13 +11,11 @@ use store::{Store, Units};
 
 use crate::{
     account::{Account, Commit, ListedItem, undone},
-    batch::input::Batch,
+    bells::{Bells, LookRequest, Looked, OccupiedKey, OwnImages, Rung, WrittenItem},
     context::Context,
     fan_out::search::{Notes, Searcher},
-    look::{
-        Bells, LookRequest, Looked, Looker, OccupiedKey, OwnImages, Rung, WrittenItem, is_correction,
-        listing::entry_key, occupied::KeyWaits,
-    },
+    input::Batch,
+    look::{Looker, is_correction, listing::entry_key, occupied::KeyWaits},
     park::Parker,
 };
 

@@ -20,12 +20,12 @@ use crate::{
     account::{Account, ListedItem, undone},
     attribute::{n, s, sort_key},
     backoff::{Patience, Tries, describe},
-    batch::input::Batch,
     context::Context,
+    input::Batch,
     jobs::touch::TouchFailure,
     ledger::ledger_item,
-    look::reading::ItemReader,
     park::Parker,
+    reading::ItemReader,
 };
 
 /// Name under which an item is listed that no derivation can read.

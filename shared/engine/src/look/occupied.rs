@@ -22,12 +22,10 @@ use crate::{
     account::{Account, undone},
     attribute::{n, s},
     backoff::{GaveUp, Patience, describe},
+    bells::{Bells, Rung},
     context::Context,
     jobs::touch::TouchFailure,
-    look::{
-        Bells, Rung,
-        listing::{Lister, entry_key},
-    },
+    look::listing::{Lister, entry_key},
 };
 
 // Attributes of an entry: the keys of the sources that were named, and how often it was written. Stored, so they are stable.

@@ -41,20 +41,20 @@ use crate::{
     account::Account,
     attribute::number,
     backoff::{GaveUp, Patience, Tries, describe},
-    batch::{
-        input::Batch,
-        planning::{Asked, Planner},
-    },
+    batch::planning::{Asked, Planner},
     context::Context,
-    count::{Counter, Target},
+    count::Counter,
+    counters::Target,
+    input::Batch,
     jobs::ground::Worker,
     ledger::watermarks::{HORIZON_MS, Sequence, has_passed, mark_name, mark_of},
-    look::{for_batch::BatchLooker, listing::Lister, reading::ItemReader},
+    look::{for_batch::BatchLooker, listing::Lister},
     park::{
         self, CAUSE, COUNTER_PK, COUNTER_SK, EVENT_ID, EXCEPTION, ExceptionKind, PARKED_AT, PARTS, ParkedPages,
         SEQUENCE_NUMBER, SHARD, STREAM,
     },
     protocol::ProtocolStep,
+    reading::ItemReader,
     record::{Decoded, event::Lane},
 };
 

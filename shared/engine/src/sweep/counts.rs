@@ -22,10 +22,9 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    count::Target,
-    counters::added_up,
-    look::reading::{CALLS_AT_ONCE, ItemReader},
+    counters::{Target, added_up},
     park::waiting::Waiting,
+    reading::{CALLS_AT_ONCE, ItemReader},
     sweep::{Differing, TableSweep, difference::of_numbers},
 };
 

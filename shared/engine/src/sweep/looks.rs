@@ -9,10 +9,9 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    look::{
-        Bells, DecidedLooks, Looked, Looker, Rung,
-        reading::{HeldItems, ItemReader},
-    },
+    bells::{Bells, DecidedLooks, Looked, Rung},
+    look::Looker,
+    reading::{HeldItems, ItemReader},
     sweep::TableSweep,
 };
 

@@ -28,12 +28,10 @@ use store::{Cursor, Outcome, Store};
 use crate::{
     attribute::{fitted, n, number, s},
     backoff::{GaveUp, Patience},
+    bells::Bells,
     ledger::{EXPIRES_AT, ledger_item},
-    look::{
-        Bells,
-        reading::{CALLS_AT_ONCE, HeldItems},
-    },
     park::waiting::Underway,
+    reading::{CALLS_AT_ONCE, HeldItems},
     sweep::{Differing, Drift, ITEMS_AT_ONCE, Slice, TableSweep, counts::target_of},
 };
 

@@ -4,7 +4,7 @@ use store::Store;
 
 use crate::{
     backoff::GaveUp,
-    registry::publishing::Publisher,
+    publishing::Publisher,
     sweep::{Slice, TableSweep},
 };
 

@@ -29,11 +29,11 @@ use derive::{
 };
 use engine::{
     backoff::{GaveUp, describe},
-    count::{CountsOf, Target},
-    counters::added_up,
-    look::reading::CALLS_AT_ONCE,
+    count::CountsOf,
+    counters::{Target, added_up},
     park::waiting::Waiting,
     protocol::ProtocolStep,
+    reading::CALLS_AT_ONCE,
 };
 use futures::{StreamExt, stream};
 use keys::{

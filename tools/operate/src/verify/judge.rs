@@ -15,8 +15,9 @@ use derive::{
 };
 use engine::{
     backoff::{GaveUp, Patience, describe},
-    batch::{Engine, input::caught},
-    count::Target,
+    batch::Engine,
+    counters::Target,
+    input::caught,
     park::waiting::Waiting,
 };
 use keys::{counter::CounterKey, item::Item, key::Key, shown::revision_of, value::same};

@@ -32,7 +32,8 @@ use derive::{
 use engine::{
     backoff::{GaveUp, Patience, describe},
     batch::Engine,
-    count::{CountsOf, Target},
+    count::CountsOf,
+    counters::Target,
     ledger::in_ledger::CountedRecord,
     look::listing::ALL_DERIVATIONS,
     protocol::ProtocolStep,

@@ -28,14 +28,15 @@ use store::Store;
 
 use super::sweep::JobSweep;
 use crate::{
-    account::loss::{Mark, first_of},
     backoff::{GaveUp, Patience},
-    batch::{Engine, input::Batch, planning::Planner},
+    batch::{Engine, planning::Planner},
     clock::age_ms,
+    input::Batch,
     jobs::{
         job::{Job, Task},
         pulse::{Heard, PULSE_MS_MAX, Pulses},
     },
+    loss::{Mark, first_of},
     park::{ParkedPages, redrive::ParkedChange},
     protocol::ProtocolStep,
     record::Decoded,

@@ -19,8 +19,8 @@ use keys::{
 use store::Store;
 
 use crate::{
-    batch::input::Occasion,
     fan_out::page::Pager,
+    input::Occasion,
     jobs::{
         ground::{
             Worker,

@@ -19,7 +19,7 @@ use store::{Store, StoreError};
 use crate::{
     backoff::{GaveUp, Patience},
     context::Context,
-    count::Target,
+    counters::Target,
 };
 
 /// Calls under way at once. Source: measured against the embedded database, where more gain nothing.

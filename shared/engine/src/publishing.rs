@@ -1,18 +1,17 @@
-//! Publishing what an instance has in the registry, before it handles a batch, and reading it.
+//! Publishing what an instance has in the registry, before it handles a batch, reading it, and editing it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{PoisonError, atomic::Ordering},
 };
 
 use derive::{
-    effect::Effect,
+    catalogue::Catalogue,
     family::Family,
     position::{DerivationAt, RecordAt},
-    write::Table,
+    query::Query,
+    schema::Schema,
+    write::{Table, Write},
 };
 use store::{Outcome, Store, StoreError};
 
@@ -20,10 +19,11 @@ use crate::{
     account::Commit,
     backoff::{GaveUp, Patience, Tries},
     context::Context,
+    ledger::parked_partition,
     protocol::ProtocolStep,
     registry::{
-        FAMILIES, Hold, Published, Registered, Registry, Standing, definitions, difference::is_fillable, index_keys,
-        key,
+        FAMILIES, Hold, Published, Registered, Registry, RegistryEntry, Standing, THIS_RELEASE, definitions,
+        difference::is_fillable, index_keys, key,
     },
 };
 
@@ -175,65 +175,117 @@ pub async fn read<S: Store>(store: &S) -> Result<Registry, StoreError> {
     Ok(Registry { additive: of(Family::Additive), level_triggered: of(Family::LevelTriggered) })
 }
 
-// ---- What an instance remembers of the registry between two looks at it ----
+// ---- Editing the registry: what those do who fill a derivation, or clear away what is left of one ----
 
-/// The release of this software. Instances of two releases may read a record differently, so the registry has it.
-pub(crate) const THIS_RELEASE: &str = env!("CARGO_PKG_VERSION");
+impl<S: Store> Publisher<'_, S> {
+    /// Marks derivations as filled that were ready when this was read, and have not been published otherwise since: all that was
+    /// written before `until_ms` is in. Of what is parked nobody knows that, so counts are not marked while a change is.
+    /// Says how many are.
+    pub(crate) async fn mark_filled(
+        &self,
+        names: &BTreeSet<String>,
+        read: &Registry,
+        until_ms: u64,
+        deadline_ms: u64,
+    ) -> Result<usize, GaveUp> {
+        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
+        let first = Query { limit: Some(1), ..Query::prefix(None, parked_partition(Family::Additive), "") };
+        let parked = patience.call(|| self.context.store.query(Table::Ledger, &first, None)).await?;
+        let is_parked = !parked.items.is_empty();
+        let mut n_filled = 0;
+        for family in FAMILIES.into_iter().filter(|family| *family != Family::Additive || !is_parked) {
+            let fill = |registered: &mut Registered, now_ms| {
+                let mut n_filled = 0;
+                for name in names {
+                    let Some(before) = read.of(family).derivations.get(name) else { continue };
+                    let is_same =
+                        |entry: &&mut RegistryEntry| entry.since_ms == before.since_ms && entry.dropped_ms.is_none();
+                    if let Some(entry) = registered.derivations.get_mut(name).filter(is_same) {
+                        entry.filled_ms = Some(now_ms);
+                        entry.birth_ms = entry.birth_ms.max(until_ms);
+                        n_filled += 1;
+                    }
+                }
+                n_filled
+            };
+            n_filled += self.edit(family, deadline_ms, fill).await?;
+        }
+        Ok(n_filled)
+    }
 
-/// How an instance watches the registry. Clones watch as one instance.
-#[derive(Clone, Debug)]
-pub struct RegistryWatch {
-    /// How often it looks, in milliseconds.
-    pub(crate) look_ms: u64,
-    /// How long it may run on, where it publishes what it has; an operator's command only reads, and is refused where it has
-    /// something else.
-    pub(crate) hold: Option<Hold>,
-    pub(crate) release: &'static str,
-    pub(crate) due_ms: Arc<AtomicU64>,
-    /// By position in the catalogue, before when a change is not counted, in milliseconds since the epoch.
-    pub(crate) births: Arc<RwLock<BTreeMap<DerivationAt, u64>>>,
-    /// When the first instance published, in milliseconds since the epoch; 0 where that is not known.
-    pub(crate) attached_ms: Arc<AtomicU64>,
+    /// Forgets derivations that the functions do not have any more. Says how many.
+    pub(crate) async fn forget(&self, names: &BTreeSet<String>, deadline_ms: u64) -> Result<usize, GaveUp> {
+        let mut n_forgotten = 0;
+        for family in FAMILIES {
+            let forget = |registered: &mut Registered, _| {
+                let n_before = registered.derivations.len();
+                registered.derivations.retain(|name, entry| entry.dropped_ms.is_none() || !names.contains(name));
+                n_before - registered.derivations.len()
+            };
+            n_forgotten += self.edit(family, deadline_ms, forget).await?;
+        }
+        Ok(n_forgotten)
+    }
+
+    /// All instances that published something have ended.
+    pub(crate) async fn leave(&self, deadline_ms: u64) -> Result<(), GaveUp> {
+        for family in FAMILIES {
+            let leave = |registered: &mut Registered, now_ms: u64| {
+                registered.hold_ms = 0;
+                registered.free_ms = registered.free_ms.min(now_ms);
+                1
+            };
+            self.edit(family, deadline_ms, leave).await?;
+        }
+        Ok(())
+    }
+
+    /// Edits what is registered of a family, if something is, until nobody else does in between. Says how much was edited.
+    async fn edit(
+        &self,
+        family: Family,
+        deadline_ms: u64,
+        edit: impl Fn(&mut Registered, u64) -> usize,
+    ) -> Result<usize, GaveUp> {
+        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
+        let mut tries = Tries::default();
+        loop {
+            let mut registered = self.registered(family, patience).await?;
+            let n_edited =
+                if registered.revision == 0 { 0 } else { edit(&mut registered, self.context.clock.now_ms()) };
+            if n_edited == 0 {
+                return Ok(0);
+            }
+            registered.revision += 1;
+            let write = registered.write(&self.context.schema.layout, family);
+            if let Outcome::Done { .. } = patience.call(|| self.context.store.write(&write)).await? {
+                return Ok(n_edited);
+            }
+            if !patience.wait(&mut tries).await {
+                return Err(GaveUp::OutOfTime { last: None });
+            }
+        }
+    }
 }
 
-impl RegistryWatch {
-    /// An instance of a function that has not looked yet.
-    #[must_use]
-    pub fn publishing(look_ms: u64, hold: Hold) -> Self {
-        Self { hold: Some(hold), ..Self::reading(look_ms) }
-    }
-
-    /// An operator's command.
-    #[must_use]
-    pub fn reading(look_ms: u64) -> Self {
-        let (due_ms, births, attached_ms) = (Arc::default(), Arc::default(), Arc::default());
-        Self { look_ms, hold: None, release: THIS_RELEASE, due_ms, births, attached_ms }
-    }
-
-    /// The same of another release.
-    #[cfg(feature = "mutants")]
-    #[must_use]
-    pub fn of_release(self, release: &'static str) -> Self {
-        Self { release, ..self }
-    }
-
-    /// Is a record of this time of the first backlog? It was written before the first instance published what it derives,
-    /// so nothing was derived from the records before it either.
-    pub(crate) fn is_first_backlog(&self, created_ms: u64) -> bool {
-        created_ms < self.attached_ms.load(Ordering::Relaxed)
-    }
-
-    /// Takes out of a plan what is not counted by itself any more, since its change was written before the birth mark.
-    /// Says whether it took anything.
-    pub(crate) fn count_from_birth(&self, effects: &mut Vec<(DerivationAt, Effect)>, created_ms: Option<u64>) -> bool {
-        let Some(created_ms) = created_ms else { return false };
-        let births = self.births.read().unwrap_or_else(PoisonError::into_inner);
-        if births.is_empty() {
-            return false;
+/// Registers a catalogue for a table that was just made: nothing is in it, so all is filled, and nobody has other
+/// derivations. Does nothing where something is registered.
+///
+/// # Errors
+///
+/// [`StoreError`] when it cannot be written.
+pub async fn begin<S: Store>(store: &S, schema: &Schema, catalogue: &Catalogue, now_ms: u64) -> Result<(), StoreError> {
+    for family in FAMILIES {
+        let ours = definitions(catalogue, schema, family);
+        let index_keys = index_keys(schema, family);
+        let (index_keys, release, hold) = (&index_keys, THIS_RELEASE, Hold::default());
+        let ours = Published { definitions: &ours, index_keys, release, hold };
+        let Some(mut registered) = Registered::default().published(family, &ours, now_ms) else { continue };
+        for entry in registered.derivations.values_mut() {
+            entry.filled_ms = Some(now_ms);
         }
-        let n_planned = effects.len();
-        let is_before = |at: &DerivationAt| births.get(at).is_some_and(|birth_ms| created_ms < *birth_ms);
-        effects.retain(|(at, effect)| !matches!(effect, Effect::Add(_)) || !is_before(at));
-        effects.len() < n_planned
+        let write: Write = registered.write(&schema.layout, family);
+        store.write(&write).await?;
     }
+    Ok(())
 }
