@@ -68,7 +68,7 @@ pub struct Account {
     /// Conflicts and throttles, by derivation.
     pub contention: Box<Contention>,
     /// Age of the oldest record when the batch came, in milliseconds, where it is one of which others may be lost
-    /// already: see [`loss`].
+    /// already: see [`loss`](crate::loss).
     pub late_ms: Option<u64>,
     /// The oldest record is so old only because it was written before Ripple was attached to the table.
     pub is_first_backlog: bool,

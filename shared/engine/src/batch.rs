@@ -7,7 +7,6 @@ pub(crate) mod applying;
 pub(crate) mod attempts;
 pub mod brake;
 pub(crate) mod planning;
-pub mod replay;
 
 use std::{
     pin::Pin,
@@ -148,7 +147,7 @@ impl<S: Store> Engine<S> {
         let event = Event::parse(event)?;
         let patience = Patience::new(context.clock.as_ref(), deadline_ms).keeping(&standing);
         let (planner, applier, attempts) = (Planner::new(context), Applier::new(context), AttemptNotes::new(context));
-        let mut session = applier.open(&event.lane)?;
+        let mut session = applier.open(&event.lane).ok_or(HandleError::NoShard)?;
 
         // To decode and to plan takes about as long as this call, so it is under way meanwhile.
         let counter = Counter::new(context);

@@ -21,7 +21,7 @@ use crate::{
         attempts::{self, Attempt, NOTE_KEPT_S},
         brake::UnreadableReason,
     },
-    count::recount,
+    count::{exceptions::excepting, recount},
     counters::Target,
     fan_out,
     jobs::{
@@ -30,9 +30,7 @@ use crate::{
         pulse::{Heard, pulse},
     },
     ledger::{
-        LedgerKind, PROOF_KEPT_S,
-        exceptions::excepting,
-        receipt, receipt_of, settings,
+        LedgerKind, PROOF_KEPT_S, receipt, receipt_of, settings,
         shard::{announcing, shard_key},
     },
     look::listing,

@@ -21,7 +21,7 @@
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly
 //! each prevents. [`bookkeeping`] shows each item that is kept of all this. [`inspect`] has what operators ask of an
-//! engine, such as [`redrive`](park::redrive) and the orders to [`jobs`]; [`replay`](batch::replay) takes records again;
+//! engine, such as [`redrive`](mod@redrive) and the orders to [`jobs`]; [`replay`](redrive::replay) takes records again;
 //! on a schedule there is the [`sweep`]. What the functions have, and what of it is filled, is in the [`registry`].
 
 pub mod account;
@@ -53,5 +53,6 @@ pub mod protocol;
 pub mod publishing;
 pub mod reading;
 pub mod record;
+pub mod redrive;
 pub mod registry;
 pub mod sweep;

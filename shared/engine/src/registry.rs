@@ -5,7 +5,7 @@
 //! so here. So what is missing of a count is measured while all who count go by one definition, or the mark that it is
 //! filled cannot be set.
 //!
-//! Nobody sets it. An instance looks here before it handles a batch, once in a while, and [publishes](publishing) what it has
+//! Nobody sets it. An instance looks here before it handles a batch, once in a while, and [publishes](crate::publishing) what it has
 //! when that is something else; a deployment, and one that is taken back, are seen by that alone. An instance that is
 //! published nothing may run on for as long as it said it may *hold*: until its next look, and its longest invocation. So long
 //! after the last change of a derivation nobody is ready for it.

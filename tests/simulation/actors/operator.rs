@@ -11,13 +11,14 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
-    batch::{Engine, replay::Origin},
+    batch::Engine,
     clock::Clock as _,
     jobs::{JobOrder, Obeyed},
     ledger::LedgerKind,
-    park::redrive::{Redriven, parked},
+    park::parked,
     publishing::{RegistryError, read},
     record::event::Lane,
+    redrive::{Redriven, replay::Origin},
     registry::difference::{CatalogueDifference, DerivationState, differences},
 };
 use functions::handler::response;

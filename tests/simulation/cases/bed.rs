@@ -15,8 +15,9 @@ use engine::{
     clock::Clock,
     ledger::LedgerKind,
     limits::{BrakeLimits, FanOutLimits},
-    park::redrive::{Redriven, parked},
+    park::parked,
     protocol::ProtocolStep,
+    redrive::Redriven,
     registry::RegistryWatch,
 };
 use keys::{fields::Fields, item::Item, key::Key};

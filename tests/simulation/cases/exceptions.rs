@@ -9,9 +9,10 @@ use derive::{
 use engine::{
     batch::HandleError,
     clock::Clock as _,
+    inspect::to_recount,
     ledger::{LedgerKind, watermarks::KEPT_MS},
     limits::BrakeLimits,
-    park::{redrive::parked, to_recount},
+    park::parked,
 };
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;

@@ -2,13 +2,12 @@
 
 use derive::{family::Family, query::Query, write::Table};
 use engine::{
-    batch::{Handled, replay::Origin},
+    batch::Handled,
+    inspect::to_recount,
     ledger::LedgerKind,
-    park::{
-        redrive::{ParkedChange, Redriven, parked},
-        to_recount,
-    },
+    park::{ParkedChange, parked},
     record::event::Lane,
+    redrive::{Redriven, replay::Origin},
 };
 use keys::key::Key;
 use operate::verify::{AtRest, VerifyEvent};

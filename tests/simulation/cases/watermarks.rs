@@ -8,8 +8,9 @@ use engine::{
         LedgerKind,
         watermarks::{KEPT_MS, mark_name},
     },
-    park::redrive::{Redriven, parked},
+    park::parked,
     record::event::Lane,
+    redrive::Redriven,
     registry::{Hold, RegistryWatch},
     sweep::Bounds,
 };

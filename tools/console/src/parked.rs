@@ -13,12 +13,10 @@ use engine::{
     backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    park::{
-        ToRecount, n_unreadable,
-        redrive::{ParkedChange, Redriven, parked},
-        to_recount,
-    },
+    inspect::{ToRecount, n_unreadable, to_recount},
+    park::{ParkedChange, parked},
     record::decode,
+    redrive::Redriven,
     registry::RegistryWatch,
 };
 use keys::item::Item;

@@ -33,8 +33,9 @@ use engine::{
     jobs::{ground::sweep::jobs, job::Job},
     ledger::watermarks::mark_name,
     look::listing::ALL_DERIVATIONS,
-    park::{ParkedPages, redrive::ParkedChange, waiting::Waiting},
+    park::{ParkedChange, ParkedPages},
     record::{decode, event::Lane},
+    redrive::waiting::Waiting,
 };
 use keys::{
     counter::{COUNTER, CounterKey},

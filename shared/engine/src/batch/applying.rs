@@ -6,14 +6,14 @@ use store::Store;
 use crate::{
     account::Account,
     batch::{
-        HandleError,
-        attempts::{Attempt, AttemptNotes, DIED},
+        attempts::{Attempt, AttemptNotes},
         planning::{Asked, Planner, Planning},
     },
     bells::OwnImages,
     context::Context,
     count::{
         Counter,
+        excepted::DIED,
         session::{Session, ShardSession},
     },
     input::Batch,
@@ -37,17 +37,16 @@ impl<'a, S> Applier<'a, S> {
 }
 
 impl<S: Store> Applier<'_, S> {
-    /// The ledger, as a batch sees it.
-    pub(crate) fn open<'a>(&'a self, lane: &Lane) -> Result<Session<'a>, HandleError> {
+    /// The ledger, as a batch sees it; `None` if the ledger is one of watermarks and the lane names no shard.
+    pub(crate) fn open<'a>(&'a self, lane: &Lane) -> Option<Session<'a>> {
         let counts = self.context.families.contains(&Family::Additive);
         // A function that counts nothing asks the ledger nothing.
         if self.context.ledger == LedgerKind::Watermarks && counts {
             let has_own_mark = self.context.takes(ProtocolStep::MarkPerShard);
-            let shard = ShardSession::of(lane, has_own_mark).ok_or(HandleError::NoShard)?;
-            return Ok(Session::Watermarks(shard));
+            return ShardSession::of(lane, has_own_mark).map(Session::Watermarks);
         }
         let by_position = self.context.takes(ProtocolStep::ReasonsByPosition);
-        Ok(Session::Receipts(Receipts::new(&self.context.schema.layout, by_position)))
+        Some(Session::Receipts(Receipts::new(&self.context.schema.layout, by_position)))
     }
 
     /// Handles one record of a batch that died before.

@@ -47,9 +47,6 @@ const DEATHS_MAX: u64 = 2;
 /// How long a note is kept, in seconds: as long as the stream keeps the record.
 pub(crate) const NOTE_KEPT_S: u64 = 24 * 3600;
 
-/// Why a record is parked that took the invocation with it.
-pub(crate) const DIED: &str = "two invocations died while it was in progress, of time or of memory";
-
 // Attributes of a note. Stored, so they are stable.
 const ATTEMPTS: &str = "Attempts";
 const IN_PROGRESS: &str = "InProgress";

@@ -24,14 +24,18 @@ use crate::{
     account::{Account, Commit, Parked, apportioned},
     attribute::n,
     backoff::{GaveUp, Tries, describe},
-    batch::attempts::DIED,
-    count::{CountEntry, Counter, CounterTodo, Todo, marked::CounterOutcome, session::ShardSession},
+    count::{
+        CountEntry, Counter, CounterTodo, Todo, exceptions::excepting, marked::CounterOutcome, session::ShardSession,
+    },
     input::Batch,
-    ledger::{exceptions::excepting, shard::announcing},
+    ledger::shard::announcing,
     park::{ExceptionKind, Parking},
     protocol::ProtocolStep,
     publishing::Publisher,
 };
+
+/// Why a record is parked that took the invocation with it.
+pub(crate) const DIED: &str = "two invocations died while it was in progress, of time or of memory";
 
 /// A change to park.
 struct Exception<'a> {

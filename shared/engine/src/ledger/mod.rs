@@ -29,8 +29,6 @@
 //! with 4, the transaction is cancelled with reasons (guard failed, guard failed, guard failed, none, none); then one
 //! receipt and `ADD Value 1` go in.
 
-pub(crate) mod exceptions;
-pub mod in_ledger;
 pub mod settings;
 pub(crate) mod shard;
 pub mod watermarks;

@@ -23,8 +23,8 @@ use store::Store;
 use crate::{
     backoff::{GaveUp, Patience},
     counters::{Target, added_up},
-    park::waiting::Waiting,
     reading::{CALLS_AT_ONCE, ItemReader},
+    redrive::waiting::Waiting,
     sweep::{Differing, TableSweep, difference::of_numbers},
 };
 

@@ -30,8 +30,8 @@ use crate::{
     backoff::{GaveUp, Patience},
     bells::Bells,
     ledger::{EXPIRES_AT, ledger_item},
-    park::waiting::Underway,
     reading::{CALLS_AT_ONCE, HeldItems},
+    redrive::waiting::Underway,
     sweep::{Differing, Drift, ITEMS_AT_ONCE, Slice, TableSweep, counts::target_of},
 };
 

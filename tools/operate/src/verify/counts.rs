@@ -29,11 +29,10 @@ use derive::{
 };
 use engine::{
     backoff::{GaveUp, describe},
-    count::CountsOf,
     counters::{Target, added_up},
-    park::waiting::Waiting,
     protocol::ProtocolStep,
     reading::CALLS_AT_ONCE,
+    redrive::{in_ledger::CountsOf, waiting::Waiting},
 };
 use futures::{StreamExt, stream};
 use keys::{

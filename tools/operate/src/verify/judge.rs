@@ -18,7 +18,7 @@ use engine::{
     batch::Engine,
     counters::Target,
     input::caught,
-    park::waiting::Waiting,
+    redrive::waiting::Waiting,
 };
 use keys::{counter::CounterKey, item::Item, key::Key, shown::revision_of, value::same};
 use store::Store;

@@ -37,7 +37,7 @@ use crate::{
         pulse::{Heard, PULSE_MS_MAX, Pulses},
     },
     loss::{Mark, first_of},
-    park::{ParkedPages, redrive::ParkedChange},
+    park::{ParkedChange, ParkedPages},
     protocol::ProtocolStep,
     record::Decoded,
 };

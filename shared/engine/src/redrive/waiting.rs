@@ -14,15 +14,15 @@ use crate::{
     backoff::{GaveUp, Patience},
     batch::planning::Planner,
     context::Context,
-    count::CountsOf,
     counters::Target,
     fan_out::{again::Repeater, underway::UnderwayFanOut},
     input::Batch,
     jobs::ground::sweep::jobs,
     look::listing::{ALL_DERIVATIONS, UNREADABLE},
-    park::{ParkedPages, redrive::ParkedChange},
+    park::{ParkedChange, ParkedPages},
     protocol::ProtocolStep,
     record::Decoded,
+    redrive::in_ledger::CountsOf,
 };
 
 /// For how long what is derived waits for a parked change of which not even the item is known, in milliseconds: a day.

@@ -66,7 +66,7 @@ impl<S: Store> Engine<S> {
         let (planner, applier) = (Planner::new(context), Applier::new(context));
         let patience = Patience::new(context.clock.as_ref(), deadline_ms);
         let batch = Batch { records, lane, patience, occasion: Occasion::Delivery };
-        let mut session = applier.open(&batch.lane)?;
+        let mut session = applier.open(&batch.lane).ok_or(HandleError::NoShard)?;
         let mut planned = planner.plan_all(&batch);
         let mut account = Account::of(&planned);
         let images = applier.images(&batch);

@@ -23,23 +23,22 @@
 //! *Keeps true*: what is redriven counts once. What cannot be decided is listed for a recount, and not guessed at. What it
 //! was counted in is looked at again, since the invocation may have died before it showed the count.
 
+pub mod in_ledger;
+pub mod replay;
+pub mod waiting;
+
 use derive::{
     bucket::HeldBuckets,
-    coalesce::{Amount, Counted, amount_writes, buckets},
+    coalesce::{Counted, amount_writes, buckets},
     family::Family,
     guard::{Ask, Guard, Purpose},
     write::{Action, Table, Transaction, Write},
 };
-use keys::{
-    counter::CounterKey,
-    item::{Item, text},
-    key::Key,
-};
-use store::{Reason, Store, StoreError, TransactOutcome, unheld};
+use keys::{counter::CounterKey, item::Item, key::Key};
+use store::{Reason, Store, TransactOutcome, unheld};
 
 use crate::{
     account::Account,
-    attribute::number,
     backoff::{GaveUp, Patience, Tries, describe},
     batch::planning::{Asked, Planner},
     context::Context,
@@ -49,13 +48,10 @@ use crate::{
     jobs::ground::Worker,
     ledger::watermarks::{HORIZON_MS, Sequence, has_passed, mark_name, mark_of},
     look::{for_batch::BatchLooker, listing::Lister},
-    park::{
-        self, CAUSE, COUNTER_PK, COUNTER_SK, EVENT_ID, EXCEPTION, ExceptionKind, PARKED_AT, PARTS, ParkedPages,
-        SEQUENCE_NUMBER, SHARD, STREAM,
-    },
+    park::{ExceptionKind, ParkedChange},
     protocol::ProtocolStep,
     reading::ItemReader,
-    record::{Decoded, event::Lane},
+    record::Decoded,
 };
 
 /// How old an exception must be before it is redriven, in milliseconds: the life of an invocation that had read its shard's
@@ -65,31 +61,6 @@ const INVOCATION_MS: u64 = 16 * 60 * 1000;
 /// How long after the end of such an invocation a call of it may land, in milliseconds: a quarter of an hour, as for
 /// watermarks.
 const LATE_MS: u64 = 15 * 60 * 1000;
-
-/// A change that is parked on behalf of a family.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ParkedChange {
-    /// Id of its event.
-    pub id: String,
-    /// On behalf of which family.
-    pub family: Family,
-    /// Why it was parked.
-    pub cause: String,
-    /// When, in milliseconds since the epoch.
-    pub parked_at_ms: u64,
-    /// Its sequence number; empty where it could not be read.
-    pub sequence_number: String,
-    /// Where it came from.
-    pub lane: Lane,
-    /// How many parts it was cut into.
-    pub n_parts: usize,
-    /// The counter, or the bucket, on whose behalf it is parked; `None` on behalf of all of the family.
-    pub counter: Option<Key>,
-    /// The exception of its shard that keeps it from being applied, if there is one.
-    pub exception: Option<ExceptionKind>,
-    /// The items that hold it.
-    parts: Vec<Item>,
-}
 
 /// How a redrive ended.
 #[derive(Clone, Debug)]
@@ -103,76 +74,6 @@ pub enum Redriven {
         /// Why.
         cause: String,
     },
-}
-
-impl ParkedChange {
-    /// The record as it came, JSON.
-    ///
-    /// # Errors
-    ///
-    /// When its parts do not fit together.
-    pub fn record(&self) -> Result<String, std::io::Error> {
-        park::record(&self.parts)
-    }
-
-    pub(super) fn of(family: Family, parts: Vec<Item>) -> Option<Self> {
-        let first = parts.first()?;
-        let field = |name: &str| text(first, name).unwrap_or_default().to_owned();
-        let given = |name: &str| Some(field(name)).filter(|text| !text.is_empty());
-        let number = |name: &str| number(first, name).unwrap_or(0);
-        Some(Self {
-            id: field(EVENT_ID),
-            family,
-            cause: field(CAUSE),
-            parked_at_ms: number(PARKED_AT),
-            sequence_number: field(SEQUENCE_NUMBER),
-            lane: Lane { stream_arn: given(STREAM), shard: given(SHARD) },
-            n_parts: usize::try_from(number(PARTS)).unwrap_or(0),
-            counter: text(first, COUNTER_PK).map(|pk| Key::new(pk, field(COUNTER_SK))),
-            exception: text(first, EXCEPTION).and_then(ExceptionKind::of),
-            parts,
-        })
-    }
-
-    /// Is this amount among those that are parked? A counter may have another number of shards by now.
-    fn is_for(&self, amount: &Amount) -> bool {
-        let Some(counter) = &self.counter else { return true };
-        let count_of = |key: &Key| CounterKey::parse(key).map(|counter| (counter.target, counter.derivation));
-        *counter == amount.item || count_of(counter).is_some_and(|count| count_of(&amount.item) == Some(count))
-    }
-
-    /// How many of its parts were read.
-    #[cfg(test)]
-    pub(super) fn n_held_parts(&self) -> usize {
-        self.parts.len()
-    }
-
-    fn deletions(&self, guard: Option<Guard>) -> impl Iterator<Item = Write> {
-        let id = park::own_id(&self.id, self.counter.as_ref());
-        (0..self.parts.len()).map(move |part| Write {
-            table: Table::Ledger,
-            key: park::key(self.family, &id, part),
-            action: Action::Delete,
-            guard: guard.clone(),
-        })
-    }
-}
-
-/// All that is parked, by family and in order of the events' ids, for an operator's command. It holds all of it in
-/// memory; a function reads it page by page.
-///
-/// # Errors
-///
-/// [`StoreError`] when the ledger cannot be read.
-pub async fn parked<S: Store>(store: &S) -> Result<Vec<ParkedChange>, StoreError> {
-    let mut changes = Vec::new();
-    for family in [Family::Additive, Family::LevelTriggered] {
-        let mut pages = ParkedPages::of(family);
-        while let Some((query, after)) = pages.next() {
-            changes.extend(pages.take(store.query(Table::Ledger, &query, after).await?));
-        }
-    }
-    Ok(changes)
 }
 
 /// Redrives what is parked.
@@ -310,7 +211,7 @@ impl<S: Store> Redriver<'_, S> {
 // ---- The watermark of a counter for which a change is parked ----
 
 /// The watermark that the parking of a change for one counter set.
-pub(in crate::park) struct ParkedMark {
+struct ParkedMark {
     name: String,
     sequence: Sequence,
     now_ms: u64,
@@ -318,7 +219,7 @@ pub(in crate::park) struct ParkedMark {
 
 impl ParkedMark {
     /// The write of the counter, which also sets the watermark if the counter lacks it or has a lower one.
-    pub(in crate::park) fn set_by(&self, mut write: Write, held: &HeldBuckets) -> Write {
+    fn set_by(&self, mut write: Write, held: &HeldBuckets) -> Write {
         let held = held.get(&write.key).and_then(|item| mark_of(item, &self.name));
         if let Action::Update(update) = &mut write.action
             && !held.is_some_and(|mark| has_passed(mark, self.sequence))
@@ -333,7 +234,7 @@ impl ParkedMark {
 
 impl<S: Store> Redriver<'_, S> {
     /// The watermark that the parking of a change for one counter set.
-    pub(in crate::park) fn mark(&self, parked: &ParkedChange) -> Option<ParkedMark> {
+    fn mark(&self, parked: &ParkedChange) -> Option<ParkedMark> {
         // Only watermarks park a change on behalf of one counter.
         let is_marked = parked.exception.is_none() && parked.counter.is_some();
         let is_marked = is_marked && self.context.takes(ProtocolStep::RedriveMark);
@@ -348,7 +249,7 @@ impl<S: Store> Redriver<'_, S> {
     /// Leaves out of changes what their counters may count already, and lists it for a recount. A counter does not count a
     /// change while its watermark is below the change; above, another change may have moved it there. A counter without the
     /// watermark does not count a change that is so young that no watermark of it can have been taken away.
-    pub(in crate::park) async fn leave_unsure(
+    async fn leave_unsure(
         &self,
         changes: &mut [Counted],
         batch: &Batch<'_>,
