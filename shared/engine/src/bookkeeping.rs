@@ -24,9 +24,9 @@ use crate::{
     count::{exceptions::excepting, recount},
     counters::Target,
     fan_out,
+    job::Job,
     jobs::{
         ground::deletions::{Listed, page_of_list},
-        job::Job,
         pulse::{Heard, pulse},
     },
     ledger::{

@@ -16,19 +16,9 @@
 //!
 //! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [`again`]
 //! when it has had time.
-//!
-//! # Unread
-//!
-//! Writing what is copied from a source to the items that a search found, without reading them.
-//!
-//! *Keeps true*: an item that is written so names the source, since the write asks for that. What its copy holds does not
-//! depend on what it held, so it is written where it was right already, too. What builds on the copy is looked at by the
-//! write's own record.
-//!
-//! Nearly all items of a page hold the old value, so reading each first would mostly say what is known: a read unit for
-//! each write unit.
 
 pub mod again;
+pub(crate) mod for_batch;
 pub(crate) mod page;
 pub(crate) mod search;
 pub(crate) mod underway;
@@ -41,8 +31,6 @@ use derive::{
     guard::{Guard, Purpose},
     position::DerivationAt,
     query::Query,
-    refresh::Look,
-    sources::{Source, Sources},
     write::{Action, Table, Update, Write},
 };
 use keys::{
@@ -55,17 +43,12 @@ use serde_dynamo::AttributeValue;
 use store::{Outcome, Store, Units};
 
 use crate::{
-    attribute::{checksum, n, number, s},
+    attribute::{checksum, s},
     backoff::{GaveUp, Patience, Tries},
-    bells::{Looked, Rung},
     context::Context,
-    fan_out::page::Pager,
-    input::caught,
-    jobs::job::{Job, Task},
+    job::{FanOut, Job, Task, id_of},
     ledger::ledger_item,
-    look::Looker,
     protocol::ProtocolStep,
-    reading::ItemReader,
 };
 
 /// A write that was done, and what it consumed.
@@ -172,133 +155,6 @@ pub(crate) fn samples(layout: &Layout, derivation: &str, source: &Key) -> (Write
     let note = Note { item: source.clone(), derivations: BTreeSet::from([derivation.to_owned()]) };
     let mark = marked_to(layout, &mark(), "{Last}");
     (Write { table: Table::Main, key: job.key, action: put, guard: None }, [note.write(0, 0), mark])
-}
-
-// ---- How far a fan-out is: the part of its job that no other job has ----
-
-// Attributes of a job that fans out. Stored, so they are stable.
-const SOURCE_PK: &str = "SourcePK";
-const SOURCE_SK: &str = "SourceSK";
-pub(crate) const UNTIL: &str = "Until";
-pub(crate) const ROUND: &str = "Round";
-pub(crate) const FREE_AT: &str = "FreeAt";
-
-/// Longest key of a source that is spelled out in a job's key, in bytes: escaped, it still fits in a sort key.
-const SPELLED_OUT_MAX: usize = 256;
-
-/// What a job of this kind works at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FanOut {
-    /// The source that changed.
-    pub source: Key,
-    /// Sort key up to which the job goes on when it has been to the end, since the source changed meanwhile.
-    pub until: Option<String>,
-    /// Has it been to the end?
-    pub is_round: bool,
-    /// From when on it may write again, in milliseconds since the epoch, where its rate is limited.
-    pub free_at_ms: u64,
-}
-
-impl FanOut {
-    /// All of a source's search.
-    pub(crate) fn of_all(source: &Key) -> Self {
-        let source = source.clone();
-        Self { source, until: None, is_round: false, free_at_ms: 0 }
-    }
-
-    /// What an item of a job says; `None` when it is no job of this kind.
-    pub(crate) fn of(item: &Item) -> Option<Self> {
-        Some(Self {
-            source: Key::new(text(item, SOURCE_PK)?, text(item, SOURCE_SK)?),
-            until: text(item, UNTIL).map(str::to_owned),
-            is_round: item.get(ROUND) == Some(&AttributeValue::Bool(true)),
-            free_at_ms: number(item, FREE_AT).unwrap_or(0),
-        })
-    }
-
-    /// The attributes that stay as they are.
-    pub(crate) fn origin(&self) -> Item {
-        Item::from([(SOURCE_PK.to_owned(), s(&self.source.pk)), (SOURCE_SK.to_owned(), s(&self.source.sk))])
-    }
-
-    /// The attributes that say how far it is, as far as there is something to say.
-    pub(crate) fn progress(&self) -> Item {
-        let until = self.until.as_ref().map(|until| (UNTIL.to_owned(), s(until)));
-        let free_at = (self.free_at_ms > 0).then(|| (FREE_AT.to_owned(), n(self.free_at_ms)));
-        let round = self.is_round.then(|| (ROUND.to_owned(), AttributeValue::Bool(true)));
-        [until, round, free_at].into_iter().flatten().collect()
-    }
-}
-
-/// Id of the job of a source. No two sources have the same: the length says where the one key ends.
-pub(crate) fn id_of(source: &Key) -> String {
-    let id = format!("{}:{}|{}", source.pk.len(), source.pk, source.sk);
-    if id.len() <= SPELLED_OUT_MAX {
-        return id;
-    }
-    let end = id.floor_char_boundary(SPELLED_OUT_MAX);
-    format!("{}~{:08x}", id.get(..end).unwrap_or_default(), checksum(&id))
-}
-
-// ---- Writing what is copied from a source to the items that a search found, without reading them ----
-
-impl<S: Store> Pager<'_, S> {
-    /// Reads the source, where it is not known yet.
-    pub(crate) async fn read_source(
-        &self,
-        source: &Key,
-        sources: &mut Sources,
-        patience: Patience<'_>,
-    ) -> Result<(), GaveUp> {
-        let source = Source::Item(source.clone());
-        let unknown = if sources.knows(&source) { BTreeSet::new() } else { BTreeSet::from([source]) };
-        ItemReader::new(self.context).read(unknown, sources, patience).await
-    }
-
-    /// Writes, without reading them, items that a search says to name this source: on the condition that they do. Gives
-    /// back those that are to be looked at: where that takes more than the source, and where the condition failed.
-    pub(crate) async fn write_unread(
-        &self,
-        rung: Vec<Rung>,
-        source: &Key,
-        sources: &Sources,
-        patience: Patience<'_>,
-        looked: &mut Looked,
-    ) -> Vec<Rung> {
-        let (mut writes, mut rest) = (Vec::new(), Vec::new());
-        for rung in rung {
-            // A kind that panics here does so where the item is looked at, too, which parks what asked for it.
-            match caught("finding what it takes", || self.unread_write(&rung, source, sources)) {
-                Ok(Some(write)) => writes.push((rung, write)),
-                Ok(None) | Err(_) => rest.push(rung),
-            }
-        }
-        rest.extend(Looker::new(self.context).write_all(writes, patience, looked).await);
-        rest
-    }
-
-    fn unread_write(&self, rung: &Rung, source: &Key, sources: &Sources) -> Option<(Write, Vec<DerivationAt>)> {
-        let (Look { item, entity, derivations, .. }, layout) = (&rung.look, &self.context.schema.layout);
-        let at = derivations.iter().copied().next().filter(|_| derivations.len() == 1)?;
-        if !sources.knows(&Source::Item(source.clone())) {
-            return None;
-        }
-        let (mut says, wanted) =
-            self.context.catalogue.refresh(at)?.taken_from(&self.context.schema, source, item, sources)?;
-        // That it has its key says that it is there.
-        says.extend(layout.key_item(item));
-        says.extend(self.context.schema.mark_of(entity));
-        let mut update = Update::default();
-        for wanted in wanted {
-            match wanted.value {
-                Some(value) => drop(update.set.insert(wanted.name, value)),
-                None => drop(update.remove.insert(wanted.name)),
-            }
-        }
-        let says = says.into_iter().map(|(name, value)| (name, Some(value)));
-        let (action, guard) = (Action::Update(update), Some(Guard::as_read(Purpose::UnreadTarget, says)));
-        Some((Write { table: Table::Main, key: item.clone(), action, guard }, vec![at]))
-    }
 }
 
 // ---- The note that something is to be searched for again ----

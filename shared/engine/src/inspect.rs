@@ -27,10 +27,13 @@ use crate::{
     count::recount::{ALL, RECOUNT},
     counters::Target,
     fan_out::again::{Again, Repeater},
+    job::Job,
     jobs::{
         JobOrder, JobOrders, Obeyed,
-        ground::sweep::{JobSweep, Swept},
-        job::Job,
+        ground::{
+            held::HeldBy,
+            sweep::{JobSweep, Swept},
+        },
         pulse::Pulses,
     },
     look::{Looker, listing::UNREADABLE},
@@ -155,6 +158,26 @@ impl<S: Store> Engine<S> {
     pub async fn sweep_by_pulse(&self, deadline_ms: u64) -> Result<Swept, GaveUp> {
         Pulses::new(&self.context).beat(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
         JobSweep { context: &self.context, by_pulse: true }.sweep(|_| true, deadline_ms).await
+    }
+
+    /// Those of these jobs that something holds from beginning, by the pulses if the sweep goes by them.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when the parked changes cannot be read before the deadline, in milliseconds since the epoch.
+    pub async fn held_jobs(
+        &self,
+        jobs: &[Job],
+        by_pulse: bool,
+        deadline_ms: u64,
+    ) -> Result<BTreeMap<Key, HeldBy>, GaveUp> {
+        let sweep = JobSweep { context: &self.context, by_pulse };
+        let waiting: Vec<&Job> = jobs.iter().filter(|job| !job.is_running).collect();
+        if waiting.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let holds = sweep.holds(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
+        Ok(waiting.into_iter().filter_map(|job| Some((job.key.clone(), sweep.held_by(&holds, job)?))).collect())
     }
 
     /// Applies a parked change, and unparks it.

@@ -7,18 +7,12 @@
 //! way moves the cursor no more once the job is held, and a job that is held stays where it is; and an order whose call
 //! lands late, when others came after it, does nothing.
 
-pub(crate) mod due;
 pub mod ground;
-pub mod job;
 pub mod pulse;
-pub(crate) mod touch;
 
 use std::collections::BTreeSet;
 
-use derive::{
-    guard::{Guard, Purpose},
-    write::{Action, Table, Update, Write},
-};
+use derive::write::{Action, Table, Update, Write};
 use keys::{
     item::Item,
     job::{MOVES, PAUSED},
@@ -30,8 +24,8 @@ use crate::{
     attribute::n,
     backoff::{GaveUp, Patience, Tries},
     context::Context,
-    fan_out::{FREE_AT, FanOuts, ROUND, UNTIL},
-    jobs::job::{Job, MOVED_AT, PAGE, STARTED_AT, Task},
+    fan_out::FanOuts,
+    job::{Job, MOVED_AT, Task},
 };
 
 /// What is asked of a job.
@@ -118,27 +112,5 @@ impl<S: Store> JobOrders<'_, S> {
                 Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
             }
         }
-    }
-}
-
-// ---- Moving a job on: from where it was read, and under the revision that was read ----
-
-impl Job {
-    /// The write that moves it to where `next` is, as long as nobody else moved it.
-    pub(crate) fn moves_to(&self, next: &Self) -> Write {
-        let set = next.progress();
-        let optional: &[&str] = match next.task {
-            Task::FanOut(_) => &[UNTIL, ROUND, FREE_AT],
-            Task::Cascade { .. } => &[PAGE],
-        };
-        let remove = optional.iter().filter(|name| set.get(name).is_none()).map(|name| (*name).to_owned()).collect();
-        let action = Action::Update(Update { set, remove, ..Update::default() });
-        Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.unmoved()) }
-    }
-
-    /// It is as it was read, and none that began after it under the same key, which has the same revisions.
-    pub(crate) fn unmoved(&self) -> Guard {
-        let read = [(STARTED_AT, self.started_at_ms), (MOVES, self.n_moves)];
-        Guard::as_read(Purpose::Job, read.map(|(name, number)| (name, Some(n(number)))))
     }
 }

@@ -12,7 +12,7 @@
 //!    is applied.
 //! 3. [`count`]: effects that must count once go in through the [`ledger`].
 //! 4. [`look`]: items whose bell rang are looked at, and written where they differ. [`fan_out`]: where they are many, a
-//!    [job](jobs::job) does it page by page. An item that cannot be read is [listed](look::listing).
+//!    [job](job::Job) does it page by page. An item that cannot be read is [listed](look::listing).
 //! 5. [`park`]: what can never be applied is kept, with its cause. A change that is refused is
 //!    [listed](count::recount).
 //! 6. [`account`]: what was done, what it cost, and what is not done. [`contention`]: conflicts and throttles.
@@ -41,6 +41,7 @@ pub mod fan_out;
 mod fixture;
 pub mod input;
 pub mod inspect;
+pub mod job;
 pub mod jobs;
 pub mod ledger;
 pub mod limits;

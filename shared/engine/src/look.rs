@@ -21,7 +21,6 @@
 //! What somebody else wrote cannot be distinguished from a write of our own that was right when it was decided, and was overtaken
 //! by its source. So some are normal where sources change fast; many, and for long, are somebody's own trigger.
 
-pub(crate) mod for_batch;
 pub mod listing;
 pub(crate) mod occupied;
 
@@ -44,7 +43,7 @@ use crate::{
     context::Context,
     corrections::STEPS_BACK_MAX,
     input::{Batch, caught},
-    jobs::touch::TouchFailure,
+    job::touch::TouchFailure,
     look::occupied::KeyWaits,
     protocol::ProtocolStep,
     reading::{CALLS_AT_ONCE, HeldItems, ItemReader},

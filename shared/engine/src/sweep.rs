@@ -39,7 +39,7 @@ use crate::{
     bells::{Bells, Rung},
     context::Context,
     input::caught,
-    jobs::job::Job,
+    job::Job,
     reading::HeldItems,
     sweep::{
         counts::Collections,

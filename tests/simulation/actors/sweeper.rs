@@ -16,11 +16,8 @@ use engine::{
     clock::Clock as _,
     counters::Target,
     fan_out::again::Again,
-    jobs::{
-        JobOrder,
-        ground::sweep::{STALLED_MS, Swept},
-        job::Job,
-    },
+    job::{Job, STALLED_MS},
+    jobs::{JobOrder, ground::sweep::Swept},
     loss::{clear, marks},
     record::key_of,
     sweep::{Bounds, Slice},

@@ -4,10 +4,7 @@ use std::collections::HashMap;
 
 use derive::write::{Action, ITEM_BYTES_MAX, Table, Write};
 use engine::{
-    jobs::{
-        ground::sweep::STALLED_MS,
-        job::{Job, Task},
-    },
+    job::{Job, STALLED_MS, Task},
     limits::FanOutLimits,
     sweep::Bounds,
 };

@@ -2,7 +2,8 @@
 
 use derive::write::{Action, Table, Write};
 use engine::{
-    jobs::{JobOrder, Obeyed, ground::sweep::STALLED_MS, job::Job},
+    job::{Job, STALLED_MS},
+    jobs::{JobOrder, Obeyed},
     limits::FanOutLimits,
 };
 use keys::key::Key;

@@ -30,7 +30,8 @@ use derive::{
 use engine::{
     backoff::{GaveUp, Patience},
     batch::Engine,
-    jobs::{ground::sweep::jobs, job::Job},
+    job::Job,
+    jobs::ground::sweep::jobs,
     ledger::watermarks::mark_name,
     look::listing::ALL_DERIVATIONS,
     park::{ParkedChange, ParkedPages},

@@ -22,7 +22,7 @@ use crate::{
     context::Context,
     count::{CountEntry, session::Session},
     input::{Batch, caught},
-    jobs::touch::Touch,
+    job::touch::Touch,
     look::listing::Listing,
     park,
     protocol::ProtocolStep,

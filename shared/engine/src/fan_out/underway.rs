@@ -18,7 +18,7 @@ use keys::{
 use crate::{
     context::Context,
     fan_out::FanOuts,
-    jobs::job::{Job, Task},
+    job::{Job, Task},
 };
 
 /// A fan-out that is under way.

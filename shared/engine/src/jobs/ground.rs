@@ -30,8 +30,8 @@ use crate::{
     clock::age_ms,
     context::Context,
     input::Batch,
-    jobs::{
-        job::Job,
+    job::{
+        Job,
         touch::{Touch, TouchFailure, TouchOutcome, Toucher, Work},
     },
     ledger::{HORIZON_MS, receipt_of},

@@ -22,7 +22,7 @@ use crate::{
     backoff::{Patience, Tries, describe},
     context::Context,
     input::Batch,
-    jobs::touch::TouchFailure,
+    job::touch::TouchFailure,
     ledger::ledger_item,
     park::Parker,
     reading::ItemReader,
@@ -196,7 +196,7 @@ impl<S: Store> Lister<'_, S> {
 }
 
 /// The key of an item's entry in the list of a derivation.
-pub(super) fn entry_key(derivation: &str, item: &Key) -> Key {
+pub(crate) fn entry_key(derivation: &str, item: &Key) -> Key {
     Key::new(UNREADABLE, sort_key(derivation, item))
 }
 

@@ -24,7 +24,7 @@ use crate::{
     backoff::{GaveUp, Patience, describe},
     bells::{Bells, Rung},
     context::Context,
-    jobs::touch::TouchFailure,
+    job::touch::TouchFailure,
     look::listing::{Lister, entry_key},
 };
 

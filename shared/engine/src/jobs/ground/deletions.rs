@@ -44,11 +44,11 @@ use store::Store;
 
 use crate::{
     attribute::{n, number, s},
-    jobs::{
-        ground::Worker,
-        job::Job,
+    job::{
+        Job,
         touch::{TouchFailure, TouchOutcome, Toucher, Work},
     },
+    jobs::ground::Worker,
     ledger::{EXPIRES_AT, expires_at, ledger_item, watermarks::marks},
 };
 

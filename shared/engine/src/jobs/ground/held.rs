@@ -26,14 +26,14 @@ use derive::{
 use keys::{fields::Fields, key::Key};
 use store::Store;
 
-use super::sweep::JobSweep;
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::{Engine, planning::Planner},
+    batch::planning::Planner,
     clock::age_ms,
     input::Batch,
+    job::{Job, Task},
     jobs::{
-        job::{Job, Task},
+        ground::sweep::JobSweep,
         pulse::{Heard, PULSE_MS_MAX, Pulses},
     },
     loss::{Mark, first_of},
@@ -86,7 +86,7 @@ type Oldest = (u64, String);
 
 /// All that may hold cascades.
 #[derive(Debug, Default)]
-pub(super) struct Holds {
+pub(crate) struct Holds {
     /// By the items that parked changes are of, and the items that they would have looked at.
     items: BTreeMap<Key, Oldest>,
     /// By the entities of the items that they would have searched for; of their own items if they cannot be planned.
@@ -117,31 +117,9 @@ fn keep(held: &mut Oldest, other: &Oldest) {
     }
 }
 
-impl<S: Store> Engine<S> {
-    /// Those of these jobs that something holds from beginning, by the pulses if the sweep goes by them.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when the parked changes cannot be read before the deadline, in milliseconds since the epoch.
-    pub async fn held_jobs(
-        &self,
-        jobs: &[Job],
-        by_pulse: bool,
-        deadline_ms: u64,
-    ) -> Result<BTreeMap<Key, HeldBy>, GaveUp> {
-        let sweep = JobSweep { context: &self.context, by_pulse };
-        let waiting: Vec<&Job> = jobs.iter().filter(|job| !job.is_running).collect();
-        if waiting.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let holds = sweep.holds(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
-        Ok(waiting.into_iter().filter_map(|job| Some((job.key.clone(), sweep.held_by(&holds, job)?))).collect())
-    }
-}
-
 impl<S: Store> JobSweep<'_, S> {
     /// All that may hold cascades now. Of a parked change the keys are kept and not the record.
-    pub(super) async fn holds(&self, patience: Patience<'_>) -> Result<Holds, GaveUp> {
+    pub(crate) async fn holds(&self, patience: Patience<'_>) -> Result<Holds, GaveUp> {
         // Before the marks: a function that works again puts the mark first.
         let heard = if self.by_pulse { Some(Pulses::new(self.context).heard(patience).await?) } else { None };
         let loss = patience.call(|| first_of(&self.context.store, Family::LevelTriggered)).await?;
@@ -226,7 +204,7 @@ impl<S: Store> JobSweep<'_, S> {
     }
 
     /// What holds this job, if it is a cascade.
-    pub(super) fn held_by(&self, holds: &Holds, job: &Job) -> Option<HeldBy> {
+    pub(crate) fn held_by(&self, holds: &Holds, job: &Job) -> Option<HeldBy> {
         let Task::Cascade { removal: Removal { owner, absent, .. }, .. } = &job.task else { return None };
         if let Some(mark) = &holds.loss {
             return Some(HeldBy::PossibleLoss(mark.stream.clone()));

@@ -29,15 +29,9 @@ use crate::{
     attribute::{all, n, s},
     backoff::{GaveUp, Patience},
     context::Context,
-    jobs::{
-        due::DueEntry,
-        ground::held::Holds,
-        job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
-    },
+    job::{DUE_AT, Job, MOVED_AT, STALLED_MS, STARTED_AT, due::DueEntry},
+    jobs::ground::held::Holds,
 };
-
-/// A job whose cursor has not moved for so long is rung again, in milliseconds: longer than an invocation may take.
-pub const STALLED_MS: u64 = 20 * 60 * 1_000;
 
 /// Partitions of the queue that are read at once, and jobs of each that are written at once.
 const PARTITIONS_AT_ONCE: usize = 4;

@@ -21,13 +21,13 @@ use store::Store;
 use crate::{
     fan_out::page::Pager,
     input::Occasion,
-    jobs::{
-        ground::{
-            Worker,
-            deletions::{Deletion, Listed, chunks, page_of_list},
-        },
-        job::{Job, Pass, Task},
+    job::{
+        Job, Pass, Task,
         touch::{TouchFailure, Toucher, Work},
+    },
+    jobs::ground::{
+        Worker,
+        deletions::{Deletion, Listed, chunks, page_of_list},
     },
     protocol::ProtocolStep,
 };
