@@ -6,7 +6,6 @@
 pub(crate) mod applying;
 pub(crate) mod attempts;
 pub mod brake;
-pub(crate) mod planning;
 
 use std::{
     pin::Pin,
@@ -24,7 +23,6 @@ use crate::{
         applying::Applier,
         attempts::{Attempt, AttemptNotes},
         brake::Brake,
-        planning::{Planner, Planning},
     },
     clock::Clock,
     context::{Context, MarksPut},
@@ -35,6 +33,7 @@ use crate::{
     ledger::{LedgerKind, watermarks::Sequence},
     limits::{BrakeLimits, FanOutLimits},
     loss::LossWatch,
+    plan::{Planner, Planning},
     protocol::{LeftOut, ProtocolStep},
     publishing::RegistryError,
     record::{EventError, event::Event},
@@ -180,7 +179,7 @@ impl<S: Store> Engine<S> {
                 Box::pin(applier.handle_one(planning, &attempt, &mut session, &images, &batch, &mut account)).await;
             }
         } else {
-            let asked = planner.sorted(&mut planned, &session, &batch);
+            let asked = planner.sorted(&mut planned, |name| session.n_shards(name), &batch);
             applier.apply(asked, &mut session, &images, &batch, &mut account).await;
         }
         attempts.end(&attempt, &batch, &mut account).await;

@@ -35,6 +35,7 @@ use crate::{
     count::session::{Session, ShardSession},
     input::Batch,
     ledger::{LedgerKind, watermarks::Sequence},
+    plan::CountEntry,
     protocol::ProtocolStep,
 };
 
@@ -100,17 +101,6 @@ impl<S: Store> Counter<'_, S> {
 }
 
 // ---- Admission: which changes of a batch must go in ----
-
-/// A change that must go in once: what it adds, or why it must be parked.
-#[derive(Clone, Debug)]
-pub(crate) struct CountEntry {
-    /// What it adds.
-    pub(crate) change: Counted,
-    /// When its write was made, in milliseconds since the epoch.
-    pub(crate) created_ms: Option<u64>,
-    /// Why it cannot be applied.
-    pub(crate) failed: Option<String>,
-}
 
 impl<S: Store> Counter<'_, S> {
     /// The changes that must go in: each once, none that is known to be in, none from behind the horizon or

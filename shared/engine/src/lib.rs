@@ -50,6 +50,7 @@ pub mod loss;
 #[cfg(feature = "mutants")]
 mod mutants;
 pub mod park;
+mod plan;
 pub mod protocol;
 pub mod publishing;
 pub mod reading;

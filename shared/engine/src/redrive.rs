@@ -40,7 +40,6 @@ use store::{Reason, Store, TransactOutcome, unheld};
 use crate::{
     account::Account,
     backoff::{GaveUp, Patience, Tries, describe},
-    batch::planning::{Asked, Planner},
     context::Context,
     count::Counter,
     counters::Target,
@@ -50,6 +49,7 @@ use crate::{
     ledger::watermarks::{HORIZON_MS, Sequence, has_passed, mark_name, mark_of},
     look::listing::Lister,
     park::{ExceptionKind, ParkedChange},
+    plan::{Asked, Planner},
     protocol::ProtocolStep,
     reading::ItemReader,
     record::Decoded,

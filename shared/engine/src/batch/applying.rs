@@ -5,10 +5,7 @@ use store::Store;
 
 use crate::{
     account::Account,
-    batch::{
-        attempts::{Attempt, AttemptNotes},
-        planning::{Asked, Planner, Planning},
-    },
+    batch::attempts::{Attempt, AttemptNotes},
     bells::OwnImages,
     context::Context,
     count::{
@@ -22,6 +19,7 @@ use crate::{
     ledger::{LedgerKind, Receipts},
     look::listing::Lister,
     park::Parker,
+    plan::{Asked, Planner, Planning},
     protocol::ProtocolStep,
     record::event::Lane,
 };
@@ -68,7 +66,8 @@ impl<S: Store> Applier<'_, S> {
             planning.planned = Err(DIED.to_owned());
         }
         AttemptNotes::new(self.context).begin(attempt, &id, batch, account).await;
-        let asked = Planner::new(self.context).sorted(std::slice::from_mut(planning), session, batch);
+        let asked =
+            Planner::new(self.context).sorted(std::slice::from_mut(planning), |name| session.n_shards(name), batch);
         self.apply(asked, session, images, batch, account).await;
     }
 

@@ -50,11 +50,12 @@ use crate::{
     account::MuchUnreadable,
     attribute::{fitted, n, number, s},
     backoff::{GaveUp, describe},
-    batch::{HandleError, planning::Planning},
+    batch::HandleError,
     context::Context,
     input::Batch,
     ledger::ledger_item,
     look::listing::ALL_DERIVATIONS,
+    plan::Planning,
     registry::definitions,
 };
 

@@ -24,12 +24,11 @@ use crate::{
     account::{Account, Commit, Parked, apportioned},
     attribute::n,
     backoff::{GaveUp, Tries, describe},
-    count::{
-        CountEntry, Counter, CounterTodo, Todo, exceptions::excepting, marked::CounterOutcome, session::ShardSession,
-    },
+    count::{Counter, CounterTodo, Todo, exceptions::excepting, marked::CounterOutcome, session::ShardSession},
     input::Batch,
     ledger::shard::announcing,
     park::{ExceptionKind, Parking},
+    plan::CountEntry,
     protocol::ProtocolStep,
     publishing::Publisher,
 };

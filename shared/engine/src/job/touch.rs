@@ -2,11 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{
-    effect::Ground,
-    position::{DerivationAt, RecordAt},
-    write::{Action, Table, Transaction, Write},
-};
+use derive::write::{Action, Table, Transaction, Write};
 use keys::{item::Item, key::Key};
 use store::{Outcome, Reason, Store, TransactOutcome, Units};
 
@@ -15,18 +11,8 @@ use crate::{
     backoff::{GaveUp, Tries, describe},
     context::Context,
     input::Batch,
+    plan::Touch,
 };
-
-/// What a record asks for, on behalf of a derivation.
-#[derive(Clone, Debug)]
-pub(crate) struct Touch {
-    /// Position of the record in its batch.
-    pub(crate) position: RecordAt,
-    /// Position of the derivation in the catalogue.
-    pub(crate) derivation: DerivationAt,
-    /// What it asks for.
-    pub(crate) effect: Ground,
-}
 
 /// On whose behalf something is touched, and what came of it.
 pub(crate) struct Work<'a> {

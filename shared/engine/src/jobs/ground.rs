@@ -32,10 +32,11 @@ use crate::{
     input::Batch,
     job::{
         Job,
-        touch::{Touch, TouchFailure, TouchOutcome, Toucher, Work},
+        touch::{TouchFailure, TouchOutcome, Toucher, Work},
     },
     ledger::{HORIZON_MS, receipt_of},
     park::{self, Parker},
+    plan::Touch,
     protocol::ProtocolStep,
 };
 

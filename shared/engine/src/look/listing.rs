@@ -9,7 +9,7 @@
 
 use derive::{
     guard::{Ask, Guard, Purpose},
-    position::{DerivationAt, RecordAt},
+    position::DerivationAt,
     schema::Unreadable,
     write::{Action, Table, Transaction, Write},
 };
@@ -25,6 +25,7 @@ use crate::{
     job::touch::TouchFailure,
     ledger::ledger_item,
     park::Parker,
+    plan::Listing,
     reading::ItemReader,
 };
 
@@ -36,17 +37,6 @@ pub(crate) const UNREADABLE: &str = "UNREADABLE";
 
 /// Attributes that the check of an item compares at most: a condition has at most 4 KB and 300 operators.
 const COMPARED_MAX: usize = 100;
-
-/// An item that may have to be listed, or taken off the list.
-#[derive(Clone, Debug)]
-pub(crate) struct Listing {
-    /// Position of the record that says so.
-    pub(crate) position: RecordAt,
-    /// Position of the derivation in the catalogue; `None` for all.
-    pub(crate) derivation: Option<DerivationAt>,
-    /// The item.
-    pub(crate) item: Key,
-}
 
 /// Lists items that cannot be interpreted.
 pub(crate) struct Lister<'a, S> {

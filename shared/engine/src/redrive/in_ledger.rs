@@ -19,10 +19,7 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::{
-        Engine,
-        planning::{Planner, lane_seed},
-    },
+    batch::Engine,
     context::Context,
     count::{exceptions::Exceptions, recount::targets},
     counters::Target,
@@ -33,6 +30,7 @@ use crate::{
         watermarks::{Sequence, has_passed, mark_name, mark_of},
     },
     park,
+    plan::{Planner, lane_seed},
     publishing::Publisher,
     record::{Decoded, event::Lane},
 };

@@ -19,19 +19,16 @@ use store::Store;
 use crate::{
     account::{Account, undone},
     backoff::{Patience, describe},
-    batch::{
-        Engine, HandleError, Handled,
-        applying::Applier,
-        planning::{Planner, Planning},
-    },
+    batch::{Engine, HandleError, Handled, applying::Applier},
     clock::age_ms,
     count::{
-        CountEntry, Counter,
+        Counter,
         recount::refused,
         session::{Session, ShardSession},
     },
     input::{Batch, Occasion},
     ledger::watermarks::{Sequence, has_passed, mark_of},
+    plan::{CountEntry, Planner, Planning},
     protocol::ProtocolStep,
     record::event::{Event, Lane},
 };
@@ -80,7 +77,7 @@ impl<S: Store> Engine<S> {
             let read = counter.read_shard(session.shard_key(), patience).await;
             counter.open(&mut session, read, &batch, &mut account).await;
         }
-        let mut asked = planner.sorted(&mut planned, &session, &batch);
+        let mut asked = planner.sorted(&mut planned, |name| session.n_shards(name), &batch);
         if let Session::Watermarks(shard) = &session
             && context.takes(ProtocolStep::ReplayBehind)
         {

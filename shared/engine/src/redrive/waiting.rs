@@ -12,7 +12,6 @@ use store::Store;
 use crate::{
     attribute::sort_key,
     backoff::{GaveUp, Patience},
-    batch::planning::Planner,
     context::Context,
     counters::Target,
     fan_out::{again::Repeater, underway::UnderwayFanOut},
@@ -20,6 +19,7 @@ use crate::{
     jobs::ground::sweep::jobs,
     look::listing::{ALL_DERIVATIONS, UNREADABLE},
     park::{ParkedChange, ParkedPages},
+    plan::Planner,
     protocol::ProtocolStep,
     record::Decoded,
     redrive::in_ledger::CountsOf,

@@ -28,7 +28,6 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::planning::Planner,
     clock::age_ms,
     input::Batch,
     job::{Job, Task},
@@ -38,6 +37,7 @@ use crate::{
     },
     loss::{Mark, first_of},
     park::{ParkedChange, ParkedPages},
+    plan::Planner,
     protocol::ProtocolStep,
     record::Decoded,
 };
