@@ -46,7 +46,7 @@ use crate::{
         waiting::{Underway, Waiting},
     },
     registry::{Registry, Standing},
-    sweep::{Bounds, Slice, TableSweep, looks::LooksToWrite},
+    sweep::{Bounds, LooksToWrite, Slice, TableSweep},
 };
 
 impl<S: Store> Engine<S> {
