@@ -4,11 +4,13 @@
 //! [`Store`](store::Store) as values and knows no entity and no derivation. Lambda, the command line and the tests
 //! call the same [`Engine::handle`](batch::Engine::handle).
 //!
-//! Each part of the engine has one job over one `Context`, and modules depend in one direction. A batch goes through these
-//! steps, each in a folder of its own:
+//! Each part of the engine has one job over one `Context`. The parts depend in one direction, and the test
+//! `dependencies_run_one_way` has their order. The main ones, the lowest first: [`record`], [`ledger`], [`account`],
+//! `context`, [`park`], `plan`, [`count`], [`job`], [`look`], [`fan_out`], [`jobs`] and [`batch`]. What runs apart from a
+//! batch is above it: [`redrive`](mod@redrive), [`sweep`] and [`inspect`]. A batch goes through these steps:
 //!
 //! 1. [`record`]: the event is cut into raw records, which are decoded one by one. One that does not decode stops nobody.
-//! 2. [`batch`]: each record is planned by itself. When much cannot be read, the [brake](mod@batch::brake) is put on: nothing
+//! 2. `plan`: each record is planned by itself. When much cannot be read, the [brake](mod@batch::brake) is put on: nothing
 //!    is applied.
 //! 3. [`count`]: effects that must count once go in through the [`ledger`].
 //! 4. [`look`]: items whose bell rang are looked at, and written where they differ. [`fan_out`]: where they are many, a
@@ -21,8 +23,9 @@
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly
 //! each prevents. [`bookkeeping`] shows each item that is kept of all this. [`inspect`] has what operators ask of an
-//! engine, such as [`redrive`](mod@redrive) and the orders to [`jobs`]; [`replay`](redrive::replay) takes records again;
-//! on a schedule there is the [`sweep`]. What the functions have, and what of it is filled, is in the [`registry`].
+//! engine, such as orders to [`jobs`]; [`redrive`](mod@redrive) applies what was parked, and its
+//! [`replay`](redrive::replay) takes records again; on a schedule there is the [`sweep`]. What the functions have, and what
+//! of it is filled, is in the [`registry`]; an instance writes it by [`publishing`].
 
 pub mod account;
 mod attribute;

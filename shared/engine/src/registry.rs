@@ -5,10 +5,10 @@
 //! so here. So what is missing of a count is measured while all who count go by one definition, or the mark that it is
 //! filled cannot be set.
 //!
-//! Nobody sets it. An instance looks here before it handles a batch, once in a while, and [publishes](crate::publishing) what it has
-//! when that is something else; a deployment, and one that is taken back, are seen by that alone. An instance that is
-//! published nothing may run on for as long as it said it may *hold*: until its next look, and its longest invocation. So long
-//! after the last change of a derivation nobody is ready for it.
+//! No deployment step writes it. Each instance compares the registry with its own catalogue before a batch, once in a while,
+//! and [publishes](crate::publishing) its own if they differ; so deployments and rollbacks show up by themselves. An instance
+//! goes on with the catalogue that it has until it looks again and its longest invocation has ended: its maximum lifetime
+//! ([`Hold`]), which it publishes too. A derivation is not ready until that time has passed since its last change.
 //!
 //! *Example*: the functions have `like-count`. A deployment adds `share-count`; its first instance publishes it at 12:00, and
 //! one of the old may handle a batch until 12:16. Its mark is 12:18, and from 12:20 on `share-count` is ready: a backfill

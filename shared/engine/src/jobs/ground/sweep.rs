@@ -3,7 +3,7 @@
 //! *Keeps true*: a cascade begins only when its wait is over, nothing that is parked or lost may concern its owner, and
 //! its owner is absent. The sweep only rings: it writes the job's item, and the record of that write lets a function work.
 //!
-//! A sweep reads what is due in the queue (module `due`), page by page. It begins at a random partition and goes
+//! A sweep reads what is due in the queue (module `job::due`), page by page. It begins at a random partition and goes
 //! through several at once, so sweeps that end early reach all partitions in turn. Two sweeps at once do no harm.
 
 use std::{
