@@ -19,20 +19,16 @@ use store::Store;
 use crate::{
     account::Account,
     backoff::Patience,
-    batch::{
-        applying::Applier,
-        attempts::{Attempt, AttemptNotes},
-        brake::Brake,
-    },
+    batch::attempts::Attempt,
     clock::Clock,
     context::{Context, MarksPut},
     corrections::Corrections,
     count::Counter,
     input::{Batch, Occasion},
-    jobs::pulse::Pulses,
+    jobs::pulse,
     ledger::{LedgerKind, watermarks::Sequence},
     limits::{BrakeLimits, FanOutLimits},
-    loss::LossWatch,
+    loss,
     plan::{Planner, Planning},
     protocol::{LeftOut, ProtocolStep},
     publishing::RegistryError,
@@ -145,8 +141,8 @@ impl<S: Store> Engine<S> {
         let published = self.publish(deadline_ms).await?;
         let event = Event::parse(event)?;
         let patience = Patience::new(context.clock.as_ref(), deadline_ms).keeping(&standing);
-        let (planner, applier, attempts) = (Planner::new(context), Applier::new(context), AttemptNotes::new(context));
-        let mut session = applier.open(&event.lane).ok_or(HandleError::NoShard)?;
+        let planner = Planner::new(context);
+        let mut session = applying::open(context, &event.lane).ok_or(HandleError::NoShard)?;
 
         // To decode and to plan takes about as long as this call, so it is under way meanwhile.
         let counter = Counter::new(context);
@@ -157,10 +153,10 @@ impl<S: Store> Engine<S> {
         let records = event.decoded(&context.schema.layout);
         let batch = Batch { records, lane: event.lane, patience, occasion: Occasion::Delivery };
         let mut planned = planner.plan_all(&batch);
-        let braked = Brake::new(context).hold(&planned, &batch).await?;
+        let braked = brake::hold(context, &planned, &batch).await?;
         let mut account = Account { braked, ..Account::of(&planned) };
         account.commits.extend(published);
-        let images = applier.images(&batch);
+        let images = applying::images(context, &batch);
         if planned.iter().any(Planning::counts) {
             (&mut reading).await;
             counter.open(&mut session, Pin::new(&mut reading).take_output().flatten(), &batch, &mut account).await;
@@ -169,23 +165,32 @@ impl<S: Store> Engine<S> {
         let asks = planned.iter().any(Planning::asks);
         let first = planned.first().filter(|_| asks).map(|first| first.id().into_owned());
         let attempt = match &first {
-            Some(id) => attempts.attempt(&batch, id, &mut account).await,
+            Some(id) => attempts::attempt(context, &batch, id, &mut account).await,
             None => Attempt::default(),
         };
-        LossWatch::new(context).see_loss(first.is_some(), &batch, &mut account).await;
-        Pulses::new(context).see(&batch, &mut account).await;
+        loss::see_loss(context, first.is_some(), &batch, &mut account).await;
+        pulse::see(context, &batch, &mut account).await;
         if attempt.is_singly() {
             for planning in one_by_one(&mut planned) {
-                Box::pin(applier.handle_one(planning, &attempt, &mut session, &images, &batch, &mut account)).await;
+                Box::pin(applying::handle_one(
+                    context,
+                    planning,
+                    &attempt,
+                    &mut session,
+                    &images,
+                    &batch,
+                    &mut account,
+                ))
+                .await;
             }
         } else {
             let asked = planner.sorted(&mut planned, |name| session.n_shards(name), &batch);
-            applier.apply(asked, &mut session, &images, &batch, &mut account).await;
+            applying::apply(context, asked, &mut session, &images, &batch, &mut account).await;
         }
-        attempts.end(&attempt, &batch, &mut account).await;
+        attempts::end(context, &attempt, &batch, &mut account).await;
 
         let state = event.state.map(str::to_owned);
-        let failed_from = applier.failed_from(&account, &batch);
+        let failed_from = applying::failed_from(context, &account, &batch);
         account.standing = standing.get().cloned();
         let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
         Ok(Handled { changes, account, failed_from, state })

@@ -54,95 +54,82 @@ use crate::{
 /// A write that was done, and what it consumed.
 pub(crate) type FanOutWrite = (Table, Key, Units);
 
-/// Begins fan-outs, and knows what they search for.
-pub(crate) struct FanOuts<'a, S> {
-    pub(crate) context: &'a Context<S>,
+/// The item to which a found item leads.
+pub(crate) fn leads_to<S: Store>(context: &Context<S>, item: &Item, find: &Find) -> Option<Key> {
+    let key = context.schema.layout.key(item)?;
+    let schema = &context.schema;
+    let own = schema.image(&key, item).filter(|image| image.is(&find.via));
+    let is_way = find.via != find.target && context.takes(ProtocolStep::OccupiedWay);
+    let via = own.or_else(|| schema.under_key_of(&find.via, &key, item).filter(|_| is_way))?;
+    through(schema, &via, &find.target)
 }
 
-impl<'a, S> FanOuts<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
+/// What a derivation searches for when a source of this key changes.
+pub(crate) fn search_of<S: Store>(context: &Context<S>, derivation: DerivationAt, source: &Key) -> Option<Find> {
+    context.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&context.schema, source)
 }
 
-impl<S: Store> FanOuts<'_, S> {
-    /// The item to which a found item leads.
-    pub(crate) fn leads_to(&self, item: &Item, find: &Find) -> Option<Key> {
-        let key = self.context.schema.layout.key(item)?;
-        let schema = &self.context.schema;
-        let own = schema.image(&key, item).filter(|image| image.is(&find.via));
-        let is_way = find.via != find.target && self.context.takes(ProtocolStep::OccupiedWay);
-        let via = own.or_else(|| schema.under_key_of(&find.via, &key, item).filter(|_| is_way))?;
-        through(schema, &via, &find.target)
-    }
-
-    /// What a derivation searches for when a source of this key changes.
-    pub(crate) fn search_of(&self, derivation: DerivationAt, source: &Key) -> Option<Find> {
-        self.context.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&self.context.schema, source)
-    }
-
-    /// Has all items looked at that follow from a source: begins a job, or changes the one that there is. What it
-    /// wrote is in `written`, also if it gives up.
-    pub(crate) async fn fan_out(
-        &self,
-        derivation: DerivationAt,
-        source: &Key,
-        patience: Patience<'_>,
-        written: &mut Vec<FanOutWrite>,
-    ) -> Result<(), GaveUp> {
-        let job_key = JobKey { derivation: self.context.catalogue.name(derivation).to_owned(), id: id_of(source) };
-        let key = job_key.key();
-        let mut tries = Tries::default();
-        loop {
-            let keys = [key.clone()];
-            let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?.into_iter().next();
-            let now_ms = self.context.clock.now_ms();
-            let write = if let Some(job) = held.and_then(|(_, item)| Job::of(&self.context.schema.layout, &item)) {
-                let Some(write) = self.circle(&job, now_ms) else { return Ok(()) };
-                write
-            } else {
-                let job = Job::running(&job_key, Task::FanOut(FanOut::of_all(source)), now_ms);
-                let due = job.entry().put(&self.context.schema.layout);
-                if let Outcome::Done { units } = patience.call(|| self.context.store.write(&due)).await? {
-                    written.push((Table::Ledger, due.key, units));
-                }
-                let action = Action::Put(job.item(&self.context.schema.layout));
-                Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::absent(Purpose::NewJob)) }
-            };
-            match patience.call(|| self.context.store.write(&write)).await? {
-                Outcome::Done { units } => {
-                    written.push((Table::Main, key, units));
-                    return Ok(());
-                }
-                // It moved on, ended, or was begun meanwhile.
-                Outcome::GuardFailed if patience.wait(&mut tries).await => {}
-                Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
+/// Has all items looked at that follow from a source: begins a job, or changes the one that there is. What it
+/// wrote is in `written`, also if it gives up.
+pub(crate) async fn fan_out<S: Store>(
+    context: &Context<S>,
+    derivation: DerivationAt,
+    source: &Key,
+    patience: Patience<'_>,
+    written: &mut Vec<FanOutWrite>,
+) -> Result<(), GaveUp> {
+    let job_key = JobKey { derivation: context.catalogue.name(derivation).to_owned(), id: id_of(source) };
+    let key = job_key.key();
+    let mut tries = Tries::default();
+    loop {
+        let keys = [key.clone()];
+        let held = patience.call(|| context.store.get(Table::Main, &keys)).await?.into_iter().next();
+        let now_ms = context.clock.now_ms();
+        let write = if let Some(job) = held.and_then(|(_, item)| Job::of(&context.schema.layout, &item)) {
+            let Some(write) = circle(context, &job, now_ms) else { return Ok(()) };
+            write
+        } else {
+            let job = Job::running(&job_key, Task::FanOut(FanOut::of_all(source)), now_ms);
+            let due = job.entry().put(&context.schema.layout);
+            if let Outcome::Done { units } = patience.call(|| context.store.write(&due)).await? {
+                written.push((Table::Ledger, due.key, units));
             }
+            let action = Action::Put(job.item(&context.schema.layout));
+            Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::absent(Purpose::NewJob)) }
+        };
+        match patience.call(|| context.store.write(&write)).await? {
+            Outcome::Done { units } => {
+                written.push((Table::Main, key, units));
+                return Ok(());
+            }
+            // It moved on, ended, or was begun meanwhile.
+            Outcome::GuardFailed if patience.wait(&mut tries).await => {}
+            Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
         }
     }
+}
 
-    /// The write that makes a job take up a newer change: it goes on to the end, and from the start to where it is now.
-    fn circle(&self, job: &Job, now_ms: u64) -> Option<Write> {
-        if !self.context.takes(ProtocolStep::Circle) {
-            return None;
-        }
-        let Task::FanOut(fan_out) = &job.task else { return None };
-        let find = self.search_of(self.context.catalogue.position(&job.derivation)?, job.origin());
-        let sort_key = find.as_ref().and_then(|find| self.sort_key_name(&find.query));
-        let until = job.after.as_ref().zip(sort_key).and_then(|(after, name)| text(&after.0, name).map(str::to_owned));
-        let fan_out = FanOut { until, is_round: false, ..fan_out.clone() };
-        let mut next = Job { n_moves: job.n_moves + 1, task: Task::FanOut(fan_out), ..job.clone() };
-        next.moved_at_ms = now_ms;
-        Some(job.moves_to(&next))
+/// The write that makes a job take up a newer change: it goes on to the end, and from the start to where it is now.
+fn circle<S: Store>(context: &Context<S>, job: &Job, now_ms: u64) -> Option<Write> {
+    if !context.takes(ProtocolStep::Circle) {
+        return None;
     }
+    let Task::FanOut(fan_out) = &job.task else { return None };
+    let find = search_of(context, context.catalogue.position(&job.derivation)?, job.origin());
+    let sort_key = find.as_ref().and_then(|find| sort_key_name(context, &find.query));
+    let until = job.after.as_ref().zip(sort_key).and_then(|(after, name)| text(&after.0, name).map(str::to_owned));
+    let fan_out = FanOut { until, is_round: false, ..fan_out.clone() };
+    let mut next = Job { n_moves: job.n_moves + 1, task: Task::FanOut(fan_out), ..job.clone() };
+    next.moved_at_ms = now_ms;
+    Some(job.moves_to(&next))
+}
 
-    /// Name of the sort key by which a query gives its items.
-    fn sort_key_name(&self, query: &Query) -> Option<&str> {
-        let layout = &self.context.schema.layout;
-        match &query.index {
-            Some(index) => layout.index(index).map(|index| index.sk.as_str()),
-            None => Some(&layout.sk),
-        }
+/// Name of the sort key by which a query gives its items.
+fn sort_key_name<'a, S: Store>(context: &'a Context<S>, query: &Query) -> Option<&'a str> {
+    let layout = &context.schema.layout;
+    match &query.index {
+        Some(index) => layout.index(index).map(|index| index.sk.as_str()),
+        None => Some(&layout.sk),
     }
 }
 

@@ -26,24 +26,24 @@ use crate::{
     bells::{Bells, LookRequest},
     count::recount::{ALL, RECOUNT},
     counters::Target,
-    fan_out::again::{Again, Repeater},
+    fan_out::again::{self, Again},
     job::Job,
     jobs::{
-        JobOrder, JobOrders, Obeyed,
+        self, JobOrder, Obeyed,
         ground::{
             held::HeldBy,
             sweep::{JobSweep, Swept},
         },
-        pulse::Pulses,
+        pulse,
     },
-    look::{Looker, listing::UNREADABLE},
+    look::{self, listing::UNREADABLE},
     loss::is_any,
     park::ParkedChange,
-    publishing::{Publisher, RegistryError},
-    reading::{HeldItems, ItemReader, RefusedReads},
+    publishing::{self, RegistryError},
+    reading::{self, HeldItems, RefusedReads},
     redrive::{
-        Redriven, Redriver,
-        waiting::{Underway, Waiting},
+        self, Redriven,
+        waiting::{self, Waiting},
     },
     registry::{Registry, Standing},
     sweep::{Bounds, LooksToWrite, Slice, TableSweep},
@@ -103,7 +103,7 @@ impl<S: Store> Engine<S> {
         let (mut sources, mut is_written) = (Sources::default(), false);
         for items in bells.parts() {
             let request = LookRequest { items, images: None, patience };
-            let looked = Box::pin(Looker::new(&self.context).look_in_time(request, &mut sources)).await;
+            let looked = Box::pin(look::look_in_time(&self.context, request, &mut sources)).await;
             if let Some((_, why)) = looked.undone.into_iter().next() {
                 return Err(why);
             }
@@ -119,14 +119,14 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when the notes cannot be read or deleted.
     pub async fn search_again(&self, deadline_ms: u64) -> Result<Again, GaveUp> {
-        Repeater::new(&self.context).search_again(deadline_ms).await
+        again::search_again(&self.context, deadline_ms).await
     }
 
     /// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has had
     /// time, which begins another such job, cancelled or not.
     #[must_use]
     pub fn is_searched_again(&self, job: &Job) -> bool {
-        JobOrders::new(&self.context).is_searched_again(job)
+        jobs::is_searched_again(&self.context, job)
     }
 
     /// Does what is asked of a job that was read before.
@@ -136,7 +136,7 @@ impl<S: Store> Engine<S> {
     /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The order is
     /// then done or not; giving it again is safe.
     pub async fn order(&self, job: &Job, order: JobOrder, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
-        JobOrders::new(&self.context).order(job, order, deadline_ms).await
+        jobs::order(&self.context, job, order, deadline_ms).await
     }
 
     /// Lets jobs begin that are due and settled, and rings those that stand still, until the deadline in milliseconds
@@ -149,14 +149,14 @@ impl<S: Store> Engine<S> {
         JobSweep::new(&self.context).sweep(is_settled, deadline_ms).await
     }
 
-    /// The same where nobody knows how far the functions are: writes a [pulse](crate::jobs::pulse), and lets a cascade begin
+    /// The same where nobody knows how far the functions are: writes a [pulse], and lets a cascade begin
     /// only if pulses show that all was handled that was written before it.
     ///
     /// # Errors
     ///
     /// [`GaveUp`], as [`sweep`](Self::sweep).
     pub async fn sweep_by_pulse(&self, deadline_ms: u64) -> Result<Swept, GaveUp> {
-        Pulses::new(&self.context).beat(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
+        pulse::beat(&self.context, Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
         JobSweep { context: &self.context, by_pulse: true }.sweep(|_| true, deadline_ms).await
     }
 
@@ -187,7 +187,7 @@ impl<S: Store> Engine<S> {
     /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The change is
     /// then applied or parked; redriving it again is safe.
     pub async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
-        Redriver::new(&self.context).redrive(parked, deadline_ms).await
+        redrive::redrive(&self.context, parked, deadline_ms).await
     }
 
     /// What counts wait for: the parked changes of counts.
@@ -196,7 +196,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when that cannot be read.
     pub async fn what_counts_wait_for(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
-        Underway::new(&self.context).what_counts_wait_for(patience).await
+        waiting::what_counts_wait_for(&self.context, patience).await
     }
 
     /// What derived items and counts wait for: parked changes, jobs, and searches of an index that are to be repeated.
@@ -205,7 +205,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when that cannot be read.
     pub async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
-        Underway::new(&self.context).what_is_under_way(|_| true, patience).await
+        waiting::what_is_under_way(&self.context, |_| true, patience).await
     }
 
     /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table and
@@ -224,7 +224,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when it is not answered, or refused.
     pub async fn forget(&self, names: &BTreeSet<String>, deadline_ms: u64) -> Result<usize, GaveUp> {
-        Publisher::new(&self.context).forget(names, deadline_ms).await
+        publishing::forget(&self.context, names, deadline_ms).await
     }
 
     /// All instances that published something have ended.
@@ -233,7 +233,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when it is not answered, or refused.
     pub async fn leave(&self, deadline_ms: u64) -> Result<(), GaveUp> {
-        Publisher::new(&self.context).leave(deadline_ms).await
+        publishing::leave(&self.context, deadline_ms).await
     }
 
     /// Looks at the registry if that is due, and publishes what this instance has if the registry says otherwise. A function's batch
@@ -243,7 +243,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`RegistryError`]; then nothing may be handled.
     pub async fn publish(&self, deadline_ms: u64) -> Result<Vec<Commit>, RegistryError> {
-        Publisher::new(&self.context).publish(deadline_ms).await
+        publishing::publish(&self.context, deadline_ms).await
     }
 
     /// What is registered.
@@ -252,14 +252,14 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when that cannot be read.
     pub async fn registry(&self, deadline_ms: u64) -> Result<Registry, GaveUp> {
-        Publisher::new(&self.context).registry(deadline_ms).await
+        publishing::registry(&self.context, deadline_ms).await
     }
 
     /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it would
     /// be measured by one definition and counted by another.
     #[must_use]
     pub fn standing(&self, registry: &Registry, at: DerivationAt) -> Standing {
-        Publisher::new(&self.context).standing(registry, at)
+        publishing::standing(&self.context, registry, at)
     }
 
     /// Marks derivations as filled that were ready when this was read, and have not been published otherwise since: all
@@ -276,7 +276,7 @@ impl<S: Store> Engine<S> {
         until_ms: u64,
         deadline_ms: u64,
     ) -> Result<usize, GaveUp> {
-        Publisher::new(&self.context).mark_filled(names, read, until_ms, deadline_ms).await
+        publishing::mark_filled(&self.context, names, read, until_ms, deadline_ms).await
     }
 
     /// Is there any mark of a possible loss?
@@ -304,7 +304,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when they cannot be read.
     pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<HeldItems, GaveUp> {
-        ItemReader::new(&self.context).held(keys, patience).await
+        reading::held(&self.context, keys, patience).await
     }
 
     /// These items, as they are held, and those that DynamoDB refuses to read.
@@ -317,7 +317,7 @@ impl<S: Store> Engine<S> {
         keys: Vec<Key>,
         patience: Patience<'_>,
     ) -> Result<(HeldItems, RefusedReads<Key>), GaveUp> {
-        ItemReader::new(&self.context).held_each(keys, patience).await
+        reading::held_each(&self.context, keys, patience).await
     }
 
     /// The counters of a target, of all derivations and in all shards.
@@ -326,7 +326,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when they cannot be read.
     pub async fn all_counters_of(&self, target: &Key, patience: Patience<'_>) -> Result<Items, GaveUp> {
-        ItemReader::new(&self.context).all_counters_of(target, patience).await
+        reading::all_counters_of(&self.context, target, patience).await
     }
 
     /// Reads these sources, to the others.
@@ -340,7 +340,7 @@ impl<S: Store> Engine<S> {
         sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<(), GaveUp> {
-        ItemReader::new(&self.context).read(wanted, sources, patience).await
+        reading::read(&self.context, wanted, sources, patience).await
     }
 
     /// Reads these sources, to the others, and gives those that DynamoDB refuses to read.
@@ -354,7 +354,7 @@ impl<S: Store> Engine<S> {
         sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<RefusedReads<Source>, GaveUp> {
-        ItemReader::new(&self.context).read_each(wanted, sources, patience).await
+        reading::read_each(&self.context, wanted, sources, patience).await
     }
 }
 

@@ -44,200 +44,195 @@ use crate::{
     corrections::STEPS_BACK_MAX,
     input::{Batch, caught},
     job::touch::TouchFailure,
-    look::occupied::KeyWaits,
     protocol::ProtocolStep,
-    reading::{CALLS_AT_ONCE, HeldItems, ItemReader},
+    reading::{self, CALLS_AT_ONCE, HeldItems},
 };
 
 /// How often an item is looked at anew after its guard failed, before its record is reported as not done.
 const ROUNDS_MAX: usize = 8;
 
-/// Looks at items, and writes those that are not in step.
-pub(crate) struct Looker<'a, S> {
-    pub(crate) context: &'a Context<S>,
+/// Looks at these items if there is time left.
+pub(crate) async fn look_in_time<S: Store>(
+    context: &Context<S>,
+    request: LookRequest<'_>,
+    sources: &mut Sources,
+) -> Looked {
+    let mut looked = Looked::default();
+    if request.patience.is_over() {
+        looked.not_now(request.items, "no time is left for all that it asks for");
+    } else {
+        look_at(context, request, sources, &mut looked).await;
+    }
+    looked
 }
 
-impl<'a, S> Looker<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
-}
-
-impl<S: Store> Looker<'_, S> {
-    /// Looks at these items if there is time left.
-    pub(crate) async fn look_in_time(&self, request: LookRequest<'_>, sources: &mut Sources) -> Looked {
-        let mut looked = Looked::default();
-        if request.patience.is_over() {
-            looked.not_now(request.items, "no time is left for all that it asks for");
-        } else {
-            self.look_at(request, sources, &mut looked).await;
-        }
-        looked
-    }
-
-    /// Looks at these items.
-    pub(crate) async fn look_at(&self, request: LookRequest<'_>, sources: &mut Sources, looked: &mut Looked) {
-        let LookRequest { items, images, patience } = request;
-        let shown = |rung: &Rung| {
-            let held = match images?.shown(&rung.look.item, &rung.causes) {
-                OwnState::NotShown => return None,
-                OwnState::Absent => None,
-                OwnState::Present(item) => Some(item.clone()),
-            };
-            Some((rung.look.item.clone(), held))
+/// Looks at these items.
+pub(crate) async fn look_at<S: Store>(
+    context: &Context<S>,
+    request: LookRequest<'_>,
+    sources: &mut Sources,
+    looked: &mut Looked,
+) {
+    let LookRequest { items, images, patience } = request;
+    let shown = |rung: &Rung| {
+        let held = match images?.shown(&rung.look.item, &rung.causes) {
+            OwnState::NotShown => return None,
+            OwnState::Absent => None,
+            OwnState::Present(item) => Some(item.clone()),
         };
-        let held: HeldItems = items.iter().filter_map(shown).collect();
-        let (seen, unseen) = items.into_iter().partition(|rung| held.contains_key(&rung.look.item));
-        let decided = self.differing(seen, &held, sources, patience, looked).await;
-        let occupied = decided.occupied.into_iter().map(|(rung, _)| rung);
-        let differing = decided.differing.into_iter().map(|(rung, _)| rung);
-        let mut waiting: Vec<Rung> = differing.chain(occupied).chain(unseen).collect();
-        let mut fresh = Sources::default();
-        for n_rounds in 0..ROUNDS_MAX {
-            if waiting.is_empty() {
-                return;
-            }
-            // What was read at the start of the batch serves until a guard fails: then all is read anew.
-            let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
-            let keys = waiting.iter().map(|rung| rung.look.item.clone()).collect();
-            let (held, refused) = match ItemReader::new(self.context).held_each(keys, patience).await {
-                Ok(read) => read,
-                Err(error) => return looked.not_now(waiting, &describe(&error)),
-            };
-            let own = |rung: &Rung| refused.get(&rung.look.item);
-            waiting = looked.without_refused(waiting.into_iter().map(|rung| (own(&rung), rung)));
-            let DecidedLooks { differing, occupied } = self.differing(waiting, &held, sources, patience, looked).await;
-            waiting = self.write_all(differing, patience, looked).await;
-            waiting.extend(self.list_all(occupied, &held, patience, looked).await);
-            fresh = Sources::default();
+        Some((rung.look.item.clone(), held))
+    };
+    let held: HeldItems = items.iter().filter_map(shown).collect();
+    let (seen, unseen) = items.into_iter().partition(|rung| held.contains_key(&rung.look.item));
+    let decided = differing(context, seen, &held, sources, patience, looked).await;
+    let occupied = decided.occupied.into_iter().map(|(rung, _)| rung);
+    let to_write = decided.differing.into_iter().map(|(rung, _)| rung);
+    let mut waiting: Vec<Rung> = to_write.chain(occupied).chain(unseen).collect();
+    let mut fresh = Sources::default();
+    for n_rounds in 0..ROUNDS_MAX {
+        if waiting.is_empty() {
+            return;
         }
-        looked.not_now(waiting, "other writers were at the item all the time");
+        // What was read at the start of the batch serves until a guard fails: then all is read anew.
+        let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
+        let keys = waiting.iter().map(|rung| rung.look.item.clone()).collect();
+        let (held, refused) = match reading::held_each(context, keys, patience).await {
+            Ok(read) => read,
+            Err(error) => return looked.not_now(waiting, &describe(&error)),
+        };
+        let own = |rung: &Rung| refused.get(&rung.look.item);
+        waiting = looked.without_refused(waiting.into_iter().map(|rung| (own(&rung), rung)));
+        let decided = differing(context, waiting, &held, sources, patience, looked).await;
+        waiting = write_all(context, decided.differing, patience, looked).await;
+        waiting.extend(list_all(context, decided.occupied, &held, patience, looked).await);
+        fresh = Sources::default();
     }
+    looked.not_now(waiting, "other writers were at the item all the time");
+}
 
-    /// Those of the items that are not in step.
-    pub(crate) async fn differing(
-        &self,
-        items: Vec<Rung>,
-        held: &HeldItems,
-        sources: &mut Sources,
-        patience: Patience<'_>,
-        looked: &mut Looked,
-    ) -> DecidedLooks {
-        let (mut undecided, mut decided) = (items, DecidedLooks::default());
-        while !undecided.is_empty() {
-            let mut wanted: BTreeSet<Source> = BTreeSet::new();
-            let mut waiting = Vec::new();
-            for rung in undecided {
-                let item = held.get(&rung.look.item).and_then(Option::as_ref);
-                let stepping = || step(&self.context.schema, &self.context.catalogue, &rung.look, item, sources);
-                match caught("looking at what it asks for", stepping) {
-                    Ok(Step::Read(more)) => {
-                        wanted.extend(more.iter().cloned());
-                        waiting.push((rung, more));
-                    }
-                    Ok(Step::Decided(Verdict::InStep)) => looked.n_in_step += 1,
-                    Ok(Step::Decided(Verdict::Write { write, derivations })) => {
-                        decided.differing.push((rung, (*write, derivations)));
-                    }
-                    Ok(Step::Decided(Verdict::Occupied(at))) => decided.occupied.push((rung, at)),
-                    Err(cause) => looked.refused.push((rung, cause)),
-                }
-            }
-            let refused = match ItemReader::new(self.context).read_each(wanted, sources, patience).await {
-                Ok(refused) => refused,
-                Err(error) => {
-                    looked.not_now(waiting.into_iter().map(|(rung, _)| rung).collect(), &describe(&error));
-                    return decided;
-                }
-            };
-            let of_sources = |more: Vec<Source>| more.iter().find_map(|source| refused.get(source));
-            undecided = looked.without_refused(waiting.into_iter().map(|(rung, more)| (of_sources(more), rung)));
-        }
-        decided
-    }
-
-    /// Lists items that are not Ripple's, and gives back those that have left the key meanwhile.
-    async fn list_all(
-        &self,
-        occupied: Vec<(Rung, DerivationAt)>,
-        held: &HeldItems,
-        patience: Patience<'_>,
-        looked: &mut Looked,
-    ) -> Vec<Rung> {
-        let mut again = Vec::new();
-        for (rung, at) in occupied {
+/// Those of the items that are not in step.
+pub(crate) async fn differing<S: Store>(
+    context: &Context<S>,
+    items: Vec<Rung>,
+    held: &HeldItems,
+    sources: &mut Sources,
+    patience: Patience<'_>,
+    looked: &mut Looked,
+) -> DecidedLooks {
+    let (mut undecided, mut decided) = (items, DecidedLooks::default());
+    while !undecided.is_empty() {
+        let mut wanted: BTreeSet<Source> = BTreeSet::new();
+        let mut waiting = Vec::new();
+        for rung in undecided {
             let item = held.get(&rung.look.item).and_then(Option::as_ref);
-            match KeyWaits::new(self.context).list(&rung.look, at, item, patience).await {
-                Ok(Some(units)) => looked.occupied.push(OccupiedKey { rung, derivation: at, units }),
-                Ok(None) => again.push(rung),
-                Err(TouchFailure::NotNow(why)) => looked.undone.push((rung, why)),
-                Err(TouchFailure::Refused(cause)) => looked.refused.push((rung, cause)),
+            let stepping = || step(&context.schema, &context.catalogue, &rung.look, item, sources);
+            match caught("looking at what it asks for", stepping) {
+                Ok(Step::Read(more)) => {
+                    wanted.extend(more.iter().cloned());
+                    waiting.push((rung, more));
+                }
+                Ok(Step::Decided(Verdict::InStep)) => looked.n_in_step += 1,
+                Ok(Step::Decided(Verdict::Write { write, derivations })) => {
+                    decided.differing.push((rung, (*write, derivations)));
+                }
+                Ok(Step::Decided(Verdict::Occupied(at))) => decided.occupied.push((rung, at)),
+                Err(cause) => looked.refused.push((rung, cause)),
             }
         }
-        again
+        let refused = match reading::read_each(context, wanted, sources, patience).await {
+            Ok(refused) => refused,
+            Err(error) => {
+                looked.not_now(waiting.into_iter().map(|(rung, _)| rung).collect(), &describe(&error));
+                return decided;
+            }
+        };
+        let of_sources = |more: Vec<Source>| more.iter().find_map(|source| refused.get(source));
+        undecided = looked.without_refused(waiting.into_iter().map(|(rung, more)| (of_sources(more), rung)));
     }
+    decided
+}
 
-    /// Does the writes, and gives back those whose guard failed.
-    pub(crate) async fn write_all(
-        &self,
-        differing: Vec<(Rung, (Write, Vec<DerivationAt>))>,
-        patience: Patience<'_>,
-        looked: &mut Looked,
-    ) -> Vec<Rung> {
-        let differing = self.go_on(differing, looked);
-        let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
-            let mut met = Vec::new();
-            let outcome = patience.call_meeting(&mut met, || self.context.store.write(&write)).await;
-            (WrittenItem { rung, write, derivations, at_ms: self.context.clock.now_ms(), units: 0.0 }, outcome, met)
-        });
-        let mut again = Vec::new();
-        let mut done = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
-        while let Some((written, outcome, met)) = done.next().await {
-            looked.met.extend(met.into_iter().map(|busy| (written.derivations.first().copied(), busy)));
-            match outcome {
-                Ok(Outcome::Done { units }) => {
-                    self.context.corrections.note(&written);
-                    looked.written.push(WrittenItem { units, ..written });
-                }
-                Ok(Outcome::GuardFailed) => {
-                    looked.sent_again.push(written.derivations);
-                    again.push(written.rung);
-                }
-                Err(GaveUp::Refused(error)) => looked.refused.push((written.rung, describe(&error))),
-                Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => {
-                    looked.undone.push((written.rung, describe(&error)));
-                }
+/// Lists items that are not Ripple's, and gives back those that have left the key meanwhile.
+async fn list_all<S: Store>(
+    context: &Context<S>,
+    occupied: Vec<(Rung, DerivationAt)>,
+    held: &HeldItems,
+    patience: Patience<'_>,
+    looked: &mut Looked,
+) -> Vec<Rung> {
+    let mut again = Vec::new();
+    for (rung, at) in occupied {
+        let item = held.get(&rung.look.item).and_then(Option::as_ref);
+        match occupied::list(context, &rung.look, at, item, patience).await {
+            Ok(Some(units)) => looked.occupied.push(OccupiedKey { rung, derivation: at, units }),
+            Ok(None) => again.push(rung),
+            Err(TouchFailure::NotNow(why)) => looked.undone.push((rung, why)),
+            Err(TouchFailure::Refused(cause)) => looked.refused.push((rung, cause)),
+        }
+    }
+    again
+}
+
+/// Does the writes, and gives back those whose guard failed.
+pub(crate) async fn write_all<S: Store>(
+    context: &Context<S>,
+    differing: Vec<(Rung, (Write, Vec<DerivationAt>))>,
+    patience: Patience<'_>,
+    looked: &mut Looked,
+) -> Vec<Rung> {
+    let differing = go_on(context, differing, looked);
+    let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
+        let mut met = Vec::new();
+        let outcome = patience.call_meeting(&mut met, || context.store.write(&write)).await;
+        (WrittenItem { rung, write, derivations, at_ms: context.clock.now_ms(), units: 0.0 }, outcome, met)
+    });
+    let mut again = Vec::new();
+    let mut done = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
+    while let Some((written, outcome, met)) = done.next().await {
+        looked.met.extend(met.into_iter().map(|busy| (written.derivations.first().copied(), busy)));
+        match outcome {
+            Ok(Outcome::Done { units }) => {
+                context.corrections.note(&written);
+                looked.written.push(WrittenItem { units, ..written });
+            }
+            Ok(Outcome::GuardFailed) => {
+                looked.sent_again.push(written.derivations);
+                again.push(written.rung);
+            }
+            Err(GaveUp::Refused(error)) => looked.refused.push((written.rung, describe(&error))),
+            Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => {
+                looked.undone.push((written.rung, describe(&error)));
             }
         }
-        again
     }
-    /// The writes without those that would go on changing an item back and forth, which are refused.
-    fn go_on(
-        &self,
-        differing: Vec<(Rung, (Write, Vec<DerivationAt>))>,
-        looked: &mut Looked,
-    ) -> Vec<(Rung, (Write, Vec<DerivationAt>))> {
-        let now_ms = self.context.clock.now_ms();
-        let mut going_on = Vec::new();
-        for (rung, (write, derivations)) in differing {
-            let corrections = &self.context.corrections;
-            let disagree = corrections.disagree(&rung, &write, now_ms);
-            match disagree.filter(|_| self.context.takes(ProtocolStep::BackAndForth)) {
-                None => going_on.push((rung, (write, derivations))),
-                Some(disagree) => {
-                    let names: Vec<&str> = disagree.into_iter().map(|at| self.context.catalogue.label(at)).collect();
-                    let cause = format!(
-                        "Ripple's own writes change the item {} back and forth, {STEPS_BACK_MAX} times in a row, by {}: it is \
-                         not written any more; see that only one of them decides what it is, and redrive this change",
-                        write.key.for_log(),
-                        names.join(" and ")
-                    );
-                    looked.refused.push((rung, cause));
-                }
+    again
+}
+/// The writes without those that would go on changing an item back and forth, which are refused.
+fn go_on<S: Store>(
+    context: &Context<S>,
+    differing: Vec<(Rung, (Write, Vec<DerivationAt>))>,
+    looked: &mut Looked,
+) -> Vec<(Rung, (Write, Vec<DerivationAt>))> {
+    let now_ms = context.clock.now_ms();
+    let mut going_on = Vec::new();
+    for (rung, (write, derivations)) in differing {
+        let corrections = &context.corrections;
+        let disagree = corrections.disagree(&rung, &write, now_ms);
+        match disagree.filter(|_| context.takes(ProtocolStep::BackAndForth)) {
+            None => going_on.push((rung, (write, derivations))),
+            Some(disagree) => {
+                let names: Vec<&str> = disagree.into_iter().map(|at| context.catalogue.label(at)).collect();
+                let cause = format!(
+                    "Ripple's own writes change the item {} back and forth, {STEPS_BACK_MAX} times in a row, by {}: it is \
+                     not written any more; see that only one of them decides what it is, and redrive this change",
+                    write.key.for_log(),
+                    names.join(" and ")
+                );
+                looked.refused.push((rung, cause));
             }
         }
-        going_on
     }
+    going_on
 }
 
 // ---- Corrections: writes by which an item's own bell puts right what was made of its derived part ----

@@ -171,52 +171,39 @@ fn compressed(record: &str) -> Vec<u8> {
     }
 }
 
-/// Parks records.
-pub(crate) struct Parker<'a, S> {
-    pub(crate) context: &'a Context<S>,
-}
-
-impl<'a, S> Parker<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
-}
-
-impl<S: Store> Parker<'_, S> {
-    /// Parks a record on behalf of these level-triggered derivations, as far as they are known, or notes that it is not
-    /// done.
-    pub(crate) async fn park(
-        &self,
-        position: RecordAt,
-        derivations: impl IntoIterator<Item = DerivationAt> + Send,
-        cause: &str,
-        batch: &Batch<'_>,
-        account: &mut Account,
-    ) {
-        let Some(record) = batch.record(position) else { return };
-        let parking = Parking {
-            head: &record.head,
-            record: record.text,
-            cause,
-            family: Family::LevelTriggered,
-            lane: &batch.lane,
-            counter: None,
-            exception: None,
-        };
-        for write in parking.writes(&self.context.schema.layout, self.context.clock.now_ms()) {
-            match batch.patience.call(|| self.context.store.write(&write)).await {
-                Ok(Outcome::Done { units }) => {
-                    account.commits.push(self.context.ledger_commit(&write.key, units, position));
-                }
-                Ok(Outcome::GuardFailed) => {}
-                Err(error) => return undone(account, [position], &describe(&error)),
+/// Parks a record on behalf of these level-triggered derivations, as far as they are known, or notes that it is not
+/// done.
+pub(crate) async fn park<S: Store>(
+    context: &Context<S>,
+    position: RecordAt,
+    derivations: impl IntoIterator<Item = DerivationAt> + Send,
+    cause: &str,
+    batch: &Batch<'_>,
+    account: &mut Account,
+) {
+    let Some(record) = batch.record(position) else { return };
+    let parking = Parking {
+        head: &record.head,
+        record: record.text,
+        cause,
+        family: Family::LevelTriggered,
+        lane: &batch.lane,
+        counter: None,
+        exception: None,
+    };
+    for write in parking.writes(&context.schema.layout, context.clock.now_ms()) {
+        match batch.patience.call(|| context.store.write(&write)).await {
+            Ok(Outcome::Done { units }) => {
+                account.commits.push(context.ledger_commit(&write.key, units, position));
             }
+            Ok(Outcome::GuardFailed) => {}
+            Err(error) => return undone(account, [position], &describe(&error)),
         }
-        let id = id(&record.head, record.text);
-        tracing::error!(event_id = %id, family = %Family::LevelTriggered, cause, "parked a change that cannot be applied");
-        account.parked_for(derivations);
-        account.parked.push(Parked { position, id, cause: cause.to_owned() });
     }
+    let id = id(&record.head, record.text);
+    tracing::error!(event_id = %id, family = %Family::LevelTriggered, cause, "parked a change that cannot be applied");
+    account.parked_for(derivations);
+    account.parked.push(Parked { position, id, cause: cause.to_owned() });
 }
 
 /// The record of parked parts, in their order.

@@ -43,15 +43,15 @@ use crate::{
     context::Context,
     count::Counter,
     counters::Target,
-    fan_out::for_batch::BatchLooker,
+    fan_out::for_batch,
     input::Batch,
     jobs::ground::Worker,
     ledger::watermarks::{HORIZON_MS, Sequence, has_passed, mark_name, mark_of},
-    look::listing::Lister,
+    look::listing,
     park::{ExceptionKind, ParkedChange},
     plan::{Asked, Planner},
     protocol::ProtocolStep,
-    reading::ItemReader,
+    reading,
     record::Decoded,
 };
 
@@ -77,136 +77,132 @@ pub enum Redriven {
     },
 }
 
-/// Redrives what is parked.
-pub(crate) struct Redriver<'a, S> {
-    pub(crate) context: &'a Context<S>,
-}
-
-impl<'a, S> Redriver<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
+/// Applies a parked change, and unparks it.
+pub(crate) async fn redrive<S: Store>(
+    context: &Context<S>,
+    parked: &ParkedChange,
+    deadline_ms: u64,
+) -> Result<Redriven, GaveUp> {
+    let patience = Patience::new(context.clock.as_ref(), deadline_ms);
+    let age_ms = context.clock.now_ms().saturating_sub(parked.parked_at_ms);
+    let late_ms = if context.takes(ProtocolStep::RedriveWaitLate) { LATE_MS } else { 0 };
+    let left_ms = INVOCATION_MS.saturating_add(late_ms).saturating_sub(age_ms);
+    if parked.exception.is_some() && left_ms > 0 && context.takes(ProtocolStep::RedriveWait) {
+        let minutes = left_ms.div_ceil(60_000);
+        let cause = format!(
+            "an invocation that began before it was parked may still count it: redrive it in {minutes} minutes"
+        );
+        return Ok(Redriven::Still { cause });
     }
-}
-
-impl<S: Store> Redriver<'_, S> {
-    /// Applies a parked change, and unparks it.
-    pub(crate) async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
-        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
-        let age_ms = self.context.clock.now_ms().saturating_sub(parked.parked_at_ms);
-        let late_ms = if self.context.takes(ProtocolStep::RedriveWaitLate) { LATE_MS } else { 0 };
-        let left_ms = INVOCATION_MS.saturating_add(late_ms).saturating_sub(age_ms);
-        if parked.exception.is_some() && left_ms > 0 && self.context.takes(ProtocolStep::RedriveWait) {
-            let minutes = left_ms.div_ceil(60_000);
-            let cause = format!(
-                "an invocation that began before it was parked may still count it: redrive it in {minutes} minutes"
-            );
-            return Ok(Redriven::Still { cause });
-        }
-        let record = match parked.record() {
-            Ok(record) => record,
-            Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
-        };
-        let batch = Batch::parked(Decoded::of(&self.context.schema.layout, &record), &parked.lane, patience);
-        let mut asked = match Planner::new(self.context).asked_of(parked.family, &batch) {
-            Ok(asked) => asked,
-            Err(cause) => return Ok(Redriven::Still { cause }),
-        };
-        match parked.family {
-            Family::Additive => {
-                let (listings, mut account) = (std::mem::take(&mut asked.listings), Account::default());
-                Lister::new(self.context).list(listings, &batch, &mut account).await;
-                if let Some(cause) = account.undone.pop_first().map(|(_, cause)| cause) {
-                    return Ok(Redriven::Still { cause });
-                }
-                let mut changes: Vec<_> = asked.entries.into_iter().map(|entry| entry.change).collect();
-                for change in &mut changes {
-                    change.amounts.retain(|amount| parked.is_for(amount));
-                    if let Some(counter) = &parked.counter {
-                        // Its record, delivered again, comes to this very counter.
-                        change.amounts.iter_mut().for_each(|amount| amount.item.clone_from(counter));
-                    }
-                }
-                if parked.exception == Some(ExceptionKind::Unsure)
-                    && self.context.takes(ProtocolStep::LeaveUnsure)
-                    && let Err(cause) = self.leave_unsure(&mut changes, &batch, &mut account).await
-                {
-                    return Ok(Redriven::Still { cause });
-                }
-                Ok(match self.redrive_once(parked, &changes, patience).await? {
-                    Redriven::Applied(_) => Redriven::Applied(Box::new(account)),
-                    other => other,
-                })
-            }
-            Family::LevelTriggered => self.redrive_look(parked, asked, &batch).await,
-        }
-    }
-
-    async fn redrive_once(
-        &self,
-        parked: &ParkedChange,
-        changes: &[Counted],
-        patience: Patience<'_>,
-    ) -> Result<Redriven, GaveUp> {
-        let mark = self.mark(parked);
-        let keys = if mark.is_some() { parked.counter.iter().cloned().collect() } else { buckets(changes) };
-        let counter = Counter::new(self.context);
-        let mut tries = Tries::default();
-        loop {
-            let held = match patience.call(|| counter.held_buckets(&keys)).await {
-                Ok(held) => held,
-                Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
-                Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
-            };
-            let amounts = amount_writes(&self.context.schema, changes, &held).into_iter().map(|(write, _)| write);
-            let amounts = amounts.map(|write| mark.iter().fold(write, |write, mark| mark.set_by(write, &held)));
-            let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
-            let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
-                Ok(transaction) => transaction,
-                Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
-            };
-            let reasons = match patience.call(|| self.context.store.transact(&transaction)).await {
-                Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Box::default())),
-                Ok(TransactOutcome::Cancelled { reasons }) => reasons,
-                Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
-                Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
-            };
-            // The guard of a bucket fails when somebody else has written to it since it was read: then it is read again.
-            if unheld(&transaction, &reasons)
-                .any(|write| write.guard.as_ref().is_some_and(|guard| guard.purpose == Purpose::StillParked))
-            {
-                return Ok(Redriven::Gone);
-            }
-            let rejected = reasons.iter().find_map(|reason| match reason {
-                Reason::Rejected(cause) => Some(cause.clone()),
-                _ => None,
-            });
-            let foreign = patience.in_time(counter.have_their_keys(unheld(&transaction, &reasons))).await;
-            if let Some(cause) = rejected.or(foreign.ok().flatten()) {
+    let record = match parked.record() {
+        Ok(record) => record,
+        Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
+    };
+    let batch = Batch::parked(Decoded::of(&context.schema.layout, &record), &parked.lane, patience);
+    let mut asked = match Planner::new(context).asked_of(parked.family, &batch) {
+        Ok(asked) => asked,
+        Err(cause) => return Ok(Redriven::Still { cause }),
+    };
+    match parked.family {
+        Family::Additive => {
+            let (listings, mut account) = (std::mem::take(&mut asked.listings), Account::default());
+            listing::list(context, listings, &batch, &mut account).await;
+            if let Some(cause) = account.undone.pop_first().map(|(_, cause)| cause) {
                 return Ok(Redriven::Still { cause });
             }
-            if !patience.wait(&mut tries).await {
-                return Err(GaveUp::OutOfTime { last: None });
+            let mut changes: Vec<_> = asked.entries.into_iter().map(|entry| entry.change).collect();
+            for change in &mut changes {
+                change.amounts.retain(|amount| parked.is_for(amount));
+                if let Some(counter) = &parked.counter {
+                    // Its record, delivered again, comes to this very counter.
+                    change.amounts.iter_mut().for_each(|amount| amount.item.clone_from(counter));
+                }
             }
+            if parked.exception == Some(ExceptionKind::Unsure)
+                && context.takes(ProtocolStep::LeaveUnsure)
+                && let Err(cause) = leave_unsure(context, &mut changes, &batch, &mut account).await
+            {
+                return Ok(Redriven::Still { cause });
+            }
+            Ok(match redrive_once(context, parked, &changes, patience).await? {
+                Redriven::Applied(_) => Redriven::Applied(Box::new(account)),
+                other => other,
+            })
         }
+        Family::LevelTriggered => redrive_look(context, parked, asked, &batch).await,
     }
+}
 
-    async fn redrive_look(&self, parked: &ParkedChange, asked: Asked, batch: &Batch<'_>) -> Result<Redriven, GaveUp> {
-        let mut account = Account::default();
-        Box::pin(BatchLooker::new(self.context).look(asked.bells, None, batch, &mut account)).await;
-        Box::pin(Worker::new(self.context).touch(asked.ground, batch, &mut account)).await;
-        Lister::new(self.context).list(asked.listings, batch, &mut account).await;
-        // A look that fails again has parked the change anew, under the same key.
-        if let Some(again) = account.parked.into_iter().next() {
-            return Ok(Redriven::Still { cause: again.cause });
+async fn redrive_once<S: Store>(
+    context: &Context<S>,
+    parked: &ParkedChange,
+    changes: &[Counted],
+    patience: Patience<'_>,
+) -> Result<Redriven, GaveUp> {
+    let mark = mark(context, parked);
+    let keys = if mark.is_some() { parked.counter.iter().cloned().collect() } else { buckets(changes) };
+    let counter = Counter::new(context);
+    let mut tries = Tries::default();
+    loop {
+        let held = match patience.call(|| counter.held_buckets(&keys)).await {
+            Ok(held) => held,
+            Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
+            Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
+        };
+        let amounts = amount_writes(&context.schema, changes, &held).into_iter().map(|(write, _)| write);
+        let amounts = amounts.map(|write| mark.iter().fold(write, |write, mark| mark.set_by(write, &held)));
+        let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
+        let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
+        };
+        let reasons = match patience.call(|| context.store.transact(&transaction)).await {
+            Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Box::default())),
+            Ok(TransactOutcome::Cancelled { reasons }) => reasons,
+            Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
+            Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
+        };
+        // The guard of a bucket fails when somebody else has written to it since it was read: then it is read again.
+        if unheld(&transaction, &reasons)
+            .any(|write| write.guard.as_ref().is_some_and(|guard| guard.purpose == Purpose::StillParked))
+        {
+            return Ok(Redriven::Gone);
         }
-        if let Some(cause) = account.undone.into_values().next() {
+        let rejected = reasons.iter().find_map(|reason| match reason {
+            Reason::Rejected(cause) => Some(cause.clone()),
+            _ => None,
+        });
+        let foreign = patience.in_time(counter.have_their_keys(unheld(&transaction, &reasons))).await;
+        if let Some(cause) = rejected.or(foreign.ok().flatten()) {
             return Ok(Redriven::Still { cause });
         }
-        for write in parked.deletions(None) {
-            batch.patience.call(|| self.context.store.write(&write)).await?;
+        if !patience.wait(&mut tries).await {
+            return Err(GaveUp::OutOfTime { last: None });
         }
-        Ok(Redriven::Applied(Box::new(Account { parked: Vec::new(), undone: [].into(), ..account })))
     }
+}
+
+async fn redrive_look<S: Store>(
+    context: &Context<S>,
+    parked: &ParkedChange,
+    asked: Asked,
+    batch: &Batch<'_>,
+) -> Result<Redriven, GaveUp> {
+    let mut account = Account::default();
+    Box::pin(for_batch::look(context, asked.bells, None, batch, &mut account)).await;
+    Box::pin(Worker::new(context).touch(asked.ground, batch, &mut account)).await;
+    listing::list(context, asked.listings, batch, &mut account).await;
+    // A look that fails again has parked the change anew, under the same key.
+    if let Some(again) = account.parked.into_iter().next() {
+        return Ok(Redriven::Still { cause: again.cause });
+    }
+    if let Some(cause) = account.undone.into_values().next() {
+        return Ok(Redriven::Still { cause });
+    }
+    for write in parked.deletions(None) {
+        batch.patience.call(|| context.store.write(&write)).await?;
+    }
+    Ok(Redriven::Applied(Box::new(Account { parked: Vec::new(), undone: [].into(), ..account })))
 }
 
 // ---- The watermark of a counter for which a change is parked ----
@@ -233,67 +229,63 @@ impl ParkedMark {
     }
 }
 
-impl<S: Store> Redriver<'_, S> {
-    /// The watermark that the parking of a change for one counter set.
-    fn mark(&self, parked: &ParkedChange) -> Option<ParkedMark> {
-        // Only watermarks park a change on behalf of one counter.
-        let is_marked = parked.exception.is_none() && parked.counter.is_some();
-        let is_marked = is_marked && self.context.takes(ProtocolStep::RedriveMark);
-        let sequence = Sequence::parse(&parked.sequence_number).filter(|_| is_marked)?;
-        Some(ParkedMark { name: mark_name(&parked.lane)?, sequence, now_ms: self.context.clock.now_ms() })
-    }
+/// The watermark that the parking of a change for one counter set.
+fn mark<S: Store>(context: &Context<S>, parked: &ParkedChange) -> Option<ParkedMark> {
+    // Only watermarks park a change on behalf of one counter.
+    let is_marked = parked.exception.is_none() && parked.counter.is_some();
+    let is_marked = is_marked && context.takes(ProtocolStep::RedriveMark);
+    let sequence = Sequence::parse(&parked.sequence_number).filter(|_| is_marked)?;
+    Some(ParkedMark { name: mark_name(&parked.lane)?, sequence, now_ms: context.clock.now_ms() })
 }
 
 // ---- unsure ----
 
-impl<S: Store> Redriver<'_, S> {
-    /// Leaves out of changes what their counters may count already, and lists it for a recount. A counter does not count a
-    /// change while its watermark is below the change; above, another change may have moved it there. A counter without the
-    /// watermark does not count a change that is so young that no watermark of it can have been taken away.
-    async fn leave_unsure(
-        &self,
-        changes: &mut [Counted],
-        batch: &Batch<'_>,
-        account: &mut Account,
-    ) -> Result<(), String> {
-        let mark = mark_name(&batch.lane).unwrap_or_default();
-        let age_ms = batch.age_ms(self.context.clock.now_ms());
-        let is_young = age_ms.is_some_and(|age_ms| age_ms < HORIZON_MS);
-        let is_young = is_young || !self.context.takes(ProtocolStep::YoungWithoutMark);
-        for change in changes {
-            let (mut sure, mut unsure) = (Vec::new(), Vec::new());
-            for amount in std::mem::take(&mut change.amounts) {
-                let held = self.held_shards(&amount.item, batch.patience).await.map_err(|error| describe(&error))?;
-                let sequence = Sequence::parse(&change.sequence_number);
-                let is_passed = |mark: &[u8]| sequence.is_none_or(|sequence| has_passed(mark, sequence));
-                let marks: Vec<&[u8]> = held.iter().filter_map(|item| mark_of(item, &mark)).collect();
-                let is_unsure = if marks.is_empty() { !is_young } else { marks.into_iter().any(is_passed) };
-                if !is_unsure {
-                    sure.push(amount);
-                    continue;
-                }
-                let shown = Counter::new(self.context).leave_to_their_records(&held, batch.patience).await;
-                shown.map_err(|error| describe(&error))?;
-                unsure.push(amount);
+/// Leaves out of changes what their counters may count already, and lists it for a recount. A counter does not count a
+/// change while its watermark is below the change; above, another change may have moved it there. A counter without the
+/// watermark does not count a change that is so young that no watermark of it can have been taken away.
+async fn leave_unsure<S: Store>(
+    context: &Context<S>,
+    changes: &mut [Counted],
+    batch: &Batch<'_>,
+    account: &mut Account,
+) -> Result<(), String> {
+    let mark = mark_name(&batch.lane).unwrap_or_default();
+    let age_ms = batch.age_ms(context.clock.now_ms());
+    let is_young = age_ms.is_some_and(|age_ms| age_ms < HORIZON_MS);
+    let is_young = is_young || !context.takes(ProtocolStep::YoungWithoutMark);
+    for change in changes {
+        let (mut sure, mut unsure) = (Vec::new(), Vec::new());
+        for amount in std::mem::take(&mut change.amounts) {
+            let held = held_shards(context, &amount.item, batch.patience).await.map_err(|error| describe(&error))?;
+            let sequence = Sequence::parse(&change.sequence_number);
+            let is_passed = |mark: &[u8]| sequence.is_none_or(|sequence| has_passed(mark, sequence));
+            let marks: Vec<&[u8]> = held.iter().filter_map(|item| mark_of(item, &mark)).collect();
+            let is_unsure = if marks.is_empty() { !is_young } else { marks.into_iter().any(is_passed) };
+            if !is_unsure {
+                sure.push(amount);
+                continue;
             }
-            change.amounts = sure;
-            if !unsure.is_empty() {
-                let why = "it was parked while an invocation may have counted it, and its counters' watermarks have passed it or are gone";
-                let unsure = Counted { amounts: unsure, ..change.clone() };
-                Counter::new(self.context).refuse(&unsure, why, batch.patience, account).await?;
-            }
+            let shown = Counter::new(context).leave_to_their_records(&held, batch.patience).await;
+            shown.map_err(|error| describe(&error))?;
+            unsure.push(amount);
         }
-        Ok(())
+        change.amounts = sure;
+        if !unsure.is_empty() {
+            let why = "it was parked while an invocation may have counted it, and its counters' watermarks have passed it or are gone";
+            let unsure = Counted { amounts: unsure, ..change.clone() };
+            Counter::new(context).refuse(&unsure, why, batch.patience, account).await?;
+        }
     }
+    Ok(())
+}
 
-    /// All shards of a counter, or a bucket. At most one of them has the watermark of a given stream shard.
-    async fn held_shards(&self, key: &Key, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
-        let Some(counter) = CounterKey::parse(key) else {
-            let keys = [key.clone()];
-            let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
-            return Ok(held.into_iter().map(|(_, item)| item).collect());
-        };
-        let target = Target { derivation: counter.derivation, item: counter.target };
-        Ok(ItemReader::new(self.context).counters_of(&target, patience).await?.into_values().collect())
-    }
+/// All shards of a counter, or a bucket. At most one of them has the watermark of a given stream shard.
+async fn held_shards<S: Store>(context: &Context<S>, key: &Key, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
+    let Some(counter) = CounterKey::parse(key) else {
+        let keys = [key.clone()];
+        let held = patience.call(|| context.store.get(Table::Main, &keys)).await?;
+        return Ok(held.into_iter().map(|(_, item)| item).collect());
+    };
+    let target = Target { derivation: counter.derivation, item: counter.target };
+    Ok(reading::counters_of(context, &target, patience).await?.into_values().collect())
 }

@@ -38,9 +38,8 @@ use crate::{
     context::Context,
     input::caught,
     job::Job,
-    look::Looker,
-    publishing::Publisher,
-    reading::{HeldItems, ItemReader},
+    look, publishing,
+    reading::{self, HeldItems},
     sweep::{
         counts::Collections,
         difference::{Differing, difference},
@@ -292,12 +291,12 @@ impl<S: Store> TableSweep<'_, S> {
         let unknown: Vec<Key> = rung.iter().map(|rung| rung.look.item.clone()).collect();
         let unknown: Vec<Key> = unknown.into_iter().filter(|item| !held.contains_key(item)).collect();
         let to_read = unknown.iter().cloned().map(Source::Item).filter(|source| !sources.knows(source)).collect();
-        let refused = ItemReader::new(self.context).read_each(to_read, sources, patience).await?;
+        let refused = reading::read_each(self.context, to_read, sources, patience).await?;
         held.extend(unknown.into_iter().map(|item| (item.clone(), sources.item(&item).cloned())));
         let mut looked = Looked::default();
         let of_item = |rung: &Rung| refused.get(&Source::Item(rung.look.item.clone()));
         let rung = looked.without_refused(rung.into_iter().map(|rung| (of_item(&rung), rung)));
-        let decided = Looker::new(self.context).differing(rung, &held, sources, patience, &mut looked).await;
+        let decided = look::differing(self.context, rung, &held, sources, patience, &mut looked).await;
         if let Some((_, why)) = looked.undone.into_iter().next() {
             // Without time left it is no fault: the next slice begins where this one ends.
             if !patience.is_over() {
@@ -314,7 +313,7 @@ impl<S: Store> TableSweep<'_, S> {
         if slice.drifts.is_empty() {
             return Ok(slice);
         }
-        let registry = match Publisher::new(self.context).registry(deadline_ms).await {
+        let registry = match publishing::registry(self.context, deadline_ms).await {
             Ok(registry) => registry,
             // They are found again by the next run.
             Err(GaveUp::OutOfTime { .. }) => return Ok(Slice { drifts: Vec::new(), ..slice }),

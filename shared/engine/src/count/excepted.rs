@@ -30,7 +30,7 @@ use crate::{
     park::{ExceptionKind, Parking},
     plan::CountEntry,
     protocol::ProtocolStep,
-    publishing::Publisher,
+    publishing,
 };
 
 /// Why a record is parked that took the invocation with it.
@@ -168,7 +168,7 @@ impl<S: Store> Counter<'_, S> {
     async fn at_work(&self, created_ms: Option<u64>, batch: &Batch<'_>) -> Result<AtWork, String> {
         let watch = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::OneReader));
         let Some(watch) = watch else { return Ok(AtWork::Alike(None)) };
-        let registered = Publisher::new(self.context).registered(Family::Additive, batch.patience).await;
+        let registered = publishing::registered(self.context, Family::Additive, batch.patience).await;
         let registered = registered.map_err(|error| describe(&error))?;
         let free_ms = registered.free_ms().saturating_add(watch.hold.map_or(0, |hold| hold.margin_ms));
         // The record may have come before, while others were at work: it is uncounted only if they were gone by its time.

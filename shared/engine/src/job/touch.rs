@@ -48,96 +48,96 @@ pub(crate) enum TouchOutcome {
     Unheld(BTreeSet<usize>),
 }
 
-/// Touches items of the application.
-pub(crate) struct Toucher<'a, S> {
-    pub(crate) context: &'a Context<S>,
-}
-
-impl<'a, S> Toucher<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
-}
-
-impl<S: Store> Toucher<'_, S> {
-    /// Sends a transaction until it is decided.
-    pub(crate) async fn decided(&self, writes: Vec<Write>, work: &mut Work<'_>) -> Result<TouchOutcome, TouchFailure> {
-        let transaction = Transaction::new(writes).map_err(|error| TouchFailure::Refused(error.to_string()))?;
-        let patience = work.batch.patience;
-        let mut tries = Tries::default();
-        loop {
-            let reasons = match patience.call(|| self.context.store.transact(&transaction)).await? {
-                TransactOutcome::Done { units } => {
-                    self.note_commits(&transaction, &units, work);
-                    return Ok(TouchOutcome::Done);
-                }
-                TransactOutcome::Cancelled { reasons } => reasons,
-            };
-            let unheld = reasons.iter().enumerate().filter(|(_, reason)| **reason == Reason::GuardFailed);
-            let unheld: BTreeSet<usize> = unheld.map(|(at, _)| at).collect();
-            if !unheld.is_empty() {
-                return Ok(TouchOutcome::Unheld(unheld));
+/// Sends a transaction until it is decided.
+pub(crate) async fn decided<S: Store>(
+    context: &Context<S>,
+    writes: Vec<Write>,
+    work: &mut Work<'_>,
+) -> Result<TouchOutcome, TouchFailure> {
+    let transaction = Transaction::new(writes).map_err(|error| TouchFailure::Refused(error.to_string()))?;
+    let patience = work.batch.patience;
+    let mut tries = Tries::default();
+    loop {
+        let reasons = match patience.call(|| context.store.transact(&transaction)).await? {
+            TransactOutcome::Done { units } => {
+                note_commits(context, &transaction, &units, work);
+                return Ok(TouchOutcome::Done);
             }
-            if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
-                return Err(TouchFailure::Refused(why.clone()));
-            }
-            if !patience.wait(&mut tries).await {
-                return Err(TouchFailure::NotNow("others are at its items all the time".to_owned()));
-            }
+            TransactOutcome::Cancelled { reasons } => reasons,
+        };
+        let unheld = reasons.iter().enumerate().filter(|(_, reason)| **reason == Reason::GuardFailed);
+        let unheld: BTreeSet<usize> = unheld.map(|(at, _)| at).collect();
+        if !unheld.is_empty() {
+            return Ok(TouchOutcome::Unheld(unheld));
+        }
+        if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
+            return Err(TouchFailure::Refused(why.clone()));
+        }
+        if !patience.wait(&mut tries).await {
+            return Err(TouchFailure::NotNow("others are at its items all the time".to_owned()));
         }
     }
+}
 
-    fn note_commits(&self, transaction: &Transaction, units: &[(Table, Units)], work: &mut Work<'_>) {
-        let writes: Vec<&Write> = transaction.writes().iter().collect();
-        let units = apportioned(&writes, units);
-        for (write, units) in writes.into_iter().zip(units) {
-            let commit = self.touched(&write.key, write.table, Some(&write.action), units, work);
+fn note_commits<S: Store>(
+    context: &Context<S>,
+    transaction: &Transaction,
+    units: &[(Table, Units)],
+    work: &mut Work<'_>,
+) {
+    let writes: Vec<&Write> = transaction.writes().iter().collect();
+    let units = apportioned(&writes, units);
+    for (write, units) in writes.into_iter().zip(units) {
+        let commit = touched(context, &write.key, write.table, Some(&write.action), units, work);
+        work.account.commits.push(commit);
+    }
+}
+
+pub(crate) fn touched<S: Store>(
+    context: &Context<S>,
+    key: &Key,
+    table: Table,
+    action: Option<&Action>,
+    units: Units,
+    work: &Work<'_>,
+) -> Commit {
+    let derivation = context.catalogue.label(work.touch.derivation).to_owned();
+    Commit {
+        key: key.clone(),
+        table,
+        action: action.filter(|_| table == Table::Main).cloned(),
+        at_ms: context.clock.now_ms(),
+        units,
+        derivations: if table == Table::Main { vec![derivation] } else { Vec::new() },
+        causes: BTreeSet::from([work.touch.position]),
+        is_correction: false,
+    }
+}
+
+/// An item as it is now.
+pub(crate) async fn item_now<S: Store>(
+    context: &Context<S>,
+    table: Table,
+    key: &Key,
+    work: &Work<'_>,
+) -> Result<Option<Item>, TouchFailure> {
+    let keys = [key.clone()];
+    let items = work.batch.patience.call(|| context.store.get(table, &keys)).await?;
+    Ok(items.into_iter().next().map(|(_, item)| item))
+}
+
+/// Does one write; a guard that does not hold says that somebody else did it.
+pub(crate) async fn written<S: Store>(
+    context: &Context<S>,
+    write: Write,
+    work: &mut Work<'_>,
+) -> Result<(), TouchFailure> {
+    match work.batch.patience.call(|| context.store.write(&write)).await? {
+        Outcome::Done { units } => {
+            let commit = touched(context, &write.key, write.table, Some(&write.action), units, work);
             work.account.commits.push(commit);
         }
+        Outcome::GuardFailed => {}
     }
-
-    pub(crate) fn touched(
-        &self,
-        key: &Key,
-        table: Table,
-        action: Option<&Action>,
-        units: Units,
-        work: &Work<'_>,
-    ) -> Commit {
-        let derivation = self.context.catalogue.label(work.touch.derivation).to_owned();
-        Commit {
-            key: key.clone(),
-            table,
-            action: action.filter(|_| table == Table::Main).cloned(),
-            at_ms: self.context.clock.now_ms(),
-            units,
-            derivations: if table == Table::Main { vec![derivation] } else { Vec::new() },
-            causes: BTreeSet::from([work.touch.position]),
-            is_correction: false,
-        }
-    }
-
-    /// An item as it is now.
-    pub(crate) async fn item_now(
-        &self,
-        table: Table,
-        key: &Key,
-        work: &Work<'_>,
-    ) -> Result<Option<Item>, TouchFailure> {
-        let keys = [key.clone()];
-        let items = work.batch.patience.call(|| self.context.store.get(table, &keys)).await?;
-        Ok(items.into_iter().next().map(|(_, item)| item))
-    }
-
-    /// Does one write; a guard that does not hold says that somebody else did it.
-    pub(crate) async fn written(&self, write: Write, work: &mut Work<'_>) -> Result<(), TouchFailure> {
-        match work.batch.patience.call(|| self.context.store.write(&write)).await? {
-            Outcome::Done { units } => {
-                let commit = self.touched(&write.key, write.table, Some(&write.action), units, work);
-                work.account.commits.push(commit);
-            }
-            Outcome::GuardFailed => {}
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -31,7 +31,7 @@ use crate::{
     },
     park,
     plan::{Planner, lane_seed},
-    publishing::Publisher,
+    publishing,
     record::{Decoded, event::Lane},
 };
 
@@ -179,7 +179,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when the registry cannot be read.
     pub async fn learn_births(&self, patience: Patience<'_>) -> Result<(), GaveUp> {
-        Publisher::new(&self.context).learn_births(patience).await
+        publishing::learn_births(&self.context, patience).await
     }
 }
 

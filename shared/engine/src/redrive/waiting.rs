@@ -14,7 +14,7 @@ use crate::{
     backoff::{GaveUp, Patience},
     context::Context,
     counters::Target,
-    fan_out::{again::Repeater, underway::UnderwayFanOut},
+    fan_out::{again, underway::UnderwayFanOut},
     input::Batch,
     jobs::ground::sweep::jobs,
     look::listing::{ALL_DERIVATIONS, UNREADABLE},
@@ -97,96 +97,90 @@ impl Waiting {
     }
 }
 
-/// Finds out what is under way.
-pub(crate) struct Underway<'a, S> {
-    pub(crate) context: &'a Context<S>,
+/// What is under way. A parked record that cannot be read says nothing of what it is of. Of what is still to be searched
+/// again, since an index may lag, there may be a million: only what `is_asked` for is given.
+pub(crate) async fn what_is_under_way<S: Store>(
+    context: &Context<S>,
+    is_asked: impl Fn(&Key) -> bool,
+    patience: Patience<'_>,
+) -> Result<Waiting, GaveUp> {
+    let mut waiting = Waiting::default();
+    if !context.takes(ProtocolStep::Underway) {
+        return Ok(waiting);
+    }
+    parked_of(context, Family::Additive, patience, &mut waiting).await?;
+    parked_of(context, Family::LevelTriggered, patience, &mut waiting).await?;
+    let jobs = patience.call(|| jobs(&context.store, &context.schema.layout)).await?;
+    waiting.fan_outs = jobs.iter().filter_map(|job| UnderwayFanOut::of(context, job)).collect();
+    for (item, names) in again::noted(context, is_asked, patience).await? {
+        let positions = names.iter().filter_map(|name| context.catalogue.position(name));
+        waiting.noted.entry(item).or_default().extend(positions);
+    }
+    Ok(waiting)
 }
 
-impl<'a, S> Underway<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
+/// What counts wait for. Jobs and parked changes of other families change no count.
+pub(crate) async fn what_counts_wait_for<S: Store>(
+    context: &Context<S>,
+    patience: Patience<'_>,
+) -> Result<Waiting, GaveUp> {
+    let mut waiting = Waiting::default();
+    if context.takes(ProtocolStep::Underway) {
+        parked_of(context, Family::Additive, patience, &mut waiting).await?;
     }
+    Ok(waiting)
 }
 
-impl<S: Store> Underway<'_, S> {
-    /// What is under way. A parked record that cannot be read says nothing of what it is of. Of what is still to be searched
-    /// again, since an index may lag, there may be a million: only what `is_asked` for is given.
-    pub(crate) async fn what_is_under_way(
-        &self,
-        is_asked: impl Fn(&Key) -> bool,
-        patience: Patience<'_>,
-    ) -> Result<Waiting, GaveUp> {
-        let mut waiting = Waiting::default();
-        if !self.context.takes(ProtocolStep::Underway) {
-            return Ok(waiting);
+/// Adds what waits for the parked changes of a family.
+async fn parked_of<S: Store>(
+    context: &Context<S>,
+    family: Family,
+    patience: Patience<'_>,
+    waiting: &mut Waiting,
+) -> Result<(), GaveUp> {
+    let mut pages = ParkedPages::of(family);
+    while let Some((query, after)) = pages.next() {
+        let page = patience.call(|| context.store.query(Table::Ledger, &query, after.clone())).await?;
+        for parked in pages.take(page) {
+            waits_for(context, &parked, patience, waiting);
         }
-        self.parked_of(Family::Additive, patience, &mut waiting).await?;
-        self.parked_of(Family::LevelTriggered, patience, &mut waiting).await?;
-        let jobs = patience.call(|| jobs(&self.context.store, &self.context.schema.layout)).await?;
-        waiting.fan_outs = jobs.iter().filter_map(|job| UnderwayFanOut::of(self.context, job)).collect();
-        for (item, names) in Repeater::new(self.context).noted(is_asked, patience).await? {
-            let positions = names.iter().filter_map(|name| self.context.catalogue.position(name));
-            waiting.noted.entry(item).or_default().extend(positions);
-        }
-        Ok(waiting)
     }
+    Ok(())
+}
 
-    /// What counts wait for. Jobs and parked changes of other families change no count.
-    pub(crate) async fn what_counts_wait_for(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
-        let mut waiting = Waiting::default();
-        if self.context.takes(ProtocolStep::Underway) {
-            self.parked_of(Family::Additive, patience, &mut waiting).await?;
-        }
-        Ok(waiting)
+/// Adds what waits for a parked change.
+fn waits_for<S: Store>(context: &Context<S>, parked: &ParkedChange, patience: Patience<'_>, waiting: &mut Waiting) {
+    let text = parked.record().unwrap_or_default();
+    let record = Decoded::of(&context.schema.layout, &text);
+    let key = record.key(&context.schema.layout);
+    let batch = Batch::parked(record, &parked.lane, patience);
+    let is_old = context.clock.now_ms().saturating_sub(parked.parked_at_ms) >= UNKNOWN_MS;
+    if parked.family == Family::Additive && key.is_none() && is_old {
+        return waiting.unknown = Some(parked.id.clone());
     }
+    if parked.family == Family::Additive {
+        return waiting.counts.extend(CountsOf::of(context, &batch));
+    }
+    waiting.is_any_item |= key.is_none() && !is_old;
+    waiting.items.extend(key.clone());
+    let Ok(asked) = Planner::new(context).asked_of(parked.family, &batch) else {
+        // Where it is a counter's, the item that shows the count would be looked at.
+        return waiting.items.extend(key.and_then(|key| Some(CounterKey::parse(&key)?.target)));
+    };
+    waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
+    waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
+    waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
+}
 
-    /// Adds what waits for the parked changes of a family.
-    async fn parked_of(&self, family: Family, patience: Patience<'_>, waiting: &mut Waiting) -> Result<(), GaveUp> {
-        let mut pages = ParkedPages::of(family);
-        while let Some((query, after)) = pages.next() {
-            let page = patience.call(|| self.context.store.query(Table::Ledger, &query, after.clone())).await?;
-            for parked in pages.take(page) {
-                self.waits_for(&parked, patience, waiting);
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds what waits for a parked change.
-    fn waits_for(&self, parked: &ParkedChange, patience: Patience<'_>, waiting: &mut Waiting) {
-        let text = parked.record().unwrap_or_default();
-        let record = Decoded::of(&self.context.schema.layout, &text);
-        let key = record.key(&self.context.schema.layout);
-        let batch = Batch::parked(record, &parked.lane, patience);
-        let is_old = self.context.clock.now_ms().saturating_sub(parked.parked_at_ms) >= UNKNOWN_MS;
-        if parked.family == Family::Additive && key.is_none() && is_old {
-            return waiting.unknown = Some(parked.id.clone());
-        }
-        if parked.family == Family::Additive {
-            return waiting.counts.extend(CountsOf::of(self.context, &batch));
-        }
-        waiting.is_any_item |= key.is_none() && !is_old;
-        waiting.items.extend(key.clone());
-        let Ok(asked) = Planner::new(self.context).asked_of(parked.family, &batch) else {
-            // Where it is a counter's, the item that shows the count would be looked at.
-            return waiting.items.extend(key.and_then(|key| Some(CounterKey::parse(&key)?.target)));
-        };
-        waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
-        waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
-        waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
-    }
-
-    /// Is an item, or one of the sources that were named for it, listed since it cannot be read?
-    pub(crate) async fn is_listed_unreadable<'a>(
-        &self,
-        items: impl IntoIterator<Item = &'a Key>,
-        derivations: &[DerivationAt],
-        patience: Patience<'_>,
-    ) -> Result<bool, GaveUp> {
-        let names: Vec<&str> =
-            derivations.iter().map(|at| self.context.catalogue.name(*at)).chain([ALL_DERIVATIONS]).collect();
-        let listed = |item| names.iter().map(move |name| Key::new(UNREADABLE, sort_key(name, item)));
-        let keys: Vec<Key> = items.into_iter().flat_map(listed).collect();
-        Ok(!patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?.is_empty())
-    }
+/// Is an item, or one of the sources that were named for it, listed since it cannot be read?
+pub(crate) async fn is_listed_unreadable<'a, S: Store>(
+    context: &Context<S>,
+    items: impl IntoIterator<Item = &'a Key>,
+    derivations: &[DerivationAt],
+    patience: Patience<'_>,
+) -> Result<bool, GaveUp> {
+    let names: Vec<&str> = derivations.iter().map(|at| context.catalogue.name(*at)).chain([ALL_DERIVATIONS]).collect();
+    let listed = |item| names.iter().map(move |name| Key::new(UNREADABLE, sort_key(name, item)));
+    let keys: Vec<Key> = items.into_iter().flat_map(listed).collect();
+    Ok(!patience.call(|| context.store.get(Table::Ledger, &keys)).await?.is_empty())
 }

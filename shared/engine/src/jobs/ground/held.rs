@@ -33,7 +33,7 @@ use crate::{
     job::{Job, Task},
     jobs::{
         ground::sweep::JobSweep,
-        pulse::{Heard, PULSE_MS_MAX, Pulses},
+        pulse::{self, Heard, PULSE_MS_MAX},
     },
     loss::{Mark, first_of},
     park::{ParkedChange, ParkedPages},
@@ -52,7 +52,7 @@ pub enum HeldBy {
     ParkedChange(String),
     /// A mark that the stream may have dropped changes, by the ARN of the stream.
     PossibleLoss(String),
-    /// No function has handled a [pulse](crate::jobs::pulse) lately: the time of the last in milliseconds since the epoch, 0
+    /// No function has handled a [pulse] lately: the time of the last in milliseconds since the epoch, 0
     /// if there was none.
     NoPulse(u64),
     /// Pulses are handled only since after the wait began, and for less than the settling time: when it is over, in
@@ -121,7 +121,7 @@ impl<S: Store> JobSweep<'_, S> {
     /// All that may hold cascades now. Of a parked change the keys are kept and not the record.
     pub(crate) async fn holds(&self, patience: Patience<'_>) -> Result<Holds, GaveUp> {
         // Before the marks: a function that works again puts the mark first.
-        let heard = if self.by_pulse { Some(Pulses::new(self.context).heard(patience).await?) } else { None };
+        let heard = if self.by_pulse { Some(pulse::heard(self.context, patience).await?) } else { None };
         let loss = patience.call(|| first_of(&self.context.store, Family::LevelTriggered)).await?;
         let mut holds = Holds { loss, heard, ..Holds::default() };
         let mut pages = ParkedPages::of(Family::LevelTriggered);
