@@ -8,9 +8,9 @@ use derive::{
     write::{Table, Transaction, Write},
 };
 use engine::{
-    batch::{BrakeLimits, SETTLE_MS},
-    fan_out,
+    batch::SETTLE_MS,
     ledger::LedgerKind,
+    limits::{BrakeLimits, FanOutLimits},
     sweep::{DRIFT_WAIT_MS, ITEMS_MAX},
 };
 use keys::{item::Item, key::Key, layout::Layout};
@@ -101,7 +101,7 @@ pub struct Config {
     /// Time between a removal and its cascade, in milliseconds.
     pub settle_ms: u64,
     /// The limits of a fan-out.
-    pub fan_out: fan_out::FanOutLimits,
+    pub fan_out: FanOutLimits,
     /// Number of items that a sweep reads.
     pub sweep_items: usize,
     /// Time for which an item must differ before it has drifted, in milliseconds.
@@ -148,7 +148,7 @@ impl Config {
             settle_ms: SETTLE_MS,
             manifest: None,
             disabled: Vec::new(),
-            fan_out: fan_out::FanOutLimits::default(),
+            fan_out: FanOutLimits::default(),
             sweep_items: ITEMS_MAX,
             drift_wait_ms: DRIFT_WAIT_MS,
             mode: Mode::Apply,

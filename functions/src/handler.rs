@@ -8,7 +8,7 @@ use engine::{
     batch::{Engine, Handled},
     clock::SystemClock,
     ledger::settings::{SettingsError, claim},
-    registry::{Hold, publishing::RegistryWatch},
+    registry::{Hold, RegistryWatch},
 };
 use serde_json::json;
 use store::{

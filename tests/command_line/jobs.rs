@@ -9,7 +9,7 @@ use derive::{
     family::Family,
     write::{Action, Table, Update, Write},
 };
-use engine::{batch::Engine, fan_out::FanOutLimits, jobs::ground::sweep::jobs, registry::edit::begin};
+use engine::{batch::Engine, jobs::ground::sweep::jobs, limits::FanOutLimits, publishing::begin};
 use expect_test::expect;
 use functions::declared::{Choice, declared};
 use keys::{fields::Fields, item::Item, key::Key};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use aws_sdk_dynamodb::types::{AttributeValue, StreamSpecification, StreamViewType};
-use engine::registry::edit::begin;
+use engine::publishing::begin;
 use expect_test::expect;
 use functions::declared::{Choice, declared};
 use store::dynamo::{DynamoStore, TableNames};

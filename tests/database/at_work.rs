@@ -7,7 +7,7 @@ use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
     ledger::LedgerKind,
-    registry::{Hold, publishing::RegistryWatch},
+    registry::{Hold, RegistryWatch},
 };
 use keys::item::Item;
 use operate::{

@@ -25,8 +25,8 @@ use engine::{
     account::Account,
     batch::{Engine, Handled},
     clock::Clock,
-    fan_out::FanOutLimits,
     ledger::{LedgerKind, settings::recorded},
+    limits::FanOutLimits,
     sweep::Bounds,
 };
 use functions::{

@@ -79,6 +79,34 @@ impl SourceFile {
         let found = windows.filter(|(_, tokens)| tokens.iter().map(|(_, text)| text).eq(wanted));
         found.map(|(place, tokens)| (tokens[0].0, place)).collect()
     }
+
+    /// The module behind each `crate::`, in an import and elsewhere, with its line. A visibility such as `pub(in crate::a)`
+    /// is none.
+    fn crate_paths(&self) -> Vec<(usize, &str)> {
+        let mut paths = Vec::new();
+        for (_, place) in self.lines_of(&["crate", ":", ":"]) {
+            if place > 0 && self.tokens[place - 1].1 == "in" {
+                continue;
+            }
+            let (mut depth, mut is_start) = (0_usize, true);
+            for (line, token) in &self.tokens[place + 3..] {
+                match token.as_str() {
+                    "{" => depth += 1,
+                    "}" => depth -= 1,
+                    "," => is_start = depth == 1,
+                    name if is_start => {
+                        paths.push((*line, name));
+                        is_start = false;
+                    }
+                    _ => {}
+                }
+                if depth == 0 {
+                    break;
+                }
+            }
+        }
+        paths
+    }
 }
 
 fn flatten(stream: TokenStream, tokens: &mut Vec<(usize, String)>) {
@@ -209,6 +237,40 @@ fn sdk_in_the_store(source: &SourceFile) -> Vec<String> {
     naming.map(|(line, _)| source.at(*line, "names the SDK: only src/dynamo* may")).collect()
 }
 
+/// The parts of the engine in rows, the lowest first. A part may name the parts of the rows above its own in this list.
+const ENGINE_PARTS: [&str; 15] = [
+    "attribute clock contention counters fixture limits protocol record",
+    "backoff",
+    "bells input ledger",
+    "account corrections registry",
+    "context",
+    "loss park publishing reading",
+    "plan",
+    "count job",
+    "look",
+    "fan_out",
+    "jobs",
+    "batch",
+    "redrive",
+    "sweep",
+    "bookkeeping inspect mutants",
+];
+
+/// The parts of the engine depend one way. A part is a file of `src` with the folder of the same name.
+fn engine_parts(source: &SourceFile) -> Vec<String> {
+    let Some(path) = source.path.strip_prefix("shared/engine/src/").filter(|path| *path != "lib.rs") else {
+        return Vec::new();
+    };
+    let row_of = |part: &str| ENGINE_PARTS.iter().position(|row| row.split(' ').any(|it| it == part));
+    let part = path.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+    let Some(row) = row_of(part) else {
+        return vec![source.at(1, &format!("the part `{part}` has no row in the order of the engine's parts"))];
+    };
+    let named = source.crate_paths().into_iter().filter(|(line, _)| !source.is_test_line(*line));
+    let against = named.filter(|(_, other)| *other != part && row_of(other).is_none_or(|of_other| of_other >= row));
+    against.map(|(line, other)| source.at(line, &format!("`{part}` must not depend on `{other}`"))).collect()
+}
+
 // ---- rules for one manifest ----
 
 /// The crates of the workspace, each with the crates that it may depend on. `functions` is every crate in that folder.
@@ -218,16 +280,16 @@ const DIRECTION: [(&str, &str); 16] = [
     ("store", "derive keys"),
     ("engine", "store derive keys"),
     ("entities", "keys"),
-    ("catalogue", "manifest derive keys"),
+    ("catalogue", "manifest derive"),
     ("manifest", "derive keys"),
     ("queries", "entities store derive keys"),
     ("workload", "queries entities store derive keys"),
     ("design", "engine catalogue queries store derive entities keys"),
-    ("stream", "engine catalogue queries store derive entities keys"),
+    ("stream", "keys"),
     ("types", "derive keys"),
     ("operate", "stream manifest engine store derive keys"),
     ("console", "operate design engine store derive keys"),
-    ("functions", "manifest engine catalogue queries store derive entities keys"),
+    ("functions", "manifest engine catalogue store derive keys"),
     (
         "cli",
         "workload console operate types stream functions design manifest engine catalogue queries store derive entities keys",
@@ -392,6 +454,7 @@ fn dependencies_run_one_way() {
     let names = MANIFESTS.iter().filter_map(|manifest| manifest.path.rsplit('/').nth(1)).map(str::to_owned);
     let workspace: Vec<String> = names.collect();
     none(&MANIFESTS.iter().flat_map(|manifest| direction(manifest, &workspace)).collect::<Vec<_>>());
+    hold(engine_parts);
 }
 
 #[test]
@@ -477,6 +540,20 @@ fn the_rules_on_places_let_the_guards_and_the_sdks_own_files_pass() {
     check(sdk_in_the_store, "shared/store/src/memory.rs", text, &["1: names the SDK: only src/dynamo* may"]);
     check(sdk_in_the_store, "shared/store/src/dynamo.rs", text, &[]);
     check(sdk_in_the_store, "tools/stream/src/a.rs", text, &[]);
+}
+
+#[test]
+fn the_rule_on_the_engines_parts_finds_arrows_that_run_up() {
+    let text = "use crate::{\n    batch::Engine,\n    context::{Context, plan},\n    look::{Looker, listing::{self}},\n};\n\
+        pub(in crate::sweep) fn a() -> crate::count::Counter {\n    crate::job::Job\n}\n\
+        #[cfg(test)]\nmod tests {\n    use crate::redrive;\n}\n";
+    let not = |line: usize, part: &str| format!("{line}: `count` must not depend on `{part}`");
+    let found = [not(2, "batch"), not(4, "look"), not(7, "job")];
+    check(engine_parts, "shared/engine/src/count/a.rs", text, &found.each_ref().map(String::as_str));
+    check(engine_parts, "shared/engine/src/inspect.rs", text, &[]);
+    check(engine_parts, "shared/store/src/count.rs", text, &[]);
+    let unknown = ["1: the part `misc` has no row in the order of the engine's parts"];
+    check(engine_parts, "shared/engine/src/misc.rs", text, &unknown);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use derive::{
 };
 use engine::{
     batch::Handled,
-    jobs::job::{self, Job, Task},
+    job::{self, Job, Task},
     ledger::watermarks::is_mark,
 };
 use keys::{

@@ -6,7 +6,7 @@ use std::{
 };
 
 use derive::{collection::CollectionCount, write::Table};
-use engine::{backoff::describe, clock::Clock as _, count::Target, ledger::watermarks::is_mark};
+use engine::{backoff::describe, clock::Clock as _, counters::Target, ledger::watermarks::is_mark};
 use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::verify::{Finding, definition::compare};
 

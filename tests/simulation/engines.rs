@@ -6,9 +6,9 @@ use derive::{catalogue::Catalogue, family::Family};
 use engine::{
     batch::{Engine, Handled},
     clock::Clock,
-    fan_out::FanOutLimits,
     ledger::LedgerKind,
-    registry::publishing::RegistryWatch,
+    limits::FanOutLimits,
+    registry::RegistryWatch,
 };
 use functions::handler::response;
 use futures::future::BoxFuture;

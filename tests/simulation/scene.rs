@@ -12,7 +12,7 @@ use std::{
 };
 
 use derive::{catalogue::Catalogue, schema::Schema, write::Table};
-use engine::{batch::BrakeLimits, clock::Clock as _, protocol::ProtocolStep, registry::edit::begin};
+use engine::{clock::Clock as _, limits::BrakeLimits, protocol::ProtocolStep, publishing::begin};
 use keys::{counter::CounterKey, key::Key};
 use store::faulty::{Call, Database, Lagging, Side};
 use support::clock::ManualClock;

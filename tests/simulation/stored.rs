@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use derive::write::Table;
-use engine::{count::recount::RECOUNT, jobs::job::Job};
+use engine::{count::recount::RECOUNT, job::Job};
 use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::scene::Scene;

@@ -16,7 +16,7 @@ use derive::{
 use engine::{
     batch::{Engine, Handled},
     clock::Clock,
-    count::Target,
+    counters::Target,
     ledger::LedgerKind,
     sweep::Slice,
 };

@@ -11,8 +11,6 @@
 //! one step: a display follows from the record of its counter, which follows from the application's. DynamoDB Streams
 //! has whole seconds, rounded down, so a lag is up to a second too great.
 
-pub mod loss;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
@@ -25,10 +23,10 @@ use derive::{
 use keys::{item::Item, key::Key, size::item_bytes};
 use store::Units;
 
-use crate::{contention::Contention, count::Target, park::partition};
+use crate::{contention::Contention, counters::Target, ledger::parked_partition};
 
 #[cfg(doc)]
-use crate::batch::BrakeLimits;
+use crate::limits::BrakeLimits;
 
 /// What happened in one invocation.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +68,7 @@ pub struct Account {
     /// Conflicts and throttles, by derivation.
     pub contention: Box<Contention>,
     /// Age of the oldest record when the batch came, in milliseconds, where it is one of which others may be lost
-    /// already: see [`loss`].
+    /// already: see [`loss`](crate::loss).
     pub late_ms: Option<u64>,
     /// The oldest record is so old only because it was written before Ripple was attached to the table.
     pub is_first_backlog: bool,
@@ -229,7 +227,7 @@ impl Account {
     /// in. Under watermarks there are no receipts.
     #[must_use]
     pub fn received(&self) -> BTreeSet<RecordAt> {
-        let parked = partition(Family::Additive);
+        let parked = parked_partition(Family::Additive);
         let causes = |is_such: &dyn Fn(&str) -> bool| -> BTreeSet<RecordAt> {
             let commits = self.commits.iter().filter(|commit| commit.table == Table::Ledger && is_such(&commit.key.pk));
             commits.flat_map(|commit| commit.causes.iter().copied()).collect()
@@ -362,8 +360,8 @@ mod tests {
         let commits = vec![
             commit(Table::Ledger, receipt(&layout, "e1", 0).key, 1),
             commit(Table::Ledger, receipt(&layout, "e2", 0).key, 2),
-            commit(Table::Ledger, Key::new(partition(Family::Additive), "e2#00"), 2),
-            commit(Table::Ledger, Key::new(partition(Family::LevelTriggered), "e1#00"), 1),
+            commit(Table::Ledger, Key::new(parked_partition(Family::Additive), "e2#00"), 2),
+            commit(Table::Ledger, Key::new(parked_partition(Family::LevelTriggered), "e1#00"), 1),
             commit(Table::Main, Key::new("RECEIPT#none of ours", "x"), 3),
         ];
         let account = Account { commits, ..Account::default() };

@@ -6,45 +6,34 @@
 pub(crate) mod applying;
 pub(crate) mod attempts;
 pub mod brake;
-pub mod input;
-pub(crate) mod planning;
-pub mod replay;
 
 use std::{
     pin::Pin,
     sync::{Arc, OnceLock, atomic::AtomicU64},
 };
 
-use derive::{
-    catalogue::Catalogue, change::Change, derivation::Derivation, family::Family, kind::Shape, position::RecordAt,
-    schema::Schema, write::Table,
-};
+use derive::{catalogue::Catalogue, change::Change, family::Family, schema::Schema};
 use futures::{future::maybe_done, poll};
-use store::{Outcome, Store};
+use store::Store;
 
 use crate::{
-    account::{
-        Account,
-        loss::{self, Mark, POSSIBLE_LOSS_MS},
-    },
-    backoff::{GaveUp, Patience, describe},
-    batch::{
-        applying::Applier,
-        attempts::{Attempt, AttemptNotes},
-        brake::Brake,
-        input::{Batch, Occasion},
-        planning::{Planner, Planning},
-    },
+    account::Account,
+    backoff::Patience,
+    batch::attempts::Attempt,
     clock::Clock,
-    context::Context,
+    context::{Context, MarksPut},
+    corrections::Corrections,
     count::Counter,
-    fan_out,
-    jobs::pulse::Pulses,
+    input::{Batch, Occasion},
+    jobs::pulse,
     ledger::{LedgerKind, watermarks::Sequence},
-    look::back_and_forth::Corrections,
+    limits::{BrakeLimits, FanOutLimits},
+    loss,
+    plan::{Planner, Planning},
     protocol::{LeftOut, ProtocolStep},
+    publishing::RegistryError,
     record::{EventError, event::Event},
-    registry::publishing::{RegistryError, RegistryWatch},
+    registry::RegistryWatch,
 };
 
 /// How long after a removal a cascade begins, in milliseconds: 25 hours, longer than a stream is kept, so that all that
@@ -88,9 +77,9 @@ impl<S: Store> Engine<S> {
             ledger: LedgerKind::default(),
             limits: BrakeLimits::default(),
             settle_ms: SETTLE_MS,
-            fan_out: fan_out::FanOutLimits::default(),
+            fan_out: FanOutLimits::default(),
             others_at_ms: AtomicU64::new(0),
-            loss_put: loss::MarksPut::default(),
+            loss_put: MarksPut::default(),
             corrections: Corrections::default(),
             watch: None,
             left_out: LeftOut::default(),
@@ -118,7 +107,7 @@ impl<S: Store> Engine<S> {
 
     /// The same with a fan-out that does so much at once.
     #[must_use]
-    pub fn with_fan_out(self, fan_out: fan_out::FanOutLimits) -> Self {
+    pub fn with_fan_out(self, fan_out: FanOutLimits) -> Self {
         Self { context: Context { fan_out, ..self.context } }
     }
 
@@ -152,8 +141,8 @@ impl<S: Store> Engine<S> {
         let published = self.publish(deadline_ms).await?;
         let event = Event::parse(event)?;
         let patience = Patience::new(context.clock.as_ref(), deadline_ms).keeping(&standing);
-        let (planner, applier, attempts) = (Planner::new(context), Applier::new(context), AttemptNotes::new(context));
-        let mut session = applier.open(&event.lane)?;
+        let planner = Planner::new(context);
+        let mut session = applying::open(context, &event.lane).ok_or(HandleError::NoShard)?;
 
         // To decode and to plan takes about as long as this call, so it is under way meanwhile.
         let counter = Counter::new(context);
@@ -164,10 +153,10 @@ impl<S: Store> Engine<S> {
         let records = event.decoded(&context.schema.layout);
         let batch = Batch { records, lane: event.lane, patience, occasion: Occasion::Delivery };
         let mut planned = planner.plan_all(&batch);
-        let braked = Brake::new(context).hold(&planned, &batch).await?;
+        let braked = brake::hold(context, &planned, &batch).await?;
         let mut account = Account { braked, ..Account::of(&planned) };
         account.commits.extend(published);
-        let images = applier.images(&batch);
+        let images = applying::images(context, &batch);
         if planned.iter().any(Planning::counts) {
             (&mut reading).await;
             counter.open(&mut session, Pin::new(&mut reading).take_output().flatten(), &batch, &mut account).await;
@@ -176,23 +165,32 @@ impl<S: Store> Engine<S> {
         let asks = planned.iter().any(Planning::asks);
         let first = planned.first().filter(|_| asks).map(|first| first.id().into_owned());
         let attempt = match &first {
-            Some(id) => attempts.attempt(&batch, id, &mut account).await,
+            Some(id) => attempts::attempt(context, &batch, id, &mut account).await,
             None => Attempt::default(),
         };
-        LossWatch::new(context).see_loss(first.is_some(), &batch, &mut account).await;
-        Pulses::new(context).see(&batch, &mut account).await;
+        loss::see_loss(context, first.is_some(), &batch, &mut account).await;
+        pulse::see(context, &batch, &mut account).await;
         if attempt.is_singly() {
             for planning in one_by_one(&mut planned) {
-                Box::pin(applier.handle_one(planning, &attempt, &mut session, &images, &batch, &mut account)).await;
+                Box::pin(applying::handle_one(
+                    context,
+                    planning,
+                    &attempt,
+                    &mut session,
+                    &images,
+                    &batch,
+                    &mut account,
+                ))
+                .await;
             }
         } else {
-            let asked = planner.sorted(&mut planned, &session, &batch);
-            applier.apply(asked, &mut session, &images, &batch, &mut account).await;
+            let asked = planner.sorted(&mut planned, |name| session.n_shards(name), &batch);
+            applying::apply(context, asked, &mut session, &images, &batch, &mut account).await;
         }
-        attempts.end(&attempt, &batch, &mut account).await;
+        attempts::end(context, &attempt, &batch, &mut account).await;
 
         let state = event.state.map(str::to_owned);
-        let failed_from = applier.failed_from(&account, &batch);
+        let failed_from = applying::failed_from(context, &account, &batch);
         account.standing = standing.get().cloned();
         let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
         Ok(Handled { changes, account, failed_from, state })
@@ -204,75 +202,6 @@ fn one_by_one<'a, 'b>(planned: &'a mut [Planning<'b>]) -> Vec<&'a mut Planning<'
     let mut ordered: Vec<&mut Planning<'b>> = planned.iter_mut().collect();
     ordered.sort_by_cached_key(|planning| Sequence::parse(planning.sequence_number()));
     ordered
-}
-
-// ---- Putting the mark of a possible loss when a batch comes late. See [`loss`](crate::account::loss) ----
-
-/// Puts marks of a possible loss.
-pub(crate) struct LossWatch<'a, S> {
-    pub(crate) context: &'a Context<S>,
-}
-
-impl<'a, S> LossWatch<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
-}
-
-impl<S: Store> LossWatch<'_, S> {
-    /// Sees how late a batch comes, and puts the mark where others may be lost.
-    pub(crate) async fn see_loss(&self, asks: bool, batch: &Batch<'_>, account: &mut Account) {
-        let now_ms = self.context.clock.now_ms();
-        let Some(oldest_ms) = account.created_ms.iter().flatten().min().copied() else { return };
-        let late_ms = Some(now_ms.saturating_sub(oldest_ms)).filter(|late_ms| *late_ms >= POSSIBLE_LOSS_MS);
-        let watch = self.context.watch.as_ref().filter(|_| late_ms.is_some());
-        let is_first_backlog = watch.is_some_and(|watch| watch.is_first_backlog(oldest_ms));
-        account.is_first_backlog = is_first_backlog;
-        account.late_ms = late_ms.filter(|_| !is_first_backlog);
-        let Some(late_ms) = late_ms.filter(|_| asks) else { return };
-        let is_due = |mark: &Mark| self.context.loss_put.is_due(&mark.key(), now_ms);
-        let is_kept = |mark: &Mark| !is_first_backlog || self.holds_cascades(mark);
-        let due: Vec<Mark> = self.marks(late_ms, batch).filter(is_kept).filter(is_due).collect();
-        if due.is_empty() {
-            return;
-        }
-        let hours = late_ms / (3_600 * 1_000);
-        tracing::warn!(late_ms, hours, shard = batch.lane.shard, "records may be lost: the stream is handled too late");
-        for mark in due {
-            let key = mark.key();
-            match self.put_mark(mark, batch, account).await {
-                Ok(()) => self.context.loss_put.is_put(key, now_ms),
-                Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
-            }
-        }
-    }
-
-    /// Does this mark hold a cascade that is declared? Such a mark is put for the first backlog too: a cascade deletes items
-    /// of the application, and filling the table does not bring them back.
-    fn holds_cascades(&self, mark: &Mark) -> bool {
-        let is_cascade = |it: &Derivation| matches!(it.kind.shape(), Shape::Cascade(_));
-        mark.is_of(Family::LevelTriggered) && self.context.catalogue.derivations().any(is_cascade)
-    }
-
-    /// The marks of the batch's lane, seen now: one for each family that the function runs.
-    pub(crate) fn marks(&self, late_ms: u64, batch: &Batch<'_>) -> impl Iterator<Item = Mark> {
-        let now_ms = self.context.clock.now_ms();
-        self.context.families.iter().map(move |family| Mark::new(*family, &batch.lane, late_ms, now_ms))
-    }
-
-    /// Puts a mark, or says in one that is there that it was seen again.
-    pub(crate) async fn put_mark(&self, seen: Mark, batch: &Batch<'_>, account: &mut Account) -> Result<(), GaveUp> {
-        let keys = [seen.key()];
-        let held = batch.patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
-        let held = held.first().map(|(_, item)| Mark::of(item));
-        let (since_ms, late_ms) = held.map_or((seen.since_ms, 0), |held| (held.since_ms, held.late_ms));
-        let mark = Mark { since_ms, late_ms: late_ms.max(seen.late_ms), ..seen };
-        let write = mark.write(&self.context.schema.layout);
-        if let Outcome::Done { units } = batch.patience.call(|| self.context.store.write(&write)).await? {
-            account.commits.push(self.context.ledger_commit(&write.key, units, RecordAt(0)));
-        }
-        Ok(())
-    }
 }
 
 // ---- Why nothing of a batch was handled ----
@@ -305,24 +234,4 @@ pub enum HandleError {
         /// Some of them, by event and key, each with the reason.
         items: Vec<String>,
     },
-}
-
-// ---- When the [brake](mod@crate::batch::brake) is put on ----
-
-/// When the brake is put on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BrakeLimits {
-    /// How many of a batch's items may be unreadable, in percent. 100 takes the brake off.
-    pub unreadable_percent_max: u32,
-    /// How long a batch is held, counted from its first record, and how long a reason holds batches, counted from the first
-    /// hold, in milliseconds.
-    pub unreadable_hold_ms: u64,
-    /// Does the brake only say what it would hold? That is for a laptop, where a person sees it at once.
-    pub only_warns: bool,
-}
-
-impl Default for BrakeLimits {
-    fn default() -> Self {
-        Self { unreadable_percent_max: 5, unreadable_hold_ms: 4 * 3600 * 1000, only_warns: false }
-    }
 }

@@ -16,26 +16,25 @@ use derive::{
 use keys::{item::Item, job::JobKey, key::Key, layout::Layout};
 
 use crate::{
-    account::loss::{Mark, POSSIBLE_LOSS_MS},
     batch::{
         SETTLE_MS,
         attempts::{self, Attempt, NOTE_KEPT_S},
         brake::UnreadableReason,
     },
-    count::{Target, recount},
+    count::{exceptions::excepting, recount},
+    counters::Target,
     fan_out,
+    job::Job,
     jobs::{
         ground::deletions::{Listed, page_of_list},
-        job::Job,
         pulse::{Heard, pulse},
     },
     ledger::{
-        LedgerKind, PROOF_KEPT_S,
-        exceptions::excepting,
-        receipt, receipt_of, settings,
+        LedgerKind, PROOF_KEPT_S, receipt, receipt_of, settings,
         shard::{announcing, shard_key},
     },
     look::listing,
+    loss::{Mark, POSSIBLE_LOSS_MS},
     park::Parking,
     record::{Head, event::Lane},
 };

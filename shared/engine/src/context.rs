@@ -1,8 +1,8 @@
 //! What every part of the engine needs: the declarations, the tables, the clock, and the settings.
 
 use std::{
-    collections::BTreeSet,
-    sync::{Arc, atomic::AtomicU64},
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
 };
 
 use derive::{catalogue::Catalogue, family::Family, position::RecordAt, schema::Schema, write::Table};
@@ -12,9 +12,11 @@ use store::Units;
 use crate::{
     account::Commit,
     clock::Clock,
+    corrections::Corrections,
     ledger::LedgerKind,
+    limits::{BrakeLimits, FanOutLimits},
     protocol::{LeftOut, ProtocolStep},
-    registry::publishing::RegistryWatch,
+    registry::RegistryWatch,
 };
 
 /// What every part needs. It holds no logic of its own.
@@ -25,14 +27,14 @@ pub(crate) struct Context<S> {
     pub(crate) store: S,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: LedgerKind,
-    pub(crate) limits: crate::batch::BrakeLimits,
+    pub(crate) limits: BrakeLimits,
     pub(crate) settle_ms: u64,
-    pub(crate) fan_out: crate::fan_out::FanOutLimits,
+    pub(crate) fan_out: FanOutLimits,
     /// When this engine last did something but for jobs, in milliseconds since the epoch.
     pub(crate) others_at_ms: AtomicU64,
-    pub(crate) loss_put: crate::account::loss::MarksPut,
+    pub(crate) loss_put: MarksPut,
     /// What it corrected lately.
-    pub(crate) corrections: crate::look::back_and_forth::Corrections,
+    pub(crate) corrections: Corrections,
     /// How it watches the registry; `None` where it does not.
     pub(crate) watch: Option<RegistryWatch>,
     pub(crate) left_out: LeftOut,
@@ -56,5 +58,42 @@ impl<S> Context<S> {
             causes: BTreeSet::from([position]),
             is_correction: false,
         }
+    }
+}
+
+// ---- When this engine last put each mark of a possible loss ----
+
+/// How often an engine puts the mark of a lane, in milliseconds: once an hour.
+const PUT_EVERY_MS: u64 = 3_600 * 1_000;
+
+/// When an engine last put the mark of each lane.
+#[derive(Debug, Default)]
+pub(crate) struct MarksPut(Mutex<BTreeMap<Key, u64>>);
+
+impl MarksPut {
+    /// Is it time to put this mark again?
+    pub(crate) fn is_due(&self, key: &Key, now_ms: u64) -> bool {
+        let mut put = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        put.retain(|_, at_ms| now_ms.saturating_sub(*at_ms) < PUT_EVERY_MS);
+        !put.contains_key(key)
+    }
+
+    pub(crate) fn is_put(&self, key: Key, now_ms: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, now_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_put_once_an_hour_by_lane() {
+        let (put, [mark, another]) = (MarksPut::default(), ["additive", "another"].map(|lane| Key::new("LOSS", lane)));
+        assert!(put.is_due(&mark, 0));
+        put.is_put(mark.clone(), 0);
+        assert!(!put.is_due(&mark, PUT_EVERY_MS - 1));
+        assert!(put.is_due(&another, 1));
+        assert!(put.is_due(&mark, PUT_EVERY_MS));
     }
 }

@@ -8,6 +8,7 @@
 
 pub(crate) mod chunks;
 pub(crate) mod excepted;
+pub(crate) mod exceptions;
 pub(crate) mod marked;
 pub mod recount;
 pub(crate) mod session;
@@ -18,7 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     bucket::HeldBuckets,
     coalesce::{Adds, Counted},
-    family::Family,
     position::{DerivationAt, RecordAt},
     write::{Table, Write},
 };
@@ -30,14 +30,12 @@ use store::{Store, StoreError};
 
 use crate::{
     account::Account,
-    batch::{input::Batch, planning::Planner},
     clock::age_ms,
     context::Context,
-    count::{
-        recount::targets,
-        session::{Session, ShardSession},
-    },
+    count::session::{Session, ShardSession},
+    input::Batch,
     ledger::{LedgerKind, watermarks::Sequence},
+    plan::CountEntry,
     protocol::ProtocolStep,
 };
 
@@ -102,29 +100,7 @@ impl<S: Store> Counter<'_, S> {
     }
 }
 
-// ---- What a count is about ----
-
-/// A count that a refused change was about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
-    /// Name of the derivation.
-    pub derivation: String,
-    /// The item that the count is about; of a roll-up the bucket.
-    pub item: Key,
-}
-
 // ---- Admission: which changes of a batch must go in ----
-
-/// A change that must go in once: what it adds, or why it must be parked.
-#[derive(Clone, Debug)]
-pub(crate) struct CountEntry {
-    /// What it adds.
-    pub(crate) change: Counted,
-    /// When its write was made, in milliseconds since the epoch.
-    pub(crate) created_ms: Option<u64>,
-    /// Why it cannot be applied.
-    pub(crate) failed: Option<String>,
-}
 
 impl<S: Store> Counter<'_, S> {
     /// The changes that must go in: each once, none that is known to be in, none from behind the horizon or
@@ -231,78 +207,5 @@ impl<S: Store> Counter<'_, S> {
             }
         }
         Ok(())
-    }
-}
-
-// ---- The counts to which records add, where it is asked beside their application ----
-
-/// Counts to which records add.
-#[derive(Clone, Debug, Default)]
-pub struct CountsOf {
-    pub(crate) targets: BTreeSet<Target>,
-    /// Names of the counts to which a record may add whose plan is not known.
-    pub(crate) derivations: BTreeSet<String>,
-    /// Is there a record of which not even the item is known, so that it may add to anything?
-    pub is_any: bool,
-}
-
-impl CountsOf {
-    /// The counts to which the first record of a batch adds.
-    pub(crate) fn of<S: Store>(context: &Context<S>, batch: &Batch<'_>) -> Self {
-        if let Ok(asked) = Planner::new(context).asked_of(Family::Additive, batch) {
-            let targets = asked.entries.iter().flat_map(|entry| targets(&context.catalogue, &entry.change));
-            return Self { targets: targets.collect(), ..Self::default() };
-        }
-        let key = batch.records.first().and_then(|record| record.key(&context.schema.layout));
-        let derivations = key.iter().flat_map(|key| Self::at(context, key)).collect();
-        Self { derivations, is_any: key.is_none(), ..Self::default() }
-    }
-
-    /// Names of the counts to which an item of this key may add.
-    fn at<S>(context: &Context<S>, key: &Key) -> impl Iterator<Item = String> {
-        let entities = context.schema.entities().filter(|definition| definition.key.parse_key(key).is_some());
-        let entities: BTreeSet<&str> = entities.map(|definition| definition.name.as_str()).collect();
-        let counts = context.catalogue.derivations().filter(|derivation| derivation.kind.family() == Family::Additive);
-        let counts =
-            counts.filter(move |derivation| derivation.kind.entities().iter().any(|name| entities.contains(name)));
-        counts.map(|derivation| derivation.name.clone())
-    }
-
-    /// Adds other counts.
-    pub fn extend(&mut self, other: Self) {
-        self.targets.extend(other.targets);
-        self.derivations.extend(other.derivations);
-        self.is_any |= other.is_any;
-    }
-
-    /// Is this target one of them, or may it be?
-    #[must_use]
-    pub fn has(&self, target: &Target) -> bool {
-        self.is_any || self.derivations.contains(&target.derivation) || self.targets.contains(target)
-    }
-
-    /// May any of them be of these derivations?
-    #[must_use]
-    pub fn is_any_of(&self, derivations: &BTreeSet<String>) -> bool {
-        self.is_any
-            || self.targets.iter().any(|target| derivations.contains(&target.derivation))
-            || self.derivations.iter().any(|name| derivations.contains(name))
-    }
-
-    /// May any of them be one of these targets?
-    #[must_use]
-    pub fn is_any_at(&self, targets: &BTreeSet<Target>) -> bool {
-        self.is_any
-            || self.targets.iter().any(|target| targets.contains(target))
-            || targets.iter().any(|target| self.derivations.contains(&target.derivation))
-    }
-
-    /// The targets; `None` where more may be added to than is known.
-    pub(crate) fn planned(&self) -> Option<&BTreeSet<Target>> {
-        (!self.is_any && self.derivations.is_empty()).then_some(&self.targets)
-    }
-
-    pub(crate) fn is_none(&self) -> bool {
-        !self.is_any && self.targets.is_empty() && self.derivations.is_empty()
     }
 }

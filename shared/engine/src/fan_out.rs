@@ -16,19 +16,9 @@
 //!
 //! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [`again`]
 //! when it has had time.
-//!
-//! # Unread
-//!
-//! Writing what is copied from a source to the items that a search found, without reading them.
-//!
-//! *Keeps true*: an item that is written so names the source, since the write asks for that. What its copy holds does not
-//! depend on what it held, so it is written where it was right already, too. What builds on the copy is looked at by the
-//! write's own record.
-//!
-//! Nearly all items of a page hold the old value, so reading each first would mostly say what is known: a read unit for
-//! each write unit.
 
 pub mod again;
+pub(crate) mod for_batch;
 pub(crate) mod page;
 pub(crate) mod search;
 pub(crate) mod underway;
@@ -41,8 +31,6 @@ use derive::{
     guard::{Guard, Purpose},
     position::DerivationAt,
     query::Query,
-    refresh::Look,
-    sources::{Source, Sources},
     write::{Action, Table, Update, Write},
 };
 use keys::{
@@ -55,109 +43,93 @@ use serde_dynamo::AttributeValue;
 use store::{Outcome, Store, Units};
 
 use crate::{
-    attribute::{checksum, n, number, s},
+    attribute::{checksum, s},
     backoff::{GaveUp, Patience, Tries},
-    batch::input::caught,
     context::Context,
-    fan_out::page::Pager,
-    jobs::job::{Job, Task},
+    job::{FanOut, Job, Task, id_of},
     ledger::ledger_item,
-    look::{Looked, Looker, Rung, reading::ItemReader},
     protocol::ProtocolStep,
 };
 
 /// A write that was done, and what it consumed.
 pub(crate) type FanOutWrite = (Table, Key, Units);
 
-/// Begins fan-outs, and knows what they search for.
-pub(crate) struct FanOuts<'a, S> {
-    pub(crate) context: &'a Context<S>,
+/// The item to which a found item leads.
+pub(crate) fn leads_to<S: Store>(context: &Context<S>, item: &Item, find: &Find) -> Option<Key> {
+    let key = context.schema.layout.key(item)?;
+    let schema = &context.schema;
+    let own = schema.image(&key, item).filter(|image| image.is(&find.via));
+    let is_way = find.via != find.target && context.takes(ProtocolStep::OccupiedWay);
+    let via = own.or_else(|| schema.under_key_of(&find.via, &key, item).filter(|_| is_way))?;
+    through(schema, &via, &find.target)
 }
 
-impl<'a, S> FanOuts<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
+/// What a derivation searches for when a source of this key changes.
+pub(crate) fn search_of<S: Store>(context: &Context<S>, derivation: DerivationAt, source: &Key) -> Option<Find> {
+    context.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&context.schema, source)
 }
 
-impl<S: Store> FanOuts<'_, S> {
-    /// The item to which a found item leads.
-    pub(crate) fn leads_to(&self, item: &Item, find: &Find) -> Option<Key> {
-        let key = self.context.schema.layout.key(item)?;
-        let schema = &self.context.schema;
-        let own = schema.image(&key, item).filter(|image| image.is(&find.via));
-        let is_way = find.via != find.target && self.context.takes(ProtocolStep::OccupiedWay);
-        let via = own.or_else(|| schema.under_key_of(&find.via, &key, item).filter(|_| is_way))?;
-        through(schema, &via, &find.target)
-    }
-
-    /// What a derivation searches for when a source of this key changes.
-    pub(crate) fn search_of(&self, derivation: DerivationAt, source: &Key) -> Option<Find> {
-        self.context.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&self.context.schema, source)
-    }
-
-    /// Has all items looked at that follow from a source: begins a job, or changes the one that there is. What it
-    /// wrote is in `written`, also if it gives up.
-    pub(crate) async fn fan_out(
-        &self,
-        derivation: DerivationAt,
-        source: &Key,
-        patience: Patience<'_>,
-        written: &mut Vec<FanOutWrite>,
-    ) -> Result<(), GaveUp> {
-        let job_key = JobKey { derivation: self.context.catalogue.name(derivation).to_owned(), id: id_of(source) };
-        let key = job_key.key();
-        let mut tries = Tries::default();
-        loop {
-            let keys = [key.clone()];
-            let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?.into_iter().next();
-            let now_ms = self.context.clock.now_ms();
-            let write = if let Some(job) = held.and_then(|(_, item)| Job::of(&self.context.schema.layout, &item)) {
-                let Some(write) = self.circle(&job, now_ms) else { return Ok(()) };
-                write
-            } else {
-                let job = Job::running(&job_key, Task::FanOut(FanOut::of_all(source)), now_ms);
-                let due = job.entry().put(&self.context.schema.layout);
-                if let Outcome::Done { units } = patience.call(|| self.context.store.write(&due)).await? {
-                    written.push((Table::Ledger, due.key, units));
-                }
-                let action = Action::Put(job.item(&self.context.schema.layout));
-                Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::absent(Purpose::NewJob)) }
-            };
-            match patience.call(|| self.context.store.write(&write)).await? {
-                Outcome::Done { units } => {
-                    written.push((Table::Main, key, units));
-                    return Ok(());
-                }
-                // It moved on, ended, or was begun meanwhile.
-                Outcome::GuardFailed if patience.wait(&mut tries).await => {}
-                Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
+/// Has all items looked at that follow from a source: begins a job, or changes the one that there is. What it
+/// wrote is in `written`, also if it gives up.
+pub(crate) async fn fan_out<S: Store>(
+    context: &Context<S>,
+    derivation: DerivationAt,
+    source: &Key,
+    patience: Patience<'_>,
+    written: &mut Vec<FanOutWrite>,
+) -> Result<(), GaveUp> {
+    let job_key = JobKey { derivation: context.catalogue.name(derivation).to_owned(), id: id_of(source) };
+    let key = job_key.key();
+    let mut tries = Tries::default();
+    loop {
+        let keys = [key.clone()];
+        let held = patience.call(|| context.store.get(Table::Main, &keys)).await?.into_iter().next();
+        let now_ms = context.clock.now_ms();
+        let write = if let Some(job) = held.and_then(|(_, item)| Job::of(&context.schema.layout, &item)) {
+            let Some(write) = circle(context, &job, now_ms) else { return Ok(()) };
+            write
+        } else {
+            let job = Job::running(&job_key, Task::FanOut(FanOut::of_all(source)), now_ms);
+            let due = job.entry().put(&context.schema.layout);
+            if let Outcome::Done { units } = patience.call(|| context.store.write(&due)).await? {
+                written.push((Table::Ledger, due.key, units));
             }
+            let action = Action::Put(job.item(&context.schema.layout));
+            Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::absent(Purpose::NewJob)) }
+        };
+        match patience.call(|| context.store.write(&write)).await? {
+            Outcome::Done { units } => {
+                written.push((Table::Main, key, units));
+                return Ok(());
+            }
+            // It moved on, ended, or was begun meanwhile.
+            Outcome::GuardFailed if patience.wait(&mut tries).await => {}
+            Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
         }
     }
+}
 
-    /// The write that makes a job take up a newer change: it goes on to the end, and from the start to where it is now.
-    fn circle(&self, job: &Job, now_ms: u64) -> Option<Write> {
-        if !self.context.takes(ProtocolStep::Circle) {
-            return None;
-        }
-        let Task::FanOut(fan_out) = &job.task else { return None };
-        let find = self.search_of(self.context.catalogue.position(&job.derivation)?, job.origin());
-        let sort_key = find.as_ref().and_then(|find| self.sort_key_name(&find.query));
-        let until = job.after.as_ref().zip(sort_key).and_then(|(after, name)| text(&after.0, name).map(str::to_owned));
-        let fan_out = FanOut { until, is_round: false, ..fan_out.clone() };
-        let mut next = Job { n_moves: job.n_moves + 1, task: Task::FanOut(fan_out), ..job.clone() };
-        next.moved_at_ms = now_ms;
-        Some(job.moves_to(&next))
+/// The write that makes a job take up a newer change: it goes on to the end, and from the start to where it is now.
+fn circle<S: Store>(context: &Context<S>, job: &Job, now_ms: u64) -> Option<Write> {
+    if !context.takes(ProtocolStep::Circle) {
+        return None;
     }
+    let Task::FanOut(fan_out) = &job.task else { return None };
+    let find = search_of(context, context.catalogue.position(&job.derivation)?, job.origin());
+    let sort_key = find.as_ref().and_then(|find| sort_key_name(context, &find.query));
+    let until = job.after.as_ref().zip(sort_key).and_then(|(after, name)| text(&after.0, name).map(str::to_owned));
+    let fan_out = FanOut { until, is_round: false, ..fan_out.clone() };
+    let mut next = Job { n_moves: job.n_moves + 1, task: Task::FanOut(fan_out), ..job.clone() };
+    next.moved_at_ms = now_ms;
+    Some(job.moves_to(&next))
+}
 
-    /// Name of the sort key by which a query gives its items.
-    fn sort_key_name(&self, query: &Query) -> Option<&str> {
-        let layout = &self.context.schema.layout;
-        match &query.index {
-            Some(index) => layout.index(index).map(|index| index.sk.as_str()),
-            None => Some(&layout.sk),
-        }
+/// Name of the sort key by which a query gives its items.
+fn sort_key_name<'a, S: Store>(context: &'a Context<S>, query: &Query) -> Option<&'a str> {
+    let layout = &context.schema.layout;
+    match &query.index {
+        Some(index) => layout.index(index).map(|index| index.sk.as_str()),
+        None => Some(&layout.sk),
     }
 }
 
@@ -170,168 +142,6 @@ pub(crate) fn samples(layout: &Layout, derivation: &str, source: &Key) -> (Write
     let note = Note { item: source.clone(), derivations: BTreeSet::from([derivation.to_owned()]) };
     let mark = marked_to(layout, &mark(), "{Last}");
     (Write { table: Table::Main, key: job.key, action: put, guard: None }, [note.write(0, 0), mark])
-}
-
-// ---- How much a fan-out does at once ----
-
-/// How much is done at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FanOutLimits {
-    /// Most items that are looked at with the batch that asks for it.
-    pub direct_max: u32,
-    /// Items that are read and looked at together.
-    pub page_items: u32,
-    /// How long a page goes on, in milliseconds, when nothing but jobs was done for as long.
-    pub page_ms: u64,
-    /// The same when something else was, since others may wait behind it.
-    pub page_beside_ms: u64,
-    /// Write units a second that a job may consume; as many as there are where nothing is said.
-    pub units_per_second: Option<u32>,
-    /// How long an index may lag, in milliseconds: a search of it is made again after that. 0 where an index is part of
-    /// its table, as an emulator's is: then no search is made again, which would send a job around once more.
-    pub index_lag_ms: u64,
-}
-
-impl Default for FanOutLimits {
-    fn default() -> Self {
-        Self {
-            direct_max: 100,
-            page_items: 500,
-            page_ms: 1_000,
-            page_beside_ms: 100,
-            units_per_second: None,
-            // An index follows within a second, but it has no bound: throttled, it falls behind. The sweeper comes
-            // every 15 minutes.
-            index_lag_ms: 15 * 60 * 1_000,
-        }
-    }
-}
-
-// ---- How far a fan-out is: the part of its job that no other job has ----
-
-// Attributes of a job that fans out. Stored, so they are stable.
-const SOURCE_PK: &str = "SourcePK";
-const SOURCE_SK: &str = "SourceSK";
-pub(crate) const UNTIL: &str = "Until";
-pub(crate) const ROUND: &str = "Round";
-pub(crate) const FREE_AT: &str = "FreeAt";
-
-/// Longest key of a source that is spelled out in a job's key, in bytes: escaped, it still fits in a sort key.
-const SPELLED_OUT_MAX: usize = 256;
-
-/// What a job of this kind works at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FanOut {
-    /// The source that changed.
-    pub source: Key,
-    /// Sort key up to which the job goes on when it has been to the end, since the source changed meanwhile.
-    pub until: Option<String>,
-    /// Has it been to the end?
-    pub is_round: bool,
-    /// From when on it may write again, in milliseconds since the epoch, where its rate is limited.
-    pub free_at_ms: u64,
-}
-
-impl FanOut {
-    /// All of a source's search.
-    pub(crate) fn of_all(source: &Key) -> Self {
-        let source = source.clone();
-        Self { source, until: None, is_round: false, free_at_ms: 0 }
-    }
-
-    /// What an item of a job says; `None` when it is no job of this kind.
-    pub(crate) fn of(item: &Item) -> Option<Self> {
-        Some(Self {
-            source: Key::new(text(item, SOURCE_PK)?, text(item, SOURCE_SK)?),
-            until: text(item, UNTIL).map(str::to_owned),
-            is_round: item.get(ROUND) == Some(&AttributeValue::Bool(true)),
-            free_at_ms: number(item, FREE_AT).unwrap_or(0),
-        })
-    }
-
-    /// The attributes that stay as they are.
-    pub(crate) fn origin(&self) -> Item {
-        Item::from([(SOURCE_PK.to_owned(), s(&self.source.pk)), (SOURCE_SK.to_owned(), s(&self.source.sk))])
-    }
-
-    /// The attributes that say how far it is, as far as there is something to say.
-    pub(crate) fn progress(&self) -> Item {
-        let until = self.until.as_ref().map(|until| (UNTIL.to_owned(), s(until)));
-        let free_at = (self.free_at_ms > 0).then(|| (FREE_AT.to_owned(), n(self.free_at_ms)));
-        let round = self.is_round.then(|| (ROUND.to_owned(), AttributeValue::Bool(true)));
-        [until, round, free_at].into_iter().flatten().collect()
-    }
-}
-
-/// Id of the job of a source. No two sources have the same: the length says where the one key ends.
-pub(crate) fn id_of(source: &Key) -> String {
-    let id = format!("{}:{}|{}", source.pk.len(), source.pk, source.sk);
-    if id.len() <= SPELLED_OUT_MAX {
-        return id;
-    }
-    let end = id.floor_char_boundary(SPELLED_OUT_MAX);
-    format!("{}~{:08x}", id.get(..end).unwrap_or_default(), checksum(&id))
-}
-
-// ---- Writing what is copied from a source to the items that a search found, without reading them ----
-
-impl<S: Store> Pager<'_, S> {
-    /// Reads the source, where it is not known yet.
-    pub(crate) async fn read_source(
-        &self,
-        source: &Key,
-        sources: &mut Sources,
-        patience: Patience<'_>,
-    ) -> Result<(), GaveUp> {
-        let source = Source::Item(source.clone());
-        let unknown = if sources.knows(&source) { BTreeSet::new() } else { BTreeSet::from([source]) };
-        ItemReader::new(self.context).read(unknown, sources, patience).await
-    }
-
-    /// Writes, without reading them, items that a search says to name this source: on the condition that they do. Gives
-    /// back those that are to be looked at: where that takes more than the source, and where the condition failed.
-    pub(crate) async fn write_unread(
-        &self,
-        rung: Vec<Rung>,
-        source: &Key,
-        sources: &Sources,
-        patience: Patience<'_>,
-        looked: &mut Looked,
-    ) -> Vec<Rung> {
-        let (mut writes, mut rest) = (Vec::new(), Vec::new());
-        for rung in rung {
-            // A kind that panics here does so where the item is looked at, too, which parks what asked for it.
-            match caught("finding what it takes", || self.unread_write(&rung, source, sources)) {
-                Ok(Some(write)) => writes.push((rung, write)),
-                Ok(None) | Err(_) => rest.push(rung),
-            }
-        }
-        rest.extend(Looker::new(self.context).write_all(writes, patience, looked).await);
-        rest
-    }
-
-    fn unread_write(&self, rung: &Rung, source: &Key, sources: &Sources) -> Option<(Write, Vec<DerivationAt>)> {
-        let (Look { item, entity, derivations, .. }, layout) = (&rung.look, &self.context.schema.layout);
-        let at = derivations.iter().copied().next().filter(|_| derivations.len() == 1)?;
-        if !sources.knows(&Source::Item(source.clone())) {
-            return None;
-        }
-        let (mut says, wanted) =
-            self.context.catalogue.refresh(at)?.taken_from(&self.context.schema, source, item, sources)?;
-        // That it has its key says that it is there.
-        says.extend(layout.key_item(item));
-        says.extend(self.context.schema.mark_of(entity));
-        let mut update = Update::default();
-        for wanted in wanted {
-            match wanted.value {
-                Some(value) => drop(update.set.insert(wanted.name, value)),
-                None => drop(update.remove.insert(wanted.name)),
-            }
-        }
-        let says = says.into_iter().map(|(name, value)| (name, Some(value)));
-        let (action, guard) = (Action::Update(update), Some(Guard::as_read(Purpose::UnreadTarget, says)));
-        Some((Write { table: Table::Main, key: item.clone(), action, guard }, vec![at]))
-    }
 }
 
 // ---- The note that something is to be searched for again ----

@@ -10,34 +10,43 @@ use derive::{
     refresh::Look,
     schema::Schema,
     sources::{Source, Sources},
+    write::Table,
 };
-use keys::{item::Item, key::Key};
+use keys::{
+    item::{Item, text},
+    key::Key,
+};
 use store::{Store, StoreError};
 
 use crate::{
-    account::{Account, Commit, Figures, loss::is_any},
+    account::{Account, Commit, Figures},
+    attribute::{all, number},
     backoff::{GaveUp, Patience},
     batch::Engine,
-    fan_out::again::{Again, Repeater},
+    bells::{Bells, LookRequest},
+    count::recount::{ALL, RECOUNT},
+    counters::Target,
+    fan_out::again::{self, Again},
+    job::Job,
     jobs::{
-        JobOrder, JobOrders, Obeyed,
-        ground::sweep::{JobSweep, Swept},
-        job::Job,
-        pulse::Pulses,
+        self, JobOrder, Obeyed,
+        ground::{
+            held::HeldBy,
+            sweep::{JobSweep, Swept},
+        },
+        pulse,
     },
-    look::{
-        Bells, LookRequest, Looker,
-        reading::{HeldItems, ItemReader, RefusedReads},
+    look::{self, listing::UNREADABLE},
+    loss::is_any,
+    park::ParkedChange,
+    publishing::{self, RegistryError},
+    reading::{self, HeldItems, RefusedReads},
+    redrive::{
+        self, Redriven,
+        waiting::{self, Waiting},
     },
-    park::{
-        redrive::{ParkedChange, Redriven, Redriver},
-        waiting::{Underway, Waiting},
-    },
-    registry::{
-        Registry, Standing,
-        publishing::{Publisher, RegistryError},
-    },
-    sweep::{Bounds, Slice, TableSweep, looks::LooksToWrite},
+    registry::{Registry, Standing},
+    sweep::{Bounds, LooksToWrite, Slice, TableSweep},
 };
 
 impl<S: Store> Engine<S> {
@@ -94,7 +103,7 @@ impl<S: Store> Engine<S> {
         let (mut sources, mut is_written) = (Sources::default(), false);
         for items in bells.parts() {
             let request = LookRequest { items, images: None, patience };
-            let looked = Box::pin(Looker::new(&self.context).look_in_time(request, &mut sources)).await;
+            let looked = Box::pin(look::look_in_time(&self.context, request, &mut sources)).await;
             if let Some((_, why)) = looked.undone.into_iter().next() {
                 return Err(why);
             }
@@ -110,14 +119,14 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when the notes cannot be read or deleted.
     pub async fn search_again(&self, deadline_ms: u64) -> Result<Again, GaveUp> {
-        Repeater::new(&self.context).search_again(deadline_ms).await
+        again::search_again(&self.context, deadline_ms).await
     }
 
     /// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has had
     /// time, which begins another such job, cancelled or not.
     #[must_use]
     pub fn is_searched_again(&self, job: &Job) -> bool {
-        JobOrders::new(&self.context).is_searched_again(job)
+        jobs::is_searched_again(&self.context, job)
     }
 
     /// Does what is asked of a job that was read before.
@@ -127,7 +136,7 @@ impl<S: Store> Engine<S> {
     /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The order is
     /// then done or not; giving it again is safe.
     pub async fn order(&self, job: &Job, order: JobOrder, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
-        JobOrders::new(&self.context).order(job, order, deadline_ms).await
+        jobs::order(&self.context, job, order, deadline_ms).await
     }
 
     /// Lets jobs begin that are due and settled, and rings those that stand still, until the deadline in milliseconds
@@ -140,15 +149,35 @@ impl<S: Store> Engine<S> {
         JobSweep::new(&self.context).sweep(is_settled, deadline_ms).await
     }
 
-    /// The same where nobody knows how far the functions are: writes a [pulse](crate::jobs::pulse), and lets a cascade begin
+    /// The same where nobody knows how far the functions are: writes a [pulse], and lets a cascade begin
     /// only if pulses show that all was handled that was written before it.
     ///
     /// # Errors
     ///
     /// [`GaveUp`], as [`sweep`](Self::sweep).
     pub async fn sweep_by_pulse(&self, deadline_ms: u64) -> Result<Swept, GaveUp> {
-        Pulses::new(&self.context).beat(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
+        pulse::beat(&self.context, Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
         JobSweep { context: &self.context, by_pulse: true }.sweep(|_| true, deadline_ms).await
+    }
+
+    /// Those of these jobs that something holds from beginning, by the pulses if the sweep goes by them.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when the parked changes cannot be read before the deadline, in milliseconds since the epoch.
+    pub async fn held_jobs(
+        &self,
+        jobs: &[Job],
+        by_pulse: bool,
+        deadline_ms: u64,
+    ) -> Result<BTreeMap<Key, HeldBy>, GaveUp> {
+        let sweep = JobSweep { context: &self.context, by_pulse };
+        let waiting: Vec<&Job> = jobs.iter().filter(|job| !job.is_running).collect();
+        if waiting.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let holds = sweep.holds(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
+        Ok(waiting.into_iter().filter_map(|job| Some((job.key.clone(), sweep.held_by(&holds, job)?))).collect())
     }
 
     /// Applies a parked change, and unparks it.
@@ -158,7 +187,7 @@ impl<S: Store> Engine<S> {
     /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The change is
     /// then applied or parked; redriving it again is safe.
     pub async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
-        Redriver::new(&self.context).redrive(parked, deadline_ms).await
+        redrive::redrive(&self.context, parked, deadline_ms).await
     }
 
     /// What counts wait for: the parked changes of counts.
@@ -167,7 +196,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when that cannot be read.
     pub async fn what_counts_wait_for(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
-        Underway::new(&self.context).what_counts_wait_for(patience).await
+        waiting::what_counts_wait_for(&self.context, patience).await
     }
 
     /// What derived items and counts wait for: parked changes, jobs, and searches of an index that are to be repeated.
@@ -176,7 +205,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when that cannot be read.
     pub async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
-        Underway::new(&self.context).what_is_under_way(|_| true, patience).await
+        waiting::what_is_under_way(&self.context, |_| true, patience).await
     }
 
     /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table and
@@ -195,7 +224,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when it is not answered, or refused.
     pub async fn forget(&self, names: &BTreeSet<String>, deadline_ms: u64) -> Result<usize, GaveUp> {
-        Publisher::new(&self.context).forget(names, deadline_ms).await
+        publishing::forget(&self.context, names, deadline_ms).await
     }
 
     /// All instances that published something have ended.
@@ -204,7 +233,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when it is not answered, or refused.
     pub async fn leave(&self, deadline_ms: u64) -> Result<(), GaveUp> {
-        Publisher::new(&self.context).leave(deadline_ms).await
+        publishing::leave(&self.context, deadline_ms).await
     }
 
     /// Looks at the registry if that is due, and publishes what this instance has if the registry says otherwise. A function's batch
@@ -214,7 +243,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`RegistryError`]; then nothing may be handled.
     pub async fn publish(&self, deadline_ms: u64) -> Result<Vec<Commit>, RegistryError> {
-        Publisher::new(&self.context).publish(deadline_ms).await
+        publishing::publish(&self.context, deadline_ms).await
     }
 
     /// What is registered.
@@ -223,14 +252,14 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when that cannot be read.
     pub async fn registry(&self, deadline_ms: u64) -> Result<Registry, GaveUp> {
-        Publisher::new(&self.context).registry(deadline_ms).await
+        publishing::registry(&self.context, deadline_ms).await
     }
 
     /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it would
     /// be measured by one definition and counted by another.
     #[must_use]
     pub fn standing(&self, registry: &Registry, at: DerivationAt) -> Standing {
-        Publisher::new(&self.context).standing(registry, at)
+        publishing::standing(&self.context, registry, at)
     }
 
     /// Marks derivations as filled that were ready when this was read, and have not been published otherwise since: all
@@ -247,7 +276,7 @@ impl<S: Store> Engine<S> {
         until_ms: u64,
         deadline_ms: u64,
     ) -> Result<usize, GaveUp> {
-        Publisher::new(&self.context).mark_filled(names, read, until_ms, deadline_ms).await
+        publishing::mark_filled(&self.context, names, read, until_ms, deadline_ms).await
     }
 
     /// Is there any mark of a possible loss?
@@ -275,7 +304,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when they cannot be read.
     pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<HeldItems, GaveUp> {
-        ItemReader::new(&self.context).held(keys, patience).await
+        reading::held(&self.context, keys, patience).await
     }
 
     /// These items, as they are held, and those that DynamoDB refuses to read.
@@ -288,7 +317,7 @@ impl<S: Store> Engine<S> {
         keys: Vec<Key>,
         patience: Patience<'_>,
     ) -> Result<(HeldItems, RefusedReads<Key>), GaveUp> {
-        ItemReader::new(&self.context).held_each(keys, patience).await
+        reading::held_each(&self.context, keys, patience).await
     }
 
     /// The counters of a target, of all derivations and in all shards.
@@ -297,7 +326,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when they cannot be read.
     pub async fn all_counters_of(&self, target: &Key, patience: Patience<'_>) -> Result<Items, GaveUp> {
-        ItemReader::new(&self.context).all_counters_of(target, patience).await
+        reading::all_counters_of(&self.context, target, patience).await
     }
 
     /// Reads these sources, to the others.
@@ -311,7 +340,7 @@ impl<S: Store> Engine<S> {
         sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<(), GaveUp> {
-        ItemReader::new(&self.context).read(wanted, sources, patience).await
+        reading::read(&self.context, wanted, sources, patience).await
     }
 
     /// Reads these sources, to the others, and gives those that DynamoDB refuses to read.
@@ -325,6 +354,105 @@ impl<S: Store> Engine<S> {
         sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<RefusedReads<Source>, GaveUp> {
-        ItemReader::new(&self.context).read_each(wanted, sources, patience).await
+        reading::read_each(&self.context, wanted, sources, patience).await
+    }
+}
+
+// ---- The ledger's lists, as a person reads them ----
+//
+// Nothing here decides anything: a count that is listed may be right, and `verify` shows it.
+
+/// A count that needs a recount, since a change of it was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToRecount {
+    /// The count; `None` where the refused change cannot be read, so that it may be any.
+    pub target: Option<Target>,
+    /// Id of the event that was refused last.
+    pub event_id: String,
+    /// Why it was refused.
+    pub why: String,
+    /// When, in milliseconds since the epoch.
+    pub listed_at_ms: u64,
+}
+
+impl ToRecount {
+    /// Puts what people call the count in the place of its stored name.
+    pub fn relabel(&mut self, catalogue: &Catalogue) {
+        if let Some(target) = &mut self.target {
+            catalogue.relabel(&mut target.derivation);
+        }
+    }
+}
+
+/// All counts that need a recount, by derivation and item.
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be read.
+pub async fn to_recount<S: Store>(store: &S) -> Result<Vec<ToRecount>, StoreError> {
+    Ok(all(store, Table::Ledger, RECOUNT).await?.iter().map(listed).collect())
+}
+
+/// How many entries the list of items has that cannot be interpreted: one for each item and derivation.
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be read.
+pub async fn n_unreadable<S: Store>(store: &S) -> Result<usize, StoreError> {
+    Ok(all(store, Table::Ledger, UNREADABLE).await?.len())
+}
+
+fn listed(item: &Item) -> ToRecount {
+    let field = |name: &str| text(item, name).unwrap_or_default().to_owned();
+    let derivation = field("Derivation");
+    let listed_at_ms = number(item, "ListedAt").unwrap_or(0);
+    let target = (derivation != ALL).then(|| Target { derivation, item: Key::new(field("ItemPK"), field("ItemSK")) });
+    ToRecount { target, event_id: field("EventId"), why: field("Why"), listed_at_ms }
+}
+
+#[cfg(test)]
+mod tests {
+    use derive::{
+        schema::Unreadable,
+        write::{Action, Write},
+    };
+    use store::memory::MemoryStore;
+
+    use serde_dynamo::AttributeValue;
+
+    use super::*;
+    use crate::fixture::layout;
+    use crate::{ledger::ledger_item, look::listing};
+
+    #[tokio::test]
+    async fn both_lists_are_read() {
+        let layout = layout();
+        let store = MemoryStore::new(layout.clone());
+        assert_eq!((to_recount(&store).await.unwrap(), n_unreadable(&store).await.unwrap()), (Vec::new(), 0));
+
+        let unreadable = Unreadable { attribute: "Value".to_owned(), why: "is not of type N".to_owned() };
+        let item = Key::new("USER#ada", "PROFILE");
+        for derivation in ["one", "other"] {
+            store.write(&listing::listed(&layout, derivation, &item, Some(&unreadable), 7)).await.unwrap();
+        }
+        for derivation in [ALL, "follower-count"] {
+            let key = Key::new(RECOUNT, derivation);
+            let text = |text: &str| AttributeValue::S(text.to_owned());
+            let attributes = [
+                ("Derivation", text(derivation)),
+                ("ItemPK", text(&item.pk)),
+                ("ItemSK", text(&item.sk)),
+                ("EventId", text("e1")),
+                ("Why", text("it is old")),
+                ("ListedAt", AttributeValue::N("8".to_owned())),
+            ];
+            let action = Action::Put(ledger_item(&layout, &key, attributes));
+            store.write(&Write { table: Table::Ledger, key, action, guard: None }).await.unwrap();
+        }
+        let listed = to_recount(&store).await.unwrap();
+        let target = Target { derivation: "follower-count".to_owned(), item };
+        assert_eq!(listed.iter().map(|entry| &entry.target).collect::<Vec<_>>(), [&None, &Some(target)]);
+        assert!(listed.iter().all(|entry| (entry.event_id.as_str(), entry.listed_at_ms) == ("e1", 8)), "{listed:?}");
+        assert_eq!(n_unreadable(&store).await.unwrap(), 2);
     }
 }

@@ -7,18 +7,12 @@
 //! way moves the cursor no more once the job is held, and a job that is held stays where it is; and an order whose call
 //! lands late, when others came after it, does nothing.
 
-pub(crate) mod due;
 pub mod ground;
-pub mod job;
 pub mod pulse;
-pub(crate) mod touch;
 
 use std::collections::BTreeSet;
 
-use derive::{
-    guard::{Guard, Purpose},
-    write::{Action, Table, Update, Write},
-};
+use derive::write::{Action, Table, Update, Write};
 use keys::{
     item::Item,
     job::{MOVES, PAUSED},
@@ -30,8 +24,8 @@ use crate::{
     attribute::n,
     backoff::{GaveUp, Patience, Tries},
     context::Context,
-    fan_out::{FREE_AT, FanOuts, ROUND, UNTIL},
-    jobs::job::{Job, MOVED_AT, PAGE, STARTED_AT, Task},
+    fan_out,
+    job::{Job, MOVED_AT, Task},
 };
 
 /// What is asked of a job.
@@ -79,66 +73,36 @@ impl Job {
     }
 }
 
-/// Does what an operator orders of jobs.
-pub(crate) struct JobOrders<'a, S> {
-    pub(crate) context: &'a Context<S>,
+/// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has had
+/// time, which begins another such job, cancelled or not.
+#[must_use]
+pub(crate) fn is_searched_again<S: Store>(context: &Context<S>, job: &Job) -> bool {
+    let position = context.catalogue.position(&job.derivation).filter(|_| matches!(job.task, Task::FanOut(_)));
+    let find = position.and_then(|position| fan_out::search_of(context, position, job.origin()));
+    find.is_some_and(|find| find.query.index.is_some())
 }
 
-impl<'a, S> JobOrders<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
-}
-
-impl<S: Store> JobOrders<'_, S> {
-    /// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has had
-    /// time, which begins another such job, cancelled or not.
-    #[must_use]
-    pub(crate) fn is_searched_again(&self, job: &Job) -> bool {
-        let position = self.context.catalogue.position(&job.derivation).filter(|_| matches!(job.task, Task::FanOut(_)));
-        let find = position.and_then(|position| FanOuts::new(self.context).search_of(position, job.origin()));
-        find.is_some_and(|find| find.query.index.is_some())
-    }
-
-    /// Does what is asked of a job that was read before.
-    pub(crate) async fn order(&self, job: &Job, order: JobOrder, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
-        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
-        let (keys, mut tries) = ([job.key.clone()], Tries::default());
-        loop {
-            let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?.into_iter().next();
-            let held = held.and_then(|(_, item)| Job::of(&self.context.schema.layout, &item));
-            let Some(held) = held.filter(|held| held.started_at_ms == job.started_at_ms) else {
-                return Ok(Obeyed::Gone);
-            };
-            let Some(write) = held.obeys(order, self.context.clock.now_ms()) else { return Ok(Obeyed::Already) };
-            match patience.call(|| self.context.store.write(&write)).await? {
-                Outcome::Done { .. } => return Ok(Obeyed::Done(Box::new(held))),
-                // It moved on, or has ended.
-                Outcome::GuardFailed if patience.wait(&mut tries).await => {}
-                Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
-            }
-        }
-    }
-}
-
-// ---- Moving a job on: from where it was read, and under the revision that was read ----
-
-impl Job {
-    /// The write that moves it to where `next` is, as long as nobody else moved it.
-    pub(crate) fn moves_to(&self, next: &Self) -> Write {
-        let set = next.progress();
-        let optional: &[&str] = match next.task {
-            Task::FanOut(_) => &[UNTIL, ROUND, FREE_AT],
-            Task::Cascade { .. } => &[PAGE],
+/// Does what is asked of a job that was read before.
+pub(crate) async fn order<S: Store>(
+    context: &Context<S>,
+    job: &Job,
+    order: JobOrder,
+    deadline_ms: u64,
+) -> Result<Obeyed, GaveUp> {
+    let patience = Patience::new(context.clock.as_ref(), deadline_ms);
+    let (keys, mut tries) = ([job.key.clone()], Tries::default());
+    loop {
+        let held = patience.call(|| context.store.get(Table::Main, &keys)).await?.into_iter().next();
+        let held = held.and_then(|(_, item)| Job::of(&context.schema.layout, &item));
+        let Some(held) = held.filter(|held| held.started_at_ms == job.started_at_ms) else {
+            return Ok(Obeyed::Gone);
         };
-        let remove = optional.iter().filter(|name| set.get(name).is_none()).map(|name| (*name).to_owned()).collect();
-        let action = Action::Update(Update { set, remove, ..Update::default() });
-        Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.unmoved()) }
-    }
-
-    /// It is as it was read, and none that began after it under the same key, which has the same revisions.
-    pub(crate) fn unmoved(&self) -> Guard {
-        let read = [(STARTED_AT, self.started_at_ms), (MOVES, self.n_moves)];
-        Guard::as_read(Purpose::Job, read.map(|(name, number)| (name, Some(n(number)))))
+        let Some(write) = held.obeys(order, context.clock.now_ms()) else { return Ok(Obeyed::Already) };
+        match patience.call(|| context.store.write(&write)).await? {
+            Outcome::Done { .. } => return Ok(Obeyed::Done(Box::new(held))),
+            // It moved on, or has ended.
+            Outcome::GuardFailed if patience.wait(&mut tries).await => {}
+            Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
+        }
     }
 }

@@ -12,8 +12,9 @@ use keys::item::Item;
 use store::Store;
 
 use crate::{
-    batch::{Engine, planning::Planner},
+    batch::Engine,
     context::Context,
+    plan::Planner,
     protocol::{LeftOut, ProtocolStep},
 };
 

@@ -5,28 +5,21 @@
 //! harmless.
 //!
 //! The record is kept as it came, compressed, and in parts where an item would be too large.
-//! [`redrive`] applies what is parked.
-//!
-//! # Lists
-//!
-//! The ledger's lists, as a person reads them: counts that need a recount, and items that cannot be interpreted.
-//!
-//! Nothing here decides anything: a count that is listed may be right, and `verify` shows it.
-
-pub mod redrive;
-pub mod waiting;
+//! A [redrive](crate::redrive) applies what is parked.
 
 use std::io::{Read as _, Write as _};
 
 use derive::{
-    catalogue::Catalogue,
+    coalesce::Amount,
     family::Family,
+    guard::Guard,
     position::{DerivationAt, RecordAt},
     query::Query,
     write::{Action, Table, Write},
 };
 use flate2::{Compression, Crc, read::GzDecoder, write::GzEncoder};
 use keys::{
+    counter::CounterKey,
     item::{Item, text},
     key::Key,
     layout::Layout,
@@ -36,17 +29,11 @@ use store::{Cursor, Outcome, Page, Store, StoreError};
 
 use crate::{
     account::{Account, Parked, undone},
-    attribute::{all, checksum, n, number, s},
+    attribute::{checksum, n, number, s},
     backoff::describe,
-    batch::input::Batch,
     context::Context,
-    count::{
-        Target,
-        recount::{ALL, RECOUNT},
-    },
-    ledger::ledger_item,
-    look::listing::UNREADABLE,
-    park::redrive::ParkedChange,
+    input::Batch,
+    ledger::{ledger_item, parked_partition},
     record::{Head, event::Lane},
 };
 
@@ -153,14 +140,9 @@ pub(crate) const COUNTER_PK: &str = "CounterPK";
 pub(crate) const COUNTER_SK: &str = "CounterSK";
 pub(crate) const EXCEPTION: &str = "Exception";
 
-/// Partition key of all that is parked on behalf of a family.
-pub(crate) fn partition(family: Family) -> String {
-    format!("PARKED#{family}")
-}
-
 /// Key of a part of a parked record, counted from 0.
 pub(crate) fn key(family: Family, id: &str, part: usize) -> Key {
-    Key::new(partition(family), format!("{id}#{part:02}"))
+    Key::new(parked_partition(family), format!("{id}#{part:02}"))
 }
 
 /// Id under which a change is parked: its event's, with the counter if it is parked on behalf of one.
@@ -189,52 +171,39 @@ fn compressed(record: &str) -> Vec<u8> {
     }
 }
 
-/// Parks records.
-pub(crate) struct Parker<'a, S> {
-    pub(crate) context: &'a Context<S>,
-}
-
-impl<'a, S> Parker<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
-}
-
-impl<S: Store> Parker<'_, S> {
-    /// Parks a record on behalf of these level-triggered derivations, as far as they are known, or notes that it is not
-    /// done.
-    pub(crate) async fn park(
-        &self,
-        position: RecordAt,
-        derivations: impl IntoIterator<Item = DerivationAt> + Send,
-        cause: &str,
-        batch: &Batch<'_>,
-        account: &mut Account,
-    ) {
-        let Some(record) = batch.record(position) else { return };
-        let parking = Parking {
-            head: &record.head,
-            record: record.text,
-            cause,
-            family: Family::LevelTriggered,
-            lane: &batch.lane,
-            counter: None,
-            exception: None,
-        };
-        for write in parking.writes(&self.context.schema.layout, self.context.clock.now_ms()) {
-            match batch.patience.call(|| self.context.store.write(&write)).await {
-                Ok(Outcome::Done { units }) => {
-                    account.commits.push(self.context.ledger_commit(&write.key, units, position));
-                }
-                Ok(Outcome::GuardFailed) => {}
-                Err(error) => return undone(account, [position], &describe(&error)),
+/// Parks a record on behalf of these level-triggered derivations, as far as they are known, or notes that it is not
+/// done.
+pub(crate) async fn park<S: Store>(
+    context: &Context<S>,
+    position: RecordAt,
+    derivations: impl IntoIterator<Item = DerivationAt> + Send,
+    cause: &str,
+    batch: &Batch<'_>,
+    account: &mut Account,
+) {
+    let Some(record) = batch.record(position) else { return };
+    let parking = Parking {
+        head: &record.head,
+        record: record.text,
+        cause,
+        family: Family::LevelTriggered,
+        lane: &batch.lane,
+        counter: None,
+        exception: None,
+    };
+    for write in parking.writes(&context.schema.layout, context.clock.now_ms()) {
+        match batch.patience.call(|| context.store.write(&write)).await {
+            Ok(Outcome::Done { units }) => {
+                account.commits.push(context.ledger_commit(&write.key, units, position));
             }
+            Ok(Outcome::GuardFailed) => {}
+            Err(error) => return undone(account, [position], &describe(&error)),
         }
-        let id = id(&record.head, record.text);
-        tracing::error!(event_id = %id, family = %Family::LevelTriggered, cause, "parked a change that cannot be applied");
-        account.parked_for(derivations);
-        account.parked.push(Parked { position, id, cause: cause.to_owned() });
     }
+    let id = id(&record.head, record.text);
+    tracing::error!(event_id = %id, family = %Family::LevelTriggered, cause, "parked a change that cannot be applied");
+    account.parked_for(derivations);
+    account.parked.push(Parked { position, id, cause: cause.to_owned() });
 }
 
 /// The record of parked parts, in their order.
@@ -247,6 +216,84 @@ pub(crate) fn record(parts: &[Item]) -> Result<String, std::io::Error> {
     let mut record = String::new();
     GzDecoder::new(compressed.as_slice()).read_to_string(&mut record)?;
     Ok(record)
+}
+
+/// A change that is parked on behalf of a family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParkedChange {
+    /// Id of its event.
+    pub id: String,
+    /// On behalf of which family.
+    pub family: Family,
+    /// Why it was parked.
+    pub cause: String,
+    /// When, in milliseconds since the epoch.
+    pub parked_at_ms: u64,
+    /// Its sequence number; empty where it could not be read.
+    pub sequence_number: String,
+    /// Where it came from.
+    pub lane: Lane,
+    /// How many parts it was cut into.
+    pub n_parts: usize,
+    /// The counter, or the bucket, on whose behalf it is parked; `None` on behalf of all of the family.
+    pub counter: Option<Key>,
+    /// The exception of its shard that keeps it from being applied, if there is one.
+    pub exception: Option<ExceptionKind>,
+    /// The items that hold it.
+    parts: Vec<Item>,
+}
+
+impl ParkedChange {
+    /// The record as it came, JSON.
+    ///
+    /// # Errors
+    ///
+    /// When its parts do not fit together.
+    pub fn record(&self) -> Result<String, std::io::Error> {
+        record(&self.parts)
+    }
+
+    fn of(family: Family, parts: Vec<Item>) -> Option<Self> {
+        let first = parts.first()?;
+        let field = |name: &str| text(first, name).unwrap_or_default().to_owned();
+        let given = |name: &str| Some(field(name)).filter(|text| !text.is_empty());
+        let number = |name: &str| number(first, name).unwrap_or(0);
+        Some(Self {
+            id: field(EVENT_ID),
+            family,
+            cause: field(CAUSE),
+            parked_at_ms: number(PARKED_AT),
+            sequence_number: field(SEQUENCE_NUMBER),
+            lane: Lane { stream_arn: given(STREAM), shard: given(SHARD) },
+            n_parts: usize::try_from(number(PARTS)).unwrap_or(0),
+            counter: text(first, COUNTER_PK).map(|pk| Key::new(pk, field(COUNTER_SK))),
+            exception: text(first, EXCEPTION).and_then(ExceptionKind::of),
+            parts,
+        })
+    }
+
+    /// Is this amount among those that are parked? A counter may have another number of shards by now.
+    pub(crate) fn is_for(&self, amount: &Amount) -> bool {
+        let Some(counter) = &self.counter else { return true };
+        let count_of = |key: &Key| CounterKey::parse(key).map(|counter| (counter.target, counter.derivation));
+        *counter == amount.item || count_of(counter).is_some_and(|count| count_of(&amount.item) == Some(count))
+    }
+
+    /// How many of its parts were read.
+    #[cfg(test)]
+    fn n_held_parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    pub(crate) fn deletions(&self, guard: Option<Guard>) -> impl Iterator<Item = Write> {
+        let id = own_id(&self.id, self.counter.as_ref());
+        (0..self.parts.len()).map(move |part| Write {
+            table: Table::Ledger,
+            key: key(self.family, &id, part),
+            action: Action::Delete,
+            guard: guard.clone(),
+        })
+    }
 }
 
 // ---- pages ----
@@ -268,7 +315,7 @@ impl ParkedPages {
     /// Begins with the first page.
     #[must_use]
     pub fn of(family: Family) -> Self {
-        let query = Query::prefix(None, partition(family), "");
+        let query = Query::prefix(None, parked_partition(family), "");
         Self { family, query, after: None, is_end: false, parts: Vec::new() }
     }
 
@@ -298,6 +345,23 @@ impl ParkedPages {
         }
         changes
     }
+}
+
+/// All that is parked, by family and in order of the events' ids, for an operator's command. It holds all of it in
+/// memory; a function reads it page by page.
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be read.
+pub async fn parked<S: Store>(store: &S) -> Result<Vec<ParkedChange>, StoreError> {
+    let mut changes = Vec::new();
+    for family in [Family::Additive, Family::LevelTriggered] {
+        let mut pages = ParkedPages::of(family);
+        while let Some((query, after)) = pages.next() {
+            changes.extend(pages.take(store.query(Table::Ledger, &query, after).await?));
+        }
+    }
+    Ok(changes)
 }
 
 #[cfg(test)]
@@ -332,103 +396,6 @@ mod pages_tests {
         ];
         assert_eq!(taken, expected);
         assert_eq!(pages.next(), None);
-    }
-}
-
-// ---- lists ----
-
-/// A count that needs a recount, since a change of it was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToRecount {
-    /// The count; `None` where the refused change cannot be read, so that it may be any.
-    pub target: Option<Target>,
-    /// Id of the event that was refused last.
-    pub event_id: String,
-    /// Why it was refused.
-    pub why: String,
-    /// When, in milliseconds since the epoch.
-    pub listed_at_ms: u64,
-}
-
-impl ToRecount {
-    /// Puts what people call the count in the place of its stored name.
-    pub fn relabel(&mut self, catalogue: &Catalogue) {
-        if let Some(target) = &mut self.target {
-            catalogue.relabel(&mut target.derivation);
-        }
-    }
-}
-
-/// All counts that need a recount, by derivation and item.
-///
-/// # Errors
-///
-/// [`StoreError`] when the ledger cannot be read.
-pub async fn to_recount<S: Store>(store: &S) -> Result<Vec<ToRecount>, StoreError> {
-    Ok(all(store, Table::Ledger, RECOUNT).await?.iter().map(listed).collect())
-}
-
-/// How many entries the list of items has that cannot be interpreted: one for each item and derivation.
-///
-/// # Errors
-///
-/// [`StoreError`] when the ledger cannot be read.
-pub async fn n_unreadable<S: Store>(store: &S) -> Result<usize, StoreError> {
-    Ok(all(store, Table::Ledger, UNREADABLE).await?.len())
-}
-
-fn listed(item: &Item) -> ToRecount {
-    let field = |name: &str| text(item, name).unwrap_or_default().to_owned();
-    let derivation = field("Derivation");
-    let listed_at_ms = number(item, "ListedAt").unwrap_or(0);
-    let target = (derivation != ALL).then(|| Target { derivation, item: Key::new(field("ItemPK"), field("ItemSK")) });
-    ToRecount { target, event_id: field("EventId"), why: field("Why"), listed_at_ms }
-}
-
-#[cfg(test)]
-mod lists_tests {
-    use derive::{
-        schema::Unreadable,
-        write::{Action, Write},
-    };
-    use store::memory::MemoryStore;
-
-    use serde_dynamo::AttributeValue;
-
-    use super::*;
-    use crate::fixture::layout;
-    use crate::{ledger::ledger_item, look::listing};
-
-    #[tokio::test]
-    async fn both_lists_are_read() {
-        let layout = layout();
-        let store = MemoryStore::new(layout.clone());
-        assert_eq!((to_recount(&store).await.unwrap(), n_unreadable(&store).await.unwrap()), (Vec::new(), 0));
-
-        let unreadable = Unreadable { attribute: "Value".to_owned(), why: "is not of type N".to_owned() };
-        let item = Key::new("USER#ada", "PROFILE");
-        for derivation in ["one", "other"] {
-            store.write(&listing::listed(&layout, derivation, &item, Some(&unreadable), 7)).await.unwrap();
-        }
-        for derivation in [ALL, "follower-count"] {
-            let key = Key::new(RECOUNT, derivation);
-            let text = |text: &str| AttributeValue::S(text.to_owned());
-            let attributes = [
-                ("Derivation", text(derivation)),
-                ("ItemPK", text(&item.pk)),
-                ("ItemSK", text(&item.sk)),
-                ("EventId", text("e1")),
-                ("Why", text("it is old")),
-                ("ListedAt", AttributeValue::N("8".to_owned())),
-            ];
-            let action = Action::Put(ledger_item(&layout, &key, attributes));
-            store.write(&Write { table: Table::Ledger, key, action, guard: None }).await.unwrap();
-        }
-        let listed = to_recount(&store).await.unwrap();
-        let target = Target { derivation: "follower-count".to_owned(), item };
-        assert_eq!(listed.iter().map(|entry| &entry.target).collect::<Vec<_>>(), [&None, &Some(target)]);
-        assert!(listed.iter().all(|entry| (entry.event_id.as_str(), entry.listed_at_ms) == ("e1", 8)), "{listed:?}");
-        assert_eq!(n_unreadable(&store).await.unwrap(), 2);
     }
 }
 

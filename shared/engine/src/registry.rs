@@ -5,10 +5,10 @@
 //! so here. So what is missing of a count is measured while all who count go by one definition, or the mark that it is
 //! filled cannot be set.
 //!
-//! Nobody sets it. An instance looks here before it handles a batch, once in a while, and [publishes](publishing) what it has
-//! when that is something else; a deployment, and one that is taken back, are seen by that alone. An instance that is
-//! published nothing may run on for as long as it said it may *hold*: until its next look, and its longest invocation. So long
-//! after the last change of a derivation nobody is ready for it.
+//! No deployment step writes it. Each instance compares the registry with its own catalogue before a batch, once in a while,
+//! and [publishes](crate::publishing) its own if they differ; so deployments and rollbacks show up by themselves. An instance
+//! goes on with the catalogue that it has until it looks again and its longest invocation has ended: its maximum lifetime
+//! ([`Hold`]), which it publishes too. A derivation is not ready until that time has passed since its last change.
 //!
 //! *Example*: the functions have `like-count`. A deployment adds `share-count`; its first instance publishes it at 12:00, and
 //! one of the old may handle a batch until 12:16. Its mark is 12:18, and from 12:20 on `share-count` is ready: a backfill
@@ -17,17 +17,23 @@
 //! then sets none.
 
 pub mod difference;
-pub mod edit;
-pub mod publishing;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use derive::{
     catalogue::Catalogue,
     definition::definition,
     derivation::Derivation,
+    effect::Effect,
     family::Family,
     guard::{Guard, Purpose},
+    position::DerivationAt,
     schema::Schema,
     write::{Action, Table, Write},
 };
@@ -45,7 +51,7 @@ use crate::{
 };
 
 /// Both families.
-pub(super) const FAMILIES: [Family; 2] = [Family::Additive, Family::LevelTriggered];
+pub(crate) const FAMILIES: [Family; 2] = [Family::Additive, Family::LevelTriggered];
 
 /// Partition key of the registry. Stored, so it is stable.
 const CATALOGUE: &str = "CATALOGUE";
@@ -62,26 +68,26 @@ const DERIVATIONS: &str = "Derivations";
 /// What is registered of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registry {
-    additive: Registered,
-    level_triggered: Registered,
+    pub(crate) additive: Registered,
+    pub(crate) level_triggered: Registered,
 }
 
 /// What is registered of one family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Registered {
     /// How often it was written; 0 where nothing is registered.
-    revision: u64,
+    pub(crate) revision: u64,
     /// How long the instance that published this may run on without looking here, in milliseconds.
-    hold_ms: u64,
+    pub(crate) hold_ms: u64,
     /// Until when one that published something else may run on, in milliseconds since the epoch.
-    free_ms: u64,
+    pub(crate) free_ms: u64,
     /// When the first instance published here, in milliseconds since the epoch; 0 where a release before this one did.
-    attached_ms: u64,
+    pub(crate) attached_ms: u64,
     /// The release of this software that published this: another one may read a record that this one cannot.
-    release: String,
+    pub(crate) release: String,
     /// The index keys that the items of each entity have, of the level-triggered family: a repair sets them.
-    index_keys: BTreeMap<String, String>,
-    derivations: BTreeMap<String, RegistryEntry>,
+    pub(crate) index_keys: BTreeMap<String, String>,
+    pub(crate) derivations: BTreeMap<String, RegistryEntry>,
 }
 
 /// What is registered of a derivation. Its names are stored, so they are stable.
@@ -223,7 +229,7 @@ impl Registered {
         Write { table: Table::Ledger, key: key(family), action: Action::Check, guard: Some(guard) }
     }
 
-    fn read(item: Option<&Item>) -> Self {
+    pub(crate) fn read(item: Option<&Item>) -> Self {
         let Some(item) = item else { return Self::default() };
         let read = |name| number(item, name).unwrap_or_default();
         Self {
@@ -238,7 +244,7 @@ impl Registered {
     }
 
     /// The write that puts it in the place of the revision before.
-    fn write(&self, layout: &Layout, family: Family) -> Write {
+    pub(crate) fn write(&self, layout: &Layout, family: Family) -> Write {
         let key = key(family);
         let mut item = ledger_item(
             layout,
@@ -267,7 +273,7 @@ fn map_of<T: DeserializeOwned>(value: &AttributeValue) -> Option<BTreeMap<String
     from_attribute_value(value.clone()).ok()
 }
 
-fn key(family: Family) -> Key {
+pub(crate) fn key(family: Family) -> Key {
     Key::new(CATALOGUE, family.to_string())
 }
 
@@ -331,18 +337,18 @@ impl Registry {
 
 /// What an instance publishes of a family.
 #[derive(Clone, Copy, Debug)]
-struct Published<'a> {
+pub(crate) struct Published<'a> {
     /// The definitions of its derivations, by name.
-    definitions: &'a BTreeMap<String, String>,
+    pub(crate) definitions: &'a BTreeMap<String, String>,
     /// The index keys of each entity's items.
-    index_keys: &'a BTreeMap<String, String>,
-    release: &'a str,
-    hold: Hold,
+    pub(crate) index_keys: &'a BTreeMap<String, String>,
+    pub(crate) release: &'a str,
+    pub(crate) hold: Hold,
 }
 
 impl Registered {
     /// What it becomes when an instance publishes what it has; `None` when it says so already.
-    fn published(&self, family: Family, ours: &Published<'_>, now_ms: u64) -> Option<Self> {
+    pub(crate) fn published(&self, family: Family, ours: &Published<'_>, now_ms: u64) -> Option<Self> {
         let Published { definitions: ours, index_keys, release, hold: Hold { hold_ms, margin_ms } } = *ours;
         // Whoever was here before this was kept published nothing; what it counted it goes on to count.
         let is_first = self.revision == 0;
@@ -391,6 +397,69 @@ impl Registered {
             entry.definition == definition && entry.dropped_ms.is_none() && !ours.contains_key(*name)
         };
         self.derivations.iter().find(is_it).map(|(_, entry)| entry)
+    }
+}
+
+// ---- What an instance remembers of the registry between two looks at it ----
+
+/// The release of this software. Instances of two releases may read a record differently, so the registry has it.
+pub(crate) const THIS_RELEASE: &str = env!("CARGO_PKG_VERSION");
+
+/// How an instance watches the registry. Clones watch as one instance.
+#[derive(Clone, Debug)]
+pub struct RegistryWatch {
+    /// How often it looks, in milliseconds.
+    pub(crate) look_ms: u64,
+    /// How long it may run on, where it publishes what it has; an operator's command only reads, and is refused where it has
+    /// something else.
+    pub(crate) hold: Option<Hold>,
+    pub(crate) release: &'static str,
+    pub(crate) due_ms: Arc<AtomicU64>,
+    /// By position in the catalogue, before when a change is not counted, in milliseconds since the epoch.
+    pub(crate) births: Arc<RwLock<BTreeMap<DerivationAt, u64>>>,
+    /// When the first instance published, in milliseconds since the epoch; 0 where that is not known.
+    pub(crate) attached_ms: Arc<AtomicU64>,
+}
+
+impl RegistryWatch {
+    /// An instance of a function that has not looked yet.
+    #[must_use]
+    pub fn publishing(look_ms: u64, hold: Hold) -> Self {
+        Self { hold: Some(hold), ..Self::reading(look_ms) }
+    }
+
+    /// An operator's command.
+    #[must_use]
+    pub fn reading(look_ms: u64) -> Self {
+        let (due_ms, births, attached_ms) = (Arc::default(), Arc::default(), Arc::default());
+        Self { look_ms, hold: None, release: THIS_RELEASE, due_ms, births, attached_ms }
+    }
+
+    /// The same of another release.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn of_release(self, release: &'static str) -> Self {
+        Self { release, ..self }
+    }
+
+    /// Is a record of this time of the first backlog? It was written before the first instance published what it derives,
+    /// so nothing was derived from the records before it either.
+    pub(crate) fn is_first_backlog(&self, created_ms: u64) -> bool {
+        created_ms < self.attached_ms.load(Ordering::Relaxed)
+    }
+
+    /// Takes out of a plan what is not counted by itself any more, since its change was written before the birth mark.
+    /// Says whether it took anything.
+    pub(crate) fn count_from_birth(&self, effects: &mut Vec<(DerivationAt, Effect)>, created_ms: Option<u64>) -> bool {
+        let Some(created_ms) = created_ms else { return false };
+        let births = self.births.read().unwrap_or_else(PoisonError::into_inner);
+        if births.is_empty() {
+            return false;
+        }
+        let n_planned = effects.len();
+        let is_before = |at: &DerivationAt| births.get(at).is_some_and(|birth_ms| created_ms < *birth_ms);
+        effects.retain(|(at, effect)| !matches!(effect, Effect::Add(_)) || !is_before(at));
+        effects.len() < n_planned
     }
 }
 

@@ -16,10 +16,8 @@
 
 mod counts;
 pub(crate) mod difference;
-pub(crate) mod looks;
 pub(crate) mod round;
 pub(crate) mod suspects;
-mod unfilled;
 mod zero;
 
 use derive::{
@@ -27,7 +25,7 @@ use derive::{
     effect::Effect,
     family::Family,
     plan::plan,
-    refresh::decided_by,
+    refresh::{Look, decided_by},
     sources::{Source, Sources},
     write::Table,
 };
@@ -36,14 +34,15 @@ use store::{Segment, Store};
 
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::input::caught,
+    bells::{Bells, DecidedLooks, Looked, Rung},
     context::Context,
-    jobs::job::Job,
-    look::{Bells, Rung, reading::HeldItems},
+    input::caught,
+    job::Job,
+    look, publishing,
+    reading::{self, HeldItems},
     sweep::{
         counts::Collections,
         difference::{Differing, difference},
-        looks::LooksToWrite,
         round::Round,
     },
 };
@@ -105,6 +104,16 @@ pub struct Drift {
     pub derivations: Vec<String>,
 }
 
+/// What looking at items would write.
+pub(crate) struct LooksToWrite {
+    /// The items that are not in step.
+    pub(crate) decided: DecidedLooks,
+    /// Those that can never be decided, with the cause: DynamoDB refuses to read what they are decided by, or a kind panics.
+    pub(crate) refused: Vec<(Look, String)>,
+    /// What the items hold.
+    pub(crate) held: HeldItems,
+}
+
 /// Verifies a slice of the table.
 pub(crate) struct TableSweep<'a, S> {
     pub(crate) context: &'a Context<S>,
@@ -139,10 +148,10 @@ impl<S: Store> TableSweep<'_, S> {
         patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
-        let mut round = self.round_now(patience).await?;
+        let mut round = Round::now(self.context, patience).await?;
         let after = round.after_suspect.clone();
         round.after_suspect = self.look_again(after.clone(), n_items_max, is_past, patience, slice).await?;
-        if round.after_suspect != after && !self.move_round(&mut round, patience).await? {
+        if round.after_suspect != after && !round.moved(self.context, patience).await? {
             return Ok(());
         }
         let mut collections = self.collections();
@@ -181,7 +190,7 @@ impl<S: Store> TableSweep<'_, S> {
                 round.after = end.or(round.after.take());
             }
             let round_ms = ends.then(|| round.ends(self.context.clock.now_ms()));
-            if !self.move_round(round, patience).await? {
+            if !round.moved(self.context, patience).await? {
                 return Ok(());
             }
             slice.round_ms = round_ms;
@@ -267,5 +276,56 @@ impl<S: Store> TableSweep<'_, S> {
             Differing { look, held, decided_by, derivations, difference }
         });
         Ok(differing.collect())
+    }
+
+    /// Those of these items that are not in step, and what they hold. What is not known to be `held`, nor among the sources,
+    /// is read.
+    pub(crate) async fn decided_now(
+        &self,
+        bells: Bells,
+        mut held: HeldItems,
+        sources: &mut Sources,
+        patience: Patience<'_>,
+    ) -> Result<LooksToWrite, GaveUp> {
+        let rung: Vec<Rung> = bells.rung.into_values().collect();
+        let unknown: Vec<Key> = rung.iter().map(|rung| rung.look.item.clone()).collect();
+        let unknown: Vec<Key> = unknown.into_iter().filter(|item| !held.contains_key(item)).collect();
+        let to_read = unknown.iter().cloned().map(Source::Item).filter(|source| !sources.knows(source)).collect();
+        let refused = reading::read_each(self.context, to_read, sources, patience).await?;
+        held.extend(unknown.into_iter().map(|item| (item.clone(), sources.item(&item).cloned())));
+        let mut looked = Looked::default();
+        let of_item = |rung: &Rung| refused.get(&Source::Item(rung.look.item.clone()));
+        let rung = looked.without_refused(rung.into_iter().map(|rung| (of_item(&rung), rung)));
+        let decided = look::differing(self.context, rung, &held, sources, patience, &mut looked).await;
+        if let Some((_, why)) = looked.undone.into_iter().next() {
+            // Without time left it is no fault: the next slice begins where this one ends.
+            if !patience.is_over() {
+                tracing::warn!(why, "what is looked at cannot be read");
+            }
+            return Err(GaveUp::OutOfTime { last: None });
+        }
+        let refused = looked.refused.into_iter().map(|(rung, cause)| (rung.look, cause)).collect();
+        Ok(LooksToWrite { decided, refused, held })
+    }
+
+    /// What a run found, without what derivations lack that are not filled yet: that is known, and no drift. Reads the registry if something has drifted.
+    async fn without_unfilled(&self, mut slice: Slice, deadline_ms: u64) -> Result<Slice, GaveUp> {
+        if slice.drifts.is_empty() {
+            return Ok(slice);
+        }
+        let registry = match publishing::registry(self.context, deadline_ms).await {
+            Ok(registry) => registry,
+            // They are found again by the next run.
+            Err(GaveUp::OutOfTime { .. }) => return Ok(Slice { drifts: Vec::new(), ..slice }),
+            Err(error) => return Err(error),
+        };
+        let catalogue = &self.context.catalogue;
+        let is_unfilled =
+            |label: &String| catalogue.called(label).is_some_and(|at| registry.is_unfilled(catalogue.name(at)));
+        for drift in &mut slice.drifts {
+            drift.derivations.retain(|label| !is_unfilled(label));
+        }
+        slice.drifts.retain(|drift| !drift.derivations.is_empty());
+        Ok(slice)
     }
 }

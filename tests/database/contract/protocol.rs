@@ -12,9 +12,8 @@ use engine::{
     batch::Engine,
     clock::Clock as _,
     registry::{
-        Hold, Standing,
+        Hold, RegistryWatch, Standing,
         difference::{DerivationState, differences},
-        publishing::RegistryWatch,
     },
 };
 use keys::key::Key;

@@ -16,9 +16,9 @@ use derive::write::{Action, Table, Write};
 use engine::{
     batch::Engine,
     clock::Clock,
-    fan_out::FanOutLimits,
     ledger::{LedgerKind, settings::claim},
-    registry::{Hold, publishing::RegistryWatch},
+    limits::FanOutLimits,
+    registry::{Hold, RegistryWatch},
     sweep::Bounds,
 };
 use expect_test::expect;

@@ -11,16 +11,15 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
-    batch::{Engine, replay::Origin},
+    batch::Engine,
     clock::Clock as _,
     jobs::{JobOrder, Obeyed},
     ledger::LedgerKind,
-    park::redrive::{Redriven, parked},
+    park::parked,
+    publishing::{RegistryError, read},
     record::event::Lane,
-    registry::{
-        difference::{CatalogueDifference, DerivationState, differences},
-        publishing::{RegistryError, read},
-    },
+    redrive::{Redriven, replay::Origin},
+    registry::difference::{CatalogueDifference, DerivationState, differences},
 };
 use functions::handler::response;
 use store::Store;

@@ -12,11 +12,11 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use engine::{
-    account::loss::{Mark, clear, marks},
     batch::Engine,
     clock::Clock as _,
-    count::Target,
+    counters::Target,
     ledger::LedgerKind,
+    loss::{Mark, clear, marks},
     registry::Standing,
 };
 use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};

@@ -13,15 +13,12 @@ use std::{
 };
 
 use engine::{
-    account::loss::{clear, marks},
     clock::Clock as _,
-    count::Target,
+    counters::Target,
     fan_out::again::Again,
-    jobs::{
-        JobOrder,
-        ground::sweep::{STALLED_MS, Swept},
-        job::Job,
-    },
+    job::{Job, STALLED_MS},
+    jobs::{JobOrder, ground::sweep::Swept},
+    loss::{clear, marks},
     record::key_of,
     sweep::{Bounds, Slice},
 };

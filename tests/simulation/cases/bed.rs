@@ -11,13 +11,14 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use engine::{
-    batch::{BrakeLimits, Engine, HandleError, Handled},
+    batch::{Engine, HandleError, Handled},
     clock::Clock,
-    fan_out,
     ledger::LedgerKind,
-    park::redrive::{Redriven, parked},
+    limits::{BrakeLimits, FanOutLimits},
+    park::parked,
     protocol::ProtocolStep,
-    registry::publishing::RegistryWatch,
+    redrive::Redriven,
+    registry::RegistryWatch,
 };
 use keys::{fields::Fields, item::Item, key::Key};
 use operate::verify::definition::compare;
@@ -111,7 +112,7 @@ pub(crate) struct Bed {
     families: Vec<Family>,
     ledger: LedgerKind,
     limits: BrakeLimits,
-    fan_out: fan_out::FanOutLimits,
+    fan_out: FanOutLimits,
     database: Arc<Database>,
     faults: Faults,
     permissions: Arc<Permissions>,
@@ -142,7 +143,7 @@ impl Bed {
             families: vec![Family::Additive, Family::LevelTriggered],
             ledger: LedgerKind::Receipts,
             limits: BrakeLimits::default(),
-            fan_out: fan_out::FanOutLimits::default(),
+            fan_out: FanOutLimits::default(),
             database,
             faults: Faults::default(),
             permissions,
@@ -168,7 +169,7 @@ impl Bed {
     }
 
     /// The same with these limits of a fan-out.
-    pub(crate) fn fanning(self, fan_out: fan_out::FanOutLimits) -> Self {
+    pub(crate) fn fanning(self, fan_out: FanOutLimits) -> Self {
         Self { fan_out, ..self }
     }
 

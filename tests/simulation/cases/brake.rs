@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use derive::{catalogue::Catalogue, family::Family, write::Table};
-use engine::batch::{BrakeLimits, HandleError};
+use engine::{batch::HandleError, limits::BrakeLimits};
 use keys::{counter::CounterKey, item::text};
 use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};

@@ -6,7 +6,7 @@ use derive::{schema::Unreadable, write::Table};
 use engine::{
     clock::Clock as _,
     look::listing::listed,
-    registry::{Hold, publishing::RegistryWatch},
+    registry::{Hold, RegistryWatch},
     sweep::{Bounds, Slice},
 };
 use expect_test::expect;

@@ -7,10 +7,12 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use engine::{
-    batch::{BrakeLimits, HandleError},
+    batch::HandleError,
     clock::Clock as _,
+    inspect::to_recount,
     ledger::{LedgerKind, watermarks::KEPT_MS},
-    park::{redrive::parked, to_recount},
+    limits::BrakeLimits,
+    park::parked,
 };
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;

@@ -4,11 +4,8 @@ use std::collections::HashMap;
 
 use derive::write::{Action, ITEM_BYTES_MAX, Table, Write};
 use engine::{
-    fan_out::FanOutLimits,
-    jobs::{
-        ground::sweep::STALLED_MS,
-        job::{Job, Task},
-    },
+    job::{Job, STALLED_MS, Task},
+    limits::FanOutLimits,
     sweep::Bounds,
 };
 use keys::{item::Item, job::JobKey, key::Key, size::item_bytes};

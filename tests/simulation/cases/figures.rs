@@ -2,12 +2,10 @@
 
 use derive::{catalogue::Catalogue, family::Family, kind::Shape, write::Table};
 use engine::{
-    account::{
-        Figures, Share,
-        loss::{POSSIBLE_LOSS_MS, marks},
-    },
+    account::{Figures, Share},
     clock::Clock as _,
-    registry::{Hold, publishing::RegistryWatch},
+    loss::{POSSIBLE_LOSS_MS, marks},
+    registry::{Hold, RegistryWatch},
 };
 use keys::key::Key;
 use serde_json::{Value, json};
@@ -177,6 +175,6 @@ async fn what_is_replayed_leaves_no_mark_however_old_it_is() {
     let records = bed.records();
     let old = created(&records, bed.clock.now_ms() / 1_000 - 2 * POSSIBLE_LOSS_MS / 1_000);
     let engine = bed.engine();
-    engine.replay(&bed.event(&old), &engine::batch::replay::Origin::default(), bed.deadline_ms()).await.unwrap();
+    engine.replay(&bed.event(&old), &engine::redrive::replay::Origin::default(), bed.deadline_ms()).await.unwrap();
     assert!(!engine.may_have_lost().await.unwrap());
 }

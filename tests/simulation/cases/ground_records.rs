@@ -7,12 +7,12 @@ use derive::{
     write::{ITEM_BYTES_MAX, Table},
 };
 use engine::{
-    account::loss::{POSSIBLE_LOSS_MS, clear, marks},
-    batch::replay::Origin,
     clock::Clock as _,
     jobs::ground::sweep::Swept,
     ledger::LedgerKind,
+    loss::{POSSIBLE_LOSS_MS, clear, marks},
     record::event::Lane,
+    redrive::replay::Origin,
 };
 use keys::{job::JobKey, key::Key, size::item_bytes};
 use serde_dynamo::AttributeValue;

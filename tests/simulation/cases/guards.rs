@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, guard::Purpose, write::Table};
 use engine::{
-    account::loss::{POSSIBLE_LOSS_MS, clear, marks},
     batch::{HandleError, Handled},
     clock::Clock as _,
-    fan_out::FanOutLimits,
     jobs::JobOrder,
     ledger::{LedgerKind, settings::claim, watermarks::KEPT_MS},
-    registry::{Hold, edit::begin, publishing::RegistryWatch},
+    limits::FanOutLimits,
+    loss::{POSSIBLE_LOSS_MS, clear, marks},
+    publishing::begin,
+    registry::{Hold, RegistryWatch},
     sweep::{Bounds, Slice},
 };
 use expect_test::expect;

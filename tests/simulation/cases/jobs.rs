@@ -2,8 +2,9 @@
 
 use derive::write::{Action, Table, Write};
 use engine::{
-    fan_out::FanOutLimits,
-    jobs::{JobOrder, Obeyed, ground::sweep::STALLED_MS, job::Job},
+    job::{Job, STALLED_MS},
+    jobs::{JobOrder, Obeyed},
+    limits::FanOutLimits,
 };
 use keys::key::Key;
 use serde_json::Value;

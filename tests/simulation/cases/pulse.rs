@@ -2,7 +2,6 @@
 
 use derive::write::Table;
 use engine::{
-    account::loss::{clear, marks},
     jobs::{
         ground::{
             held::HeldBy,
@@ -10,6 +9,7 @@ use engine::{
         },
         pulse::PULSE_MS_MAX,
     },
+    loss::{clear, marks},
 };
 use keys::key::Key;
 use store::faulty::{Call, Fault, Side};

@@ -2,13 +2,12 @@
 
 use derive::{family::Family, query::Query, write::Table};
 use engine::{
-    batch::{Handled, replay::Origin},
+    batch::Handled,
+    inspect::to_recount,
     ledger::LedgerKind,
-    park::{
-        redrive::{ParkedChange, Redriven, parked},
-        to_recount,
-    },
+    park::{ParkedChange, parked},
     record::event::Lane,
+    redrive::{Redriven, replay::Origin},
 };
 use keys::key::Key;
 use operate::verify::{AtRest, VerifyEvent};
@@ -26,7 +25,7 @@ const DAY_MS: u64 = 24 * 3_600_000;
 
 /// The list of recounts, as `derivation: item, since event`.
 async fn listed(bed: &Bed) -> Vec<String> {
-    let shown = |target: Option<engine::count::Target>| match target {
+    let shown = |target: Option<engine::counters::Target>| match target {
         Some(target) => format!("{}: {}", target.derivation, target.item),
         None => "*".to_owned(),
     };

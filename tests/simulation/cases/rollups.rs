@@ -1,13 +1,7 @@
 //! Roll-ups and sums on single records, under either ledger: late readings, conflicts, values that cannot be applied.
 
 use derive::{family::Family, write::Table};
-use engine::{
-    ledger::LedgerKind,
-    park::{
-        redrive::{Redriven, parked},
-        to_recount,
-    },
-};
+use engine::{inspect::to_recount, ledger::LedgerKind, park::parked, redrive::Redriven};
 use keys::key::Key;
 use serde_json::json;
 use store::faulty::Call;

@@ -15,7 +15,7 @@ use derive::{
     sources::{Source, Sources},
     write::Wanted,
 };
-use engine::{batch::Engine, park::redrive::parked, protocol::ProtocolStep};
+use engine::{batch::Engine, park::parked, protocol::ProtocolStep};
 use keys::key::Key;
 use serde_json::json;
 use store::Store;

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use derive::write::Table;
-use engine::{fan_out::FanOutLimits, ledger::LedgerKind, record::event::Lane};
+use engine::{ledger::LedgerKind, limits::FanOutLimits, record::event::Lane};
 use operate::verify::{
     AtRest, Extent, Finding, Following, Nothing, Retained, Scope, ShardRecords, VerifyEvent, Why,
     run::{Limits, Verification},

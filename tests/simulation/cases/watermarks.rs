@@ -8,9 +8,10 @@ use engine::{
         LedgerKind,
         watermarks::{KEPT_MS, mark_name},
     },
-    park::redrive::{Redriven, parked},
+    park::parked,
     record::event::Lane,
-    registry::{Hold, publishing::RegistryWatch},
+    redrive::Redriven,
+    registry::{Hold, RegistryWatch},
     sweep::Bounds,
 };
 use keys::{item::Item, key::Key};

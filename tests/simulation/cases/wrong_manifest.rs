@@ -8,7 +8,8 @@ use derive::{
 use engine::{
     batch::Engine,
     clock::Clock as _,
-    registry::{Hold, edit::begin, publishing::RegistryWatch},
+    publishing::begin,
+    registry::{Hold, RegistryWatch},
 };
 use keys::{
     item::{Item, text},

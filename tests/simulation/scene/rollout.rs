@@ -12,7 +12,7 @@ use derive::{
     derivation::Derivation,
     family::Family,
 };
-use engine::registry::{Hold, publishing::RegistryWatch};
+use engine::registry::{Hold, RegistryWatch};
 use keys::{counter::CounterKey, key::Key};
 
 use crate::{chance::Chance, deployed};

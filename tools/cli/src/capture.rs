@@ -29,11 +29,11 @@
 use std::collections::BTreeSet;
 
 use engine::{
-    batch::replay::Origin,
     record::{
         EventError, RecordError, decode,
         event::{Event, Lane},
     },
+    redrive::replay::Origin,
 };
 use keys::layout::Layout;
 use serde::{Deserialize, de::IgnoredAny};

@@ -11,7 +11,7 @@ use derive::{catalogue::Catalogue, fit::note_undeclared_keys, schema::Schema};
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    registry::publishing::read,
+    publishing::read,
 };
 use functions::{
     config::Config,

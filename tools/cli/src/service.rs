@@ -16,10 +16,11 @@ use console::{
 };
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{
-    batch::{BrakeLimits, Engine, Handled},
+    batch::{Engine, Handled},
     clock::{Clock as _, SystemClock},
     jobs::ground::sweep::jobs,
     ledger::LedgerKind,
+    limits::BrakeLimits,
 };
 use functions::{
     config::{ConfigError, brake_limits_from_env},

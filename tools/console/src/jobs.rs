@@ -6,10 +6,8 @@ use axum::{extract::State, http::StatusCode, response::Response};
 use engine::{
     backoff::describe,
     clock::{Clock as _, SystemClock},
-    jobs::{
-        ground::sweep::jobs,
-        job::{Job, Task},
-    },
+    job::{Job, Task},
+    jobs::ground::sweep::jobs,
 };
 use maud::{Markup, html};
 use operate::{

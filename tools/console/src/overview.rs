@@ -8,10 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use derive::{derivation::Derivation, schema::Schema, write::Table};
-use engine::{
-    jobs::ground::sweep::jobs,
-    park::{n_unreadable, redrive::parked},
-};
+use engine::{inspect::n_unreadable, jobs::ground::sweep::jobs, park::parked};
 use keys::{item::Item, key::Key};
 use maud::{Markup, html};
 use operate::words::counted;

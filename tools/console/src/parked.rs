@@ -13,13 +13,11 @@ use engine::{
     backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    park::{
-        ToRecount, n_unreadable,
-        redrive::{ParkedChange, Redriven, parked},
-        to_recount,
-    },
+    inspect::{ToRecount, n_unreadable, to_recount},
+    park::{ParkedChange, parked},
     record::decode,
-    registry::publishing::RegistryWatch,
+    redrive::Redriven,
+    registry::RegistryWatch,
 };
 use keys::item::Item;
 use maud::{Markup, html};

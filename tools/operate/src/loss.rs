@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use derive::{catalogue::Catalogue, family::Family};
-use engine::account::loss::{Mark, clear, marks};
+use engine::loss::{Mark, clear, marks};
 use store::Store;
 
 use crate::{failure::OperateError, tables::Deployment, verify::Finding};

@@ -13,8 +13,9 @@ use derive::{
     tally::Tally,
 };
 use engine::{
-    account::loss::Mark,
-    park::{ToRecount, redrive::ParkedChange},
+    inspect::ToRecount,
+    loss::Mark,
+    park::ParkedChange,
     record::{decode, event::Lane},
 };
 use keys::{item::Item, key::Key, layout::Layout};

@@ -6,8 +6,9 @@ use engine::{
     backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    park::redrive::{ParkedChange, Redriven},
-    registry::publishing::RegistryError,
+    park::ParkedChange,
+    publishing::RegistryError,
+    redrive::Redriven,
 };
 use store::Store;
 

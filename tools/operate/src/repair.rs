@@ -29,7 +29,8 @@ use engine::{
     batch::Engine,
     ledger,
     protocol::ProtocolStep,
-    registry::{Absence, Registry, Standing, publishing::read},
+    publishing::read,
+    registry::{Absence, Registry, Standing},
 };
 use keys::{
     counter::{COUNTER, CounterKey, SUM, VALUE},

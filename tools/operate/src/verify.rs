@@ -32,7 +32,7 @@ pub(crate) mod single;
 use std::{collections::BTreeSet, io, sync::Arc};
 
 use derive::{schema::Schema, whole::occupied};
-use engine::{backoff::GaveUp, count::Target, record::event::Lane};
+use engine::{backoff::GaveUp, counters::Target, record::event::Lane};
 use futures::future::BoxFuture;
 use keys::{item::Item, key::Key};
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use std::{borrow::Cow, collections::BTreeSet, fmt, io, sync::Arc};
 
 use derive::{catalogue::Catalogue, family::Family};
 use engine::{
-    batch::Engine, clock::SystemClock, count::Target, ledger::settings::recorded, registry::publishing::RegistryWatch,
+    batch::Engine, clock::SystemClock, counters::Target, ledger::settings::recorded, registry::RegistryWatch,
 };
 use keys::key::Key;
 use serde::{Deserialize, Serialize};

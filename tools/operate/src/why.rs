@@ -30,11 +30,13 @@ use derive::{
 use engine::{
     backoff::{GaveUp, Patience},
     batch::Engine,
-    jobs::{ground::sweep::jobs, job::Job},
+    job::Job,
+    jobs::ground::sweep::jobs,
     ledger::watermarks::mark_name,
     look::listing::ALL_DERIVATIONS,
-    park::{ParkedPages, redrive::ParkedChange, waiting::Waiting},
+    park::{ParkedChange, ParkedPages},
     record::{decode, event::Lane},
+    redrive::waiting::Waiting,
 };
 use keys::{
     counter::{COUNTER, CounterKey},

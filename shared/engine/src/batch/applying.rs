@@ -5,107 +5,93 @@ use store::Store;
 
 use crate::{
     account::Account,
-    batch::{
-        HandleError,
-        attempts::{Attempt, AttemptNotes, DIED},
-        input::Batch,
-        planning::{Asked, Planner, Planning},
-    },
+    batch::attempts::{self, Attempt},
+    bells::OwnImages,
     context::Context,
     count::{
         Counter,
+        excepted::DIED,
         session::{Session, ShardSession},
     },
+    fan_out::for_batch,
+    input::Batch,
     jobs::ground::Worker,
     ledger::{LedgerKind, Receipts},
-    look::{OwnImages, for_batch::BatchLooker, listing::Lister},
-    park::Parker,
+    look::listing,
+    park,
+    plan::{Asked, Planner, Planning},
     protocol::ProtocolStep,
     record::event::Lane,
 };
 
+/// The ledger, as a batch sees it; `None` if the ledger is one of watermarks and the lane names no shard.
+pub(crate) fn open<'a, S: Store>(context: &'a Context<S>, lane: &Lane) -> Option<Session<'a>> {
+    let counts = context.families.contains(&Family::Additive);
+    // A function that counts nothing asks the ledger nothing.
+    if context.ledger == LedgerKind::Watermarks && counts {
+        let has_own_mark = context.takes(ProtocolStep::MarkPerShard);
+        return ShardSession::of(lane, has_own_mark).map(Session::Watermarks);
+    }
+    let by_position = context.takes(ProtocolStep::ReasonsByPosition);
+    Some(Session::Receipts(Receipts::new(&context.schema.layout, by_position)))
+}
+
+/// Handles one record of a batch that died before.
+pub(crate) async fn handle_one<S: Store>(
+    context: &Context<S>,
+    planning: &mut Planning<'_>,
+    attempt: &Attempt,
+    session: &mut Session<'_>,
+    images: &OwnImages,
+    batch: &Batch<'_>,
+    account: &mut Account,
+) {
+    if !planning.asks() {
+        return;
+    }
+    let id = planning.id().into_owned();
+    if attempt.is_deadly(&id) {
+        planning.planned = Err(DIED.to_owned());
+    }
+    attempts::begin(context, attempt, &id, batch, account).await;
+    let asked = Planner::new(context).sorted(std::slice::from_mut(planning), |name| session.n_shards(name), batch);
+    apply(context, asked, session, images, batch, account).await;
+}
+
 /// Applies what records ask for.
-pub(crate) struct Applier<'a, S> {
-    pub(crate) context: &'a Context<S>,
+pub(crate) async fn apply<S: Store>(
+    context: &Context<S>,
+    asked: Asked,
+    session: &mut Session<'_>,
+    images: &OwnImages,
+    batch: &Batch<'_>,
+    account: &mut Account,
+) {
+    // Before it counts: what is in by then is not parked with the change, so nobody would list it any more.
+    listing::list(context, asked.listings, batch, account).await;
+    // Boxed, since a caller's future would otherwise hold all of theirs in place.
+    Box::pin(Counter::new(context).add(asked.entries, session, batch, account)).await;
+    for (position, cause) in asked.failed_looks {
+        park::park(context, position, [], &cause, batch, account).await;
+    }
+    Box::pin(for_batch::look(context, asked.bells, Some(images), batch, account)).await;
+    Box::pin(Worker::new(context).touch(asked.ground, batch, account)).await;
 }
 
-impl<'a, S> Applier<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
+/// What the records of a batch show of their own items.
+pub(crate) fn images<S: Store>(context: &Context<S>, batch: &Batch<'_>) -> OwnImages {
+    let changes = batch.records.iter().map(|record| record.change.as_ref().ok());
+    OwnImages::of(changes, !context.takes(ProtocolStep::ImageOfItsOwn))
 }
 
-impl<S: Store> Applier<'_, S> {
-    /// The ledger, as a batch sees it.
-    pub(crate) fn open<'a>(&'a self, lane: &Lane) -> Result<Session<'a>, HandleError> {
-        let counts = self.context.families.contains(&Family::Additive);
-        // A function that counts nothing asks the ledger nothing.
-        if self.context.ledger == LedgerKind::Watermarks && counts {
-            let has_own_mark = self.context.takes(ProtocolStep::MarkPerShard);
-            let shard = ShardSession::of(lane, has_own_mark).ok_or(HandleError::NoShard)?;
-            return Ok(Session::Watermarks(shard));
-        }
-        let by_position = self.context.takes(ProtocolStep::ReasonsByPosition);
-        Ok(Session::Receipts(Receipts::new(&self.context.schema.layout, by_position)))
-    }
-
-    /// Handles one record of a batch that died before.
-    pub(crate) async fn handle_one(
-        &self,
-        planning: &mut Planning<'_>,
-        attempt: &Attempt,
-        session: &mut Session<'_>,
-        images: &OwnImages,
-        batch: &Batch<'_>,
-        account: &mut Account,
-    ) {
-        if !planning.asks() {
-            return;
-        }
-        let id = planning.id().into_owned();
-        if attempt.is_deadly(&id) {
-            planning.planned = Err(DIED.to_owned());
-        }
-        AttemptNotes::new(self.context).begin(attempt, &id, batch, account).await;
-        let asked = Planner::new(self.context).sorted(std::slice::from_mut(planning), session, batch);
-        self.apply(asked, session, images, batch, account).await;
-    }
-
-    /// Applies what records ask for.
-    pub(crate) async fn apply(
-        &self,
-        asked: Asked,
-        session: &mut Session<'_>,
-        images: &OwnImages,
-        batch: &Batch<'_>,
-        account: &mut Account,
-    ) {
-        // Before it counts: what is in by then is not parked with the change, so nobody would list it any more.
-        Lister::new(self.context).list(asked.listings, batch, account).await;
-        // Boxed, since a caller's future would otherwise hold all of theirs in place.
-        Box::pin(Counter::new(self.context).add(asked.entries, session, batch, account)).await;
-        for (position, cause) in asked.failed_looks {
-            Parker::new(self.context).park(position, [], &cause, batch, account).await;
-        }
-        Box::pin(BatchLooker::new(self.context).look(asked.bells, Some(images), batch, account)).await;
-        Box::pin(Worker::new(self.context).touch(asked.ground, batch, account)).await;
-    }
-
-    /// What the records of a batch show of their own items.
-    pub(crate) fn images(&self, batch: &Batch<'_>) -> OwnImages {
-        let changes = batch.records.iter().map(|record| record.change.as_ref().ok());
-        OwnImages::of(changes, !self.context.takes(ProtocolStep::ImageOfItsOwn))
-    }
-
-    pub(crate) fn failed_from(&self, account: &Account, batch: &Batch<'_>) -> Option<String> {
-        let lowest = if self.context.takes(ProtocolStep::LowestUndone) {
-            account.undone.first_key_value()
-        } else {
-            account.undone.last_key_value()
-        };
-        lowest.map(|(position, _)| {
-            let record = batch.record(*position);
-            record.and_then(|record| record.head.sequence_number.clone()).unwrap_or_default()
-        })
-    }
+pub(crate) fn failed_from<S: Store>(context: &Context<S>, account: &Account, batch: &Batch<'_>) -> Option<String> {
+    let lowest = if context.takes(ProtocolStep::LowestUndone) {
+        account.undone.first_key_value()
+    } else {
+        account.undone.last_key_value()
+    };
+    lowest.map(|(position, _)| {
+        let record = batch.record(*position);
+        record.and_then(|record| record.head.sequence_number.clone()).unwrap_or_default()
+    })
 }

@@ -33,8 +33,8 @@ use crate::{
     account::Account,
     attribute::{n, number, s},
     backoff::{Patience, describe},
-    batch::input::Batch,
     context::Context,
+    input::Batch,
     ledger::{EXPIRES_AT, ledger_item},
 };
 
@@ -46,9 +46,6 @@ const DEATHS_MAX: u64 = 2;
 
 /// How long a note is kept, in seconds: as long as the stream keeps the record.
 pub(crate) const NOTE_KEPT_S: u64 = 24 * 3600;
-
-/// Why a record is parked that took the invocation with it.
-pub(crate) const DIED: &str = "two invocations died while it was in progress, of time or of memory";
 
 // Attributes of a note. Stored, so they are stable.
 const ATTEMPTS: &str = "Attempts";
@@ -106,78 +103,82 @@ impl Attempt {
     }
 }
 
-/// Notes the attempts at a batch.
-pub(crate) struct AttemptNotes<'a, S> {
-    pub(crate) context: &'a Context<S>,
-}
-
-impl<'a, S> AttemptNotes<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
+/// Notes an attempt at a batch that may have been tried before.
+pub(crate) async fn attempt<S: Store>(
+    context: &Context<S>,
+    batch: &Batch<'_>,
+    id: &str,
+    account: &mut Account,
+) -> Attempt {
+    let now_ms = context.clock.now_ms();
+    let timeout_ms = batch.patience.deadline_ms.saturating_sub(now_ms);
+    let is_old = batch.age_ms(now_ms).is_none_or(|age_ms| age_ms > timeout_ms);
+    if !is_old {
+        return Attempt::default();
     }
-}
-
-impl<S: Store> AttemptNotes<'_, S> {
-    /// Notes an attempt at a batch that may have been tried before.
-    pub(crate) async fn attempt(&self, batch: &Batch<'_>, id: &str, account: &mut Account) -> Attempt {
-        let now_ms = self.context.clock.now_ms();
-        let timeout_ms = batch.patience.deadline_ms.saturating_sub(now_ms);
-        let is_old = batch.age_ms(now_ms).is_none_or(|age_ms| age_ms > timeout_ms);
-        if !is_old {
+    let families: Vec<String> = context.families.iter().map(ToString::to_string).collect();
+    let key = key(&families, id);
+    let read = context.store.get(Table::Ledger, std::slice::from_ref(&key));
+    let note = match batch.patience.in_time(read).await {
+        Ok(items) => items.into_iter().next().map(|(_, item)| item).unwrap_or_default(),
+        Err(error) => {
+            tracing::warn!(cause = %describe(&error), "the attempt cannot be noted");
             return Attempt::default();
         }
-        let families: Vec<String> = self.context.families.iter().map(ToString::to_string).collect();
-        let key = key(&families, id);
-        let read = self.context.store.get(Table::Ledger, std::slice::from_ref(&key));
-        let note = match batch.patience.in_time(read).await {
-            Ok(items) => items.into_iter().next().map(|(_, item)| item).unwrap_or_default(),
-            Err(error) => {
-                tracing::warn!(cause = %describe(&error), "the attempt cannot be noted");
-                return Attempt::default();
-            }
-        };
-        let suspect = suspect(&note);
-        let mut deadly = deadly(&note);
-        deadly.extend(suspect.iter().filter(|(_, n_deaths)| *n_deaths >= DEATHS_MAX).map(|(id, _)| id.clone()));
-        let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS).unwrap_or(0) + 1, suspect, deadly };
-        self.note(&attempt, None, batch.patience, account).await;
-        attempt
-    }
+    };
+    let suspect = suspect(&note);
+    let mut deadly = deadly(&note);
+    deadly.extend(suspect.iter().filter(|(_, n_deaths)| *n_deaths >= DEATHS_MAX).map(|(id, _)| id.clone()));
+    let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS).unwrap_or(0) + 1, suspect, deadly };
+    put_note(context, &attempt, None, batch.patience, account).await;
+    attempt
+}
 
-    /// Notes that a record is in progress.
-    pub(crate) async fn begin(&self, attempt: &Attempt, id: &str, batch: &Batch<'_>, account: &mut Account) {
-        self.note(attempt, Some(id), batch.patience, account).await;
-    }
+/// Notes that a record is in progress.
+pub(crate) async fn begin<S: Store>(
+    context: &Context<S>,
+    attempt: &Attempt,
+    id: &str,
+    batch: &Batch<'_>,
+    account: &mut Account,
+) {
+    put_note(context, attempt, Some(id), batch.patience, account).await;
+}
 
-    /// The invocation ends by itself. Where all is done the note goes; else it counts on, with nothing in progress.
-    ///
-    /// It has the time that is kept for the answer: a note that stays would count as a death.
-    pub(crate) async fn end(&self, attempt: &Attempt, batch: &Batch<'_>, account: &mut Account) {
-        let patience = batch.patience.for_answer();
-        let Some(key) = &attempt.note else { return };
-        if !account.undone.is_empty() {
-            let attempt = Attempt { suspect: None, ..attempt.clone() };
-            return self.note(&attempt, None, patience, account).await;
+/// The invocation ends by itself. Where all is done the note goes; else it counts on, with nothing in progress.
+///
+/// It has the time that is kept for the answer: a note that stays would count as a death.
+pub(crate) async fn end<S: Store>(context: &Context<S>, attempt: &Attempt, batch: &Batch<'_>, account: &mut Account) {
+    let patience = batch.patience.for_answer();
+    let Some(key) = &attempt.note else { return };
+    if !account.undone.is_empty() {
+        let attempt = Attempt { suspect: None, ..attempt.clone() };
+        return put_note(context, &attempt, None, patience, account).await;
+    }
+    let write = Write { table: Table::Ledger, key: key.clone(), action: Action::Delete, guard: None };
+    write_note(context, &write, patience, account).await;
+}
+
+async fn put_note<S: Store>(
+    context: &Context<S>,
+    attempt: &Attempt,
+    in_progress: Option<&str>,
+    patience: Patience<'_>,
+    account: &mut Account,
+) {
+    let Some(key) = attempt.note.clone() else { return };
+    let write = attempt.note(&context.schema.layout, key, in_progress, context.clock.now_ms());
+    write_note(context, &write, patience, account).await;
+}
+
+/// A note that cannot be written holds nothing up: without it an attempt more may be needed.
+async fn write_note<S: Store>(context: &Context<S>, write: &Write, patience: Patience<'_>, account: &mut Account) {
+    match patience.in_time(context.store.write(write)).await {
+        Ok(store::Outcome::Done { units }) => {
+            account.commits.push(context.ledger_commit(&write.key, units, RecordAt(0)));
         }
-        let write = Write { table: Table::Ledger, key: key.clone(), action: Action::Delete, guard: None };
-        self.write_note(&write, patience, account).await;
-    }
-
-    async fn note(&self, attempt: &Attempt, in_progress: Option<&str>, patience: Patience<'_>, account: &mut Account) {
-        let Some(key) = attempt.note.clone() else { return };
-        let write = attempt.note(&self.context.schema.layout, key, in_progress, self.context.clock.now_ms());
-        self.write_note(&write, patience, account).await;
-    }
-
-    /// A note that cannot be written holds nothing up: without it an attempt more may be needed.
-    async fn write_note(&self, write: &Write, patience: Patience<'_>, account: &mut Account) {
-        match patience.in_time(self.context.store.write(write)).await {
-            Ok(store::Outcome::Done { units }) => {
-                account.commits.push(self.context.ledger_commit(&write.key, units, RecordAt(0)));
-            }
-            Ok(store::Outcome::GuardFailed) => {}
-            Err(error) => tracing::warn!(cause = %describe(&error), "the attempt cannot be noted"),
-        }
+        Ok(store::Outcome::GuardFailed) => {}
+        Err(error) => tracing::warn!(cause = %describe(&error), "the attempt cannot be noted"),
     }
 }
 

@@ -50,15 +50,17 @@ use crate::{
     account::MuchUnreadable,
     attribute::{fitted, n, number, s},
     backoff::{GaveUp, describe},
-    batch::{HandleError, input::Batch, planning::Planning},
+    batch::HandleError,
     context::Context,
+    input::Batch,
     ledger::ledger_item,
     look::listing::ALL_DERIVATIONS,
+    plan::Planning,
     registry::definitions,
 };
 
 #[cfg(doc)]
-use crate::batch::BrakeLimits;
+use crate::limits::BrakeLimits;
 
 /// Smallest batch that the brake looks at, in items: one bad item in a small batch is data.
 const BATCH_ITEMS_MIN: usize = 20;
@@ -76,109 +78,95 @@ struct FaultyItem {
     reasons: BTreeSet<UnreadableReason>,
 }
 
-/// Holds batches of which much cannot be read.
-pub(crate) struct Brake<'a, S> {
-    pub(crate) context: &'a Context<S>,
+/// Fails when too much of a batch cannot be read, for reasons that were not held before. A brake that only warns says
+/// how much it is instead.
+pub(crate) async fn hold<S: Store>(
+    context: &Context<S>,
+    planned: &[Planning<'_>],
+    batch: &Batch<'_>,
+) -> Result<Option<MuchUnreadable>, HandleError> {
+    let unreadable = unreadable(context, planned);
+    if unreadable.is_empty() {
+        return Ok(None);
+    }
+    let n_items = planned.iter().enumerate().map(|(at, planning)| item(context, at, planning));
+    let n_items = n_items.collect::<BTreeSet<_>>().len();
+    if !is_much(context, unreadable.len(), n_items) {
+        return Ok(None);
+    }
+    if context.limits.only_warns {
+        return Ok(Some(MuchUnreadable { n_unreadable: unreadable.len(), n_items }));
+    }
+    let (now_ms, hold_ms) = (context.clock.now_ms(), context.limits.unreadable_hold_ms);
+    if batch.age_ms(now_ms).is_none_or(|age_ms| age_ms > hold_ms) {
+        tracing::error!(n_unreadable = unreadable.len(), n_items, "much is unreadable, and was held long enough");
+        return Ok(None);
+    }
+    let reasons: BTreeSet<&UnreadableReason> = unreadable.iter().flat_map(|item| &item.reasons).collect();
+    let since_ms = match since(context, &reasons, batch).await {
+        Ok(since_ms) => since_ms,
+        Err(error) => {
+            tracing::warn!(cause = %describe(&error), "the notes of what was held cannot be read");
+            return Err(refusal(&unreadable.iter().collect::<Vec<_>>(), n_items));
+        }
+    };
+    let is_over = |reason| since_ms.get(reason).is_some_and(|since_ms| now_ms.saturating_sub(*since_ms) > hold_ms);
+    let held: Vec<_> = unreadable.iter().filter(|item| !item.reasons.iter().all(is_over)).collect();
+    if !is_much(context, held.len(), n_items) {
+        tracing::error!(n_unreadable = unreadable.len(), n_items, "much is unreadable, for reasons held before");
+        return Ok(None);
+    }
+    let reasons: BTreeSet<&UnreadableReason> = held.iter().flat_map(|item| &item.reasons).collect();
+    for reason in reasons.into_iter().filter(|reason| !since_ms.contains_key(reason)) {
+        begin(context, reason, batch).await;
+    }
+    Err(refusal(&held, n_items))
 }
 
-impl<'a, S> Brake<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
+fn is_much<S: Store>(context: &Context<S>, n_unreadable: usize, n_items: usize) -> bool {
+    let percent_max = usize::try_from(context.limits.unreadable_percent_max).unwrap_or(usize::MAX);
+    n_items >= BATCH_ITEMS_MIN && n_unreadable.saturating_mul(100) > n_items.saturating_mul(percent_max)
+}
+
+fn item<'a, S: Store>(context: &Context<S>, at: usize, planning: &Planning<'a>) -> ItemOf<'a> {
+    match &planning.record.change {
+        Ok(change) => Ok(Cow::Borrowed(&change.key)),
+        Err(_) => planning.record.key(&context.schema.layout).map(Cow::Owned).ok_or(at),
     }
 }
 
-impl<S: Store> Brake<'_, S> {
-    /// Fails when too much of a batch cannot be read, for reasons that were not held before. A brake that only warns says
-    /// how much it is instead.
-    pub(crate) async fn hold(
-        &self,
-        planned: &[Planning<'_>],
-        batch: &Batch<'_>,
-    ) -> Result<Option<MuchUnreadable>, HandleError> {
-        let unreadable = self.unreadable(planned);
-        if unreadable.is_empty() {
-            return Ok(None);
+/// The items that cannot be read, in the order of their first records.
+fn unreadable<S: Store>(context: &Context<S>, planned: &[Planning<'_>]) -> Vec<FaultyItem> {
+    let (mut items, mut places) = (Vec::<FaultyItem>::new(), BTreeMap::new());
+    for (at, planning) in planned.iter().enumerate() {
+        let reasons = reasons(context, planning);
+        if reasons.is_empty() {
+            continue;
         }
-        let n_items = planned.iter().enumerate().map(|(at, planning)| self.item(at, planning));
-        let n_items = n_items.collect::<BTreeSet<_>>().len();
-        if !self.is_much(unreadable.len(), n_items) {
-            return Ok(None);
+        let place = *places.entry(item(context, at, planning)).or_insert(items.len());
+        match items.get_mut(place) {
+            Some(item) => item.reasons.extend(reasons),
+            None => items.push(FaultyItem { name: planning.name(), reasons }),
         }
-        if self.context.limits.only_warns {
-            return Ok(Some(MuchUnreadable { n_unreadable: unreadable.len(), n_items }));
-        }
-        let (now_ms, hold_ms) = (self.context.clock.now_ms(), self.context.limits.unreadable_hold_ms);
-        if batch.age_ms(now_ms).is_none_or(|age_ms| age_ms > hold_ms) {
-            tracing::error!(n_unreadable = unreadable.len(), n_items, "much is unreadable, and was held long enough");
-            return Ok(None);
-        }
-        let notes = HoldNotes::new(self.context);
-        let reasons: BTreeSet<&UnreadableReason> = unreadable.iter().flat_map(|item| &item.reasons).collect();
-        let since = match notes.since(&reasons, batch).await {
-            Ok(since) => since,
-            Err(error) => {
-                tracing::warn!(cause = %describe(&error), "the notes of what was held cannot be read");
-                return Err(refusal(&unreadable.iter().collect::<Vec<_>>(), n_items));
-            }
-        };
-        let is_over = |reason| since.get(reason).is_some_and(|since_ms| now_ms.saturating_sub(*since_ms) > hold_ms);
-        let held: Vec<_> = unreadable.iter().filter(|item| !item.reasons.iter().all(is_over)).collect();
-        if !self.is_much(held.len(), n_items) {
-            tracing::error!(n_unreadable = unreadable.len(), n_items, "much is unreadable, for reasons held before");
-            return Ok(None);
-        }
-        let reasons: BTreeSet<&UnreadableReason> = held.iter().flat_map(|item| &item.reasons).collect();
-        for reason in reasons.into_iter().filter(|reason| !since.contains_key(reason)) {
-            notes.begin(reason, batch).await;
-        }
-        Err(refusal(&held, n_items))
     }
+    items
+}
 
-    fn is_much(&self, n_unreadable: usize, n_items: usize) -> bool {
-        let percent_max = usize::try_from(self.context.limits.unreadable_percent_max).unwrap_or(usize::MAX);
-        n_items >= BATCH_ITEMS_MIN && n_unreadable.saturating_mul(100) > n_items.saturating_mul(percent_max)
-    }
-
-    fn item<'a>(&self, at: usize, planning: &Planning<'a>) -> ItemOf<'a> {
-        match &planning.record.change {
-            Ok(change) => Ok(Cow::Borrowed(&change.key)),
-            Err(_) => planning.record.key(&self.context.schema.layout).map(Cow::Owned).ok_or(at),
+/// Why a record cannot be read; nothing if it can be.
+fn reasons<S: Store>(context: &Context<S>, planning: &Planning<'_>) -> BTreeSet<UnreadableReason> {
+    let planned = match (&planning.record.change, &planning.planned) {
+        (Err(error), _) => return BTreeSet::from([UnreadableReason::of_record(&error.why)]),
+        (Ok(_), Err(cause)) => return BTreeSet::from([UnreadableReason::of_record(cause)]),
+        (Ok(_), Ok(planned)) => planned,
+    };
+    let listed = planned.effects.iter().filter_map(|(at, effect)| match effect {
+        Effect::List { unreadable: Some(unreadable) } => {
+            Some(UnreadableReason::of(context.catalogue.name(*at), unreadable))
         }
-    }
-
-    /// The items that cannot be read, in the order of their first records.
-    fn unreadable(&self, planned: &[Planning<'_>]) -> Vec<FaultyItem> {
-        let (mut items, mut places) = (Vec::<FaultyItem>::new(), BTreeMap::new());
-        for (at, planning) in planned.iter().enumerate() {
-            let reasons = self.reasons(planning);
-            if reasons.is_empty() {
-                continue;
-            }
-            let place = *places.entry(self.item(at, planning)).or_insert(items.len());
-            match items.get_mut(place) {
-                Some(item) => item.reasons.extend(reasons),
-                None => items.push(FaultyItem { name: planning.name(), reasons }),
-            }
-        }
-        items
-    }
-
-    /// Why a record cannot be read; nothing if it can be.
-    fn reasons(&self, planning: &Planning<'_>) -> BTreeSet<UnreadableReason> {
-        let planned = match (&planning.record.change, &planning.planned) {
-            (Err(error), _) => return BTreeSet::from([UnreadableReason::of_record(&error.why)]),
-            (Ok(_), Err(cause)) => return BTreeSet::from([UnreadableReason::of_record(cause)]),
-            (Ok(_), Ok(planned)) => planned,
-        };
-        let listed = planned.effects.iter().filter_map(|(at, effect)| match effect {
-            Effect::List { unreadable: Some(unreadable) } => {
-                Some(UnreadableReason::of(self.context.catalogue.name(*at), unreadable))
-            }
-            _ => None,
-        });
-        let misfit = planned.misfit.iter().map(|misfit| UnreadableReason::of(ALL_DERIVATIONS, misfit));
-        listed.chain(misfit).collect()
-    }
+        _ => None,
+    });
+    let misfit = planned.misfit.iter().map(|misfit| UnreadableReason::of(ALL_DERIVATIONS, misfit));
+    listed.chain(misfit).collect()
 }
 
 fn refusal(held: &[&FaultyItem], n_items: usize) -> HandleError {
@@ -254,46 +242,32 @@ impl UnreadableReason {
     }
 }
 
-/// Reads and writes the notes.
-pub(crate) struct HoldNotes<'a, S> {
-    context: &'a Context<S>,
+/// Since when these reasons have been held, as far as they have, in milliseconds since the epoch.
+pub(crate) async fn since<'r, S: Store>(
+    context: &Context<S>,
+    reasons: &BTreeSet<&'r UnreadableReason>,
+    batch: &Batch<'_>,
+) -> Result<BTreeMap<&'r UnreadableReason, u64>, GaveUp> {
+    let catalogue = catalogue(context);
+    let keys: Vec<Key> = reasons.iter().map(|reason| reason.key(&catalogue)).collect();
+    let notes = batch.patience.call(|| context.store.get(Table::Ledger, &keys)).await?;
+    let notes: BTreeMap<Key, Item> = notes.into_iter().collect();
+    let since = |(reason, key): (&&'r UnreadableReason, &Key)| Some((*reason, number(notes.get(key)?, HELD_SINCE)?));
+    Ok(reasons.iter().zip(&keys).filter_map(since).collect())
 }
 
-impl<'a, S> HoldNotes<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
+/// Notes that this is the first hold for a reason. One that cannot be noted begins when the batch comes again.
+pub(crate) async fn begin<S: Store>(context: &Context<S>, reason: &UnreadableReason, batch: &Batch<'_>) {
+    let write = reason.note(&context.schema.layout, &catalogue(context), context.clock.now_ms());
+    if let Err(error) = batch.patience.call(|| context.store.write(&write)).await {
+        tracing::warn!(cause = %describe(&error), "what is held cannot be noted");
     }
 }
 
-impl<S: Store> HoldNotes<'_, S> {
-    /// Since when these reasons have been held, as far as they have, in milliseconds since the epoch.
-    pub(crate) async fn since<'r>(
-        &self,
-        reasons: &BTreeSet<&'r UnreadableReason>,
-        batch: &Batch<'_>,
-    ) -> Result<BTreeMap<&'r UnreadableReason, u64>, GaveUp> {
-        let catalogue = self.catalogue();
-        let keys: Vec<Key> = reasons.iter().map(|reason| reason.key(&catalogue)).collect();
-        let notes = batch.patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
-        let notes: BTreeMap<Key, Item> = notes.into_iter().collect();
-        let since =
-            |(reason, key): (&&'r UnreadableReason, &Key)| Some((*reason, number(notes.get(key)?, HELD_SINCE)?));
-        Ok(reasons.iter().zip(&keys).filter_map(since).collect())
-    }
-
-    /// Notes that this is the first hold for a reason. One that cannot be noted begins when the batch comes again.
-    pub(crate) async fn begin(&self, reason: &UnreadableReason, batch: &Batch<'_>) {
-        let write = reason.note(&self.context.schema.layout, &self.catalogue(), self.context.clock.now_ms());
-        if let Err(error) = batch.patience.call(|| self.context.store.write(&write)).await {
-            tracing::warn!(cause = %describe(&error), "what is held cannot be noted");
-        }
-    }
-
-    /// A digest of what this function derives. Stored, so it is stable.
-    fn catalogue(&self) -> String {
-        let of = |family: &Family| definitions(&self.context.catalogue, &self.context.schema, *family);
-        let definitions: BTreeMap<String, String> = self.context.families.iter().flat_map(of).collect();
-        let texts = definitions.into_iter().flat_map(|(name, definition)| [name, definition]);
-        format!("{:032x}", fnv::hash_128(texts.flat_map(|text| text.into_bytes().into_iter().chain([0xff]))))
-    }
+/// A digest of what this function derives. Stored, so it is stable.
+fn catalogue<S: Store>(context: &Context<S>) -> String {
+    let of = |family: &Family| definitions(&context.catalogue, &context.schema, *family);
+    let definitions: BTreeMap<String, String> = context.families.iter().flat_map(of).collect();
+    let texts = definitions.into_iter().flat_map(|(name, definition)| [name, definition]);
+    format!("{:032x}", fnv::hash_128(texts.flat_map(|text| text.into_bytes().into_iter().chain([0xff]))))
 }

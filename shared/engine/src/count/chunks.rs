@@ -18,10 +18,11 @@ use store::{Reason, Store, StoreError, TransactOutcome, Units, unheld};
 use crate::{
     account::{Account, Commit, Parked, apportioned, undone},
     backoff::{Tries, describe},
-    batch::input::Batch,
-    count::{CountEntry, Counter},
+    count::Counter,
+    input::Batch,
     ledger::Receipts,
     park::Parking,
+    plan::CountEntry,
     protocol::ProtocolStep,
 };
 

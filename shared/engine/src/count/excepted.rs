@@ -24,13 +24,17 @@ use crate::{
     account::{Account, Commit, Parked, apportioned},
     attribute::n,
     backoff::{GaveUp, Tries, describe},
-    batch::{attempts::DIED, input::Batch},
-    count::{CountEntry, Counter, CounterTodo, Todo, marked::CounterOutcome, session::ShardSession},
-    ledger::{exceptions::excepting, shard::announcing},
+    count::{Counter, CounterTodo, Todo, exceptions::excepting, marked::CounterOutcome, session::ShardSession},
+    input::Batch,
+    ledger::shard::announcing,
     park::{ExceptionKind, Parking},
+    plan::CountEntry,
     protocol::ProtocolStep,
-    registry::publishing::Publisher,
+    publishing,
 };
+
+/// Why a record is parked that took the invocation with it.
+pub(crate) const DIED: &str = "two invocations died while it was in progress, of time or of memory";
 
 /// A change to park.
 struct Exception<'a> {
@@ -164,7 +168,7 @@ impl<S: Store> Counter<'_, S> {
     async fn at_work(&self, created_ms: Option<u64>, batch: &Batch<'_>) -> Result<AtWork, String> {
         let watch = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::OneReader));
         let Some(watch) = watch else { return Ok(AtWork::Alike(None)) };
-        let registered = Publisher::new(self.context).registered(Family::Additive, batch.patience).await;
+        let registered = publishing::registered(self.context, Family::Additive, batch.patience).await;
         let registered = registered.map_err(|error| describe(&error))?;
         let free_ms = registered.free_ms().saturating_add(watch.hold.map_or(0, |hold| hold.margin_ms));
         // The record may have come before, while others were at work: it is uncounted only if they were gone by its time.

@@ -27,9 +27,10 @@ use crate::{
     account::{Account, Commit, undone},
     attribute::n,
     backoff::{Tries, describe},
-    batch::input::Batch,
-    count::{CountEntry, Counter, CounterTodo, Todo, UPDATES_AT_ONCE, session::ShardSession},
+    count::{Counter, CounterTodo, Todo, UPDATES_AT_ONCE, session::ShardSession},
+    input::Batch,
     ledger::watermarks::{HORIZON_MS, KEPT_MS, has_passed, mark_of, older_than},
+    plan::CountEntry,
     protocol::ProtocolStep,
 };
 

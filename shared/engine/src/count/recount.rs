@@ -16,7 +16,8 @@ use crate::{
     account::{Account, Refused, undone},
     attribute::{n, s, sort_key},
     backoff::{Patience, describe},
-    count::{Counter, Target},
+    count::Counter,
+    counters::Target,
     ledger::ledger_item,
 };
 

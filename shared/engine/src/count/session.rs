@@ -9,11 +9,10 @@ use store::{Outcome, Store};
 use crate::{
     account::Account,
     backoff::{Patience, describe},
-    batch::input::Batch,
-    count::Counter,
+    count::{Counter, exceptions::Exceptions},
+    input::Batch,
     ledger::{
         Receipts,
-        exceptions::Exceptions,
         shard::{ShardItem, shard_key},
         watermarks::{Sequence, mark_name},
     },

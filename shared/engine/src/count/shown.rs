@@ -39,9 +39,10 @@ use store::{Store, Units, Updated};
 use crate::{
     account::{Commit, undone},
     backoff::{GaveUp, Patience, Tries, describe},
-    batch::input::Batch,
-    count::{Counter, CounterTodo, Target, marked::CounterOutcome},
-    look::reading::ItemReader,
+    count::{Counter, CounterTodo, marked::CounterOutcome},
+    counters::Target,
+    input::Batch,
+    reading,
 };
 
 /// What the target of a counter is to show.
@@ -183,7 +184,7 @@ impl<S: Store> Counter<'_, S> {
         let Some(showing) = self.showing(counter, [held]) else { return Ok(true) };
         let mut sources = Sources::default();
         let target = BTreeSet::from([Source::Item(showing.target.clone())]);
-        ItemReader::new(self.context).read(target, &mut sources, batch.patience).await?;
+        reading::read(self.context, target, &mut sources, batch.patience).await?;
         let item = sources.item(&showing.target).filter(|item| self.is_of(&showing.entity, item));
         let Some(item) = item else { return Ok(true) };
         self.shows_all(item, counter, &showing, batch).await
@@ -199,7 +200,7 @@ impl<S: Store> Counter<'_, S> {
     ) -> Result<bool, GaveUp> {
         let derivation = self.context.catalogue.name(counter.derivation).to_owned();
         let target = Target { derivation, item: showing.target.clone() };
-        let counters = ItemReader::new(self.context).counters_of(&target, batch.patience).await?;
+        let counters = reading::counters_of(self.context, &target, batch.patience).await?;
         Ok(self.showing(counter, counters.values()).is_some_and(|showing| showing.is_held_by(item)))
     }
 

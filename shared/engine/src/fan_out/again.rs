@@ -29,12 +29,13 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience, describe},
+    bells::{Bells, LookRequest},
     context::Context,
     fan_out::{
-        DIGITS, FanOuts, LAST, MARK, Note, PARTITIONS, marked_to, partition,
-        search::{Notes, Searcher},
+        self, DIGITS, LAST, MARK, Note, PARTITIONS, marked_to, partition,
+        search::{self, Notes},
     },
-    look::{Bells, LookRequest, Looker},
+    look,
 };
 
 /// Notes that are read together, and partitions that are gone through at once.
@@ -61,168 +62,163 @@ struct NoteOutcome {
     why_not: Option<String>,
 }
 
-/// Makes searches again.
-pub(crate) struct Repeater<'a, S> {
-    pub(crate) context: &'a Context<S>,
-}
-
-impl<'a, S> Repeater<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
+/// Makes the searches again that are due, until this time in milliseconds since the epoch; what is not reached is
+/// for the next run.
+pub(crate) async fn search_again<S: Store>(context: &Context<S>, deadline_ms: u64) -> Result<Again, GaveUp> {
+    let patience = Patience::new(context.clock.as_ref(), deadline_ms);
+    // Sweeps that end early reach all partitions in turn.
+    let first = u32::try_from(context.clock.chance(u64::from(PARTITIONS))).unwrap_or(0);
+    let parts: Vec<BoxFuture<'_, _>> =
+        (first..PARTITIONS).chain(0..first).map(|number| search_partition(context, number, patience).boxed()).collect();
+    let mut parts = stream::iter(parts).buffer_unordered(PARTITIONS_AT_ONCE);
+    let mut all = Again::default();
+    while let Some((of_one, ended)) = parts.next().await {
+        all.n_done += of_one.n_done;
+        all.n_left += of_one.n_left;
+        all.n_written += of_one.n_written;
+        ended?;
     }
+    Ok(all)
 }
 
-impl<S: Store> Repeater<'_, S> {
-    /// Makes the searches again that are due, until this time in milliseconds since the epoch; what is not reached is
-    /// for the next run.
-    pub(crate) async fn search_again(&self, deadline_ms: u64) -> Result<Again, GaveUp> {
-        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
-        // Sweeps that end early reach all partitions in turn.
-        let first = u32::try_from(self.context.clock.chance(u64::from(PARTITIONS))).unwrap_or(0);
-        let parts: Vec<BoxFuture<'_, _>> =
-            (first..PARTITIONS).chain(0..first).map(|number| self.search_partition(number, patience).boxed()).collect();
-        let mut parts = stream::iter(parts).buffer_unordered(PARTITIONS_AT_ONCE);
-        let mut all = Again::default();
-        while let Some((of_one, ended)) = parts.next().await {
-            all.n_done += of_one.n_done;
-            all.n_left += of_one.n_left;
-            all.n_written += of_one.n_written;
-            ended?;
+async fn search_partition<S: Store>(
+    context: &Context<S>,
+    number: u32,
+    patience: Patience<'_>,
+) -> (Again, Result<(), GaveUp>) {
+    let mut all = Again::default();
+    let ended = search_notes(context, number, patience, &mut all).await;
+    (all, ended)
+}
+
+async fn search_notes<S: Store>(
+    context: &Context<S>,
+    number: u32,
+    patience: Patience<'_>,
+    all: &mut Again,
+) -> Result<(), GaveUp> {
+    let mark = Key::new(partition(number), MARK);
+    let marks = std::slice::from_ref(&mark);
+    let marked = patience.call(|| context.store.get(Table::Ledger, marks)).await?.into_iter().next();
+    let deadly = marked.as_ref().and_then(|(_, item)| text(item, LAST)).map(str::to_owned);
+    let due = SortKeys::Between("0".to_owned(), format!("{:0DIGITS$}~", context.clock.now_ms()));
+    let due = Query { limit: Some(NOTES_AT_ONCE), ..Query::of(None, partition(number), due) };
+    let mut after = None;
+    while !patience.is_over() {
+        let page = patience.call(|| context.store.query(Table::Ledger, &due, after.clone())).await?;
+        let notes: Vec<Key> = page.items.iter().filter_map(|item| context.schema.layout.key(item)).collect();
+        if let Some(last) = notes.last() {
+            let begun = marked_to(&context.schema.layout, &mark, &last.sk);
+            patience.call(|| context.store.write(&begun)).await?;
         }
-        Ok(all)
+        for (key, item) in notes.into_iter().zip(&page.items) {
+            let is_deadly = deadly.as_ref().is_some_and(|deadly| key.sk <= *deadly);
+            if !patience.is_over() {
+                do_again(context, key, item, is_deadly, patience, all).await?;
+            }
+        }
+        let unmark = Write { table: Table::Ledger, key: mark.clone(), action: Action::Delete, guard: None };
+        if !page.items.is_empty() {
+            patience.call(|| context.store.write(&unmark)).await?;
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
     }
+    Ok(())
+}
 
-    async fn search_partition(&self, number: u32, patience: Patience<'_>) -> (Again, Result<(), GaveUp>) {
-        let mut all = Again::default();
-        let ended = self.search_notes(number, patience, &mut all).await;
-        (all, ended)
-    }
-
-    async fn search_notes(&self, number: u32, patience: Patience<'_>, all: &mut Again) -> Result<(), GaveUp> {
-        let mark = Key::new(partition(number), MARK);
-        let marks = std::slice::from_ref(&mark);
-        let marked = patience.call(|| self.context.store.get(Table::Ledger, marks)).await?.into_iter().next();
-        let deadly = marked.as_ref().and_then(|(_, item)| text(item, LAST)).map(str::to_owned);
-        let due = SortKeys::Between("0".to_owned(), format!("{:0DIGITS$}~", self.context.clock.now_ms()));
-        let due = Query { limit: Some(NOTES_AT_ONCE), ..Query::of(None, partition(number), due) };
-        let mut after = None;
-        while !patience.is_over() {
-            let page = patience.call(|| self.context.store.query(Table::Ledger, &due, after.clone())).await?;
-            let notes: Vec<Key> = page.items.iter().filter_map(|item| self.context.schema.layout.key(item)).collect();
-            if let Some(last) = notes.last() {
-                let begun = marked_to(&self.context.schema.layout, &mark, &last.sk);
-                patience.call(|| self.context.store.write(&begun)).await?;
-            }
-            for (key, item) in notes.into_iter().zip(&page.items) {
-                let is_deadly = deadly.as_ref().is_some_and(|deadly| key.sk <= *deadly);
-                if !patience.is_over() {
-                    self.do_again(key, item, is_deadly, patience, all).await?;
-                }
-            }
-            let unmark = Write { table: Table::Ledger, key: mark.clone(), action: Action::Delete, guard: None };
-            if !page.items.is_empty() {
-                patience.call(|| self.context.store.write(&unmark)).await?;
-            }
+/// The items from which is still to be searched again, of those that are asked for, each with the names of the
+/// derivations for which it is.
+pub(crate) async fn noted<S: Store>(
+    context: &Context<S>,
+    is_asked: impl Fn(&Key) -> bool,
+    patience: Patience<'_>,
+) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
+    let mut items = Vec::new();
+    for number in 0..PARTITIONS {
+        let (notes, mut after) = (Query::prefix(None, partition(number), ""), None);
+        loop {
+            let page = patience.call(|| context.store.query(Table::Ledger, &notes, after.clone())).await?;
+            let notes = page.items.iter().filter_map(Note::of).filter(|note| is_asked(&note.item));
+            items.extend(notes.map(|note| (note.item, note.derivations)));
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
-        Ok(())
     }
+    Ok(items)
+}
 
-    /// The items from which is still to be searched again, of those that are asked for, each with the names of the
-    /// derivations for which it is.
-    pub(crate) async fn noted(
-        &self,
-        is_asked: impl Fn(&Key) -> bool,
-        patience: Patience<'_>,
-    ) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
-        let mut items = Vec::new();
-        for number in 0..PARTITIONS {
-            let (notes, mut after) = (Query::prefix(None, partition(number), ""), None);
-            loop {
-                let page = patience.call(|| self.context.store.query(Table::Ledger, &notes, after.clone())).await?;
-                let notes = page.items.iter().filter_map(Note::of).filter(|note| is_asked(&note.item));
-                items.extend(notes.map(|note| (note.item, note.derivations)));
-                after = page.next;
-                if after.is_none() {
-                    break;
-                }
-            }
-        }
-        Ok(items)
-    }
-
-    async fn do_again(
-        &self,
-        key: Key,
-        item: &Item,
-        is_deadly: bool,
-        patience: Patience<'_>,
-        all: &mut Again,
-    ) -> Result<(), GaveUp> {
-        let mut done = NoteOutcome::default();
-        if let Some(note) = Note::of(item) {
-            if is_deadly {
-                tracing::warn!(
-                    item = note.item.for_log(),
-                    "a sweep died on what is to be searched for again, so jobs do it"
-                );
-                done = self.give_to_jobs(&note, patience).await;
-            } else {
-                done = self.search_for(&note, patience).await;
-            }
-        }
-        all.n_written += done.n_written;
-        if let Some(why) = done.why_not {
+async fn do_again<S: Store>(
+    context: &Context<S>,
+    key: Key,
+    item: &Item,
+    is_deadly: bool,
+    patience: Patience<'_>,
+    all: &mut Again,
+) -> Result<(), GaveUp> {
+    let mut done = NoteOutcome::default();
+    if let Some(note) = Note::of(item) {
+        if is_deadly {
             tracing::warn!(
-                item = key.for_log(),
-                why,
-                "what an index may have missed is searched for again at the next run"
+                item = note.item.for_log(),
+                "a sweep died on what is to be searched for again, so jobs do it"
             );
-            all.n_left += 1;
-            return Ok(());
+            done = give_to_jobs(context, &note, patience).await;
+        } else {
+            done = search_for(context, &note, patience).await;
         }
-        all.n_done += 1;
-        let delete = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
-        patience.call(|| self.context.store.write(&delete)).await.map(drop)
     }
+    all.n_written += done.n_written;
+    if let Some(why) = done.why_not {
+        tracing::warn!(
+            item = key.for_log(),
+            why,
+            "what an index may have missed is searched for again at the next run"
+        );
+        all.n_left += 1;
+        return Ok(());
+    }
+    all.n_done += 1;
+    let delete = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
+    patience.call(|| context.store.write(&delete)).await.map(drop)
+}
 
-    async fn give_to_jobs(&self, note: &Note, patience: Patience<'_>) -> NoteOutcome {
-        let mut done = NoteOutcome::default();
-        for derivation in note.derivations.iter().filter_map(|name| self.context.catalogue.position(name)) {
-            let fan_outs = FanOuts::new(self.context);
-            if let Err(error) = fan_outs.fan_out(derivation, &note.item, patience, &mut Vec::new()).await {
-                done.why_not.get_or_insert(describe(&error));
-            }
+async fn give_to_jobs<S: Store>(context: &Context<S>, note: &Note, patience: Patience<'_>) -> NoteOutcome {
+    let mut done = NoteOutcome::default();
+    for derivation in note.derivations.iter().filter_map(|name| context.catalogue.position(name)) {
+        if let Err(error) = fan_out::fan_out(context, derivation, &note.item, patience, &mut Vec::new()).await {
+            done.why_not.get_or_insert(describe(&error));
         }
-        done
     }
+    done
+}
 
-    async fn search_for(&self, note: &Note, patience: Patience<'_>) -> NoteOutcome {
-        let mut bells = Bells::default();
-        for derivation in note.derivations.iter().filter_map(|name| self.context.catalogue.position(name)) {
-            if let Some(find) = FanOuts::new(self.context).search_of(derivation, &note.item) {
-                bells.find(find, derivation, &note.item, None);
-            }
+async fn search_for<S: Store>(context: &Context<S>, note: &Note, patience: Patience<'_>) -> NoteOutcome {
+    let mut bells = Bells::default();
+    for derivation in note.derivations.iter().filter_map(|name| context.catalogue.position(name)) {
+        if let Some(find) = fan_out::search_of(context, derivation, &note.item) {
+            bells.find(find, derivation, &note.item, None);
         }
-        let searched = Searcher::new(self.context).search(&mut bells, Notes::NotTaken, patience).await;
-        let n_begun = searched.commits.iter().filter(|commit| commit.table == Table::Main).count();
-        let why_not = searched.undone.into_iter().map(|(_, why)| why).next();
-        let mut done = NoteOutcome { n_written: n_begun, why_not };
-        let (mut sources, mut is_refused) = (Sources::default(), !searched.refused.is_empty());
-        for items in bells.parts() {
-            let request = LookRequest { items, images: None, patience };
-            let looked = Box::pin(Looker::new(self.context).look_in_time(request, &mut sources)).await;
-            done.n_written += looked.written.len();
-            is_refused |= !looked.refused.is_empty();
-            done.why_not = done.why_not.or(looked.undone.into_iter().map(|(_, why)| why).next());
-        }
-        if is_refused {
-            let given = self.give_to_jobs(note, patience).await;
-            done.why_not = done.why_not.or(given.why_not);
-        }
-        done
     }
+    let searched = search::search(context, &mut bells, Notes::NotTaken, patience).await;
+    let n_begun = searched.commits.iter().filter(|commit| commit.table == Table::Main).count();
+    let why_not = searched.undone.into_iter().map(|(_, why)| why).next();
+    let mut done = NoteOutcome { n_written: n_begun, why_not };
+    let (mut sources, mut is_refused) = (Sources::default(), !searched.refused.is_empty());
+    for items in bells.parts() {
+        let request = LookRequest { items, images: None, patience };
+        let looked = Box::pin(look::look_in_time(context, request, &mut sources)).await;
+        done.n_written += looked.written.len();
+        is_refused |= !looked.refused.is_empty();
+        done.why_not = done.why_not.or(looked.undone.into_iter().map(|(_, why)| why).next());
+    }
+    if is_refused {
+        let given = give_to_jobs(context, note, patience).await;
+        done.why_not = done.why_not.or(given.why_not);
+    }
+    done
 }

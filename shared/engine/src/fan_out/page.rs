@@ -1,14 +1,26 @@
 //! A page of a fan-out: some of what the search finds is looked at, and the cursor moves on.
+//!
+//! # Unread
+//!
+//! Writing what is copied from a source to the items that a search found, without reading them.
+//!
+//! *Keeps true*: an item that is written so names the source, since the write asks for that. What its copy holds does not
+//! depend on what it held, so it is written where it was right already, too. What builds on the copy is looked at by the
+//! write's own record.
+//!
+//! Nearly all items of a page hold the old value, so reading each first would mostly say what is known: a read unit for
+//! each write unit.
 
 use std::collections::BTreeSet;
 
 use derive::{
     effect::Find,
+    guard::{Guard, Purpose},
     position::DerivationAt,
     query::Query,
     refresh::Look,
-    sources::Sources,
-    write::{Action, Table, Write},
+    sources::{Source, Sources},
+    write::{Action, Table, Update, Write},
 };
 use futures::future::{OptionFuture, join};
 use keys::{
@@ -18,14 +30,16 @@ use keys::{
 use store::Store;
 
 use crate::{
-    backoff::Patience,
+    backoff::{GaveUp, Patience},
+    bells::{LookRequest, Looked, Rung},
     context::Context,
-    fan_out::{FanOut, FanOuts},
-    jobs::{
-        job::{Job, Task},
-        touch::{TouchFailure, Toucher, Work},
+    fan_out::{self, for_batch},
+    input::caught,
+    job::{
+        FanOut, Job, Task,
+        touch::{self, TouchFailure, Work},
     },
-    look::{LookRequest, Looked, Looker, Rung, for_batch::BatchLooker},
+    look, reading,
 };
 
 /// What a search found.
@@ -35,232 +49,289 @@ struct FoundPage {
     behind: Option<Job>,
 }
 
-/// Does the pages of fan-outs.
-pub(crate) struct Pager<'a, S> {
-    pub(crate) context: &'a Context<S>,
-}
-
-impl<'a, S> Pager<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
+/// Does a page of a job and moves its cursor.
+pub(crate) async fn page_of<S: Store>(
+    context: &Context<S>,
+    job: &Job,
+    fan_out: &FanOut,
+    work: &mut Work<'_>,
+) -> Result<(), TouchFailure> {
+    let Some(find) = fan_out::search_of(context, work.touch.derivation, &fan_out.source) else {
+        tracing::warn!(
+            derivation = context.catalogue.label_of(&job.derivation),
+            source = fan_out.source.for_log(),
+            "ended a fan-out: it has no search"
+        );
+        return ended(context, job, work).await;
+    };
+    if is_overtaken(context, job, work) {
+        return Ok(());
     }
+    let started_ms = context.clock.now_ms();
+    let limit_ms = if work.is_alone { context.fan_out.page_ms } else { context.fan_out.page_beside_ms };
+    let ends_ms = started_ms.saturating_add(limit_ms);
+    let mut next = Job { n_moves: job.n_moves + 1, ..job.clone() };
+    if !is_free(context, fan_out, ends_ms).await {
+        return move_on(context, job, next, work).await;
+    }
+    let units_before = units(work);
+    let is_end = go_through(context, job, &mut next, (fan_out, &find), ends_ms, work).await?;
+    if is_end {
+        return ended(context, job, work).await;
+    }
+    charge(context, &mut next, started_ms, units(work) - units_before);
+    move_on(context, job, next, work).await
 }
 
-impl<S: Store> Pager<'_, S> {
-    /// Does a page of a job and moves its cursor.
-    pub(crate) async fn page_of(&self, job: &Job, fan_out: &FanOut, work: &mut Work<'_>) -> Result<(), TouchFailure> {
-        let Some(find) = FanOuts::new(self.context).search_of(work.touch.derivation, &fan_out.source) else {
-            tracing::warn!(
-                derivation = self.context.catalogue.label_of(&job.derivation),
-                source = fan_out.source.for_log(),
-                "ended a fan-out: it has no search"
-            );
-            return self.ended(job, work).await;
+/// Has the next items of a job looked at until its time is over, and moves `next` behind them; true at the end of all.
+async fn go_through<S: Store>(
+    context: &Context<S>,
+    job: &Job,
+    next: &mut Job,
+    (fan_out, find): (&FanOut, &Find),
+    ends_ms: u64,
+    work: &mut Work<'_>,
+) -> Result<bool, TouchFailure> {
+    let mut sources = Sources::default();
+    let (is_alone, patience) = (work.is_alone, work.batch.patience);
+    let search = |job| find_more(context, job, find, is_alone, patience);
+    // Before anything is written the source is known, and is not waited for by itself.
+    let source = read_source(context, &fan_out.source, &mut sources, patience);
+    let (first, read) = join(search(next.clone()), source).await;
+    let mut found = read.map_err(TouchFailure::from).and(first);
+    let mut last_ms = 0;
+    loop {
+        let began_ms = context.clock.now_ms();
+        let met = match found {
+            Ok(found) => {
+                // What comes next is searched for while these are written, where there is likely to be time for it.
+                let is_time = is_alone && began_ms.saturating_add(last_ms) < ends_ms;
+                let ahead = OptionFuture::from(found.behind.clone().filter(|_| is_time).map(search));
+                let look = look_at_all(context, &found.items, find, &fan_out.source, &mut sources, work);
+                let (met, ahead) = join(look, ahead).await;
+                met.map(|()| (found.behind, ahead))
+            }
+            Err(stop) => Err(stop),
         };
-        if self.is_overtaken(job, work) {
-            return Ok(());
-        }
-        let started_ms = self.context.clock.now_ms();
-        let limit_ms = if work.is_alone { self.context.fan_out.page_ms } else { self.context.fan_out.page_beside_ms };
-        let ends_ms = started_ms.saturating_add(limit_ms);
-        let mut next = Job { n_moves: job.n_moves + 1, ..job.clone() };
-        if !self.is_free(fan_out, ends_ms).await {
-            return self.move_on(job, next, work).await;
-        }
-        let units_before = units(work);
-        let is_end = self.go_through(job, &mut next, (fan_out, &find), ends_ms, work).await?;
-        if is_end {
-            return self.ended(job, work).await;
-        }
-        self.charge(&mut next, started_ms, units(work) - units_before);
-        self.move_on(job, next, work).await
-    }
-
-    /// Has the next items of a job looked at until its time is over, and moves `next` behind them; true at the end of all.
-    async fn go_through(
-        &self,
-        job: &Job,
-        next: &mut Job,
-        (fan_out, find): (&FanOut, &Find),
-        ends_ms: u64,
-        work: &mut Work<'_>,
-    ) -> Result<bool, TouchFailure> {
-        let mut sources = Sources::default();
-        let (is_alone, patience) = (work.is_alone, work.batch.patience);
-        let search = |job| self.find_more(job, find, is_alone, patience);
-        // Before anything is written the source is known, and is not waited for by itself.
-        let source = self.read_source(&fan_out.source, &mut sources, patience);
-        let (first, read) = join(search(next.clone()), source).await;
-        let mut found = read.map_err(TouchFailure::from).and(first);
-        let mut last_ms = 0;
-        loop {
-            let began_ms = self.context.clock.now_ms();
-            let met = match found {
-                Ok(found) => {
-                    // What comes next is searched for while these are written, where there is likely to be time for it.
-                    let is_time = is_alone && began_ms.saturating_add(last_ms) < ends_ms;
-                    let ahead = OptionFuture::from(found.behind.clone().filter(|_| is_time).map(search));
-                    let look = self.look_at_all(&found.items, find, &fan_out.source, &mut sources, work);
-                    let (met, ahead) = join(look, ahead).await;
-                    met.map(|()| (found.behind, ahead))
-                }
-                Err(stop) => Err(stop),
-            };
-            let ahead = match met {
-                Ok((Some(behind), ahead)) => {
-                    *next = behind;
-                    ahead
-                }
-                Ok((None, _)) => return Ok(true),
-                // What was done is kept; the next record tries the rest.
-                Err(TouchFailure::NotNow(why)) if next.after != job.after => {
-                    tracing::debug!(
-                        derivation = self.context.catalogue.label_of(&job.derivation),
-                        why,
-                        "a page of a fan-out ended early"
-                    );
-                    return Ok(false);
-                }
-                Err(stop) => return Err(stop),
-            };
-            let now_ms = self.context.clock.now_ms();
-            if now_ms >= ends_ms || patience.is_over() {
+        let ahead = match met {
+            Ok((Some(behind), ahead)) => {
+                *next = behind;
+                ahead
+            }
+            Ok((None, _)) => return Ok(true),
+            // What was done is kept; the next record tries the rest.
+            Err(TouchFailure::NotNow(why)) if next.after != job.after => {
+                tracing::debug!(
+                    derivation = context.catalogue.label_of(&job.derivation),
+                    why,
+                    "a page of a fan-out ended early"
+                );
                 return Ok(false);
             }
-            last_ms = now_ms.saturating_sub(began_ms);
-            found = match ahead {
-                Some(found) => found,
-                None => search(next.clone()).await,
-            };
-        }
-    }
-
-    /// Has the job moved on since this record of it was made? Then a later record does the rest.
-    fn is_overtaken(&self, job: &Job, work: &Work<'_>) -> bool {
-        let record = work.batch.record(work.touch.position);
-        let change = record.and_then(|record| record.change.as_ref().ok());
-        let shown = change.and_then(|change| Job::of(&self.context.schema.layout, change.new_image()?));
-        shown.is_some_and(|shown| (shown.started_at_ms, shown.n_moves) < (job.started_at_ms, job.n_moves))
-    }
-
-    /// The next items of a job's search.
-    async fn find_more(
-        &self,
-        mut job: Job,
-        find: &Find,
-        is_alone: bool,
-        patience: Patience<'_>,
-    ) -> Result<FoundPage, TouchFailure> {
-        let Task::FanOut(fan_out) = &mut job.task else { return Ok(FoundPage { items: Vec::new(), behind: None }) };
-        let items_max = if is_alone { self.context.fan_out.page_items } else { self.context.fan_out.direct_max };
-        // An item consumes a unit at least, and what is looked at together is charged when it is done.
-        let items_max = items_max.min(self.context.fan_out.units_per_second.unwrap_or(u32::MAX).max(1));
-        let query = Query { limit: Some(items_max), ..find.query.clone() };
-        let after = job.after.clone();
-        let page = patience.call(|| self.context.store.query(Table::Main, &query, after.clone())).await?;
-        let fan_outs = FanOuts::new(self.context);
-        let sort_key = fan_outs.sort_key_name(&query);
-        let until = fan_out.until.as_deref().filter(|_| fan_out.is_round);
-        let is_past = |item: &Item| {
-            let sort_key = sort_key.and_then(|name| text(item, name));
-            until.zip(sort_key).is_some_and(|(until, sort_key)| sort_key > until)
+            Err(stop) => return Err(stop),
         };
-        let items: Vec<&Item> = page.items.iter().take_while(|item| !is_past(item)).collect();
-        // Others may have the last sort key too, so the end is known by what is past it.
-        let is_cut = items.len() < page.items.len();
-        let items: Vec<Key> =
-            items.into_iter().filter_map(|item| FanOuts::new(self.context).leads_to(item, find)).collect();
-        job.n_touched += u64::try_from(items.len()).unwrap_or(0);
-        if let Some(next) = page.next.filter(|_| !is_cut) {
-            job.after = Some(next);
-        } else if fan_out.until.is_some() && !fan_out.is_round {
-            (fan_out.is_round, job.after) = (true, None);
-        } else {
-            return Ok(FoundPage { items, behind: None });
+        let now_ms = context.clock.now_ms();
+        if now_ms >= ends_ms || patience.is_over() {
+            return Ok(false);
         }
-        Ok(FoundPage { items, behind: Some(job) })
-    }
-
-    async fn look_at_all(
-        &self,
-        items: &[Key],
-        find: &Find,
-        source: &Key,
-        sources: &mut Sources,
-        work: &mut Work<'_>,
-    ) -> Result<(), TouchFailure> {
-        let causes = BTreeSet::from([work.touch.position]);
-        let look = |item: &Key| Look {
-            item: item.clone(),
-            entity: find.target.clone(),
-            derivations: BTreeSet::from([work.touch.derivation]),
-            named: BTreeSet::new(),
+        last_ms = now_ms.saturating_sub(began_ms);
+        found = match ahead {
+            Some(found) => found,
+            None => search(next.clone()).await,
         };
-        let rung = |item: &Key| Rung { look: look(item), causes: causes.clone(), is_own: false, vacated_for: None };
-        let rung = items.iter().map(rung).collect();
-        let (batch, account) = (work.batch, &mut work.account);
-        let mut looked = Looked::default();
-        let items = Box::pin(self.write_unread(rung, source, sources, batch.patience, &mut looked)).await;
-        let request = LookRequest { items, images: None, patience: batch.patience };
-        Box::pin(Looker::new(self.context).look_at(request, sources, &mut looked)).await;
-        BatchLooker::new(self.context).settle(looked, batch, account).await;
-        match account.undone.remove(&work.touch.position) {
-            Some(why) => Err(TouchFailure::NotNow(why)),
-            None => Ok(()),
+    }
+}
+
+/// Has the job moved on since this record of it was made? Then a later record does the rest.
+fn is_overtaken<S: Store>(context: &Context<S>, job: &Job, work: &Work<'_>) -> bool {
+    let record = work.batch.record(work.touch.position);
+    let change = record.and_then(|record| record.change.as_ref().ok());
+    let shown = change.and_then(|change| Job::of(&context.schema.layout, change.new_image()?));
+    shown.is_some_and(|shown| (shown.started_at_ms, shown.n_moves) < (job.started_at_ms, job.n_moves))
+}
+
+/// The next items of a job's search.
+async fn find_more<S: Store>(
+    context: &Context<S>,
+    mut job: Job,
+    find: &Find,
+    is_alone: bool,
+    patience: Patience<'_>,
+) -> Result<FoundPage, TouchFailure> {
+    let Task::FanOut(fan_out) = &mut job.task else { return Ok(FoundPage { items: Vec::new(), behind: None }) };
+    let items_max = if is_alone { context.fan_out.page_items } else { context.fan_out.direct_max };
+    // An item consumes a unit at least, and what is looked at together is charged when it is done.
+    let items_max = items_max.min(context.fan_out.units_per_second.unwrap_or(u32::MAX).max(1));
+    let query = Query { limit: Some(items_max), ..find.query.clone() };
+    let after = job.after.clone();
+    let page = patience.call(|| context.store.query(Table::Main, &query, after.clone())).await?;
+    let sort_key = fan_out::sort_key_name(context, &query);
+    let until = fan_out.until.as_deref().filter(|_| fan_out.is_round);
+    let is_past = |item: &Item| {
+        let sort_key = sort_key.and_then(|name| text(item, name));
+        until.zip(sort_key).is_some_and(|(until, sort_key)| sort_key > until)
+    };
+    let items: Vec<&Item> = page.items.iter().take_while(|item| !is_past(item)).collect();
+    // Others may have the last sort key too, so the end is known by what is past it.
+    let is_cut = items.len() < page.items.len();
+    let items: Vec<Key> = items.into_iter().filter_map(|item| fan_out::leads_to(context, item, find)).collect();
+    job.n_touched += u64::try_from(items.len()).unwrap_or(0);
+    if let Some(next) = page.next.filter(|_| !is_cut) {
+        job.after = Some(next);
+    } else if fan_out.until.is_some() && !fan_out.is_round {
+        (fan_out.is_round, job.after) = (true, None);
+    } else {
+        return Ok(FoundPage { items, behind: None });
+    }
+    Ok(FoundPage { items, behind: Some(job) })
+}
+
+async fn look_at_all<S: Store>(
+    context: &Context<S>,
+    items: &[Key],
+    find: &Find,
+    source: &Key,
+    sources: &mut Sources,
+    work: &mut Work<'_>,
+) -> Result<(), TouchFailure> {
+    let causes = BTreeSet::from([work.touch.position]);
+    let look = |item: &Key| Look {
+        item: item.clone(),
+        entity: find.target.clone(),
+        derivations: BTreeSet::from([work.touch.derivation]),
+        named: BTreeSet::new(),
+    };
+    let rung = |item: &Key| Rung { look: look(item), causes: causes.clone(), is_own: false, vacated_for: None };
+    let rung = items.iter().map(rung).collect();
+    let (batch, account) = (work.batch, &mut work.account);
+    let mut looked = Looked::default();
+    let items = Box::pin(write_unread(context, rung, source, sources, batch.patience, &mut looked)).await;
+    let request = LookRequest { items, images: None, patience: batch.patience };
+    Box::pin(look::look_at(context, request, sources, &mut looked)).await;
+    for_batch::settle(context, looked, batch, account).await;
+    match account.undone.remove(&work.touch.position) {
+        Some(why) => Err(TouchFailure::NotNow(why)),
+        None => Ok(()),
+    }
+}
+
+/// Moves the cursor, unless somebody else moved it: then this page is done again, by their record.
+async fn move_on<S: Store>(
+    context: &Context<S>,
+    job: &Job,
+    mut next: Job,
+    work: &mut Work<'_>,
+) -> Result<(), TouchFailure> {
+    next.moved_at_ms = context.clock.now_ms();
+    touch::written(context, job.moves_to(&next), work).await
+}
+
+async fn ended<S: Store>(context: &Context<S>, job: &Job, work: &mut Work<'_>) -> Result<(), TouchFailure> {
+    let delete = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: Some(job.unmoved()) };
+    touch::written(context, delete, work).await
+}
+
+/// Waits until the job may write again; false when that is not yet.
+async fn is_free<S: Store>(context: &Context<S>, fan_out: &FanOut, ends_ms: u64) -> bool {
+    let now_ms = context.clock.now_ms();
+    let wait_ms = fan_out.free_at_ms.min(ends_ms).saturating_sub(now_ms);
+    if wait_ms > 0 {
+        context.clock.sleep(std::time::Duration::from_millis(wait_ms)).await;
+    }
+    fan_out.free_at_ms <= ends_ms
+}
+
+/// Sets when the job may write again, having consumed so many units.
+fn charge<S: Store>(context: &Context<S>, next: &mut Job, started_ms: u64, units: f64) {
+    let (Some(rate), Task::FanOut(fan_out)) = (context.fan_out.units_per_second, &mut next.task) else {
+        return;
+    };
+    let ms = (units * 1_000.0 / f64::from(rate.max(1))).ceil();
+    // A page's units are few, so this is exact.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and far below 2^53")]
+    let ms = ms as u64;
+    fan_out.free_at_ms = fan_out.free_at_ms.max(started_ms).saturating_add(ms);
+}
+
+/// Has all of a source looked at once more: what was refused when a record of its job was parked is behind the
+/// cursor by now, and the job may have ended.
+pub(crate) async fn begin_again<S: Store>(
+    context: &Context<S>,
+    derivation: DerivationAt,
+    source: &Key,
+    work: &mut Work<'_>,
+) -> Result<(), TouchFailure> {
+    let (patience, mut written) = (work.batch.patience, Vec::new());
+    let ended = fan_out::fan_out(context, derivation, source, patience, &mut written).await;
+    for (table, key, units) in written {
+        let commit = touch::touched(context, &key, table, None, units, work);
+        work.account.commits.push(commit);
+    }
+    ended?;
+    Ok(())
+}
+
+// ---- Writing what is copied from a source to the items that a search found, without reading them ----
+
+/// Reads the source, where it is not known yet.
+async fn read_source<S: Store>(
+    context: &Context<S>,
+    source: &Key,
+    sources: &mut Sources,
+    patience: Patience<'_>,
+) -> Result<(), GaveUp> {
+    let source = Source::Item(source.clone());
+    let unknown = if sources.knows(&source) { BTreeSet::new() } else { BTreeSet::from([source]) };
+    reading::read(context, unknown, sources, patience).await
+}
+
+/// Writes, without reading them, items that a search says to name this source: on the condition that they do. Gives
+/// back those that are to be looked at: where that takes more than the source, and where the condition failed.
+async fn write_unread<S: Store>(
+    context: &Context<S>,
+    rung: Vec<Rung>,
+    source: &Key,
+    sources: &Sources,
+    patience: Patience<'_>,
+    looked: &mut Looked,
+) -> Vec<Rung> {
+    let (mut writes, mut rest) = (Vec::new(), Vec::new());
+    for rung in rung {
+        // A kind that panics here does so where the item is looked at, too, which parks what asked for it.
+        match caught("finding what it takes", || unread_write(context, &rung, source, sources)) {
+            Ok(Some(write)) => writes.push((rung, write)),
+            Ok(None) | Err(_) => rest.push(rung),
         }
     }
+    rest.extend(look::write_all(context, writes, patience, looked).await);
+    rest
+}
 
-    /// Moves the cursor, unless somebody else moved it: then this page is done again, by their record.
-    async fn move_on(&self, job: &Job, mut next: Job, work: &mut Work<'_>) -> Result<(), TouchFailure> {
-        next.moved_at_ms = self.context.clock.now_ms();
-        Toucher::new(self.context).written(job.moves_to(&next), work).await
+fn unread_write<S: Store>(
+    context: &Context<S>,
+    rung: &Rung,
+    source: &Key,
+    sources: &Sources,
+) -> Option<(Write, Vec<DerivationAt>)> {
+    let (Look { item, entity, derivations, .. }, layout) = (&rung.look, &context.schema.layout);
+    let at = derivations.iter().copied().next().filter(|_| derivations.len() == 1)?;
+    if !sources.knows(&Source::Item(source.clone())) {
+        return None;
     }
-
-    async fn ended(&self, job: &Job, work: &mut Work<'_>) -> Result<(), TouchFailure> {
-        let delete =
-            Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: Some(job.unmoved()) };
-        Toucher::new(self.context).written(delete, work).await
-    }
-
-    /// Waits until the job may write again; false when that is not yet.
-    async fn is_free(&self, fan_out: &FanOut, ends_ms: u64) -> bool {
-        let now_ms = self.context.clock.now_ms();
-        let wait_ms = fan_out.free_at_ms.min(ends_ms).saturating_sub(now_ms);
-        if wait_ms > 0 {
-            self.context.clock.sleep(std::time::Duration::from_millis(wait_ms)).await;
+    let (mut says, wanted) = context.catalogue.refresh(at)?.taken_from(&context.schema, source, item, sources)?;
+    // That it has its key says that it is there.
+    says.extend(layout.key_item(item));
+    says.extend(context.schema.mark_of(entity));
+    let mut update = Update::default();
+    for wanted in wanted {
+        match wanted.value {
+            Some(value) => drop(update.set.insert(wanted.name, value)),
+            None => drop(update.remove.insert(wanted.name)),
         }
-        fan_out.free_at_ms <= ends_ms
     }
-
-    /// Sets when the job may write again, having consumed so many units.
-    fn charge(&self, next: &mut Job, started_ms: u64, units: f64) {
-        let (Some(rate), Task::FanOut(fan_out)) = (self.context.fan_out.units_per_second, &mut next.task) else {
-            return;
-        };
-        let ms = (units * 1_000.0 / f64::from(rate.max(1))).ceil();
-        // A page's units are few, so this is exact.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and far below 2^53")]
-        let ms = ms as u64;
-        fan_out.free_at_ms = fan_out.free_at_ms.max(started_ms).saturating_add(ms);
-    }
-
-    /// Has all of a source looked at once more: what was refused when a record of its job was parked is behind the
-    /// cursor by now, and the job may have ended.
-    pub(crate) async fn begin_again(
-        &self,
-        derivation: DerivationAt,
-        source: &Key,
-        work: &mut Work<'_>,
-    ) -> Result<(), TouchFailure> {
-        let (patience, mut written) = (work.batch.patience, Vec::new());
-        let ended = FanOuts::new(self.context).fan_out(derivation, source, patience, &mut written).await;
-        for (table, key, units) in written {
-            let commit = Toucher::new(self.context).touched(&key, table, None, units, work);
-            work.account.commits.push(commit);
-        }
-        ended?;
-        Ok(())
-    }
+    let says = says.into_iter().map(|(name, value)| (name, Some(value)));
+    let (action, guard) = (Action::Update(update), Some(Guard::as_read(Purpose::UnreadTarget, says)));
+    Some((Write { table: Table::Main, key: item.clone(), action, guard }, vec![at]))
 }
 
 /// Write units so far.

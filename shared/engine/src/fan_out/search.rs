@@ -15,10 +15,11 @@ use store::{Outcome, Store};
 use crate::{
     account::Commit,
     backoff::{GaveUp, Patience, describe},
+    bells::Bells,
     context::Context,
-    fan_out::{FanOutWrite, FanOuts, Note},
-    look::{Bells, reading::CALLS_AT_ONCE},
+    fan_out::{self, FanOutWrite, Note},
     protocol::ProtocolStep,
+    reading::CALLS_AT_ONCE,
 };
 
 /// Items that searches of one batch may bring, at most; what would bring more becomes a job. Bounds memory.
@@ -62,127 +63,121 @@ enum FirstPage {
     Many,
 }
 
-/// Searches for the items that follow from changed sources.
-pub(crate) struct Searcher<'a, S> {
-    pub(crate) context: &'a Context<S>,
+/// The write that notes that this is to be searched for again, where it is.
+pub(crate) fn noted<S: Store>(
+    context: &Context<S>,
+    item: &Key,
+    derivations: impl IntoIterator<Item = DerivationAt>,
+) -> Option<Write> {
+    let names = derivations.into_iter().map(|at| context.catalogue.name(at).to_owned());
+    let note = Note { item: item.clone(), derivations: names.collect() };
+    let lags = context.fan_out.index_lag_ms > 0 && context.takes(ProtocolStep::SearchAgain);
+    let is_noted = lags && !note.derivations.is_empty();
+    is_noted.then(|| note.write(context.clock.now_ms(), context.fan_out.index_lag_ms))
 }
 
-impl<'a, S> Searcher<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
-}
-
-impl<S: Store> Searcher<'_, S> {
-    /// The write that notes that this is to be searched for again, where it is.
-    pub(crate) fn noted(&self, item: &Key, derivations: impl IntoIterator<Item = DerivationAt>) -> Option<Write> {
-        let names = derivations.into_iter().map(|at| self.context.catalogue.name(at).to_owned());
-        let note = Note { item: item.clone(), derivations: names.collect() };
-        let lags = self.context.fan_out.index_lag_ms > 0 && self.context.takes(ProtocolStep::SearchAgain);
-        let is_noted = lags && !note.derivations.is_empty();
-        is_noted.then(|| note.write(self.context.clock.now_ms(), self.context.fan_out.index_lag_ms))
-    }
-
-    /// Finds the items that follow from changed sources, and rings them; where there are many, a job does.
-    pub(crate) async fn search(&self, bells: &mut Bells, notes: Notes, patience: Patience<'_>) -> Searched {
-        let mut searched = Searched::default();
-        let finds = std::mem::take(&mut bells.finds);
-        let mut indexed: BTreeMap<Key, (BTreeSet<DerivationAt>, BTreeSet<RecordAt>)> = BTreeMap::new();
-        for ((derivation, source), (find, causes)) in &finds {
-            if find.query.index.is_some() {
-                let (derivations, of_all) = indexed.entry(source.clone()).or_default();
-                derivations.insert(*derivation);
-                of_all.extend(causes);
-            }
+/// Finds the items that follow from changed sources, and rings them; where there are many, a job does.
+pub(crate) async fn search<S: Store>(
+    context: &Context<S>,
+    bells: &mut Bells,
+    notes: Notes,
+    patience: Patience<'_>,
+) -> Searched {
+    let mut searched = Searched::default();
+    let finds = std::mem::take(&mut bells.finds);
+    let mut indexed: BTreeMap<Key, (BTreeSet<DerivationAt>, BTreeSet<RecordAt>)> = BTreeMap::new();
+    for ((derivation, source), (find, causes)) in &finds {
+        if find.query.index.is_some() {
+            let (derivations, of_all) = indexed.entry(source.clone()).or_default();
+            derivations.insert(*derivation);
+            of_all.extend(causes);
         }
-        let searches = finds.into_iter().map(|((derivation, source), (find, causes))| {
-            async move {
-                let page = self.first_page(&find, patience).await;
-                (derivation, source, find, causes, page)
-            }
-            .boxed()
-        });
-        let searches: Vec<BoxFuture<'_, _>> = searches.collect();
-        let mut searches = stream::iter(searches).buffer_unordered(CALLS_AT_ONCE);
-        let mut many = Vec::new();
-        while let Some((derivation, source, find, causes, page)) = searches.next().await {
-            match page {
-                Ok(FirstPage::All(items)) if bells.rung.len() < ITEMS_MAX => {
-                    for item in items {
-                        bells.add(item, find.target.clone(), Vec::new(), &BTreeSet::from([derivation]), &causes);
-                    }
+    }
+    let searches = finds.into_iter().map(|((derivation, source), (find, causes))| {
+        async move {
+            let page = first_page(context, &find, patience).await;
+            (derivation, source, find, causes, page)
+        }
+        .boxed()
+    });
+    let searches: Vec<BoxFuture<'_, _>> = searches.collect();
+    let mut searches = stream::iter(searches).buffer_unordered(CALLS_AT_ONCE);
+    let mut many = Vec::new();
+    while let Some((derivation, source, find, causes, page)) = searches.next().await {
+        match page {
+            Ok(FirstPage::All(items)) if bells.rung.len() < ITEMS_MAX => {
+                for item in items {
+                    bells.add(item, find.target.clone(), Vec::new(), &BTreeSet::from([derivation]), &causes);
                 }
-                Ok(FirstPage::All(_) | FirstPage::Many) => many.push((derivation, source, causes)),
-                Err(error) => searched.gave_up(BTreeSet::from([derivation]), causes, &error),
             }
+            Ok(FirstPage::All(_) | FirstPage::Many) => many.push((derivation, source, causes)),
+            Err(error) => searched.gave_up(BTreeSet::from([derivation]), causes, &error),
         }
-        let begun = many.into_iter().map(|(derivation, source, causes)| {
-            async move {
-                let mut written = Vec::new();
-                let ended = FanOuts::new(self.context).fan_out(derivation, &source, patience, &mut written).await;
-                (written, ended, BTreeSet::from([derivation]), causes)
-            }
-            .boxed()
-        });
-        // What an index may have missed is searched for again; what is searched for again is not.
-        let indexed = indexed.into_iter().filter(|_| notes == Notes::Taken);
-        let noted = indexed.map(|(source, (derivations, causes))| {
-            async move {
-                let mut written = Vec::new();
-                let ended = self.note_again(&source, &derivations, patience, &mut written).await;
-                (written, ended, derivations, causes)
-            }
-            .boxed()
-        });
-        let written: Vec<BoxFuture<'_, _>> = begun.chain(noted).collect();
-        let mut written = stream::iter(written).buffer_unordered(CALLS_AT_ONCE);
-        while let Some((written, ended, derivations, causes)) = written.next().await {
-            let at_ms = self.context.clock.now_ms();
-            searched.commits.extend(written.into_iter().map(|(table, key, units)| Commit {
-                key,
-                table,
-                action: None,
-                at_ms,
-                units,
-                derivations: if table == Table::Main { self.labels(&derivations) } else { Vec::new() },
-                causes: causes.clone(),
-                is_correction: false,
-            }));
-            if let Err(error) = ended {
-                searched.gave_up(derivations, causes, &error);
-            }
+    }
+    let begun = many.into_iter().map(|(derivation, source, causes)| {
+        async move {
+            let mut written = Vec::new();
+            let ended = fan_out::fan_out(context, derivation, &source, patience, &mut written).await;
+            (written, ended, BTreeSet::from([derivation]), causes)
         }
-        searched
-    }
-
-    fn labels(&self, derivations: &BTreeSet<DerivationAt>) -> Vec<String> {
-        derivations.iter().map(|at| self.context.catalogue.label(*at).to_owned()).collect()
-    }
-
-    async fn first_page(&self, find: &Find, patience: Patience<'_>) -> Result<FirstPage, GaveUp> {
-        // One more than may be, or it would not be known that there are no more.
-        let query = Query { limit: Some(self.context.fan_out.direct_max.saturating_add(1)), ..find.query.clone() };
-        let page = patience.call(|| self.context.store.query(Table::Main, &query, None)).await?;
-        Ok(match page.next {
-            Some(_) => FirstPage::Many,
-            None => FirstPage::All(
-                page.items.iter().filter_map(|item| FanOuts::new(self.context).leads_to(item, find)).collect(),
-            ),
-        })
-    }
-
-    /// Notes that something is to be searched for again.
-    async fn note_again(
-        &self,
-        item: &Key,
-        derivations: &BTreeSet<DerivationAt>,
-        patience: Patience<'_>,
-        written: &mut Vec<FanOutWrite>,
-    ) -> Result<(), GaveUp> {
-        let Some(write) = self.noted(item, derivations.iter().copied()) else { return Ok(()) };
-        if let Outcome::Done { units } = patience.call(|| self.context.store.write(&write)).await? {
-            written.push((write.table, write.key, units));
+        .boxed()
+    });
+    // What an index may have missed is searched for again; what is searched for again is not.
+    let indexed = indexed.into_iter().filter(|_| notes == Notes::Taken);
+    let noted = indexed.map(|(source, (derivations, causes))| {
+        async move {
+            let mut written = Vec::new();
+            let ended = note_again(context, &source, &derivations, patience, &mut written).await;
+            (written, ended, derivations, causes)
         }
-        Ok(())
+        .boxed()
+    });
+    let written: Vec<BoxFuture<'_, _>> = begun.chain(noted).collect();
+    let mut written = stream::iter(written).buffer_unordered(CALLS_AT_ONCE);
+    while let Some((written, ended, derivations, causes)) = written.next().await {
+        let at_ms = context.clock.now_ms();
+        searched.commits.extend(written.into_iter().map(|(table, key, units)| Commit {
+            key,
+            table,
+            action: None,
+            at_ms,
+            units,
+            derivations: if table == Table::Main { labels(context, &derivations) } else { Vec::new() },
+            causes: causes.clone(),
+            is_correction: false,
+        }));
+        if let Err(error) = ended {
+            searched.gave_up(derivations, causes, &error);
+        }
     }
+    searched
+}
+
+fn labels<S: Store>(context: &Context<S>, derivations: &BTreeSet<DerivationAt>) -> Vec<String> {
+    derivations.iter().map(|at| context.catalogue.label(*at).to_owned()).collect()
+}
+
+async fn first_page<S: Store>(context: &Context<S>, find: &Find, patience: Patience<'_>) -> Result<FirstPage, GaveUp> {
+    // One more than may be, or it would not be known that there are no more.
+    let query = Query { limit: Some(context.fan_out.direct_max.saturating_add(1)), ..find.query.clone() };
+    let page = patience.call(|| context.store.query(Table::Main, &query, None)).await?;
+    Ok(match page.next {
+        Some(_) => FirstPage::Many,
+        None => FirstPage::All(page.items.iter().filter_map(|item| fan_out::leads_to(context, item, find)).collect()),
+    })
+}
+
+/// Notes that something is to be searched for again.
+async fn note_again<S: Store>(
+    context: &Context<S>,
+    item: &Key,
+    derivations: &BTreeSet<DerivationAt>,
+    patience: Patience<'_>,
+    written: &mut Vec<FanOutWrite>,
+) -> Result<(), GaveUp> {
+    let Some(write) = noted(context, item, derivations.iter().copied()) else { return Ok(()) };
+    if let Outcome::Done { units } = patience.call(|| context.store.write(&write)).await? {
+        written.push((write.table, write.key, units));
+    }
+    Ok(())
 }

@@ -17,8 +17,8 @@ use keys::{
 
 use crate::{
     context::Context,
-    fan_out::FanOuts,
-    jobs::job::{Job, Task},
+    fan_out,
+    job::{Job, Task},
 };
 
 /// A fan-out that is under way.
@@ -51,7 +51,7 @@ impl UnderwayFanOut {
     pub(crate) fn of<S: store::Store>(context: &Context<S>, job: &Job) -> Option<Self> {
         let Task::FanOut(fan_out) = &job.task else { return None };
         let derivation = context.catalogue.position(&job.derivation)?;
-        let find = FanOuts::new(context).search_of(derivation, &fan_out.source)?;
+        let find = fan_out::search_of(context, derivation, &fan_out.source)?;
         let Query { index, pk, sk, .. } = find.query;
         let layout = &context.schema.layout;
         let index = index.and_then(|name| layout.index(&name)).map(|index| (index.pk.clone(), index.sk.clone()));

@@ -27,15 +27,16 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     account::{Account, Commit, undone},
-    batch::input::Batch,
     clock::age_ms,
     context::Context,
-    jobs::{
-        job::Job,
-        touch::{Touch, TouchFailure, TouchOutcome, Toucher, Work},
+    input::Batch,
+    job::{
+        Job,
+        touch::{self, TouchFailure, TouchOutcome, Work},
     },
     ledger::{HORIZON_MS, receipt_of},
-    park::{self, Parker},
+    park,
+    plan::Touch,
     protocol::ProtocolStep,
 };
 
@@ -89,9 +90,7 @@ impl<S: Store> Worker<'_, S> {
                     Ok(()) => {}
                     Err(TouchFailure::NotNow(why)) => undone(account, [touch.position], &why),
                     Err(TouchFailure::Refused(cause)) => {
-                        Parker::new(self.context)
-                            .park(touch.position, [touch.derivation], &cause, batch, account)
-                            .await;
+                        park::park(self.context, touch.position, [touch.derivation], &cause, batch, account).await;
                     }
                 }
             }
@@ -153,7 +152,7 @@ impl<S: Store> Worker<'_, S> {
         let put = Write { table: Table::Main, key: job.key, action, guard: None };
         let receipt = receipt_of(&self.context.schema.layout, &Key::new(format!("RECEIPT#{id}"), derivation), now_ms);
         let writes = if self.context.takes(ProtocolStep::StartOnce) { vec![receipt, put, due] } else { vec![put, due] };
-        match Toucher::new(self.context).decided(writes, work).await? {
+        match touch::decided(self.context, writes, work).await? {
             TouchOutcome::Done => {
                 tracing::info!(event_id = %id, derivation, owner = removal.owner.for_log(), "started a cascade");
             }

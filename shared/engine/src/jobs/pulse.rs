@@ -2,7 +2,7 @@
 //!
 //! *Keeps true*: a cascade that goes by it begins only while a function of level-triggered derivations has handled a pulse
 //! lately, and has been doing so since before the wait began, or for the settling time. A function that handles a pulse
-//! after 20 hours without one puts the [mark of a possible loss](crate::account::loss) first, which holds cascades too.
+//! after 20 hours without one puts the [mark of a possible loss](crate::loss) first, which holds cascades too.
 //!
 //! *Why it is enough*: a mapping that is off, or a function that fails, handles no pulse. When it works again, its first
 //! pulse tells how long it did not. A shard that is behind while others are not comes with old batches, and these leave the
@@ -30,12 +30,13 @@ use keys::{
 use store::{Outcome, Store};
 
 use crate::{
-    account::{Account, loss::POSSIBLE_LOSS_MS},
+    account::Account,
     attribute::{all, n, number, s},
     backoff::{GaveUp, Patience, describe},
-    batch::{LossWatch, input::Batch},
     context::Context,
+    input::Batch,
     ledger::ledger_item,
+    loss::{self, POSSIBLE_LOSS_MS},
     protocol::ProtocolStep,
     record::Decoded,
 };
@@ -99,70 +100,60 @@ impl Heard {
     }
 }
 
-/// Writes pulses, and sees them.
-pub(crate) struct Pulses<'a, S> {
-    context: &'a Context<S>,
+/// Writes a pulse, if there may be cascades.
+pub(crate) async fn beat<S: Store>(context: &Context<S>, patience: Patience<'_>) -> Result<(), GaveUp> {
+    let mut derivations = context.catalogue.derivations();
+    if derivations.any(|derivation| matches!(derivation.kind.shape(), Shape::Cascade(_))) {
+        let pulse = pulse(context.clock.now_ms());
+        patience.call(|| context.store.write(&pulse)).await?;
+    }
+    Ok(())
 }
 
-impl<'a, S> Pulses<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
+/// Keeps that a pulse was handled, if there is one in the batch. One that cannot be kept is like one that never came.
+pub(crate) async fn see<S: Store>(context: &Context<S>, batch: &Batch<'_>, account: &mut Account) {
+    let is_pulse =
+        |record: &Decoded<'_>| record.change.as_ref().is_ok_and(|change| change.key.sk == PULSE && change.key == key());
+    let Some(at) = batch.records.iter().position(is_pulse) else { return };
+    if !context.families.contains(&Family::LevelTriggered) {
+        return;
+    }
+    if let Err(error) = keep(context, batch, RecordAt(at), account).await {
+        tracing::warn!(cause = %describe(&error), "a pulse cannot be kept, so cascades may wait for the next");
     }
 }
 
-impl<S: Store> Pulses<'_, S> {
-    /// Writes a pulse, if there may be cascades.
-    pub(crate) async fn beat(&self, patience: Patience<'_>) -> Result<(), GaveUp> {
-        let mut derivations = self.context.catalogue.derivations();
-        if derivations.any(|derivation| matches!(derivation.kind.shape(), Shape::Cascade(_))) {
-            let pulse = pulse(self.context.clock.now_ms());
-            patience.call(|| self.context.store.write(&pulse)).await?;
+async fn keep<S: Store>(
+    context: &Context<S>,
+    batch: &Batch<'_>,
+    at: RecordAt,
+    account: &mut Account,
+) -> Result<(), GaveUp> {
+    let now_ms = context.clock.now_ms();
+    let families: Vec<String> = context.families.iter().map(ToString::to_string).collect();
+    let families = families.join("+");
+    let keys = [Heard::key_of(&families)];
+    let held = batch.patience.call(|| context.store.get(Table::Ledger, &keys)).await?;
+    let held = held.first().and_then(|(_, item)| Heard::of(item));
+    let gap_ms = held.as_ref().map_or(0, |held| now_ms.saturating_sub(held.handled_ms));
+    if gap_ms >= POSSIBLE_LOSS_MS && context.takes(ProtocolStep::PulseGap) {
+        // Before the sweep can learn that the function works again.
+        for mark in loss::marks_of_lane(context, gap_ms, batch) {
+            loss::put_mark(context, mark, batch, account).await?;
         }
-        Ok(())
     }
+    let since_ms = held.map_or(now_ms, |held| held.since_ms);
+    let write = Heard { families, since_ms, handled_ms: now_ms }.write(&context.schema.layout);
+    if let Outcome::Done { units } = batch.patience.call(|| context.store.write(&write)).await? {
+        account.commits.push(context.ledger_commit(&write.key, units, at));
+    }
+    Ok(())
+}
 
-    /// Keeps that a pulse was handled, if there is one in the batch. One that cannot be kept is like one that never came.
-    pub(crate) async fn see(&self, batch: &Batch<'_>, account: &mut Account) {
-        let is_pulse = |record: &Decoded<'_>| {
-            record.change.as_ref().is_ok_and(|change| change.key.sk == PULSE && change.key == key())
-        };
-        let Some(at) = batch.records.iter().position(is_pulse) else { return };
-        if !self.context.families.contains(&Family::LevelTriggered) {
-            return;
-        }
-        if let Err(error) = self.keep(batch, RecordAt(at), account).await {
-            tracing::warn!(cause = %describe(&error), "a pulse cannot be kept, so cascades may wait for the next");
-        }
-    }
-
-    async fn keep(&self, batch: &Batch<'_>, at: RecordAt, account: &mut Account) -> Result<(), GaveUp> {
-        let now_ms = self.context.clock.now_ms();
-        let families: Vec<String> = self.context.families.iter().map(ToString::to_string).collect();
-        let families = families.join("+");
-        let keys = [Heard::key_of(&families)];
-        let held = batch.patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
-        let held = held.first().and_then(|(_, item)| Heard::of(item));
-        let gap_ms = held.as_ref().map_or(0, |held| now_ms.saturating_sub(held.handled_ms));
-        if gap_ms >= POSSIBLE_LOSS_MS && self.context.takes(ProtocolStep::PulseGap) {
-            // Before the sweep can learn that the function works again.
-            let watch = LossWatch::new(self.context);
-            for mark in watch.marks(gap_ms, batch) {
-                watch.put_mark(mark, batch, account).await?;
-            }
-        }
-        let since_ms = held.map_or(now_ms, |held| held.since_ms);
-        let write = Heard { families, since_ms, handled_ms: now_ms }.write(&self.context.schema.layout);
-        if let Outcome::Done { units } = batch.patience.call(|| self.context.store.write(&write)).await? {
-            account.commits.push(self.context.ledger_commit(&write.key, units, at));
-        }
-        Ok(())
-    }
-
-    /// What the pulses show of the functions that run level-triggered derivations: of the one that handled the last.
-    pub(crate) async fn heard(&self, patience: Patience<'_>) -> Result<Heard, GaveUp> {
-        let items = patience.call(|| all(&self.context.store, Table::Ledger, PULSE)).await?;
-        let name = Family::LevelTriggered.to_string();
-        let heard = items.iter().filter_map(Heard::of).filter(|heard| heard.families.split('+').any(|of| of == name));
-        Ok(heard.max_by_key(|heard| heard.handled_ms).unwrap_or_default())
-    }
+/// What the pulses show of the functions that run level-triggered derivations: of the one that handled the last.
+pub(crate) async fn heard<S: Store>(context: &Context<S>, patience: Patience<'_>) -> Result<Heard, GaveUp> {
+    let items = patience.call(|| all(&context.store, Table::Ledger, PULSE)).await?;
+    let name = Family::LevelTriggered.to_string();
+    let heard = items.iter().filter_map(Heard::of).filter(|heard| heard.families.split('+').any(|of| of == name));
+    Ok(heard.max_by_key(|heard| heard.handled_ms).unwrap_or_default())
 }

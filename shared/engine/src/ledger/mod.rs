@@ -29,8 +29,6 @@
 //! with 4, the transaction is cancelled with reasons (guard failed, guard failed, guard failed, none, none); then one
 //! receipt and `ADD Value 1` go in.
 
-pub(crate) mod exceptions;
-pub mod in_ledger;
 pub mod settings;
 pub(crate) mod shard;
 pub mod watermarks;
@@ -39,6 +37,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use derive::{
     coalesce::Counted,
+    family::Family,
     guard::{Guard, Purpose},
     write::{Action, Table, Write},
 };
@@ -115,6 +114,11 @@ impl FromStr for LedgerKind {
 pub struct UnknownLedger {
     /// The name as given.
     pub text: String,
+}
+
+/// Partition key of all that is parked on behalf of a family.
+pub(crate) fn parked_partition(family: Family) -> String {
+    format!("PARKED#{family}")
 }
 
 /// An item of the ledger's table with these further attributes.

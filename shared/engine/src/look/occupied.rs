@@ -22,12 +22,10 @@ use crate::{
     account::{Account, undone},
     attribute::{n, s},
     backoff::{GaveUp, Patience, describe},
+    bells::{Bells, Rung},
     context::Context,
-    jobs::touch::TouchFailure,
-    look::{
-        Bells, Rung,
-        listing::{Lister, entry_key},
-    },
+    job::touch::TouchFailure,
+    look::listing::{self, entry_key},
 };
 
 // Attributes of an entry: the keys of the sources that were named, and how often it was written. Stored, so they are stable.
@@ -41,120 +39,117 @@ pub(crate) struct EndedWait {
     revision: Option<AttributeValue>,
 }
 
-/// Lists items that are not Ripple's under the keys of derived items.
-pub(crate) struct KeyWaits<'a, S> {
-    pub(crate) context: &'a Context<S>,
+/// Lists the item under the key of a derived item that this derivation would create. `None` if the item there is
+/// Ripple's by now, or there is none.
+pub(crate) async fn list<S: Store>(
+    context: &Context<S>,
+    look: &Look,
+    at: DerivationAt,
+    held: Option<&Item>,
+    patience: Patience<'_>,
+) -> Result<Option<Units>, TouchFailure> {
+    let entry =
+        |held: Option<&Item>| held.filter(|held| !is_own(context, look, held)).map(|it| entry(context, look, at, it));
+    let (_, units) = listing::keep(context, &look.item, held.cloned(), entry, patience).await?;
+    Ok(units)
 }
 
-impl<'a, S> KeyWaits<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
+/// Is the item of the entity that the derivation would create?
+fn is_own<S: Store>(context: &Context<S>, look: &Look, item: &Item) -> bool {
+    context.schema.image(&look.item, item).is_some_and(|image| image.is(&look.entity))
 }
 
-impl<S: Store> KeyWaits<'_, S> {
-    /// Lists the item under the key of a derived item that this derivation would create. `None` if the item there is
-    /// Ripple's by now, or there is none.
-    pub(crate) async fn list(
-        &self,
-        look: &Look,
-        at: DerivationAt,
-        held: Option<&Item>,
-        patience: Patience<'_>,
-    ) -> Result<Option<Units>, TouchFailure> {
-        let entry =
-            |held: Option<&Item>| held.filter(|held| !self.is_own(look, held)).map(|it| self.entry(look, at, it));
-        let (_, units) = Lister::new(self.context).keep(&look.item, held.cloned(), entry, patience).await?;
-        Ok(units)
+fn entry<S: Store>(context: &Context<S>, look: &Look, at: DerivationAt, held: &Item) -> Write {
+    let (derivation, item) = (context.catalogue.name(at), &look.item);
+    let flaw = occupied(&context.schema, item, held);
+    let attributes = [
+        ("Derivation", s(derivation)),
+        ("ItemPK", s(&item.pk)),
+        ("ItemSK", s(&item.sk)),
+        ("Attribute", s(&flaw.attribute)),
+        ("Why", s(&flaw.why)),
+        ("ListedAt", n(context.clock.now_ms())),
+    ];
+    let mut update = Update::set(attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
+    update.add.insert(REVISION.to_owned(), n(1));
+    // DynamoDB refuses an empty set.
+    let named: Vec<String> = look.named.iter().map(written).collect();
+    if !named.is_empty() {
+        update.add.insert(NAMED.to_owned(), AttributeValue::Ss(named));
     }
+    let key = entry_key(derivation, item);
+    Write { table: Table::Ledger, key, action: Action::Update(update), guard: None }
+}
 
-    /// Is the item of the entity that the derivation would create?
-    fn is_own(&self, look: &Look, item: &Item) -> bool {
-        self.context.schema.image(&look.item, item).is_some_and(|image| image.is(&look.entity))
-    }
-
-    fn entry(&self, look: &Look, at: DerivationAt, held: &Item) -> Write {
-        let (derivation, item) = (self.context.catalogue.name(at), &look.item);
-        let flaw = occupied(&self.context.schema, item, held);
-        let attributes = [
-            ("Derivation", s(derivation)),
-            ("ItemPK", s(&item.pk)),
-            ("ItemSK", s(&item.sk)),
-            ("Attribute", s(&flaw.attribute)),
-            ("Why", s(&flaw.why)),
-            ("ListedAt", n(self.context.clock.now_ms())),
-        ];
-        let mut update = Update::set(attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
-        update.add.insert(REVISION.to_owned(), n(1));
-        // DynamoDB refuses an empty set.
-        let named: Vec<String> = look.named.iter().map(written).collect();
-        if !named.is_empty() {
-            update.add.insert(NAMED.to_owned(), AttributeValue::Ss(named));
-        }
-        let key = entry_key(derivation, item);
-        Write { table: Table::Ledger, key, action: Action::Update(update), guard: None }
-    }
-
-    /// Names the sources of those derived items whose key is free again, from their entries. Gives the entries that there
-    /// are. What cannot be read is not refreshed now.
-    pub(crate) async fn recall(
-        &self,
-        bells: &mut Bells,
-        patience: Patience<'_>,
-        account: &mut Account,
-    ) -> Vec<EndedWait> {
-        let mut ended = Vec::new();
-        let vacated = bells.rung.iter().filter(|(_, rung)| rung.vacated_for.is_some()).map(|(key, _)| key.clone());
-        for key in vacated.collect::<Vec<_>>() {
-            let Some(rung) = bells.rung.get_mut(&key) else { continue };
-            let Some(derivation) = rung.vacated_for else { continue };
-            match self.read_entry(derivation, &rung.look.item, patience).await {
-                Ok(None) => {}
-                Ok(Some(entry)) => {
-                    if let Some(AttributeValue::Ss(named)) = entry.get(NAMED) {
-                        rung.look.named.extend(named.iter().filter_map(|named| read(named)));
-                    }
-                    let revision = entry.get(REVISION).cloned();
-                    ended.push(EndedWait { rung: rung.clone(), derivation, revision });
+/// Names the sources of those derived items whose key is free again, from their entries. Gives the entries that there
+/// are. What cannot be read is not refreshed now.
+pub(crate) async fn recall<S: Store>(
+    context: &Context<S>,
+    bells: &mut Bells,
+    patience: Patience<'_>,
+    account: &mut Account,
+) -> Vec<EndedWait> {
+    let mut ended = Vec::new();
+    let vacated = bells.rung.iter().filter(|(_, rung)| rung.vacated_for.is_some()).map(|(key, _)| key.clone());
+    for key in vacated.collect::<Vec<_>>() {
+        let Some(rung) = bells.rung.get_mut(&key) else { continue };
+        let Some(derivation) = rung.vacated_for else { continue };
+        match read_entry(context, derivation, &rung.look.item, patience).await {
+            Ok(None) => {}
+            Ok(Some(entry)) => {
+                if let Some(AttributeValue::Ss(named)) = entry.get(NAMED) {
+                    rung.look.named.extend(named.iter().filter_map(|named| read(named)));
                 }
-                Err(error) => {
-                    undone(account, rung.causes.iter().copied(), &describe(&error));
-                    bells.rung.remove(&key);
-                }
+                let revision = entry.get(REVISION).cloned();
+                ended.push(EndedWait { rung: rung.clone(), derivation, revision });
+            }
+            Err(error) => {
+                undone(account, rung.causes.iter().copied(), &describe(&error));
+                bells.rung.remove(&key);
             }
         }
-        ended
     }
+    ended
+}
 
-    async fn read_entry(&self, at: DerivationAt, item: &Key, patience: Patience<'_>) -> Result<Option<Item>, GaveUp> {
-        let key = [entry_key(self.context.catalogue.name(at), item)];
-        let entries = patience.call(|| self.context.store.get(Table::Ledger, &key)).await?;
-        Ok(entries.into_iter().next().map(|(_, entry)| entry))
-    }
+async fn read_entry<S: Store>(
+    context: &Context<S>,
+    at: DerivationAt,
+    item: &Key,
+    patience: Patience<'_>,
+) -> Result<Option<Item>, GaveUp> {
+    let key = [entry_key(context.catalogue.name(at), item)];
+    let entries = patience.call(|| context.store.get(Table::Ledger, &key)).await?;
+    Ok(entries.into_iter().next().map(|(_, entry)| entry))
+}
 
-    /// Takes entries off the list whose derived items were refreshed and do not wait any more.
-    pub(crate) async fn take_off(&self, ended: Vec<EndedWait>, patience: Patience<'_>, account: &mut Account) {
-        for EndedWait { rung: Rung { look, causes, .. }, derivation, revision } in ended {
-            if causes.iter().any(|position| account.undone.contains_key(position)) {
-                continue;
+/// Takes entries off the list whose derived items were refreshed and do not wait any more.
+pub(crate) async fn take_off<S: Store>(
+    context: &Context<S>,
+    ended: Vec<EndedWait>,
+    patience: Patience<'_>,
+    account: &mut Account,
+) {
+    for EndedWait { rung: Rung { look, causes, .. }, derivation, revision } in ended {
+        if causes.iter().any(|position| account.undone.contains_key(position)) {
+            continue;
+        }
+        let key = entry_key(context.catalogue.name(derivation), &look.item);
+        let guard = Some(Guard::as_read(Purpose::KeyWait, [(REVISION, revision)]));
+        let delete = Write { table: Table::Ledger, key: key.clone(), action: Action::Delete, guard };
+        let entry = |held: Option<&Item>| {
+            let is_free = held.is_none_or(|held| is_own(context, &look, held));
+            is_free.then(|| delete.clone())
+        };
+        match (listing::keep_as_read(context, &look.item, entry, patience).await, causes.first()) {
+            (Ok(units), Some(position)) => {
+                account.commits.extend(units.map(|units| context.ledger_commit(&key, units, *position)));
             }
-            let key = entry_key(self.context.catalogue.name(derivation), &look.item);
-            let guard = Some(Guard::as_read(Purpose::KeyWait, [(REVISION, revision)]));
-            let delete = Write { table: Table::Ledger, key: key.clone(), action: Action::Delete, guard };
-            let entry = |held: Option<&Item>| {
-                let is_free = held.is_none_or(|held| self.is_own(&look, held));
-                is_free.then(|| delete.clone())
-            };
-            match (Lister::new(self.context).keep_as_read(&look.item, entry, patience).await, causes.first()) {
-                (Ok(units), Some(position)) => {
-                    account.commits.extend(units.map(|units| self.context.ledger_commit(&key, units, *position)));
-                }
-                (Ok(_), None) => {}
-                (Err(TouchFailure::NotNow(why)), _) => undone(account, causes, &why),
-                // The entry stays on the list, for a person. What it was for is done.
-                (Err(TouchFailure::Refused(cause)), _) => {
-                    tracing::error!(item = look.item.for_log(), cause, "an entry cannot be taken off the list");
-                }
+            (Ok(_), None) => {}
+            (Err(TouchFailure::NotNow(why)), _) => undone(account, causes, &why),
+            // The entry stays on the list, for a person. What it was for is done.
+            (Err(TouchFailure::Refused(cause)), _) => {
+                tracing::error!(item = look.item.for_log(), cause, "an entry cannot be taken off the list");
             }
         }
     }

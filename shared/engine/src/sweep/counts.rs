@@ -22,10 +22,9 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    count::Target,
-    counters::added_up,
-    look::reading::{CALLS_AT_ONCE, ItemReader},
-    park::waiting::Waiting,
+    counters::{Target, added_up},
+    reading::{self, CALLS_AT_ONCE},
+    redrive::waiting::Waiting,
     sweep::{Differing, TableSweep, difference::of_numbers},
 };
 
@@ -141,8 +140,7 @@ impl<S: Store> TableSweep<'_, S> {
         target: &Target,
         patience: Patience<'_>,
     ) -> Result<Option<Differing>, GaveUp> {
-        let stored =
-            added_up(&self.context.schema, &ItemReader::new(self.context).counters_of(target, patience).await?);
+        let stored = added_up(&self.context.schema, &reading::counters_of(self.context, target, patience).await?);
         let Some(sources) = self.sources_now(count, &target.item, patience).await? else { return Ok(None) };
         let mut counted = Tally::default();
         for (_, adds) in &sources {

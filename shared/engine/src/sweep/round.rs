@@ -16,8 +16,8 @@ use store::{Cursor, Outcome, Store};
 use crate::{
     attribute::{n, number, s},
     backoff::{GaveUp, Patience},
+    context::Context,
     ledger::ledger_item,
-    sweep::TableSweep,
 };
 
 // Attributes of the place. Stored, so they are stable.
@@ -91,21 +91,25 @@ impl Round {
     }
 }
 
-impl<S: Store> TableSweep<'_, S> {
+impl Round {
     /// The round that is under way; a new one where there is none.
-    pub(super) async fn round_now(&self, patience: Patience<'_>) -> Result<Round, GaveUp> {
+    pub(super) async fn now<S: Store>(context: &Context<S>, patience: Patience<'_>) -> Result<Self, GaveUp> {
         let keys = [key()];
-        let items = patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
-        let fresh = || Round { began_at_ms: self.context.clock.now_ms(), ..Round::default() };
-        Ok(items.first().map_or_else(fresh, |(_, item)| Round::of(item)))
+        let items = patience.call(|| context.store.get(Table::Ledger, &keys)).await?;
+        let fresh = || Self { began_at_ms: context.clock.now_ms(), ..Self::default() };
+        Ok(items.first().map_or_else(fresh, |(_, item)| Self::of(item)))
     }
 
     /// Moves the place; false when another run did, or a call of this one whose answer was lost.
-    pub(super) async fn move_round(&self, round: &mut Round, patience: Patience<'_>) -> Result<bool, GaveUp> {
-        let write = round.write(&self.context.schema.layout);
-        match patience.call(|| self.context.store.write(&write)).await? {
+    pub(super) async fn moved<S: Store>(
+        &mut self,
+        context: &Context<S>,
+        patience: Patience<'_>,
+    ) -> Result<bool, GaveUp> {
+        let write = self.write(&context.schema.layout);
+        match patience.call(|| context.store.write(&write)).await? {
             Outcome::Done { .. } => {
-                round.n_moves = Some(round.n_moves.map_or(1, |n_moves| n_moves + 1));
+                self.n_moves = Some(self.n_moves.map_or(1, |n_moves| n_moves + 1));
                 Ok(true)
             }
             Outcome::GuardFailed => Ok(false),

@@ -28,12 +28,10 @@ use store::{Cursor, Outcome, Store};
 use crate::{
     attribute::{fitted, n, number, s},
     backoff::{GaveUp, Patience},
+    bells::Bells,
     ledger::{EXPIRES_AT, ledger_item},
-    look::{
-        Bells,
-        reading::{CALLS_AT_ONCE, HeldItems},
-    },
-    park::waiting::Underway,
+    reading::{CALLS_AT_ONCE, HeldItems},
+    redrive::waiting,
     sweep::{Differing, Drift, ITEMS_AT_ONCE, Slice, TableSweep, counts::target_of},
 };
 
@@ -207,7 +205,7 @@ impl<S: Store> TableSweep<'_, S> {
             return Ok(());
         }
         // Before the look that decides: a job that comes to an item between the two leaves it in step.
-        let waiting = Underway::new(self.context).what_is_under_way(|item| sources.contains(item), patience).await?;
+        let waiting = waiting::what_is_under_way(self.context, |item| sources.contains(item), patience).await?;
         let mut differing = self.those_that_differ(&same, patience).await?;
         let still = |suspect: Suspect| {
             let differing = differing.remove(&(suspect.item, suspect.entity))?;
@@ -221,7 +219,7 @@ impl<S: Store> TableSweep<'_, S> {
                 Some(target) => self.count_waits(&target, &waiting),
                 None => waiting.has(item, held.as_ref(), named.union(decided_by), derivations),
             };
-            if is_waiting || Underway::new(self.context).is_listed_unreadable(items, derivations, patience).await? {
+            if is_waiting || waiting::is_listed_unreadable(self.context, items, derivations, patience).await? {
                 continue;
             }
             let derivations =

@@ -23,8 +23,8 @@ use crate::{
     backoff::{GaveUp, Patience},
     count::marked::pruning,
     ledger::watermarks::{HORIZON_MS, KEPT_MS, marks},
-    look::reading::CALLS_AT_ONCE,
     protocol::ProtocolStep,
+    reading::CALLS_AT_ONCE,
     sweep::TableSweep,
 };
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use derive::write::{Action, Table, Update};
 use engine::{
     clock::Clock as _,
-    jobs::job::{self, Job, Pass},
+    job::{self, Job, Pass},
 };
 use keys::{
     fields::Fields,

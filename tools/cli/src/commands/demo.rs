@@ -16,7 +16,7 @@ use std::{
 use engine::{
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
-    registry::edit::begin,
+    publishing::begin,
 };
 use functions::{
     config::Config,

@@ -27,7 +27,7 @@ use engine::{
     batch::Handled,
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
-    registry::{edit::begin, publishing::read},
+    publishing::{begin, read},
 };
 use functions::{
     config::Config,

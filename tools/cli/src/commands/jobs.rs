@@ -4,10 +4,8 @@ mod ordered;
 
 use engine::{
     clock::{Clock as _, SystemClock},
-    jobs::{
-        ground::{held::HeldBy, sweep::jobs},
-        job::{Job, Task},
-    },
+    job::{Job, Task},
+    jobs::ground::{held::HeldBy, sweep::jobs},
 };
 use functions::logging;
 use keys::layout::Layout;

@@ -1,9 +1,8 @@
 //! `ripple parked`: lists the changes that cannot be applied, and the counts that need a recount.
 
-use engine::park::{
-    ToRecount, n_unreadable,
-    redrive::{ParkedChange, parked},
-    to_recount,
+use engine::{
+    inspect::{ToRecount, n_unreadable, to_recount},
+    park::{ParkedChange, parked},
 };
 use functions::logging;
 use keys::layout::Layout;

@@ -29,7 +29,7 @@ use derive::{
     schema::Schema,
 };
 use design::{Design, price::price, samples::Samples};
-use engine::{batch::input::caught, look::listing::ALL_DERIVATIONS};
+use engine::{input::caught, look::listing::ALL_DERIVATIONS};
 use functions::logging;
 use keys::{counter::CounterKey, item::Item, key::Key};
 

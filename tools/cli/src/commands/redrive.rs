@@ -1,6 +1,6 @@
 //! `ripple redrive`: applies parked changes again, after an operator corrected what blocked them.
 
-use engine::park::redrive::{ParkedChange, parked};
+use engine::park::{ParkedChange, parked};
 use functions::logging;
 use operate::{
     objects::word,

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use engine::account::loss::Mark;
+use engine::loss::Mark;
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{

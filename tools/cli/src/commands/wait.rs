@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use engine::{
     clock::{Clock as _, SystemClock},
-    park::redrive::parked,
+    park::parked,
 };
 use functions::logging;
 use operate::words::counted;

@@ -12,11 +12,11 @@ use console::{
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{
     account::Account,
-    batch::{BrakeLimits, Engine, Handled},
+    batch::{Engine, Handled},
     clock::{Clock as _, SystemClock},
-    fan_out::FanOutLimits,
     ledger::LedgerKind,
-    registry::{Hold, publishing::RegistryWatch},
+    limits::{BrakeLimits, FanOutLimits},
+    registry::{Hold, RegistryWatch},
 };
 use functions::handler::{Function, answer};
 use futures::future::BoxFuture;

@@ -16,7 +16,7 @@ use std::{
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    jobs::job::Job,
+    job::Job,
     sweep::Bounds,
 };
 use keys::key::Key;

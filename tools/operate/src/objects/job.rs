@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use engine::jobs::{
-    ground::held::HeldBy,
+use engine::{
     job::{Job, Pass, Task},
+    jobs::ground::held::HeldBy,
 };
 use keys::{key::Key, layout::Layout};
 use serde_json::{Value, json};

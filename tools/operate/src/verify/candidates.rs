@@ -7,7 +7,7 @@ use derive::{
     refresh::Look,
     sources::{FirstOf, Source, Sources},
 };
-use engine::{backoff::describe, park::waiting::Waiting, protocol::ProtocolStep};
+use engine::{backoff::describe, protocol::ProtocolStep, redrive::waiting::Waiting};
 use keys::{counter::CounterKey, key::Key};
 use store::Store;
 

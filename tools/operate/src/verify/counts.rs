@@ -29,11 +29,10 @@ use derive::{
 };
 use engine::{
     backoff::{GaveUp, describe},
-    count::{CountsOf, Target},
-    counters::added_up,
-    look::reading::CALLS_AT_ONCE,
-    park::waiting::Waiting,
+    counters::{Target, added_up},
     protocol::ProtocolStep,
+    reading::CALLS_AT_ONCE,
+    redrive::{in_ledger::CountsOf, waiting::Waiting},
 };
 use futures::{StreamExt, stream};
 use keys::{

@@ -15,9 +15,10 @@ use derive::{
 };
 use engine::{
     backoff::{GaveUp, Patience, describe},
-    batch::{Engine, input::caught},
-    count::Target,
-    park::waiting::Waiting,
+    batch::Engine,
+    counters::Target,
+    input::caught,
+    redrive::waiting::Waiting,
 };
 use keys::{counter::CounterKey, item::Item, key::Key, shown::revision_of, value::same};
 use store::Store;

@@ -5,7 +5,7 @@
 //! Proof that the changes of a count are in its counters, where nobody can read how far the functions are.
 //!
 //! *Keeps true*: a count is decided only if each change of it that the stream still holds, and that was made before the
-//! counters were read, is [in the ledger](engine::ledger::in_ledger). What the stream does not hold any more, no function
+//! counters were read, is [in the ledger](engine::redrive::in_ledger). What the stream does not hold any more, no function
 //! will ever bring.
 //!
 //! All counts are compared once, without proof. Then the stream is read again from its oldest record on, and of each record
@@ -32,10 +32,10 @@ use derive::{
 use engine::{
     backoff::{GaveUp, Patience, describe},
     batch::Engine,
-    count::{CountsOf, Target},
-    ledger::in_ledger::CountedRecord,
+    counters::Target,
     look::listing::ALL_DERIVATIONS,
     protocol::ProtocolStep,
+    redrive::in_ledger::{CountedRecord, CountsOf},
 };
 use keys::{item::Item, key::Key};
 use store::Store;

@@ -18,8 +18,8 @@ use derive::{
     family::Family, gathering::contributed, position::DerivationAt, refresh::Look, sources::Sources, write::Table,
 };
 use engine::{
-    batch::input::caught,
-    count::Target,
+    counters::Target,
+    input::caught,
     protocol::ProtocolStep,
     record::{decode, event::Lane, key_of},
 };

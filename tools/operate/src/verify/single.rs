@@ -13,7 +13,7 @@ use derive::{
 };
 use engine::{
     backoff::{GaveUp, Patience},
-    batch::input::caught,
+    input::caught,
 };
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
 use store::Store;

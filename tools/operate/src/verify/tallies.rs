@@ -11,7 +11,7 @@ use std::{
 };
 
 use derive::{derived::Items, tally::Tally};
-use engine::count::Target;
+use engine::counters::Target;
 use keys::{item::Item, key::Key};
 use serde::{Deserialize, Serialize};
 

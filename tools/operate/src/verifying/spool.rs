@@ -259,7 +259,7 @@ fn lasting(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointE
 #[cfg(test)]
 mod tests {
     use derive::tally::Tally;
-    use engine::count::Target;
+    use engine::counters::Target;
     use keys::{item::Item, key::Key};
     use serde_dynamo::AttributeValue;
 

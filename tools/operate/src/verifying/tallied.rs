@@ -5,7 +5,7 @@ use std::io;
 use derive::{derived::Items, tally::Tally};
 use engine::{
     clock::{Clock as _, SystemClock},
-    count::Target,
+    counters::Target,
 };
 use keys::{item::Item, key::Key};
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};

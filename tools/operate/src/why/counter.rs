@@ -13,7 +13,7 @@ use derive::{
     write::Table,
 };
 use engine::{
-    count::Target,
+    counters::Target,
     ledger::watermarks::{Watermark, watermarks},
 };
 use keys::{

@@ -44,11 +44,11 @@ use store::Store;
 
 use crate::{
     attribute::{n, number, s},
-    jobs::{
-        ground::Worker,
-        job::Job,
-        touch::{TouchFailure, TouchOutcome, Toucher, Work},
+    job::{
+        Job,
+        touch::{self, TouchFailure, TouchOutcome, Work},
     },
+    jobs::ground::Worker,
     ledger::{EXPIRES_AT, expires_at, ledger_item, watermarks::marks},
 };
 
@@ -168,7 +168,7 @@ impl<S: Store> Worker<'_, S> {
         let absent: Vec<Write> = absent.collect();
         while !writes.is_empty() {
             let all = absent.iter().chain(&writes).cloned().collect();
-            match Toucher::new(self.context).decided(all, work).await {
+            match touch::decided(self.context, all, work).await {
                 Ok(TouchOutcome::Done) => return Ok(Deletion::Done(u64::try_from(writes.len()).unwrap_or(0))),
                 Ok(TouchOutcome::Unheld(at)) if at.iter().any(|at| *at < absent.len()) => {
                     return Ok(Deletion::OwnerExists);
@@ -305,7 +305,7 @@ impl<S: Store> Worker<'_, S> {
         page: u64,
         work: &Work<'_>,
     ) -> Result<Option<(usize, Vec<Listed>)>, TouchFailure> {
-        let held = Toucher::new(self.context).item_now(Table::Ledger, &key_of(&job.key, page), work).await?;
+        let held = touch::item_now(self.context, Table::Ledger, &key_of(&job.key, page), work).await?;
         let Some(item) = held else { return Ok(None) };
         let step = number(&item, STEP).and_then(|step| usize::try_from(step).ok()).unwrap_or_default();
         let Some(AttributeValue::L(entries)) = item.get(ITEMS) else { return Ok(Some((step, Vec::new()))) };

@@ -26,17 +26,18 @@ use derive::{
 use keys::{fields::Fields, key::Key};
 use store::Store;
 
-use super::sweep::JobSweep;
 use crate::{
-    account::loss::{Mark, first_of},
     backoff::{GaveUp, Patience},
-    batch::{Engine, input::Batch, planning::Planner},
     clock::age_ms,
+    input::Batch,
+    job::{Job, Task},
     jobs::{
-        job::{Job, Task},
-        pulse::{Heard, PULSE_MS_MAX, Pulses},
+        ground::sweep::JobSweep,
+        pulse::{self, Heard, PULSE_MS_MAX},
     },
-    park::{ParkedPages, redrive::ParkedChange},
+    loss::{Mark, first_of},
+    park::{ParkedChange, ParkedPages},
+    plan::Planner,
     protocol::ProtocolStep,
     record::Decoded,
 };
@@ -51,7 +52,7 @@ pub enum HeldBy {
     ParkedChange(String),
     /// A mark that the stream may have dropped changes, by the ARN of the stream.
     PossibleLoss(String),
-    /// No function has handled a [pulse](crate::jobs::pulse) lately: the time of the last in milliseconds since the epoch, 0
+    /// No function has handled a [pulse] lately: the time of the last in milliseconds since the epoch, 0
     /// if there was none.
     NoPulse(u64),
     /// Pulses are handled only since after the wait began, and for less than the settling time: when it is over, in
@@ -85,7 +86,7 @@ type Oldest = (u64, String);
 
 /// All that may hold cascades.
 #[derive(Debug, Default)]
-pub(super) struct Holds {
+pub(crate) struct Holds {
     /// By the items that parked changes are of, and the items that they would have looked at.
     items: BTreeMap<Key, Oldest>,
     /// By the entities of the items that they would have searched for; of their own items if they cannot be planned.
@@ -116,33 +117,11 @@ fn keep(held: &mut Oldest, other: &Oldest) {
     }
 }
 
-impl<S: Store> Engine<S> {
-    /// Those of these jobs that something holds from beginning, by the pulses if the sweep goes by them.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when the parked changes cannot be read before the deadline, in milliseconds since the epoch.
-    pub async fn held_jobs(
-        &self,
-        jobs: &[Job],
-        by_pulse: bool,
-        deadline_ms: u64,
-    ) -> Result<BTreeMap<Key, HeldBy>, GaveUp> {
-        let sweep = JobSweep { context: &self.context, by_pulse };
-        let waiting: Vec<&Job> = jobs.iter().filter(|job| !job.is_running).collect();
-        if waiting.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let holds = sweep.holds(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
-        Ok(waiting.into_iter().filter_map(|job| Some((job.key.clone(), sweep.held_by(&holds, job)?))).collect())
-    }
-}
-
 impl<S: Store> JobSweep<'_, S> {
     /// All that may hold cascades now. Of a parked change the keys are kept and not the record.
-    pub(super) async fn holds(&self, patience: Patience<'_>) -> Result<Holds, GaveUp> {
+    pub(crate) async fn holds(&self, patience: Patience<'_>) -> Result<Holds, GaveUp> {
         // Before the marks: a function that works again puts the mark first.
-        let heard = if self.by_pulse { Some(Pulses::new(self.context).heard(patience).await?) } else { None };
+        let heard = if self.by_pulse { Some(pulse::heard(self.context, patience).await?) } else { None };
         let loss = patience.call(|| first_of(&self.context.store, Family::LevelTriggered)).await?;
         let mut holds = Holds { loss, heard, ..Holds::default() };
         let mut pages = ParkedPages::of(Family::LevelTriggered);
@@ -225,7 +204,7 @@ impl<S: Store> JobSweep<'_, S> {
     }
 
     /// What holds this job, if it is a cascade.
-    pub(super) fn held_by(&self, holds: &Holds, job: &Job) -> Option<HeldBy> {
+    pub(crate) fn held_by(&self, holds: &Holds, job: &Job) -> Option<HeldBy> {
         let Task::Cascade { removal: Removal { owner, absent, .. }, .. } = &job.task else { return None };
         if let Some(mark) = &holds.loss {
             return Some(HeldBy::PossibleLoss(mark.stream.clone()));

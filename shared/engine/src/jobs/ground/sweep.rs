@@ -3,7 +3,7 @@
 //! *Keeps true*: a cascade begins only when its wait is over, nothing that is parked or lost may concern its owner, and
 //! its owner is absent. The sweep only rings: it writes the job's item, and the record of that write lets a function work.
 //!
-//! A sweep reads what is due in the queue (module `due`), page by page. It begins at a random partition and goes
+//! A sweep reads what is due in the queue (module `job::due`), page by page. It begins at a random partition and goes
 //! through several at once, so sweeps that end early reach all partitions in turn. Two sweeps at once do no harm.
 
 use std::{
@@ -29,15 +29,9 @@ use crate::{
     attribute::{all, n, s},
     backoff::{GaveUp, Patience},
     context::Context,
-    jobs::{
-        due::DueEntry,
-        ground::held::Holds,
-        job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
-    },
+    job::{DUE_AT, Job, MOVED_AT, STALLED_MS, STARTED_AT, due::DueEntry},
+    jobs::ground::held::Holds,
 };
-
-/// A job whose cursor has not moved for so long is rung again, in milliseconds: longer than an invocation may take.
-pub const STALLED_MS: u64 = 20 * 60 * 1_000;
 
 /// Partitions of the queue that are read at once, and jobs of each that are written at once.
 const PARTITIONS_AT_ONCE: usize = 4;

@@ -19,15 +19,15 @@ use keys::{
 use store::Store;
 
 use crate::{
-    batch::input::Occasion,
-    fan_out::page::Pager,
-    jobs::{
-        ground::{
-            Worker,
-            deletions::{Deletion, Listed, chunks, page_of_list},
-        },
-        job::{Job, Pass, Task},
-        touch::{TouchFailure, Toucher, Work},
+    fan_out::page,
+    input::Occasion,
+    job::{
+        Job, Pass, Task,
+        touch::{self, TouchFailure, Work},
+    },
+    jobs::ground::{
+        Worker,
+        deletions::{Deletion, Listed, chunks, page_of_list},
     },
     protocol::ProtocolStep,
 };
@@ -45,14 +45,14 @@ impl<S: Store> Worker<'_, S> {
     /// Does a page of a job and moves its cursor.
     pub(super) async fn work(&self, key: &Key, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         if let Some(source) = self.redriven(work) {
-            return Pager::new(self.context).begin_again(work.touch.derivation, &source, work).await;
+            return page::begin_again(self.context, work.touch.derivation, &source, work).await;
         }
-        let item = Toucher::new(self.context).item_now(Table::Main, key, work).await?;
+        let item = touch::item_now(self.context, Table::Main, key, work).await?;
         let job = item.and_then(|item| Job::of(&self.context.schema.layout, &item));
         let Some(job) = job.filter(|job| job.is_running && !job.is_paused) else { return Ok(()) };
         let kind = self.context.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind);
         match (&job.task, kind.map(|kind| kind.shape())) {
-            (Task::FanOut(fan_out), _) => Pager::new(self.context).page_of(&job, fan_out, work).await,
+            (Task::FanOut(fan_out), _) => page::page_of(self.context, &job, fan_out, work).await,
             (Task::Cascade { removal, step, pass }, Some(Shape::Cascade(cascade))) => match *pass {
                 Pass::Lists { n_pages } => self.list_hanging(&job, removal, (*step, n_pages), cascade, work).await,
                 Pass::Deletes { page, n_pages } => {
@@ -103,7 +103,7 @@ impl<S: Store> Worker<'_, S> {
             if is_more > 0 {
                 writes.push(page_of_list(&self.context.schema.layout, &job.key, (n_pages, listed_at), &listed, now_ms));
             }
-            return Toucher::new(self.context).decided(writes, work).await.map(drop);
+            return touch::decided(self.context, writes, work).await.map(drop);
         }
         if n_pages == 0 {
             return self.end_job(&next, "nothing is left", work).await;
@@ -112,7 +112,7 @@ impl<S: Store> Worker<'_, S> {
         next.due_at_ms = now_ms.saturating_add(self.context.settle_ms);
         next.is_running = !self.context.takes(ProtocolStep::SettleAgain);
         let writes = vec![job.moves_to(&next), next.entry().put(&self.context.schema.layout)];
-        Toucher::new(self.context).decided(writes, work).await.map(drop)
+        touch::decided(self.context, writes, work).await.map(drop)
     }
 
     /// Deletes a page of what was listed.
@@ -143,7 +143,7 @@ impl<S: Store> Worker<'_, S> {
             return self.end_job(&next, "nothing is left of what was listed", work).await;
         }
         next.task = Task::Cascade { removal: removal.clone(), step, pass: Pass::Deletes { page: page + 1, n_pages } };
-        Toucher::new(self.context).written(job.moves_to(&next), work).await
+        touch::written(self.context, job.moves_to(&next), work).await
     }
 
     /// Lists again what hangs, since a page of the list has expired. What was deleted is not there any more.
@@ -153,7 +153,7 @@ impl<S: Store> Worker<'_, S> {
         let task = Task::Cascade { removal: removal.clone(), step: 0, pass: Pass::Lists { n_pages: 0 } };
         let moved_at_ms = self.context.clock.now_ms();
         let next = Job { n_moves: job.n_moves + 1, moved_at_ms, task, after: None, ..job.clone() };
-        Toucher::new(self.context).written(job.moves_to(&next), work).await
+        touch::written(self.context, job.moves_to(&next), work).await
     }
 
     async fn page(
@@ -231,8 +231,11 @@ impl<S: Store> Worker<'_, S> {
             why,
             "ended a cascade"
         );
-        Toucher::new(self.context)
-            .written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: None }, work)
-            .await
+        touch::written(
+            self.context,
+            Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: None },
+            work,
+        )
+        .await
     }
 }

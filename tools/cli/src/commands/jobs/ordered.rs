@@ -6,11 +6,8 @@ use engine::{
     backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    jobs::{
-        JobOrder, Obeyed,
-        ground::sweep::jobs,
-        job::{Job, Task},
-    },
+    job::{Job, Task},
+    jobs::{JobOrder, Obeyed, ground::sweep::jobs},
 };
 use operate::objects::word;
 use serde_json::{Value, json};

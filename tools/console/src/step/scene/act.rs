@@ -6,7 +6,7 @@ use derive::write::{Action, Table, Update, Write};
 use engine::{
     backoff::describe,
     clock::{Clock as _, SystemClock},
-    park::redrive::parked,
+    park::parked,
 };
 use keys::{
     counter::{COUNTER, CounterKey, VALUE},

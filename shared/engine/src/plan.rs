@@ -6,23 +6,21 @@ use std::borrow::Cow;
 use derive::{
     change::Change,
     coalesce::{Adds, Amount, Counted},
-    effect::{Add, Effect, Measure},
+    effect::{Add, Effect, Ground, Measure},
     family::Family,
     plan::{Planned, RecordKind, plan},
     position::{DerivationAt, RecordAt},
     tally::Tally,
 };
-use keys::counter::CounterKey;
+use keys::{counter::CounterKey, key::Key};
 use store::Store;
 
 use crate::{
     account::Account,
     attribute::checksum,
-    batch::input::{Batch, caught},
+    bells::Bells,
     context::Context,
-    count::{CountEntry, session::Session},
-    jobs::touch::Touch,
-    look::{Bells, listing::Listing},
+    input::{Batch, caught},
     park,
     protocol::ProtocolStep,
     record::{Decoded, event::Event},
@@ -53,6 +51,39 @@ pub(crate) struct Asked {
     pub(crate) ground: Vec<Touch>,
     /// Items to list, or to take off the list.
     pub(crate) listings: Vec<Listing>,
+}
+
+/// A change that must go in once: what it adds, or why it must be parked.
+#[derive(Clone, Debug)]
+pub(crate) struct CountEntry {
+    /// What it adds.
+    pub(crate) change: Counted,
+    /// When its write was made, in milliseconds since the epoch.
+    pub(crate) created_ms: Option<u64>,
+    /// Why it cannot be applied.
+    pub(crate) failed: Option<String>,
+}
+
+/// What a record asks for, on behalf of a derivation.
+#[derive(Clone, Debug)]
+pub(crate) struct Touch {
+    /// Position of the record in its batch.
+    pub(crate) position: RecordAt,
+    /// Position of the derivation in the catalogue.
+    pub(crate) derivation: DerivationAt,
+    /// What it asks for.
+    pub(crate) effect: Ground,
+}
+
+/// An item that may have to be listed, or taken off the list.
+#[derive(Clone, Debug)]
+pub(crate) struct Listing {
+    /// Position of the record that says so.
+    pub(crate) position: RecordAt,
+    /// Position of the derivation in the catalogue; `None` for all.
+    pub(crate) derivation: Option<DerivationAt>,
+    /// The item.
+    pub(crate) item: Key,
 }
 
 impl Planning<'_> {
@@ -152,8 +183,8 @@ pub(crate) fn lane_seed(stream_shard: &str) -> u32 {
 /// Which shard of a sharded counter a batch lands in.
 struct CounterShards<'a> {
     seed: u32,
-    /// Says how many shards there are where that is pinned.
-    session: Option<&'a Session<'a>>,
+    /// The pinned number of shards of a derivation's counters; `None` if it is not pinned.
+    n_shards: &'a dyn Fn(&str) -> Option<u32>,
 }
 
 /// Plans records.
@@ -205,7 +236,12 @@ impl<S: Store> Planner<'_, S> {
     }
 
     /// What these records ask for. Their plans are taken out of them.
-    pub(crate) fn sorted(&self, planned: &mut [Planning<'_>], session: &Session<'_>, batch: &Batch<'_>) -> Asked {
+    pub(crate) fn sorted(
+        &self,
+        planned: &mut [Planning<'_>],
+        n_shards: impl Fn(&str) -> Option<u32>,
+        batch: &Batch<'_>,
+    ) -> Asked {
         // The shard of a sharded counter is the lane's, else the batch's: one batch lands in one shard, and lanes seldom
         // meet.
         let first = planned.first().map(Planning::id).unwrap_or_default();
@@ -213,7 +249,7 @@ impl<S: Store> Planner<'_, S> {
         let mut asked = Asked::default();
         for planning in planned {
             let plan = std::mem::replace(&mut planning.planned, Err(String::new()));
-            let shards = CounterShards { seed, session: Some(session) };
+            let shards = CounterShards { seed, n_shards: &n_shards };
             if let Err(cause) = plan.and_then(|plan| self.sort(plan, planning, &shards, &mut asked)) {
                 self.fail(planning, cause, &mut asked);
             }
@@ -230,7 +266,7 @@ impl<S: Store> Planner<'_, S> {
         self.count_from_birth(&mut planned, change);
         let planning = Planning { position: RecordAt(0), record, planned: Err(String::new()), is_before_birth: false };
         let mut asked = Asked::default();
-        let shards = CounterShards { seed: checksum(&change.id), session: None };
+        let shards = CounterShards { seed: checksum(&change.id), n_shards: &|_| None };
         self.sort(planned, &planning, &shards, &mut asked)?;
         Ok(asked)
     }
@@ -273,8 +309,8 @@ impl<S: Store> Planner<'_, S> {
 
     fn amount(&self, derivation: DerivationAt, add: Add, shards: &CounterShards<'_>) -> Result<Amount, String> {
         let name = self.context.catalogue.name(derivation).to_owned();
-        let pinned = shards.session.and_then(|session| session.n_shards(&name));
-        let shard = shards.seed % pinned.unwrap_or(add.n_shards).max(1);
+        let n_shards = (shards.n_shards)(&name).unwrap_or(add.n_shards);
+        let shard = shards.seed % n_shards.max(1);
         let counter = CounterKey { target: add.target, derivation: name, shard }.key();
         let counter = counter.map_err(|error| error.to_string())?;
         Ok(Amount { item: counter, derivation, adds: Adds::Tally(Tally { count: add.count, sum: add.sum }) })

@@ -3,9 +3,16 @@
 //! A job stands in the application's table. Writing it makes a record of the stream, and handling that record does a
 //! part of it and moves its cursor, which makes the next record. So a job goes on wherever it was interrupted.
 
+pub(crate) mod due;
+pub(crate) mod touch;
+
 use std::collections::HashMap;
 
-use derive::effect::Removal;
+use derive::{
+    effect::Removal,
+    guard::{Guard, Purpose},
+    write::{Action, Table, Update, Write},
+};
 use keys::{
     item::{Item, text},
     job::{JOB, JobKey, MOVES, PAUSED, RUNNING, STATE, WAITING},
@@ -15,10 +22,7 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use store::Cursor;
 
-use crate::{
-    attribute::{n, number, s},
-    fan_out::FanOut,
-};
+use crate::attribute::{checksum, n, number, s};
 
 // Attributes of a job. Stored, so they are stable.
 const OWNER_PK: &str = "OwnerPK";
@@ -35,6 +39,9 @@ const PK: &str = "PK";
 const SK: &str = "SK";
 pub(crate) const STARTED_AT: &str = "StartedAt";
 pub(crate) const MOVED_AT: &str = "MovedAt";
+
+/// A job whose cursor has not moved for so long is rung again, in milliseconds: longer than an invocation may take.
+pub const STALLED_MS: u64 = 20 * 60 * 1_000;
 
 /// A job.
 #[derive(Clone, Debug, PartialEq)]
@@ -259,6 +266,94 @@ fn key_of(value: &AttributeValue) -> Option<(Key, usize)> {
         _ => return None,
     };
     Some((Key { pk: text(PK)?, sk: text(SK)? }, step))
+}
+
+// ---- Moving a job on: from where it was read, and under the revision that was read ----
+
+impl Job {
+    /// The write that moves it to where `next` is, as long as nobody else moved it.
+    pub(crate) fn moves_to(&self, next: &Self) -> Write {
+        let set = next.progress();
+        let optional: &[&str] = match next.task {
+            Task::FanOut(_) => &[UNTIL, ROUND, FREE_AT],
+            Task::Cascade { .. } => &[PAGE],
+        };
+        let remove = optional.iter().filter(|name| set.get(name).is_none()).map(|name| (*name).to_owned()).collect();
+        let action = Action::Update(Update { set, remove, ..Update::default() });
+        Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.unmoved()) }
+    }
+
+    /// It is as it was read, and none that began after it under the same key, which has the same revisions.
+    pub(crate) fn unmoved(&self) -> Guard {
+        let read = [(STARTED_AT, self.started_at_ms), (MOVES, self.n_moves)];
+        Guard::as_read(Purpose::Job, read.map(|(name, number)| (name, Some(n(number)))))
+    }
+}
+
+// ---- How far a fan-out is: the part of its job that no other job has ----
+
+// Attributes of a job that fans out. Stored, so they are stable.
+const SOURCE_PK: &str = "SourcePK";
+const SOURCE_SK: &str = "SourceSK";
+pub(crate) const UNTIL: &str = "Until";
+pub(crate) const ROUND: &str = "Round";
+pub(crate) const FREE_AT: &str = "FreeAt";
+
+/// Longest key of a source that is spelled out in a job's key, in bytes: escaped, it still fits in a sort key.
+const SPELLED_OUT_MAX: usize = 256;
+
+/// What a job of this kind works at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FanOut {
+    /// The source that changed.
+    pub source: Key,
+    /// Sort key up to which the job goes on when it has been to the end, since the source changed meanwhile.
+    pub until: Option<String>,
+    /// Has it been to the end?
+    pub is_round: bool,
+    /// From when on it may write again, in milliseconds since the epoch, where its rate is limited.
+    pub free_at_ms: u64,
+}
+
+impl FanOut {
+    /// All of a source's search.
+    pub(crate) fn of_all(source: &Key) -> Self {
+        let source = source.clone();
+        Self { source, until: None, is_round: false, free_at_ms: 0 }
+    }
+
+    /// What an item of a job says; `None` when it is no job of this kind.
+    pub(crate) fn of(item: &Item) -> Option<Self> {
+        Some(Self {
+            source: Key::new(text(item, SOURCE_PK)?, text(item, SOURCE_SK)?),
+            until: text(item, UNTIL).map(str::to_owned),
+            is_round: item.get(ROUND) == Some(&AttributeValue::Bool(true)),
+            free_at_ms: number(item, FREE_AT).unwrap_or(0),
+        })
+    }
+
+    /// The attributes that stay as they are.
+    pub(crate) fn origin(&self) -> Item {
+        Item::from([(SOURCE_PK.to_owned(), s(&self.source.pk)), (SOURCE_SK.to_owned(), s(&self.source.sk))])
+    }
+
+    /// The attributes that say how far it is, as far as there is something to say.
+    pub(crate) fn progress(&self) -> Item {
+        let until = self.until.as_ref().map(|until| (UNTIL.to_owned(), s(until)));
+        let free_at = (self.free_at_ms > 0).then(|| (FREE_AT.to_owned(), n(self.free_at_ms)));
+        let round = self.is_round.then(|| (ROUND.to_owned(), AttributeValue::Bool(true)));
+        [until, round, free_at].into_iter().flatten().collect()
+    }
+}
+
+/// Id of the job of a source. No two sources have the same: the length says where the one key ends.
+pub(crate) fn id_of(source: &Key) -> String {
+    let id = format!("{}:{}|{}", source.pk.len(), source.pk, source.sk);
+    if id.len() <= SPELLED_OUT_MAX {
+        return id;
+    }
+    let end = id.floor_char_boundary(SPELLED_OUT_MAX);
+    format!("{}~{:08x}", id.get(..end).unwrap_or_default(), checksum(&id))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use derive::{
 use keys::{item::Item, job, key::Key, layout::Layout};
 
 use crate::{
-    jobs::{ground::sweep::STALLED_MS, job::Job},
+    job::{Job, STALLED_MS},
     ledger::ledger_item,
 };
 

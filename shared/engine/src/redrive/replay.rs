@@ -19,19 +19,16 @@ use store::Store;
 use crate::{
     account::{Account, undone},
     backoff::{Patience, describe},
-    batch::{
-        Engine, HandleError, Handled,
-        applying::Applier,
-        input::{Batch, Occasion},
-        planning::{Planner, Planning},
-    },
+    batch::{Engine, HandleError, Handled, applying},
     clock::age_ms,
     count::{
-        CountEntry, Counter,
+        Counter,
         recount::refused,
         session::{Session, ShardSession},
     },
+    input::{Batch, Occasion},
     ledger::watermarks::{Sequence, has_passed, mark_of},
+    plan::{CountEntry, Planner, Planning},
     protocol::ProtocolStep,
     record::event::{Event, Lane},
 };
@@ -63,13 +60,13 @@ impl<S: Store> Engine<S> {
             shard: event.lane.shard.or_else(|| origin.lane.shard.clone()),
         };
         let context = &self.context;
-        let (planner, applier) = (Planner::new(context), Applier::new(context));
+        let planner = Planner::new(context);
         let patience = Patience::new(context.clock.as_ref(), deadline_ms);
         let batch = Batch { records, lane, patience, occasion: Occasion::Delivery };
-        let mut session = applier.open(&batch.lane)?;
+        let mut session = applying::open(context, &batch.lane).ok_or(HandleError::NoShard)?;
         let mut planned = planner.plan_all(&batch);
         let mut account = Account::of(&planned);
-        let images = applier.images(&batch);
+        let images = applying::images(context, &batch);
         // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to
         // come.
         let counter = Counter::new(context);
@@ -80,14 +77,14 @@ impl<S: Store> Engine<S> {
             let read = counter.read_shard(session.shard_key(), patience).await;
             counter.open(&mut session, read, &batch, &mut account).await;
         }
-        let mut asked = planner.sorted(&mut planned, &session, &batch);
+        let mut asked = planner.sorted(&mut planned, |name| session.n_shards(name), &batch);
         if let Session::Watermarks(shard) = &session
             && context.takes(ProtocolStep::ReplayBehind)
         {
             counter.judge(std::mem::take(&mut asked.entries), shard, origin, &batch, &mut account).await;
         }
-        applier.apply(asked, &mut session, &images, &batch, &mut account).await;
-        let failed_from = applier.failed_from(&account, &batch);
+        applying::apply(context, asked, &mut session, &images, &batch, &mut account).await;
+        let failed_from = applying::failed_from(context, &account, &batch);
         let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
         Ok(Handled { changes, account, failed_from, state: None })
     }

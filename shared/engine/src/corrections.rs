@@ -20,7 +20,7 @@ use derive::{
 };
 use keys::{fnv::hash_64, item::Item, key::Key};
 
-use crate::look::{Rung, WrittenItem};
+use crate::bells::{Rung, WrittenItem};
 
 /// Steps back in a row after which an item is not written any more. A few may be those of a source that changes back and forth
 /// while its own records are handled elsewhere; each one more is half as likely.

@@ -19,14 +19,12 @@
 //! *Example*: a mapping was off for 22 hours. Its first batch leaves `LOSS / additive#{stream}#{shard}`; `ripple verify`
 //! an hour later finds nothing, and takes it away.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
-
 use derive::{
+    derivation::Derivation,
     family::Family,
     guard::{Guard, Purpose},
+    kind::Shape,
+    position::RecordAt,
     query::Query,
     write::{Action, Table, Write},
 };
@@ -34,7 +32,11 @@ use keys::{item::Item, item::text, key::Key, layout::Layout};
 use store::{Outcome, Store, StoreError};
 
 use crate::{
+    account::Account,
     attribute::{all, fitted, n, number, s},
+    backoff::{GaveUp, describe},
+    context::Context,
+    input::Batch,
     ledger::ledger_item,
     record::event::Lane,
 };
@@ -42,9 +44,6 @@ use crate::{
 /// Age of a record from which on others of its stream may be lost, in milliseconds: 20 hours, four less than a stream
 /// keeps them, which is the time that there is to do something.
 pub const POSSIBLE_LOSS_MS: u64 = 20 * 3_600 * 1_000;
-
-/// How often an engine puts the mark of a lane, in milliseconds: once an hour.
-const PUT_EVERY_MS: u64 = 3_600 * 1_000;
 
 /// Partition key of all marks. Stored, so it is stable.
 const LOSS: &str = "LOSS";
@@ -72,23 +71,6 @@ pub struct Mark {
     pub until_ms: u64,
     /// The greatest age of a record that was seen, in milliseconds.
     pub late_ms: u64,
-}
-
-/// When an engine last put the mark of each lane.
-#[derive(Debug, Default)]
-pub(crate) struct MarksPut(Mutex<BTreeMap<Key, u64>>);
-
-impl MarksPut {
-    /// Is it time to put this mark again?
-    pub(crate) fn is_due(&self, key: &Key, now_ms: u64) -> bool {
-        let mut put = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        put.retain(|_, at_ms| now_ms.saturating_sub(*at_ms) < PUT_EVERY_MS);
-        !put.contains_key(key)
-    }
-
-    pub(crate) fn is_put(&self, key: Key, now_ms: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, now_ms);
-    }
 }
 
 impl Mark {
@@ -184,6 +166,71 @@ pub async fn clear<S: Store>(store: &S, mark: &Mark) -> Result<bool, StoreError>
     Ok(matches!(store.write(&mark.clearing()).await?, Outcome::Done { .. }))
 }
 
+// ---- Putting the mark when a batch comes late ----
+
+/// Sees how late a batch comes, and puts the mark where others may be lost.
+pub(crate) async fn see_loss<S: Store>(context: &Context<S>, asks: bool, batch: &Batch<'_>, account: &mut Account) {
+    let now_ms = context.clock.now_ms();
+    let Some(oldest_ms) = account.created_ms.iter().flatten().min().copied() else { return };
+    let late_ms = Some(now_ms.saturating_sub(oldest_ms)).filter(|late_ms| *late_ms >= POSSIBLE_LOSS_MS);
+    let watch = context.watch.as_ref().filter(|_| late_ms.is_some());
+    let is_first_backlog = watch.is_some_and(|watch| watch.is_first_backlog(oldest_ms));
+    account.is_first_backlog = is_first_backlog;
+    account.late_ms = late_ms.filter(|_| !is_first_backlog);
+    let Some(late_ms) = late_ms.filter(|_| asks) else { return };
+    let is_due = |mark: &Mark| context.loss_put.is_due(&mark.key(), now_ms);
+    let is_kept = |mark: &Mark| !is_first_backlog || holds_cascades(context, mark);
+    let due: Vec<Mark> = marks_of_lane(context, late_ms, batch).filter(is_kept).filter(is_due).collect();
+    if due.is_empty() {
+        return;
+    }
+    let hours = late_ms / (3_600 * 1_000);
+    tracing::warn!(late_ms, hours, shard = batch.lane.shard, "records may be lost: the stream is handled too late");
+    for mark in due {
+        let key = mark.key();
+        match put_mark(context, mark, batch, account).await {
+            Ok(()) => context.loss_put.is_put(key, now_ms),
+            Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
+        }
+    }
+}
+
+/// Does this mark hold a cascade that is declared? Such a mark is put for the first backlog too: a cascade deletes items
+/// of the application, and filling the table does not bring them back.
+fn holds_cascades<S: Store>(context: &Context<S>, mark: &Mark) -> bool {
+    let is_cascade = |it: &Derivation| matches!(it.kind.shape(), Shape::Cascade(_));
+    mark.is_of(Family::LevelTriggered) && context.catalogue.derivations().any(is_cascade)
+}
+
+/// The marks of the batch's lane, seen now: one for each family that the function runs.
+pub(crate) fn marks_of_lane<S: Store>(
+    context: &Context<S>,
+    late_ms: u64,
+    batch: &Batch<'_>,
+) -> impl Iterator<Item = Mark> {
+    let now_ms = context.clock.now_ms();
+    context.families.iter().map(move |family| Mark::new(*family, &batch.lane, late_ms, now_ms))
+}
+
+/// Puts a mark, or says in one that is there that it was seen again.
+pub(crate) async fn put_mark<S: Store>(
+    context: &Context<S>,
+    seen: Mark,
+    batch: &Batch<'_>,
+    account: &mut Account,
+) -> Result<(), GaveUp> {
+    let keys = [seen.key()];
+    let held = batch.patience.call(|| context.store.get(Table::Ledger, &keys)).await?;
+    let held = held.first().map(|(_, item)| Mark::of(item));
+    let (since_ms, late_ms) = held.map_or((seen.since_ms, 0), |held| (held.since_ms, held.late_ms));
+    let mark = Mark { since_ms, late_ms: late_ms.max(seen.late_ms), ..seen };
+    let write = mark.write(&context.schema.layout);
+    if let Outcome::Done { units } = batch.patience.call(|| context.store.write(&write)).await? {
+        account.commits.push(context.ledger_commit(&write.key, units, RecordAt(0)));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use store::memory::MemoryStore;
@@ -213,15 +260,5 @@ mod tests {
         assert!(clear(&store, &read[0]).await.unwrap());
         assert_eq!(marks(&store).await.unwrap(), []);
         assert!(!clear(&store, &read[0]).await.unwrap(), "it is gone already");
-    }
-
-    #[test]
-    fn a_mark_is_put_once_an_hour_by_lane() {
-        let put = MarksPut::default();
-        assert!(put.is_due(&mark(0).key(), 0));
-        put.is_put(mark(0).key(), 0);
-        assert!(!put.is_due(&mark(0).key(), PUT_EVERY_MS - 1));
-        assert!(put.is_due(&Key::new(LOSS, "another"), 1));
-        assert!(put.is_due(&mark(0).key(), PUT_EVERY_MS));
     }
 }

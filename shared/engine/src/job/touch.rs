@@ -1,0 +1,143 @@
+//! Touching an item of the application: one write or transaction, and what it cost.
+
+use std::collections::BTreeSet;
+
+use derive::write::{Action, Table, Transaction, Write};
+use keys::{item::Item, key::Key};
+use store::{Outcome, Reason, Store, TransactOutcome, Units};
+
+use crate::{
+    account::{Account, Commit, apportioned},
+    backoff::{GaveUp, Tries, describe},
+    context::Context,
+    input::Batch,
+    plan::Touch,
+};
+
+/// On whose behalf something is touched, and what came of it.
+pub(crate) struct Work<'a> {
+    pub(crate) touch: &'a Touch,
+    pub(crate) batch: &'a Batch<'a>,
+    /// Does nobody wait behind it? See [`Worker::is_alone`](crate::jobs::ground::Worker).
+    pub(crate) is_alone: bool,
+    pub(crate) account: Account,
+}
+
+/// Why something could not be touched.
+#[derive(Debug)]
+pub(crate) enum TouchFailure {
+    /// Not now: its record comes again.
+    NotNow(String),
+    /// Never: its record is parked.
+    Refused(String),
+}
+
+impl From<GaveUp> for TouchFailure {
+    fn from(gave_up: GaveUp) -> Self {
+        match &gave_up {
+            GaveUp::Refused(error) => Self::Refused(describe(error)),
+            GaveUp::OutOfTime { .. } | GaveUp::Standing(_) => Self::NotNow(describe(&gave_up)),
+        }
+    }
+}
+
+/// How a transaction on ground items ended.
+pub(crate) enum TouchOutcome {
+    Done,
+    /// The guards of the writes at these positions did not hold.
+    Unheld(BTreeSet<usize>),
+}
+
+/// Sends a transaction until it is decided.
+pub(crate) async fn decided<S: Store>(
+    context: &Context<S>,
+    writes: Vec<Write>,
+    work: &mut Work<'_>,
+) -> Result<TouchOutcome, TouchFailure> {
+    let transaction = Transaction::new(writes).map_err(|error| TouchFailure::Refused(error.to_string()))?;
+    let patience = work.batch.patience;
+    let mut tries = Tries::default();
+    loop {
+        let reasons = match patience.call(|| context.store.transact(&transaction)).await? {
+            TransactOutcome::Done { units } => {
+                note_commits(context, &transaction, &units, work);
+                return Ok(TouchOutcome::Done);
+            }
+            TransactOutcome::Cancelled { reasons } => reasons,
+        };
+        let unheld = reasons.iter().enumerate().filter(|(_, reason)| **reason == Reason::GuardFailed);
+        let unheld: BTreeSet<usize> = unheld.map(|(at, _)| at).collect();
+        if !unheld.is_empty() {
+            return Ok(TouchOutcome::Unheld(unheld));
+        }
+        if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
+            return Err(TouchFailure::Refused(why.clone()));
+        }
+        if !patience.wait(&mut tries).await {
+            return Err(TouchFailure::NotNow("others are at its items all the time".to_owned()));
+        }
+    }
+}
+
+fn note_commits<S: Store>(
+    context: &Context<S>,
+    transaction: &Transaction,
+    units: &[(Table, Units)],
+    work: &mut Work<'_>,
+) {
+    let writes: Vec<&Write> = transaction.writes().iter().collect();
+    let units = apportioned(&writes, units);
+    for (write, units) in writes.into_iter().zip(units) {
+        let commit = touched(context, &write.key, write.table, Some(&write.action), units, work);
+        work.account.commits.push(commit);
+    }
+}
+
+pub(crate) fn touched<S: Store>(
+    context: &Context<S>,
+    key: &Key,
+    table: Table,
+    action: Option<&Action>,
+    units: Units,
+    work: &Work<'_>,
+) -> Commit {
+    let derivation = context.catalogue.label(work.touch.derivation).to_owned();
+    Commit {
+        key: key.clone(),
+        table,
+        action: action.filter(|_| table == Table::Main).cloned(),
+        at_ms: context.clock.now_ms(),
+        units,
+        derivations: if table == Table::Main { vec![derivation] } else { Vec::new() },
+        causes: BTreeSet::from([work.touch.position]),
+        is_correction: false,
+    }
+}
+
+/// An item as it is now.
+pub(crate) async fn item_now<S: Store>(
+    context: &Context<S>,
+    table: Table,
+    key: &Key,
+    work: &Work<'_>,
+) -> Result<Option<Item>, TouchFailure> {
+    let keys = [key.clone()];
+    let items = work.batch.patience.call(|| context.store.get(table, &keys)).await?;
+    Ok(items.into_iter().next().map(|(_, item)| item))
+}
+
+/// Does one write; a guard that does not hold says that somebody else did it.
+pub(crate) async fn written<S: Store>(
+    context: &Context<S>,
+    write: Write,
+    work: &mut Work<'_>,
+) -> Result<(), TouchFailure> {
+    match work.batch.patience.call(|| context.store.write(&write)).await? {
+        Outcome::Done { units } => {
+            let commit = touched(context, &write.key, write.table, Some(&write.action), units, work);
+            work.account.commits.push(commit);
+        }
+        Outcome::GuardFailed => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,291 @@
+//! Redrive: what is parked is applied, once what kept it from being applied is mended.
+//!
+//! *Keeps true*: a parked change is applied exactly once, or stays parked. For the additive family its deletion and its
+//! effects are one transaction, under the condition that it is still parked: two redrives at once, or one whose answer
+//! was lost, apply it once. A level-triggered change is looked at, and deleted when that is done; twice is harmless.
+//!
+//! A change that was parked has its proof in the ledger, so that its record, delivered again, adds nothing beside the
+//! redrive. Parked for one counter, it has it in the counter's watermark: the redrive sets that where it is gone, since
+//! somebody deleted the counter. And since it is either parked or in, a redrive needs no horizon.
+//!
+//! # Mark
+//!
+//! The watermark of a counter for which a change is parked.
+//!
+//! *Keeps true*: a change that was parked for one counter adds nothing there when its record is delivered again. The
+//! counter's watermark is past it, but an operator who mends a counter may delete it whole; so the redrive sets the watermark
+//! again.
+//!
+//! # Unsure
+//!
+//! Redrive of what counters may count already, since an invocation may have counted it before it was parked.
+//!
+//! *Keeps true*: what is redriven counts once. What cannot be decided is listed for a recount, and not guessed at. What it
+//! was counted in is looked at again, since the invocation may have died before it showed the count.
+
+pub mod in_ledger;
+pub mod replay;
+pub mod waiting;
+
+use derive::{
+    bucket::HeldBuckets,
+    coalesce::{Counted, amount_writes, buckets},
+    family::Family,
+    guard::{Ask, Guard, Purpose},
+    write::{Action, Table, Transaction, Write},
+};
+use keys::{counter::CounterKey, item::Item, key::Key};
+use store::{Reason, Store, TransactOutcome, unheld};
+
+use crate::{
+    account::Account,
+    backoff::{GaveUp, Patience, Tries, describe},
+    context::Context,
+    count::Counter,
+    counters::Target,
+    fan_out::for_batch,
+    input::Batch,
+    jobs::ground::Worker,
+    ledger::watermarks::{HORIZON_MS, Sequence, has_passed, mark_name, mark_of},
+    look::listing,
+    park::{ExceptionKind, ParkedChange},
+    plan::{Asked, Planner},
+    protocol::ProtocolStep,
+    reading,
+    record::Decoded,
+};
+
+/// How old an exception must be before it is redriven, in milliseconds: the life of an invocation that had read its shard's
+/// exceptions before, and a minute for clocks that differ. Source: Lambda quotas, 15 minutes.
+const INVOCATION_MS: u64 = 16 * 60 * 1000;
+
+/// How long after the end of such an invocation a call of it may land, in milliseconds: a quarter of an hour, as for
+/// watermarks.
+const LATE_MS: u64 = 15 * 60 * 1000;
+
+/// How a redrive ended.
+#[derive(Clone, Debug)]
+pub enum Redriven {
+    /// It is applied, and not parked any more.
+    Applied(Box<Account>),
+    /// It was not parked any more: somebody else redrove it, or a call of this redrive whose answer was lost did.
+    Gone,
+    /// It still cannot be applied, and stays parked.
+    Still {
+        /// Why.
+        cause: String,
+    },
+}
+
+/// Applies a parked change, and unparks it.
+pub(crate) async fn redrive<S: Store>(
+    context: &Context<S>,
+    parked: &ParkedChange,
+    deadline_ms: u64,
+) -> Result<Redriven, GaveUp> {
+    let patience = Patience::new(context.clock.as_ref(), deadline_ms);
+    let age_ms = context.clock.now_ms().saturating_sub(parked.parked_at_ms);
+    let late_ms = if context.takes(ProtocolStep::RedriveWaitLate) { LATE_MS } else { 0 };
+    let left_ms = INVOCATION_MS.saturating_add(late_ms).saturating_sub(age_ms);
+    if parked.exception.is_some() && left_ms > 0 && context.takes(ProtocolStep::RedriveWait) {
+        let minutes = left_ms.div_ceil(60_000);
+        let cause = format!(
+            "an invocation that began before it was parked may still count it: redrive it in {minutes} minutes"
+        );
+        return Ok(Redriven::Still { cause });
+    }
+    let record = match parked.record() {
+        Ok(record) => record,
+        Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
+    };
+    let batch = Batch::parked(Decoded::of(&context.schema.layout, &record), &parked.lane, patience);
+    let mut asked = match Planner::new(context).asked_of(parked.family, &batch) {
+        Ok(asked) => asked,
+        Err(cause) => return Ok(Redriven::Still { cause }),
+    };
+    match parked.family {
+        Family::Additive => {
+            let (listings, mut account) = (std::mem::take(&mut asked.listings), Account::default());
+            listing::list(context, listings, &batch, &mut account).await;
+            if let Some(cause) = account.undone.pop_first().map(|(_, cause)| cause) {
+                return Ok(Redriven::Still { cause });
+            }
+            let mut changes: Vec<_> = asked.entries.into_iter().map(|entry| entry.change).collect();
+            for change in &mut changes {
+                change.amounts.retain(|amount| parked.is_for(amount));
+                if let Some(counter) = &parked.counter {
+                    // Its record, delivered again, comes to this very counter.
+                    change.amounts.iter_mut().for_each(|amount| amount.item.clone_from(counter));
+                }
+            }
+            if parked.exception == Some(ExceptionKind::Unsure)
+                && context.takes(ProtocolStep::LeaveUnsure)
+                && let Err(cause) = leave_unsure(context, &mut changes, &batch, &mut account).await
+            {
+                return Ok(Redriven::Still { cause });
+            }
+            Ok(match redrive_once(context, parked, &changes, patience).await? {
+                Redriven::Applied(_) => Redriven::Applied(Box::new(account)),
+                other => other,
+            })
+        }
+        Family::LevelTriggered => redrive_look(context, parked, asked, &batch).await,
+    }
+}
+
+async fn redrive_once<S: Store>(
+    context: &Context<S>,
+    parked: &ParkedChange,
+    changes: &[Counted],
+    patience: Patience<'_>,
+) -> Result<Redriven, GaveUp> {
+    let mark = mark(context, parked);
+    let keys = if mark.is_some() { parked.counter.iter().cloned().collect() } else { buckets(changes) };
+    let counter = Counter::new(context);
+    let mut tries = Tries::default();
+    loop {
+        let held = match patience.call(|| counter.held_buckets(&keys)).await {
+            Ok(held) => held,
+            Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
+            Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
+        };
+        let amounts = amount_writes(&context.schema, changes, &held).into_iter().map(|(write, _)| write);
+        let amounts = amounts.map(|write| mark.iter().fold(write, |write, mark| mark.set_by(write, &held)));
+        let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
+        let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
+        };
+        let reasons = match patience.call(|| context.store.transact(&transaction)).await {
+            Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Box::default())),
+            Ok(TransactOutcome::Cancelled { reasons }) => reasons,
+            Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
+            Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
+        };
+        // The guard of a bucket fails when somebody else has written to it since it was read: then it is read again.
+        if unheld(&transaction, &reasons)
+            .any(|write| write.guard.as_ref().is_some_and(|guard| guard.purpose == Purpose::StillParked))
+        {
+            return Ok(Redriven::Gone);
+        }
+        let rejected = reasons.iter().find_map(|reason| match reason {
+            Reason::Rejected(cause) => Some(cause.clone()),
+            _ => None,
+        });
+        let foreign = patience.in_time(counter.have_their_keys(unheld(&transaction, &reasons))).await;
+        if let Some(cause) = rejected.or(foreign.ok().flatten()) {
+            return Ok(Redriven::Still { cause });
+        }
+        if !patience.wait(&mut tries).await {
+            return Err(GaveUp::OutOfTime { last: None });
+        }
+    }
+}
+
+async fn redrive_look<S: Store>(
+    context: &Context<S>,
+    parked: &ParkedChange,
+    asked: Asked,
+    batch: &Batch<'_>,
+) -> Result<Redriven, GaveUp> {
+    let mut account = Account::default();
+    Box::pin(for_batch::look(context, asked.bells, None, batch, &mut account)).await;
+    Box::pin(Worker::new(context).touch(asked.ground, batch, &mut account)).await;
+    listing::list(context, asked.listings, batch, &mut account).await;
+    // A look that fails again has parked the change anew, under the same key.
+    if let Some(again) = account.parked.into_iter().next() {
+        return Ok(Redriven::Still { cause: again.cause });
+    }
+    if let Some(cause) = account.undone.into_values().next() {
+        return Ok(Redriven::Still { cause });
+    }
+    for write in parked.deletions(None) {
+        batch.patience.call(|| context.store.write(&write)).await?;
+    }
+    Ok(Redriven::Applied(Box::new(Account { parked: Vec::new(), undone: [].into(), ..account })))
+}
+
+// ---- The watermark of a counter for which a change is parked ----
+
+/// The watermark that the parking of a change for one counter set.
+struct ParkedMark {
+    name: String,
+    sequence: Sequence,
+    now_ms: u64,
+}
+
+impl ParkedMark {
+    /// The write of the counter, which also sets the watermark if the counter lacks it or has a lower one.
+    fn set_by(&self, mut write: Write, held: &HeldBuckets) -> Write {
+        let held = held.get(&write.key).and_then(|item| mark_of(item, &self.name));
+        if let Action::Update(update) = &mut write.action
+            && !held.is_some_and(|mark| has_passed(mark, self.sequence))
+        {
+            update.set.insert(self.name.clone(), self.sequence.mark(self.now_ms));
+            let guard = write.guard.get_or_insert_with(|| Guard { purpose: Purpose::Watermark, asks: Vec::new() });
+            guard.asks.push(Ask::LacksOrBelow(self.name.clone(), self.sequence.bound(true)));
+        }
+        write
+    }
+}
+
+/// The watermark that the parking of a change for one counter set.
+fn mark<S: Store>(context: &Context<S>, parked: &ParkedChange) -> Option<ParkedMark> {
+    // Only watermarks park a change on behalf of one counter.
+    let is_marked = parked.exception.is_none() && parked.counter.is_some();
+    let is_marked = is_marked && context.takes(ProtocolStep::RedriveMark);
+    let sequence = Sequence::parse(&parked.sequence_number).filter(|_| is_marked)?;
+    Some(ParkedMark { name: mark_name(&parked.lane)?, sequence, now_ms: context.clock.now_ms() })
+}
+
+// ---- unsure ----
+
+/// Leaves out of changes what their counters may count already, and lists it for a recount. A counter does not count a
+/// change while its watermark is below the change; above, another change may have moved it there. A counter without the
+/// watermark does not count a change that is so young that no watermark of it can have been taken away.
+async fn leave_unsure<S: Store>(
+    context: &Context<S>,
+    changes: &mut [Counted],
+    batch: &Batch<'_>,
+    account: &mut Account,
+) -> Result<(), String> {
+    let mark = mark_name(&batch.lane).unwrap_or_default();
+    let age_ms = batch.age_ms(context.clock.now_ms());
+    let is_young = age_ms.is_some_and(|age_ms| age_ms < HORIZON_MS);
+    let is_young = is_young || !context.takes(ProtocolStep::YoungWithoutMark);
+    for change in changes {
+        let (mut sure, mut unsure) = (Vec::new(), Vec::new());
+        for amount in std::mem::take(&mut change.amounts) {
+            let held = held_shards(context, &amount.item, batch.patience).await.map_err(|error| describe(&error))?;
+            let sequence = Sequence::parse(&change.sequence_number);
+            let is_passed = |mark: &[u8]| sequence.is_none_or(|sequence| has_passed(mark, sequence));
+            let marks: Vec<&[u8]> = held.iter().filter_map(|item| mark_of(item, &mark)).collect();
+            let is_unsure = if marks.is_empty() { !is_young } else { marks.into_iter().any(is_passed) };
+            if !is_unsure {
+                sure.push(amount);
+                continue;
+            }
+            let shown = Counter::new(context).leave_to_their_records(&held, batch.patience).await;
+            shown.map_err(|error| describe(&error))?;
+            unsure.push(amount);
+        }
+        change.amounts = sure;
+        if !unsure.is_empty() {
+            let why = "it was parked while an invocation may have counted it, and its counters' watermarks have passed it or are gone";
+            let unsure = Counted { amounts: unsure, ..change.clone() };
+            Counter::new(context).refuse(&unsure, why, batch.patience, account).await?;
+        }
+    }
+    Ok(())
+}
+
+/// All shards of a counter, or a bucket. At most one of them has the watermark of a given stream shard.
+async fn held_shards<S: Store>(context: &Context<S>, key: &Key, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
+    let Some(counter) = CounterKey::parse(key) else {
+        let keys = [key.clone()];
+        let held = patience.call(|| context.store.get(Table::Main, &keys)).await?;
+        return Ok(held.into_iter().map(|(_, item)| item).collect());
+    };
+    let target = Target { derivation: counter.derivation, item: counter.target };
+    Ok(reading::counters_of(context, &target, patience).await?.into_values().collect())
+}
