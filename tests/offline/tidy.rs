@@ -253,7 +253,7 @@ const ENGINE_PARTS: [&str; 15] = [
     "batch",
     "redrive",
     "sweep",
-    "bookkeeping inspect mutants",
+    "bookkeeping inspect",
 ];
 
 /// The parts of the engine depend one way. A part is a file of `src` with the folder of the same name.

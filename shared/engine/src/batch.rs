@@ -29,9 +29,9 @@ use crate::{
     ledger::{LedgerKind, watermarks::Sequence},
     limits::{BrakeLimits, FanOutLimits},
     loss,
-    plan::{Planner, Planning},
+    plan::{self, Planning},
     protocol::{LeftOut, ProtocolStep},
-    publishing::RegistryError,
+    publishing::{self, RegistryError},
     record::{EventError, event::Event},
     registry::RegistryWatch,
 };
@@ -117,6 +117,13 @@ impl<S: Store> Engine<S> {
         Self { context: Context { watch: Some(watch), ..self.context } }
     }
 
+    /// The same engine without a step of the protocol, which breaks the promise. Only a build for the tests has it.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn without(self, step: Option<ProtocolStep>) -> Self {
+        Self { context: Context { left_out: LeftOut(step), ..self.context } }
+    }
+
     /// Is this step taken? It is, except in a test that leaves it out.
     #[must_use]
     pub fn takes(&self, step: ProtocolStep) -> bool {
@@ -138,21 +145,20 @@ impl<S: Store> Engine<S> {
     /// derivations cannot be published in the registry.
     pub async fn handle(&self, event: &str, deadline_ms: u64) -> Result<Handled, HandleError> {
         let (context, standing) = (&self.context, OnceLock::new());
-        let published = self.publish(deadline_ms).await?;
+        let published = publishing::publish(context, deadline_ms).await?;
         let event = Event::parse(event)?;
         let patience = Patience::new(context.clock.as_ref(), deadline_ms).keeping(&standing);
-        let planner = Planner::new(context);
         let mut session = applying::open(context, &event.lane).ok_or(HandleError::NoShard)?;
 
         // To decode and to plan takes about as long as this call, so it is under way meanwhile.
         let counter = Counter::new(context);
         let mut reading = maybe_done(Box::pin(counter.read_shard(session.shard_key(), patience)));
-        if planner.first_counts(&event) {
+        if plan::first_counts(context, &event) {
             let _begun = poll!(&mut reading);
         }
         let records = event.decoded(&context.schema.layout);
         let batch = Batch { records, lane: event.lane, patience, occasion: Occasion::Delivery };
-        let mut planned = planner.plan_all(&batch);
+        let mut planned = plan::plan_all(context, &batch);
         let braked = brake::hold(context, &planned, &batch).await?;
         let mut account = Account { braked, ..Account::of(&planned) };
         account.commits.extend(published);
@@ -184,7 +190,7 @@ impl<S: Store> Engine<S> {
                 .await;
             }
         } else {
-            let asked = planner.sorted(&mut planned, |name| session.n_shards(name), &batch);
+            let asked = plan::sorted(context, &mut planned, |name| session.n_shards(name), &batch);
             applying::apply(context, asked, &mut session, &images, &batch, &mut account).await;
         }
         attempts::end(context, &attempt, &batch, &mut account).await;

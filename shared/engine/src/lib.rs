@@ -50,8 +50,6 @@ pub mod ledger;
 pub mod limits;
 pub mod look;
 pub mod loss;
-#[cfg(feature = "mutants")]
-mod mutants;
 pub mod park;
 mod plan;
 pub mod protocol;

@@ -1,6 +1,9 @@
 //! Planning a batch: each record decoded and planned by itself, and what all of them ask for, sorted by how it is
 //! applied.
 
+#[cfg(feature = "mutants")]
+mod mutants;
+
 use std::borrow::Cow;
 
 use derive::{
@@ -187,144 +190,135 @@ struct CounterShards<'a> {
     n_shards: &'a dyn Fn(&str) -> Option<u32>,
 }
 
-/// Plans records.
-pub(crate) struct Planner<'a, S> {
-    pub(crate) context: &'a Context<S>,
+/// Plans all records of a batch.
+pub(crate) fn plan_all<'a, S: Store>(context: &Context<S>, batch: &'a Batch<'_>) -> Vec<Planning<'a>> {
+    let all = batch.records.iter().enumerate();
+    all.map(|(position, record)| planning(context, RecordAt(position), record)).collect()
 }
 
-impl<'a, S> Planner<'a, S> {
-    pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
-    }
+/// May the first record of an event ask for a count?
+pub(crate) fn first_counts<S: Store>(context: &Context<S>, event: &Event<'_>) -> bool {
+    let first = event.records.first().map(|record| Decoded::of(&context.schema.layout, record.get()));
+    first.is_some_and(|first| planning(context, RecordAt(0), &first).counts())
 }
 
-impl<S: Store> Planner<'_, S> {
-    /// Plans all records of a batch.
-    pub(crate) fn plan_all<'a>(&self, batch: &'a Batch<'_>) -> Vec<Planning<'a>> {
-        let all = batch.records.iter().enumerate();
-        all.map(|(position, record)| self.planning(RecordAt(position), record)).collect()
-    }
+fn planning<'a, S: Store>(context: &Context<S>, position: RecordAt, record: &'a Decoded<'_>) -> Planning<'a> {
+    let planned = match &record.change {
+        Ok(change) => caught("planning it", || planned(context, change)),
+        Err(error) => Err(error.to_string()),
+    };
+    let is_before_birth = planned.as_ref().is_ok_and(|(_, is_before_birth)| *is_before_birth);
+    let planned = planned.map(|(planned, _)| planned);
+    Planning { position, record, planned, is_before_birth }
+}
 
-    /// May the first record of an event ask for a count?
-    pub(crate) fn first_counts(&self, event: &Event<'_>) -> bool {
-        let first = event.records.first().map(|record| Decoded::of(&self.context.schema.layout, record.get()));
-        first.is_some_and(|first| self.planning(RecordAt(0), &first).counts())
-    }
+/// The plan of a change, and whether some of it is left out since the change was written before a birth mark.
+fn planned<S: Store>(context: &Context<S>, change: &Change) -> (Planned, bool) {
+    let mut planned = plan(&context.schema, &context.catalogue, &context.families, change);
+    let is_before_birth = count_from_birth(context, &mut planned, change);
+    #[cfg(feature = "mutants")]
+    mutants::leave_out(context, &mut planned, change);
+    (planned, is_before_birth)
+}
 
-    fn planning<'a>(&self, position: RecordAt, record: &'a Decoded<'_>) -> Planning<'a> {
-        let planned = match &record.change {
-            Ok(change) => caught("planning it", || self.planned(change)),
-            Err(error) => Err(error.to_string()),
-        };
-        let is_before_birth = planned.as_ref().is_ok_and(|(_, is_before_birth)| *is_before_birth);
-        let planned = planned.map(|(planned, _)| planned);
-        Planning { position, record, planned, is_before_birth }
-    }
+fn count_from_birth<S: Store>(context: &Context<S>, planned: &mut Planned, change: &Change) -> bool {
+    let watch = context.watch.as_ref().filter(|_| context.takes(ProtocolStep::BirthMark));
+    watch.is_some_and(|watch| watch.count_from_birth(&mut planned.effects, change.created_ms))
+}
 
-    /// The plan of a change, and whether some of it is left out since the change was written before a birth mark.
-    fn planned(&self, change: &Change) -> (Planned, bool) {
-        let mut planned = plan(&self.context.schema, &self.context.catalogue, &self.context.families, change);
-        let is_before_birth = self.count_from_birth(&mut planned, change);
-        #[cfg(feature = "mutants")]
-        self.leave_out(&mut planned, change);
-        (planned, is_before_birth)
+/// What these records ask for. Their plans are taken out of them.
+pub(crate) fn sorted<S: Store>(
+    context: &Context<S>,
+    planned: &mut [Planning<'_>],
+    n_shards: impl Fn(&str) -> Option<u32>,
+    batch: &Batch<'_>,
+) -> Asked {
+    // The shard of a sharded counter is the lane's, else the batch's: one batch lands in one shard, and lanes seldom
+    // meet.
+    let first = planned.first().map(Planning::id).unwrap_or_default();
+    let seed = batch.lane.shard.as_deref().map_or_else(|| checksum(&first), lane_seed);
+    let mut asked = Asked::default();
+    for planning in planned {
+        let plan = std::mem::replace(&mut planning.planned, Err(String::new()));
+        let shards = CounterShards { seed, n_shards: &n_shards };
+        if let Err(cause) = plan.and_then(|plan| sort(context, plan, planning, &shards, &mut asked)) {
+            fail(context, planning, cause, &mut asked);
+        }
     }
+    asked
+}
 
-    fn count_from_birth(&self, planned: &mut Planned, change: &Change) -> bool {
-        let watch = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::BirthMark));
-        watch.is_some_and(|watch| watch.count_from_birth(&mut planned.effects, change.created_ms))
-    }
+/// What one record asks of one family, or why that is not known.
+pub(crate) fn asked_of<S: Store>(context: &Context<S>, family: Family, batch: &Batch<'_>) -> Result<Asked, String> {
+    let Some(record) = batch.records.first() else { return Ok(Asked::default()) };
+    let change = record.change.as_ref().map_err(ToString::to_string)?;
+    let mut planned = caught("planning it", || plan(&context.schema, &context.catalogue, &[family], change))?;
+    count_from_birth(context, &mut planned, change);
+    let planning = Planning { position: RecordAt(0), record, planned: Err(String::new()), is_before_birth: false };
+    let mut asked = Asked::default();
+    let shards = CounterShards { seed: checksum(&change.id), n_shards: &|_| None };
+    sort(context, planned, &planning, &shards, &mut asked)?;
+    Ok(asked)
+}
 
-    /// What these records ask for. Their plans are taken out of them.
-    pub(crate) fn sorted(
-        &self,
-        planned: &mut [Planning<'_>],
-        n_shards: impl Fn(&str) -> Option<u32>,
-        batch: &Batch<'_>,
-    ) -> Asked {
-        // The shard of a sharded counter is the lane's, else the batch's: one batch lands in one shard, and lanes seldom
-        // meet.
-        let first = planned.first().map(Planning::id).unwrap_or_default();
-        let seed = batch.lane.shard.as_deref().map_or_else(|| checksum(&first), lane_seed);
-        let mut asked = Asked::default();
-        for planning in planned {
-            let plan = std::mem::replace(&mut planning.planned, Err(String::new()));
-            let shards = CounterShards { seed, n_shards: &n_shards };
-            if let Err(cause) = plan.and_then(|plan| self.sort(plan, planning, &shards, &mut asked)) {
-                self.fail(planning, cause, &mut asked);
+fn sort<S: Store>(
+    context: &Context<S>,
+    planned: Planned,
+    planning: &Planning<'_>,
+    shards: &CounterShards<'_>,
+    asked: &mut Asked,
+) -> Result<(), String> {
+    let (Ok(change), position) = (&planning.record.change, planning.position) else { return Ok(()) };
+    let mut amounts = Vec::new();
+    for (derivation, effect) in planned.effects {
+        match effect {
+            Effect::Add(add) => amounts.push(amount(context, derivation, add, shards)?),
+            Effect::Measure(Measure { bucket, form, value }) => {
+                amounts.push(Amount { item: bucket, derivation, adds: Adds::Value(form, value) });
+            }
+            Effect::Late => {}
+            Effect::Look(bell) => asked.bells.ring(bell, derivation, &change.key, Some(position)),
+            Effect::Vacated(bell) => asked.bells.ring_vacated(bell, derivation, position),
+            Effect::Find(find) => asked.bells.find(find, derivation, &change.key, Some(position)),
+            Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),
+            Effect::List { .. } => {
+                asked.listings.push(Listing { position, derivation: Some(derivation), item: change.key.clone() });
             }
         }
-        asked
     }
-
-    /// What one record asks of one family, or why that is not known.
-    pub(crate) fn asked_of(&self, family: Family, batch: &Batch<'_>) -> Result<Asked, String> {
-        let Some(record) = batch.records.first() else { return Ok(Asked::default()) };
-        let change = record.change.as_ref().map_err(ToString::to_string)?;
-        let mut planned =
-            caught("planning it", || plan(&self.context.schema, &self.context.catalogue, &[family], change))?;
-        self.count_from_birth(&mut planned, change);
-        let planning = Planning { position: RecordAt(0), record, planned: Err(String::new()), is_before_birth: false };
-        let mut asked = Asked::default();
-        let shards = CounterShards { seed: checksum(&change.id), n_shards: &|_| None };
-        self.sort(planned, &planning, &shards, &mut asked)?;
-        Ok(asked)
+    if planned.misfit.is_some() || planned.mended {
+        asked.listings.push(Listing { position, derivation: None, item: change.key.clone() });
     }
-
-    fn sort(
-        &self,
-        planned: Planned,
-        planning: &Planning<'_>,
-        shards: &CounterShards<'_>,
-        asked: &mut Asked,
-    ) -> Result<(), String> {
-        let (Ok(change), position) = (&planning.record.change, planning.position) else { return Ok(()) };
-        let mut amounts = Vec::new();
-        for (derivation, effect) in planned.effects {
-            match effect {
-                Effect::Add(add) => amounts.push(self.amount(derivation, add, shards)?),
-                Effect::Measure(Measure { bucket, form, value }) => {
-                    amounts.push(Amount { item: bucket, derivation, adds: Adds::Value(form, value) });
-                }
-                Effect::Late => {}
-                Effect::Look(bell) => asked.bells.ring(bell, derivation, &change.key, Some(position)),
-                Effect::Vacated(bell) => asked.bells.ring_vacated(bell, derivation, position),
-                Effect::Find(find) => asked.bells.find(find, derivation, &change.key, Some(position)),
-                Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),
-                Effect::List { .. } => {
-                    asked.listings.push(Listing { position, derivation: Some(derivation), item: change.key.clone() });
-                }
-            }
-        }
-        if planned.misfit.is_some() || planned.mended {
-            asked.listings.push(Listing { position, derivation: None, item: change.key.clone() });
-        }
-        if !amounts.is_empty() {
-            let (id, sequence_number) = (change.id.clone(), change.sequence_number.clone());
-            let change = Counted { position, id, sequence_number, amounts };
-            asked.entries.push(CountEntry { change, created_ms: planning.created_ms(), failed: None });
-        }
-        Ok(())
+    if !amounts.is_empty() {
+        let (id, sequence_number) = (change.id.clone(), change.sequence_number.clone());
+        let change = Counted { position, id, sequence_number, amounts };
+        asked.entries.push(CountEntry { change, created_ms: planning.created_ms(), failed: None });
     }
+    Ok(())
+}
 
-    fn amount(&self, derivation: DerivationAt, add: Add, shards: &CounterShards<'_>) -> Result<Amount, String> {
-        let name = self.context.catalogue.name(derivation).to_owned();
-        let n_shards = (shards.n_shards)(&name).unwrap_or(add.n_shards);
-        let shard = shards.seed % n_shards.max(1);
-        let counter = CounterKey { target: add.target, derivation: name, shard }.key();
-        let counter = counter.map_err(|error| error.to_string())?;
-        Ok(Amount { item: counter, derivation, adds: Adds::Tally(Tally { count: add.count, sum: add.sum }) })
+fn amount<S: Store>(
+    context: &Context<S>,
+    derivation: DerivationAt,
+    add: Add,
+    shards: &CounterShards<'_>,
+) -> Result<Amount, String> {
+    let name = context.catalogue.name(derivation).to_owned();
+    let n_shards = (shards.n_shards)(&name).unwrap_or(add.n_shards);
+    let shard = shards.seed % n_shards.max(1);
+    let counter = CounterKey { target: add.target, derivation: name, shard }.key();
+    let counter = counter.map_err(|error| error.to_string())?;
+    Ok(Amount { item: counter, derivation, adds: Adds::Tally(Tally { count: add.count, sum: add.sum }) })
+}
+
+/// A record that cannot be applied fails for each family by itself.
+fn fail<S: Store>(context: &Context<S>, planning: &Planning<'_>, cause: String, asked: &mut Asked) {
+    let position = planning.position;
+    if context.families.contains(&Family::Additive) {
+        let change = planning.unplanned();
+        asked.entries.push(CountEntry { change, created_ms: planning.created_ms(), failed: Some(cause.clone()) });
     }
-
-    /// A record that cannot be applied fails for each family by itself.
-    fn fail(&self, planning: &Planning<'_>, cause: String, asked: &mut Asked) {
-        let position = planning.position;
-        if self.context.families.contains(&Family::Additive) {
-            let change = planning.unplanned();
-            asked.entries.push(CountEntry { change, created_ms: planning.created_ms(), failed: Some(cause.clone()) });
-        }
-        if self.context.families.contains(&Family::LevelTriggered) {
-            asked.failed_looks.push((position, cause));
-        }
+    if context.families.contains(&Family::LevelTriggered) {
+        asked.failed_looks.push((position, cause));
     }
 }

@@ -49,7 +49,7 @@ use crate::{
     ledger::watermarks::{HORIZON_MS, Sequence, has_passed, mark_name, mark_of},
     look::listing,
     park::{ExceptionKind, ParkedChange},
-    plan::{Asked, Planner},
+    plan::{self, Asked},
     protocol::ProtocolStep,
     reading,
     record::Decoded,
@@ -99,7 +99,7 @@ pub(crate) async fn redrive<S: Store>(
         Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
     };
     let batch = Batch::parked(Decoded::of(&context.schema.layout, &record), &parked.lane, patience);
-    let mut asked = match Planner::new(context).asked_of(parked.family, &batch) {
+    let mut asked = match plan::asked_of(context, parked.family, &batch) {
         Ok(asked) => asked,
         Err(cause) => return Ok(Redriven::Still { cause }),
     };

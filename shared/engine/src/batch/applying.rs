@@ -19,7 +19,7 @@ use crate::{
     ledger::{LedgerKind, Receipts},
     look::listing,
     park,
-    plan::{Asked, Planner, Planning},
+    plan::{self, Asked, Planning},
     protocol::ProtocolStep,
     record::event::Lane,
 };
@@ -54,7 +54,7 @@ pub(crate) async fn handle_one<S: Store>(
         planning.planned = Err(DIED.to_owned());
     }
     attempts::begin(context, attempt, &id, batch, account).await;
-    let asked = Planner::new(context).sorted(std::slice::from_mut(planning), |name| session.n_shards(name), batch);
+    let asked = plan::sorted(context, std::slice::from_mut(planning), |name| session.n_shards(name), batch);
     apply(context, asked, session, images, batch, account).await;
 }
 

@@ -3,7 +3,7 @@
 //! *Pins*: the number of shards of each counter as it was when the stream shard was first seen. A change that comes again
 //! must reach the same counter item, whatever is deployed meanwhile.
 //!
-//! It also says whether the shard has [exceptions](super::exceptions), so that a batch reads them only then.
+//! It also says whether the shard has [exceptions](crate::count::exceptions), so that a batch reads them only then.
 
 use std::collections::BTreeMap;
 

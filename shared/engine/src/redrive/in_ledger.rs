@@ -30,7 +30,7 @@ use crate::{
         watermarks::{Sequence, has_passed, mark_name, mark_of},
     },
     park,
-    plan::{Planner, lane_seed},
+    plan::{self, lane_seed},
     publishing,
     record::{Decoded, event::Lane},
 };
@@ -198,7 +198,7 @@ pub struct CountsOf {
 impl CountsOf {
     /// The counts to which the first record of a batch adds.
     pub(crate) fn of<S: Store>(context: &Context<S>, batch: &Batch<'_>) -> Self {
-        if let Ok(asked) = Planner::new(context).asked_of(Family::Additive, batch) {
+        if let Ok(asked) = plan::asked_of(context, Family::Additive, batch) {
             let targets = asked.entries.iter().flat_map(|entry| targets(&context.catalogue, &entry.change));
             return Self { targets: targets.collect(), ..Self::default() };
         }

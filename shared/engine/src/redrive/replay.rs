@@ -28,7 +28,7 @@ use crate::{
     },
     input::{Batch, Occasion},
     ledger::watermarks::{Sequence, has_passed, mark_of},
-    plan::{CountEntry, Planner, Planning},
+    plan::{self, CountEntry, Planning},
     protocol::ProtocolStep,
     record::event::{Event, Lane},
 };
@@ -60,11 +60,10 @@ impl<S: Store> Engine<S> {
             shard: event.lane.shard.or_else(|| origin.lane.shard.clone()),
         };
         let context = &self.context;
-        let planner = Planner::new(context);
         let patience = Patience::new(context.clock.as_ref(), deadline_ms);
         let batch = Batch { records, lane, patience, occasion: Occasion::Delivery };
         let mut session = applying::open(context, &batch.lane).ok_or(HandleError::NoShard)?;
-        let mut planned = planner.plan_all(&batch);
+        let mut planned = plan::plan_all(context, &batch);
         let mut account = Account::of(&planned);
         let images = applying::images(context, &batch);
         // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to
@@ -77,7 +76,7 @@ impl<S: Store> Engine<S> {
             let read = counter.read_shard(session.shard_key(), patience).await;
             counter.open(&mut session, read, &batch, &mut account).await;
         }
-        let mut asked = planner.sorted(&mut planned, |name| session.n_shards(name), &batch);
+        let mut asked = plan::sorted(context, &mut planned, |name| session.n_shards(name), &batch);
         if let Session::Watermarks(shard) = &session
             && context.takes(ProtocolStep::ReplayBehind)
         {

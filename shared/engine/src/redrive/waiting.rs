@@ -19,7 +19,7 @@ use crate::{
     jobs::ground::sweep::jobs,
     look::listing::{ALL_DERIVATIONS, UNREADABLE},
     park::{ParkedChange, ParkedPages},
-    plan::Planner,
+    plan,
     protocol::ProtocolStep,
     record::Decoded,
     redrive::in_ledger::CountsOf,
@@ -163,7 +163,7 @@ fn waits_for<S: Store>(context: &Context<S>, parked: &ParkedChange, patience: Pa
     }
     waiting.is_any_item |= key.is_none() && !is_old;
     waiting.items.extend(key.clone());
-    let Ok(asked) = Planner::new(context).asked_of(parked.family, &batch) else {
+    let Ok(asked) = plan::asked_of(context, parked.family, &batch) else {
         // Where it is a counter's, the item that shows the count would be looked at.
         return waiting.items.extend(key.and_then(|key| Some(CounterKey::parse(&key)?.target)));
     };

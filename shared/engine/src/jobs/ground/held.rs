@@ -37,7 +37,7 @@ use crate::{
     },
     loss::{Mark, first_of},
     park::{ParkedChange, ParkedPages},
-    plan::Planner,
+    plan,
     protocol::ProtocolStep,
     record::Decoded,
 };
@@ -148,7 +148,7 @@ impl<S: Store> JobSweep<'_, S> {
             None => keep(holds.unknown.get_or_insert_with(|| oldest.clone()), &oldest),
         }
         let patience = Patience::new(self.context.clock.as_ref(), 0);
-        let asked = Planner::new(self.context).asked_of(parked.family, &Batch::parked(record, &parked.lane, patience));
+        let asked = plan::asked_of(self.context, parked.family, &Batch::parked(record, &parked.lane, patience));
         if let Ok(asked) = asked {
             asked.bells.rung.into_keys().for_each(|(item, _)| holds.of_item(item, &oldest));
             asked.bells.finds.into_values().for_each(|(find, _)| holds.of_entity(find.target, &oldest));

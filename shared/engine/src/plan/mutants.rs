@@ -1,0 +1,51 @@
+//! Breaking plans on purpose, for the tests that show what each protocol step is for.
+//!
+//! Only the feature `mutants` compiles this file, and only tests ask for that feature: no deployed function and no
+//! `ripple` that a user builds can leave a step out.
+
+use derive::{
+    change::{Change, Images},
+    effect::Effect,
+    plan::{Planned, plan},
+};
+use keys::item::Item;
+use store::Store;
+
+use crate::{context::Context, protocol::ProtocolStep};
+
+/// Takes out of a plan what a left-out step would have planned.
+pub(super) fn leave_out<S: Store>(context: &Context<S>, planned: &mut Planned, change: &Change) {
+    let plan_of = |images: Images| {
+        plan(&context.schema, &context.catalogue, &context.families, &Change { images, ..change.clone() }).effects
+    };
+    let is_look = |effect: &Effect| matches!(effect, Effect::Look(_));
+    if !context.takes(ProtocolStep::OwnBell) {
+        planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item == change.key));
+    }
+    if !context.takes(ProtocolStep::Vacated) {
+        planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Vacated(_)));
+    }
+    if !context.takes(ProtocolStep::WayThere) && matches!(change.images, Images::Inserted(_)) {
+        planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item != change.key));
+    }
+    if let (false, Images::Modified { old, new }) = (context.takes(ProtocolStep::LookupKey), &change.images) {
+        let blind = plan_of(Images::Modified { old: with_index_keys_of(context, old, new), new: new.clone() });
+        planned.effects.retain(|effect| blind.contains(effect) || !is_look(&effect.1));
+    }
+    if let (false, Some(new)) = (context.takes(ProtocolStep::BothImages), change.new_image()) {
+        let blind = plan_of(Images::Inserted(new.clone()));
+        planned.effects.retain(|effect| blind.contains(effect) || !is_look(&effect.1));
+    }
+}
+
+/// An image as if it had always been found where another is.
+fn with_index_keys_of<S: Store>(context: &Context<S>, image: &Item, other: &Item) -> Item {
+    let mut image = image.clone();
+    for name in context.schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]) {
+        match other.get(name) {
+            Some(value) => drop(image.insert(name.clone(), value.clone())),
+            None => drop(image.remove(name)),
+        }
+    }
+    image
+}
