@@ -4,8 +4,7 @@
 //! mirrors, counters, copies and displays that this service wrote for them, which come back as records of their own.
 //! The same number of records is the same text in every run.
 //!
-//! `plan` times the steps from the text of a batch to its writes; `conflicts` counts how often writers of one counter
-//! meet, by its number of shards. [`joins`] is what `drain` and `side_by_side` count.
+//! `plan` times the steps from the text of a batch to its writes. [`joins`] is what `drain` and `side_by_side` count.
 
 use entities::{
     claim::Claim,

@@ -341,7 +341,6 @@ fn no_argument_and_no_variable_is_a_panic() {
         "--ledger",
         "--readers",
         "--functions",
-        "--template",
         "--port",
         "--answers",
     ];

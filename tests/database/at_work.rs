@@ -13,7 +13,7 @@ use keys::item::Item;
 use operate::{
     progress::Progress,
     tables::{Deployment, VerifyOptions},
-    verifying::{Checked, FINDING, ReadPrice, WAITING, check},
+    verify::check::{Checked, FINDING, ReadPrice, WAITING, check},
 };
 use serde_dynamo::AttributeValue;
 use serde_json::Value;

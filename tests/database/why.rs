@@ -17,8 +17,10 @@ use operate::{
     failure::OperateError,
     progress::Progress,
     tables::{Deployment, VerifyOptions},
-    verify::Finding,
-    verifying::{Checked, Difference, FINDING, ReadPrice, UNDECIDED, WAITING, check},
+    verify::{
+        Finding,
+        check::{Checked, Difference, FINDING, ReadPrice, UNDECIDED, WAITING, check},
+    },
     why::{Explanation, ValueState, WhyRequest, why},
 };
 use queries::Queries;

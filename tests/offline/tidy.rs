@@ -274,7 +274,7 @@ fn engine_parts(source: &SourceFile) -> Vec<String> {
 // ---- rules for one manifest ----
 
 /// The crates of the workspace, each with the crates that it may depend on. `functions` is every crate in that folder.
-const DIRECTION: [(&str, &str); 16] = [
+const DIRECTION: [(&str, &str); 17] = [
     ("keys", ""),
     ("derive", "keys"),
     ("store", "derive keys"),
@@ -284,7 +284,8 @@ const DIRECTION: [(&str, &str); 16] = [
     ("manifest", "derive keys"),
     ("queries", "entities store derive keys"),
     ("workload", "queries entities store derive keys"),
-    ("design", "engine catalogue queries store derive entities keys"),
+    ("infra", "stream engine store derive keys"),
+    ("design", "infra engine catalogue queries store derive entities keys"),
     ("stream", "keys"),
     ("types", "derive keys"),
     ("operate", "stream manifest engine store derive keys"),
@@ -292,7 +293,7 @@ const DIRECTION: [(&str, &str); 16] = [
     ("functions", "manifest engine catalogue store derive keys"),
     (
         "cli",
-        "workload console operate types stream functions design manifest engine catalogue queries store derive entities keys",
+        "workload console operate types stream functions design infra manifest engine catalogue queries store derive entities keys",
     ),
 ];
 

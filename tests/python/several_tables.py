@@ -10,12 +10,10 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 import threading
 
 import boto3
 from cargo_lambda import ROOT
-from several_templates import infra
 from served import RIPPLE, compare, in_step, served
 
 SEED = 27
@@ -239,22 +237,13 @@ def repaired(endpoint, manifest):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        # The mappings and filters that are deployed, at Lambda's pace.
-        template = os.path.join(folder, "chat.yaml")
-        with open(template, "w") as file:
-            file.write(infra("--config", example("chat")[0]))
-        recount(template)
-
-
-def recount(template):
     for name, of, act, check, options in [
         ("models", "models_at", act_on_models, check_models, ["--ledger", "watermarks"]),
         ("chat", "chat_at", act_on_chat, check_chat, ["--ledger", "receipts"]),
-        ("chat", "chat_at", act_on_chat, check_chat, ["--ledger", "watermarks", "--template", template]),
+        ("chat", "chat_at", act_on_chat, check_chat, ["--ledger", "watermarks"]),
     ]:
         manifest, client = example(name)
-        print(f"{name}, {' '.join(options[:3])}")
+        print(f"{name}, {' '.join(options)}")
         with served(manifest, *options) as endpoint:
             application = getattr(client, of)(endpoint)
             run(lambda draw, number, step: act(application, draw, number, step))

@@ -53,6 +53,7 @@ mod scene;
 mod scheduler;
 mod seeds;
 mod stored;
+mod tallies;
 mod trace;
 mod world;
 

@@ -13,7 +13,7 @@ use derive::{
     schema::Schema,
     write::{Action, Table, Write},
 };
-use design::infra::Stack;
+use infra::Stack;
 use store::faulty::Call;
 
 /// Whose policy decides about a call.
@@ -84,7 +84,7 @@ impl Permissions {
     pub(crate) fn of(schema: &Schema) -> Self {
         let catalogue = &Catalogue::new(schema, Vec::new()).unwrap();
         let stack = Stack { schema, catalogue, attaches: false, shipped: false, zipped: true, command: "" };
-        let template = design::infra::template(&stack);
+        let template = infra::template(&stack);
         Self(ROLES.into_iter().map(|role| (role, Policy::read(&template, role.resource(), schema))).collect())
     }
 

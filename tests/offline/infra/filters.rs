@@ -16,13 +16,11 @@ use derive::{
     schema::Schema,
     write::Table,
 };
-use design::{
-    filters::{Needed, StreamTable, needed},
-    samples::Samples,
-};
+use design::samples::Samples;
 use engine::bookkeeping::kept;
 use expect_test::expect;
 use functions::handler::Function;
+use infra::filters::{Needed, StreamTable, needed};
 use keys::{
     counter::{COUNTER, CounterKey},
     fields::Fields,

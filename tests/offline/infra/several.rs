@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use derive::{catalogue::Catalogue, schema::Schema};
-use design::{
+use infra::{
+    Stack,
     filters::{Needed, StreamTable, criteria, needed},
-    infra::{Stack, stream_events, wrapped},
+    stream_events, wrapped,
 };
 use serde_json::{Value, json};
 
@@ -54,7 +55,7 @@ fn all() -> [(Schema, Catalogue); 3] {
 }
 
 fn text((schema, catalogue): &(Schema, Catalogue), attaches: bool) -> String {
-    design::infra::template(&Stack { schema, catalogue, attaches, shipped: false, zipped: true, command: "" })
+    infra::template(&Stack { schema, catalogue, attaches, shipped: false, zipped: true, command: "" })
 }
 
 fn template(declared: &(Schema, Catalogue), attaches: bool) -> Value {

@@ -3,11 +3,15 @@
 use std::{env, fs, path::Path};
 
 use derive::{catalogue::Catalogue, schema::Schema};
-use design::{
-    filters::{Needed, StreamTable, criteria, needed},
-    infra::Stack,
-};
+use engine::ledger::LedgerKind;
 use functions::handler::Function;
+use infra::{
+    Stack,
+    filters::{Needed, StreamTable, criteria, needed},
+    mapping::{filters, mapping},
+};
+use serde_json::{Value, json};
+use stream::mapping::{OnFailure, StartingPosition};
 
 use crate::infra::template::{BOTH, READERS, at, parsed, path, read, text};
 
@@ -31,7 +35,7 @@ fn printed(name: &str) -> String {
     let ((schema, catalogue), attaches) = (shipped(), name == "attach.yaml");
     let command = if attaches { "ripple infra --attach" } else { "ripple infra" };
     let stack = Stack { schema: &schema, catalogue: &catalogue, attaches, shipped: true, zipped: false, command };
-    design::infra::template(&stack)
+    infra::template(&stack)
 }
 
 #[test]
@@ -57,7 +61,7 @@ fn a_manifests_template_has_its_keys_and_its_filters_and_takes_no_other_manifest
     let stack = |attaches| {
         let stack =
             Stack { schema: &schema, catalogue: &catalogue, attaches, shipped: false, zipped: true, command: "" };
-        parsed(&design::infra::template(&stack))
+        parsed(&infra::template(&stack))
     };
     let [made, attached] = [false, true].map(stack);
     let layout = &schema.layout;
@@ -101,4 +105,57 @@ fn nothing_in_the_attaching_template_names_the_main_table_of_the_other() {
         assert!(words.all(|word| !word.starts_with("Table.")) && !line.ends_with("!Ref Table"), "{line}");
     }
     assert!(parsed(&attach)["Resources"].get("Table").is_none());
+}
+
+/// A value of a template in which these conditions hold; null stands for a property that is left out.
+fn computed(value: &Value, conditions: &[&str]) -> Value {
+    match value {
+        Value::Object(all) if all.contains_key("Fn::If") => {
+            let branch = if conditions.iter().any(|name| all["Fn::If"][0] == *name) { 1 } else { 2 };
+            computed(&all["Fn::If"][branch], conditions)
+        }
+        Value::Object(all) if all.get("Ref").is_some_and(|name| name == "AWS::NoValue") => Value::Null,
+        Value::Object(all) => all.iter().map(|(name, value)| (name.clone(), computed(value, conditions))).collect(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn the_mappings_that_dev_takes_are_those_of_the_templates() {
+    let (schema, catalogue) = shipped();
+    let table = StreamTable::all(&schema).next().unwrap();
+    for (ledger, conditions) in [(LedgerKind::Receipts, &[][..]), (LedgerKind::Watermarks, &["Watermarks"])] {
+        for (id, function) in READERS {
+            let families = function.families();
+            let needed = needed(table, &catalogue, &families);
+            let ours = mapping("m", "arn", &families, ledger, filters(&needed).unwrap());
+            assert_eq!((ours.starting_position, ours.on_failure), (StartingPosition::TrimHorizon, Some(OnFailure::S3)));
+            let record_age_s = ours.record_age_ms_max.map_or(json!(-1), |age_ms| json!(age_ms / 1_000));
+            let window_s = ours.tumbling_window_seconds;
+            let wanted = json!({
+                "StartingPosition": "TRIM_HORIZON",
+                "BatchSize": ours.batch_size,
+                "MaximumBatchingWindowInSeconds": ours.batching_window_ms / 1_000,
+                "TumblingWindowInSeconds": Some(window_s).filter(|window_s| *window_s > 0),
+                "ParallelizationFactor": ours.parallelization_factor,
+                "MaximumRetryAttempts": -1,
+                "MaximumRecordAgeInSeconds": record_age_s,
+                "BisectBatchOnFunctionError": ours.bisect_batch_on_function_error,
+                "FunctionResponseTypes": ["ReportBatchItemFailures"],
+                "DestinationConfig": { "OnFailure": { "Type": "S3" } },
+                "MetricsConfig": { "Metrics": ["EventCount"] },
+                "FilterCriteria": criteria(&needed),
+            });
+            assert!(ours.retry_attempts_max.is_none() && ours.report_batch_item_failures);
+            for name in BOTH {
+                let template = read(name);
+                let event = ["Resources", id, "Properties", "Events", "Stream", "Properties"];
+                let mut held = computed(at(&template, &event), conditions);
+                held.as_object_mut().unwrap().remove("Stream");
+                held["DestinationConfig"]["OnFailure"].as_object_mut().unwrap().remove("Destination");
+                held.as_object_mut().unwrap().entry("TumblingWindowInSeconds").or_insert(Value::Null);
+                assert_eq!(held, wanted, "{name}: {id} under {ledger}");
+            }
+        }
+    }
 }

@@ -22,12 +22,11 @@ use engine::{
 use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};
 use operate::{
     loss::keeps,
-    repair::{Repaired, Repairing},
+    repair::remedy::{Repaired, Repairing},
     verify::{
         Extent, Finding, Scope, VerifyEvent,
         run::{Limits, Verification},
         scan::WINDOW_BYTES,
-        tallies::MemoryTallies,
     },
 };
 use store::Store;
@@ -40,6 +39,7 @@ use crate::{
     platform::stream::Author,
     scene::{Scene, rollout::Rollout},
     stored::parked,
+    tallies::MemoryTallies,
     trace::Failure,
     world::{
         BOTH, Ended, EventList, Mended, RETAINED_MS, RepairUnderWay, Reported, SharedView, StreamView, TASKS_MAX,

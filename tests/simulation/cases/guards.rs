@@ -20,7 +20,7 @@ use engine::{
 use expect_test::expect;
 use keys::{counter::CounterKey, key::Key, value::whole_number};
 use operate::{
-    repair::{Repaired, Repairing},
+    repair::remedy::{Repaired, Repairing},
     verify::Finding,
 };
 use store::faulty::{Call, Fault, Side};

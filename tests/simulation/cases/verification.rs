@@ -11,17 +11,17 @@ use operate::verify::{
     AtRest, Extent, Finding, Following, Nothing, Retained, Scope, ShardRecords, VerifyEvent, Why,
     run::{Limits, Verification},
     scan::WINDOW_BYTES,
-    tallies::MemoryTallies,
 };
 
 use keys::{item::Item, key::Key};
-use operate::repair::{Repaired, Repairing};
+use operate::repair::remedy::{Repaired, Repairing};
 use serde_json::Value;
 use store::memory::MemoryStore;
 use support::{clock::ManualClock, record::STREAM_ARN};
 
 use crate::{
     cases::bed::{Bed, SHARD, without_new_image},
+    tallies::MemoryTallies,
     world::{AllAtOnce, EventList},
 };
 

@@ -16,7 +16,7 @@ use keys::{
     key::{Key, SORT_KEY_BYTES_MAX},
 };
 use operate::{
-    repair::{Repaired, Repairing},
+    repair::remedy::{Repaired, Repairing},
     verify::{Finding, definition::compare},
 };
 use store::Store;

@@ -145,10 +145,6 @@ pub(crate) struct Dev {
     /// How many functions read the stream.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
-    /// Takes the settings of the event source mappings from this SAM template (default: the repository's template, with
-    /// shorter waits for a laptop).
-    #[arg(long, value_name = "FILE")]
-    pub(crate) template: Option<PathBuf>,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

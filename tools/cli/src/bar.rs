@@ -12,7 +12,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use operate::{
     progress::Progress,
-    verifying::{ReadPrice, filled::Marking},
+    verify::{check::ReadPrice, filled::Marking},
 };
 
 use crate::{exit::report, words};

@@ -358,7 +358,7 @@ impl Observer for Watch {
         self.counts.discarded(mapping, shard, n_records, key);
         let kept = match key {
             Some(key) => format!("their failure record is {key}"),
-            None => "they are lost, since the template has no on-failure destination".to_owned(),
+            None => "they are lost, since the mapping has no on-failure destination".to_owned(),
         };
         self.witness.trouble(&format!("{mapping} gave up on {n_records} records of {shard}; {kept}"));
     }

@@ -26,8 +26,10 @@ use operate::{
     objects,
     progress::Progress,
     tables::VerifyOptions,
-    verify::UnreadableItem,
-    verifying::{Checked, Difference, FINDING, ReadPrice, UNDECIDED, UNREADABLE, WAITING, check},
+    verify::{
+        UnreadableItem,
+        check::{Checked, Difference, FINDING, ReadPrice, UNDECIDED, UNREADABLE, WAITING, check},
+    },
     words::{counted, time},
 };
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! A table's design: the [`document`] that shows it, its [`review`], and the event [`filters`] of each function.
+//! A table's design: the [`document`] that shows it, and its [`review`].
 //!
 //! *Keeps true*: the document shows what the code does. The keys are those of the declarations, the requests are those
 //! that the patterns make, the prices are those of the store's model, and the items of the bookkeeping are made by the
@@ -9,9 +9,7 @@
 pub mod asked;
 pub mod cost;
 pub mod document;
-pub mod filters;
 pub mod followed;
-pub mod infra;
 pub mod price;
 pub mod review;
 pub mod samples;

@@ -2,10 +2,10 @@
 //!
 //! The command line parses arguments and prints; everything between is here, and is tested without it.
 //!
-//! - [`verify`] decides what is a finding, over any [`Store`](store::Store); [`repair`] corrects one finding.
-//! - [`verifying`] is a whole verification: it keeps its progress in a file, and follows the stream.
-//! - [`repairing`] is a whole repair: it takes the right to repair, verifies, corrects each finding, and marks
-//!   derivations as filled.
+//! - [`verify`] decides what is a finding, over any [`Store`](store::Store). [`verify::check`] is a whole verification: it
+//!   keeps its progress in a file, and follows the stream.
+//! - [`repair`] is a whole repair: it takes the right to repair, verifies, corrects each finding, and marks derivations as
+//!   filled. [`repair::remedy`] corrects one finding.
 //! - [`why`] explains what is derived of one item, and reads only that.
 //! - [`rates`] measures what the application writes.
 //! - [`mod@written`] says what a write of the functions did.
@@ -23,10 +23,8 @@ pub mod progress;
 pub mod rates;
 pub mod redriving;
 pub mod repair;
-pub mod repairing;
 pub mod tables;
 pub mod verify;
-pub mod verifying;
 pub mod why;
 pub mod words;
 pub mod written;

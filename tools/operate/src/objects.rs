@@ -24,10 +24,14 @@ use serde_json::{Map, Value, json};
 use crate::{
     failure::OperateError,
     loss::{MarkFate, Marked},
-    repair::{Remedy, Repaired},
-    repairing::{Mended, Summary, Sums},
-    verify::{CountsAboutNothing, UnreadableItem},
-    verifying::{ABOUT_NOTHING, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, UnlikeItems, Verified, WAITING},
+    repair::{
+        Mended, Summary, Sums,
+        remedy::{Remedy, Repaired},
+    },
+    verify::{
+        CountsAboutNothing, UnreadableItem,
+        check::{ABOUT_NOTHING, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, UnlikeItems, Verified, WAITING},
+    },
     why::{
         Explanation, StreamChange, StreamChanges, ValueState,
         counter::{CounterItem, CounterSources, ExplainedCounter},

@@ -1,6 +1,6 @@
 //! Progress reports of a verification.
 
-use crate::verifying::ReadPrice;
+use crate::verify::check::ReadPrice;
 
 /// Receives the progress of a verification.
 pub trait Progress: Send + Sync {

@@ -1,452 +1,352 @@
-//! Repair: corrects the findings of a verification, while writes go on.
+//! A whole repair: corrects the findings of a verification, while writes go on.
 //!
-//! *Keeps true*: no right value becomes wrong, and a repair that was killed can continue.
+//! The run takes the right to repair counts before it reads anything, so its findings can be trusted until another run
+//! takes that right. The file stores the name of the run: a run that was killed continues, and adds nothing twice.
 //!
-//! *Level-triggered*: the repair looks at the item as a record of it would, and writes it if it still differs. A second
-//! time does no harm.
+//! *Example*: `begin`, then `mend` with a function that receives each outcome. Without a run nothing is written, and
+//! each outcome says what would be done. [`repair`] does both until nothing is left that can be corrected.
 //!
-//! *Counts*: the difference between the total of a target's sources and its counters stays the same while every change
-//! counts once. So the repair adds that difference, and the count is right from then on. It must add it only once: each
-//! repair of a target writes a receipt of its run in the same transaction. No other run may add in between: a run takes
-//! the [right to repair](Repairing::begin_repair) *before* it verifies, each transaction checks that right, and an
-//! earlier run can add no more.
+//! # Rounds
 //!
-//! *Example*: a post has 12 likes, and its counter says 9, so three are added. If two more likes come in meanwhile, the
-//! sources are 14, and the counter goes from 9 to 11; with the three it ends at 14.
+//! Repairs in rounds: each verifies, and corrects what it finds, until one finds nothing more that it can correct.
+//!
+//! A correction can uncover another difference: at rest, the display of a count that was added to; or the flaw of a
+//! mirror that several items claim, which is seen when they have all written it. So only a verification that comes after
+//! the last correction proves that nothing is left, and what it finds decides the exit code.
 
-use std::collections::{BTreeMap, BTreeSet};
+pub mod remedy;
 
-use derive::{
-    claims::claims,
-    guard::{Guard, Purpose},
-    position::DerivationAt,
-    refresh::Look,
-    tally::{Sum, Tally},
-    write::{Action, Table, Transaction, Update, Write},
-};
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use derive::kind::Shape;
 use engine::{
-    backoff::{GaveUp, Patience, Tries},
     batch::Engine,
-    ledger,
-    protocol::ProtocolStep,
-    publishing::read,
-    registry::{Absence, Registry, Standing},
+    clock::{Clock as _, SystemClock},
+    registry::difference::is_fillable,
 };
-use keys::{
-    counter::{COUNTER, CounterKey, SUM, VALUE},
-    item::Item,
-    key::Key,
-    value::{same, whole_number},
+use store::Store;
+
+use crate::{
+    failure::OperateError,
+    progress::Progress,
+    repair::remedy::{Remedy, Repaired, Repairing},
+    tables::{Deployment, VerifyOptions, no_derivation},
+    verify::{
+        Finding,
+        check::{
+            Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, prepare, temporary_folder, verify,
+        },
+        filled::{Before, Marking},
+        spool::{RUN, Spool},
+    },
 };
-use serde_dynamo::AttributeValue;
-use store::{Reason, Store, TransactOutcome, unheld};
 
-use crate::verify::{Finding, single::INDEX_KEYS};
+/// Time limit for the repair of one finding, in milliseconds.
+const REPAIR_MS_MAX: u64 = 60_000;
 
-/// The result of a repair.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Repaired {
-    /// The finding is corrected.
-    Done,
+/// Findings to repair before more are read from the file.
+const FINDINGS_AT_ONCE: usize = 500;
+
+/// A verification with findings to repair.
+pub struct PlannedRepair {
+    /// The run with the right to repair; `None` if nothing is applied.
+    run: Option<String>,
+    before: Option<Before>,
+    /// Does another round come before this one? Then what that one refused is not reported again.
+    is_later: bool,
+    /// The result of the verification.
+    pub verified: Verified,
+}
+
+/// The outcome for a finding.
+#[derive(Clone, Debug)]
+pub struct Mended {
+    /// The finding, and why it is believed.
+    pub difference: Difference,
+    /// The action for it.
+    pub remedy: Remedy,
+    /// The result; `None` if nothing is applied.
+    pub repaired: Option<Repaired>,
+}
+
+/// The outcome of a repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The outcomes of the findings.
+    pub sums: Sums,
+    /// Number of undecided differences.
+    pub n_undecided: usize,
+    /// Number of differences that a parked change or a job explains.
+    pub n_waiting: usize,
+    /// Number of counts that were equal while they were changing.
+    pub n_unproven: usize,
+    /// Number of unreadable items.
+    pub n_unreadable: usize,
+    /// The derivations that were marked as filled.
+    pub marking: Marking,
+}
+
+/// Number of findings by outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Corrected.
+    pub done: usize,
     /// There was nothing left to correct.
-    NotNeeded,
-    /// An operator must decide.
-    Refused {
-        /// The reason.
-        why: String,
-    },
-    /// Another run has the right to repair counts now, so this run's findings can no longer be trusted.
-    Overtaken,
+    pub not_needed: usize,
+    /// Left to an operator.
+    pub refused: usize,
+    /// Would be corrected with `--apply`.
+    pub would: usize,
 }
 
-/// The action for a finding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remedy {
-    /// Looks at the item, and writes it if it differs.
-    Refresh,
-    /// Adds to a counter.
-    Add {
-        /// The number to add to the count.
-        count: i64,
-        /// The number to add to the sum.
-        sum: Sum,
-    },
-    /// Sets index keys to what the item's other attributes give.
-    SetIndexKeys,
-    /// Deletes a counter of an undeclared derivation, unless the functions have that derivation.
-    Delete,
-    /// Nothing: an operator must decide.
-    None {
-        /// The reason.
-        why: String,
-    },
-}
-
-/// Repairs with an engine, which computes what an item should be.
-pub struct Repairing<'a, S> {
-    engine: &'a Engine<S>,
-}
-
-impl<'a, S: Store> Repairing<'a, S> {
-    /// Repairs with this engine.
-    pub fn new(engine: &'a Engine<S>) -> Self {
-        Self { engine }
+/// Checks that this derivation can be filled, and makes the request to repair it alone.
+///
+/// # Errors
+///
+/// [`OperateError::Usage`] with the reason why it cannot be filled.
+pub fn backfill<S: Store>(
+    opened: &Deployment<S>,
+    name: &str,
+    args: VerifyOptions,
+) -> Result<VerifyOptions, OperateError> {
+    let position = opened.catalogue.called(name);
+    let Some(derivation) = position.and_then(|at| opened.catalogue.derivation(at)) else {
+        return Err(no_derivation(&opened.catalogue, name));
+    };
+    if derivation.kind.is_history() {
+        let why = "it counts items that expire, so the table does not contain everything from before its declaration";
+        return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
     }
+    if matches!(derivation.kind.shape(), Shape::Cascade(_)) {
+        let why = "it deletes after a removal, so there is nothing to fill";
+        return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
+    }
+    Ok(VerifyOptions { derivation: vec![name.to_owned()], ..args })
+}
 
-    /// Takes the right to repair counts for a run, under a name that no other run has. No other run can add to a count
-    /// from now on.
+/// Makes the request to fill all derivations that can be filled.
+///
+/// # Errors
+///
+/// [`OperateError::Usage`] if there is none.
+pub fn backfill_all<S>(opened: &Deployment<S>, args: VerifyOptions) -> Result<VerifyOptions, OperateError> {
+    let fillable = opened.catalogue.derivations().filter(|derivation| is_fillable(derivation));
+    let derivation: Vec<String> = fillable.map(|derivation| derivation.name.clone()).collect();
+    if derivation.is_empty() {
+        return Err(OperateError::Usage("the manifest has no derivation that can be filled".to_owned()));
+    }
+    Ok(VerifyOptions { derivation, ..args })
+}
+
+/// Verifies, with the right to repair if the findings will be repaired.
+///
+/// # Errors
+///
+/// [`OperateError`]. The file keeps what was read.
+pub async fn begin<S: Store + 'static>(
+    opened: &Deployment<S>,
+    args: &VerifyOptions,
+    is_applied: bool,
+    progress: &Arc<dyn Progress>,
+) -> Result<PlannedRepair, OperateError> {
+    let engine = opened.engine();
+    // With or without --apply, and even if no function runs now: the functions will run again.
+    Before::read(opened).await?.knows_all(opened)?;
+    let prepared = prepare(opened, args)?;
+    // The file's earlier content proves nothing about now.
+    let is_new = prepared.spool.is_new()?;
+    let run = if is_applied { Some(right(&engine, &prepared.spool).await?) } else { None };
+    // Without a running instance nobody has other derivations.
+    let is_waited_for = is_applied && !args.at_rest;
+    let before = if is_waited_for { Some(Before::ready(opened, args, is_new, progress.as_ref()).await?) } else { None };
+    let unfilled = before.iter().flat_map(|before| before.unfilled(opened, args)).collect();
+    let verified = Box::pin(verify(prepared, opened, args, unfilled, progress)).await?;
+    Ok(PlannedRepair { run, before, is_later: false, verified })
+}
+
+impl PlannedRepair {
+    /// Repairs the findings, or says what it would do; `act` receives each outcome.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] if the right cannot be taken.
-    pub async fn begin_repair(&self, run: &str, deadline_ms: u64) -> Result<(), GaveUp> {
-        let patience = Patience::new(self.engine.clock(), deadline_ms);
-        let write = ledger::right(&self.engine.schema().layout, run, self.engine.clock().now_ms());
-        patience.call(|| self.engine.store().write(&write)).await.map(drop)
+    /// [`OperateError`], and those of `act`. The repairs so far are done once, whichever run continues.
+    pub async fn mend<S: Store>(
+        &self,
+        opened: &Deployment<S>,
+        args: &VerifyOptions,
+        mut act: impl FnMut(&Mended) -> Result<(), OperateError>,
+    ) -> Result<Summary, OperateError> {
+        let Self { run, before, is_later, verified } = self;
+        let engine = opened.engine();
+        let repairing = Repairing::new(&engine);
+        let mut sums = Sums::default();
+        let mut open = BTreeSet::new();
+        let mut after: Option<Finding> = None;
+        loop {
+            let entries = verified.spool.entries_after(FINDING, after.as_ref().map(position), FINDINGS_AT_ONCE)?;
+            let Some(last) = entries.last() else { break };
+            let last: Difference = serde_json::from_str(last)?;
+            for entry in &entries {
+                let difference: Difference = serde_json::from_str(entry)?;
+                let finding = &difference.finding;
+                let remedy = repairing.remedy(finding);
+                let repaired = match &run {
+                    Some(run) => {
+                        Some(repairing.repair(finding, run, SystemClock.now_ms().saturating_add(REPAIR_MS_MAX)).await?)
+                    }
+                    None => None,
+                };
+                let n_refused = sums.refused;
+                if !sums.add(&remedy, repaired.as_ref()) {
+                    open.insert(finding.derivation.clone());
+                }
+                let is_new = sums.refused == n_refused || verified.spool.note_refused(finding)?;
+                let mut mended = Mended { difference, remedy, repaired };
+                opened.catalogue.relabel(&mut mended.difference.finding.derivation);
+                if is_new || !is_later {
+                    act(&mended)?;
+                }
+                if mended.repaired == Some(Repaired::Overtaken) {
+                    let why = "another repair has started since: wait for its end, and repair again";
+                    return Err(OperateError::Refused(why.to_owned()));
+                }
+            }
+            after = Some(last.finding);
+        }
+        let marking = match before {
+            Some(before) => before.mark(opened, args, verified, open).await?,
+            None => Marking::Done,
+        };
+        let n_found = |kind| verified.n_entries(kind);
+        let (n_undecided, n_waiting, n_unproven) = (n_found(UNDECIDED)?, n_found(WAITING)?, n_found(UNPROVEN)?);
+        let n_unreadable = n_found(UNREADABLE)?;
+        Ok(Summary { sums, n_undecided, n_waiting, n_unproven, n_unreadable, marking })
     }
+}
 
-    /// Does this run have the right to repair counts?
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] if that cannot be read.
-    pub async fn may_repair(&self, run: &str, deadline_ms: u64) -> Result<bool, GaveUp> {
-        let patience = Patience::new(self.engine.clock(), deadline_ms);
-        ledger::may_repair(self.engine.store(), run, patience).await
+/// The position of a finding among the entries of the file.
+fn position(finding: &Finding) -> ([&str; 3], bool) {
+    ([&finding.derivation, &finding.pk, &finding.sk], finding.flaw.is_some())
+}
+
+/// The run with the right to repair: that of the file, or a new one.
+async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<String, OperateError> {
+    let deadline_ms = SystemClock.now_ms().saturating_add(REPAIR_MS_MAX);
+    let repairing = Repairing::new(engine);
+    if let Some(run) = spool.about(RUN)? {
+        if !repairing.may_repair(&run, deadline_ms).await? {
+            let why = "another repair has started since this one was stopped, so its findings cannot be trusted: \
+                       delete the --progress file, and begin anew";
+            return Err(OperateError::Refused(why.to_owned()));
+        }
+        return Ok(run);
     }
+    if !spool.is_new()? {
+        let why = "the --progress file belongs to a verification without the right to repair: give another file";
+        return Err(OperateError::Refused(why.to_owned()));
+    }
+    let run = format!("{:016x}", rand::random::<u64>());
+    repairing.begin_repair(&run, deadline_ms).await?;
+    spool.set_about(RUN, &run)?;
+    spool.commit()?;
+    Ok(run)
+}
 
-    /// The action for a finding.
+impl Summary {
+    /// Is a difference left that is wrong, or not known to be right?
     #[must_use]
-    pub fn remedy(&self, finding: &Finding) -> Remedy {
-        let key = Key::new(&finding.pk, &finding.sk);
-        if let Some(why) = &finding.flaw {
-            return Remedy::None { why: why.clone() };
-        }
-        if finding.derivation == INDEX_KEYS {
-            return Remedy::SetIndexKeys;
-        }
-        let position = self.engine.catalogue().position(&finding.derivation);
-        let Some(derivation) = position.and_then(|at| self.engine.catalogue().derivation(at)) else {
-            return Remedy::Delete;
+    pub fn is_left(&self) -> bool {
+        self.sums.refused + self.sums.would + self.n_undecided + self.n_waiting > 0
+    }
+}
+
+impl Sums {
+    /// Counts the outcome of a finding, and returns whether nothing of it is left.
+    pub fn add(&mut self, remedy: &Remedy, repaired: Option<&Repaired>) -> bool {
+        let (counted, is_right) = match (remedy, repaired) {
+            (Remedy::None { .. }, _) | (_, Some(Repaired::Refused { .. } | Repaired::Overtaken)) => {
+                (&mut self.refused, false)
+            }
+            (_, None) => (&mut self.would, false),
+            (_, Some(Repaired::Done)) => (&mut self.done, true),
+            (_, Some(Repaired::NotNeeded)) => (&mut self.not_needed, true),
         };
-        let kind = &derivation.kind;
-        if kind.is_history() {
-            let why = "the table no longer contains everything that it counts, so its right value is unknown";
-            return Remedy::None { why: why.to_owned() };
-        }
-        if CounterKey::parse(&key).is_none_or(|counter| counter.derivation != finding.derivation) {
-            return Remedy::Refresh;
-        }
-        match (tally(finding.stored.as_ref()), tally(finding.derived.as_ref())) {
-            (Some(stored), Some(mut derived)) => {
-                derived.subtract(&stored);
-                Remedy::Add { count: derived.count, sum: derived.sum }
-            }
-            _ => Remedy::None {
-                why: format!("{VALUE} or {SUM} of the counter is not a number: delete the attribute, and repair again"),
-            },
-        }
-    }
-
-    /// The registry, if the functions have the derivation of a finding as this catalogue has it; else why not. What is
-    /// measured by one definition and counted by another would be made wrong.
-    async fn agreed(&self, finding: &Finding, patience: Patience<'_>) -> Result<Result<Registry, String>, GaveUp> {
-        let registry = self.engine.registry(patience.deadline_ms).await?;
-        let name = &finding.derivation;
-        let standing = self.engine.catalogue().position(name).map(|at| self.engine.standing(&registry, at));
-        let why = standing
-            .filter(|_| !registry.is_empty())
-            .and_then(|standing| disagreement(self.engine.catalogue().label_of(name), standing));
-        Ok(why.map_or(Ok(registry), Err))
-    }
-
-    /// The registry, if the functions have no derivation that this catalogue lacks or has otherwise, and the index keys of
-    /// this schema; else why not.
-    async fn agreed_on_all(&self, patience: Patience<'_>) -> Result<Result<Registry, String>, GaveUp> {
-        let registry = self.engine.registry(patience.deadline_ms).await?;
-        if registry.is_empty() {
-            return Ok(Ok(registry));
-        }
-        if let Some(name) = registry.live_beside(self.engine.catalogue()).first() {
-            return Ok(Err(format!(
-                "the functions have {name}, which this catalogue lacks: repair with their version and manifest"
-            )));
-        }
-        if let Some(entity) = registry.index_keys_beside(self.engine.schema()).first() {
-            return Ok(Err(format!(
-                "the functions have other index keys of {entity}: repair with their version and manifest"
-            )));
-        }
-        let standings =
-            self.engine.catalogue().positioned().map(|(at, it)| (&it.name, self.engine.standing(&registry, at)));
-        let why = standings.into_iter().find_map(|(name, standing)| disagreement(name, standing));
-        Ok(why.map_or(Ok(registry), Err))
-    }
-
-    /// Corrects a finding, for a run with the right to repair.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] if the database refuses the call or does not respond. The repair may be done then, and can be
-    /// retried.
-    pub async fn repair(&self, finding: &Finding, run: &str, deadline_ms: u64) -> Result<Repaired, GaveUp> {
-        let patience = Patience::new(self.engine.clock(), deadline_ms);
-        let key = Key::new(&finding.pk, &finding.sk);
-        match self.remedy(finding) {
-            Remedy::None { why } => Ok(Repaired::Refused { why }),
-            Remedy::Refresh => match self.agreed(finding, patience).await? {
-                Ok(_) => self.refresh(&key, finding, patience).await,
-                Err(why) => Ok(Repaired::Refused { why }),
-            },
-            Remedy::Add { count, sum } => match self.agreed(finding, patience).await? {
-                Ok(registry) => self.add_once(&key, finding, &Tally { count, sum }, (run, &registry), patience).await,
-                Err(why) => Ok(Repaired::Refused { why }),
-            },
-            Remedy::SetIndexKeys => match self.agreed_on_all(patience).await? {
-                Ok(registry) => self.set_index_keys(&key, &registry, patience).await,
-                Err(why) => Ok(Repaired::Refused { why }),
-            },
-            Remedy::Delete => self.delete_unexplained(&key, &finding.derivation, patience).await,
-        }
+        *counted += 1;
+        is_right
     }
 }
 
-/// Why a derivation is not, or not yet surely, as the functions have it; `None` if it is.
-fn disagreement(name: &str, standing: Standing) -> Option<String> {
-    match standing {
-        Standing::Otherwise { theirs } => {
-            Some(format!("the functions have {name} as {theirs}: repair with their version and manifest"))
+// ---- rounds ----
+
+/// Number of rounds that correct something beside functions, which carry on what a correction changes.
+const ROUNDS_MAX: usize = 4;
+
+/// The same at rest, where each level of a path may need a round: a folder is at most 64 deep.
+const ROUNDS_MAX_AT_REST: usize = 70;
+
+/// The outcome of all rounds.
+pub struct RoundsReport {
+    /// What was corrected in all rounds, and what the last one left.
+    pub summary: Summary,
+    /// The last verification.
+    pub last: Verified,
+}
+
+/// Verifies and repairs until nothing is left that can be corrected; without applying anything, verifies once. `act`
+/// receives each outcome, of what is refused only once.
+///
+/// # Errors
+///
+/// [`OperateError`], and those of `act`. The repairs so far are done once, whichever run continues.
+pub async fn repair<S: Store + 'static>(
+    opened: &Deployment<S>,
+    args: &VerifyOptions,
+    is_applied: bool,
+    progress: &Arc<dyn Progress>,
+    mut act: impl FnMut(&Mended) -> Result<(), OperateError>,
+) -> Result<RoundsReport, OperateError> {
+    let folder = temporary_folder()?;
+    let file = args.progress.clone().unwrap_or_else(|| folder.path().join("repair"));
+    let args = VerifyOptions { progress: Some(file), ..args.clone() };
+    let n_rounds_max = if args.at_rest { ROUNDS_MAX_AT_REST } else { ROUNDS_MAX };
+    let (mut done, mut not_needed) = (0, 0);
+    let mut n_rounds = 0;
+    loop {
+        // What the last round finds is reported, so that a value that never settles ends the rounds.
+        let is_applied = is_applied && n_rounds < n_rounds_max;
+        let found = Box::pin(begin(opened, &args, is_applied, progress)).await?;
+        let found = PlannedRepair { is_later: n_rounds > 0, ..found };
+        let summary = found.mend(opened, &args, &mut act).await?;
+        let n_settled = summary.sums.done + summary.sums.not_needed;
+        (done, not_needed) = (done + summary.sums.done, not_needed + summary.sums.not_needed);
+        if n_settled == 0 {
+            let sums = Sums { done, not_needed, ..summary.sums };
+            return Ok(RoundsReport { summary: Summary { sums, ..summary }, last: found.verified });
         }
-        Standing::Young { .. } => {
-            Some(format!("an instance that has {name} otherwise may still run: repair again in a while"))
-        }
-        Standing::Ready | Standing::Missing => None,
+        found.verified.spool.begin_anew()?;
+        n_rounds += 1;
     }
 }
 
-/// The content of a finding's counter; `None` if it is unreadable.
-fn tally(item: Option<&Item>) -> Option<Tally> {
-    let Some(item) = item else { return Some(Tally::default()) };
-    let count = item.get(VALUE).map_or(Some(0), whole_number)?;
-    let sum = item.get(SUM).map_or_else(|| Some(Sum::default()), Sum::of)?;
-    Some(Tally { count, sum })
-}
+// ---- The outcome for a finding, in words ----
 
-// ---- The remedies. Each is done once, however often it is tried ----
-
-/// Why a repair is refused in whose transaction the registry is not as it was read.
-const ANOTHER_CATALOGUE: &str = "the functions have another catalogue or release now: repair again";
-
-impl<S: Store> Repairing<'_, S> {
-    async fn refresh(&self, key: &Key, finding: &Finding, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
-        let (derived, catalogue) = (finding.derived.as_ref(), self.engine.catalogue());
-        // A finding of single attributes does not name the entity, and the item may be gone.
-        let refresh = catalogue.position(&finding.derivation).and_then(|at| catalogue.refresh(at));
-        let Some(refresh) = refresh else { return Ok(Repaired::NotNeeded) };
-        let entity = refresh.target().to_owned();
-        let named = derived.map(|item| claims(self.engine.schema(), item)).unwrap_or_default();
-        let derivations: BTreeSet<DerivationAt> = catalogue.refreshing(&entity).collect();
-        let look = Look { item: key.clone(), entity, derivations, named: named.into_iter().collect() };
-        Ok(match self.engine.bring_in_step(look, patience).await {
-            Err(why) => Repaired::Refused { why },
-            Ok(false) => Repaired::NotNeeded,
-            Ok(true) => Repaired::Done,
-        })
-    }
-
-    /// Adds the difference to a count, once a run. An item that is no counter stays as it is.
-    async fn add_once(
-        &self,
-        counter: &Key,
-        finding: &Finding,
-        missing: &Tally,
-        (run, registry): (&str, &Registry),
-        patience: Patience<'_>,
-    ) -> Result<Repaired, GaveUp> {
-        let layout = &self.engine.schema().layout;
-        let its_type = layout.type_of(COUNTER);
-        let (check, unchanged) = (ledger::has_right(run), registry.unchanged());
-        let receipt = ledger::repair_receipt(layout, run, &finding.derivation, counter, self.engine.clock().now_ms());
-        let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
-        let mut tries = Tries::default();
-        loop {
-            let held = self.engine.held(vec![counter.clone()], patience).await?.into_iter().find_map(|(_, item)| item);
-            let is_type = |item: &Item| its_type.iter().all(|(name, value)| same(item.get(name), Some(value)));
-            if held.as_ref().is_some_and(|item| !is_type(item)) {
-                return refused("an item that is no counter is under the counter's key: move it, and repair again");
-            }
-            let guard = Guard::same_type(Purpose::CounterType, layout, held.as_ref());
-            let action = Action::Update(addition(its_type.clone(), missing));
-            let mut writes =
-                vec![Write { table: Table::Main, key: counter.clone(), action, guard: Some(guard) }, check.clone()];
-            if self.engine.takes(ProtocolStep::RepairOnce) {
-                writes.push(receipt.clone());
-            }
-            writes.extend(unchanged.clone());
-            let transaction = match Transaction::new(writes) {
-                Ok(transaction) => transaction,
-                Err(error) => return refused(&error.to_string()),
-            };
-            let reasons = match patience.call(|| self.engine.store().transact(&transaction)).await? {
-                TransactOutcome::Done { .. } => return Ok(Repaired::Done),
-                TransactOutcome::Cancelled { reasons } => reasons,
-            };
-            let failed = |key: &Key| unheld(&transaction, &reasons).any(|write| write.key == *key);
-            if failed(&check.key) {
-                return Ok(Repaired::Overtaken);
-            }
-            // This run has added it before.
-            if failed(&receipt.key) {
-                return Ok(Repaired::Done);
-            }
-            if unchanged.iter().any(|check| failed(&check.key)) {
-                return refused(ANOTHER_CATALOGUE);
-            }
-            if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
-                return refused(why);
-            }
-            if !patience.wait(&mut tries).await {
-                return Err(GaveUp::OutOfTime { last: None });
-            }
-        }
-    }
-
-    /// Sets the index keys of an item, if they, what they are made of, and the registry are unchanged since they were read.
-    /// The other attributes are not compared: they may be more than a condition can hold.
-    async fn set_index_keys(&self, key: &Key, registry: &Registry, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
-        let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
-        let mut tries = Tries::default();
-        loop {
-            let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
-            let Some((_, Some(item))) = held else { return Ok(Repaired::NotNeeded) };
-            let Some(image) = self.engine.schema().image(key, &item) else { return Ok(Repaired::NotNeeded) };
-            let Some(fields) = image.definition.fields(key, &item) else { return Ok(Repaired::NotNeeded) };
-            let wanted = image.definition.index_attributes(&self.engine.schema().layout, &fields);
-            let layout = &self.engine.schema().layout;
-            let decides = image.definition.index_fields().chain(layout.entity_type.as_deref()).chain([&*layout.pk]);
-            let decides = decides.map(str::to_owned).chain(wanted.iter().map(|(name, _)| name.clone()));
-            let read: BTreeMap<String, _> = decides.map(|name| (name.clone(), item.get(&name).cloned())).collect();
-            let mut update = Update::default();
-            for (name, value) in wanted {
-                if same(item.get(&name), value.as_ref()) {
-                    continue;
-                }
-                match value {
-                    Some(value) => drop(update.set.insert(name, value)),
-                    None => drop(update.remove.insert(name)),
-                }
-            }
-            if update.set.is_empty() && update.remove.is_empty() {
-                return Ok(Repaired::NotNeeded);
-            }
-            let guard = Some(Guard::as_read(Purpose::IndexKeys, read));
-            let write = Write { table: Table::Main, key: key.clone(), action: Action::Update(update), guard };
-            let transaction = match Transaction::new([write].into_iter().chain(registry.unchanged()).collect()) {
-                Ok(transaction) => transaction,
-                Err(error) => return refused(&error.to_string()),
-            };
-            let reasons = match patience.call(|| self.engine.store().transact(&transaction)).await? {
-                TransactOutcome::Done { .. } => return Ok(Repaired::Done),
-                TransactOutcome::Cancelled { reasons } => reasons,
-            };
-            if unheld(&transaction, &reasons).any(|write| write.table == Table::Ledger) {
-                return refused(ANOTHER_CATALOGUE);
-            }
-            if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
-                return refused(why);
-            }
-            if !patience.wait(&mut tries).await {
-                return Err(GaveUp::OutOfTime { last: None });
-            }
-        }
-    }
-
-    /// Deletes a counter of an undeclared derivation, if it is unchanged since it was read and no function has the
-    /// derivation any more. The registry shows that, and the transaction checks that it is still so. A counter of a
-    /// derivation that no function ever registered may be an application's own.
-    async fn delete_unexplained(
-        &self,
-        key: &Key,
-        derivation: &str,
-        patience: Patience<'_>,
-    ) -> Result<Repaired, GaveUp> {
-        let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
-        let store = self.engine.store();
-        let registry = patience.call(|| read(store)).await?;
-        let now_ms = self.engine.clock().now_ms();
-        let why = match registry.absence(derivation, now_ms) {
-            Absence::Gone => None,
-            Absence::Live => {
-                Some(format!("the functions have {derivation}, which this catalogue lacks: it may be right"))
-            }
-            Absence::Ending { gone_ms } => {
-                let seconds = gone_ms.saturating_sub(now_ms).div_ceil(1_000);
-                Some(format!(
-                    "an instance that has {derivation} may run for another {seconds} s: repair again after that"
-                ))
-            }
-            Absence::Unknown => Some(format!(
-                "no function has registered {derivation}, so nobody knows who counts there: delete it by hand if nobody does"
-            )),
+impl fmt::Display for Mended {
+    /// The planned remedy, or its result.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match &self.remedy {
+            Remedy::Refresh => "derive it anew".to_owned(),
+            Remedy::Add { count, sum } if sum.is_zero() => format!("add {count}"),
+            Remedy::Add { count, sum } => format!("add {count} and {sum}"),
+            Remedy::SetIndexKeys => "set its index keys".to_owned(),
+            Remedy::Delete => "delete it".to_owned(),
+            Remedy::None { why } => return write!(f, "left to an operator: {why}"),
         };
-        if let Some(why) = why {
-            return refused(&why);
+        match &self.repaired {
+            None => write!(f, "would {what}"),
+            Some(Repaired::Done) => write!(f, "done: {what}"),
+            Some(Repaired::NotNeeded) => f.write_str("is right already"),
+            Some(Repaired::Refused { why }) => write!(f, "left to an operator: {why}"),
+            Some(Repaired::Overtaken) => f.write_str("not done: another repair has started"),
         }
-        let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
-        let Some((_, Some(item))) = held else { return Ok(Repaired::NotNeeded) };
-        let as_read = [VALUE, SUM].map(|name| (name, item.get(name).cloned()));
-        let guard = Some(Guard::as_read(Purpose::DroppedCounter, as_read));
-        let delete = Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard };
-        let transaction = match Transaction::new([delete].into_iter().chain(registry.unchanged()).collect()) {
-            Ok(transaction) => transaction,
-            Err(error) => return refused(&error.to_string()),
-        };
-        let mut tries = Tries::default();
-        loop {
-            let reasons = match patience.call(|| store.transact(&transaction)).await? {
-                TransactOutcome::Done { .. } => return Ok(Repaired::Done),
-                TransactOutcome::Cancelled { reasons } => reasons,
-            };
-            match unheld(&transaction, &reasons).next().map(|write| write.table) {
-                Some(Table::Main) => {
-                    return refused(
-                        "somebody writes it: an instance with its derivation still runs, or another client counts in it",
-                    );
-                }
-                Some(Table::Ledger) => return refused(ANOTHER_CATALOGUE),
-                None => {}
-            }
-            if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
-                return refused(why);
-            }
-            if !patience.wait(&mut tries).await {
-                return Err(GaveUp::OutOfTime { last: None });
-            }
-        }
-    }
-}
-
-/// The update that adds to a counter, and makes it if there is none.
-fn addition(its_type: Option<(String, AttributeValue)>, missing: &Tally) -> Update {
-    let mut add = Item::from([(VALUE.to_owned(), AttributeValue::N(missing.count.to_string()))]);
-    if !missing.sum.is_zero() {
-        add.insert(SUM.to_owned(), missing.sum.to_value());
-    }
-    Update { set: its_type.into_iter().collect(), add, ..Update::default() }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_dynamo::AttributeValue;
-
-    use super::*;
-
-    #[test]
-    fn what_is_missing_is_the_difference_with_its_sign() {
-        let item = |value: &str| Item::from([(VALUE.to_owned(), AttributeValue::N(value.to_owned()))]);
-        assert_eq!(tally(Some(&item("-3"))), Some(Tally::of(-3)));
-        assert_eq!(tally(None), Some(Tally::default()));
-        let broken = Item::from([(VALUE.to_owned(), AttributeValue::S("three".to_owned()))]);
-        assert_eq!(tally(Some(&broken)), None);
     }
 }

@@ -19,15 +19,18 @@
 //!
 //! [`definition`] compares a small table that is at rest with the definition itself.
 
+mod candidates;
+pub mod check;
+pub(crate) mod counts;
 pub mod definition;
+pub mod filled;
+mod followed;
+pub(crate) mod judge;
+pub(crate) mod paced;
 pub mod run;
 pub mod scan;
+pub(crate) mod spool;
 pub mod tallies;
-
-mod candidates;
-pub mod counts;
-pub(crate) mod judge;
-pub(crate) mod single;
 
 use std::{collections::BTreeSet, io, sync::Arc};
 

@@ -49,8 +49,7 @@ use tokio::sync::OnceCell;
 use crate::{
     failure::OperateError,
     tables::Deployment,
-    verify::{Retained as _, ShardRecords, VerifyError},
-    verifying::{paced::Paced, reading},
+    verify::{Retained as _, ShardRecords, VerifyError, check::reading, paced::Paced},
     why::{counter::ExplainedCounter, value::ExplainedValue},
     words::event,
 };

@@ -14,11 +14,15 @@ use keys::{
 use operate::{
     failure::OperateError,
     progress::Progress,
-    repair::{Remedy, Repaired},
-    repairing::{self, Mended, PlannedRepair, Summary},
+    repair::{
+        self, Mended, PlannedRepair, Summary,
+        remedy::{Remedy, Repaired},
+    },
     tables::{Deployment, VerifyOptions},
-    verify::{CountsAboutNothing, Finding, UnreadableItem},
-    verifying::{self, ABOUT_NOTHING, Checked, Difference, FINDING, ReadPrice, UNREADABLE, UnlikeItems},
+    verify::{
+        CountsAboutNothing, Finding, UnreadableItem,
+        check::{self, ABOUT_NOTHING, Checked, Difference, FINDING, ReadPrice, UNREADABLE, UnlikeItems},
+    },
 };
 use serde_dynamo::AttributeValue;
 use store::{Store, memory::MemoryStore};
@@ -140,11 +144,11 @@ fn at_rest(file: Option<&Path>) -> VerifyOptions {
 }
 
 async fn check(tables: &Deployment<MemoryStore>) -> Checked {
-    verifying::check(tables, &at_rest(None), true, &unseen()).await.unwrap()
+    check::check(tables, &at_rest(None), true, &unseen()).await.unwrap()
 }
 
 async fn begin(tables: &Deployment<MemoryStore>, file: &Path) -> Result<PlannedRepair, OperateError> {
-    repairing::begin(tables, &at_rest(Some(file)), true, &unseen()).await
+    repair::begin(tables, &at_rest(Some(file)), true, &unseen()).await
 }
 
 async fn mend(found: PlannedRepair, tables: &Deployment<MemoryStore>) -> Result<(Summary, Vec<Mended>), OperateError> {
@@ -224,7 +228,7 @@ async fn a_table_with_an_unreadable_item_is_clean_only_where_that_is_allowed() {
     put(&tables.store, "USER#ann", "ORDERS-7", "Order").await;
     for (allow_unreadable, is_clean) in [(false, false), (true, true)] {
         let request = VerifyOptions { allow_unreadable, ..at_rest(None) };
-        let checked = verifying::check(&tables, &request, true, &unseen()).await.unwrap();
+        let checked = check::check(&tables, &request, true, &unseen()).await.unwrap();
         assert_eq!((checked.is_clean, checked.verified.n_entries(UNREADABLE).unwrap()), (is_clean, 1));
     }
 }
@@ -236,11 +240,11 @@ async fn a_selection_that_nothing_fits_is_refused_by_the_options_that_make_it() 
         |pk: &str, sk: Option<&str>| VerifyOptions { pk: pk.to_owned(), sk: sk.map(str::to_owned), ..at_rest(None) };
     let orders = VerifyOptions { entity: vec!["Order".to_owned()], ..at_rest(None) };
     for request in [of("USER#a", None), of("USER#ann", Some("USER#ann")), of("USER#ann", Some("ORDER#1")), orders] {
-        verifying::check(&tables, &request, false, &unseen()).await.unwrap();
+        check::check(&tables, &request, false, &unseen()).await.unwrap();
     }
     for (request, options) in [(of("USER#x", None), "--pk USER#x"), (of("USER#", Some("x")), "--pk USER# --sk x")] {
-        let checked = verifying::check(&tables, &request, false, &unseen()).await.map(drop);
-        let repaired = repairing::begin(&tables, &request, false, &unseen()).await.map(drop);
+        let checked = check::check(&tables, &request, false, &unseen()).await.map(drop);
+        let repaired = repair::begin(&tables, &request, false, &unseen()).await.map(drop);
         for error in [checked, repaired].map(Result::unwrap_err) {
             let is_named =
                 matches!(&error, OperateError::Usage(why) if why.contains(&format!("that {options} selects")));
@@ -319,7 +323,7 @@ async fn rounds(tables: &Deployment<MemoryStore>, request: &VerifyOptions) -> (S
         all.push(mended.clone());
         Ok(())
     };
-    let report = repairing::repair(tables, request, true, &unseen(), act).await.unwrap();
+    let report = repair::repair(tables, request, true, &unseen(), act).await.unwrap();
     assert_eq!(report.summary.is_left(), !report.last.is_clean().unwrap());
     (report.summary, all)
 }
@@ -415,7 +419,7 @@ async fn a_mirror_that_two_items_claim_is_left_and_named_when_both_have_written_
 #[tokio::test]
 async fn without_the_right_to_it_nothing_is_written_and_the_remedy_is_named() {
     let tables = table(&[("ann", 2)]).await;
-    let found = repairing::begin(&tables, &at_rest(None), false, &unseen()).await.unwrap();
+    let found = repair::begin(&tables, &at_rest(None), false, &unseen()).await.unwrap();
     let (summary, mended) = mend(found, &tables).await.unwrap();
     let counted = mended.iter().find(|it| it.difference.finding.derivation == "order-count").unwrap();
     assert!(matches!(counted.remedy, Remedy::Add { count: 2, .. }) && counted.repaired.is_none(), "{counted:?}");
@@ -470,7 +474,7 @@ async fn a_file_of_a_verification_is_no_file_of_a_repair() {
     let tables = table(&[("ann", 2)]).await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("verification");
-    verifying::check(&tables, &at_rest(Some(&file)), true, &unseen()).await.unwrap();
+    check::check(&tables, &at_rest(Some(&file)), true, &unseen()).await.unwrap();
     let error = begin(&tables, &file).await.err().unwrap();
     let why = "the --progress file belongs to a verification without the right to repair: give another file";
     assert_eq!(error.to_string(), why);
@@ -489,12 +493,12 @@ async fn what_is_asked_for_wrongly_is_said_before_anything_is_read() {
         (VerifyOptions { entity: vec!["Likes".to_owned()], ..at_rest(None) }, "there is no entity Likes"),
     ];
     for (request, why) in wrong {
-        let error = verifying::check(&tables, &request, true, &unseen()).await.err().unwrap();
+        let error = check::check(&tables, &request, true, &unseen()).await.err().unwrap();
         assert!(matches!(&error, OperateError::Usage(text) if text.starts_with(why)), "{error}");
     }
-    let error = repairing::backfill(&tables, "likes", VerifyOptions::default()).err().unwrap();
+    let error = repair::backfill(&tables, "likes", VerifyOptions::default()).err().unwrap();
     assert!(matches!(&error, OperateError::Usage(text) if text.starts_with("there is no derivation likes")), "{error}");
-    let one = repairing::backfill(&tables, "order-count", VerifyOptions::default()).unwrap();
+    let one = repair::backfill(&tables, "order-count", VerifyOptions::default()).unwrap();
     assert_eq!(one.derivation, ["order-count"]);
     // No function has published which derivations it has.
     let tables = Deployment { streams: Vec::new(), ..tables };

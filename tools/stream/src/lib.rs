@@ -23,9 +23,8 @@
 //!
 //! # Parts
 //!
-//! [`mapping`] is what to do, [`template`] reads it from a SAM template, [`poller`] does it, and reads with others over the
-//! same [`shared`] stream. [`function`], [`checkpoint`],
-//! [`response`] and [`progress`] are the traits that it meets the outside through, with the implementations that need
+//! [`mapping`] is what to do, [`poller`] does it, and reads with others over the same [`shared`] stream. [`function`],
+//! [`checkpoint`], [`response`] and [`progress`] are the traits that it meets the outside through, with the implementations that need
 //! nothing else.
 
 pub mod checkpoint;
@@ -36,7 +35,6 @@ pub mod mapping;
 pub mod poller;
 pub mod progress;
 pub mod shared;
-pub mod template;
 
 pub mod batch;
 pub mod delivered;

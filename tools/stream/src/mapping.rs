@@ -1,7 +1,6 @@
 //! The settings of one event source mapping, named as AWS names them.
 //!
-//! All of AWS's for a `DynamoDB` stream are here; [`crate::template`] reads them from a template. Two are finer than AWS's:
-//! the batching window and the record age are in milliseconds, so that a person at a laptop need not wait.
+//! All of AWS's for a `DynamoDB` stream are here. Two are finer than AWS's: the batching window and the record age are in milliseconds, so that a person at a laptop need not wait.
 
 use thiserror::Error;
 
@@ -222,5 +221,46 @@ impl Mapping {
             return Err(MappingError::LanesInWindows { name, parallelization_factor });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::world::mapping;
+
+    /// Source: BC, U3, U6; the API's model, where U3 says otherwise of the retries.
+    #[test]
+    fn each_setting_is_in_the_range_that_lambda_takes() {
+        type Set = fn(&mut Mapping, u64);
+        let sizes: [(Set, [u64; 2]); 2] = [
+            (|it, batch_size| it.batch_size = usize::try_from(batch_size).unwrap(), [1, 10_000]),
+            (|it, lanes| it.parallelization_factor = usize::try_from(lanes).unwrap(), [1, 10]),
+        ];
+        let limits: [(Set, u64); 4] = [
+            (|it, window_ms| it.batching_window_ms = window_ms, 300_000),
+            (|it, seconds| it.tumbling_window_seconds = seconds, 900),
+            (|it, attempts| it.retry_attempts_max = Some(u32::try_from(attempts).unwrap()), 10_000),
+            (|it, age_ms| it.record_age_ms_max = Some(age_ms), 604_800_000),
+        ];
+        let is_taken = |set: Set, value: u64| {
+            let mut mapping = mapping();
+            set(&mut mapping, value);
+            mapping.check().is_ok()
+        };
+        for (set, [least, most]) in sizes.into_iter().chain(limits.map(|(set, most)| (set, [0, most]))) {
+            assert!(is_taken(set, least) && is_taken(set, most) && !is_taken(set, most + 1), "{least} to {most}");
+            assert!(least == 0 || !is_taken(set, least - 1), "{least} to {most}");
+        }
+        let error = Mapping { batch_size: 10_001, ..mapping() }.check().unwrap_err().to_string();
+        assert_eq!(error, "the batch size 10001 of aggregate is not between 1 and 10000");
+    }
+
+    /// Ours: reference G2 leaves open whose the state of a window is.
+    #[test]
+    fn several_lanes_with_tumbling_windows_are_refused() {
+        let mapping = Mapping { parallelization_factor: 2, tumbling_window_seconds: 60, ..mapping() };
+        let error = mapping.check().unwrap_err().to_string();
+        assert!(error.starts_with("aggregate has tumbling windows and a parallelization factor of 2"), "{error}");
     }
 }

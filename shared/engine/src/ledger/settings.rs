@@ -29,16 +29,6 @@ pub enum SettingsError {
         /// What is configured.
         configured: LedgerKind,
     },
-    /// It is of a kind that this version does not have any more.
-    #[error(
-        "the ledger is one of checkpoint, which this version does not have any more: stop writing, wait until all is \
-         handled, delete the item LEDGER / SETTINGS, start with {configured}, and run ripple verify; docs/ledgers.md has \
-         the steps"
-    )]
-    Retired {
-        /// What is configured.
-        configured: LedgerKind,
-    },
     /// It is of a kind that this version does not know.
     #[error("the ledger is of a kind that this version does not know")]
     Unknown(#[source] UnknownLedger),
@@ -54,7 +44,7 @@ pub enum SettingsError {
 /// [`SettingsError`] when it is of another kind, or cannot be asked.
 pub async fn claim<S: Store>(store: &S, layout: &Layout, kind: LedgerKind) -> Result<(), SettingsError> {
     loop {
-        match recorded_for(store, kind).await? {
+        match recorded(store).await? {
             Some(recorded) if recorded == kind => return Ok(()),
             Some(recorded) => return Err(SettingsError::Mismatch { recorded, configured: kind }),
             None => {}
@@ -64,15 +54,6 @@ pub async fn claim<S: Store>(store: &S, layout: &Layout, kind: LedgerKind) -> Re
             // Another function came first; what it recorded decides.
             Outcome::GuardFailed => {}
         }
-    }
-}
-
-async fn recorded_for<S: Store>(store: &S, configured: LedgerKind) -> Result<Option<LedgerKind>, SettingsError> {
-    match recorded(store).await {
-        Err(SettingsError::Unknown(unknown)) if unknown.text == "checkpoint" => {
-            Err(SettingsError::Retired { configured })
-        }
-        other => other,
     }
 }
 
@@ -114,15 +95,5 @@ mod tests {
         claim(&store, &layout, LedgerKind::Watermarks).await.unwrap();
         let error = claim(&store, &layout, LedgerKind::Receipts).await.unwrap_err().to_string();
         assert!(error.starts_with("the ledger is one of watermarks, and receipts is configured"), "{error}");
-    }
-
-    #[tokio::test]
-    async fn a_ledger_of_the_kind_that_is_gone_is_refused_with_the_way_to_switch() {
-        let layout = layout();
-        let store = MemoryStore::new(layout.clone());
-        let item = ledger_item(&layout, &key(), [(KIND, AttributeValue::S("checkpoint".to_owned()))]);
-        store.put_raw(Table::Ledger, item).unwrap();
-        let error = claim(&store, &layout, LedgerKind::Watermarks).await.unwrap_err().to_string();
-        assert!(error.contains("delete the item LEDGER / SETTINGS, start with watermarks"), "{error}");
     }
 }

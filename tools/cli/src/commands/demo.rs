@@ -121,7 +121,6 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
     let failures = tempfile::tempdir()?;
     let (readers, ledger) = (args.readers, args.ledger);
     let wanted = MappingRequest {
-        template: None,
         readers,
         ledger,
         streams: &streams,

@@ -114,7 +114,6 @@ async fn serve(
     }
     let to_fill = registered(args, (&schema, &catalogue), &store).await?;
     let wanted = MappingRequest {
-        template: args.template.as_deref(),
         readers: args.readers,
         ledger: args.ledger,
         streams: &streams,

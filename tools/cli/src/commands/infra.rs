@@ -1,10 +1,10 @@
 //! `ripple infra`: the infrastructure of a table, as a template or inside of what another tool deploys.
 
-use design::infra::{
+use functions::declared::{Choice, declared};
+use infra::{
     Stack, template,
     wrapped::{cdk, terraform},
 };
-use functions::declared::{Choice, declared};
 
 use crate::{
     args::{InfraArgs, InfraFormat},

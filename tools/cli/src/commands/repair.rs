@@ -6,9 +6,9 @@ use functions::logging;
 use operate::{
     failure::OperateError,
     objects::{VERSION, each_left, repair_object, repair_sums},
-    repairing::{self, Mended, RoundsReport, Summary, Sums},
+    repair::{self, Mended, RoundsReport, Summary, Sums},
     tables::VerifyOptions,
-    verifying::{Difference, FINDING, UNDECIDED, UNREADABLE, Verified, WAITING},
+    verify::check::{Difference, FINDING, UNDECIDED, UNREADABLE, Verified, WAITING},
 };
 
 use serde_json::Value;
@@ -44,8 +44,8 @@ pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Completion> {
     let opened = open_to_write(&args.writing).await?;
     let (tables, request) = (opened.tables(), args.verifying.request());
     let request = match &args.name {
-        Some(name) => repairing::backfill(&tables, name, request)?,
-        None => repairing::backfill_all(&tables, request)?,
+        Some(name) => repair::backfill(&tables, name, request)?,
+        None => repair::backfill_all(&tables, request)?,
     };
     run(&opened, &request, true, args.json).await
 }
@@ -71,7 +71,7 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
         })
     };
     let shown = on(&bar, is_json);
-    let repair = Box::pin(repairing::repair(&tables, request, is_applied, &shown, act));
+    let repair = Box::pin(repair::repair(&tables, request, is_applied, &shown, act));
     let report = tokio::select! {
         report = repair => report?,
         () = interrupted => {

@@ -9,10 +9,13 @@ use operate::{
     failure::OperateError,
     loss::{MarkFate, Marked},
     objects,
-    verify::{CountsAboutNothing, Extent, Finding, UnreadableItem, definition},
-    verifying::{
-        ABOUT_NOTHING, Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, UnlikeItems, Verified, WAITING,
-        check,
+    verify::{
+        CountsAboutNothing, Extent, Finding, UnreadableItem,
+        check::{
+            ABOUT_NOTHING, Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, UnlikeItems, Verified,
+            WAITING, check,
+        },
+        definition,
     },
 };
 

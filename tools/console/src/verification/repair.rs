@@ -15,8 +15,7 @@ use operate::{
     failure::OperateError,
     objects::{each_left, repair_object, repair_sums},
     progress::Progress,
-    repair::Remedy,
-    repairing::{self, Mended, RoundsReport, Summary, Sums},
+    repair::{self, Mended, RoundsReport, Summary, Sums, remedy::Remedy},
     tables::VerifyOptions,
     verify::Finding,
     words::counted,
@@ -103,7 +102,7 @@ async fn repaired<S: Store + 'static>(
         Ok(())
     };
     let options = VerifyOptions::default();
-    let report = Box::pin(repairing::repair(&console.opened, &options, is_applied, &progress, act)).await?;
+    let report = Box::pin(repair::repair(&console.opened, &options, is_applied, &progress, act)).await?;
     let RoundsReport { summary, last } = report;
     let mut left = Vec::new();
     each_left(&last, |text| {

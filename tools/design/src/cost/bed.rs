@@ -34,7 +34,9 @@ use super::{
     load::Load,
     usage::{LoadUsage, LogBytes, OTHER, RECEIPTS, SampleEngine},
 };
-use crate::{Design, filters::entities};
+use infra::filters::entities;
+
+use crate::Design;
 
 /// Bytes of a read unit. Source: DynamoDB, "Read and write operations".
 const READ_UNIT_BYTES: usize = 4_096;

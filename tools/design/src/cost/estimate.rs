@@ -2,6 +2,7 @@
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, query::Consistency, schema::Schema};
 use engine::ledger::{LedgerKind, receipt};
+use infra::filters::{Needed, StreamTable, needed};
 use keys::size::item_bytes;
 
 use super::{
@@ -10,11 +11,7 @@ use super::{
     usage::{LogBytes, usage},
 };
 use crate::cost::{Paid, Prices};
-use crate::{
-    Design,
-    filters::{Needed, StreamTable, needed},
-    price::price,
-};
+use crate::{Design, price::price};
 
 /// Seconds of a month: 730 hours.
 pub const MONTH_SECONDS: f64 = 2_628_000.0;

@@ -15,8 +15,8 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     Design,
-    infra::{FieldForm, fields},
     review::{Check, ReviewFinding},
+    samples::{FieldForm, fields},
 };
 
 pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {

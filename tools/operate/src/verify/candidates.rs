@@ -13,9 +13,8 @@ use store::Store;
 
 use crate::verify::{
     Belief, Finding, VerifyError, VerifyEvent, Why,
-    judge::{Judge, Judged},
+    judge::{Judge, Judged, SingleFinding},
     run::Verification,
-    single::SingleFinding,
 };
 
 /// How often a candidate is looked at, before it is undecided.

@@ -46,7 +46,7 @@ use crate::verify::{
     candidates::{Candidate, ReadFrom, Touched},
     counts::Proven,
     judge::Judge,
-    single::SingleFinding,
+    judge::SingleFinding,
     tallies::{Reached, Tallies, Undecided},
 };
 

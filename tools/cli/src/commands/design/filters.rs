@@ -1,10 +1,8 @@
 //! `ripple design --filters`: which records of the stream each function needs.
 
-use design::{
-    Design,
-    filters::{Needed, StreamTable, criteria, needed, yaml},
-};
+use design::Design;
 use functions::handler::Function;
+use infra::filters::{Needed, StreamTable, criteria, needed, yaml};
 use serde_json::{Map, Value, json};
 
 /// The functions that read the stream.

@@ -17,9 +17,9 @@ use operate::{
     failure::OperateError,
     progress::Progress,
     redriving::redrive,
-    repairing,
+    repair,
     tables::VerifyOptions,
-    verifying::ReadPrice,
+    verify::check::ReadPrice,
     why::{ValueState, WhyRequest, why},
     words::counted,
 };
@@ -180,7 +180,7 @@ impl SceneRun {
         // What is found is kept in a file, whose handle stays on one thread.
         let repaired = tokio::task::spawn_blocking(move || {
             let progress: Arc<dyn Progress> = Arc::new(Unwatched);
-            let repair = repairing::repair(&console.opened, &options, true, &progress, |_| Ok(()));
+            let repair = repair::repair(&console.opened, &options, true, &progress, |_| Ok(()));
             runtime.block_on(repair).map(|report| report.summary.sums)
         });
         let sums = repaired.await.map_err(|error| error.to_string())?.map_err(|error| describe(&error))?;

@@ -11,7 +11,7 @@ use engine::{
 
 use store::Store;
 
-use super::{UNDECIDED, UNPROVEN, Verified, WAITING};
+use super::check::{UNDECIDED, UNPROVEN, Verified, WAITING};
 use crate::{
     failure::OperateError,
     progress::Progress,

@@ -15,7 +15,7 @@ use keys::{item::Item, key::Key};
 use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 use tokio::time::{Instant, sleep_until};
 
-use crate::verifying::UNIT_BYTES;
+use super::check::UNIT_BYTES;
 
 /// A store whose reads wait for their turn.
 pub(crate) struct Paced<S> {

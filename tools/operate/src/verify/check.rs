@@ -1,11 +1,5 @@
 //! A whole verification: what was read and found is in a file, and the stream is followed beside it.
 
-pub mod filled;
-mod followed;
-pub(crate) mod paced;
-pub(crate) mod spool;
-mod tallied;
-
 use std::{borrow::Cow, collections::BTreeSet, fmt, io, sync::Arc};
 
 use derive::{catalogue::Catalogue, family::Family};
@@ -24,13 +18,11 @@ use crate::{
     tables::{Deployment, VerifyOptions, part, scope, selection},
     verify::{
         AtRest, Extent, Finding, Following, Listener, Scope, UnreadableItem, VerifyEvent,
-        run::{Limits, Verification},
-        scan::WINDOW_BYTES,
-    },
-    verifying::{
         filled::{Before, Marking},
         followed::{AGE_MARGIN_S, FollowedStreams, ProgressSource},
         paced::Paced,
+        run::{Limits, Verification},
+        scan::WINDOW_BYTES,
         spool::{ResultRow, Spool},
     },
 };
@@ -252,7 +244,7 @@ fn labelled<'a>(catalogue: &Catalogue, entry: &'a str) -> Result<Cow<'a, str>, O
 // ---- What a verification will read, before it begins ----
 
 /// Bytes that a strongly consistent read unit reads. Source: DynamoDB, read consistency and capacity modes.
-const UNIT_BYTES: usize = 4_096;
+pub(super) const UNIT_BYTES: usize = 4_096;
 
 /// The expected price of one verification of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ use keys::{
     fields::Fields,
     job,
     key::Key,
-    tables::{KeyAttribute, KeyType, TableForm},
+    tables::{KeyAttribute, TableForm},
     template::Template,
 };
 use serde_json::{Map, Value, json};
@@ -57,7 +57,7 @@ pub enum Needed {
 /// The filters for a function that runs these families, on the stream of a table.
 #[must_use]
 pub fn needed(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family]) -> Needed {
-    let forms: BTreeSet<KeyStart> = forms(table, catalogue, families).into_iter().map(|(_, form)| form).collect();
+    let forms = forms(table, catalogue, families);
     if forms.is_empty() {
         return Needed::Nothing;
     }
@@ -66,79 +66,27 @@ pub fn needed(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family]
     exact.filter(|patterns| are_permitted(patterns)).map_or(Needed::Everything, Needed::Matching)
 }
 
-/// A record that a function needs, and that its filters must pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NeededRecord {
-    /// The record in words: `the removal of a Follow`.
-    pub what: String,
-    /// The record as in an event, as JSON.
-    pub record: String,
-}
-
-/// Samples of the records that a function of these families needs. An event source mapping must pass all of them. Each
-/// kind of item is put, changed and removed.
-#[must_use]
-pub fn samples(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family]) -> Vec<NeededRecord> {
-    const EVENTS: [(&str, &str, &[&str]); 3] = [
-        ("INSERT", "a new", &["NewImage"]),
-        ("MODIFY", "a change of", &["NewImage", "OldImage"]),
-        ("REMOVE", "the removal of", &["OldImage"]),
-    ];
-    let text = |start: &Start| match start {
-        Start::Any => "1".to_owned(),
-        Start::With(text) => format!("{text}1"),
-        Start::Is(text) => text.clone(),
-    };
-    let mut samples = Vec::new();
-    let declared = table.declared();
-    for (name, form) in forms(table, catalogue, families) {
-        let (pk, sk) = (text(&form.pk), text(&form.sk));
-        let keys = [(Some(&declared.pk), &pk), (declared.sk.as_ref(), &sk)].into_iter();
-        let keys = keys.filter_map(|(attribute, text)| attribute.map(|it| (it.name.clone(), typed(it.of, text))));
-        let keys: Map<String, Value> = keys.collect();
-        let of_type = declared.type_attribute().map(|attribute| (attribute.to_owned(), json!({ "S": name })));
-        let image: Map<String, Value> = keys.clone().into_iter().chain(of_type).collect();
-        for (event, done, images) in EVENTS {
-            let change = images.iter().map(|side| ((*side).to_owned(), json!(image)));
-            let change: Map<String, Value> = change.chain([("Keys".to_owned(), json!(keys))]).collect();
-            let record = json!({ "eventName": event, "eventSource": "aws:dynamodb", "dynamodb": change });
-            samples.push(NeededRecord { what: format!("{done} {name}, {pk} / {sk}"), record: record.to_string() });
-        }
-    }
-    samples
-}
-
-/// A value of a key in a record.
-fn typed(of: KeyType, text: &str) -> Value {
-    match of {
-        KeyType::S => json!({ "S": text }),
-        KeyType::N => json!({ "N": text }),
-        // "one" in Base64.
-        KeyType::B => json!({ "B": "b25l" }),
-    }
-}
-
 /// The entities that derivations of these families read.
-pub(crate) fn entities<'a>(catalogue: &'a Catalogue, families: &[Family]) -> BTreeSet<&'a str> {
+#[must_use]
+pub fn entities<'a>(catalogue: &'a Catalogue, families: &[Family]) -> BTreeSet<&'a str> {
     let ours = catalogue.derivations().filter(|derivation| families.contains(&derivation.kind.family()));
     ours.flat_map(|derivation| derivation.kind.entities()).collect()
 }
 
-/// The beginnings of the keys of the items that a function of these families needs of a table, each with the name of its
-/// entity.
-fn forms(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family]) -> Vec<(String, KeyStart)> {
+/// The beginnings of the keys of the items that a function of these families needs of a table.
+fn forms(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family]) -> BTreeSet<KeyStart> {
     let schema = table.schema;
     let ours = || catalogue.derivations().filter(|derivation| families.contains(&derivation.kind.family()));
     let entities = entities(catalogue, families);
     let ground = entities.iter().filter(|name| **name != COUNTER && table.holds(name));
     let definitions = ground.filter_map(|name| schema.entity(name));
-    let mut forms: Vec<_> = definitions.map(|it| (it.name.clone(), table.start(it))).collect();
+    let mut forms: BTreeSet<KeyStart> = definitions.map(|it| table.start(it)).collect();
     if table.form.is_some() {
         return forms;
     }
-    forms.extend(ours().filter_map(|derivation| Some((COUNTER.to_owned(), of_counters(schema, derivation)?))));
+    forms.extend(ours().filter_map(|derivation| of_counters(schema, derivation)));
     if ours().any(|derivation| derivation.kind.family() == Family::LevelTriggered) {
-        forms.push((job::JOB.to_owned(), KeyStart { pk: Start::With(job::PARTITION.to_owned()), sk: Start::Any }));
+        forms.insert(KeyStart { pk: Start::With(job::PARTITION.to_owned()), sk: Start::Any });
     }
     forms
 }

@@ -1,30 +1,35 @@
 //! The infrastructure of a table: a SAM template of tables, functions, mappings with filters, roles, alarms and dashboard.
 //!
+//! [`mod@mapping`] gives the same event source mappings as values, for the functions of `ripple dev`; [`filters`] has their
+//! filters. [`wrapped`] puts a template into what other tools deploy.
+//!
 //! The text stands in parts beside this file. A line that begins with flags, as in `@creates,expires|`, is there only
 //! if all of them hold; `{{name}}` stands for a value.
 //!
 //! *Example*: `@attaches|    Default: {{pk}}` becomes `    Default: PK` in the template for an existing table.
 
+pub mod filters;
+pub mod mapping;
 pub mod wrapped;
 
 use std::{collections::BTreeSet, fmt::Write as _, slice};
 
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
-use keys::{
-    tables::{KeyAttribute, KeyType, TableForm},
-    template::Template,
+use keys::tables::{KeyAttribute, KeyType, TableForm};
+
+use crate::{
+    filters::{Needed, StreamTable, needed},
+    mapping::{BATCH_SIZE, BATCHING_WINDOW_S, LANES, RECORD_AGE_S, TUMBLING_WINDOW_S},
 };
 
-use crate::filters::{Needed, StreamTable, needed};
-
-const STACK: &str = include_str!("infra/stack.yaml");
-const READER: &str = include_str!("infra/reader.yaml");
-const MAPPING: &str = include_str!("infra/mapping.yaml");
-const ALARMS: &str = include_str!("infra/alarms.yaml");
-const MAPPING_ALARMS: &str = include_str!("infra/mapping_alarms.yaml");
-const TABLE: &str = include_str!("infra/table.yaml");
-const TABLE_PARAMETERS: &str = include_str!("infra/table_parameters.yaml");
-const TABLE_OUTPUTS: &str = include_str!("infra/table_outputs.yaml");
+const STACK: &str = include_str!("stack.yaml");
+const READER: &str = include_str!("reader.yaml");
+const MAPPING: &str = include_str!("mapping.yaml");
+const ALARMS: &str = include_str!("alarms.yaml");
+const MAPPING_ALARMS: &str = include_str!("mapping_alarms.yaml");
+const TABLE: &str = include_str!("table.yaml");
+const TABLE_PARAMETERS: &str = include_str!("table_parameters.yaml");
+const TABLE_OUTPUTS: &str = include_str!("table_outputs.yaml");
 
 /// A pattern for a function without derivations, which no record matches.
 pub const NOTHING: &str = r#"{"eventName":["NONE"]}"#;
@@ -248,6 +253,11 @@ fn of_reader(filling: &Filling, stack: &Stack<'_>, reader: &StreamReader, tables
             ("{{written}}", table.reference()),
             ("{{stream}}", table.stream()),
             ("{{filters}}", filters(needed, stack.shipped)),
+            ("{{batch_size}}", BATCH_SIZE.to_string()),
+            ("{{batching_window}}", BATCHING_WINDOW_S.to_string()),
+            ("{{tumbling_window}}", TUMBLING_WINDOW_S.to_string()),
+            ("{{lanes}}", LANES.to_string()),
+            ("{{record_age}}", RECORD_AGE_S.to_string()),
         ];
         filling.with(&[], values).fill(part)
     };
@@ -434,64 +444,4 @@ fn projected(text: &mut String, projection: Option<&[String]>) {
 fn line(text: &mut String, line: &str) {
     // Writing to a text does not fail.
     let _is_written = writeln!(text, "{line}");
-}
-
-// ---- The fields of key templates, and their forms ----
-
-/// A field of a template.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
-    pub(crate) name: String,
-    pub(crate) form: FieldForm,
-}
-
-/// How a field appears in a key, as far as the review needs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FieldForm {
-    /// As its text.
-    Text,
-    /// As a number of a fixed width.
-    Number,
-    /// As a suffix that spreads the key.
-    Spread,
-    /// As a path, or as the end of one.
-    Path,
-    /// In another form.
-    Other,
-}
-
-/// The fields of a template, in their order.
-pub(crate) fn fields(template: &Template) -> Vec<Field> {
-    let text = template.to_string();
-    let inside = text.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(inside, _)| inside);
-    inside.map(field).collect()
-}
-
-fn field(inside: &str) -> Field {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    let unsigned = inside.strip_prefix("MAX-").unwrap_or(inside);
-    let end = unsigned.find(|c| !is_name(c)).unwrap_or(unsigned.len());
-    let (name, form) = unsigned.split_at(end);
-    let form = match form.chars().next() {
-        None | Some('!') => FieldForm::Text,
-        Some(':') => FieldForm::Number,
-        Some('%') => FieldForm::Spread,
-        Some('/') => FieldForm::Path,
-        Some(_) => FieldForm::Other,
-    };
-    Field { name: name.to_owned(), form }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_known_by_their_form() {
-        let template = Template::parse("A#{UserId}#{MAX-Total:14.2}#{Id%8}#{Path/}#{Path/last}").unwrap();
-        let declared: Vec<String> =
-            fields(&template).iter().map(|field| format!("{} {:?}", field.name, field.form)).collect();
-        let wanted = ["UserId Text", "Total Number", "Id Spread", "Path Path", "Path Path"];
-        assert_eq!(declared, wanted);
-    }
 }
