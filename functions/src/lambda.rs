@@ -137,7 +137,7 @@ fn sweep_response(metrics: &SweepMetrics, n_table_items: u64) -> Value {
     json!({
         "due": jobs.n_due,
         "begun": jobs.n_begun,
-        "rung": jobs.n_rung,
+        "woken": jobs.n_woken,
         "held": jobs.n_held,
         "searchedAgain": again.n_done,
         "foundAgain": again.n_written,

@@ -99,7 +99,7 @@ impl SweepMetrics {
             ("SweptItems", self.slice.n_items),
             ("ZeroCountersCollected", self.slice.n_zero_counters),
             ("JobsBegun", self.jobs.n_begun),
-            ("JobsRung", self.jobs.n_rung),
+            ("JobsWoken", self.jobs.n_woken),
             ("JobsHeld", self.jobs.n_held),
             ("SearchedAgain", self.again.n_done),
             ("FoundAgain", self.again.n_written),
@@ -404,7 +404,7 @@ mod tests {
     fn a_line_is_in_the_embedded_metric_format() {
         let drift = |id: &str| Drift { item: Key::new(id, "PROFILE"), derivations: vec!["follower-shown".to_owned()] };
         let metrics = SweepMetrics {
-            jobs: Swept { n_due: 4, n_begun: 1, n_rung: 3, n_held: 2, ..Swept::default() },
+            jobs: Swept { n_due: 4, n_begun: 1, n_woken: 3, n_held: 2, ..Swept::default() },
             again: Again { n_done: 9, n_written: 8, ..Again::default() },
             slice: Slice {
                 n_items: 5_000,
@@ -426,7 +426,7 @@ mod tests {
             "SweptItems" 5000
             "ZeroCountersCollected" 7
             "JobsBegun" 1
-            "JobsRung" 3
+            "JobsWoken" 3
             "JobsHeld" 2
             "SearchedAgain" 9
             "FoundAgain" 8

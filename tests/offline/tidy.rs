@@ -241,7 +241,7 @@ fn sdk_in_the_store(source: &SourceFile) -> Vec<String> {
 const ENGINE_PARTS: [&str; 15] = [
     "attribute clock contention counters fixture limits protocol record",
     "backoff",
-    "bells input ledger",
+    "requests input ledger",
     "account corrections registry",
     "context",
     "loss park publishing reading",

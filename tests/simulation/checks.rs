@@ -827,7 +827,7 @@ pub(crate) fn rings_are_few(scene: &Scene, made: &[TableChange], rings_max: usiz
         *n_rings += 1;
         most = most.max(*n_rings);
         if *n_rings > rings_max {
-            return Err(Failure::new("rings", format!("{} was rung {n_rings} times in an hour", change.key)));
+            return Err(Failure::new("rings", format!("{} was woken {n_rings} times in an hour", change.key)));
         }
     }
     Ok(most)

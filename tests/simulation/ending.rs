@@ -265,7 +265,7 @@ impl World {
             }
         }
         if let Some(job) = jobs(&self.scene).iter().find(|job| job.is_running && !job.is_paused) {
-            return Err(Failure::new("stall", format!("only a sweep would ring {}", job.key)));
+            return Err(Failure::new("stall", format!("only a sweep would wake {}", job.key)));
         }
         let items = self.scene.database.memory().snapshot(Table::Main);
         let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);

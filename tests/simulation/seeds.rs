@@ -211,7 +211,7 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Unguarded(Job)", Receipts, 5),
     ("Unguarded(UnreadTarget)", Receipts, 3),
     ("Unguarded(Watermark)", Watermarks, 0),
-    ("Without(OwnBell)", Receipts, 0),
+    ("Without(OwnRequest)", Receipts, 0),
     ("Without(BothImages)", Watermarks, 2),
     ("Without(WayThere)", Receipts, 0),
     ("Without(OccupiedWay)", Watermarks, 5),

@@ -1,7 +1,7 @@
 //! The catalogue: the list of derivations of a table, checked against its schema.
 //!
 //! A catalogue is a graph of parts of items: a derivation that reads what another writes comes after it. A cycle is
-//! refused when the catalogue is built, so that whatever our own writes ring comes to an end. One that recurs over its
+//! refused when the catalogue is built, so that the refreshes that Ripple's own writes request come to an end. One that recurs over its
 //! own target may read what it writes itself, since it ends at a depth of its own.
 //!
 //! # Cascades

@@ -15,11 +15,11 @@ pub enum Effect {
     Measure(Measure),
     /// Comes too late: only the insert of the item counts, and nothing is applied. It is counted in the account.
     Late,
-    /// Rings the bell of an item: look whether its derived part is right.
-    Look(Bell),
+    /// Requests a refresh of an item: its derived part is compared with its definition.
+    Look(RefreshRequest),
     /// The same of a derived item whose key was occupied by an item that is not Ripple's: it may have waited for the key.
-    Vacated(Bell),
-    /// Rings the bells of all items that a query finds.
+    Vacated(RefreshRequest),
+    /// Requests a refresh of all items that a query finds.
     Find(Find),
     /// Touches items of the application itself.
     Ground(Ground),
@@ -91,7 +91,7 @@ pub struct BucketForm {
 
 /// An item to look at. It says which, never what to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bell {
+pub struct RefreshRequest {
     /// The item, which need not exist.
     pub item: Key,
     /// Its entity.
@@ -121,7 +121,9 @@ impl fmt::Display for Effect {
             }
             Self::Measure(measure) => write!(f, "adds the value {} to {}", measure.value, measure.bucket),
             Self::Late => f.write_str("nothing: a late change of an item that counts by its insert alone"),
-            Self::Look(bell) | Self::Vacated(bell) => write!(f, "looks at the {} {}", bell.entity, bell.item),
+            Self::Look(request) | Self::Vacated(request) => {
+                write!(f, "looks at the {} {}", request.entity, request.item)
+            }
             Self::Find(find) => {
                 let place = find.query.index.as_deref().unwrap_or("the table");
                 let (pk, prefix) = (&find.query.pk, find.query.sk.first());

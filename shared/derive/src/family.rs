@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Family {
     /// Effects are differences that commute; the ledger counts each change once.
     Additive,
-    /// Effects are bells; what to write is read when it is written.
+    /// Effects are refresh requests; what to write is read when it is written.
     LevelTriggered,
 }
 

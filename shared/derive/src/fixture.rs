@@ -251,9 +251,9 @@ fn line(effect: &Effect) -> String {
         Effect::Add(add) => format!("{:+} and {} {}", add.count, short(&add.sum.to_value()), add.target),
         Effect::Measure(measure) => format!("{} into {}", short(&measure.value.to_value()), measure.bucket),
         Effect::Late => "late".to_owned(),
-        Effect::Look(bell) | Effect::Vacated(bell) => {
-            let named: Vec<String> = bell.named.iter().map(|key| format!(" named {key}")).collect();
-            format!("look {} ({}){}", bell.item, bell.entity, named.join(","))
+        Effect::Look(request) | Effect::Vacated(request) => {
+            let named: Vec<String> = request.named.iter().map(|key| format!(" named {key}")).collect();
+            format!("look {} ({}){}", request.item, request.entity, named.join(","))
         }
         Effect::Find(find) => {
             let place = find.query.index.as_deref().unwrap_or("table");

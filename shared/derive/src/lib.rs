@@ -5,7 +5,7 @@
 //!
 //! - A [`catalogue`] is a list of [derivations](derivation), each a declaration of one of the [`kinds`].
 //! - [`plan`] says what a [`change`] asks for, as [effects](effect).
-//! - [`refresh`] says what an item should be, once a bell names it.
+//! - [`refresh`] says what an item should be, once a refresh request names it.
 //! - [`whole`] says what all derived data should be, from the ground alone. It never calls the other two.
 
 pub mod bucket;

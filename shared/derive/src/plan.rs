@@ -9,7 +9,7 @@ use keys::{
 use crate::{
     catalogue::Catalogue,
     change::{Change, Sight},
-    effect::{Bell, Effect, Ground},
+    effect::{Effect, Ground, RefreshRequest},
     family::Family,
     position::DerivationAt,
     schema::{Image, Schema, Unreadable},
@@ -80,8 +80,9 @@ fn vacated(
         let is_left = !is_of(&sight.old, entity) && (sight.removes() || is_of(&sight.new, entity));
         is_left && schema.entity(entity).is_some_and(|entity| entity.key.parse_key(&change.key).is_some())
     });
-    let bell = |entity: &str| Bell { item: change.key.clone(), entity: entity.to_owned(), named: Vec::new() };
-    vacated.map(|(at, entity)| (at, Effect::Vacated(bell(entity)))).collect()
+    let request =
+        |entity: &str| RefreshRequest { item: change.key.clone(), entity: entity.to_owned(), named: Vec::new() };
+    vacated.map(|(at, entity)| (at, Effect::Vacated(request(entity)))).collect()
 }
 
 /// A job that was begun or went on goes on.

@@ -3,14 +3,14 @@
 //! From a [look](Look), what the item holds and what its sources hold, to a [verdict](Verdict): it is in step, or one
 //! write brings it there. The engine fetches what a [`step`] asks for until the verdict is there.
 //!
-//! Why it is right under repeats and reordering: a verdict depends on what was read, never on the change that rang the
-//! bell. A write that was decided on something old makes a record when it lands; that record rings the item's own
-//! bell, and looking again corrects it. Looking ends when nothing differs, and computing after writing differs from
+//! Why it is right under repeats and reordering: a verdict depends on what was read, never on the change that
+//! requested the refresh. A write that was decided on something old makes a record when it lands; that record requests
+//! another refresh of the item, which corrects it. Looking ends when nothing differs, and computing after writing differs from
 //! nothing.
 //!
-//! Example: a Follow of Bob by Ann is inserted. Its bell names the Follower item `USER#bob / FOLLOWER#ann`. Step one
+//! Example: a Follow of Bob by Ann is inserted. Its request names the Follower item `USER#bob / FOLLOWER#ann`. Step one
 //! asks for the Follow itself, since the Follower is its mirror; step two for Ann, whose name the Follower carries.
-//! The item is not there, so the verdict is to put it, whole. Its INSERT record rings once more; now nothing differs.
+//! The item is not there, so the verdict is to put it, whole. Its INSERT record requests one more refresh; now nothing differs.
 
 use std::collections::BTreeSet;
 
@@ -167,7 +167,7 @@ fn unknown(wanted: Vec<Source>, sources: &Sources) -> Vec<Source> {
 }
 
 /// A mirror without a living source goes, unless another item took its key meanwhile. Should a source have come
-/// meanwhile, the removal's own record rings, names what the mirror held, and the mirror comes back.
+/// meanwhile, the removal's own record requests a refresh, names what the mirror held, and the mirror comes back.
 fn removal(layout: &Layout, look: &Look, held: &Item, maker: Option<DerivationAt>) -> Verdict {
     let guard = Some(Guard::same_type(Purpose::MirrorType, layout, Some(held)));
     Verdict::Write {

@@ -20,7 +20,7 @@ use derive::{
 };
 use keys::{fnv::hash_64, item::Item, key::Key};
 
-use crate::bells::{Rung, WrittenItem};
+use crate::requests::{RequestedRefresh, WrittenItem};
 
 /// Steps back in a row after which an item is not written any more. A few may be those of a source that changes back and forth
 /// while its own records are handled elsewhere; each one more is half as likely.
@@ -54,9 +54,9 @@ impl Corrections {
     /// Notes a write, and whether it only undoes what other writers did. Unless only the item's own record asked for it, the
     /// series ends.
     pub(crate) fn note(&self, written: &WrittenItem, only_undoes: bool) {
-        let WrittenItem { rung, write, derivations, at_ms, .. } = written;
+        let WrittenItem { requested, write, derivations, at_ms, .. } = written;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !rung.is_own {
+        if !requested.is_own {
             all.remove(&write.key);
             return;
         }
@@ -71,9 +71,14 @@ impl Corrections {
     }
 
     /// The derivations that disagree about an item, if this write would be one step back too many.
-    pub(crate) fn disagree(&self, rung: &Rung, write: &Write, now_ms: u64) -> Option<Vec<DerivationAt>> {
+    pub(crate) fn disagree(
+        &self,
+        requested: &RequestedRefresh,
+        write: &Write,
+        now_ms: u64,
+    ) -> Option<Vec<DerivationAt>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let series = all.get(&write.key).filter(|_| rung.is_own)?;
+        let series = all.get(&write.key).filter(|_| requested.is_own)?;
         let is_over = series.n_back >= STEPS_BACK_MAX && now_ms.saturating_sub(series.at_ms) < REMEMBERED_MS;
         let is_back = is_over && series.has(digest(&write.action));
         is_back.then(|| {
@@ -132,7 +137,7 @@ mod tests {
             Look { item: key.clone(), entity: "Item".to_owned(), derivations: BTreeSet::new(), named: BTreeSet::new() };
         let item = Item::from([("value".to_owned(), AttributeValue::S(value.to_owned()))]);
         WrittenItem {
-            rung: Rung { look, causes: BTreeSet::new(), is_own, vacated_for: None },
+            requested: RequestedRefresh { look, causes: BTreeSet::new(), is_own, vacated_for: None },
             write: Write { table: Table::Main, key, action: Action::Put(item), guard: None },
             derivations: vec![DerivationAt(value.len())],
             at_ms,
@@ -144,7 +149,7 @@ mod tests {
     fn stopped_at(writes: impl IntoIterator<Item = WrittenItem>) -> Option<usize> {
         let corrections = Corrections::default();
         writes.into_iter().position(|written| {
-            let stopped = corrections.disagree(&written.rung, &written.write, written.at_ms).is_some();
+            let stopped = corrections.disagree(&written.requested, &written.write, written.at_ms).is_some();
             corrections.note(&written, false);
             stopped
         })
@@ -163,8 +168,8 @@ mod tests {
         }
         let next = written("X", "a", true, 6);
         let [one, other] = [1, 2].map(DerivationAt);
-        assert_eq!(corrections.disagree(&next.rung, &next.write, 6), Some(vec![one, other]));
-        assert_eq!(corrections.disagree(&next.rung, &next.write, 5 + REMEMBERED_MS), None, "it is forgotten");
+        assert_eq!(corrections.disagree(&next.requested, &next.write, 6), Some(vec![one, other]));
+        assert_eq!(corrections.disagree(&next.requested, &next.write, 5 + REMEMBERED_MS), None, "it is forgotten");
     }
 
     #[test]
@@ -175,7 +180,7 @@ mod tests {
         let corrections = Corrections::default();
         let right = written("X", "right", true, 1);
         for n in 0..1_000 {
-            assert_eq!(corrections.disagree(&right.rung, &right.write, 1), None);
+            assert_eq!(corrections.disagree(&right.requested, &right.write, 1), None);
             corrections.note(&right, n % 16 > 0);
         }
         // A counter goes up, and each correction shows a later number.
@@ -192,7 +197,7 @@ mod tests {
     fn a_write_that_another_writer_undoes_again_and_again_is_stopped() {
         let (corrections, right) = (Corrections::default(), written("X", "right", true, 1));
         let n_noted = (0..100).take_while(|_| {
-            let is_stopped = corrections.disagree(&right.rung, &right.write, 1).is_some();
+            let is_stopped = corrections.disagree(&right.requested, &right.write, 1).is_some();
             corrections.note(&right, true);
             !is_stopped
         });

@@ -23,7 +23,6 @@ use crate::{
     attribute::{all, number},
     backoff::{GaveUp, Patience},
     batch::Engine,
-    bells::{Bells, LookRequest},
     count::recount::{ALL, RECOUNT},
     counters::Target,
     fan_out::again::{self, Again},
@@ -46,6 +45,7 @@ use crate::{
         waiting::{self, Waiting},
     },
     registry::{Registry, Standing},
+    requests::{LookRequest, RefreshRequests},
     sweep::{Bounds, LooksToWrite, Slice, TableSweep},
 };
 
@@ -82,12 +82,13 @@ impl<S: Store> Engine<S> {
         is_asked: impl Fn(&mut Look) -> bool,
         patience: Patience<'_>,
     ) -> Result<(Vec<Look>, Vec<(Look, String)>), GaveUp> {
-        let (sweep, mut bells, mut held) = (TableSweep::new(&self.context), Bells::default(), HeldItems::new());
+        let (sweep, mut requests, mut held) =
+            (TableSweep::new(&self.context), RefreshRequests::default(), HeldItems::new());
         for (key, item) in items {
-            held.insert(key.clone(), sweep.ring_as_inserted(key, item, &mut bells));
+            held.insert(key.clone(), sweep.request_as_inserted(key, item, &mut requests));
         }
-        bells.rung.retain(|_, rung| is_asked(&mut rung.look));
-        let LooksToWrite { decided, refused, .. } = sweep.decided_now(bells, held, sources, patience).await?;
+        requests.requested.retain(|_, requested| is_asked(&mut requested.look));
+        let LooksToWrite { decided, refused, .. } = sweep.decided_now(requests, held, sources, patience).await?;
         Ok((decided.looks().collect(), refused))
     }
 
@@ -98,10 +99,10 @@ impl<S: Store> Engine<S> {
     /// Why it cannot be written, or not now.
     pub async fn bring_in_step(&self, look: Look, patience: Patience<'_>) -> Result<bool, String> {
         let Look { item, entity, derivations, named } = look;
-        let mut bells = Bells::default();
-        bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
+        let mut requests = RefreshRequests::default();
+        requests.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
         let (mut sources, mut is_written) = (Sources::default(), false);
-        for items in bells.parts() {
+        for items in requests.parts() {
             let request = LookRequest { items, images: None, patience };
             let looked = Box::pin(look::look_in_time(&self.context, request, &mut sources)).await;
             if let Some((_, why)) = looked.undone.into_iter().next() {
@@ -139,7 +140,7 @@ impl<S: Store> Engine<S> {
         jobs::order(&self.context, job, order, deadline_ms).await
     }
 
-    /// Lets jobs begin that are due and settled, and rings those that stand still, until the deadline in milliseconds
+    /// Starts jobs that are due and settled, and wakes those that stand still, until the deadline in milliseconds
     /// since the epoch. Sweeping twice at once does no harm.
     ///
     /// # Errors

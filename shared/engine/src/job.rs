@@ -40,7 +40,7 @@ const SK: &str = "SK";
 pub(crate) const STARTED_AT: &str = "StartedAt";
 pub(crate) const MOVED_AT: &str = "MovedAt";
 
-/// A job whose cursor has not moved for so long is rung again, in milliseconds: longer than an invocation may take.
+/// A job whose cursor has not moved for so long is woken again, in milliseconds: longer than an invocation may take.
 pub const STALLED_MS: u64 = 20 * 60 * 1_000;
 
 /// A job.

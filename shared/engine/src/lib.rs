@@ -13,7 +13,7 @@
 //! 2. `plan`: each record is planned by itself. When much cannot be read, the [brake](mod@batch::brake) is put on: nothing
 //!    is applied.
 //! 3. [`count`]: effects that must count once go in through the [`ledger`].
-//! 4. [`look`]: items whose bell rang are looked at, and written where they differ. [`fan_out`]: where they are many, a
+//! 4. [`look`]: requested items are refreshed: compared with their definition, and written where they differ. [`fan_out`]: where they are many, a
 //!    [job](job::Job) does it page by page. An item that cannot be read is [listed](look::listing).
 //! 5. [`park`]: what can never be applied is kept, with its cause. A change that is refused is
 //!    [listed](count::recount).
@@ -31,7 +31,6 @@ pub mod account;
 mod attribute;
 pub mod backoff;
 pub mod batch;
-mod bells;
 pub mod bookkeeping;
 pub mod clock;
 pub mod contention;
@@ -58,4 +57,5 @@ pub mod reading;
 pub mod record;
 pub mod redrive;
 pub mod registry;
+mod requests;
 pub mod sweep;

@@ -1,7 +1,7 @@
 //! Looking at items: reads what the refresh asks for, and writes what it decides.
 //!
-//! *Keeps true*: an item whose bell rang holds, at some moment after that, what its sources held; or the bell's record
-//! is reported as not done and comes again.
+//! *Keeps true*: after a refresh request the item matches its sources at some later moment, or the record is returned as
+//! failed and Lambda retries it.
 //!
 //! Cheap where nothing is to be done: sources are read once a batch, in batches, and an item's own record may show that
 //! it is in step. Before a write the item itself is read, consistently; but an item that a large
@@ -12,9 +12,9 @@
 //!
 //! # Correction
 //!
-//! Corrections: writes by which an item's own bell puts right what was made of its derived part.
+//! Corrections: writes by which an item's own record puts right what was made of its derived part.
 //!
-//! *Keeps true*: a write counts when nothing but records of the item itself rang for it, and one of them changed an
+//! *Keeps true*: a write counts when nothing but records of the item itself requested it, and one of them changed an
 //! attribute that it writes. So the record of an item that comes with a wrong name, or is put back as it was long ago,
 //! counts; one whose source changed does not, nor does a new item that lacks what is derived.
 //!
@@ -39,13 +39,13 @@ use store::{Outcome, Store};
 
 use crate::{
     backoff::{GaveUp, Patience, describe},
-    bells::{DecidedLooks, LookRequest, Looked, OccupiedKey, OwnState, Rung, WrittenItem},
     context::Context,
     corrections::STEPS_BACK_MAX,
     input::{Batch, caught},
     job::touch::TouchFailure,
     protocol::ProtocolStep,
     reading::{self, CALLS_AT_ONCE, HeldItems},
+    requests::{DecidedLooks, LookRequest, Looked, OccupiedKey, OwnState, RequestedRefresh, WrittenItem},
 };
 
 /// How often an item is looked at anew after its guard failed, before its record is reported as not done.
@@ -74,20 +74,20 @@ pub(crate) async fn look_at<S: Store>(
     looked: &mut Looked,
 ) {
     let LookRequest { items, images, patience } = request;
-    let shown = |rung: &Rung| {
-        let held = match images?.shown(&rung.look.item, &rung.causes) {
+    let shown = |requested: &RequestedRefresh| {
+        let held = match images?.shown(&requested.look.item, &requested.causes) {
             OwnState::NotShown => return None,
             OwnState::Absent => None,
             OwnState::Present(item) => Some(item.clone()),
         };
-        Some((rung.look.item.clone(), held))
+        Some((requested.look.item.clone(), held))
     };
     let held: HeldItems = items.iter().filter_map(shown).collect();
-    let (seen, unseen) = items.into_iter().partition(|rung| held.contains_key(&rung.look.item));
+    let (seen, unseen) = items.into_iter().partition(|requested| held.contains_key(&requested.look.item));
     let decided = differing(context, seen, &held, sources, patience, looked).await;
-    let occupied = decided.occupied.into_iter().map(|(rung, _)| rung);
-    let to_write = decided.differing.into_iter().map(|(rung, _)| rung);
-    let mut waiting: Vec<Rung> = to_write.chain(occupied).chain(unseen).collect();
+    let occupied = decided.occupied.into_iter().map(|(requested, _)| requested);
+    let to_write = decided.differing.into_iter().map(|(requested, _)| requested);
+    let mut waiting: Vec<RequestedRefresh> = to_write.chain(occupied).chain(unseen).collect();
     let mut fresh = Sources::default();
     for n_rounds in 0..ROUNDS_MAX {
         if waiting.is_empty() {
@@ -95,13 +95,13 @@ pub(crate) async fn look_at<S: Store>(
         }
         // What was read at the start of the batch serves until a guard fails: then all is read anew.
         let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
-        let keys = waiting.iter().map(|rung| rung.look.item.clone()).collect();
+        let keys = waiting.iter().map(|requested| requested.look.item.clone()).collect();
         let (held, refused) = match reading::held_each(context, keys, patience).await {
             Ok(read) => read,
             Err(error) => return looked.not_now(waiting, &describe(&error)),
         };
-        let own = |rung: &Rung| refused.get(&rung.look.item);
-        waiting = looked.without_refused(waiting.into_iter().map(|rung| (own(&rung), rung)));
+        let own = |requested: &RequestedRefresh| refused.get(&requested.look.item);
+        waiting = looked.without_refused(waiting.into_iter().map(|requested| (own(&requested), requested)));
         let decided = differing(context, waiting, &held, sources, patience, looked).await;
         waiting = write_all(context, decided.differing, patience, looked).await;
         waiting.extend(list_all(context, decided.occupied, &held, patience, looked).await);
@@ -113,7 +113,7 @@ pub(crate) async fn look_at<S: Store>(
 /// Those of the items that are not in step.
 pub(crate) async fn differing<S: Store>(
     context: &Context<S>,
-    items: Vec<Rung>,
+    items: Vec<RequestedRefresh>,
     held: &HeldItems,
     sources: &mut Sources,
     patience: Patience<'_>,
@@ -123,31 +123,31 @@ pub(crate) async fn differing<S: Store>(
     while !undecided.is_empty() {
         let mut wanted: BTreeSet<Source> = BTreeSet::new();
         let mut waiting = Vec::new();
-        for rung in undecided {
-            let item = held.get(&rung.look.item).and_then(Option::as_ref);
-            let stepping = || step(&context.schema, &context.catalogue, &rung.look, item, sources);
+        for requested in undecided {
+            let item = held.get(&requested.look.item).and_then(Option::as_ref);
+            let stepping = || step(&context.schema, &context.catalogue, &requested.look, item, sources);
             match caught("looking at what it asks for", stepping) {
                 Ok(Step::Read(more)) => {
                     wanted.extend(more.iter().cloned());
-                    waiting.push((rung, more));
+                    waiting.push((requested, more));
                 }
                 Ok(Step::Decided(Verdict::InStep)) => looked.n_in_step += 1,
                 Ok(Step::Decided(Verdict::Write { write, derivations })) => {
-                    decided.differing.push((rung, (*write, derivations)));
+                    decided.differing.push((requested, (*write, derivations)));
                 }
-                Ok(Step::Decided(Verdict::Occupied(at))) => decided.occupied.push((rung, at)),
-                Err(cause) => looked.refused.push((rung, cause)),
+                Ok(Step::Decided(Verdict::Occupied(at))) => decided.occupied.push((requested, at)),
+                Err(cause) => looked.refused.push((requested, cause)),
             }
         }
         let refused = match reading::read_each(context, wanted, sources, patience).await {
             Ok(refused) => refused,
             Err(error) => {
-                looked.not_now(waiting.into_iter().map(|(rung, _)| rung).collect(), &describe(&error));
+                looked.not_now(waiting.into_iter().map(|(requested, _)| requested).collect(), &describe(&error));
                 return decided;
             }
         };
         let of_sources = |more: Vec<Source>| more.iter().find_map(|source| refused.get(source));
-        undecided = looked.without_refused(waiting.into_iter().map(|(rung, more)| (of_sources(more), rung)));
+        undecided = looked.without_refused(waiting.into_iter().map(|(requested, more)| (of_sources(more), requested)));
     }
     decided
 }
@@ -155,19 +155,19 @@ pub(crate) async fn differing<S: Store>(
 /// Lists items that are not Ripple's, and gives back those that have left the key meanwhile.
 async fn list_all<S: Store>(
     context: &Context<S>,
-    occupied: Vec<(Rung, DerivationAt)>,
+    occupied: Vec<(RequestedRefresh, DerivationAt)>,
     held: &HeldItems,
     patience: Patience<'_>,
     looked: &mut Looked,
-) -> Vec<Rung> {
+) -> Vec<RequestedRefresh> {
     let mut again = Vec::new();
-    for (rung, at) in occupied {
-        let item = held.get(&rung.look.item).and_then(Option::as_ref);
-        match occupied::list(context, &rung.look, at, item, patience).await {
-            Ok(Some(units)) => looked.occupied.push(OccupiedKey { rung, derivation: at, units }),
-            Ok(None) => again.push(rung),
-            Err(TouchFailure::NotNow(why)) => looked.undone.push((rung, why)),
-            Err(TouchFailure::Refused(cause)) => looked.refused.push((rung, cause)),
+    for (requested, at) in occupied {
+        let item = held.get(&requested.look.item).and_then(Option::as_ref);
+        match occupied::list(context, &requested.look, at, item, patience).await {
+            Ok(Some(units)) => looked.occupied.push(OccupiedKey { requested, derivation: at, units }),
+            Ok(None) => again.push(requested),
+            Err(TouchFailure::NotNow(why)) => looked.undone.push((requested, why)),
+            Err(TouchFailure::Refused(cause)) => looked.refused.push((requested, cause)),
         }
     }
     again
@@ -176,15 +176,15 @@ async fn list_all<S: Store>(
 /// Does the writes, and gives back those whose guard failed.
 pub(crate) async fn write_all<S: Store>(
     context: &Context<S>,
-    differing: Vec<(Rung, (Write, Vec<DerivationAt>))>,
+    differing: Vec<(RequestedRefresh, (Write, Vec<DerivationAt>))>,
     patience: Patience<'_>,
     looked: &mut Looked,
-) -> Vec<Rung> {
+) -> Vec<RequestedRefresh> {
     let differing = go_on(context, differing, looked);
-    let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
+    let writes = differing.into_iter().map(|(requested, (write, derivations))| async move {
         let mut met = Vec::new();
         let outcome = patience.call_meeting(&mut met, || context.store.write(&write)).await;
-        (WrittenItem { rung, write, derivations, at_ms: context.clock.now_ms(), units: 0.0 }, outcome, met)
+        (WrittenItem { requested, write, derivations, at_ms: context.clock.now_ms(), units: 0.0 }, outcome, met)
     });
     let mut again = Vec::new();
     let mut done = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
@@ -196,11 +196,11 @@ pub(crate) async fn write_all<S: Store>(
             }
             Ok(Outcome::GuardFailed) => {
                 looked.sent_again.push(written.derivations);
-                again.push(written.rung);
+                again.push(written.requested);
             }
-            Err(GaveUp::Refused(error)) => looked.refused.push((written.rung, describe(&error))),
+            Err(GaveUp::Refused(error)) => looked.refused.push((written.requested, describe(&error))),
             Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => {
-                looked.undone.push((written.rung, describe(&error)));
+                looked.undone.push((written.requested, describe(&error)));
             }
         }
     }
@@ -209,16 +209,16 @@ pub(crate) async fn write_all<S: Store>(
 /// The writes without those that would go on changing an item back and forth, which are refused.
 fn go_on<S: Store>(
     context: &Context<S>,
-    differing: Vec<(Rung, (Write, Vec<DerivationAt>))>,
+    differing: Vec<(RequestedRefresh, (Write, Vec<DerivationAt>))>,
     looked: &mut Looked,
-) -> Vec<(Rung, (Write, Vec<DerivationAt>))> {
+) -> Vec<(RequestedRefresh, (Write, Vec<DerivationAt>))> {
     let now_ms = context.clock.now_ms();
     let mut going_on = Vec::new();
-    for (rung, (write, derivations)) in differing {
+    for (requested, (write, derivations)) in differing {
         let corrections = &context.corrections;
-        let disagree = corrections.disagree(&rung, &write, now_ms);
+        let disagree = corrections.disagree(&requested, &write, now_ms);
         match disagree.filter(|_| context.takes(ProtocolStep::BackAndForth)) {
-            None => going_on.push((rung, (write, derivations))),
+            None => going_on.push((requested, (write, derivations))),
             Some(disagree) => {
                 let names: Vec<&str> = disagree.into_iter().map(|at| context.catalogue.label(at)).collect();
                 let cause = format!(
@@ -228,20 +228,20 @@ fn go_on<S: Store>(
                     write.key.for_log(),
                     names.join(" and ")
                 );
-                looked.refused.push((rung, cause));
+                looked.refused.push((requested, cause));
             }
         }
     }
     going_on
 }
 
-// ---- Corrections: writes by which an item's own bell puts right what was made of its derived part ----
+// ---- Corrections: writes by which an item's own request puts right what was made of its derived part ----
 
 /// Is this write a correction?
-pub(crate) fn is_correction(rung: &Rung, write: &Write, batch: &Batch<'_>) -> bool {
-    let records = rung.causes.iter().filter_map(|position| batch.record(*position));
+pub(crate) fn is_correction(requested: &RequestedRefresh, write: &Write, batch: &Batch<'_>) -> bool {
+    let records = requested.causes.iter().filter_map(|position| batch.record(*position));
     let mut changes = records.filter_map(|record| record.change.as_ref().ok());
-    rung.is_own && changes.any(|change| has_touched(change, write))
+    requested.is_own && changes.any(|change| has_touched(change, write))
 }
 
 /// Did the change touch what the write writes?
@@ -259,8 +259,8 @@ fn has_touched(change: &Change, write: &Write) -> bool {
 }
 
 /// Does this write undo what other writers did, and did they do nothing else? A series of such writes comes to no end.
-pub(crate) fn only_undoes(rung: &Rung, write: &Write, batch: &Batch<'_>) -> bool {
-    let records = rung.causes.iter().filter_map(|position| batch.record(*position));
+pub(crate) fn only_undoes(requested: &RequestedRefresh, write: &Write, batch: &Batch<'_>) -> bool {
+    let records = requested.causes.iter().filter_map(|position| batch.record(*position));
     let is_undone = |change: &Change| match (&write.action, change.old_image(), change.new_image()) {
         (Action::Update(update), Some(old), Some(new)) => {
             let is_written = |name: &str| update.set.contains_key(name) || update.remove.iter().any(|it| it == name);
@@ -270,5 +270,5 @@ pub(crate) fn only_undoes(rung: &Rung, write: &Write, batch: &Batch<'_>) -> bool
         _ => false,
     };
     let mut changes = records.map(|record| record.change.as_ref().ok()).peekable();
-    rung.is_own && changes.peek().is_some() && changes.all(|change| change.is_some_and(is_undone))
+    requested.is_own && changes.peek().is_some() && changes.all(|change| change.is_some_and(is_undone))
 }

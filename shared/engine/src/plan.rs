@@ -21,12 +21,12 @@ use store::Store;
 use crate::{
     account::Account,
     attribute::checksum,
-    bells::Bells,
     context::Context,
     input::{Batch, caught},
     park,
     protocol::ProtocolStep,
     record::{Decoded, event::Event},
+    requests::RefreshRequests,
 };
 
 /// A record with what it asks for.
@@ -49,7 +49,7 @@ pub(crate) struct Asked {
     /// Positions of records that the level-triggered family cannot handle, with the cause.
     pub(crate) failed_looks: Vec<(RecordAt, String)>,
     /// Items to look at.
-    pub(crate) bells: Bells,
+    pub(crate) requests: RefreshRequests,
     /// What touches the application's own items.
     pub(crate) ground: Vec<Touch>,
     /// Items to list, or to take off the list.
@@ -277,9 +277,9 @@ fn sort<S: Store>(
                 amounts.push(Amount { item: bucket, derivation, adds: Adds::Value(form, value) });
             }
             Effect::Late => {}
-            Effect::Look(bell) => asked.bells.ring(bell, derivation, &change.key, Some(position)),
-            Effect::Vacated(bell) => asked.bells.ring_vacated(bell, derivation, position),
-            Effect::Find(find) => asked.bells.find(find, derivation, &change.key, Some(position)),
+            Effect::Look(request) => asked.requests.request(request, derivation, &change.key, Some(position)),
+            Effect::Vacated(request) => asked.requests.request_vacated(request, derivation, position),
+            Effect::Find(find) => asked.requests.find(find, derivation, &change.key, Some(position)),
             Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),
             Effect::List { .. } => {
                 asked.listings.push(Listing { position, derivation: Some(derivation), item: change.key.clone() });

@@ -53,11 +53,11 @@ macro_rules! steps {
 }
 
 steps! {
-    /// A record rings the bell of its own item, whoever wrote it.
-    OwnBell: "a write that was decided on something old, and landed late, stays; so does an old item put back",
-    /// A record rings the items that its old image leads to, and names its old sources, beside those of the new.
+    /// A record requests a refresh of its own item, whoever wrote it.
+    OwnRequest: "a write that was decided on something old, and landed late, stays; so does an old item put back",
+    /// A record requests a refresh of the items that its old image leads to, and names its old sources, beside those of the new.
     BothImages: "the mirror of a source that moved or went away stays",
-    /// The insert of an item through which targets are found rings those targets.
+    /// The insert of an item through which targets are found requests a refresh of those targets.
     WayThere: "a target that a rename did not find, since the way to it was missing, keeps the old name",
     /// An item of the application's that has a mirror's key leads a search to the same items as the mirror.
     OccupiedWay: "what a rename finds through the mirror keeps the old name as long as the application's item is there",
@@ -73,8 +73,8 @@ steps! {
     /// source.
     ///
     /// The store does; in the simulation it can be made to read what was there a while ago.
-    ConsistentRead: "what is decided on an old value is right nowhere, and no bell comes after it",
-    /// A record's image decides only over the bells of that record, and only as long as it is the item's only record.
+    ConsistentRead: "a write based on a stale read stays wrong, because no later record corrects it",
+    /// A record's image decides only over the requests of that record, and only as long as it is the item's only record.
     ImageOfItsOwn: "an old record, delivered again beside a change of the item's source, says that the item is in step",
     /// An item that is written back and forth is not written any more, and the change is parked.
     BackAndForth: "derivations that disagree about an item write it without end",

@@ -189,7 +189,7 @@ async fn redrive_look<S: Store>(
     batch: &Batch<'_>,
 ) -> Result<Redriven, GaveUp> {
     let mut account = Account::default();
-    Box::pin(for_batch::look(context, asked.bells, None, batch, &mut account)).await;
+    Box::pin(for_batch::look(context, asked.requests, None, batch, &mut account)).await;
     Box::pin(Worker::new(context).touch(asked.ground, batch, &mut account)).await;
     listing::list(context, asked.listings, batch, &mut account).await;
     // A look that fails again has parked the change anew, under the same key.

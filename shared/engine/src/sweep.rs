@@ -4,7 +4,7 @@
 //! come round twice. Nothing derived is written here: a difference is reported, and a person mends it.
 //!
 //! A run reads on where the last one stopped, and takes each item as if it had just been inserted: what
-//! that would ring is looked at, by the refresh's own step, without its writes. An item that differs may only be on its
+//! that would request a refresh is refreshed, by the refresh's own step, without its writes. An item that differs may only be on its
 //! way, so it is a suspect first. One that differs in the very same way when the waiting time is over, though
 //! nothing that is under way would change it, has drifted.
 //!
@@ -34,12 +34,12 @@ use store::{Segment, Store};
 
 use crate::{
     backoff::{GaveUp, Patience},
-    bells::{Bells, DecidedLooks, Looked, Rung},
     context::Context,
     input::caught,
     job::Job,
     look, publishing,
     reading::{self, HeldItems},
+    requests::{DecidedLooks, Looked, RefreshRequests, RequestedRefresh},
     sweep::{
         counts::Collections,
         difference::{Differing, difference},
@@ -211,8 +211,8 @@ impl<S: Store> TableSweep<'_, S> {
         patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
-        let (mut bells, mut held, mut zeros, mut counted) =
-            (Bells::default(), HeldItems::new(), Vec::new(), Vec::new());
+        let (mut requests, mut held, mut zeros, mut counted) =
+            (RefreshRequests::default(), HeldItems::new(), Vec::new(), Vec::new());
         let now_ms = self.context.clock.now_ms();
         for item in items {
             let Some(key) = self.context.schema.layout.key(&item) else { continue };
@@ -224,18 +224,18 @@ impl<S: Store> TableSweep<'_, S> {
             if zero::is_zero_counter(&self.context.schema, &key, &item) {
                 zeros.extend(self.collection(&key, &item));
             }
-            let item = self.ring_as_inserted(key.clone(), item, &mut bells);
+            let item = self.request_as_inserted(key.clone(), item, &mut requests);
             held.insert(key, item);
         }
-        let mut differing = self.differing_now(bells, held, patience).await?;
+        let mut differing = self.differing_now(requests, held, patience).await?;
         differing.extend(self.counts_now(counted, patience).await?);
         self.note_differing(differing, patience, slice).await?;
         slice.n_zero_counters += self.collect_counters(zeros, patience).await?;
         Ok(())
     }
 
-    /// Rings what the insert of this item would have looked at, and gives the item back.
-    pub(crate) fn ring_as_inserted(&self, key: Key, item: Item, bells: &mut Bells) -> Option<Item> {
+    /// Requests what the insert of this item would have refreshed, and gives the item back.
+    pub(crate) fn request_as_inserted(&self, key: Key, item: Item, requests: &mut RefreshRequests) -> Option<Item> {
         let (id, sequence_number) = (String::new(), String::new());
         let change = Change { id, sequence_number, created_ms: None, key, images: Images::Inserted(item) };
         // A kind that panics at an item does so at its records, which are parked.
@@ -243,8 +243,8 @@ impl<S: Store> TableSweep<'_, S> {
             plan(&self.context.schema, &self.context.catalogue, &[Family::LevelTriggered], &change)
         });
         for (derivation, effect) in planned.map(|planned| planned.effects).unwrap_or_default() {
-            if let Effect::Look(bell) = effect {
-                bells.ring(bell, derivation, &change.key, None);
+            if let Effect::Look(request) = effect {
+                requests.request(request, derivation, &change.key, None);
             }
         }
         match change.images {
@@ -256,19 +256,19 @@ impl<S: Store> TableSweep<'_, S> {
     /// Those of these items that are not in step, with what they are decided by.
     async fn differing_now(
         &self,
-        bells: Bells,
+        requests: RefreshRequests,
         held: HeldItems,
         patience: Patience<'_>,
     ) -> Result<Vec<Differing>, GaveUp> {
         let mut sources = Sources::default();
-        let LooksToWrite { decided, held, refused } = self.decided_now(bells, held, &mut sources, patience).await?;
+        let LooksToWrite { decided, held, refused } = self.decided_now(requests, held, &mut sources, patience).await?;
         // The record that looks at such an item is parked.
         for (look, cause) in refused {
             tracing::warn!(item = look.item.for_log(), cause, "an item cannot be looked at");
         }
         let (schema, catalogue) = (&self.context.schema, &self.context.catalogue);
         // An item under a derived item's key is listed, and no drift.
-        let differing = decided.differing.into_iter().map(|(Rung { look, .. }, (write, derivations))| {
+        let differing = decided.differing.into_iter().map(|(RequestedRefresh { look, .. }, (write, derivations))| {
             let held = held.get(&write.key).cloned().flatten();
             let difference = difference(&write, held.as_ref());
             let decided_by = decided_by(schema, catalogue, &look, held.as_ref(), &sources);
@@ -282,21 +282,21 @@ impl<S: Store> TableSweep<'_, S> {
     /// is read.
     pub(crate) async fn decided_now(
         &self,
-        bells: Bells,
+        requests: RefreshRequests,
         mut held: HeldItems,
         sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<LooksToWrite, GaveUp> {
-        let rung: Vec<Rung> = bells.rung.into_values().collect();
-        let unknown: Vec<Key> = rung.iter().map(|rung| rung.look.item.clone()).collect();
+        let requested: Vec<RequestedRefresh> = requests.requested.into_values().collect();
+        let unknown: Vec<Key> = requested.iter().map(|requested| requested.look.item.clone()).collect();
         let unknown: Vec<Key> = unknown.into_iter().filter(|item| !held.contains_key(item)).collect();
         let to_read = unknown.iter().cloned().map(Source::Item).filter(|source| !sources.knows(source)).collect();
         let refused = reading::read_each(self.context, to_read, sources, patience).await?;
         held.extend(unknown.into_iter().map(|item| (item.clone(), sources.item(&item).cloned())));
         let mut looked = Looked::default();
-        let of_item = |rung: &Rung| refused.get(&Source::Item(rung.look.item.clone()));
-        let rung = looked.without_refused(rung.into_iter().map(|rung| (of_item(&rung), rung)));
-        let decided = look::differing(self.context, rung, &held, sources, patience, &mut looked).await;
+        let of_item = |requested: &RequestedRefresh| refused.get(&Source::Item(requested.look.item.clone()));
+        let requested = looked.without_refused(requested.into_iter().map(|requested| (of_item(&requested), requested)));
+        let decided = look::differing(self.context, requested, &held, sources, patience, &mut looked).await;
         if let Some((_, why)) = looked.undone.into_iter().next() {
             // Without time left it is no fault: the next slice begins where this one ends.
             if !patience.is_over() {
@@ -304,7 +304,7 @@ impl<S: Store> TableSweep<'_, S> {
             }
             return Err(GaveUp::OutOfTime { last: None });
         }
-        let refused = looked.refused.into_iter().map(|(rung, cause)| (rung.look, cause)).collect();
+        let refused = looked.refused.into_iter().map(|(requested, cause)| (requested.look, cause)).collect();
         Ok(LooksToWrite { decided, refused, held })
     }
 

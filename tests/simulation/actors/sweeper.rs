@@ -59,7 +59,7 @@ impl World {
         move |job| settled.contains(&(job.key.clone(), job.due_at_ms))
     }
 
-    /// The sweeper starts jobs, and rings the bell of stalled ones.
+    /// The sweeper starts jobs, and wakes stalled ones.
     pub(crate) fn sweep(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX {
             return false;
@@ -116,14 +116,14 @@ impl World {
         Ok(self.sweep_what_is_due())
     }
 
-    /// No job stands still that only a sweep would ring, but where its record was lost or parked, or nobody has its derivation.
+    /// No job stands still that only a sweep would wake, but where its record was lost or parked, or nobody has its derivation.
     fn nothing_stalls(&self) -> Result<(), Failure> {
         let is_lost = self.losses.n > 0 || self.scene.rollout.is_any();
         if is_lost || !parked(&self.scene).is_empty() {
             return Ok(());
         }
         match jobs(&self.scene).iter().find(|job| job.is_running && !job.is_paused) {
-            Some(job) => Err(Failure::new("stall", format!("only a sweep would ring {}", job.key))),
+            Some(job) => Err(Failure::new("stall", format!("only a sweep would wake {}", job.key))),
             None => Ok(()),
         }
     }
@@ -148,7 +148,7 @@ impl World {
             later_ms = later_ms.max(least_ms);
         }
         self.scene.clock.advance(later_ms);
-        // What stands still, and what an index missed, is rung before a repair for which something waits.
+        // What stands still, and what an index missed, is requested before a repair for which something waits.
         if of_jobs.is_some() && may_have_lost(&self.scene) && !std::mem::take(&mut self.losses.waits) {
             return if self.losses.is_open { self.repair_what_was_lost() } else { self.verify_or_remove_marks() };
         }

@@ -268,19 +268,19 @@ async fn a_job_that_stands_still_is_rung_by_the_sweep() {
     renamed(&mut bed, &ann, "Anna").await;
     bed.settle().await;
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Ann".to_owned(); 5], 1));
-    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_rung, 0, "not yet");
+    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_woken, 0, "not yet");
     bed.clock.advance(STALLED_MS + 1);
-    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_rung, 1);
+    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_woken, 1);
     bed.settle().await;
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Anna".to_owned(); 5], 0));
 }
 
-/// Only its own records ring a job. The sort keys are uneven: few followers first, and then many.
+/// Only its own records wake a job. The sort keys are uneven: few followers first, and then many.
 #[tokio::test]
 async fn two_renames_of_a_famous_user_both_end_however_far_the_first_one_is() {
     const N_FEW: usize = 6;
     const N_MANY: usize = 30;
-    // Each page of two items takes one ring: once through all, and again up to where the first rename was.
+    // Each page of two items takes one request: once through all, and again up to where the first rename was.
     const RINGS_MAX: usize = N_FEW + N_MANY + 2;
     for n_pages_before in 0..=RINGS_MAX / 2 {
         let (mut bed, ann, mut follows) = famous(PAGES, N_FEW).await;

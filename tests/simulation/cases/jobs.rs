@@ -87,7 +87,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     let held = job(&bed).await;
-    assert_eq!((swept.n_rung, n_named(&bed, "second"), held.is_paused), (0, n_before, true));
+    assert_eq!((swept.n_woken, n_named(&bed, "second"), held.is_paused), (0, n_before, true));
     assert_eq!((held.after.clone(), held.n_touched), (begun.after, begun.n_touched));
 
     // A change in between makes it go round once more when it is resumed.
@@ -97,7 +97,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     assert!(is_done(&bed, &held, JobOrder::Resume).await);
     assert_eq!(order(&bed, &held, JobOrder::Resume).await, Obeyed::Already);
     let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
-    assert_eq!(swept.n_rung, 0, "it moves");
+    assert_eq!(swept.n_woken, 0, "it moves");
     bed.settle().await;
     assert_eq!((n_named(&bed, "third"), jobs(&bed).await), (11, Vec::new()));
     assert_eq!(bed.findings(), [""; 0]);

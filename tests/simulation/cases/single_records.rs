@@ -7,7 +7,7 @@ use derive::{
     change::Sight,
     derivation::Derivation,
     derived::{Counts, Derived, Items},
-    effect::{Bell, Effect},
+    effect::{Effect, RefreshRequest},
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     part::Reach,
     position::RecordAt,
@@ -161,7 +161,7 @@ async fn a_record_on_which_a_kind_panics_is_parked_and_its_neighbours_are_applie
     );
     bed.settle().await;
     assert_eq!(bed.shown(&user, "FollowingCount"), "1");
-    assert_eq!(bed.shown(&follow, "FolloweeName"), "Bob", "the follow rings for itself");
+    assert_eq!(bed.shown(&follow, "FolloweeName"), "Bob", "the follow requests it for itself");
 }
 
 #[tokio::test]
@@ -244,8 +244,12 @@ impl Kind for OfUsers {
     }
 
     fn plan(&self, _schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let bell = |image: &Image<'_>| Bell { item: image.key.clone(), entity: "User".to_owned(), named: Vec::new() };
-        sight.entity("User").1.map(|image| Effect::Look(bell(image))).into_iter().collect()
+        let request = |image: &Image<'_>| RefreshRequest {
+            item: image.key.clone(),
+            entity: "User".to_owned(),
+            named: Vec::new(),
+        };
+        sight.entity("User").1.map(|image| Effect::Look(request(image))).into_iter().collect()
     }
 
     fn unreadable(&self, _schema: &Schema, _image: &Image<'_>) -> Option<Unreadable> {

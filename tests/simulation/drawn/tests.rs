@@ -46,7 +46,7 @@ fn drawn_runs_notice_what_is_left_out() {
     for (config, mutant) in [
         (receipts, Mutant::Unguarded(Purpose::Receipt)),
         (watermarks, Mutant::Unguarded(Purpose::Watermark)),
-        (receipts, Mutant::Without(ProtocolStep::OwnBell)),
+        (receipts, Mutant::Without(ProtocolStep::OwnRequest)),
         (receipts, Mutant::Without(ProtocolStep::ConsistentRead)),
     ] {
         let (failed, _) = first_failure(Config { mutant: Some(mutant), ..config }, 0..MUTANT_SEEDS);

@@ -78,7 +78,7 @@ pub fn followed(design: &Design, definition: &Definition) -> Option<Consequences
             }
             Effect::Measure(_) => counting.extend(price(design, derivation).map(|price| (at, price))),
             Effect::Look(_) if shows(design, definition, derivation) => continue,
-            Effect::Look(bell) => costs(&mut written, bell.item, price(design, derivation)),
+            Effect::Look(request) => costs(&mut written, request.item, price(design, derivation)),
             _ => continue,
         }
         set_going.derivations.insert(derivation.label().to_owned());

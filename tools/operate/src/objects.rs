@@ -77,8 +77,8 @@ pub fn effect_object((derivation, effect): &(String, Effect)) -> Value {
             json!({ "effect": "measure", "item": key(&measure.bucket), "value": measure.value.to_string() })
         }
         Effect::Late => json!({ "effect": "late" }),
-        Effect::Look(bell) | Effect::Vacated(bell) => {
-            json!({ "effect": "look", "entity": bell.entity, "item": key(&bell.item) })
+        Effect::Look(request) | Effect::Vacated(request) => {
+            json!({ "effect": "look", "entity": request.entity, "item": key(&request.item) })
         }
         Effect::Find(find) => json!({
             "effect": "find",

@@ -3,7 +3,7 @@
 //! [`Verification`](run::Verification) reads the table once, in segments, and holds nothing that grows with it. What the
 //! [`scan`] has read is not read again, as far as that proves something.
 //!
-//! *Level-triggered*: each item is taken as if it had just been inserted, and what that would ring is looked at, by the
+//! *Level-triggered*: each item is taken as if it had just been inserted, and what that would request a refresh is refreshed, by the
 //! refresh's own step, without its writes. *Counts*: what each item adds is noted outside memory ([`tallies`]), and what a
 //! target's sources come to is compared with its counters.
 //!

@@ -407,7 +407,7 @@ impl AskedAbout {
         match effect {
             Effect::Add(add) => self.own.contains(&add.target),
             Effect::Measure(measure) => self.own.contains(&measure.bucket),
-            Effect::Look(bell) | Effect::Vacated(bell) => self.own.contains(&bell.item),
+            Effect::Look(request) | Effect::Vacated(request) => self.own.contains(&request.item),
             // Whatever the search finds; that is known of a source of the item alone.
             Effect::Find(_) => self.sources.contains(changed),
             Effect::List { .. } => self.own.contains(changed) || self.sources.contains(changed),

@@ -73,7 +73,7 @@ impl Kind for Cascade {
         Shape::Cascade(self)
     }
 
-    /// It writes nothing that a derivation reads: what it deletes lowers counts, and rings like any removal.
+    /// It writes nothing that a derivation reads: what it deletes lowers counts, and requests refreshes like any removal.
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let owner = entity(schema, &self.owner)?;
         for (name, link) in &self.starts {

@@ -6,7 +6,7 @@
 //! a look at that item.
 //!
 //! *Level-triggered.* The source is read when the copy is written, so the newest value wins whatever the order of
-//! bells. An item that arrives before its source, or while a rename is fanned out, rings its own bell. What an item
+//! requests. An item that arrives before its source, or while a rename is fanned out, requests its own refresh. What an item
 //! takes depends on nothing of its own but the fields by which it names the source, so it can be written unread.
 //!
 //! *Example*: Ann becomes Anna. The change of `USER#ann / PROFILE` finds her comments by the index, `GSI1PK =
@@ -22,7 +22,7 @@ use crate::{
     condition::{Condition, document_path, is_path},
     declaration::{FoundBy, Link, declares, entity, knows},
     derived::{Counts, Derived, Items},
-    effect::{Bell, Effect, Find},
+    effect::{Effect, Find, RefreshRequest},
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, Reach},
@@ -49,8 +49,8 @@ pub struct Copy {
 }
 
 impl Copy {
-    fn bell(&self, item: Key) -> Effect {
-        Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
+    fn request(&self, item: Key) -> Effect {
+        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
     }
 
     /// The source changed: find all that name it.
@@ -67,7 +67,7 @@ impl Copy {
         let names = self.link.from_fields().chain(self.attributes.iter().map(|(_, to)| to.as_str()));
         let new = new?;
         let rings = old.is_none() || names.into_iter().any(|name| sight.attribute_differs(old, Some(new), name));
-        rings.then(|| self.bell(new.key.clone()))
+        rings.then(|| self.request(new.key.clone()))
     }
 
     /// The source's attributes that it reads.
@@ -132,9 +132,9 @@ impl Kind for Copy {
     }
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let led = self.found.newly_led(schema, sight, &self.target).map(|target| self.bell(target));
-        let rung = [self.source_changed(schema, sight), self.target_changed(sight), led];
-        rung.into_iter().flatten().collect()
+        let led = self.found.newly_led(schema, sight, &self.target).map(|target| self.request(target));
+        let requested = [self.source_changed(schema, sight), self.target_changed(sight), led];
+        requested.into_iter().flatten().collect()
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

@@ -8,9 +8,9 @@
 //! count of these items is the number of different values. What the item shows of its count, [displays](super::display)
 //! write; the item itself has its key, its type and its index keys.
 //!
-//! *Level-triggered.* The counters are read when the item is made or removed. Every change of a counter rings, also under
+//! *Level-triggered.* The counters are read when the item is made or removed. Every change of a counter requests a refresh, also under
 //! watermarks: from one of a counter's items nobody sees whether the others cancel it out. A removal that lands after the
-//! count has come back makes a record, and that rings.
+//! count has come back makes a record, and that requests a refresh.
 //!
 //! *Example*: the first order of Ann is paid, so `USER#ann / STATUS#paid#COUNT#orders-by-status#00` comes to 1. Look at
 //! `USER#ann / STATUS#paid`: nothing is there, so it is made, with what its displays show.
@@ -28,7 +28,7 @@ use crate::{
     change::Sight,
     declaration::entity,
     derived::{Counts, Derived, Items},
-    effect::{Bell, Effect},
+    effect::{Effect, RefreshRequest},
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, PartOf, Reach},
@@ -69,8 +69,8 @@ impl CountedItem {
         Some(item)
     }
 
-    fn bell(&self, item: Key) -> Effect {
-        Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
+    fn request(&self, item: Key) -> Effect {
+        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
     }
 
     /// Does a change of such an item differ in what this kind writes?
@@ -122,7 +122,7 @@ impl Kind for CountedItem {
         let counter = new.or(old).filter(|_| is_moved).and_then(|image| self.counted(schema, image));
         let (old, new) = sight.entity(&self.target);
         let item = new.or(old).filter(|_| self.is_changed(schema, sight)).map(|image| image.key.clone());
-        counter.into_iter().chain(item).map(|key| self.bell(key)).collect()
+        counter.into_iter().chain(item).map(|key| self.request(key)).collect()
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

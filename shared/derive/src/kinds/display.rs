@@ -13,12 +13,12 @@
 //! `Display::wanted` is the only place that knows this.
 //!
 //! *Shown by who counts.* Under watermarks the function that counts writes the display with what its update of the counter
-//! returned, and the counter's revision beside it, in `{attribute}:rev`. Its record of the counter then rings nobody, and
+//! returned, and the counter's revision beside it, in `{attribute}:rev`. Its record of the counter then requests nothing, and
 //! neither does one that brings the target from one of its own revisions to a later one and changes nothing of the
-//! application's. Whatever else changes the counter or the display rings, such as another item's count or an old one.
+//! application's. Whatever else changes the counter or the display requests a refresh, such as another item's count or an old one.
 //!
-//! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of bells
-//! ends at the newest sum, and a put over the target that takes the display away rings the bell that brings it back.
+//! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of requests
+//! ends at the newest sum, and a put over the target that takes the display away requests the refresh that brings it back.
 //!
 //! *Example*: the counter `USER#bob / PROFILE#COUNT#follower-count#03` goes from 4 to 5. Look at `USER#bob / PROFILE`:
 //! its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
@@ -38,7 +38,7 @@ use crate::{
     change::Sight,
     declaration::{declares, entity},
     derived::{Counts, Derived, Items},
-    effect::{Bell, Effect},
+    effect::{Effect, RefreshRequest},
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, Reach},
@@ -91,7 +91,7 @@ impl Display {
 
     /// Does this change of the target show a later revision of its counter, written by whoever counted? It changes nothing
     /// but what Ripple writes, and more than this number, except where the changes of a batch cancel each other out. An item
-    /// that an application puts has another item's revision, or an earlier one, or follows a change that rang.
+    /// that an application puts has another item's revision, or an earlier one, or follows a change that requested a refresh.
     fn is_later(&self, sight: &Sight<'_>, old: &Image<'_>, new: &Image<'_>) -> bool {
         let name = revision_of(&self.attribute);
         let (before, after) = (old.attribute(&name), new.attribute(&name));
@@ -102,8 +102,8 @@ impl Display {
                 .is_some_and(|(before, after)| below(before, after) && is_shown_in(new.key, &self.attribute, after))
     }
 
-    fn bell(&self, item: Key) -> Effect {
-        Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
+    fn request(&self, item: Key) -> Effect {
+        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
     }
 
     /// The target of a changed counter, when it is this display's.
@@ -180,7 +180,7 @@ impl Kind for Display {
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.target);
         if let Some(target) = self.counted(schema, sight) {
-            return vec![self.bell(target)];
+            return vec![self.request(target)];
         }
         let rings = match (old, new) {
             (_, None) => false,
@@ -190,7 +190,7 @@ impl Kind for Display {
                 (differs(&self.attribute) || differs(&revision_of(&self.attribute))) && !self.is_later(sight, old, new)
             }
         };
-        new.filter(|_| rings).map(|new| self.bell(new.key.clone())).into_iter().collect()
+        new.filter(|_| rings).map(|new| self.request(new.key.clone())).into_iter().collect()
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

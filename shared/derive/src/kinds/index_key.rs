@@ -6,7 +6,7 @@
 //!
 //! *Level-triggered.* The key is computed from what the item holds when it is looked at, and in the same write in which
 //! the number itself is brought in step, so that the two never differ for long. An application that puts the item with
-//! an old key, or without one, rings the bell that brings it back.
+//! an old key, or without one, requests the refresh that brings it back.
 //!
 //! A number that is negative, fractional or of more digits than the key has room for gives no key. The item is not at
 //! fault, so it is none that cannot be read; it is a flaw, since what was counted is.
@@ -21,7 +21,7 @@ use crate::{
     change::Sight,
     declaration::{declares, entity, knows},
     derived::{Counts, Derived, Items},
-    effect::{Bell, Effect},
+    effect::{Effect, RefreshRequest},
     flaw::Flaw,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
@@ -141,7 +141,7 @@ impl Kind for DerivedIndexKey {
         if old.is_some() && !concerned.any(|name| sight.attribute_differs(old, Some(new), name)) {
             return Vec::new();
         }
-        vec![Effect::Look(Bell { item: new.key.clone(), entity: self.target.clone(), named: Vec::new() })]
+        vec![Effect::Look(RefreshRequest { item: new.key.clone(), entity: self.target.clone(), named: Vec::new() })]
     }
 
     fn unreadable(&self, _schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

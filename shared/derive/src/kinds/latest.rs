@@ -6,9 +6,9 @@
 //!
 //! The sources of a target are one range of one partition of the table, so the look reads their end with one consistent
 //! query: a removal of the latest source is answered by the one before it. An index cannot serve, since it may not show
-//! a source yet, and nothing would ring again when it does.
+//! a source yet, and nothing would request a refresh when it does.
 //!
-//! *Level-triggered.* Which item is the latest is read when it is written, so any order of bells ends at the same value.
+//! *Level-triggered.* Which item is the latest is read when it is written, so any order of requests ends at the same value.
 //!
 //! *Example*: the comment `POST#p / COMMENT#2024-05-01` is deleted. Look at `POST#p / METADATA`: the last comment of
 //! `POST#p` is now that of 2024-04-30, and `LastCommentBy` becomes its author's.
@@ -23,7 +23,7 @@ use crate::{
     condition::document_path::root,
     declaration::{Link, declares, entity},
     derived::{Counts, Derived, Items},
-    effect::{Bell, Effect},
+    effect::{Effect, RefreshRequest},
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::{Outline, linked},
     part::{Part, Reach},
@@ -61,8 +61,8 @@ pub struct SourceList {
 }
 
 impl Latest {
-    fn bell(&self, item: Key) -> Effect {
-        Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
+    fn request(&self, item: Key) -> Effect {
+        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
     }
 
     /// The query whose first items are the sources of a target; `None` for a key that no source leads to, such as one
@@ -191,11 +191,11 @@ impl Kind for Latest {
         let led =
             source.zip(schema.entity(&self.target)).and_then(|(image, to)| self.link.key(to, image).ok().flatten());
         let (old, new) = sight.entity(&self.target);
-        let is_rung = |new: &&Image<'_>| {
+        let is_woken = |new: &&Image<'_>| {
             old.is_none() || self.written().any(|name| sight.attribute_differs(old, Some(new), name))
         };
-        let itself = new.filter(is_rung).map(|new| new.key.clone());
-        led.into_iter().chain(itself).map(|key| self.bell(key)).collect()
+        let itself = new.filter(is_woken).map(|new| new.key.clone());
+        led.into_iter().chain(itself).map(|key| self.request(key)).collect()
     }
 
     fn unreadable(&self, _schema: &Schema, _image: &Image<'_>) -> Option<Unreadable> {

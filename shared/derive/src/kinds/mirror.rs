@@ -15,7 +15,7 @@
 //!
 //! Not every source need have one mirror. One that does not meet the condition has none. Where a list of the source says
 //! who its members are, it has a mirror for each member, under a key that holds the member; the list itself is not
-//! mirrored. A member that comes or goes rings for its own mirror alone.
+//! mirrored. A member that comes or goes requests a refresh of its own mirror alone.
 //!
 //! Never mirrored: table and index keys, those of indexes that nobody declared too, the type, derived attributes of either
 //! side, the time to live, what DynamoDB itself writes, what the declaration leaves out, and what the mirror's table could
@@ -42,7 +42,7 @@ use crate::{
     condition::{Condition, document_path::root},
     declaration::{Mirror, declares, entity, knows},
     derived::{Counts, Derived, Items},
-    effect::{Bell, Effect},
+    effect::{Effect, RefreshRequest},
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::{Outline, linked},
     part::{Part, PartOf, Reach},
@@ -126,8 +126,8 @@ impl Mirror {
         self.link.from_fields().chain(self.condition.attributes()).chain(self.each.as_deref())
     }
 
-    fn bell(&self, item: Key, named: Vec<Key>) -> Effect {
-        Effect::Look(Bell { item, entity: self.target.clone(), named })
+    fn request(&self, item: Key, named: Vec<Key>) -> Effect {
+        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named })
     }
 
     fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
@@ -142,7 +142,7 @@ impl Mirror {
         // Where only what decides the keys differs, a mirror that stays is right.
         let mirrors: BTreeSet<Key> = if differs { &old_keys | &new_keys } else { &old_keys ^ &new_keys };
         let named: Vec<Key> = new.or(old).map(|image| image.key.clone()).into_iter().collect();
-        mirrors.into_iter().map(|mirror| self.bell(mirror, named.clone())).collect()
+        mirrors.into_iter().map(|mirror| self.request(mirror, named.clone())).collect()
     }
 
     fn target_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
@@ -153,7 +153,7 @@ impl Mirror {
         let image = new.or(old).filter(|_| differs)?;
         let named: BTreeSet<Key> =
             [old, new].into_iter().flatten().flat_map(|image| claims(schema, image.item)).collect();
-        Some(self.bell(image.key.clone(), named.into_iter().collect()))
+        Some(self.request(image.key.clone(), named.into_iter().collect()))
     }
 }
 

@@ -7,7 +7,7 @@
 //! that was made, was renamed or moved, or whose path changed, and from the item through which it is found when that
 //! is made, *to* a look at that item.
 //!
-//! *Level-triggered.* The parent is read when the path is written, so the newest path wins whatever the order of bells.
+//! *Level-triggered.* The parent is read when the path is written, so the newest path wins whatever the order of requests.
 //! A change at the top goes down level by level: each written item's record finds what stands in it.
 //!
 //! *Why it ends*: each write makes a path one segment longer than the parent's, and no path is longer than the bound. In
@@ -30,7 +30,7 @@ use crate::{
     condition::document_path::root,
     declaration::{FoundBy, Link, declares, entity, knows},
     derived::{Counts, Derived, Items},
-    effect::{Bell, Effect, Find},
+    effect::{Effect, Find, RefreshRequest},
     flaw::Flaw,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
@@ -118,8 +118,8 @@ impl TreePath {
         Wanted { name: self.attribute.clone(), value: path.map(AttributeValue::S), zero_is_absent: false }
     }
 
-    fn bell(&self, item: Key) -> Effect {
-        Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
+    fn request(&self, item: Key) -> Effect {
+        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
     }
 
     /// The parent's path changed: find all that stand in it.
@@ -136,7 +136,7 @@ impl TreePath {
         let new = new?;
         let mut names = self.link.from_fields().chain([self.name.as_str(), self.attribute.as_str()]);
         let rings = old.is_none() || names.any(|name| sight.attribute_differs(old, Some(new), name));
-        rings.then(|| self.bell(new.key.clone()))
+        rings.then(|| self.request(new.key.clone()))
     }
 }
 
@@ -180,7 +180,7 @@ impl Kind for TreePath {
     }
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let led = self.found.newly_led(schema, sight, &self.target).map(|target| self.bell(target));
+        let led = self.found.newly_led(schema, sight, &self.target).map(|target| self.request(target));
         [self.parent_changed(schema, sight), self.target_changed(sight), led].into_iter().flatten().collect()
     }
 

@@ -6,7 +6,6 @@ use store::Store;
 use crate::{
     account::Account,
     batch::attempts::{self, Attempt},
-    bells::OwnImages,
     context::Context,
     count::{
         Counter,
@@ -22,6 +21,7 @@ use crate::{
     plan::{self, Asked, Planning},
     protocol::ProtocolStep,
     record::event::Lane,
+    requests::OwnImages,
 };
 
 /// The ledger, as a batch sees it; `None` if the ledger is one of watermarks and the lane names no shard.
@@ -74,7 +74,7 @@ pub(crate) async fn apply<S: Store>(
     for (position, cause) in asked.failed_looks {
         park::park(context, position, [], &cause, batch, account).await;
     }
-    Box::pin(for_batch::look(context, asked.bells, Some(images), batch, account)).await;
+    Box::pin(for_batch::look(context, asked.requests, Some(images), batch, account)).await;
     Box::pin(Worker::new(context).touch(asked.ground, batch, account)).await;
 }
 

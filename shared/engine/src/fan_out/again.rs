@@ -29,13 +29,13 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience, describe},
-    bells::{Bells, LookRequest},
     context::Context,
     fan_out::{
         self, DIGITS, LAST, MARK, Note, PARTITIONS, marked_to, partition,
         search::{self, Notes},
     },
     look,
+    requests::{LookRequest, RefreshRequests},
 };
 
 /// Notes that are read together, and partitions that are gone through at once.
@@ -198,18 +198,18 @@ async fn give_to_jobs<S: Store>(context: &Context<S>, note: &Note, patience: Pat
 }
 
 async fn search_for<S: Store>(context: &Context<S>, note: &Note, patience: Patience<'_>) -> NoteOutcome {
-    let mut bells = Bells::default();
+    let mut requests = RefreshRequests::default();
     for derivation in note.derivations.iter().filter_map(|name| context.catalogue.position(name)) {
         if let Some(find) = fan_out::search_of(context, derivation, &note.item) {
-            bells.find(find, derivation, &note.item, None);
+            requests.find(find, derivation, &note.item, None);
         }
     }
-    let searched = search::search(context, &mut bells, Notes::NotTaken, patience).await;
+    let searched = search::search(context, &mut requests, Notes::NotTaken, patience).await;
     let n_begun = searched.commits.iter().filter(|commit| commit.table == Table::Main).count();
     let why_not = searched.undone.into_iter().map(|(_, why)| why).next();
     let mut done = NoteOutcome { n_written: n_begun, why_not };
     let (mut sources, mut is_refused) = (Sources::default(), !searched.refused.is_empty());
-    for items in bells.parts() {
+    for items in requests.parts() {
         let request = LookRequest { items, images: None, patience };
         let looked = Box::pin(look::look_in_time(context, request, &mut sources)).await;
         done.n_written += looked.written.len();

@@ -1,4 +1,4 @@
-//! Settling what came of looking for a batch: each item is mapped back to the records that rang for it.
+//! Settling what came of looking for a batch: each item is mapped back to the records that requested it.
 
 use std::collections::BTreeSet;
 
@@ -11,24 +11,24 @@ use store::{Store, Units};
 
 use crate::{
     account::{Account, Commit, ListedItem, undone},
-    bells::{Bells, LookRequest, Looked, OccupiedKey, OwnImages, Rung, WrittenItem},
     context::Context,
     fan_out::search::{self, Notes},
     input::Batch,
     look::{self, is_correction, listing::entry_key, occupied, only_undoes},
     park,
+    requests::{LookRequest, Looked, OccupiedKey, OwnImages, RefreshRequests, RequestedRefresh, WrittenItem},
 };
 
-/// Looks at all items whose bells a batch rang.
+/// Refreshes all items that a batch requested.
 pub(crate) async fn look<S: Store>(
     context: &Context<S>,
-    mut bells: Bells,
+    mut requests: RefreshRequests,
     images: Option<&OwnImages>,
     batch: &Batch<'_>,
     account: &mut Account,
 ) {
-    let listed = occupied::recall(context, &mut bells, batch.patience, account).await;
-    let searched = search::search(context, &mut bells, Notes::Taken, batch.patience).await;
+    let listed = occupied::recall(context, &mut requests, batch.patience, account).await;
+    let searched = search::search(context, &mut requests, Notes::Taken, batch.patience).await;
     account.commits.extend(searched.commits);
     for (causes, why) in searched.undone {
         undone(account, causes, &why);
@@ -37,7 +37,7 @@ pub(crate) async fn look<S: Store>(
         park(context, &derivations, causes, &cause, batch, account).await;
     }
     let mut sources = Sources::default();
-    for items in bells.parts() {
+    for items in requests.parts() {
         let request = LookRequest { items, images, patience: batch.patience };
         let looked = look::look_in_time(context, request, &mut sources).await;
         settle(context, looked, batch, account).await;
@@ -48,22 +48,22 @@ pub(crate) async fn look<S: Store>(
 /// Reports a derived item that waits for its key.
 fn report_occupied<S: Store>(
     context: &Context<S>,
-    rung: &Rung,
+    requested: &RequestedRefresh,
     derivation: DerivationAt,
     units: Units,
     account: &mut Account,
 ) {
     let name = context.catalogue.label(derivation);
-    let item = rung.look.item.for_log();
+    let item = requested.look.item.for_log();
     tracing::warn!(derivation = name, item, "an item that is not Ripple's has the key of a derived item, which waits");
-    let Some(position) = rung.causes.first().copied() else { return };
-    let key = entry_key(context.catalogue.name(derivation), &rung.look.item);
+    let Some(position) = requested.causes.first().copied() else { return };
+    let key = entry_key(context.catalogue.name(derivation), &requested.look.item);
     account.commits.push(context.ledger_commit(&key, units, position));
     let attribute = context.schema.layout.type_name().to_owned();
     let why = "is not that of the derived item that waits for the key".to_owned();
     account.unreadable.push(ListedItem {
         position,
-        key: rung.look.item.clone(),
+        key: requested.look.item.clone(),
         derivation: name.to_owned(),
         why: Unreadable { attribute, why },
     });
@@ -80,27 +80,27 @@ pub(crate) async fn settle<S: Store>(context: &Context<S>, looked: Looked, batch
         account.sends_again(derivations);
     }
     for written in looked.written {
-        context.corrections.note(&written, only_undoes(&written.rung, &written.write, batch));
-        let WrittenItem { rung, write, derivations, at_ms, units } = written;
+        context.corrections.note(&written, only_undoes(&written.requested, &written.write, batch));
+        let WrittenItem { requested, write, derivations, at_ms, units } = written;
         account.commits.push(Commit {
-            is_correction: is_correction(&rung, &write, batch),
+            is_correction: is_correction(&requested, &write, batch),
             key: write.key,
             table: write.table,
             action: Some(write.action),
             at_ms,
             units,
             derivations: derivations.into_iter().map(|at| name(at).to_owned()).collect(),
-            causes: rung.causes,
+            causes: requested.causes,
         });
     }
-    for OccupiedKey { rung, derivation, units } in looked.occupied {
-        report_occupied(context, &rung, derivation, units, account);
+    for OccupiedKey { requested, derivation, units } in looked.occupied {
+        report_occupied(context, &requested, derivation, units, account);
     }
-    for (rung, why) in looked.undone {
-        undone(account, rung.causes, &why);
+    for (requested, why) in looked.undone {
+        undone(account, requested.causes, &why);
     }
-    for (rung, cause) in looked.refused {
-        park(context, &rung.look.derivations, rung.causes, &cause, batch, account).await;
+    for (requested, cause) in looked.refused {
+        park(context, &requested.look.derivations, requested.causes, &cause, batch, account).await;
     }
 }
 

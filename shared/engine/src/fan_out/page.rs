@@ -31,7 +31,6 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    bells::{LookRequest, Looked, Rung},
     context::Context,
     fan_out::{self, for_batch},
     input::caught,
@@ -40,6 +39,7 @@ use crate::{
         touch::{self, TouchFailure, Work},
     },
     look, reading,
+    requests::{LookRequest, Looked, RequestedRefresh},
 };
 
 /// What a search found.
@@ -201,11 +201,12 @@ async fn look_at_all<S: Store>(
         derivations: BTreeSet::from([work.touch.derivation]),
         named: BTreeSet::new(),
     };
-    let rung = |item: &Key| Rung { look: look(item), causes: causes.clone(), is_own: false, vacated_for: None };
-    let rung = items.iter().map(rung).collect();
+    let requested =
+        |item: &Key| RequestedRefresh { look: look(item), causes: causes.clone(), is_own: false, vacated_for: None };
+    let requested = items.iter().map(requested).collect();
     let (batch, account) = (work.batch, &mut work.account);
     let mut looked = Looked::default();
-    let items = Box::pin(write_unread(context, rung, source, sources, batch.patience, &mut looked)).await;
+    let items = Box::pin(write_unread(context, requested, source, sources, batch.patience, &mut looked)).await;
     let request = LookRequest { items, images: None, patience: batch.patience };
     Box::pin(look::look_at(context, request, sources, &mut looked)).await;
     for_batch::settle(context, looked, batch, account).await;
@@ -289,18 +290,18 @@ async fn read_source<S: Store>(
 /// back those that are to be looked at: where that takes more than the source, and where the condition failed.
 async fn write_unread<S: Store>(
     context: &Context<S>,
-    rung: Vec<Rung>,
+    requested: Vec<RequestedRefresh>,
     source: &Key,
     sources: &Sources,
     patience: Patience<'_>,
     looked: &mut Looked,
-) -> Vec<Rung> {
+) -> Vec<RequestedRefresh> {
     let (mut writes, mut rest) = (Vec::new(), Vec::new());
-    for rung in rung {
+    for requested in requested {
         // A kind that panics here does so where the item is looked at, too, which parks what asked for it.
-        match caught("finding what it takes", || unread_write(context, &rung, source, sources)) {
-            Ok(Some(write)) => writes.push((rung, write)),
-            Ok(None) | Err(_) => rest.push(rung),
+        match caught("finding what it takes", || unread_write(context, &requested, source, sources)) {
+            Ok(Some(write)) => writes.push((requested, write)),
+            Ok(None) | Err(_) => rest.push(requested),
         }
     }
     rest.extend(look::write_all(context, writes, patience, looked).await);
@@ -309,11 +310,11 @@ async fn write_unread<S: Store>(
 
 fn unread_write<S: Store>(
     context: &Context<S>,
-    rung: &Rung,
+    requested: &RequestedRefresh,
     source: &Key,
     sources: &Sources,
 ) -> Option<(Write, Vec<DerivationAt>)> {
-    let (Look { item, entity, derivations, .. }, layout) = (&rung.look, &context.schema.layout);
+    let (Look { item, entity, derivations, .. }, layout) = (&requested.look, &context.schema.layout);
     let at = derivations.iter().copied().next().filter(|_| derivations.len() == 1)?;
     if !sources.knows(&Source::Item(source.clone())) {
         return None;

@@ -15,11 +15,11 @@ use store::{Outcome, Store};
 use crate::{
     account::Commit,
     backoff::{GaveUp, Patience, describe},
-    bells::Bells,
     context::Context,
     fan_out::{self, FanOutWrite, Note},
     protocol::ProtocolStep,
     reading::CALLS_AT_ONCE,
+    requests::RefreshRequests,
 };
 
 /// Items that searches of one batch may bring, at most; what would bring more becomes a job. Bounds memory.
@@ -76,15 +76,15 @@ pub(crate) fn noted<S: Store>(
     is_noted.then(|| note.write(context.clock.now_ms(), context.fan_out.index_lag_ms))
 }
 
-/// Finds the items that follow from changed sources, and rings them; where there are many, a job does.
+/// Finds the items that follow from changed sources, and requests their refresh; where there are many, a job does.
 pub(crate) async fn search<S: Store>(
     context: &Context<S>,
-    bells: &mut Bells,
+    requests: &mut RefreshRequests,
     notes: Notes,
     patience: Patience<'_>,
 ) -> Searched {
     let mut searched = Searched::default();
-    let finds = std::mem::take(&mut bells.finds);
+    let finds = std::mem::take(&mut requests.finds);
     let mut indexed: BTreeMap<Key, (BTreeSet<DerivationAt>, BTreeSet<RecordAt>)> = BTreeMap::new();
     for ((derivation, source), (find, causes)) in &finds {
         if find.query.index.is_some() {
@@ -105,9 +105,9 @@ pub(crate) async fn search<S: Store>(
     let mut many = Vec::new();
     while let Some((derivation, source, find, causes, page)) = searches.next().await {
         match page {
-            Ok(FirstPage::All(items)) if bells.rung.len() < ITEMS_MAX => {
+            Ok(FirstPage::All(items)) if requests.requested.len() < ITEMS_MAX => {
                 for item in items {
-                    bells.add(item, find.target.clone(), Vec::new(), &BTreeSet::from([derivation]), &causes);
+                    requests.add(item, find.target.clone(), Vec::new(), &BTreeSet::from([derivation]), &causes);
                 }
             }
             Ok(FirstPage::All(_) | FirstPage::Many) => many.push((derivation, source, causes)),

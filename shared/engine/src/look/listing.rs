@@ -1,6 +1,6 @@
 //! The list of items that cannot be interpreted: absent for a derivation, until somebody mends them.
 //!
-//! The list is for a person. A change that could not be read, before or after, is a bell: the item is read as it is
+//! The list is for a person. A change that could not be read, before or after, is a refresh request: the item is read as it is
 //! now, and is put on the list or taken off it. So an old record that comes again lists nothing that is mended.
 //! `verify` reports the same from the items themselves.
 //!

@@ -3,7 +3,7 @@
 //! *Keeps true*: Ripple changes and removes no item that is not its own. The item is on the list of unreadable items while a
 //! derived item waits for its key, and when it has left the key, its record refreshes the derived item.
 //!
-//! A mirror whose key does not give its source's key learns its sources from what rings. So the entry keeps the sources that
+//! A mirror whose key does not give its source's key learns its sources from the records that request its refresh. So the entry keeps the sources that
 //! were named while it waited, and the refresh that ends the wait names them again. An entry goes when the refresh is done, if
 //! it is the one that was read.
 
@@ -22,10 +22,10 @@ use crate::{
     account::{Account, undone},
     attribute::{n, s},
     backoff::{GaveUp, Patience, describe},
-    bells::{Bells, Rung},
     context::Context,
     job::touch::TouchFailure,
     look::listing::{self, entry_key},
+    requests::{RefreshRequests, RequestedRefresh},
 };
 
 // Attributes of an entry: the keys of the sources that were named, and how often it was written. Stored, so they are stable.
@@ -34,7 +34,7 @@ const REVISION: &str = "Rev";
 
 /// An entry of the list, as it was read, with the derived item that waited.
 pub(crate) struct EndedWait {
-    rung: Rung,
+    requested: RequestedRefresh,
     derivation: DerivationAt,
     revision: Option<AttributeValue>,
 }
@@ -85,27 +85,28 @@ fn entry<S: Store>(context: &Context<S>, look: &Look, at: DerivationAt, held: &I
 /// are. What cannot be read is not refreshed now.
 pub(crate) async fn recall<S: Store>(
     context: &Context<S>,
-    bells: &mut Bells,
+    requests: &mut RefreshRequests,
     patience: Patience<'_>,
     account: &mut Account,
 ) -> Vec<EndedWait> {
     let mut ended = Vec::new();
-    let vacated = bells.rung.iter().filter(|(_, rung)| rung.vacated_for.is_some()).map(|(key, _)| key.clone());
+    let vacated =
+        requests.requested.iter().filter(|(_, requested)| requested.vacated_for.is_some()).map(|(key, _)| key.clone());
     for key in vacated.collect::<Vec<_>>() {
-        let Some(rung) = bells.rung.get_mut(&key) else { continue };
-        let Some(derivation) = rung.vacated_for else { continue };
-        match read_entry(context, derivation, &rung.look.item, patience).await {
+        let Some(requested) = requests.requested.get_mut(&key) else { continue };
+        let Some(derivation) = requested.vacated_for else { continue };
+        match read_entry(context, derivation, &requested.look.item, patience).await {
             Ok(None) => {}
             Ok(Some(entry)) => {
                 if let Some(AttributeValue::Ss(named)) = entry.get(NAMED) {
-                    rung.look.named.extend(named.iter().filter_map(|named| read(named)));
+                    requested.look.named.extend(named.iter().filter_map(|named| read(named)));
                 }
                 let revision = entry.get(REVISION).cloned();
-                ended.push(EndedWait { rung: rung.clone(), derivation, revision });
+                ended.push(EndedWait { requested: requested.clone(), derivation, revision });
             }
             Err(error) => {
-                undone(account, rung.causes.iter().copied(), &describe(&error));
-                bells.rung.remove(&key);
+                undone(account, requested.causes.iter().copied(), &describe(&error));
+                requests.requested.remove(&key);
             }
         }
     }
@@ -130,7 +131,7 @@ pub(crate) async fn take_off<S: Store>(
     patience: Patience<'_>,
     account: &mut Account,
 ) {
-    for EndedWait { rung: Rung { look, causes, .. }, derivation, revision } in ended {
+    for EndedWait { requested: RequestedRefresh { look, causes, .. }, derivation, revision } in ended {
         if causes.iter().any(|position| account.undone.contains_key(position)) {
             continue;
         }

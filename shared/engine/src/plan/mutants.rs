@@ -19,14 +19,14 @@ pub(super) fn leave_out<S: Store>(context: &Context<S>, planned: &mut Planned, c
         plan(&context.schema, &context.catalogue, &context.families, &Change { images, ..change.clone() }).effects
     };
     let is_look = |effect: &Effect| matches!(effect, Effect::Look(_));
-    if !context.takes(ProtocolStep::OwnBell) {
-        planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item == change.key));
+    if !context.takes(ProtocolStep::OwnRequest) {
+        planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(request) if request.item == change.key));
     }
     if !context.takes(ProtocolStep::Vacated) {
         planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Vacated(_)));
     }
     if !context.takes(ProtocolStep::WayThere) && matches!(change.images, Images::Inserted(_)) {
-        planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item != change.key));
+        planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(request) if request.item != change.key));
     }
     if let (false, Images::Modified { old, new }) = (context.takes(ProtocolStep::LookupKey), &change.images) {
         let blind = plan_of(Images::Modified { old: with_index_keys_of(context, old, new), new: new.clone() });

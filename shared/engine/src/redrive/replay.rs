@@ -8,7 +8,7 @@
 //! stream is still to bring it. Two things they do not show, and then the change is refused: whether a record that Lambda
 //! gave up was counted before others passed it; and a record above a watermark that the stream does not hold any more.
 //!
-//! Bells are rung under either: looking is harmless.
+//! Refreshes are requested under either: a refresh is harmless.
 
 use std::collections::BTreeSet;
 

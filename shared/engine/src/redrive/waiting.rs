@@ -167,8 +167,8 @@ fn waits_for<S: Store>(context: &Context<S>, parked: &ParkedChange, patience: Pa
         // Where it is a counter's, the item that shows the count would be looked at.
         return waiting.items.extend(key.and_then(|key| Some(CounterKey::parse(&key)?.target)));
     };
-    waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
-    waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
+    waiting.items.extend(asked.requests.requested.into_keys().map(|(item, _)| item));
+    waiting.derivations.extend(asked.requests.finds.into_keys().map(|(derivation, _)| derivation));
     waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
 }
 

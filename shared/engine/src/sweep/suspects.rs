@@ -28,10 +28,10 @@ use store::{Cursor, Outcome, Store};
 use crate::{
     attribute::{fitted, n, number, s},
     backoff::{GaveUp, Patience},
-    bells::Bells,
     ledger::{EXPIRES_AT, ledger_item},
     reading::{CALLS_AT_ONCE, HeldItems},
     redrive::waiting,
+    requests::RefreshRequests,
     sweep::{Differing, Drift, ITEMS_AT_ONCE, Slice, TableSweep, counts::target_of},
 };
 
@@ -235,7 +235,7 @@ impl<S: Store> TableSweep<'_, S> {
         suspects: &[Suspect],
         patience: Patience<'_>,
     ) -> Result<BTreeMap<(Key, String), Differing>, GaveUp> {
-        let (mut bells, mut counts) = (Bells::default(), Vec::new());
+        let (mut requests, mut counts) = (RefreshRequests::default(), Vec::new());
         for suspect in suspects {
             let look = suspect.look(&self.context.catalogue);
             if let Some(target) = target_of(&look) {
@@ -243,9 +243,9 @@ impl<S: Store> TableSweep<'_, S> {
                 continue;
             }
             let Look { item, entity, derivations, named } = look;
-            bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
+            requests.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
         }
-        let mut differing = self.differing_now(bells, HeldItems::new(), patience).await?;
+        let mut differing = self.differing_now(requests, HeldItems::new(), patience).await?;
         differing.extend(self.counts_now(counts, patience).await?);
         let of = |differing: Differing| ((differing.look.item.clone(), differing.look.entity.clone()), differing);
         Ok(differing.into_iter().map(of).collect())

@@ -2,7 +2,7 @@
 //!
 //! *Keeps true*: no count is lost, and none counts twice. A counter that is not there counts zero, and the next count makes
 //! it; and one goes only while its count and its sum are zero, it has no watermark, and none has moved since it was read.
-//! Watermarks that are too old to be asked for are removed first; the next round deletes the counter. Its removal rings
+//! Watermarks that are too old to be asked for are removed first; the next round deletes the counter. Its removal requests a refresh of
 //! the display, which then finds what it showed.
 
 use derive::{

@@ -96,7 +96,7 @@ pub fn refused(error: &CatalogueError) -> Option<ReviewFinding> {
             check: Check::Cycle,
             subject: names.join(", "),
             what: "these derivations build on each other in a circle".to_owned(),
-            why: "each write rings the next one, and nothing ever comes to rest; such a catalogue is refused when it is \
+            why: "each write triggers the next one, and nothing ever comes to rest; such a catalogue is refused when it is \
                   built",
             advice: "let one of them read what the application writes",
         }),

@@ -6,7 +6,7 @@
 //!
 //! *Why what was read a little earlier may serve*: only what is equal ends here; what differs is read again by the second
 //! look (module `candidates`). All of a window was read after the verification began. If neither an item nor its sources were
-//! written since then, they are compared as they are. If one was, its record rings for the item, and the functions look at
+//! written since then, they are compared as they are. If one was, its record requests a refresh of the item, and the functions look at
 //! it.
 
 use std::{

@@ -150,8 +150,8 @@ impl<S: Store> JobSweep<'_, S> {
         let patience = Patience::new(self.context.clock.as_ref(), 0);
         let asked = plan::asked_of(self.context, parked.family, &Batch::parked(record, &parked.lane, patience));
         if let Ok(asked) = asked {
-            asked.bells.rung.into_keys().for_each(|(item, _)| holds.of_item(item, &oldest));
-            asked.bells.finds.into_values().for_each(|(find, _)| holds.of_entity(find.target, &oldest));
+            asked.requests.requested.into_keys().for_each(|(item, _)| holds.of_item(item, &oldest));
+            asked.requests.finds.into_values().for_each(|(find, _)| holds.of_entity(find.target, &oldest));
         } else if let Some(key) = key {
             self.entities_at(&key).for_each(|name| holds.of_entity(name, &oldest));
             keep(holds.unplanned.entry(key).or_insert_with(|| oldest.clone()), &oldest);

@@ -1,7 +1,7 @@
-//! The sweep of the jobs: those that are due begin, and those that stand still are rung again.
+//! The sweep of the jobs: those that are due begin, and those that stand still are woken again.
 //!
 //! *Keeps true*: a cascade begins only when its wait is over, nothing that is parked or lost may concern its owner, and
-//! its owner is absent. The sweep only rings: it writes the job's item, and the record of that write lets a function work.
+//! its owner is absent. The sweep only wakes them: it writes the job's item, and the record of that write lets a function work.
 //!
 //! A sweep reads what is due in the queue (module `job::due`), page by page. It begins at a random partition and goes
 //! through several at once, so sweeps that end early reach all partitions in turn. Two sweeps at once do no harm.
@@ -52,8 +52,8 @@ pub struct Swept {
     pub n_held: usize,
     /// Those that ended before they began, since the owner exists again.
     pub n_ended: usize,
-    /// Those that stood still and were rung again.
-    pub n_rung: usize,
+    /// Those that stood still and were woken again.
+    pub n_woken: usize,
     /// Was there no time for all that is due?
     pub is_cut: bool,
 }
@@ -102,7 +102,7 @@ impl<'a, S> JobSweep<'a, S> {
 }
 
 impl<S: Store> JobSweep<'_, S> {
-    /// Lets jobs begin that are due and settled, and rings those that stand still, until the deadline in milliseconds
+    /// Starts jobs that are due and settled, and wakes those that stand still, until the deadline in milliseconds
     /// since the epoch. What is not reached is for the next sweep.
     pub(crate) async fn sweep(
         &self,
@@ -178,8 +178,8 @@ impl<S: Store> JobSweep<'_, S> {
         });
         let rings: Vec<BoxFuture<'_, Result<(), GaveUp>>> = rings.collect();
         let mut rings = stream::iter(rings).buffer_unordered(RINGS_AT_ONCE);
-        while let Some(rung) = rings.next().await {
-            rung?;
+        while let Some(requested) = rings.next().await {
+            requested?;
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl<S: Store> JobSweep<'_, S> {
         Ok(held.into_iter().map(|(key, _)| key).collect())
     }
 
-    /// Lets a job begin, or look again later if something holds it. If another sweep has rung the job since it was read, the
+    /// Lets a job begin, or look again later if something holds it. If another sweep has woken the job since it was read, the
     /// entry may be the one that the other put: it stays for the next sweep.
     async fn begin<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let (patience, now_ms) = (sweep.patience, sweep.now_ms);
@@ -221,20 +221,20 @@ impl<S: Store> JobSweep<'_, S> {
             (Item::from(running), now_ms.saturating_add(STALLED_MS))
         };
         // It waits twice: a sweep that read it when it waited first must not end the second wait.
-        let is_rung = self.ring(job, set, job.waits_as_read(), later_ms, patience).await?;
+        let is_woken = self.request(job, set, job.waits_as_read(), later_ms, patience).await?;
         sweep.note(|swept| swept.n_held += usize::from(held_by.is_some()));
-        sweep.note(|swept| swept.n_begun += usize::from(held_by.is_none() && is_rung));
-        if is_rung { self.drop_entry(entry, patience).await } else { Ok(()) }
+        sweep.note(|swept| swept.n_begun += usize::from(held_by.is_none() && is_woken));
+        if is_woken { self.drop_entry(entry, patience).await } else { Ok(()) }
     }
 
-    /// Rings a running job if it stands still, and has it looked at later.
+    /// Wakes a running job if it stands still, and has it looked at later.
     async fn watch<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let (patience, now_ms) = (sweep.patience, sweep.now_ms);
         if now_ms.saturating_sub(job.moved_at_ms) > STALLED_MS {
             let moved_at = Item::from([(MOVED_AT.to_owned(), n(now_ms))]);
             let guard = Guard::present(Purpose::Update);
-            let is_rung = self.ring(job, moved_at, guard, now_ms.saturating_add(STALLED_MS), patience).await?;
-            sweep.note(|swept| swept.n_rung += usize::from(is_rung));
+            let is_woken = self.request(job, moved_at, guard, now_ms.saturating_add(STALLED_MS), patience).await?;
+            sweep.note(|swept| swept.n_woken += usize::from(is_woken));
         } else {
             // Past the time at which it would stand still, which is not yet over when it stands still for just so long.
             let later = job.entry_at(job.entry().due_at_ms.saturating_add(1)).put(&self.context.schema.layout);
@@ -257,7 +257,7 @@ impl<S: Store> JobSweep<'_, S> {
     }
 
     /// Writes a job, with an entry that is due later before it. Says whether the job was as it was read.
-    async fn ring(
+    async fn request(
         &self,
         job: &Job,
         set: Item,

@@ -1,19 +1,19 @@
-//! Bells: which items records ask to look at, and what came of looking.
+//! Refresh requests: which items records ask to refresh, and the results.
 //!
 //! # Own image
 //!
 //! What an item's own record shows of it.
 //!
-//! *Keeps true*: the image of a record decides only over the bells that this record rings for its own item. Were the
-//! item another by now, a later record of it rings those bells. It decides over nothing else: the batch may hold an old
+//! *Keeps true*: the image of a record decides only over the requests that this record makes for its own item. Were the
+//! item another by now, a later record of it makes those requests. It decides over nothing else: the batch may hold an old
 //! record, delivered again, beside the change of a source; that the item was in step long ago says nothing then, and
-//! the later record has rung before the source changed.
+//! the later record has requested a refresh before the source changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     change::Change,
-    effect::{Bell, Find},
+    effect::{Find, RefreshRequest},
     position::{DerivationAt, RecordAt},
     refresh::Look,
     write::Write,
@@ -29,7 +29,7 @@ use crate::backoff::{Patience, describe};
 /// the newer is not known.
 pub(crate) struct OwnImages {
     images: BTreeMap<Key, OwnImage>,
-    /// Does an image decide over any bell, and the first of an item for all? It must not.
+    /// Does an image decide over any request, and the first of an item for all? It must not.
     of_any: bool,
 }
 
@@ -64,7 +64,7 @@ impl OwnImages {
         Self { images, of_any }
     }
 
-    /// The item after its own record, when nothing but that record rang.
+    /// The item after its own record, when nothing but that record requested the refresh.
     pub(crate) fn shown(&self, item: &Key, causes: &BTreeSet<RecordAt>) -> OwnState<'_> {
         let image = self.images.get(item).filter(|image| self.of_any || causes.is_subset(&image.positions));
         match image.map(|image| image.item.as_ref()) {
@@ -75,49 +75,55 @@ impl OwnImages {
     }
 }
 
-// ---- bells ----
+// ---- requests ----
 
 /// Items that are looked at together. Bounds memory; a step is then one batched read for all of them.
 const LOOKS_AT_ONCE: usize = 1_000;
 
-/// An item to look at, and the positions of the records that rang.
+/// An item to look at, and the positions of the records that requested it.
 #[derive(Clone, Debug)]
-pub(crate) struct Rung {
+pub(crate) struct RequestedRefresh {
     /// The item, and on whose behalf.
     pub(crate) look: Look,
     /// Positions of the records; none where no record asks for it.
     pub(crate) causes: BTreeSet<RecordAt>,
-    /// Did records of the item itself ring, and no others?
+    /// True if only records of the item itself requested it.
     pub(crate) is_own: bool,
     /// Position of the derivation that creates the item, where its key was occupied before.
     pub(crate) vacated_for: Option<DerivationAt>,
 }
 
-/// The bells of a batch, merged by item.
+/// The requests of a batch, merged by item.
 #[derive(Debug, Default)]
-pub(crate) struct Bells {
-    /// Items to look at, each as of one entity: a change of type may ring both.
-    pub(crate) rung: BTreeMap<(Key, String), Rung>,
+pub(crate) struct RefreshRequests {
+    /// Items to look at, each as of one entity: a change of type may request both.
+    pub(crate) requested: BTreeMap<(Key, String), RequestedRefresh>,
     /// Items to find first, by derivation and source, with the positions of the records.
     pub(crate) finds: BTreeMap<(DerivationAt, Key), (Find, BTreeSet<RecordAt>)>,
 }
 
-impl Bells {
-    /// Adds a bell that the record of an item rings on behalf of a derivation.
-    pub(crate) fn ring(&mut self, bell: Bell, derivation: DerivationAt, of: &Key, position: Option<RecordAt>) {
-        let is_own = bell.item == *of;
-        let rung = self.rung(bell.item, bell.entity);
-        rung.is_own &= is_own;
-        rung.look.named.extend(bell.named);
-        rung.look.derivations.insert(derivation);
-        rung.causes.extend(position);
+impl RefreshRequests {
+    /// Adds a request that the record of an item makes on behalf of a derivation.
+    pub(crate) fn request(
+        &mut self,
+        request: RefreshRequest,
+        derivation: DerivationAt,
+        of: &Key,
+        position: Option<RecordAt>,
+    ) {
+        let is_own = request.item == *of;
+        let requested = self.requested(request.item, request.entity);
+        requested.is_own &= is_own;
+        requested.look.named.extend(request.named);
+        requested.look.derivations.insert(derivation);
+        requested.causes.extend(position);
     }
 
     /// The same of an item whose key was occupied by one that is not Ripple's.
-    pub(crate) fn ring_vacated(&mut self, bell: Bell, derivation: DerivationAt, position: RecordAt) {
-        let key = bell.item.clone();
-        self.rung(key.clone(), bell.entity.clone()).vacated_for = Some(derivation);
-        self.ring(bell, derivation, &key, Some(position));
+    pub(crate) fn request_vacated(&mut self, request: RefreshRequest, derivation: DerivationAt, position: RecordAt) {
+        let key = request.item.clone();
+        self.requested(key.clone(), request.entity.clone()).vacated_for = Some(derivation);
+        self.request(request, derivation, &key, Some(position));
     }
 
     /// Adds a search that a record of a source asks for.
@@ -135,24 +141,24 @@ impl Bells {
         derivations: &BTreeSet<DerivationAt>,
         causes: &BTreeSet<RecordAt>,
     ) {
-        let rung = self.rung(item, entity);
-        rung.is_own = false;
-        rung.look.named.extend(named);
-        rung.look.derivations.extend(derivations);
-        rung.causes.extend(causes);
+        let requested = self.requested(item, entity);
+        requested.is_own = false;
+        requested.look.named.extend(named);
+        requested.look.derivations.extend(derivations);
+        requested.causes.extend(causes);
     }
 
     /// The items to look at, in parts that are looked at together.
-    pub(crate) fn parts(self) -> impl Iterator<Item = Vec<Rung>> {
-        let mut rung: Vec<Rung> = self.rung.into_values().collect();
+    pub(crate) fn parts(self) -> impl Iterator<Item = Vec<RequestedRefresh>> {
+        let mut requested: Vec<RequestedRefresh> = self.requested.into_values().collect();
         std::iter::from_fn(move || {
-            let rest = rung.split_off(rung.len().min(LOOKS_AT_ONCE));
-            Some(std::mem::replace(&mut rung, rest)).filter(|part| !part.is_empty())
+            let rest = requested.split_off(requested.len().min(LOOKS_AT_ONCE));
+            Some(std::mem::replace(&mut requested, rest)).filter(|part| !part.is_empty())
         })
     }
 
-    fn rung(&mut self, item: Key, entity: String) -> &mut Rung {
-        self.rung.entry((item.clone(), entity.clone())).or_insert_with(|| Rung {
+    fn requested(&mut self, item: Key, entity: String) -> &mut RequestedRefresh {
+        self.requested.entry((item.clone(), entity.clone())).or_insert_with(|| RequestedRefresh {
             look: Look { item, entity, derivations: BTreeSet::new(), named: BTreeSet::new() },
             causes: BTreeSet::new(),
             is_own: true,
@@ -166,7 +172,7 @@ impl Bells {
 /// Items to look at, and the time that there is.
 pub(crate) struct LookRequest<'a> {
     /// The items.
-    pub(crate) items: Vec<Rung>,
+    pub(crate) items: Vec<RequestedRefresh>,
     /// What records show of their own items; `None` where no record asks.
     pub(crate) images: Option<&'a OwnImages>,
     /// The time that there is.
@@ -187,25 +193,25 @@ pub(crate) struct Looked {
     /// Derived items whose key has an item that is not Ripple's.
     pub(crate) occupied: Vec<OccupiedKey>,
     /// Items that can never be looked at or written, with the cause.
-    pub(crate) refused: Vec<(Rung, String)>,
+    pub(crate) refused: Vec<(RequestedRefresh, String)>,
     /// Items that could not be looked at or written now, with the reason.
-    pub(crate) undone: Vec<(Rung, String)>,
+    pub(crate) undone: Vec<(RequestedRefresh, String)>,
 }
 
 /// What looking decided of items that are not in step.
 #[derive(Debug, Default)]
 pub(crate) struct DecidedLooks {
     /// Those that differ, each with the write that brings it in step and on whose behalf.
-    pub(crate) differing: Vec<(Rung, (Write, Vec<DerivationAt>))>,
+    pub(crate) differing: Vec<(RequestedRefresh, (Write, Vec<DerivationAt>))>,
     /// Derived items whose key has an item that is not Ripple's, each with the derivation that would create it.
-    pub(crate) occupied: Vec<(Rung, DerivationAt)>,
+    pub(crate) occupied: Vec<(RequestedRefresh, DerivationAt)>,
 }
 
 impl DecidedLooks {
     /// All of those items.
     pub(crate) fn looks(self) -> impl Iterator<Item = Look> {
-        let differing = self.differing.into_iter().map(|(rung, _)| rung);
-        differing.chain(self.occupied.into_iter().map(|(rung, _)| rung)).map(|rung| rung.look)
+        let differing = self.differing.into_iter().map(|(requested, _)| requested);
+        differing.chain(self.occupied.into_iter().map(|(requested, _)| requested)).map(|requested| requested.look)
     }
 }
 
@@ -213,7 +219,7 @@ impl DecidedLooks {
 #[derive(Debug)]
 pub(crate) struct OccupiedKey {
     /// What asked for it.
-    pub(crate) rung: Rung,
+    pub(crate) requested: RequestedRefresh,
     /// Position of the derivation that would create it.
     pub(crate) derivation: DerivationAt,
     /// Write units.
@@ -224,7 +230,7 @@ pub(crate) struct OccupiedKey {
 #[derive(Debug)]
 pub(crate) struct WrittenItem {
     /// What asked for it.
-    pub(crate) rung: Rung,
+    pub(crate) requested: RequestedRefresh,
     /// The write.
     pub(crate) write: Write,
     /// Positions of the derivations on whose behalf.
@@ -237,20 +243,20 @@ pub(crate) struct WrittenItem {
 
 impl Looked {
     /// None of these items could be looked at, or written, now.
-    pub(crate) fn not_now(&mut self, items: Vec<Rung>, why: &str) {
-        self.undone.extend(items.into_iter().map(|rung| (rung, why.to_owned())));
+    pub(crate) fn not_now(&mut self, items: Vec<RequestedRefresh>, why: &str) {
+        self.undone.extend(items.into_iter().map(|requested| (requested, why.to_owned())));
     }
 
     /// These items, each with why what it is decided by cannot be read, without those of which that is known.
     pub(crate) fn without_refused<'e>(
         &mut self,
-        items: impl Iterator<Item = (Option<&'e StoreError>, Rung)>,
-    ) -> Vec<Rung> {
+        items: impl Iterator<Item = (Option<&'e StoreError>, RequestedRefresh)>,
+    ) -> Vec<RequestedRefresh> {
         let mut readable = Vec::new();
-        for (refused, rung) in items {
+        for (refused, requested) in items {
             match refused {
-                Some(error) => self.refused.push((rung, describe(error))),
-                None => readable.push(rung),
+                Some(error) => self.refused.push((requested, describe(error))),
+                None => readable.push(requested),
             }
         }
         readable
