@@ -140,7 +140,7 @@ fn the_mappings_that_dev_takes_are_those_of_the_templates() {
                 "ParallelizationFactor": ours.parallelization_factor,
                 "MaximumRetryAttempts": -1,
                 "MaximumRecordAgeInSeconds": record_age_s,
-                "BisectBatchOnFunctionError": ours.bisect_batch_on_function_error,
+                "BisectBatchOnFunctionError": false,
                 "FunctionResponseTypes": ["ReportBatchItemFailures"],
                 "DestinationConfig": { "OnFailure": { "Type": "S3" } },
                 "MetricsConfig": { "Metrics": ["EventCount"] },

@@ -45,7 +45,6 @@ pub fn mapping(name: &str, stream_arn: &str, families: &[Family], ledger: Ledger
         parallelization_factor: if counts { 1 } else { LANES },
         retry_attempts_max: None,
         record_age_ms_max: (!is_kept).then_some(RECORD_AGE_S * 1_000),
-        bisect_batch_on_function_error: false,
         report_batch_item_failures: true,
         filters,
         on_failure: Some(OnFailure::S3),

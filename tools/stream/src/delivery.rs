@@ -4,9 +4,6 @@
 //! it moves, the count of attempts starts over, as Lambda's does: with 6 records, batches of 3 and 3 retries, a last
 //! record that always fails is delivered once in `[4,5,6]` and then four times alone.
 //!
-//! With bisecting, a batch of eight of which one is poison goes as 8, 4, 2 and 1, and only the poison is given up on: an
-//! invocation that leads to a split counts as no attempt.
-//!
 //! # Tumbling
 //!
 //! The tumbling window that a shard is in.
@@ -84,72 +81,61 @@ impl Delivery {
     /// Stopping is looked for between invocations only, and never before what an invocation did is saved.
     pub(crate) async fn deliver(&mut self, batch: Vec<Held>) -> Result<(), Stopped> {
         let mut backoff = Waits::default();
-        // The last is the next.
-        let mut pieces = vec![Portion { records: batch, n_attempts: 0 }];
-        while let Some(piece) = pieces.pop() {
+        let mut portion = Portion { records: batch, n_attempts: 0 };
+        loop {
             self.stop.check()?;
-            let AttemptResult { has_moved, left } = self.attempt(piece).await?;
+            let AttemptResult { has_moved, left } = self.attempt(portion).await?;
             if has_moved {
-                for piece in &mut pieces {
-                    piece.n_attempts = 0;
-                }
                 backoff.reset();
             }
-            if !left.is_empty() {
-                pieces.extend(left.into_iter().rev());
-                self.stop.sleep(backoff.wait()).await?;
-            }
+            let Some(left) = left else { return Ok(()) };
+            portion = left;
+            self.stop.sleep(backoff.wait()).await?;
         }
-        Ok(())
     }
 
-    /// Tries a piece once, without what is too old by now.
-    async fn attempt(&mut self, mut piece: Portion) -> Result<AttemptResult, Stopped> {
-        let n_expired = self.count_expired(&piece.records);
+    /// Tries a portion once, without what is too old by now.
+    async fn attempt(&mut self, mut portion: Portion) -> Result<AttemptResult, Stopped> {
+        let n_expired = self.count_expired(&portion.records);
         if n_expired > 0 {
-            let rest = piece.records.split_off(n_expired);
+            let rest = portion.records.split_off(n_expired);
             // Lambda says 1 for records that expired before their first delivery.
-            self.discard(&piece.records, DiscardCondition::TooOld, piece.n_attempts.max(1)).await?;
-            piece = Portion { records: rest, n_attempts: 0 };
+            self.discard(&portion.records, DiscardCondition::TooOld, portion.n_attempts.max(1)).await?;
+            portion = Portion { records: rest, n_attempts: 0 };
         }
-        if piece.records.is_empty() {
-            return Ok(AttemptResult { has_moved: true, left: Vec::new() });
+        if portion.records.is_empty() {
+            return Ok(AttemptResult { has_moved: true, left: None });
         }
-        self.enter_window(&piece.records).await?;
-        let mut step = match self.invoke(&piece.records, piece.n_attempts + 1).await {
+        self.enter_window(&portion.records).await?;
+        let mut step = match self.invoke(&portion.records, portion.n_attempts + 1).await {
             Answer::DoneBefore { n_done, state } => {
-                let rest = piece.records.split_off(n_done);
-                self.frontier.done(&piece.records, &mut self.stop).await?;
+                let rest = portion.records.split_off(n_done);
+                self.frontier.done(&portion.records, &mut self.stop).await?;
                 self.keep_state(state).await?;
-                let left = if rest.is_empty() { Vec::new() } else { vec![Portion { records: rest, n_attempts: 0 }] };
+                let left = (!rest.is_empty()).then_some(Portion { records: rest, n_attempts: 0 });
                 AttemptResult { has_moved: true, left }
             }
-            Answer::Failed { is_function_error, is_located } => {
-                let does_bisect = self.wiring.mapping.bisect_batch_on_function_error && !is_located;
-                if does_bisect && piece.records.len() > 1 {
-                    AttemptResult { has_moved: false, left: piece.halves().into() }
-                } else {
-                    self.spend_attempt(piece, DiscardCondition::Exhausted { is_function_error }).await?
-                }
+            Answer::Failed { is_function_error } => {
+                self.spend_attempt(portion, DiscardCondition::Exhausted { is_function_error }).await?
             }
-            Answer::Unavailable => AttemptResult { has_moved: false, left: vec![piece] },
+            Answer::Unavailable => AttemptResult { has_moved: false, left: Some(portion) },
         };
         step.has_moved |= n_expired > 0;
         Ok(step)
     }
 
-    /// Counts an attempt of a piece, and gives up on it if that was the last.
+    /// Counts an attempt of a portion, and gives up on it if that was the last.
     async fn spend_attempt(
         &mut self,
-        mut piece: Portion,
+        mut portion: Portion,
         condition: DiscardCondition,
     ) -> Result<AttemptResult, Stopped> {
-        piece.n_attempts += 1;
-        if self.wiring.mapping.retry_attempts_max.is_none_or(|retries| piece.n_attempts <= retries) {
-            return Ok(AttemptResult { has_moved: false, left: vec![piece] });
+        portion.n_attempts += 1;
+        if self.wiring.mapping.retry_attempts_max.is_none_or(|retries| portion.n_attempts <= retries) {
+            return Ok(AttemptResult { has_moved: false, left: Some(portion) });
         }
-        self.discard(&piece.records, condition, piece.n_attempts).await?;
-        Ok(AttemptResult { has_moved: true, left: Vec::new() })
+        self.discard(&portion.records, condition, portion.n_attempts).await?;
+        Ok(AttemptResult { has_moved: true, left: None })
     }
 
     fn count_expired(&self, batch: &[Held]) -> usize {
@@ -219,21 +205,12 @@ struct Portion {
     n_attempts: u32,
 }
 
-impl Portion {
-    /// The halves of two records or more, the first with the odd one less. They keep the attempts: splitting spends none.
-    fn halves(mut self) -> [Self; 2] {
-        let rest = self.records.split_off(self.records.len() / 2);
-        let n_attempts = self.n_attempts;
-        [self, Self { records: rest, n_attempts }]
-    }
-}
-
 /// What came of one attempt.
 struct AttemptResult {
     /// Whether records are done with, so that the checkpoint can move.
     has_moved: bool,
-    /// What is to be tried next, in order.
-    left: Vec<Portion>,
+    /// What is to be tried next.
+    left: Option<Portion>,
 }
 
 // ---- The tumbling window that a shard is in ----

@@ -30,11 +30,7 @@ pub(crate) enum Answer {
         state: Option<State>,
     },
     /// Nothing is done.
-    Failed {
-        is_function_error: bool,
-        /// Whether the response said where the batch failed: at its first record.
-        is_located: bool,
-    },
+    Failed { is_function_error: bool },
     /// The function did not run.
     Unavailable,
 }
@@ -62,7 +58,7 @@ impl Invoker {
         let (outcome, answer) = match answer {
             Ok(response) => self.judge(&response, sequence_numbers),
             Err(FunctionError::Unhandled { message }) => {
-                (InvocationOutcome::Failed { message }, Answer::Failed { is_function_error: true, is_located: false })
+                (InvocationOutcome::Failed { message }, Answer::Failed { is_function_error: true })
             }
             Err(error @ FunctionError::Unavailable { .. }) => {
                 self.unavailable.report(&self.wiring, &error.to_string());
@@ -86,7 +82,7 @@ impl Invoker {
 
     fn judge(&self, response: &str, sequence_numbers: &[&str]) -> (InvocationOutcome, Answer) {
         let failed = |message: &str| {
-            let answer = Answer::Failed { is_function_error: false, is_located: false };
+            let answer = Answer::Failed { is_function_error: false };
             (InvocationOutcome::Failed { message: message.to_owned() }, answer)
         };
         let state = State::of_response(response);
@@ -103,7 +99,7 @@ impl Invoker {
             ResponseVerdict::FailedFrom(index) => {
                 let lowest = sequence_numbers.get(index).copied().unwrap_or_default().to_owned();
                 let answer = match index {
-                    0 => Answer::Failed { is_function_error: false, is_located: true },
+                    0 => Answer::Failed { is_function_error: false },
                     n_done => Answer::DoneBefore { n_done, state },
                 };
                 (InvocationOutcome::Partial { lowest }, answer)

@@ -2,7 +2,7 @@
 //!
 //! From the stream of a table (an emulator's or the real one) to invocations of a function, the way Lambda does it:
 //! parents before children, filters, batches that never mix shards, tumbling windows, partial responses, retries,
-//! bisecting, the on-failure record. `docs/event-source-mapping.md` lists what is known of it, with the test of each
+//! the on-failure record. `docs/event-source-mapping.md` lists what is known of it, with the test of each
 //! fact, and what AWS leaves open. What the emulators get wrong in a record is mended on the way ([`event`]).
 //!
 //! # What it keeps true

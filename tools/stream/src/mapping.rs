@@ -1,6 +1,6 @@
 //! The settings of one event source mapping, named as AWS names them.
 //!
-//! All of AWS's for a `DynamoDB` stream are here. Two are finer than AWS's: the batching window and the record age are in milliseconds, so that a person at a laptop need not wait.
+//! All of AWS's for a `DynamoDB` stream are here, but for `BisectBatchOnFunctionError`. Two are finer than AWS's: the batching window and the record age are in milliseconds, so that a person at a laptop need not wait.
 
 use thiserror::Error;
 
@@ -71,12 +71,6 @@ pub struct Mapping {
     ///
     /// Counted from the record's creation time, which emulators round down: see [`crate::event`].
     pub record_age_ms_max: Option<u64>,
-    /// `BisectBatchOnFunctionError`: a batch that fails is tried again in two halves, and those in theirs.
-    ///
-    /// A partial response cuts a batch where it says, with this or without, so it splits none. What AWS leaves open is
-    /// chosen so: the first half has the odd record less; the invocation that failed counts as no attempt of the halves;
-    /// and their attempts start over when the checkpoint moves.
-    pub bisect_batch_on_function_error: bool,
     /// `FunctionResponseTypes: [ReportBatchItemFailures]`. Without it the response's body is ignored.
     pub report_batch_item_failures: bool,
     /// `FilterCriteria`: which records are delivered.

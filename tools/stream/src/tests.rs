@@ -5,7 +5,6 @@ pub(crate) mod memory_stream;
 pub(crate) mod world;
 
 mod batches;
-mod bisecting;
 mod delivered;
 mod discarding;
 mod lanes;

@@ -186,7 +186,6 @@ fn mapping(stream_arn: &str, is_aws: bool) -> Mapping {
         parallelization_factor: 1,
         retry_attempts_max: None,
         record_age_ms_max: None,
-        bisect_batch_on_function_error: false,
         report_batch_item_failures: false,
         filters: Filters::default(),
         on_failure: None,

@@ -109,3 +109,19 @@ async fn a_function_error_says_so_in_the_failure_record() {
     let payload: serde_json::Value = serde_json::from_str(body["payload"].as_str().unwrap()).unwrap();
     assert_eq!(payload["Records"][1]["dynamodb"]["SequenceNumber"], "2");
 }
+
+/// Source: U4: what is left of a batch that is cut at its first record is the batch.
+#[tokio::test(start_paused = true)]
+async fn a_batch_whose_first_record_is_reported_is_tried_again_whole_and_spends_its_attempts() {
+    let world = World::new(Mapping { retry_attempts_max: Some(1), ..mapping() }, |_| Ok(report(&["1"])));
+    world.insert("a", 2);
+    world.run().await;
+    check(
+        &world,
+        &expect![[r#"
+            0 ms: a, 2 records, attempt 1: failed from 1 on
+            100 ms: a, 2 records, attempt 2: failed from 1 on
+            100 ms: a, 2 records discarded
+        "#]],
+    );
+}

@@ -38,7 +38,6 @@ pub(crate) fn mapping() -> Mapping {
         parallelization_factor: 1,
         retry_attempts_max: None,
         record_age_ms_max: None,
-        bisect_batch_on_function_error: false,
         report_batch_item_failures: true,
         filters: Filters::default(),
         on_failure: Some(OnFailure::S3),
