@@ -1,7 +1,8 @@
-//! From the text of an event to the writes on counters and the refresh requests, beside a bare typed decode of the same text.
+//! From the text of an event to the writes on counters and the refresh requests, beside a bare typed decode of the same
+//! text.
 //!
-//! `cargo bench -p benches`. `a_typed` is what a function that is written with `aws_lambda_events` pays before its first
-//! line runs; the others are our own way, in steps. The rates of one run compare; those of two machines do not.
+//! `cargo bench -p benches`. `a_typed` is what a function that is written with `aws_lambda_events` pays before its
+//! first line runs; the others are our own way, in steps. The rates of one run compare; those of two machines do not.
 //!
 //! Of the instructions of `d_aggregate` a third reads JSON, another allocates and frees, a tenth each plans, compares
 //! and copies texts, and puts attributes in order. Next would be values that borrow from the event.

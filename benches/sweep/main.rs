@@ -1,8 +1,8 @@
 //! How many due jobs one sweep lets begin, beside a million that wait.
 //!
-//! `cargo bench -p benches --bench sweep`. The table has 1,000,000 cascades that wait for another day, and 20,000 that are
-//! due. Each call takes 5 ms. The memory of the process is that of the sweep, since the table is made as it is asked for.
-//! The bar is 20,000 requests in 50 seconds and in 100 MB.
+//! `cargo bench -p benches --bench sweep`. The table has 1,000,000 cascades that wait for another day, and 20,000 that
+//! are due. Each call takes 5 ms. The memory of the process is that of the sweep, since the table is made as it is
+//! asked for. The bar is 20,000 requests in 50 seconds and in 100 MB.
 
 mod jobs;
 

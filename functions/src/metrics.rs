@@ -8,8 +8,9 @@
 //! Metrics of a batch.
 //!
 //! A line has the counts that are not 0. Once a minute it has the others too, so that every metric exists, and a graph
-//! shows that the function runs; an alarm takes missing data for 0. The figures by derivation are a member `Derivations` of the line, and no metrics: CloudWatch Logs Insights reads them for the price
-//! of a query, but CloudWatch charges each metric by the month.
+//! shows that the function runs; an alarm takes missing data for 0. The figures by derivation are a member
+//! `Derivations` of the line, and no metrics: CloudWatch Logs Insights reads them for the price of a query, but
+//! CloudWatch charges each metric by the month.
 
 use std::{
     collections::BTreeMap,
@@ -41,8 +42,8 @@ const COUNT: &str = "Count";
 /// Name of the mode in a line. It is no dimension, so that observing makes no other metrics.
 const MODE: &str = "mode";
 
-/// The metric of a stream that is not the one that the functions read: 1 if so, 0 if not, and missing if it is not known.
-/// Stable.
+/// The metric of a stream that is not the one that the functions read: 1 if so, 0 if not, and missing if it is not
+/// known. Stable.
 pub const STREAM_CHANGED: &str = "StreamChanged";
 
 /// Does a line have the metrics that are 0?

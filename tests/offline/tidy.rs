@@ -1,8 +1,8 @@
 //! The rules of the house style that clippy cannot check.
 //!
 //! Clippy checks the length of functions, the reasons of lints that are off, and calls that no crate may make: see
-//! `clippy.toml`. Every rule here takes a file and returns violations. Each rule runs over the workspace, and over a small
-//! bad sample that shows that it can fail.
+//! `clippy.toml`. Every rule here takes a file and returns violations. Each rule runs over the workspace, and over a
+//! small bad sample that shows that it can fail.
 
 use std::{collections::BTreeMap, fs, path::Path, sync::LazyLock};
 
@@ -80,8 +80,8 @@ impl SourceFile {
         found.map(|(place, tokens)| (tokens[0].0, place)).collect()
     }
 
-    /// The module behind each `crate::`, in an import and elsewhere, with its line. A visibility such as `pub(in crate::a)`
-    /// is none.
+    /// The module behind each `crate::`, in an import and elsewhere, with its line. A visibility such as `pub(in
+    /// crate::a)` is none.
     fn crate_paths(&self) -> Vec<(usize, &str)> {
         let mut paths = Vec::new();
         for (_, place) in self.lines_of(&["crate", ":", ":"]) {
@@ -153,8 +153,8 @@ fn file_lengths(source: &SourceFile) -> Vec<String> {
 /// A test on the wall clock.
 const WALL_CLOCK: [&str; 5] = ["tokio", ":", ":", "test", "]"];
 
-/// No test is switched off, expects a panic, or sleeps on the wall clock. A method `sleep` is that of a test's own clock,
-/// so it is allowed; so is Tokio's timer in tests with virtual time.
+/// No test is switched off, expects a panic, or sleeps on the wall clock. A method `sleep` is that of a test's own
+/// clock, so it is allowed; so is Tokio's timer in tests with virtual time.
 fn tests(source: &SourceFile) -> Vec<String> {
     let has = |tokens: &[&str]| !source.lines_of(tokens).is_empty();
     let all_are_virtual = source.path.starts_with("tools/stream/src/tests/");
@@ -375,8 +375,8 @@ fn platform(manifest: &Manifest) -> Vec<String> {
     violations
 }
 
-/// The release profile unwinds. cargo-lambda builds with `panic = "abort"` by default; one record that panics would then
-/// end the environment and its whole batch.
+/// The release profile unwinds. cargo-lambda builds with `panic = "abort"` by default; one record that panics would
+/// then end the environment and its whole batch.
 fn release_unwinds(manifest: &Manifest) -> Vec<String> {
     let profile = manifest.document.get("profile").and_then(|profiles| profiles.get("release"));
     let panic = profile.and_then(|profile| profile.get("panic")).and_then(Item::as_str);

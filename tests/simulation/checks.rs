@@ -100,7 +100,8 @@ pub(crate) fn parked_are(
     for family in families {
         wanted.extend(ids.iter().map(|id| (format!("PARKED#{family}"), id.clone())));
     }
-    // What is too old to be counted is listed for a recount, and so is what a replay refused, which the stream brings too.
+    // What is too old to be counted is listed for a recount, and so is what a replay refused, which the stream brings
+    // too.
     let (refused, mut parked) = (refused_unread(scene), parked(scene));
     let is_parked = |list: &str, id: &str| parked.iter().any(|parked| parked.key.pk == list && parked.id == id);
     let additive = format!("PARKED#{}", Family::Additive);
@@ -151,7 +152,8 @@ fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items, listed: &ToRec
         let target = detail.build(&view.key.parse_key(key).unwrap()).unwrap();
         *arrived.entry((target, "view-count".to_owned())).or_default() += 1;
     }
-    // Views that a cascade deleted were counted too. Under watermarks it sets a counter to zero and leaves its revision.
+    // Views that a cascade deleted were counted too. Under watermarks it sets a counter to zero and leaves its
+    // revision.
     let is_gone = |made: &&TableChange| {
         let revision = |item: &Option<Item>| item.as_ref().and_then(|item| item.get(REVISION).cloned());
         made.new.as_ref().is_none_or(|new| is_zero(new) && revision(&made.new) == revision(&made.old))
@@ -324,7 +326,8 @@ struct Removal {
 #[derive(Default)]
 struct Owners {
     removals: BTreeMap<Owner, Vec<Removal>>,
-    /// The last claims of each post's mirror; none after somebody changed it by hand, and none of posts gone when it went.
+    /// The last claims of each post's mirror; none after somebody changed it by hand, and none of posts gone when it
+    /// went.
     claims: BTreeMap<String, Vec<Key>>,
 }
 
@@ -492,7 +495,8 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChang
                 scene.count_all("left the chart", usize::from(name == "OrgChart"));
                 Ok(())
             }
-            // A repair deletes counters of what the functions do not have any more. What is deployed again is filled again.
+            // A repair deletes counters of what the functions do not have any more. What is deployed again is filled
+            // again.
             Some((name, _)) if name == "Counter" && scene.rollout.may_drop(&made.key) => Ok(()),
             Some((name, _)) => {
                 let may_go = owners_so_far.may_go(scene, past, made, old);
@@ -649,8 +653,8 @@ fn is_taken(scene: &Scene, items: &Items, entity: &str, key: &Key) -> bool {
     items.get(key).is_some_and(|item| !is_of(item))
 }
 
-/// Is this item found through a mirror whose key another item has, and which is needed itself, since its key alone does not lead
-/// to the item or an index is searched? Then what the item carries may be old until the key is free.
+/// Is this item found through a mirror whose key another item has, and which is needed itself, since its key alone does
+/// not lead to the item or an index is searched? Then what the item carries may be old until the key is free.
 pub(crate) fn is_way_taken(scene: &Scene, items: &Items, derivation: &str, key: &Key) -> bool {
     let refresh = scene.catalogue.position(derivation).and_then(|at| scene.catalogue.refresh(at));
     let Some(found) = refresh.and_then(|refresh| refresh.found()) else { return false };
@@ -790,20 +794,21 @@ fn plain(value: &AttributeValue) -> Plain {
 
 // ---- converging ----
 
-/// Most records of a job in an hour, with faults and operators, and without. A job of the simulation searches through at
-/// most a few dozen items, two on a page, and each change during it sends it through them once more. While a lane stands
-/// still for days, the sweep begins a search again each half hour, so the records of all days are not bounded.
+/// Most records of a job in an hour, with faults and operators, and without. A job of the simulation searches through
+/// at most a few dozen items, two on a page, and each change during it sends it through them once more. While a lane
+/// stands still for days, the sweep begins a search again each half hour, so the records of all days are not bounded.
 /// In 100 runs of each ledger one took 140 with faults, and one 8 without.
 pub(crate) const RINGS_MAX: usize = 300;
 pub(crate) const CALM_RINGS_MAX: usize = 40;
 
-/// How long changes may take to reach everything when no call fails, in simulated milliseconds: a minute. In 100 runs of
-/// each ledger it took at most 1.3 seconds.
+/// How long changes may take to reach everything when no call fails, in simulated milliseconds: a minute. In 100 runs
+/// of each ledger it took at most 1.3 seconds.
 pub(crate) const CONVERGED_MS_MAX: u64 = 60_000;
 
-/// How often the service may write one item, and once more for every second change by others. In 10 runs of each kind it wrote
-/// one 27 times for 216 changes, with faults and operators, and 7 times for 12 changes without. The path of a folder in a
-/// circle grows by each write to its limit, and does so again when a write that was late has put an old one back.
+/// How often the service may write one item, and once more for every second change by others. In 10 runs of each kind
+/// it wrote one 27 times for 216 changes, with faults and operators, and 7 times for 12 changes without. The path of a
+/// folder in a circle grows by each write to its limit, and does so again when a write that was late has put an old one
+/// back.
 const WRITES: usize = 400;
 
 /// One hour in milliseconds.
@@ -833,8 +838,8 @@ pub(crate) fn rings_are_few(scene: &Scene, made: &[TableChange], rings_max: usiz
     Ok(most)
 }
 
-/// How often the service wrote each item, held against the number of changes by others. Two derivations that want different
-/// values in one place write it back and forth without end, and no number of changes explains that.
+/// How often the service wrote each item, held against the number of changes by others. Two derivations that want
+/// different values in one place write it back and forth without end, and no number of changes explains that.
 #[derive(Debug, Default)]
 pub(crate) struct WriteCounts {
     n_changes: usize,

@@ -64,8 +64,8 @@ const RUNS: usize = 3;
 const DRIFTS_MAX: usize = 12;
 
 impl World {
-    /// When all is quiet, the sweep finds no difference and leaves no counter of zero, but for those whose watermarks may
-    /// still be asked for.
+    /// When all is quiet, the sweep finds no difference and leaves no counter of zero, but for those whose watermarks
+    /// may still be asked for.
     pub(crate) fn nothing_has_drifted(&mut self, are_marks_old: bool) -> Result<(), Failure> {
         for _ in 0..RUNS {
             self.finds_no_drift()?;
@@ -108,8 +108,8 @@ impl World {
         })
     }
 
-    /// When all is quiet, `verify` finds nothing. What is made wrong by hand then is found. A value is compared with its
-    /// stored sources, so a right value may be reported beside a wrong one.
+    /// When all is quiet, `verify` finds nothing. What is made wrong by hand then is found. A value is compared with
+    /// its stored sources, so a right value may be reported beside a wrong one.
     pub(crate) fn drifts_are_found(&mut self) -> Result<(), Failure> {
         let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
         let is_wrong = |finding: &&Finding| finding.flaw.is_none() && !lost.has_bucket(finding);
@@ -208,7 +208,8 @@ impl World {
             if unfilled.contains(derivation) {
                 return false;
             }
-            // What counts, or a mirror that is counted, may stay parked or be parked again by a replay. Then the count waits.
+            // What counts, or a mirror that is counted, may stay parked or be parked again by a replay. Then the count
+            // waits.
             if is_parked("PARKED#additive") || is_parked("PARKED#level-triggered") && count.mirror.is_some() {
                 return false;
             }

@@ -4,8 +4,8 @@
 //!
 //! The seed that showed each mutant in the last full search. It is tried first.
 //!
-//! The table only saves time. Most changes of the simulation make its seeds useless; the test then searches, which takes
-//! long, and the table that it prints replaces this one.
+//! The table only saves time. Most changes of the simulation make its seeds useless; the test then searches, which
+//! takes long, and the table that it prints replaces this one.
 
 use std::{
     cell::Cell,
@@ -56,7 +56,8 @@ pub(crate) struct Config {
     pub(crate) mutant: Option<Mutant>,
     /// Does each run draw its manifest? Else it is the shipped table.
     pub(crate) is_drawn: bool,
-    /// Does the sweep go by its pulses, as on AWS, where records may be lost? Else it knows what the functions have handled.
+    /// Does the sweep go by its pulses, as on AWS, where records may be lost? Else it knows what the functions have
+    /// handled.
     pub(crate) by_pulse: bool,
 }
 
@@ -259,8 +260,8 @@ pub(crate) fn last_noticed(mutant: Mutant) -> Option<(LedgerKind, u64)> {
 /// Most runs of a search.
 const RUNS_MAX: usize = 3_000;
 
-/// The smallest choices found, and the number of runs. `fails` returns the choices that a run really drew if it fails in
-/// the same way.
+/// The smallest choices found, and the number of runs. `fails` returns the choices that a run really drew if it fails
+/// in the same way.
 pub(crate) fn shrunk(choices: Choices, fails: &mut impl FnMut(Choices) -> Option<Choices>) -> (Choices, usize) {
     let mut best = Best { choices, fails, n_runs: 0 };
     loop {

@@ -1,15 +1,16 @@
 //! The catalogue: the list of derivations of a table, checked against its schema.
 //!
 //! A catalogue is a graph of parts of items: a derivation that reads what another writes comes after it. A cycle is
-//! refused when the catalogue is built, so that the refreshes that Ripple's own writes request come to an end. One that recurs over its
-//! own target may read what it writes itself, since it ends at a depth of its own.
+//! refused when the catalogue is built, so that the refreshes that Ripple's own writes request come to an end. One that
+//! recurs over its own target may read what it writes itself, since it ends at a depth of its own.
 //!
 //! # Cascades
 //!
 //! Cascades: none leads back to itself by way of another, and none does again what another does.
 //!
-//! What a cascade deletes may start other cascades, and one over a tree starts itself: a comment takes its answers along, and
-//! these take theirs. But where an order takes its customer along and a customer the orders, deleting one order deletes them all.
+//! What a cascade deletes may start other cascades, and one over a tree starts itself: a comment takes its answers
+//! along, and these take theirs. But where an order takes its customer along and a customer the orders, deleting one
+//! order deletes them all.
 //!
 //! # Names
 //!
@@ -22,8 +23,8 @@
 //!
 //! Whether a search for the items that carry something reaches all of them.
 //!
-//! Items may be found through their mirrors, or mirrors through their sources. That is right only where each of them leads
-//! to one of the others: an item without a mirror would keep what it carries when its source changes.
+//! Items may be found through their mirrors, or mirrors through their sources. That is right only where each of them
+//! leads to one of the others: an item without a mirror would keep what it carries when its source changes.
 
 mod writers;
 
@@ -55,7 +56,7 @@ pub struct Catalogue {
 /// What the change of an entity's item may concern.
 #[derive(Clone, Debug, Default)]
 struct Concern {
-    /// Positions of the derivations that look at such items, ascending.
+    /// Positions of the derivations that refresh such items, ascending.
     derivations: Vec<(DerivationAt, Family)>,
     /// The parts of such items that derivations read, each once.
     reads: Vec<Part>,
@@ -185,7 +186,7 @@ impl Catalogue {
         self.entries.get(at.0).map_or(&[], |entry| &entry.writes)
     }
 
-    /// Positions of the derivations that write into items of an entity by looking at them.
+    /// Positions of the derivations that write into items of an entity by refreshing them.
     pub fn refreshing(&self, entity: &str) -> impl Iterator<Item = DerivationAt> {
         let refreshes =
             move |entry: &CatalogueEntry| entry.derivation.kind.refresh().is_some_and(|part| part.target() == entity);
@@ -200,7 +201,7 @@ impl Catalogue {
         })
     }
 
-    /// How the derivation at a position looks at an item.
+    /// How the derivation at a position refreshes an item.
     #[must_use]
     pub fn refresh(&self, at: DerivationAt) -> Option<&dyn Refresh> {
         self.derivation(at)?.kind.refresh()
@@ -507,8 +508,8 @@ fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(), Catalogu
     Ok(())
 }
 
-/// Why a source may have no mirror of its own. One that lacks a field of the mirror's key has none either, as it would not be
-/// in an index.
+/// Why a source may have no mirror of its own. One that lacks a field of the mirror's key has none either, as it would
+/// not be in an index.
 fn missed(mirror: &Mirror, source: &Definition) -> Option<String> {
     let Mirror { source: from, target: to, .. } = mirror;
     if mirror.condition != Condition::Always {

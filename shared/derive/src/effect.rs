@@ -17,7 +17,8 @@ pub enum Effect {
     Late,
     /// Requests a refresh of an item: its derived part is compared with its definition.
     Look(RefreshRequest),
-    /// The same of a derived item whose key was occupied by an item that is not Ripple's: it may have waited for the key.
+    /// The same of a derived item whose key was occupied by an item that is not Ripple's: it may have waited for the
+    /// key.
     Vacated(RefreshRequest),
     /// Requests a refresh of all items that a query finds.
     Find(Find),
@@ -89,7 +90,7 @@ pub struct BucketForm {
     pub max: String,
 }
 
-/// An item to look at. It says which, never what to write.
+/// An item to refresh. It says which, never what to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshRequest {
     /// The item, which need not exist.
@@ -107,7 +108,7 @@ pub struct Find {
     pub query: Query,
     /// Entity of the items that the query finds.
     pub via: String,
-    /// Entity of the items to look at: the same, or one whose key is made of the other's fields.
+    /// Entity of the items to refresh: the same, or one whose key is made of the other's fields.
     pub target: String,
 }
 

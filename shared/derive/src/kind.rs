@@ -1,7 +1,7 @@
 //! What a kind of derivation must be able to do.
 //!
-//! A new kind is a file in [`kinds`](crate::kinds) with a declaration that implements [`Kind`], and [`Refresh`] too if it
-//! is level-triggered. It has one of the [shapes](Shape). If none fits, it adds one, with its declaration in
+//! A new kind is a file in [`kinds`](crate::kinds) with a declaration that implements [`Kind`], and [`Refresh`] too if
+//! it is level-triggered. It has one of the [shapes](Shape). If none fits, it adds one, with its declaration in
 //! [`declaration`](crate::declaration), and the compiler names every place that must handle it.
 
 use std::{collections::BTreeSet, fmt};
@@ -47,7 +47,7 @@ pub trait Kind: fmt::Debug + Send + Sync {
         Outline { from: self.entities().into_iter().map(str::to_owned).collect(), ..Outline::default() }
     }
 
-    /// The entities whose items it looks at in a change. It is not asked about a change or an item of any other.
+    /// The entities whose items it considers in a change. It is not asked about a change or an item of any other.
     fn entities(&self) -> Vec<&str>;
 
     /// What a change asks for.
@@ -86,7 +86,7 @@ impl dyn Kind + '_ {
         }
     }
 
-    /// How it looks at an item, if it does.
+    /// How it refreshes an item, if it does.
     #[must_use]
     pub fn refresh(&self) -> Option<&dyn Refresh> {
         match self.shape() {
@@ -99,7 +99,7 @@ impl dyn Kind + '_ {
 
 // ---- refresh ----
 
-/// How a level-triggered kind looks at an item.
+/// How a level-triggered kind refreshes an item.
 pub trait Refresh: fmt::Debug + Send + Sync {
     /// Entity of the items that it writes into.
     fn target(&self) -> &str;
@@ -201,9 +201,9 @@ pub enum Shape<'a> {
     Count(&'a Count),
     /// It adds to buckets, and widens their bounds.
     Rollup(&'a Rollup),
-    /// It looks at items and makes them whole.
+    /// It refreshes items and makes them whole.
     Mirror(&'a Mirror),
-    /// It looks at items and writes some of their attributes.
+    /// It refreshes items and writes some of their attributes.
     Attributes(&'a dyn Refresh),
     /// It deletes or changes the application's items after a removal.
     Cascade(&'a Cascade),

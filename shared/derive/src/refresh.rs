@@ -1,16 +1,17 @@
-//! The refresh: how an item is looked at.
+//! The refresh: how an item is compared with its definition.
 //!
 //! From a [look](Look), what the item holds and what its sources hold, to a [verdict](Verdict): it is in step, or one
 //! write brings it there. The engine fetches what a [`step`] asks for until the verdict is there.
 //!
 //! Why it is right under repeats and reordering: a verdict depends on what was read, never on the change that
 //! requested the refresh. A write that was decided on something old makes a record when it lands; that record requests
-//! another refresh of the item, which corrects it. Looking ends when nothing differs, and computing after writing differs from
-//! nothing.
+//! another refresh of the item, which corrects it. Refreshing ends when nothing differs, and computing after writing
+//! differs from nothing.
 //!
 //! Example: a Follow of Bob by Ann is inserted. Its request names the Follower item `USER#bob / FOLLOWER#ann`. Step one
 //! asks for the Follow itself, since the Follower is its mirror; step two for Ann, whose name the Follower carries.
-//! The item is not there, so the verdict is to put it, whole. Its INSERT record requests one more refresh; now nothing differs.
+//! The item is not there, so the verdict is to put it, whole. Its INSERT record requests one more refresh; now nothing
+//! differs.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +33,7 @@ use crate::{
     write::{Action, Table, UPDATE_ATTRIBUTES_MAX, Update, Wanted, Write},
 };
 
-/// An item to look at, and on whose behalf. Looks at one item are merged.
+/// An item to refresh, and on whose behalf. Refreshes of one item are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// The item, which need not exist.
@@ -45,7 +46,7 @@ pub struct Look {
     pub named: BTreeSet<Key>,
 }
 
-/// What comes next in looking at an item.
+/// What comes next in refreshing an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// These must be read first.
@@ -54,13 +55,13 @@ pub enum Step {
     Decided(Verdict),
 }
 
-/// The outcome of looking at an item.
+/// The outcome of refreshing an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// Nothing is to be done.
     InStep,
-    /// It waits: a derived item should be under the key, and the item there is not Ripple's, so it stays. The position is
-    /// that of the derivation that would create the derived item.
+    /// It waits: a derived item should be under the key, and the item there is not Ripple's, so it stays. The position
+    /// is that of the derivation that would create the derived item.
     Occupied(DerivationAt),
     /// This write brings it in step.
     Write {
@@ -77,7 +78,7 @@ impl Look {
     }
 }
 
-/// Looks at an item that holds `held`, as far as `sources` are known.
+/// Refreshes an item that holds `held`, as far as `sources` are known.
 ///
 /// Its parts are computed in the catalogue's order, each on what those before it want; and a part that reads what
 /// another is about to change is computed with it. So an item comes in step with one write.
@@ -143,7 +144,7 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     Step::Decided(difference.verdict(look, put.then_some(becoming), guard))
 }
 
-/// What a look at an item that holds `held` is decided by, as far as these sources are known.
+/// What a refresh of an item that holds `held` is decided by, as far as these sources are known.
 #[must_use]
 pub fn decided_by(
     schema: &Schema,
@@ -233,7 +234,8 @@ impl ItemDifference {
 
     /// The write that makes the item what is wanted, if anything is; `whole` is all of the item where it is to be put.
     ///
-    /// What is too much for one update is written in part. The record of that write asks for a look, which writes more.
+    /// What is too much for one update is written in part. The record of that write asks for a refresh, which writes
+    /// more.
     fn verdict(self, look: &Look, whole: Option<Item>, guard: Guard) -> Verdict {
         if self.derivations.is_empty() {
             return Verdict::InStep;

@@ -1,4 +1,4 @@
-//! Sources: what is read to look at an item, and what was found there.
+//! Sources: what is read to refresh an item, and what was found there.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -46,14 +46,14 @@ pub struct Account {
     pub n_ignored: usize,
     /// Changes and removals of items of which only the insert counts: nothing is applied of them.
     pub n_late_changes: usize,
-    /// Changes that some count does not count by itself, since they were written before its birth mark: whatever filled it
-    /// counted them.
+    /// Changes that some count does not count by itself, since they were written before its birth mark: whatever filled
+    /// it counted them.
     pub n_before_birth: usize,
     /// Changes that the ledger had already.
     pub n_duplicates: usize,
     /// Calls that were sent again.
     pub n_retries: usize,
-    /// Items that were looked at and were in step.
+    /// Items that were refreshed and were in step.
     pub n_in_step: usize,
     /// Items that cannot be interpreted, as listed.
     pub unreadable: Vec<ListedItem>,
@@ -244,7 +244,7 @@ impl Account {
 pub struct Share {
     /// Changes that asked something of it.
     pub n_changes: usize,
-    /// What records asked of it: to add, to look at an item, to search.
+    /// What records asked of it: to add, to refresh an item, to search.
     pub n_effects: usize,
     /// Sendings again, of a transaction those of all that is in it.
     pub n_retries: usize,

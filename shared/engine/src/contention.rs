@@ -3,8 +3,8 @@
 //! Every invocation counts it for its log and its metrics. Nothing is stored, and no count hangs on it. Which keys are
 //! hot is not measured here: CloudWatch Contributor Insights for DynamoDB reports that.
 //!
-//! An item that is looked at counts under the first derivation of its write. A throttle is one that is left when the SDK
-//! has tried again by itself.
+//! An item that is refreshed counts under the first derivation of its write. A throttle is one that is left when the
+//! SDK has tried again by itself.
 
 use std::collections::BTreeMap;
 

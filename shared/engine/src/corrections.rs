@@ -2,12 +2,13 @@
 //!
 //! *Keeps true*: an item about which derivations disagree is not written without end.
 //!
-//! Looking ends because an item that was written is in step. Were that ever wrong, each write's record would lead to the next
-//! write; and where two deployments decide about one item, each undoes what the other wrote. So a process remembers the
-//! corrections that nothing but an item's own record asked for. One is a *step back* if it is a write that the process made
-//! before, and another one since; or the same as the last one, where the record changed nothing but what the write writes.
-//! A source that changes, or a client that puts the item back as it was, makes no series of them: the value that comes then is
-//! a new one, the record changed something else too, or records of others ask for it, and each of these ends the series.
+//! Refreshing ends because an item that was written is in step. Were that ever wrong, each write's record would lead to
+//! the next write; and where two deployments decide about one item, each undoes what the other wrote. So a process
+//! remembers the corrections that nothing but an item's own record asked for. One is a *step back* if it is a write
+//! that the process made before, and another one since; or the same as the last one, where the record changed nothing
+//! but what the write writes. A source that changes, or a client that puts the item back as it was, makes no series of
+//! them: the value that comes then is a new one, the record changed something else too, or records of others ask for
+//! it, and each of these ends the series.
 
 use std::{
     collections::BTreeMap,
@@ -22,8 +23,8 @@ use keys::{fnv::hash_64, item::Item, key::Key};
 
 use crate::requests::{RequestedRefresh, WrittenItem};
 
-/// Steps back in a row after which an item is not written any more. A few may be those of a source that changes back and forth
-/// while its own records are handled elsewhere; each one more is half as likely.
+/// Steps back in a row after which an item is not written any more. A few may be those of a source that changes back
+/// and forth while its own records are handled elsewhere; each one more is half as likely.
 pub(crate) const STEPS_BACK_MAX: usize = 16;
 
 /// Different writes of an item that are remembered: those of two writers, and of a few more.
@@ -51,8 +52,8 @@ struct Series {
 }
 
 impl Corrections {
-    /// Notes a write, and whether it only undoes what other writers did. Unless only the item's own record asked for it, the
-    /// series ends.
+    /// Notes a write, and whether it only undoes what other writers did. Unless only the item's own record asked for
+    /// it, the series ends.
     pub(crate) fn note(&self, written: &WrittenItem, only_undoes: bool) {
         let WrittenItem { requested, write, derivations, at_ms, .. } = written;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
-//! Fan-out: looking at all items that follow from a source, however many they are.
+//! Fan-out: refreshing all items that follow from a source, however many they are.
 //!
-//! *Keeps true*: after a source has changed, each item that a search of it finds is looked at, with a value that is at
+//! *Keeps true*: after a source has changed, each item that a search of it finds is refreshed, with a value that is at
 //! least as new as the change; or there is a job that will.
 //!
 //! A search whose first page is all of it is done with its batch. A larger one becomes a *job*: an item that holds the
@@ -69,7 +69,7 @@ pub(crate) fn search_of<S: Store>(context: &Context<S>, derivation: DerivationAt
     context.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&context.schema, source)
 }
 
-/// Has all items looked at that follow from a source: begins a job, or changes the one that there is. What it
+/// Refreshes all items that follow from a source: starts a job, or changes the one that there is. What it
 /// wrote is in `written`, also if it gives up.
 pub(crate) async fn fan_out<S: Store>(
     context: &Context<S>,

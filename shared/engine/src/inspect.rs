@@ -68,9 +68,9 @@ impl<S: Store> Engine<S> {
         &self.context.store
     }
 
-    /// Looks at what the inserts of these items would have looked at, if it `is_asked` for, and gives the looks at which
-    /// something differs or waits for its key, and those that can never be decided, with the cause. Reads only what is not among
-    /// the sources, and adds it. Writes nothing.
+    /// Compares what the inserts of these items would have refreshed, if it `is_asked` for, and gives the refreshes
+    /// which something differs or waits for its key, and those that can never be decided, with the cause. Reads only
+    /// what is not among the sources, and adds it. Writes nothing.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl<S: Store> Engine<S> {
         Ok((decided.looks().collect(), refused))
     }
 
-    /// Looks at an item, and writes it where it differs; says whether it did.
+    /// Refreshes an item, and writes it where it differs; says whether it did.
     ///
     /// # Errors
     ///
@@ -123,8 +123,8 @@ impl<S: Store> Engine<S> {
         again::search_again(&self.context, deadline_ms).await
     }
 
-    /// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has had
-    /// time, which begins another such job, cancelled or not.
+    /// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has
+    /// had time, which begins another such job, cancelled or not.
     #[must_use]
     pub fn is_searched_again(&self, job: &Job) -> bool {
         jobs::is_searched_again(&self.context, job)
@@ -145,7 +145,8 @@ impl<S: Store> Engine<S> {
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when a call is refused, whenever it comes, or waiting does not help. What was not reached is for the next sweep.
+    /// [`GaveUp`] when a call is refused, whenever it comes, or waiting does not help. What was not reached is for the
+    /// next sweep.
     pub async fn sweep(&self, is_settled: impl Fn(&Job) -> bool + Sync, deadline_ms: u64) -> Result<Swept, GaveUp> {
         JobSweep::new(&self.context).sweep(is_settled, deadline_ms).await
     }
@@ -209,12 +210,13 @@ impl<S: Store> Engine<S> {
         waiting::what_is_under_way(&self.context, |_| true, patience).await
     }
 
-    /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table and
-    /// collects its counters of zero. A run ends when its time is over or the table ends; the next goes on there.
+    /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table
+    /// and collects its counters of zero. A run ends when its time is over or the table ends; the next goes on there.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when a call is refused, whenever it comes, or waiting does not help; what was not reached is for the next run.
+    /// [`GaveUp`] when a call is refused, whenever it comes, or waiting does not help; what was not reached is for the
+    /// next run.
     pub async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
         TableSweep::new(&self.context).sweep_slice(bounds, is_past).await
     }
@@ -237,8 +239,9 @@ impl<S: Store> Engine<S> {
         publishing::leave(&self.context, deadline_ms).await
     }
 
-    /// Looks at the registry if that is due, and publishes what this instance has if the registry says otherwise. A function's batch
-    /// begins with it; an operator's command does it before each change that it hands over. Gives what was written.
+    /// Looks at the registry if that is due, and publishes what this instance has if the registry says otherwise. A
+    /// function's batch begins with it; an operator's command does it before each change that it hands over. Gives what
+    /// was written.
     ///
     /// # Errors
     ///
@@ -256,8 +259,8 @@ impl<S: Store> Engine<S> {
         publishing::registry(&self.context, deadline_ms).await
     }
 
-    /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it would
-    /// be measured by one definition and counted by another.
+    /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it
+    /// would be measured by one definition and counted by another.
     #[must_use]
     pub fn standing(&self, registry: &Registry, at: DerivationAt) -> Standing {
         publishing::standing(&self.context, registry, at)

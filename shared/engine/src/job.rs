@@ -64,7 +64,7 @@ pub struct Job {
     pub moved_at_ms: u64,
     /// How often it moved on or received an order or a newer change: its revision.
     pub n_moves: u64,
-    /// Items that it has touched, or looked at.
+    /// Items that it has touched, or refreshed.
     pub n_touched: u64,
     /// Where the next page begins.
     pub after: Option<Cursor>,
@@ -82,7 +82,7 @@ pub enum Task {
         /// Does it list, or delete what it has listed?
         pass: Pass,
     },
-    /// Looks at all items that follow from a source.
+    /// Refreshes all items that follow from a source.
     FanOut(FanOut),
 }
 

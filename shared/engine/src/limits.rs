@@ -3,9 +3,9 @@
 /// How much a fan-out does at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanOutLimits {
-    /// Most items that are looked at with the batch that asks for it.
+    /// Most items that are refreshed with the batch that asks for it.
     pub direct_max: u32,
-    /// Items that are read and looked at together.
+    /// Items that are read and refreshed together.
     pub page_items: u32,
     /// How long a page goes on, in milliseconds, when nothing but jobs was done for as long.
     pub page_ms: u64,
@@ -40,8 +40,8 @@ impl Default for FanOutLimits {
 pub struct BrakeLimits {
     /// How many of a batch's items may be unreadable, in percent. 100 takes the brake off.
     pub unreadable_percent_max: u32,
-    /// How long a batch is held, counted from its first record, and how long a reason holds batches, counted from the first
-    /// hold, in milliseconds.
+    /// How long a batch is held, counted from its first record, and how long a reason holds batches, counted from the
+    /// first hold, in milliseconds.
     pub unreadable_hold_ms: u64,
     /// Does the brake only say what it would hold? That is for a laptop, where a person sees it at once.
     pub only_warns: bool,

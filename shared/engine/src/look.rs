@@ -1,12 +1,12 @@
-//! Looking at items: reads what the refresh asks for, and writes what it decides.
+//! Refreshing items: reads what the refresh asks for, and writes what it decides.
 //!
-//! *Keeps true*: after a refresh request the item matches its sources at some later moment, or the record is returned as
-//! failed and Lambda retries it.
+//! *Keeps true*: after a refresh request the item matches its sources at some later moment, or the record is returned
+//! as failed and Lambda retries it.
 //!
 //! Cheap where nothing is to be done: sources are read once a batch, in batches, and an item's own record may show that
 //! it is in step. Before a write the item itself is read, consistently; but an item that a large
-//! fan-out finds, of which it is known what it takes from its source, is written unread, and the write asks that it does
-//! name that source. A write whose guard fails met another writer: the item is looked at once more.
+//! fan-out finds, of which it is known what it takes from its source, is written unread, and the write asks that it
+//! does name that source. A write whose guard fails met another writer: the item is refreshed once more.
 //!
 //! An item that is not Ripple's stays, and is listed (module `occupied`).
 //!
@@ -18,8 +18,9 @@
 //! attribute that it writes. So the record of an item that comes with a wrong name, or is put back as it was long ago,
 //! counts; one whose source changed does not, nor does a new item that lacks what is derived.
 //!
-//! What somebody else wrote cannot be distinguished from a write of our own that was right when it was decided, and was overtaken
-//! by its source. So some are normal where sources change fast; many, and for long, are somebody's own trigger.
+//! What somebody else wrote cannot be distinguished from a write of our own that was right when it was decided, and was
+//! overtaken by its source. So some are normal where sources change fast; many, and for long, are somebody's own
+//! trigger.
 
 pub mod listing;
 pub(crate) mod occupied;
@@ -48,10 +49,10 @@ use crate::{
     requests::{DecidedLooks, LookRequest, Looked, OccupiedKey, OwnState, RequestedRefresh, WrittenItem},
 };
 
-/// How often an item is looked at anew after its guard failed, before its record is reported as not done.
+/// How often an item is refreshed anew after its guard failed, before its record is reported as not done.
 const ROUNDS_MAX: usize = 8;
 
-/// Looks at these items if there is time left.
+/// Refreshes these items if there is time left.
 pub(crate) async fn look_in_time<S: Store>(
     context: &Context<S>,
     request: LookRequest<'_>,
@@ -66,7 +67,7 @@ pub(crate) async fn look_in_time<S: Store>(
     looked
 }
 
-/// Looks at these items.
+/// Refreshes these items.
 pub(crate) async fn look_at<S: Store>(
     context: &Context<S>,
     request: LookRequest<'_>,

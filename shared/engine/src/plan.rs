@@ -48,7 +48,7 @@ pub(crate) struct Asked {
     pub(crate) entries: Vec<CountEntry>,
     /// Positions of records that the level-triggered family cannot handle, with the cause.
     pub(crate) failed_looks: Vec<(RecordAt, String)>,
-    /// Items to look at.
+    /// Items to refresh.
     pub(crate) requests: RefreshRequests,
     /// What touches the application's own items.
     pub(crate) ground: Vec<Touch>,
@@ -178,7 +178,8 @@ impl Account {
     }
 }
 
-/// Which of the shards of each sharded counter the batches of a stream shard land in, before it is reduced to their number.
+/// Which of the shards of each sharded counter the batches of a stream shard land in, before it is reduced to their
+/// number.
 pub(crate) fn lane_seed(stream_shard: &str) -> u32 {
     checksum(stream_shard)
 }

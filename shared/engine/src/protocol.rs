@@ -55,15 +55,17 @@ macro_rules! steps {
 steps! {
     /// A record requests a refresh of its own item, whoever wrote it.
     OwnRequest: "a write that was decided on something old, and landed late, stays; so does an old item put back",
-    /// A record requests a refresh of the items that its old image leads to, and names its old sources, beside those of the new.
+    /// A record requests a refresh of the items that its old image leads to, and names its old sources, beside those of
+    /// the new.
     BothImages: "the mirror of a source that moved or went away stays",
     /// The insert of an item through which targets are found requests a refresh of those targets.
     WayThere: "a target that a rename did not find, since the way to it was missing, keeps the old name",
     /// An item of the application's that has a mirror's key leads a search to the same items as the mirror.
     OccupiedWay: "what a rename finds through the mirror keeps the old name as long as the application's item is there",
-    /// An item that comes into an index, or to another place in it, is looked at.
+    /// An item that comes into an index, or to another place in it, is refreshed.
     LookupKey: "a target that no rename could find, since it was not in the index, keeps the old name",
-    /// The record of an item that is not Ripple's, and that leaves the key of a derived item, refreshes the derived item.
+    /// The record of an item that is not Ripple's, and that leaves the key of a derived item, refreshes the derived
+    /// item.
     Vacated: "a derived item that waited for its key is not created",
     /// What an index was searched for is searched for again when it has had time to follow.
     SearchAgain: "an item that the index did not hold yet keeps the old name",
@@ -74,7 +76,8 @@ steps! {
     ///
     /// The store does; in the simulation it can be made to read what was there a while ago.
     ConsistentRead: "a write based on a stale read stays wrong, because no later record corrects it",
-    /// A record's image decides only over the requests of that record, and only as long as it is the item's only record.
+    /// A record's image decides only over the requests of that record, and only as long as it is the item's only
+    /// record.
     ImageOfItsOwn: "an old record, delivered again beside a change of the item's source, says that the item is in step",
     /// An item that is written back and forth is not written any more, and the change is parked.
     BackAndForth: "derivations that disagree about an item write it without end",
@@ -86,7 +89,8 @@ steps! {
     ReasonsByPosition: "the wrong changes are taken for being in",
     /// Under watermarks, a change counts only if the counter's watermark is below its number.
     BelowFirst: "a change that is the last one of a batch counts again when it comes again",
-    /// Under watermarks, what the watermark has passed is dropped from an update that failed, and the rest is sent again.
+    /// Under watermarks, what the watermark has passed is dropped from an update that failed, and the rest is sent
+    /// again.
     DropPassed: "changes are taken for applied when only some of their batch are",
     /// Under watermarks, each stream shard has a watermark of its own on a counter.
     MarkPerShard: "changes of one shard are taken for applied because another shard's number is higher",
@@ -98,7 +102,8 @@ steps! {
     WholeRange: "the last record of a batch counts although it was parked, and again by its redrive",
     /// Under watermarks, an exception is kept as long as its record may come again.
     ExceptionsKept: "a record that was parked and redriven counts again when it comes again and can be read",
-    /// Under watermarks, what is among the exceptions is redriven when no invocation from before its parking is at work.
+    /// Under watermarks, what is among the exceptions is redriven when no invocation from before its parking is at
+    /// work.
     RedriveWait: "an invocation that began before the record was parked counts it beside the redrive",
     /// Under watermarks, a redrive of an exception also waits for what such an invocation sent before it ended.
     RedriveWaitLate: "what a dead invocation sent before the record was parked lands beside the redrive",
@@ -108,11 +113,11 @@ steps! {
     RedriveMark: "a record whose counter an operator deleted counts again when it comes again",
     /// Under watermarks, a counter without a watermark does not count an unsure change only if the change is young.
     YoungWithoutMark: "a record counts again by its redrive after its watermark was taken away",
-    /// Under watermarks, what cannot be read is parked as uncounted only if no instance can be at work of another release, or
-    /// with another catalogue.
+    /// Under watermarks, what cannot be read is parked as uncounted only if no instance can be at work of another
+    /// release, or with another catalogue.
     OneReader: "an instance that can read the record counts it beside the redrive",
-    /// Under watermarks, what cannot be read is uncounted only if it was written when no instance can have been at work any
-    /// more of another release.
+    /// Under watermarks, what cannot be read is uncounted only if it was written when no instance can have been at work
+    /// any more of another release.
     YoungerThanOthers: "a record that an earlier release counted counts again by its redrive",
     /// Under watermarks, a watermark is removed when all that it has passed is older than the horizon.
     PruneLate: "a change that comes again finds no watermark, and counts again",
@@ -134,10 +139,11 @@ steps! {
     Settle: "what hangs on an item that was moved by a removal and a put is deleted in between",
     /// A cascade waits again when it has listed what hangs.
     SettleAgain: "what was written to an owner that came back under another key is deleted before that owner is seen",
-    /// Where nobody knows how far the functions are, a cascade begins only while they handle pulses, and have done so since
-    /// before it or for the settling time.
+    /// Where nobody knows how far the functions are, a cascade begins only while they handle pulses, and have done so
+    /// since before it or for the settling time.
     Pulse: "a cascade deletes what hangs on an item that was moved before a day without a working function",
-    /// A function that handles a pulse after most of a day without one puts the mark of a possible loss before it keeps that.
+    /// A function that handles a pulse after most of a day without one puts the mark of a possible loss before it keeps
+    /// that.
     PulseGap: "a cascade deletes what hangs on an item whose put the stream dropped while no function was at work",
     /// A cascade lists what an index shows only where the item itself, read consistently, is still to be found there.
     StillFound: "an item that moved to another owner, and that a lagging index shows under the removed one, is deleted",
@@ -145,8 +151,8 @@ steps! {
     LowestUndone: "a record for which there was no time never comes again",
     /// A verification looks a second time when the functions have handled what was written before.
     HandledFirst: "a change that is on its way is reported as a finding",
-    /// Where the functions' positions are unknown, a count is decided when the ledger has proof of each of its changes that
-    /// the stream still holds.
+    /// Where the functions' positions are unknown, a count is decided when the ledger has proof of each of its changes
+    /// that the stream still holds.
     ProvenIn: "a change that a shard holds back is added by a repair, and counts again when the shard catches up",
     /// What was written since the functions were waited for, up to the end of the second look, is no finding.
     UntouchedSince: "a newer change that is on its way is reported as a finding",

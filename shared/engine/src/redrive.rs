@@ -2,7 +2,8 @@
 //!
 //! *Keeps true*: a parked change is applied exactly once, or stays parked. For the additive family its deletion and its
 //! effects are one transaction, under the condition that it is still parked: two redrives at once, or one whose answer
-//! was lost, apply it once. A level-triggered change is looked at, and deleted when that is done; twice is harmless.
+//! was lost, apply it once. The items of a level-triggered change are refreshed, and it is deleted when that is done;
+//! twice is harmless.
 //!
 //! A change that was parked has its proof in the ledger, so that its record, delivered again, adds nothing beside the
 //! redrive. Parked for one counter, it has it in the counter's watermark: the redrive sets that where it is gone, since
@@ -13,15 +14,15 @@
 //! The watermark of a counter for which a change is parked.
 //!
 //! *Keeps true*: a change that was parked for one counter adds nothing there when its record is delivered again. The
-//! counter's watermark is past it, but an operator who mends a counter may delete it whole; so the redrive sets the watermark
-//! again.
+//! counter's watermark is past it, but an operator who mends a counter may delete it whole; so the redrive sets the
+//! watermark again.
 //!
 //! # Unsure
 //!
 //! Redrive of what counters may count already, since an invocation may have counted it before it was parked.
 //!
-//! *Keeps true*: what is redriven counts once. What cannot be decided is listed for a recount, and not guessed at. What it
-//! was counted in is looked at again, since the invocation may have died before it showed the count.
+//! *Keeps true*: what is redriven counts once. What cannot be decided is listed for a recount, and not guessed at. What
+//! it was counted in is refreshed again, since the invocation may have died before it showed the count.
 
 pub mod in_ledger;
 pub mod replay;
@@ -55,8 +56,8 @@ use crate::{
     record::Decoded,
 };
 
-/// How old an exception must be before it is redriven, in milliseconds: the life of an invocation that had read its shard's
-/// exceptions before, and a minute for clocks that differ. Source: Lambda quotas, 15 minutes.
+/// How old an exception must be before it is redriven, in milliseconds: the life of an invocation that had read its
+/// shard's exceptions before, and a minute for clocks that differ. Source: Lambda quotas, 15 minutes.
 const INVOCATION_MS: u64 = 16 * 60 * 1000;
 
 /// How long after the end of such an invocation a call of it may land, in milliseconds: a quarter of an hour, as for

@@ -5,9 +5,9 @@
 //! What an item's own record shows of it.
 //!
 //! *Keeps true*: the image of a record decides only over the requests that this record makes for its own item. Were the
-//! item another by now, a later record of it makes those requests. It decides over nothing else: the batch may hold an old
-//! record, delivered again, beside the change of a source; that the item was in step long ago says nothing then, and
-//! the later record has requested a refresh before the source changed.
+//! item another by now, a later record of it makes those requests. It decides over nothing else: the batch may hold an
+//! old record, delivered again, beside the change of a source; that the item was in step long ago says nothing then,
+//! and the later record has requested a refresh before the source changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,10 +77,10 @@ impl OwnImages {
 
 // ---- requests ----
 
-/// Items that are looked at together. Bounds memory; a step is then one batched read for all of them.
+/// Items that are refreshed together. Bounds memory; a step is then one batched read for all of them.
 const LOOKS_AT_ONCE: usize = 1_000;
 
-/// An item to look at, and the positions of the records that requested it.
+/// An item to refresh, and the positions of the records that requested it.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedRefresh {
     /// The item, and on whose behalf.
@@ -96,7 +96,7 @@ pub(crate) struct RequestedRefresh {
 /// The requests of a batch, merged by item.
 #[derive(Debug, Default)]
 pub(crate) struct RefreshRequests {
-    /// Items to look at, each as of one entity: a change of type may request both.
+    /// Items to refresh, each as of one entity: a change of type may request both.
     pub(crate) requested: BTreeMap<(Key, String), RequestedRefresh>,
     /// Items to find first, by derivation and source, with the positions of the records.
     pub(crate) finds: BTreeMap<(DerivationAt, Key), (Find, BTreeSet<RecordAt>)>,
@@ -148,7 +148,7 @@ impl RefreshRequests {
         requested.causes.extend(causes);
     }
 
-    /// The items to look at, in parts that are looked at together.
+    /// The items to refresh, in parts that are refreshed together.
     pub(crate) fn parts(self) -> impl Iterator<Item = Vec<RequestedRefresh>> {
         let mut requested: Vec<RequestedRefresh> = self.requested.into_values().collect();
         std::iter::from_fn(move || {
@@ -169,7 +169,7 @@ impl RefreshRequests {
 
 // ---- looked ----
 
-/// Items to look at, and the time that there is.
+/// Items to refresh, and the time that there is.
 pub(crate) struct LookRequest<'a> {
     /// The items.
     pub(crate) items: Vec<RequestedRefresh>,
@@ -179,7 +179,7 @@ pub(crate) struct LookRequest<'a> {
     pub(crate) patience: Patience<'a>,
 }
 
-/// What came of looking.
+/// The results of refreshes.
 #[derive(Debug, Default)]
 pub(crate) struct Looked {
     /// How many items were in step.
@@ -192,13 +192,13 @@ pub(crate) struct Looked {
     pub(crate) met: Vec<(Option<DerivationAt>, Busy)>,
     /// Derived items whose key has an item that is not Ripple's.
     pub(crate) occupied: Vec<OccupiedKey>,
-    /// Items that can never be looked at or written, with the cause.
+    /// Items that can never be refreshed or written, with the cause.
     pub(crate) refused: Vec<(RequestedRefresh, String)>,
-    /// Items that could not be looked at or written now, with the reason.
+    /// Items that could not be refreshed or written now, with the reason.
     pub(crate) undone: Vec<(RequestedRefresh, String)>,
 }
 
-/// What looking decided of items that are not in step.
+/// What a refresh decided of items that are not in step.
 #[derive(Debug, Default)]
 pub(crate) struct DecidedLooks {
     /// Those that differ, each with the write that brings it in step and on whose behalf.
@@ -242,7 +242,7 @@ pub(crate) struct WrittenItem {
 }
 
 impl Looked {
-    /// None of these items could be looked at, or written, now.
+    /// None of these items could be refreshed, or written, now.
     pub(crate) fn not_now(&mut self, items: Vec<RequestedRefresh>, why: &str) {
         self.undone.extend(items.into_iter().map(|requested| (requested, why.to_owned())));
     }

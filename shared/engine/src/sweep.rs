@@ -1,12 +1,12 @@
 //! The sweep of the table: a moving slice of it is verified again, run after run, and counters of zero are collected.
 //!
-//! *Keeps true*: what is derived, stays out of step and is on nobody's list is reported, at the latest when the slice has
-//! come round twice. Nothing derived is written here: a difference is reported, and a person mends it.
+//! *Keeps true*: what is derived, stays out of step and is on nobody's list is reported, at the latest when the slice
+//! has come round twice. Nothing derived is written here: a difference is reported, and a person mends it.
 //!
 //! A run reads on where the last one stopped, and takes each item as if it had just been inserted: what
-//! that would request a refresh is refreshed, by the refresh's own step, without its writes. An item that differs may only be on its
-//! way, so it is a suspect first. One that differs in the very same way when the waiting time is over, though
-//! nothing that is under way would change it, has drifted.
+//! that would request a refresh is refreshed, by the refresh's own step, without its writes. An item that differs may
+//! only be on its way, so it is a suspect first. One that differs in the very same way when the waiting time is over,
+//! though nothing that is under way would change it, has drifted.
 //!
 //! A count is compared where its sources stand in the collection of its target (`counts`): any other takes the whole
 //! table, and is seen by `verify` and not here. Neither is an item that does not stand where it belongs.
@@ -60,7 +60,7 @@ const ITEMS_AT_ONCE: usize = 250;
 /// How much a run may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most items that it reads of the table, and most suspects that it looks at again.
+    /// Most items that it reads of the table, and most suspects that it checks again.
     pub n_items_max: usize,
     /// When it has to end, in milliseconds since the epoch.
     pub deadline_ms: u64,
@@ -75,7 +75,7 @@ pub struct Slice {
     pub n_zero_counters: usize,
     /// Items that it noted since they differ, or differ otherwise than before.
     pub n_suspects: usize,
-    /// Items that have drifted. Those that nobody mends are reported again by every run that looks at them.
+    /// Items that have drifted. Those that nobody mends are reported again by every run that checks them.
     pub drifts: Vec<Drift>,
     /// How long the round took that ended with it, in milliseconds; `None` when none did.
     pub round_ms: Option<u64>,
@@ -104,11 +104,12 @@ pub struct Drift {
     pub derivations: Vec<String>,
 }
 
-/// What looking at items would write.
+/// What checking items would write.
 pub(crate) struct LooksToWrite {
     /// The items that are not in step.
     pub(crate) decided: DecidedLooks,
-    /// Those that can never be decided, with the cause: DynamoDB refuses to read what they are decided by, or a kind panics.
+    /// Those that can never be decided, with the cause: DynamoDB refuses to read what they are decided by, or a kind
+    /// panics.
     pub(crate) refused: Vec<(Look, String)>,
     /// What the items hold.
     pub(crate) held: HeldItems,
@@ -126,8 +127,8 @@ impl<'a, S> TableSweep<'a, S> {
 }
 
 impl<S: Store> TableSweep<'_, S> {
-    /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table and
-    /// collects its counters of zero.
+    /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table
+    /// and collects its counters of zero.
     ///
     /// A run whose time is over ends with what it has, and the next goes on there. It ends where the table does, too.
     pub(crate) async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
@@ -262,7 +263,7 @@ impl<S: Store> TableSweep<'_, S> {
     ) -> Result<Vec<Differing>, GaveUp> {
         let mut sources = Sources::default();
         let LooksToWrite { decided, held, refused } = self.decided_now(requests, held, &mut sources, patience).await?;
-        // The record that looks at such an item is parked.
+        // The record that would refresh such an item is parked.
         for (look, cause) in refused {
             tracing::warn!(item = look.item.for_log(), cause, "an item cannot be looked at");
         }
@@ -278,8 +279,8 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(differing.collect())
     }
 
-    /// Those of these items that are not in step, and what they hold. What is not known to be `held`, nor among the sources,
-    /// is read.
+    /// Those of these items that are not in step, and what they hold. What is not known to be `held`, nor among the
+    /// sources, is read.
     pub(crate) async fn decided_now(
         &self,
         requests: RefreshRequests,
@@ -308,7 +309,8 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(LooksToWrite { decided, refused, held })
     }
 
-    /// What a run found, without what derivations lack that are not filled yet: that is known, and no drift. Reads the registry if something has drifted.
+    /// What a run found, without what derivations lack that are not filled yet: that is known, and no drift. Reads the
+    /// registry if something has drifted.
     async fn without_unfilled(&self, mut slice: Slice, deadline_ms: u64) -> Result<Slice, GaveUp> {
         if slice.drifts.is_empty() {
             return Ok(slice);

@@ -4,8 +4,8 @@
 //!
 //! The sweeper's slices: at any moment they verify a part of the table, and delete counters of zero.
 //!
-//! They write notes of what differs, and never fail. When all is quiet, nothing differs. What they tell as drifted in the
-//! middle of a run is so.
+//! They write notes of what differs, and never fail. When all is quiet, nothing differs. What they tell as drifted in
+//! the middle of a run is so.
 
 use std::{
     collections::BTreeSet,
@@ -35,8 +35,8 @@ use crate::{
     world::{BOTH, TASKS_MAX, World},
 };
 
-/// Time between two sweeps that go by pulses, in milliseconds: at least as on AWS, and at most so long that the last pulse,
-/// which proves something for two hours, still does.
+/// Time between two sweeps that go by pulses, in milliseconds: at least as on AWS, and at most so long that the last
+/// pulse, which proves something for two hours, still does.
 const PULSES_MS: [u64; 2] = [15 * 60 * 1_000, 110 * 60 * 1_000];
 
 /// Verifications that may remove the marks, before an operator removes them.
@@ -106,8 +106,8 @@ impl World {
         true
     }
 
-    /// When all else is quiet, a paused job is resumed, or time passes until the next job or note is due; false when there
-    /// is none. Fails when a job stands still.
+    /// When all else is quiet, a paused job is resumed, or time passes until the next job or note is due; false when
+    /// there is none. Fails when a job stands still.
     pub(crate) fn sweep_the_rest(&mut self) -> Result<bool, Failure> {
         if self.order(JobOrder::Resume) {
             return Ok(true);
@@ -116,7 +116,8 @@ impl World {
         Ok(self.sweep_what_is_due())
     }
 
-    /// No job stands still that only a sweep would wake, but where its record was lost or parked, or nobody has its derivation.
+    /// No job stands still that only a sweep would wake, but where its record was lost or parked, or nobody has its
+    /// derivation.
     fn nothing_stalls(&self) -> Result<(), Failure> {
         let is_lost = self.losses.n > 0 || self.scene.rollout.is_any();
         if is_lost || !parked(&self.scene).is_empty() {
@@ -155,8 +156,8 @@ impl World {
         if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
     }
 
-    /// A verification removes the marks. What it finds, and no repair can correct, keeps them, such as a mirror that would be
-    /// too large; then the operator decides, and removes them by hand.
+    /// A verification removes the marks. What it finds, and no repair can correct, keeps them, such as a mirror that
+    /// would be too large; then the operator decides, and removes them by hand.
     fn verify_or_remove_marks(&mut self) -> bool {
         if self.losses.n_verified < VERIFIED_MAX {
             self.losses.n_verified += 1;
@@ -175,8 +176,8 @@ impl World {
         true
     }
 
-    /// Do jobs wait for the operator because something is parked? It may be a job's own record, or what the repair of a loss
-    /// waits for.
+    /// Do jobs wait for the operator because something is parked? It may be a job's own record, or what the repair of a
+    /// loss waits for.
     fn is_held(&self) -> bool {
         let repair_waits = self.losses.waits && may_have_lost(&self.scene);
         parked(&self.scene).iter().any(|parked| repair_waits || parked.key.pk == "PARKED#level-triggered")
@@ -220,8 +221,9 @@ impl World {
         undone.unwrap_or(0).min(self.stream.first_on_its_way())
     }
 
-    /// An item that a slice reports as drifted is wrong, and nothing under way corrects it: somebody wrote it by hand, or a
-    /// change was lost. A change that was not handled when the slice began may have made the same difference again.
+    /// An item that a slice reports as drifted is wrong, and nothing under way corrects it: somebody wrote it by hand,
+    /// or a change was lost. A change that was not handled when the slice began may have made the same difference
+    /// again.
     pub(crate) fn follow_slices(&mut self) -> Result<(), Failure> {
         let mut ended = Vec::new();
         self.slices.retain(|(first_undone, found)| match found.lock().unwrap().take() {

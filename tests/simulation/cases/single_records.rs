@@ -337,7 +337,8 @@ fn disagreeing() -> Bed {
     Bed::with(schema, catalogue)
 }
 
-/// Delivers everything to one process until the stream is quiet; how many batches that takes, and the causes of what is parked.
+/// Delivers everything to one process until the stream is quiet; how many batches that takes, and the causes of what is
+/// parked.
 async fn goes_on<S: Store>(bed: &mut Bed, engine: &Engine<S>) -> (usize, BTreeSet<String>) {
     let mut causes = BTreeSet::new();
     for n_batches in 0..BATCHES_MAX {

@@ -1,15 +1,15 @@
 //! The writes that follow from creating an item, and their price.
 //!
 //! Every derivation plans the item's sample as an insert. The counts are one transaction with one receipt, each
-//! counter's display is written, and each item that is looked at is written once, by however many derivations. Items
+//! counter's display is written, and each item that is refreshed is written once, by however many derivations. Items
 //! that only a query finds are left out, because their number is unknown.
 //!
 //! # Growth
 //!
 //! How far a table may grow until an update of a counter costs more than one write unit, under watermarks.
 //!
-//! A counter holds a watermark for each stream shard that fed it lately, and the stream has a shard for each partition of the
-//! table. With several items, each stream shard feeds one of them, so each item holds a part of the watermarks.
+//! A counter holds a watermark for each stream shard that fed it lately, and the stream has a shard for each partition
+//! of the table. With several items, each stream shard feeds one of them, so each item holds a part of the watermarks.
 
 use std::collections::{BTreeMap, BTreeSet};
 

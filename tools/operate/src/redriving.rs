@@ -12,7 +12,7 @@ use engine::{
 };
 use store::Store;
 
-/// Time limit for one change, in milliseconds: the rename of a famous user looks at thousands of items.
+/// Time limit for one change, in milliseconds: the rename of a famous user refreshes thousands of items.
 const CHANGE_MS_MAX: u64 = 300_000;
 
 /// How a redrive ended.

@@ -1,21 +1,21 @@
 //! Verify: is every derived value what the definition says, while writes go on?
 //!
-//! [`Verification`](run::Verification) reads the table once, in segments, and holds nothing that grows with it. What the
-//! [`scan`] has read is not read again, as far as that proves something.
+//! [`Verification`](run::Verification) reads the table once, in segments, and holds nothing that grows with it. What
+//! the [`scan`] has read is not read again, as far as that proves something.
 //!
-//! *Level-triggered*: each item is taken as if it had just been inserted, and what that would request a refresh is refreshed, by the
-//! refresh's own step, without its writes. *Counts*: what each item adds is noted outside memory ([`tallies`]), and what a
-//! target's sources come to is compared with its counters.
+//! *Level-triggered*: each item is taken as if it had just been inserted, and what that would request a refresh is
+//! refreshed, by the refresh's own step, without its writes. *Counts*: what each item adds is noted outside memory
+//! ([`tallies`]), and what a target's sources come to is compared with its counters.
 //!
-//! **No false finding.** What differs may be on its way. So it is looked at once more, when the functions have handled all
-//! that was written before a moment ([`Following`]); and it is a finding only if nothing that it was decided by was written
-//! between that moment and the end of the second look. Both are read in the table's own stream: a change that was made
-//! before has been handled, and one that was made since is seen. What changes all the time, and what is unknown,
-//! is *undecided*; what a parked change or a job will still change is *waiting*.
+//! **No false finding.** What differs may be on its way. So it is looked at once more, when the functions have handled
+//! all that was written before a moment ([`Following`]); and it is a finding only if nothing that it was decided by was
+//! written between that moment and the end of the second look. Both are read in the table's own stream: a change that
+//! was made before has been handled, and one that was made since is seen. What changes all the time, and what is
+//! unknown, is *undecided*; what a parked change or a job will still change is *waiting*.
 //!
-//! *Example*: Bob is renamed, and a comment of his still holds the old name. The second look comes when the functions are
-//! past the first. Still the old name, and neither Bob nor the comment was written since: a finding. Bob was renamed once
-//! more: looked at again.
+//! *Example*: Bob is renamed, and a comment of his still holds the old name. The second look comes when the functions
+//! are past the first. Still the old name, and neither Bob nor the comment was written since: a finding. Bob was
+//! renamed once more: checked again.
 //!
 //! [`definition`] compares a small table that is at rest with the definition itself.
 
@@ -55,8 +55,8 @@ pub struct Finding {
     pub stored: Option<Item>,
     /// The same attributes as the definition gives them; `None` where the item should not be there.
     pub derived: Option<Item>,
-    /// What a person should do, since no repair can. Of a flaw, which is in the ground, `stored` is the attribute at fault,
-    /// and nothing is derived; of a count, why nothing may be added to it.
+    /// What a person should do, since no repair can. Of a flaw, which is in the ground, `stored` is the attribute at
+    /// fault, and nothing is derived; of a count, why nothing may be added to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaw: Option<String>,
 }
@@ -74,7 +74,8 @@ pub struct UnreadableItem {
     pub why: String,
 }
 
-/// Counts of a derivation about items that do not exist: their sources name items that are gone, or the link leads nowhere.
+/// Counts of a derivation about items that do not exist: their sources name items that are gone, or the link leads
+/// nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountsAboutNothing {
     /// Name of the derivation.
@@ -146,8 +147,8 @@ pub struct ShardRecords {
 ///
 /// A moment is in milliseconds since the epoch, by the clock of the engine.
 pub trait Following: Send + Sync {
-    /// The records that came since the last call, those of one item in their order. What was given by the call before this
-    /// one has been taken up, and need not be given again.
+    /// The records that came since the last call, those of one item in their order. What was given by the call before
+    /// this one has been taken up, and need not be given again.
     fn records(&self) -> Vec<ShardRecords>;
 
     /// Was every record given that was made before this moment?
@@ -213,7 +214,7 @@ impl Retained for Nothing {
 /// Why something is undecided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It was written whenever it was looked at.
+    /// It was written whenever it was checked.
     Changing,
     /// The functions, or the stream that is followed, are behind.
     Behind,
@@ -237,7 +238,7 @@ impl std::fmt::Display for Why {
     }
 }
 
-/// Why a finding is believed: it was the same when it was looked at again.
+/// Why a finding is believed: it was the same when it was checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Belief {
     /// The functions had handled all that was written before, in milliseconds since the epoch.
@@ -274,8 +275,8 @@ pub enum VerifyEvent {
 
 /// Receives what is found, and how far the verification is.
 pub trait Listener: Send {
-    /// Something was found. Of a derivation an item has one flaw and one other difference at most, so a later one takes the
-    /// place of an earlier one.
+    /// Something was found. Of a derivation an item has one flaw and one other difference at most, so a later one takes
+    /// the place of an earlier one.
     ///
     /// # Errors
     ///
@@ -285,7 +286,7 @@ pub trait Listener: Send {
     /// So many items more were read.
     fn read(&mut self, n_items: usize);
 
-    /// So many items more were looked at.
+    /// So many items more were checked.
     fn looked(&mut self, n_items: usize);
 
     /// So many counts more were compared; each may be compared several times.
@@ -301,8 +302,8 @@ pub struct Extent {
     pub n_ignored: usize,
     /// Those of them that are verified: of the scope, or counted or counting there.
     pub n_selected: usize,
-    /// Had the functions counted all that was written before it began? Then the counts that are not reported are right. Where
-    /// the ledger proves it, those of the derivations alone that were to be proven.
+    /// Had the functions counted all that was written before it began? Then the counts that are not reported are right.
+    /// Where the ledger proves it, those of the derivations alone that were to be proven.
     pub is_proven: bool,
     /// Had they handled all that was written before it began? Then what is not reported and is no count is right.
     pub is_handled: bool,

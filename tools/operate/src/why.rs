@@ -1,9 +1,9 @@
 //! Why a derived value is what it is: what it comes from, and whether that gives it now.
 //!
 //! Everything is asked of the kinds themselves: a [level-triggered](value) one names the sources that it reads and
-//! computes its part from them; an [additive](counter) one says what each source adds. So a new kind is explained without a
-//! line here. Beside them are the changes that the stream still has, and what is pending: parked, or
-//! left to a job.
+//! computes its part from them; an [additive](counter) one says what each source adds. So a new kind is explained
+//! without a line here. Beside them are the changes that the stream still has, and what is pending: parked, or left to
+//! a job.
 //!
 //! Only the item, its sources and what is pending are read, so an item is explained on a table of any size. What would
 //! need the whole table is not decided here, and [`verify`](crate::verify) decides it.

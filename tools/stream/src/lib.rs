@@ -24,8 +24,8 @@
 //! # Parts
 //!
 //! [`mapping`] is what to do, [`poller`] does it, and reads with others over the same [`shared`] stream. [`function`],
-//! [`checkpoint`], [`response`] and [`progress`] are the traits that it meets the outside through, with the implementations that need
-//! nothing else.
+//! [`checkpoint`], [`response`] and [`progress`] are the traits that it meets the outside through, with the
+//! implementations that need nothing else.
 
 pub mod checkpoint;
 pub mod event;

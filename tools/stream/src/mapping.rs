@@ -1,6 +1,7 @@
 //! The settings of one event source mapping, named as AWS names them.
 //!
-//! All of AWS's for a `DynamoDB` stream are here, but for `BisectBatchOnFunctionError`. Two are finer than AWS's: the batching window and the record age are in milliseconds, so that a person at a laptop need not wait.
+//! All of AWS's for a `DynamoDB` stream are here, but for `BisectBatchOnFunctionError`. Two are finer than AWS's: the
+//! batching window and the record age are in milliseconds, so that a person at a laptop need not wait.
 
 use thiserror::Error;
 
@@ -53,14 +54,15 @@ pub struct Mapping {
     /// object `state`, or the invocation has failed; and a window that had records ends with a final invocation without
     /// any. The state is kept in memory only: a restart begins the window that was open with an empty one.
     ///
-    /// A record's window is that of its creation time. `DynamoDB` Local rounds that down to the minute, so unless windows
-    /// are of whole minutes, a record there may be of a window that is over already, and ends it right away.
+    /// A record's window is that of its creation time. `DynamoDB` Local rounds that down to the minute, so unless
+    /// windows are of whole minutes, a record there may be of a window that is over already, and ends it right away.
     pub tumbling_window_seconds: u64,
     /// `ParallelizationFactor`: the lanes of each shard, 1 (as on AWS, where nothing is said) to
     /// [`PARALLELIZATION_FACTOR_MAX`].
     ///
-    /// Each lane has its own batches, one at a time, and its own retries. All records of an item take one lane, so their
-    /// order holds; that of different items does not. A shard has one checkpoint, behind the slowest of its lanes.
+    /// Each lane has its own batches, one at a time, and its own retries. All records of an item take one lane, so
+    /// their order holds; that of different items does not. A shard has one checkpoint, behind the slowest of its
+    /// lanes.
     ///
     /// More than 1 together with tumbling windows is refused. AWS leaves open whose the state of a window is then, so
     /// this is our choice: what is tried here must not depend on a guess.
@@ -100,7 +102,8 @@ pub enum OnFailure {
 pub enum StartingPosition {
     /// At the oldest record that the stream still has.
     TrimHorizon,
-    /// Behind the newest record, for the shards that exist at the start. Shards that appear later start at their oldest.
+    /// Behind the newest record, for the shards that exist at the start. Shards that appear later start at their
+    /// oldest.
     ///
     /// Until the first batch of a shard is done it has no checkpoint, so a restart before that starts at the newest
     /// record again.

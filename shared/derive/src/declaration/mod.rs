@@ -101,7 +101,8 @@ pub(crate) fn knows<'a>(definition: &Definition, names: impl IntoIterator<Item =
     Ok(())
 }
 
-/// Checks that an entity's items may have numbers under these names: attributes, or fields that are all of a key of type N.
+/// Checks that an entity's items may have numbers under these names: attributes, or fields that are all of a key of
+/// type N.
 pub(crate) fn knows_numbers<'a>(
     definition: &Definition,
     names: impl IntoIterator<Item = &'a str>,
@@ -194,7 +195,7 @@ impl FoundBy {
     }
 
     /// The target to which an item leads that was made, that leads elsewhere than before, or that is found otherwise.
-    /// A target that the search itself finds is looked at when it is created, so only other targets are looked at here.
+    /// A target that the search itself finds is refreshed when it is created, so only other targets are refreshed here.
     pub(crate) fn newly_led(&self, schema: &Schema, sight: &Sight<'_>, target: &str) -> Option<Key> {
         let (old, new) = sight.entity(&self.via);
         let (is_moved, is_there) = (self.is_moved(schema, sight), old.is_some() && new.is_some());
@@ -250,8 +251,8 @@ pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
 
 // ---- Links: how the key of one item is made from the fields of another ----
 
-/// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item's key, else an
-/// attribute or the path of a value inside of one).
+/// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item's key,
+/// else an attribute or the path of a value inside of one).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link(pub Vec<(String, String)>);
 
@@ -329,7 +330,8 @@ impl Link {
                 return Err(format!("{} has no field or attribute {name}", from.name));
             }
         }
-        // A field of a key of type B is text of hexadecimal digits, which means something else in a key of another type.
+        // A field of a key of type B is text of hexadecimal digits, which means something else in a key of another
+        // type.
         let is_other = |(field, name): &&(String, String)| {
             from.key.holds(name) && from.key.is_of_bytes(name) != to.key.is_of_bytes(field)
         };
@@ -368,8 +370,8 @@ pub struct Mirror {
     pub link: Link,
     /// Which sources are mirrored.
     pub condition: Condition,
-    /// The attribute of the source that lists members, if there is a mirror for each of them: where the link names it, it
-    /// stands for the member.
+    /// The attribute of the source that lists members, if there is a mirror for each of them: where the link names it,
+    /// it stands for the member.
     pub each: Option<String>,
     /// Attributes of the source that are left out.
     pub except: Vec<String>,

@@ -3,11 +3,12 @@
 //! *Keeps true*: when a cascade has ended, what hung on the removed item is gone, unless the item exists again. *From*
 //! the removal of an item *to* a job, which deletes page by page what it finds.
 //!
-//! *Level-triggered, and strict.* Deleting the application's items is the one thing that cannot be corrected later. So a
-//! removal starts a job once, whatever is delivered again or replayed; the job begins after a settling time longer than
-//! the stream is kept, when everything that was written before the removal has been seen. It then lists what hangs, waits
-//! as long again, and deletes only what is still as it was listed; and each deletion is a transaction which checks that
-//! the owner, under every key that it had, is absent. It is judged by history: what arrives later is an ordinary item.
+//! *Level-triggered, and strict.* Deleting the application's items is the one thing that cannot be corrected later. So
+//! a removal starts a job once, whatever is delivered again or replayed; the job begins after a settling time longer
+//! than the stream is kept, when everything that was written before the removal has been seen. It then lists what
+//! hangs, waits as long again, and deletes only what is still as it was listed; and each deletion is a transaction
+//! which checks that the owner, under every key that it had, is absent. It is judged by history: what arrives later is
+//! an ordinary item.
 //!
 //! Counts follow from the deletions, by their own records.
 //!
@@ -73,7 +74,8 @@ impl Kind for Cascade {
         Shape::Cascade(self)
     }
 
-    /// It writes nothing that a derivation reads: what it deletes lowers counts, and requests refreshes like any removal.
+    /// It writes nothing that a derivation reads: what it deletes lowers counts, and requests refreshes like any
+    /// removal.
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let owner = entity(schema, &self.owner)?;
         for (name, link) in &self.starts {

@@ -1,16 +1,16 @@
 //! Copy: attributes of one item, carried by all items that name it.
 //!
 //! *Keeps true*: an item that names a source holds the source's attributes as they are; what the source lacks, the
-//! item lacks, and a source that does not exist, or does not meet the condition, lacks everything. *From* a source whose attributes changed *to* a look
-//! at all items that name it; *from* an item that was made, that names another source now, or whose copy changed, *to*
-//! a look at that item.
+//! item lacks, and a source that does not exist, or does not meet the condition, lacks everything. *From* a source
+//! whose attributes changed *to* a refresh at all items that name it; *from* an item that was made, that names another
+//! source now, or whose copy changed, *to* a refresh of that item.
 //!
 //! *Level-triggered.* The source is read when the copy is written, so the newest value wins whatever the order of
-//! requests. An item that arrives before its source, or while a rename is fanned out, requests its own refresh. What an item
-//! takes depends on nothing of its own but the fields by which it names the source, so it can be written unread.
+//! requests. An item that arrives before its source, or while a rename is fanned out, requests its own refresh. What an
+//! item takes depends on nothing of its own but the fields by which it names the source, so it can be written unread.
 //!
 //! *Example*: Ann becomes Anna. The change of `USER#ann / PROFILE` finds her comments by the index, `GSI1PK =
-//! USER#ann` and `begins_with(GSI1SK, "COMMENT#")`, and each is looked at.
+//! USER#ann` and `begins_with(GSI1SK, "COMMENT#")`, and each is refreshed.
 
 use std::iter;
 
@@ -61,7 +61,7 @@ impl Copy {
         self.found.find(schema, source, &self.target)
     }
 
-    /// The target was made, names another source now, or its copy changed: look at it.
+    /// The target was made, names another source now, or its copy changed: refresh it.
     fn target_changed(&self, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.target);
         let names = self.link.from_fields().chain(self.attributes.iter().map(|(_, to)| to.as_str()));

@@ -1,19 +1,19 @@
 //! Counted item: a derived item that exists while anything is counted for it.
 //!
 //! *Keeps true*: there is an item of the target's entity under a key exactly while the count of that key is above zero.
-//! *From* a counter that changed *to* a look at its target; *from* such an item that anybody made, changed or removed *to*
-//! a look at that item.
+//! *From* a counter that changed *to* a refresh of its target; *from* such an item that anybody made, changed or
+//! removed *to* a refresh of that item.
 //!
-//! It makes groups of a count: an item for each value that is counted, such as one for each status of a user's orders. A
-//! count of these items is the number of different values. What the item shows of its count, [displays](super::display)
-//! write; the item itself has its key, its type and its index keys.
+//! It makes groups of a count: an item for each value that is counted, such as one for each status of a user's orders.
+//! A count of these items is the number of different values. What the item shows of its count,
+//! [displays](super::display) write; the item itself has its key, its type and its index keys.
 //!
-//! *Level-triggered.* The counters are read when the item is made or removed. Every change of a counter requests a refresh, also under
-//! watermarks: from one of a counter's items nobody sees whether the others cancel it out. A removal that lands after the
-//! count has come back makes a record, and that requests a refresh.
+//! *Level-triggered.* The counters are read when the item is made or removed. Every change of a counter requests a
+//! refresh, also under watermarks: from one of a counter's items nobody sees whether the others cancel it out. A
+//! removal that lands after the count has come back makes a record, and that requests a refresh.
 //!
-//! *Example*: the first order of Ann is paid, so `USER#ann / STATUS#paid#COUNT#orders-by-status#00` comes to 1. Look at
-//! `USER#ann / STATUS#paid`: nothing is there, so it is made, with what its displays show.
+//! *Example*: the first order of Ann is paid, so `USER#ann / STATUS#paid#COUNT#orders-by-status#00` comes to 1. Refresh
+//! of `USER#ann / STATUS#paid`: nothing is there, so it is made, with what its displays show.
 
 use std::iter;
 

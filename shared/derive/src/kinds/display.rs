@@ -1,27 +1,30 @@
-//! Display: a count, a sum, an average, or whether there is anything, shown as an attribute of the item that it is about.
+//! Display: a count, a sum, an average, or whether there is anything, shown as an attribute of the item that it is
+//! about.
 //!
 //! *Keeps true*: the attribute of an existing target is what its counter's shards come to, in count, in sum, or in
 //! the sum divided by the count; or it is `true` while the count is above zero.
-//! *From* a counter that changed, or a target that was made or whose display changed, *to* a look at the target.
+//! *From* a counter that changed, or a target that was made or whose display changed, *to* a refresh of the target.
 //!
-//! *Zero*, by the declaration's [`Zero`]: `Absent` removes the attribute, and `Write` writes 0 where the target had a count
-//! before, which is judged by what is stored at the look: a counter stands for it, or the attribute is there. A target
-//! that nothing was ever counted for has neither, and gets no attribute. Where no counter stands, 0 and no attribute are
-//! both right, so the sweep may collect a counter of zero and nothing has to be written; with either declaration a display
-//! never changes from the one to the other by itself. `Always` writes 0 into every target, from its birth on. The average and
-//! the existence of nothing are absent.
-//! `Display::wanted` is the only place that knows this.
+//! *Zero*, by the declaration's [`Zero`]: `Absent` removes the attribute, and `Write` writes 0 where the target had a
+//! count before, which is judged by what is stored at the refresh: a counter stands for it, or the attribute is there.
+//! A target that nothing was ever counted for has neither, and gets no attribute. Where no counter stands, 0 and no
+//! attribute are both right, so the sweep may collect a counter of zero and nothing has to be written; with either
+//! declaration a display never changes from the one to the other by itself. `Always` writes 0 into every target, from
+//! its birth on. The average and the existence of nothing are absent. `Display::wanted` is the only place that knows
+//! this.
 //!
-//! *Shown by who counts.* Under watermarks the function that counts writes the display with what its update of the counter
-//! returned, and the counter's revision beside it, in `{attribute}:rev`. Its record of the counter then requests nothing, and
-//! neither does one that brings the target from one of its own revisions to a later one and changes nothing of the
-//! application's. Whatever else changes the counter or the display requests a refresh, such as another item's count or an old one.
+//! *Shown by who counts.* Under watermarks the function that counts writes the display with what its update of the
+//! counter returned, and the counter's revision beside it, in `{attribute}:rev`. Its record of the counter then
+//! requests nothing, and neither does one that brings the target from one of its own revisions to a later one and
+//! changes nothing of the application's. Whatever else changes the counter or the display requests a refresh, such as
+//! another item's count or an old one.
 //!
 //! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of requests
-//! ends at the newest sum, and a put over the target that takes the display away requests the refresh that brings it back.
+//! ends at the newest sum, and a put over the target that takes the display away requests the refresh that brings it
+//! back.
 //!
-//! *Example*: the counter `USER#bob / PROFILE#COUNT#follower-count#03` goes from 4 to 5. Look at `USER#bob / PROFILE`:
-//! its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
+//! *Example*: the counter `USER#bob / PROFILE#COUNT#follower-count#03` goes from 4 to 5. Refresh of `USER#bob /
+//! PROFILE`: its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
 
 use std::iter;
 
@@ -89,9 +92,10 @@ impl Display {
         Some(Wanted { name: revision_of(&self.attribute), value: Some(value), zero_is_absent: false })
     }
 
-    /// Does this change of the target show a later revision of its counter, written by whoever counted? It changes nothing
-    /// but what Ripple writes, and more than this number, except where the changes of a batch cancel each other out. An item
-    /// that an application puts has another item's revision, or an earlier one, or follows a change that requested a refresh.
+    /// Does this change of the target show a later revision of its counter, written by whoever counted? It changes
+    /// nothing but what Ripple writes, and more than this number, except where the changes of a batch cancel each other
+    /// out. An item that an application puts has another item's revision, or an earlier one, or follows a change that
+    /// requested a refresh.
     fn is_later(&self, sight: &Sight<'_>, old: &Image<'_>, new: &Image<'_>) -> bool {
         let name = revision_of(&self.attribute);
         let (before, after) = (old.attribute(&name), new.attribute(&name));
@@ -110,9 +114,9 @@ impl Display {
     fn counted(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Key> {
         let (old, new) = sight.entity(COUNTER);
         let counter = self.counter(schema, new.or(old)?)?;
-        // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum, and one that
-        // goes may leave a counter of one item, whose revision the target then holds; and one that comes to have a revision,
-        // by changes that cancel each other out, makes the display have one.
+        // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum, and one
+        // that goes may leave a counter of one item, whose revision the target then holds; and one that comes to have a
+        // revision, by changes that cancel each other out, makes the display have one.
         let stands = |image: Option<&Image<'_>>| image.is_some_and(|image| tally(image.item).is_some());
         let differs = |name: &&str| sight.attribute_differs(old, new, name);
         let has_revision = |image: Option<&Image<'_>>| image.is_some_and(|image| image.attribute(REVISION).is_some());
@@ -120,7 +124,8 @@ impl Display {
         // The target holds the revision of a counter of one item, which may rise without another number.
         let is_revised = sight.attribute_differs(old, new, REVISION);
         let rings = is_other || is_revised && counter.shard == 0 || self.shows.attributes().iter().any(differs);
-        // Whoever moved its watermark shows the count, and where that cannot be, the counter says no more that it is shown.
+        // Whoever moved its watermark shows the count, and where that cannot be, the counter says no more that it is
+        // shown.
         let is_shown = |image: &Image<'_>| image.attribute(SHOWN) == Some(&AttributeValue::Bool(true));
         let (was_shown, is_shown) = (old.is_some_and(is_shown), new.is_some_and(is_shown));
         let is_left = was_shown && !is_shown && new.is_some();

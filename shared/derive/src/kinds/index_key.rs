@@ -2,7 +2,7 @@
 //!
 //! *Keeps true*: while the number is above zero and the item has what else the key is made of, the item holds the
 //! index's key attributes as they follow from its own; otherwise it holds neither, and is not in the index. *From* an
-//! item that was made, or whose key attributes or what they are made of changed, *to* a look at that item.
+//! item that was made, or whose key attributes or what they are made of changed, *to* a refresh of that item.
 //!
 //! *Level-triggered.* The key is computed from what the item holds when it is looked at, and in the same write in which
 //! the number itself is brought in step, so that the two never differ for long. An application that puts the item with

@@ -1,16 +1,18 @@
 //! Latest: attributes of the last item of a collection, or of its first, carried by the item that the collection is of.
 //!
 //! *Keeps true*: an existing target holds the attributes of the source with the greatest sort key, or the least one, of
-//! those that lead to it, or a list of the first few of them in that order; where there is none it lacks them. *From* a source that was made or removed, or whose
-//! attributes changed, and *from* a target that was made or whose derived attributes changed, *to* a look at the target.
+//! those that lead to it, or a list of the first few of them in that order; where there is none it lacks them. *From* a
+//! source that was made or removed, or whose attributes changed, and *from* a target that was made or whose derived
+//! attributes changed, *to* a refresh of the target.
 //!
-//! The sources of a target are one range of one partition of the table, so the look reads their end with one consistent
-//! query: a removal of the latest source is answered by the one before it. An index cannot serve, since it may not show
-//! a source yet, and nothing would request a refresh when it does.
+//! The sources of a target are one range of one partition of the table, so the refresh reads their end with one
+//! consistent query: a removal of the latest source is answered by the one before it. An index cannot serve, since it
+//! may not show a source yet, and nothing would request a refresh when it does.
 //!
-//! *Level-triggered.* Which item is the latest is read when it is written, so any order of requests ends at the same value.
+//! *Level-triggered.* Which item is the latest is read when it is written, so any order of requests ends at the same
+//! value.
 //!
-//! *Example*: the comment `POST#p / COMMENT#2024-05-01` is deleted. Look at `POST#p / METADATA`: the last comment of
+//! *Example*: the comment `POST#p / COMMENT#2024-05-01` is deleted. Refresh of `POST#p / METADATA`: the last comment of
 //! `POST#p` is now that of 2024-04-30, and `LastCommentBy` becomes its author's.
 
 use std::collections::BTreeMap;

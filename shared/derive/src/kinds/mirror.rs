@@ -2,26 +2,28 @@
 //!
 //! *Keeps true*: for every source item there is one mirror under the key that the source's fields make, holding the
 //! source's attributes and the fields of its key, and no mirror without a source. *From* a source that was put or
-//! removed, or whose mirrored attributes changed, *to* a look at its mirror; *from* a mirror that anybody made,
-//! changed or removed *to* a look at that mirror.
+//! removed, or whose mirrored attributes changed, *to* a refresh of its mirror; *from* a mirror that anybody made,
+//! changed or removed *to* a refresh of that mirror.
 //!
 //! *Level-triggered.* The source is read when the mirror is written. Where the mirror's key gives the source's key
 //! (Follow and Follower), that is the one source. Where a source can change its key (a post that is dated anew), the
-//! mirror keeps the list of the sources that claim it: looking reads all of those and all that the records named, the
-//! greatest key among the living wins, and with none living the mirror goes.
+//! mirror keeps the list of the sources that claim it: the refresh reads all of those and all that the records named,
+//! the greatest key among the living wins, and with none living the mirror goes.
 //!
-//! The mirror's key may hold an attribute that is derived itself. A source without it has no mirror. When it changes, the
-//! mirror under the old key and the one under the new key are both looked at: the old one is claimed by nobody, and goes.
+//! The mirror's key may hold an attribute that is derived itself. A source without it has no mirror. When it changes,
+//! the mirror under the old key and the one under the new key are both refreshed: the old one is claimed by nobody, and
+//! goes.
 //!
-//! Not every source need have one mirror. One that does not meet the condition has none. Where a list of the source says
-//! who its members are, it has a mirror for each member, under a key that holds the member; the list itself is not
+//! Not every source need have one mirror. One that does not meet the condition has none. Where a list of the source
+//! says who its members are, it has a mirror for each member, under a key that holds the member; the list itself is not
 //! mirrored. A member that comes or goes requests a refresh of its own mirror alone.
 //!
-//! Never mirrored: table and index keys, those of indexes that nobody declared too, the type, derived attributes of either
-//! side, the time to live, what DynamoDB itself writes, what the declaration leaves out, and what the mirror's table could
-//! not take, since a key there has the name, or an index wants another type. A mirror's own index keys are made from what it holds.
+//! Never mirrored: table and index keys, those of indexes that nobody declared too, the type, derived attributes of
+//! either side, the time to live, what DynamoDB itself writes, what the declaration leaves out, and what the mirror's
+//! table could not take, since a key there has the name, or an index wants another type. A mirror's own index keys are
+//! made from what it holds.
 //!
-//! *Example*: the Follow `USER#ann / FOLLOWS#bob` is removed. Look at `USER#bob / FOLLOWER#ann`: its source is not
+//! *Example*: the Follow `USER#ann / FOLLOWS#bob` is removed. Refresh of `USER#bob / FOLLOWER#ann`: its source is not
 //! there, so it goes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -304,8 +306,8 @@ impl Mirror {
         members(list, source.attribute(list))?.iter().filter_map(key).collect()
     }
 
-    /// Attributes that a mirror cannot have, since they are of the key of an index there and of another type, empty or too
-    /// long: DynamoDB would refuse the mirror.
+    /// Attributes that a mirror cannot have, since they are of the key of an index there and of another type, empty or
+    /// too long: DynamoDB would refuse the mirror.
     fn unfit(&self, schema: &Schema, source: &Image<'_>, target: &Definition) -> Vec<Unreadable> {
         let Some(table) = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(target)) else {
             return Vec::new();

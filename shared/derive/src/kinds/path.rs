@@ -3,18 +3,19 @@
 //! *Keeps true*: an item's path is its parent's path, `/`, and its own name with `/`, `#` and `%` escaped; an item of
 //! the parents' own entity that names no parent is a root, and its path is `/` and its name. There is no path where
 //! the name is missing, where the parent does not exist or has no path, and where it would have more segments than the
-//! declaration allows. *From* a parent whose path changed *to* a look at all items that stand in it; *from* an item
+//! declaration allows. *From* a parent whose path changed *to* a refresh of all items that stand in it; *from* an item
 //! that was made, was renamed or moved, or whose path changed, and from the item through which it is found when that
-//! is made, *to* a look at that item.
+//! is made, *to* a refresh of that item.
 //!
-//! *Level-triggered.* The parent is read when the path is written, so the newest path wins whatever the order of requests.
-//! A change at the top goes down level by level: each written item's record finds what stands in it.
+//! *Level-triggered.* The parent is read when the path is written, so the newest path wins whatever the order of
+//! requests. A change at the top goes down level by level: each written item's record finds what stands in it.
 //!
-//! *Why it ends*: each write makes a path one segment longer than the parent's, and no path is longer than the bound. In
-//! a loop an old path goes round, one segment longer at each item, until it is too long; then nothing in or under the loop
-//! has a path. The definition agrees: it walks up from every item, and gives up at the bound.
+//! *Why it ends*: each write makes a path one segment longer than the parent's, and no path is longer than the bound.
+//! In a loop an old path goes round, one segment longer at each item, until it is too long; then nothing in or under
+//! the loop has a path. The definition agrees: it walks up from every item, and gives up at the bound.
 //!
-//! *Example*: `/docs` is renamed to `/papers`. The folder gets its new path; that write's record finds the folders in it.
+//! *Example*: `/docs` is renamed to `/papers`. The folder gets its new path; that write's record finds the folders in
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,7 +131,7 @@ impl TreePath {
         self.found.find(schema, parent, &self.target)
     }
 
-    /// The item was made, renamed or moved, or its path changed: look at it.
+    /// The item was made, renamed or moved, or its path changed: refresh it.
     fn target_changed(&self, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.target);
         let new = new?;

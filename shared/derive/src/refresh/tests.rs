@@ -12,7 +12,7 @@ use crate::{
     write::{UPDATE_ATTRIBUTES_MAX, Update},
 };
 
-/// Looks at an item of a table, on behalf of all derivations that write into its entity, and gives the verdict.
+/// Refreshes an item of a table, on behalf of all derivations that write into its entity, and gives the verdict.
 fn verdict(table: &[&str], entity: &str, key: &str, named: &[&str]) -> Verdict {
     let items = table.iter().map(|text| item(text)).map(|item| (key_of(&item), item)).collect();
     let named = named.iter().map(|key| key_of(&item(key))).collect();

@@ -1,22 +1,23 @@
-//! Showing a count where it is counted: the function that updates a counter writes the displays of its target with what the
-//! update returned.
+//! Showing a count where it is counted: the function that updates a counter writes the displays of its target with what
+//! the update returned.
 //!
-//! *Keeps true*: a batch is done only if each target of its counters shows what they came to, or a later revision of them,
-//! or does not exist. The update of the counter says that its count is shown ([`SHOWN`](keys::counter::SHOWN)), so its
-//! record asks nobody to look at the target. An invocation that ends between the two writes leaves the batch undone; when
-//! it comes again, the counter's watermark has passed it, and the counter that comes back is shown.
+//! *Keeps true*: a batch is done only if each target of its counters shows what they came to, or a later revision of
+//! them, or does not exist. The update of the counter says that its count is shown ([`SHOWN`](keys::counter::SHOWN)),
+//! so its record asks nobody to refresh the target. An invocation that ends between the two writes leaves the batch
+//! undone; when it comes again, the counter's watermark has passed it, and the counter that comes back is shown.
 //!
 //! The write needs no reading: the number of the revision keeps an older count from replacing a newer one. Where that
-//! number does not decide, since the counter has several items or began anew, and where the write is refused, the counter
-//! says no more that its count is shown. The record of that has the target looked at, and is parked if that is refused.
-//! The same goes for a batch that comes again to a version of the functions that declares several items, and for a counter's
-//! first revision where something is shown already: that may be of other items, which were counted without a revision.
+//! number does not decide, since the counter has several items or began anew, and where the write is refused, the
+//! counter says no more that its count is shown. Its stream record then refreshes the target, and is parked if that is
+//! refused. The same goes for a batch that comes again to a version of the functions that declares several items, and
+//! for a counter's first revision where something is shown already: that may be of other items, which were counted
+//! without a revision.
 //!
-//! A batch that kills each invocation as it shows a count does not come again to be shown: its change is parked. Its redrive
-//! has the counter say no more that its count is shown.
+//! A batch that kills each invocation as it shows a count does not come again to be shown: its change is parked. Its
+//! redrive has the counter say no more that its count is shown.
 //!
-//! *Example*: a follow brings `USER#bob / PROFILE#COUNT#follower-count#00` to 12, revision 40. `USER#bob / PROFILE` gets
-//! `FollowerCount` 12 and `FollowerCount:rev` 40, if it shows no revision from 40 on.
+//! *Example*: a follow brings `USER#bob / PROFILE#COUNT#follower-count#00` to 12, revision 40. `USER#bob / PROFILE`
+//! gets `FollowerCount` 12 and `FollowerCount:rev` 40, if it shows no revision from 40 on.
 
 use std::collections::BTreeSet;
 
@@ -131,8 +132,8 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// Has these counters say no more that their counts are shown, where they say so. An invocation that may have counted
-    /// there has died, and may have done so before it showed the count.
+    /// Has these counters say no more that their counts are shown, where they say so. An invocation that may have
+    /// counted there has died, and may have done so before it showed the count.
     pub(crate) async fn leave_to_their_records(&self, counters: &[Item], patience: Patience<'_>) -> Result<(), GaveUp> {
         let says_so = |counter: &&Item| counter.get(SHOWN) == Some(&AttributeValue::Bool(true));
         for key in counters.iter().filter(says_so).filter_map(|counter| self.context.schema.layout.key(counter)) {
@@ -230,8 +231,8 @@ impl<S: Store> Counter<'_, S> {
         Some(Showing { target, entity: entity?, displays, wanted })
     }
 
-    /// The write that shows it; `None` where the revision is not known. What a counter that may have begun with this batch came
-    /// to takes the place of no other count.
+    /// The write that shows it; `None` where the revision is not known. What a counter that may have begun with this
+    /// batch came to takes the place of no other count.
     fn shown(&self, showing: &Showing, may_begin: bool) -> Option<Write> {
         let mut update = Update::default();
         let its_type = self.context.schema.mark_of(&showing.entity);
@@ -273,7 +274,7 @@ impl<S: Store> Counter<'_, S> {
     }
 }
 
-/// The write that has a counter say no more that its count is shown, so that its record has the target looked at.
+/// Clears the counter's `Shown` flag; its stream record then refreshes the target.
 fn not_shown(counter: &Key) -> Write {
     let update = Update { remove: BTreeSet::from([SHOWN.to_owned()]), ..Update::default() };
     let (action, guard) = (Action::Update(update), Some(Guard::present(Purpose::Update)));

@@ -2,7 +2,7 @@
 //!
 //! *Keeps true*: whatever was found, or not found, by an index that may lag, is looked for once more after it has had
 //! time to follow. An item that was written before a source changed and that the index did not show then, is shown
-//! then; one that was written after looks at the source itself.
+//! then; the record of one that was written after refreshes it from the source itself.
 //!
 //! A search leaves a *note* in the ledger, with the key it starts from and the derivations. Notes stand in the order in
 //! which they are due, so that a sweep reads those alone; one that is done is deleted. Several sweeps at once do no
@@ -10,8 +10,9 @@
 //! due a little later than all of them, so nobody adds to one that a sweep may be at.
 //!
 //! A sweep that dies on a note, by time or memory, would die on it each time, and never come to those behind it. So it
-//! *marks* what it is about to do; what it finds marked is given to jobs, whose records are parked when they are deadly. A
-//! search is given to jobs, too, if it finds an item that refuses the write, such as an item without room for a longer name.
+//! *marks* what it is about to do; what it finds marked is given to jobs, whose records are parked when they are
+//! deadly. A search is given to jobs, too, if it finds an item that refuses the write, such as an item without room for
+//! a longer name.
 
 use std::collections::BTreeSet;
 

@@ -69,7 +69,7 @@ fn report_occupied<S: Store>(
     });
 }
 
-/// Takes what came of looking into the account, and parks the records whose items are refused.
+/// Takes the results of refreshes into the account, and parks the records whose items are refused.
 pub(crate) async fn settle<S: Store>(context: &Context<S>, looked: Looked, batch: &Batch<'_>, account: &mut Account) {
     let name = |at: DerivationAt| context.catalogue.label(at);
     account.n_in_step += looked.n_in_step;

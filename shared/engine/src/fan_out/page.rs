@@ -1,12 +1,12 @@
-//! A page of a fan-out: some of what the search finds is looked at, and the cursor moves on.
+//! A page of a fan-out: some of what the search finds is refreshed, and the cursor moves on.
 //!
 //! # Unread
 //!
 //! Writing what is copied from a source to the items that a search found, without reading them.
 //!
-//! *Keeps true*: an item that is written so names the source, since the write asks for that. What its copy holds does not
-//! depend on what it held, so it is written where it was right already, too. What builds on the copy is looked at by the
-//! write's own record.
+//! *Keeps true*: an item that is written so names the source, since the write asks for that. What its copy holds does
+//! not depend on what it held, so it is written where it was right already, too. What builds on the copy is refreshed
+//! by the write's own record.
 //!
 //! Nearly all items of a page hold the old value, so reading each first would mostly say what is known: a read unit for
 //! each write unit.
@@ -83,7 +83,7 @@ pub(crate) async fn page_of<S: Store>(
     move_on(context, job, next, work).await
 }
 
-/// Has the next items of a job looked at until its time is over, and moves `next` behind them; true at the end of all.
+/// Refreshes the next items of a job until its time is over, and moves `next` behind them; true at the end of all.
 async fn go_through<S: Store>(
     context: &Context<S>,
     job: &Job,
@@ -160,7 +160,7 @@ async fn find_more<S: Store>(
 ) -> Result<FoundPage, TouchFailure> {
     let Task::FanOut(fan_out) = &mut job.task else { return Ok(FoundPage { items: Vec::new(), behind: None }) };
     let items_max = if is_alone { context.fan_out.page_items } else { context.fan_out.direct_max };
-    // An item consumes a unit at least, and what is looked at together is charged when it is done.
+    // An item consumes a unit at least, and what is refreshed together is charged when it is done.
     let items_max = items_max.min(context.fan_out.units_per_second.unwrap_or(u32::MAX).max(1));
     let query = Query { limit: Some(items_max), ..find.query.clone() };
     let after = job.after.clone();
@@ -254,7 +254,7 @@ fn charge<S: Store>(context: &Context<S>, next: &mut Job, started_ms: u64, units
     fan_out.free_at_ms = fan_out.free_at_ms.max(started_ms).saturating_add(ms);
 }
 
-/// Has all of a source looked at once more: what was refused when a record of its job was parked is behind the
+/// Refreshes all of a source once more: what was refused when a record of its job was parked is behind the
 /// cursor by now, and the job may have ended.
 pub(crate) async fn begin_again<S: Store>(
     context: &Context<S>,
@@ -287,7 +287,7 @@ async fn read_source<S: Store>(
 }
 
 /// Writes, without reading them, items that a search says to name this source: on the condition that they do. Gives
-/// back those that are to be looked at: where that takes more than the source, and where the condition failed.
+/// back those that are to be refreshed: where that takes more than the source, and where the condition failed.
 async fn write_unread<S: Store>(
     context: &Context<S>,
     requested: Vec<RequestedRefresh>,
@@ -298,7 +298,7 @@ async fn write_unread<S: Store>(
 ) -> Vec<RequestedRefresh> {
     let (mut writes, mut rest) = (Vec::new(), Vec::new());
     for requested in requested {
-        // A kind that panics here does so where the item is looked at, too, which parks what asked for it.
+        // A kind that panics here does so where the item is refreshed, too, which parks what asked for it.
         match caught("finding what it takes", || unread_write(context, &requested, source, sources)) {
             Ok(Some(write)) => writes.push((requested, write)),
             Ok(None) | Err(_) => rest.push(requested),

@@ -59,7 +59,7 @@ impl Searched {
 enum FirstPage {
     /// All that it finds.
     All(Vec<Key>),
-    /// There is more than is looked at with a batch.
+    /// There is more than is refreshed with a batch.
     Many,
 }
 

@@ -24,7 +24,7 @@ use crate::{
 /// A fan-out that is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnderwayFanOut {
-    /// On whose behalf it looks at items.
+    /// On whose behalf it refreshes items.
     pub(crate) derivation: DerivationAt,
     /// Whose change it follows.
     source: Key,
@@ -62,8 +62,9 @@ impl UnderwayFanOut {
         Some(Self { derivation, source: fan_out.source.clone(), search })
     }
 
-    /// Has it still to go to this item, which was decided by these sources? `held` is the item as it is held. No fan-out makes
-    /// an item. Where the keys that it finds do not tell how far it is, it may be ahead of all that its source decides.
+    /// Has it still to go to this item, which was decided by these sources? `held` is the item as it is held. No
+    /// fan-out makes an item. Where the keys that it finds do not tell how far it is, it may be ahead of all that its
+    /// source decides.
     pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>, sources: &[&Key]) -> bool {
         held.is_some_and(|held| match &self.search {
             Some(search) => search.is_ahead_of(item, held),

@@ -1,8 +1,8 @@
 //! The list of items that cannot be interpreted: absent for a derivation, until somebody mends them.
 //!
-//! The list is for a person. A change that could not be read, before or after, is a refresh request: the item is read as it is
-//! now, and is put on the list or taken off it. So an old record that comes again lists nothing that is mended.
-//! `verify` reports the same from the items themselves.
+//! The list is for a person. A change that could not be read, before or after, is a refresh request: the item is read
+//! as it is now, and is put on the list or taken off it. So an old record that comes again lists nothing that is
+//! mended. `verify` reports the same from the items themselves.
 //!
 //! An entry is written or removed in a transaction that checks that the item is as it was judged. So an entry that was
 //! decided before the item was mended, and lands after, is refused; the list says what the item's last change left.

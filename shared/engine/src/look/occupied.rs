@@ -1,11 +1,11 @@
 //! Derived items that wait for their key, since an item that is not Ripple's is under it.
 //!
-//! *Keeps true*: Ripple changes and removes no item that is not its own. The item is on the list of unreadable items while a
-//! derived item waits for its key, and when it has left the key, its record refreshes the derived item.
+//! *Keeps true*: Ripple changes and removes no item that is not its own. The item is on the list of unreadable items
+//! while a derived item waits for its key, and when it has left the key, its record refreshes the derived item.
 //!
-//! A mirror whose key does not give its source's key learns its sources from the records that request its refresh. So the entry keeps the sources that
-//! were named while it waited, and the refresh that ends the wait names them again. An entry goes when the refresh is done, if
-//! it is the one that was read.
+//! A mirror whose key does not give its source's key learns its sources from the records that request its refresh. So
+//! the entry keeps the sources that were named while it waited, and the refresh that ends the wait names them again. An
+//! entry goes when the refresh is done, if it is the one that was read.
 
 use derive::{
     guard::{Guard, Purpose},
@@ -28,7 +28,8 @@ use crate::{
     requests::{RefreshRequests, RequestedRefresh},
 };
 
-// Attributes of an entry: the keys of the sources that were named, and how often it was written. Stored, so they are stable.
+// Attributes of an entry: the keys of the sources that were named, and how often it was written. Stored, so they are
+// stable.
 const NAMED: &str = "Named";
 const REVISION: &str = "Rev";
 

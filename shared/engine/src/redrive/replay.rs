@@ -4,9 +4,10 @@
 //! What the ledger cannot decide is refused, and named with the targets to repair.
 //!
 //! Under *receipts*, a replayed change is applied if its receipt is not there, and refused behind the horizon. Under
-//! *watermarks*, nothing that is replayed is ever applied: the counters' watermarks show that a change is in, or that the
-//! stream is still to bring it. Two things they do not show, and then the change is refused: whether a record that Lambda
-//! gave up was counted before others passed it; and a record above a watermark that the stream does not hold any more.
+//! *watermarks*, nothing that is replayed is ever applied: the counters' watermarks show that a change is in, or that
+//! the stream is still to bring it. Two things they do not show, and then the change is refused: whether a record that
+//! Lambda gave up was counted before others passed it; and a record above a watermark that the stream does not hold any
+//! more.
 //!
 //! Refreshes are requested under either: a refresh is harmless.
 

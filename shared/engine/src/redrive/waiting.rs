@@ -26,16 +26,17 @@ use crate::{
 };
 
 /// For how long what is derived waits for a parked change of which not even the item is known, in milliseconds: a day.
-/// After that, what differs is reported. A count is reported then with the [doubt](Waiting::doubt), and no repair adds to it:
-/// what the change adds when it is redriven would be added twice.
+/// After that, what differs is reported. A count is reported then with the [doubt](Waiting::doubt), and no repair adds
+/// to it: what the change adds when it is redriven would be added twice.
 const UNKNOWN_MS: u64 = 24 * 3_600 * 1_000;
 
 /// What waits for changes that are parked, and for jobs.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// Items that parked changes are of, or would look at.
+    /// Items that parked changes are of, or would refresh.
     items: BTreeSet<Key>,
-    /// Items from which an index is still to be searched again, with the derivations for which it is; by their positions.
+    /// Items from which an index is still to be searched again, with the derivations for which it is; by their
+    /// positions.
     noted: BTreeMap<Key, BTreeSet<DerivationAt>>,
     /// Derivations whose items are still to be found by a parked change; by their positions.
     derivations: BTreeSet<DerivationAt>,
@@ -97,8 +98,8 @@ impl Waiting {
     }
 }
 
-/// What is under way. A parked record that cannot be read says nothing of what it is of. Of what is still to be searched
-/// again, since an index may lag, there may be a million: only what `is_asked` for is given.
+/// What is under way. A parked record that cannot be read says nothing of what it is of. Of what is still to be
+/// searched again, since an index may lag, there may be a million: only what `is_asked` for is given.
 pub(crate) async fn what_is_under_way<S: Store>(
     context: &Context<S>,
     is_asked: impl Fn(&Key) -> bool,
@@ -164,7 +165,7 @@ fn waits_for<S: Store>(context: &Context<S>, parked: &ParkedChange, patience: Pa
     waiting.is_any_item |= key.is_none() && !is_old;
     waiting.items.extend(key.clone());
     let Ok(asked) = plan::asked_of(context, parked.family, &batch) else {
-        // Where it is a counter's, the item that shows the count would be looked at.
+        // Where it is a counter's, the item that shows the count would be refreshed.
         return waiting.items.extend(key.and_then(|key| Some(CounterKey::parse(&key)?.target)));
     };
     waiting.items.extend(asked.requests.requested.into_keys().map(|(item, _)| item));

@@ -14,7 +14,7 @@ use serde_dynamo::AttributeValue;
 
 /// An item that is not in step.
 pub(super) struct Differing {
-    /// The item, as it was looked at.
+    /// The item, as it was checked.
     pub(super) look: Look,
     /// What is held of it.
     pub(super) held: Option<Item>,

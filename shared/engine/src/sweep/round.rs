@@ -34,7 +34,7 @@ const MOVES: &str = "Moves";
 pub(crate) struct Round {
     /// The item that was read last; `None` at the beginning.
     pub(crate) after: Option<Key>,
-    /// Sort key of the suspect that was looked at last; `None` when all were.
+    /// Sort key of the suspect that was checked last; `None` when all were.
     pub(crate) after_suspect: Option<String>,
     /// When it began, in milliseconds since the epoch.
     pub(crate) began_at_ms: u64,

@@ -1,4 +1,4 @@
-//! Suspects: items that differed when the sweep looked at them, noted until it is known whether they have drifted.
+//! Suspects: items that differed when the sweep checked them, noted until it is known whether they have drifted.
 //!
 //! *Keeps true*: what has drifted differed in the very same way at both ends of the waiting time, and nothing that is
 //! under way would change it. An item that comes in step is taken off the list, one that differs otherwise is noted
@@ -181,7 +181,7 @@ impl<S: Store> TableSweep<'_, S> {
         }
     }
 
-    /// Looks at suspects whose waiting time is over: those that differ as they did have drifted, unless they wait.
+    /// Checks suspects whose waiting time is over: those that differ as they did have drifted, unless they wait.
     async fn judge_suspects(&self, due: Vec<Suspect>, patience: Patience<'_>, slice: &mut Slice) -> Result<(), GaveUp> {
         let mut differing = self.those_that_differ(&due, patience).await?;
         let (layout, now_ms) = (&self.context.schema.layout, self.context.clock.now_ms());

@@ -1,9 +1,9 @@
 //! Counters of zero: collected, so that a target that nobody counts for any more leaves nothing behind.
 //!
-//! *Keeps true*: no count is lost, and none counts twice. A counter that is not there counts zero, and the next count makes
-//! it; and one goes only while its count and its sum are zero, it has no watermark, and none has moved since it was read.
-//! Watermarks that are too old to be asked for are removed first; the next round deletes the counter. Its removal requests a refresh of
-//! the display, which then finds what it showed.
+//! *Keeps true*: no count is lost, and none counts twice. A counter that is not there counts zero, and the next count
+//! makes it; and one goes only while its count and its sum are zero, it has no watermark, and none has moved since it
+//! was read. Watermarks that are too old to be asked for are removed first; the next round deletes the counter. Its
+//! removal requests a refresh of the display, which then finds what it showed.
 
 use derive::{
     guard::Guard,

@@ -149,8 +149,8 @@ impl BackfillCost {
     }
 }
 
-/// The writes for one table, by derivation, and the write units of all of them. `share` is the part of the table that was
-/// read. An item that several derivations write counts once in the sum.
+/// The writes for one table, by derivation, and the write units of all of them. `share` is the part of the table that
+/// was read. An item that several derivations write counts once in the sum.
 fn of_table(design: &Design, fitting: &Fitting, share: f64) -> (Vec<(DerivationAt, WriteEstimate)>, f64) {
     let whole = |of_share: f64| (of_share / share).ceil();
     let (mut parts, mut looked, mut counted) = (Vec::new(), BTreeMap::<&Key, f64>::new(), 0.0);

@@ -35,7 +35,7 @@ use crate::{
 
 const SLICE_RECORDS_MAX: usize = 500;
 
-/// Time limit for a slice, in milliseconds: the rename of a famous user looks at thousands of items.
+/// Time limit for a slice, in milliseconds: the rename of a famous user refreshes thousands of items.
 const SLICE_MS_MAX: u64 = 300_000;
 
 pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
@@ -164,7 +164,7 @@ struct FileReport {
     n_before_birth: usize,
     /// Records that changed nothing that is derived from.
     n_without_effect: usize,
-    /// Items that were looked at and held what they should.
+    /// Items that were refreshed and held what they should.
     n_in_step: usize,
     /// Writes to the application's table.
     n_writes: usize,

@@ -193,7 +193,8 @@ fn fanned_out(bill: &mut Bill<'_>, design: &Design, derivation: &Derivation, fan
     let formula = format!("{rate} changes a second × ({n_items} items × {each} + {note} for the note of an index)");
     let units = rate * (f64::from(n_items) * each + note);
     bill.each_second(Paid::WriteUnits, &format!("{name}, fan-out"), units, &formula);
-    // The search, the look before the write of a fan-out that is no job, and the look at the record of each write.
+    // The search, the look before the write of a fan-out that is no job, and the refresh after the record of each
+    // write.
     let found = finds.iter().map(|find| {
         let strength = if find.query.index.is_some() { Consistency::Eventual } else { Consistency::Strong };
         let bytes = design.samples.item(&find.via).map_or(0, item_bytes);

@@ -38,7 +38,7 @@ pub fn second_round(job: &Job) -> Option<(&str, bool)> {
     Some((fan_out.until.as_deref()?, fan_out.is_round))
 }
 
-/// Items a second that a fan-out has looked at since it started; `None` for a cascade, and at the very beginning.
+/// Items a second that a fan-out has refreshed since it started; `None` for a cascade, and at the very beginning.
 #[must_use]
 pub fn per_second(job: &Job) -> Option<u64> {
     let elapsed_ms = job.moved_at_ms.saturating_sub(job.started_at_ms);
@@ -46,8 +46,8 @@ pub fn per_second(job: &Job) -> Option<u64> {
     (is_fan_out && elapsed_ms > 0).then(|| job.n_touched * 1_000 / elapsed_ms)
 }
 
-/// The pages that a cascade has deleted, and all that it has listed; `None` before it deletes, and for a fan-out, since nobody
-/// has counted the items that follow from a source.
+/// The pages that a cascade has deleted, and all that it has listed; `None` before it deletes, and for a fan-out, since
+/// nobody has counted the items that follow from a source.
 #[must_use]
 pub fn pages(job: &Job) -> Option<(u64, u64)> {
     match job.task {

@@ -2,8 +2,8 @@
 //!
 //! *Keeps true*: no right value becomes wrong, and a repair that was killed can continue.
 //!
-//! *Level-triggered*: the repair looks at the item as a record of it would, and writes it if it still differs. A second
-//! time does no harm.
+//! *Level-triggered*: the repair refreshes the item as a record of it would, and writes it if it still differs. A
+//! second time does no harm.
 //!
 //! *Counts*: the difference between the total of a target's sources and its counters stays the same while every change
 //! counts once. So the repair adds that difference, and the count is right from then on. It must add it only once: each
@@ -62,7 +62,7 @@ pub enum Repaired {
 /// The action for a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Looks at the item, and writes it if it differs.
+    /// Refreshes the item, and writes it if it differs.
     Refresh,
     /// Adds to a counter.
     Add {
@@ -160,8 +160,8 @@ impl<'a, S: Store> Repairing<'a, S> {
         Ok(why.map_or(Ok(registry), Err))
     }
 
-    /// The registry, if the functions have no derivation that this catalogue lacks or has otherwise, and the index keys of
-    /// this schema; else why not.
+    /// The registry, if the functions have no derivation that this catalogue lacks or has otherwise, and the index keys
+    /// of this schema; else why not.
     async fn agreed_on_all(&self, patience: Patience<'_>) -> Result<Result<Registry, String>, GaveUp> {
         let registry = self.engine.registry(patience.deadline_ms).await?;
         if registry.is_empty() {
@@ -311,8 +311,8 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Sets the index keys of an item, if they, what they are made of, and the registry are unchanged since they were read.
-    /// The other attributes are not compared: they may be more than a condition can hold.
+    /// Sets the index keys of an item, if they, what they are made of, and the registry are unchanged since they were
+    /// read. The other attributes are not compared: they may be more than a condition can hold.
     async fn set_index_keys(&self, key: &Key, registry: &Registry, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
         let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
         let mut tries = Tries::default();

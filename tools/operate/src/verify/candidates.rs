@@ -17,10 +17,10 @@ use crate::verify::{
     run::Verification,
 };
 
-/// How often a candidate is looked at, before it is undecided.
+/// How often a candidate is checked, before it is undecided.
 const LOOKS_MAX: usize = 6;
 
-/// Candidates that are looked at together. Bounds memory.
+/// Candidates that are checked together. Bounds memory.
 const CANDIDATES_AT_ONCE: usize = 250;
 
 /// Something that differed.
@@ -51,7 +51,7 @@ struct Second {
 }
 
 impl<S: Store> Verification<'_, S> {
-    /// Looks at candidates once more, until each is decided, and reports what it found.
+    /// Checks candidates once more, until each is decided, and reports what it found.
     pub(super) async fn second_look(&self, mut candidates: Vec<Candidate>) -> Result<(), VerifyError> {
         for n_looks in 1.. {
             if candidates.is_empty() {
@@ -81,7 +81,7 @@ impl<S: Store> Verification<'_, S> {
         Ok(())
     }
 
-    /// Looks at all of these, when the functions have handled what was written before, and waits until all is seen that
+    /// Checks all of these, when the functions have handled what was written before, and waits until all is seen that
     /// was written meanwhile. Says why nothing can be decided, where it cannot.
     async fn look_together(&self, candidates: Vec<Candidate>) -> Result<(Vec<Second>, Option<Why>), VerifyError> {
         let mut why = self.handled().await?;
@@ -99,7 +99,7 @@ impl<S: Store> Verification<'_, S> {
         Ok((seconds, why))
     }
 
-    /// Looks at these, with sources that are read for them alone, each once.
+    /// Checks these, with sources that are read for them alone, each once.
     async fn look_once(
         &self,
         candidates: Vec<Candidate>,

@@ -1,22 +1,22 @@
 //! Counts against what their sources come to, when all sources are read.
 //!
-//! Round by round: what the functions have handled is in the counters, so these are compared when they have handled all that
-//! was written before the round; where their positions are not known, when the [ledger proves](super::run) it. A target
-//! is decided when none of its sources changed since then, up to the end of the comparison; the others come again. A target
-//! that had no source and no counter before the first round is left out: the functions have counted all of it, and a table
-//! that is written to all the time always has one more.
+//! Round by round: what the functions have handled is in the counters, so these are compared when they have handled all
+//! that was written before the round; where their positions are not known, when the [ledger proves](super::run) it. A
+//! target is decided when none of its sources changed since then, up to the end of the comparison; the others come
+//! again. A target that had no source and no counter before the first round is left out: the functions have counted all
+//! of it, and a table that is written to all the time always has one more.
 //!
-//! A counter need not be read to be found right. The scan read it, and the stream shows each write of it since; so what was
-//! seen last, once the stream is given up to a moment after the proof, is what the counter held after the proof. A counter
-//! that differs from its sources is read, since it may have been written again.
+//! A counter need not be read to be found right. The scan read it, and the stream shows each write of it since; so what
+//! was seen last, once the stream is given up to a moment after the proof, is what the counter held after the proof. A
+//! counter that differs from its sources is read, since it may have been written again.
 //!
 //! # Counted
 //!
 //! Counters and buckets against what the definition counts.
 //!
-//! Shards are added up, and no counter is as good as one of zero. What is history is held to a lower bound of its count:
-//! the rest of it may differ from the ground for good reason, since the platform removes its sources, and later changes
-//! of them do not count.
+//! Shards are added up, and no counter is as good as one of zero. What is history is held to a lower bound of its
+//! count: the rest of it may differ from the ground for good reason, since the platform removes its sources, and later
+//! changes of them do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ const TARGETS_AT_ONCE: usize = 1_000;
 pub(super) struct Proven {
     /// Of counts.
     pub(super) is_proven: bool,
-    /// Of what is looked at.
+    /// Of what is checked.
     pub(super) is_handled: bool,
 }
 
@@ -76,8 +76,8 @@ struct CountRound {
 }
 
 impl<S: Store> Verification<'_, S> {
-    /// Compares all targets. Says whether all that was written before is handled, so that what is equal is right, and so is
-    /// what is nowhere to be seen.
+    /// Compares all targets. Says whether all that was written before is handled, so that what is equal is right, and
+    /// so is what is nowhere to be seen.
     pub(super) async fn counts(&self) -> Result<Proven, VerifyError> {
         let mut round =
             CountRound { why: if self.given().await? { None } else { Some(Why::Behind) }, ..CountRound::default() };
@@ -170,8 +170,8 @@ impl<S: Store> Verification<'_, S> {
         }
     }
 
-    /// Compares these targets with their counters, and keeps how they differ. Reads the counters of those that differ from
-    /// what was seen.
+    /// Compares these targets with their counters, and keeps how they differ. Reads the counters of those that differ
+    /// from what was seen.
     pub(super) async fn compare(&self, targets: Vec<Undecided>) -> Result<(), VerifyError> {
         self.state().listener.counted(targets.len());
         let mut unequal: BTreeMap<Key, Vec<Undecided>> = BTreeMap::new();

@@ -1,9 +1,10 @@
 //! The table's stream as a verification follows it, and how far the functions are with it.
 //!
-//! Where `ripple dev` runs the functions, their event source mappings keep their positions in the ledger's table, and the
-//! stream is read from there. On the real AWS nobody keeps a position that can be read: the stream is followed from its
-//! newest record. There counts are [proven by the ledger](crate::verify), for which the stream is read once more from its
-//! oldest record on; for all else the functions are taken to have handled what is older than their iterator age, twice over.
+//! Where `ripple dev` runs the functions, their event source mappings keep their positions in the ledger's table, and
+//! the stream is read from there. On the real AWS nobody keeps a position that can be read: the stream is followed from
+//! its newest record. There counts are [proven by the ledger](crate::verify), for which the stream is read once more
+//! from its oldest record on; for all else the functions are taken to have handled what is older than their iterator
+//! age, twice over.
 
 use std::{
     collections::BTreeMap,
@@ -47,12 +48,12 @@ pub(super) const AGE_MARGIN_S: u64 = 60;
 /// Name of the mapping. Its positions are in the verification's own file.
 const NAME: &str = "verify";
 
-/// The answer that a batch is done. The mapping has tumbling windows, since only their events name the shard, so a state is
-/// wanted.
+/// The answer that a batch is done. The mapping has tumbling windows, since only their events name the shard, so a
+/// state is wanted.
 const DONE: &str = r#"{"state":{}}"#;
 
-/// Wait after an empty read of the stream, in milliseconds: of an emulator, and of the real one, which Lambda reads four
-/// times a second.
+/// Wait after an empty read of the stream, in milliseconds: of an emulator, and of the real one, which Lambda reads
+/// four times a second.
 const IDLE_POLL_MS: u64 = 20;
 const AWS_POLL_MS: u64 = 500;
 

@@ -52,9 +52,9 @@ pub(crate) struct Judge<'a, S> {
 }
 
 impl<'a, S: Store> Judge<'a, S> {
-    /// Looks at these items, which are among the sources: what would be written to each, if it differs, and all that it was
-    /// decided by. What is not among the sources is read, for all of them together. Those that cannot be decided, since
-    /// DynamoDB refuses to read a source, are given with its answer.
+    /// Checks these items, which are among the sources: what would be written to each, if it differs, and all that it
+    /// was decided by. What is not among the sources is read, for all of them together. Those that cannot be decided,
+    /// since DynamoDB refuses to read a source, are given with its answer.
     pub(crate) async fn looks(
         &self,
         looks: Vec<Look>,
@@ -153,7 +153,8 @@ impl<'a, S: Store> Judge<'a, S> {
         by_owner.into_iter().map(|(owner, names)| finding_in(owner, look, &names, update, held)).collect()
     }
 
-    /// How a count differs from what its sources come to, with what is held of its target; other items may be among that.
+    /// How a count differs from what its sources come to, with what is held of its target; other items may be among
+    /// that.
     pub(crate) fn count(&self, target: &Target, tally: &Tally, held: &Items) -> Option<Finding> {
         let (engine, name) = (self.engine, target.derivation.as_str());
         let kind = self.kind(name)?;
@@ -185,8 +186,8 @@ impl<'a, S: Store> Judge<'a, S> {
         )
     }
 
-    /// Does one of these derivations show a count that a parked change is of? The count may be in already, if the invocations
-    /// died at its display; then the redrive shows it.
+    /// Does one of these derivations show a count that a parked change is of? The count may be in already, if the
+    /// invocations died at its display; then the redrive shows it.
     fn shows_parked(&self, waiting: &Waiting, read: &BTreeSet<ReadFrom>, derivations: &[DerivationAt]) -> bool {
         let refreshes = derivations.iter().filter_map(|at| self.engine.catalogue().refresh(*at));
         let counts: Vec<&str> = refreshes.filter_map(|refresh| refresh.shows()).collect();
@@ -198,8 +199,8 @@ impl<'a, S: Store> Judge<'a, S> {
         })
     }
 
-    /// The items through which the functions find this one when a source changes, as a mirror through which a copy is found.
-    /// One that was made lately leads to this item by a record of its own.
+    /// The items through which the functions find this one when a source changes, as a mirror through which a copy is
+    /// found. One that was made lately leads to this item by a record of its own.
     fn found_through(
         &self,
         look: &Look,

@@ -5,16 +5,16 @@
 //! Proof that the changes of a count are in its counters, where nobody can read how far the functions are.
 //!
 //! *Keeps true*: a count is decided only if each change of it that the stream still holds, and that was made before the
-//! counters were read, is [in the ledger](engine::redrive::in_ledger). What the stream does not hold any more, no function
-//! will ever bring.
+//! counters were read, is [in the ledger](engine::redrive::in_ledger). What the stream does not hold any more, no
+//! function will ever bring.
 //!
-//! All counts are compared once, without proof. Then the stream is read again from its oldest record on, and of each record
-//! that concerns a count that differs, its proof is asked for. From then on the records that come are kept until their
-//! proofs are there. So a table without a difference costs no second reading of its stream.
+//! All counts are compared once, without proof. Then the stream is read again from its oldest record on, and of each
+//! record that concerns a count that differs, its proof is asked for. From then on the records that come are kept until
+//! their proofs are there. So a table without a difference costs no second reading of its stream.
 //!
 //! *Example*: one shard is held by the brake, and the others are handled within a second. A post whose like is in that
-//! shard seems to lack one. The stream still holds the like, and the ledger has no receipt of it: the count is undecided,
-//! and no repair adds what the shard adds when it catches up.
+//! shard seems to lack one. The stream still holds the like, and the ledger has no receipt of it: the count is
+//! undecided, and no repair adds what the shard adds when it catches up.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -66,7 +66,7 @@ pub struct Limits {
     pub segments: u32,
     /// How long is waited for the functions, in milliseconds, before something is undecided.
     pub wait_ms: u64,
-    /// Size of the items that are looked at together, in bytes: see [`scan`](super::scan).
+    /// Size of the items that are checked together, in bytes: see [`scan`](super::scan).
     pub window_bytes: usize,
 }
 
@@ -176,7 +176,8 @@ impl<'a, S: Store> Verification<'a, S> {
         Ok(())
     }
 
-    /// Reports an item that cannot be read, or of which a condition compares two types; true if nothing is derived of it since nobody declared it.
+    /// Reports an item that cannot be read, or of which a condition compares two types; true if nothing is derived of
+    /// it since nobody declared it.
     pub(super) fn report_unreadable(&self, key: &Key, item: &Item) -> Result<bool, VerifyError> {
         let (mut all, mut unlike): (Vec<(String, Unreadable)>, Vec<_>) = (Vec::new(), Vec::new());
         match self.engine.schema().see(key, item) {
@@ -241,7 +242,7 @@ impl<'a, S: Store> Verification<'a, S> {
         Ok(())
     }
 
-    /// The same of a candidate that cannot be looked at again.
+    /// The same of a candidate that cannot be checked again.
     pub(super) fn report_unread(&self, candidate: Candidate, cause: &str) -> Result<(), VerifyError> {
         match candidate {
             Candidate::Look(look) => self.report_refused_looks(vec![(look, cause.to_owned())]),
@@ -327,8 +328,8 @@ impl Proving {
 }
 
 impl<S: Store> Verification<'_, S> {
-    /// Finds the counts that differ, and reads the stream again for the records that concern them. Returns `false` if the
-    /// functions' positions are known, so that nothing is to be proven by the ledger.
+    /// Finds the counts that differ, and reads the stream again for the records that concern them. Returns `false` if
+    /// the functions' positions are known, so that nothing is to be proven by the ledger.
     pub(in crate::verify) async fn look_back(&self) -> Result<bool, VerifyError> {
         if !self.following.is_typed() {
             return Ok(false);

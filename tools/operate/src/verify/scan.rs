@@ -1,13 +1,13 @@
 //! The scan of the table, and the first look at what it gives.
 //!
-//! The segments are read side by side until there are enough items for a *window*, which is then looked at as a whole.
-//! What an item is compared with is taken from the window if it is there, since it was just read. A table that fits into one
-//! window is read once: what the window does not hold is not in the table.
+//! The segments are read side by side until there are enough items for a *window*, which is then checked as a whole.
+//! What an item is compared with is taken from the window if it is there, since it was just read. A table that fits
+//! into one window is read once: what the window does not hold is not in the table.
 //!
-//! *Why what was read a little earlier may serve*: only what is equal ends here; what differs is read again by the second
-//! look (module `candidates`). All of a window was read after the verification began. If neither an item nor its sources were
-//! written since then, they are compared as they are. If one was, its record requests a refresh of the item, and the functions look at
-//! it.
+//! *Why what was read a little earlier may serve*: only what is equal ends here; what differs is read again by the
+//! second look (module `candidates`). All of a window was read after the verification began. If neither an item nor its
+//! sources were written since then, they are compared as they are. If one was, its record requests a refresh of the
+//! item, and the functions refresh it.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -40,11 +40,11 @@ use crate::verify::{
     tallies::{Contribution, Reached},
 };
 
-/// Size of the items of a window where nothing else is said, in bytes: 16 MB. A window ends with the page that passes it. Bounds memory, and what a
-/// verification that was stopped reads again.
+/// Size of the items of a window where nothing else is said, in bytes: 16 MB. A window ends with the page that passes
+/// it. Bounds memory, and what a verification that was stopped reads again.
 pub const WINDOW_BYTES: usize = 16 * 1_024 * 1_024;
 
-/// Items that are looked at together. Bounds memory.
+/// Items that are checked together. Bounds memory.
 const ITEMS_AT_ONCE: usize = 250;
 
 /// Candidates that wait for their second look at most. Bounds memory.
@@ -155,7 +155,7 @@ impl<S: Store> Verification<'_, S> {
         })
     }
 
-    /// Looks at all items of a window, and once more at those that differ.
+    /// Checks all items of a window, and those that differ once more.
     async fn look_at_all(&self, keys: Vec<Key>, window: Arc<Sources>) -> Result<(), VerifyError> {
         let mut sources = Sources::on(Arc::clone(&window));
         let mut candidates = Vec::new();

@@ -54,9 +54,8 @@ async fn a_response_that_names_no_record_of_the_batch_fails_all_of_it() {
     assert_eq!(world.destination.bodies()[0]["responseContext"]["functionError"], serde_json::Value::Null);
 }
 
-/// Recorded on AWS: the last of six records, in batches of three with three retries, was delivered five times, while its
-/// failure record counts four invocations of one record.
-/// Source: LS.
+/// Recorded on AWS: the last of six records, in batches of three with three retries, was delivered five times, while
+/// its failure record counts four invocations of one record. Source: LS.
 #[tokio::test(start_paused = true)]
 async fn the_retry_budget_starts_over_when_the_checkpoint_moves() {
     let world = World::new(Mapping { retry_attempts_max: Some(3), ..mapping() }, |numbers| {

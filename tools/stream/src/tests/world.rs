@@ -27,7 +27,8 @@ use crate::{
 
 pub(crate) const ARN: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000";
 
-/// A mapping with the settings that most tests want: all of the stream, batches of 3, reported failures, no end of retries.
+/// A mapping with the settings that most tests want: all of the stream, batches of 3, reported failures, no end of
+/// retries.
 pub(crate) fn mapping() -> Mapping {
     Mapping {
         name: "aggregate".to_owned(),

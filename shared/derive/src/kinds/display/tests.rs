@@ -165,8 +165,8 @@ fn a_counter_that_cannot_be_read_is_listed() {
     );
 }
 
-/// Changes that cancel each other out raise the counter's revision and leave its value. The target holds the revision of a
-/// counter that is one item, so it must be looked at, unless the function that counts shows the count itself.
+/// Changes that cancel each other out raise the counter's revision and leave its value. The target holds the revision
+/// of a counter that is one item, so it must be refreshed, unless the function that counts shows the count itself.
 #[test]
 fn a_later_revision_of_the_first_shard_rings_though_it_comes_to_the_same() {
     let first = |rest: &str| format!("USER#bob / PROFILE#COUNT#follower-count#00 Counter Value=N:4 {rest}");

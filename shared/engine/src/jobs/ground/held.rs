@@ -1,12 +1,12 @@
-//! What a cascade waits for beside its time: parked changes that were made before it and that may concern its owner or what
-//! hangs on it, and a verify after a possible loss.
+//! What a cascade waits for beside its time: parked changes that were made before it and that may concern its owner or
+//! what hangs on it, and a verify after a possible loss.
 //!
-//! The owner may exist under another key, or may be about to: a parked change of that key has not been looked at yet, and
+//! The owner may exist under another key, or may be about to: a parked change of that key has not been handled yet, and
 //! a change that the stream dropped never will be.
 //!
-//! A cascade finds some items by their mirrors beside the owner. A parked change may be why such a mirror is missing, and
-//! then the cascade would end without the item. So it waits for changes that would have looked at a mirror in the owner's
-//! collection, and for changes without a plan of an item that may have one there.
+//! A cascade finds some items by their mirrors beside the owner. A parked change may be why such a mirror is missing,
+//! and then the cascade would end without the item. So it waits for changes that would have refreshed a mirror in the
+//! owner's collection, and for changes without a plan of an item that may have one there.
 //!
 //! *Example*: `USER#ann / FOLLOWS#bob` is made, its record does not decode, and `bob` is removed. No mirror
 //! `USER#bob / FOLLOWER#ann` leads to the follow, so the cascade of `bob` waits until the record is redriven.
@@ -87,7 +87,7 @@ type Oldest = (u64, String);
 /// All that may hold cascades.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
-    /// By the items that parked changes are of, and the items that they would have looked at.
+    /// By the items that parked changes are of, and the items that they would have refreshed.
     items: BTreeMap<Key, Oldest>,
     /// By the entities of the items that they would have searched for; of their own items if they cannot be planned.
     entities: BTreeMap<String, Oldest>,
@@ -174,7 +174,8 @@ impl<S: Store> JobSweep<'_, S> {
         oldest
     }
 
-    /// May an item of this entity with this key hang on the owner with these fields? What its key does not say, it may hold.
+    /// May an item of this entity with this key hang on the owner with these fields? What its key does not say, it may
+    /// hold.
     fn may_hang(&self, key: &Key, entity: &str, found: &FoundBy, owner: &Fields) -> bool {
         let Some(fields) = self.context.schema.entity(entity).and_then(|it| it.key.parse_key(key)) else {
             return false;

@@ -1,7 +1,8 @@
 //! The sweep of the jobs: those that are due begin, and those that stand still are woken again.
 //!
 //! *Keeps true*: a cascade begins only when its wait is over, nothing that is parked or lost may concern its owner, and
-//! its owner is absent. The sweep only wakes them: it writes the job's item, and the record of that write lets a function work.
+//! its owner is absent. The sweep only wakes them: it writes the job's item, and the record of that write lets a
+//! function work.
 //!
 //! A sweep reads what is due in the queue (module `job::due`), page by page. It begins at a random partition and goes
 //! through several at once, so sweeps that end early reach all partitions in turn. Two sweeps at once do no harm.
@@ -37,8 +38,8 @@ use crate::{
 const PARTITIONS_AT_ONCE: usize = 4;
 const RINGS_AT_ONCE: usize = 16;
 
-/// A cascade that is held is looked at again after an eighth of the time that it has been held, and no sooner than this,
-/// in milliseconds.
+/// A cascade that is held is looked at again after an eighth of the time that it has been held, and no sooner than
+/// this, in milliseconds.
 const HELD_MS_MIN: u64 = 1_000;
 
 /// What a sweep found and did.
@@ -204,8 +205,8 @@ impl<S: Store> JobSweep<'_, S> {
         Ok(held.into_iter().map(|(key, _)| key).collect())
     }
 
-    /// Lets a job begin, or look again later if something holds it. If another sweep has woken the job since it was read, the
-    /// entry may be the one that the other put: it stays for the next sweep.
+    /// Lets a job begin, or look again later if something holds it. If another sweep has woken the job since it was
+    /// read, the entry may be the one that the other put: it stays for the next sweep.
     async fn begin<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let (patience, now_ms) = (sweep.patience, sweep.now_ms);
         let holds = sweep.holds.get_or_try_init(|| self.holds(patience)).await?;
@@ -243,7 +244,8 @@ impl<S: Store> JobSweep<'_, S> {
         self.drop_entry(entry, patience).await
     }
 
-    /// Ends a job whose owner exists again. As in [`begin`](Self::begin), the entry stays if the job is not as it was read.
+    /// Ends a job whose owner exists again. As in [`begin`](Self::begin), the entry stays if the job is not as it was
+    /// read.
     async fn end_waiting<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let guard = Some(job.waits_as_read());
         let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard };
