@@ -2,7 +2,7 @@
 //!
 //! *Keeps true*: an item that names a source holds the source's attributes as they are; what the source lacks, the
 //! item lacks, and a source that does not exist, or does not meet the condition, lacks everything. *From* a source
-//! whose attributes changed *to* a refresh at all items that name it; *from* an item that was made, that names another
+//! whose attributes changed *to* a refresh of all items that name it; *from* an item that was made, that names another
 //! source now, or whose copy changed, *to* a refresh of that item.
 //!
 //! *Level-triggered.* The source is read when the copy is written, so the newest value wins whatever the order of
