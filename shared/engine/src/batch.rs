@@ -1,7 +1,7 @@
-//! Handling a batch: from the text of an event to the response that Lambda is given.
+//! Handling a batch: from the text of an event to the response for Lambda.
 //!
 //! *Keeps true*: every record of a batch is done, parked, refused, or at or behind the record that the response names.
-//! A record that cannot be handled stops nobody.
+//! A record that cannot be handled blocks no other record.
 
 pub(crate) mod applying;
 pub(crate) mod attempts;
@@ -36,25 +36,26 @@ use crate::{
     registry::RegistryWatch,
 };
 
-/// How long after a removal a cascade begins, in milliseconds: 25 hours, longer than a stream is kept, so that all that
-/// was written before the removal has been seen. Source: DynamoDB Streams keeps records for 24 hours.
+/// Default grace period between a removal and the start of its cascade, in milliseconds: 25 hours, longer than the
+/// stream keeps records, so every change from before the removal has been read. Source: DynamoDB Streams keeps records
+/// for 24 hours.
 pub const SETTLE_MS: u64 = 25 * 3_600 * 1_000;
 
 /// A batch that was handled.
 #[derive(Clone, Debug)]
 pub struct Handled {
-    /// The records that decoded, in their order; `None` for one that did not.
+    /// The decoded records, in their order; `None` for a record that did not decode.
     pub changes: Vec<Option<Change>>,
     /// What happened.
     pub account: Account,
-    /// Sequence number of the lowest record that is not done; empty where even that could not be read, which Lambda
-    /// takes for the whole batch.
+    /// Sequence number of the lowest record that is not done; empty if that number cannot be read, which Lambda treats
+    /// as a failure of the whole batch.
     pub failed_from: Option<String>,
-    /// JSON of the state of the batch's tumbling window, which must be given back; `None` where there was no window.
+    /// JSON of the state of the batch's tumbling window, which the response must return; `None` if there is no window.
     pub state: Option<String>,
 }
 
-/// Brings derived data in step with the batches that it is given.
+/// Handles batches of stream records and keeps derived data correct.
 pub struct Engine<S> {
     pub(crate) context: Context<S>,
 }
@@ -87,62 +88,61 @@ impl<S: Store> Engine<S> {
         Self { context }
     }
 
-    /// The same with this kind of ledger.
+    /// Sets the kind of ledger.
     #[must_use]
     pub fn with_ledger(self, ledger: LedgerKind) -> Self {
         Self { context: Context { ledger, ..self.context } }
     }
 
-    /// The same with these limits.
+    /// Sets the limits of the circuit breaker.
     #[must_use]
     pub fn with_limits(self, limits: BrakeLimits) -> Self {
         Self { context: Context { limits, ..self.context } }
     }
 
-    /// The same with another settling time than [`SETTLE_MS`], in milliseconds.
+    /// Sets another grace period than [`SETTLE_MS`], in milliseconds.
     #[must_use]
     pub fn with_settling(self, settle_ms: u64) -> Self {
         Self { context: Context { settle_ms, ..self.context } }
     }
 
-    /// The same with a fan-out that does so much at once.
+    /// Sets how much a fan-out does at once.
     #[must_use]
     pub fn with_fan_out(self, fan_out: FanOutLimits) -> Self {
         Self { context: Context { fan_out, ..self.context } }
     }
 
-    /// The same that looks at the registry before it handles a batch.
+    /// Makes the engine check the registry before it handles a batch.
     #[must_use]
     pub fn watching(self, watch: RegistryWatch) -> Self {
         Self { context: Context { watch: Some(watch), ..self.context } }
     }
 
-    /// The same engine without a step of the protocol, which breaks the promise. Only a build for the tests has it.
+    /// Omits one step of the protocol, which breaks the guarantees. Only test builds have this method.
     #[cfg(feature = "mutants")]
     #[must_use]
     pub fn without(self, step: Option<ProtocolStep>) -> Self {
         Self { context: Context { left_out: LeftOut(step), ..self.context } }
     }
 
-    /// Is this step taken? It is, except in a test that leaves it out.
+    /// True if the engine takes this step. Only a test omits steps.
     #[must_use]
     pub fn takes(&self, step: ProtocolStep) -> bool {
         self.context.takes(step)
     }
 
-    /// The clock that the engine goes by.
+    /// The engine's clock.
     #[must_use]
     pub fn clock(&self) -> &dyn Clock {
         self.context.clock.as_ref()
     }
 
-    /// Handles a batch: the text of an event, as Lambda delivers it, before this deadline in milliseconds since the
-    /// epoch.
+    /// Handles a batch: the text of an event, as Lambda delivers it. The deadline is in milliseconds since the epoch.
     ///
     /// # Errors
     ///
-    /// [`HandleError`], with nothing applied: it is no event, it lacks its shard, much of it cannot be read, or the
-    /// derivations cannot be published in the registry.
+    /// [`HandleError`], with nothing applied: the text is no event, the event names no shard, much of the batch cannot
+    /// be read, or the derivations cannot be published in the registry.
     pub async fn handle(&self, event: &str, deadline_ms: u64) -> Result<Handled, HandleError> {
         let (context, standing) = (&self.context, OnceLock::new());
         let published = publishing::publish(context, deadline_ms).await?;
@@ -150,7 +150,7 @@ impl<S: Store> Engine<S> {
         let patience = Patience::new(context.clock.as_ref(), deadline_ms).keeping(&standing);
         let mut session = applying::open(context, &event.lane).ok_or(HandleError::NoShard)?;
 
-        // To decode and to plan takes about as long as this call, so it is under way meanwhile.
+        // The read runs while the records are decoded and planned, which takes about as long.
         let counter = Counter::new(context);
         let mut reading = maybe_done(Box::pin(counter.read_shard(session.shard_key(), patience)));
         if plan::first_counts(context, &event) {
@@ -203,7 +203,8 @@ impl<S: Store> Engine<S> {
     }
 }
 
-/// The records in the order of the stream, in which they go one by one: a watermark passes what is before it.
+/// The records in the order of the stream. They are handled one by one in that order, because a watermark passes all
+/// records before it.
 fn one_by_one<'a, 'b>(planned: &'a mut [Planning<'b>]) -> Vec<&'a mut Planning<'b>> {
     let mut ordered: Vec<&mut Planning<'b>> = planned.iter_mut().collect();
     ordered.sort_by_cached_key(|planning| Sequence::parse(planning.sequence_number()));
@@ -212,30 +213,30 @@ fn one_by_one<'a, 'b>(planned: &'a mut [Planning<'b>]) -> Vec<&'a mut Planning<'
 
 // ---- Why nothing of a batch was handled ----
 
-/// A batch of which nothing was handled.
+/// Why nothing of a batch was handled.
 #[derive(Debug, thiserror::Error)]
 pub enum HandleError {
-    /// It is no batch.
+    /// The text is no batch.
     #[error(transparent)]
     Event(#[from] EventError),
     /// The derivations of this function cannot be published in the registry.
     #[error("the derivations of this function cannot be published in the ledger's table, so nothing is handled")]
     Registry(#[from] RegistryError),
-    /// The ledger of watermarks does not know which shard it is of.
+    /// The event does not name its shard, which the ledger of watermarks needs.
     #[error(
         "the event names no shard, which the ledger of watermarks needs: set TumblingWindowInSeconds on the event source \
          mapping, with ParallelizationFactor 1 and MaximumRetryAttempts -1, or use the ledger of receipts"
     )]
     NoShard,
-    /// Much of it cannot be read.
+    /// Much of the batch cannot be read.
     #[error(
         "{n_unreadable} of {n_items} items cannot be read, so nothing is applied; among them {}; mend the \
          deployment, or raise UNREADABLE_PERCENT_MAX if this is what the data is like", items.join("; ")
     )]
     Unreadable {
-        /// How many cannot be read.
+        /// Number of unreadable items.
         n_unreadable: usize,
-        /// Of how many.
+        /// Number of items in the batch.
         n_items: usize,
         /// Some of them, by event and key, each with the reason.
         items: Vec<String>,

@@ -1,10 +1,10 @@
 //! Applying additive effects, each change once.
 //!
-//! *Keeps true*: each change counts once, whatever is delivered again, cancelled, throttled or lost on the way. How that is
-//! proven is the [ledger](crate::ledger)'s: `chunks` sends transactions with receipts, and `marked` updates with
+//! *Keeps true*: each change counts once, whatever is redelivered, cancelled, throttled or lost on the way. The
+//! [ledger](crate::ledger) proves it: `chunks` sends transactions with receipts, and `marked` sends updates with
 //! watermarks.
 //!
-//! A change that is older than the ledger's horizon is refused before anything is sent.
+//! The engine refuses a change that is older than the ledger's horizon before it sends anything.
 
 pub(crate) mod chunks;
 pub(crate) mod excepted;
@@ -39,10 +39,11 @@ use crate::{
     protocol::ProtocolStep,
 };
 
-/// Counters that a batch updates at once under watermarks. They do not wait for each other; a batch has as many connections.
+/// Number of counters that a batch updates at once under watermarks. They do not wait for each other; a batch has as
+/// many connections.
 pub const UPDATES_AT_ONCE: usize = 100;
 
-/// Applies what must count once.
+/// Applies additive effects.
 pub(crate) struct Counter<'a, S> {
     pub(crate) context: &'a Context<S>,
 }
@@ -54,7 +55,7 @@ impl<'a, S> Counter<'a, S> {
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Applies what a batch adds.
+    /// Applies the additions of a batch.
     pub(crate) async fn add(
         &self,
         entries: Vec<CountEntry>,
@@ -71,7 +72,7 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// Which item of another type has the key of one of these writes, where one has.
+    /// Returns which item of another type has the key of one of these writes, if any.
     pub(crate) async fn have_their_keys(
         &self,
         writes: impl Iterator<Item = &Write>,
@@ -82,7 +83,7 @@ impl<S: Store> Counter<'_, S> {
         Ok(writes.into_iter().find_map(|write| self.has_its_key(write, held.get(&write.key)?)))
     }
 
-    /// Says that this item is of another type than the write of its key asks for, where it is.
+    /// Returns the reason if this item has another type than the write requires.
     pub(crate) fn has_its_key(&self, write: &Write, held: &Item) -> Option<String> {
         let type_name = self.context.schema.layout.type_name();
         let mut asks = write.guard.iter().flat_map(|guard| &guard.asks);
@@ -91,7 +92,7 @@ impl<S: Store> Counter<'_, S> {
         is_other.then(|| format!("under the key {} is an item of {}", write.key.for_log(), found()))
     }
 
-    /// Reads buckets as they are.
+    /// Reads the current buckets.
     pub(crate) async fn held_buckets(&self, keys: &[Key]) -> Result<HeldBuckets, StoreError> {
         if keys.is_empty() {
             return Ok(HeldBuckets::new());
@@ -100,12 +101,11 @@ impl<S: Store> Counter<'_, S> {
     }
 }
 
-// ---- Admission: which changes of a batch must go in ----
+// ---- Admission: which changes of a batch must be counted ----
 
 impl<S: Store> Counter<'_, S> {
-    /// The changes that must go in: each once, none that is known to be in, none from behind the horizon or
-    /// of an unknown age. And why nothing
-    /// behind one of them may pass it, where one could not be listed.
+    /// The changes to count: each once, none that is already counted, none from behind the horizon or of an unknown
+    /// age. Also returns, if a refused change could not be listed, why no change behind it may pass it.
     pub(crate) async fn admitted(
         &self,
         entries: Vec<CountEntry>,
@@ -133,7 +133,7 @@ impl<S: Store> Counter<'_, S> {
         (admitted, unlisted)
     }
 
-    /// Why the ledger cannot decide about a change of this time.
+    /// Why the ledger cannot decide about a change from this time.
     fn refusal(&self, created_ms: Option<u64>) -> Option<&'static str> {
         match age_ms(created_ms, self.context.clock.now_ms()) {
             Some(age_ms) if age_ms > self.context.ledger.horizon_ms() => match self.context.ledger {
@@ -150,9 +150,9 @@ impl<S: Store> Counter<'_, S> {
     }
 }
 
-// ---- What a batch adds, by counter and in the order of the stream shard ----
+// ---- The additions of a batch, by counter and in the order of the stream shard ----
 
-/// What one change adds to a counter or a bucket.
+/// The additions of one change to a counter or a bucket.
 #[derive(Debug)]
 struct Todo {
     position: RecordAt,
@@ -162,19 +162,20 @@ struct Todo {
     adds: Vec<Adds>,
 }
 
-/// A counter or a bucket with what the batch adds to it, in the order of the shard.
+/// A counter or a bucket with the batch's additions to it, in the order of the shard.
 #[derive(Debug)]
 struct CounterTodo {
     key: Key,
     derivation: DerivationAt,
     todo: Vec<Todo>,
     held: Option<Item>,
-    /// May it have begun with what this batch adds? Then its target may show what other items of the counter came to.
+    /// True if this batch may have created the counter. Its target may then display a count of the counter's other
+    /// items.
     may_begin: bool,
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Sorts what a change adds by counters, or says why it is parked.
+    /// Sorts the additions of a change by counter, or returns why the change is parked.
     fn sort_out(
         &self,
         entry: &mut CountEntry,

@@ -1,18 +1,18 @@
-//! A count, by what it is about, and its counters in all their shards.
+//! The target of a count, and the sum over all shards of its counter.
 
 use derive::{derived::Items, schema::Schema, sources::sums, tally::Tally};
 use keys::key::Key;
 
-/// A count that a refused change was about.
+/// The target of a refused change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// Name of the derivation.
     pub derivation: String,
-    /// The item that the count is about; of a roll-up the bucket.
+    /// The item with the count; for a roll-up, the bucket.
     pub item: Key,
 }
 
-/// What the shards of one counter come to.
+/// The sum over the shards of one counter.
 #[must_use]
 pub fn added_up(schema: &Schema, shards: &Items) -> Tally {
     let mut all = Tally::default();

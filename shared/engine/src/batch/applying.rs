@@ -1,4 +1,4 @@
-//! Applying what records ask for, in the order of the steps.
+//! Applies the effects of records, in the order of the steps.
 
 use derive::family::Family;
 use store::Store;
@@ -24,10 +24,10 @@ use crate::{
     requests::OwnImages,
 };
 
-/// The ledger, as a batch sees it; `None` if the ledger is one of watermarks and the lane names no shard.
+/// The ledger for a batch; `None` if the ledger is one of watermarks and the lane names no shard.
 pub(crate) fn open<'a, S: Store>(context: &'a Context<S>, lane: &Lane) -> Option<Session<'a>> {
     let counts = context.families.contains(&Family::Additive);
-    // A function that counts nothing asks the ledger nothing.
+    // A function that counts nothing needs no ledger.
     if context.ledger == LedgerKind::Watermarks && counts {
         let has_own_mark = context.takes(ProtocolStep::MarkPerShard);
         return ShardSession::of(lane, has_own_mark).map(Session::Watermarks);
@@ -36,7 +36,7 @@ pub(crate) fn open<'a, S: Store>(context: &'a Context<S>, lane: &Lane) -> Option
     Some(Session::Receipts(Receipts::new(&context.schema.layout, by_position)))
 }
 
-/// Handles one record of a batch that died before.
+/// Handles one record of a batch whose earlier attempts died.
 pub(crate) async fn handle_one<S: Store>(
     context: &Context<S>,
     planning: &mut Planning<'_>,
@@ -58,7 +58,7 @@ pub(crate) async fn handle_one<S: Store>(
     apply(context, asked, session, images, batch, account).await;
 }
 
-/// Applies what records ask for.
+/// Applies the planned effects of records.
 pub(crate) async fn apply<S: Store>(
     context: &Context<S>,
     asked: Asked,
@@ -67,9 +67,9 @@ pub(crate) async fn apply<S: Store>(
     batch: &Batch<'_>,
     account: &mut Account,
 ) {
-    // Before it counts: what is in by then is not parked with the change, so nobody would list it any more.
+    // Listing comes before counting: a change that was counted first would not be parked with its listing.
     listing::list(context, asked.listings, batch, account).await;
-    // Boxed, since a caller's future would otherwise hold all of theirs in place.
+    // Boxed, so that the callers' futures stay small.
     Box::pin(Counter::new(context).add(asked.entries, session, batch, account)).await;
     for (position, cause) in asked.failed_looks {
         park::park(context, position, [], &cause, batch, account).await;
@@ -78,7 +78,7 @@ pub(crate) async fn apply<S: Store>(
     Box::pin(Worker::new(context).touch(asked.ground, batch, account)).await;
 }
 
-/// What the records of a batch show of their own items.
+/// The images that the records of a batch have of their own items.
 pub(crate) fn images<S: Store>(context: &Context<S>, batch: &Batch<'_>) -> OwnImages {
     let changes = batch.records.iter().map(|record| record.change.as_ref().ok());
     OwnImages::of(changes, !context.takes(ProtocolStep::ImageOfItsOwn))

@@ -1,16 +1,19 @@
-//! Attempts: how a record is found that takes the whole invocation with it, by time or by memory.
+//! Attempts: how the engine finds a crashing record, one that kills the whole invocation by time or memory.
 //!
-//! *Keeps true*: a record that was in progress when two attempts died is parked, and the others of its batch go in.
+//! *Keeps true*: a record that was in progress when two attempts died is parked, and the other records of its batch are
+//! applied.
 //!
-//! An invocation that dies says nothing, so it must be noted before. A batch whose first record is older than the
-//! function's time-out may have been tried before; such an attempt is noted in the ledger, under that record, and the
-//! note goes when the invocation ends by itself. From the third attempt on, records go one by one, and each is noted
-//! before it begins. What is young, or asks for nothing, is never noted.
+//! An invocation that dies reports nothing, so the engine notes each attempt beforehand. A batch whose first record is
+//! older than the function's time-out may have been tried before. The engine notes such an attempt in the ledger, under
+//! the first record, and deletes the note when the invocation ends normally. From the third attempt on, the engine
+//! handles records one by one and notes each before it begins. The engine never notes a young batch, or one that needs
+//! no work.
 //!
-//! Each batch has a note in a partition of its own, since many batches are old at once. A note is tried once: where the
-//! ledger does not answer, the time is for the records.
+//! Each batch has its note in a partition of its own, because many batches can be old at once. The engine tries to
+//! write a note once; if the ledger does not answer, the remaining time is for the records.
 //!
-//! A record that was found deadly stays so for its batch, or the next one of the batch to die would set it free again.
+//! Once a record is known to crash invocations, it stays marked for this batch; otherwise the next failure would clear
+//! the mark.
 //!
 //! *Example*: a batch dies twice. The third attempt goes record by record and dies with `e7` in progress; so does the
 //! fourth. The fifth finds two deaths on `e7`, parks it, and finishes the batch.
@@ -38,10 +41,10 @@ use crate::{
     ledger::{EXPIRES_AT, ledger_item},
 };
 
-/// The attempt from which on records go one by one.
+/// Records are handled one by one from this attempt on.
 const SINGLY_FROM: u64 = 3;
 
-/// Deaths with a record in progress, after which it is parked.
+/// A record is parked after this many deaths with it in progress.
 const DEATHS_MAX: u64 = 2;
 
 /// How long a note is kept, in seconds: as long as the stream keeps the record.
@@ -57,23 +60,23 @@ const DEADLY: &str = "Deadly";
 /// An attempt at a batch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attempt {
-    /// Key of its note; `None` when it is not noted.
+    /// Key of its note; `None` if the attempt has no note.
     note: Option<Key>,
-    /// Which attempt it is, from 1 on.
+    /// Number of the attempt, from 1 on.
     number: u64,
-    /// The record that was in progress when the last attempt died, and with how many of them by now.
+    /// The record that was in progress when the last attempt died, and the number of deaths with it in progress.
     suspect: Option<(String, u64)>,
-    /// The records that took two invocations with them.
+    /// The crashing records: two invocations died with each in progress.
     deadly: BTreeSet<String>,
 }
 
 impl Attempt {
-    /// Do the records go one by one?
+    /// True if the records are handled one by one.
     pub(crate) fn is_singly(&self) -> bool {
         self.number >= SINGLY_FROM
     }
 
-    /// The write that notes it.
+    /// The write that notes this attempt.
     pub(crate) fn note(&self, layout: &Layout, key: Key, in_progress: Option<&str>, now_ms: u64) -> Write {
         let expires_at = n((now_ms / 1000).saturating_add(NOTE_KEPT_S));
         let mut item = ledger_item(layout, &key, [(ATTEMPTS, n(self.number)), (EXPIRES_AT, expires_at)]);
@@ -91,13 +94,13 @@ impl Attempt {
         Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
     }
 
-    /// One whose note holds all that a note can hold.
+    /// An attempt whose note has every attribute.
     pub(crate) fn whole(id: &str) -> Self {
         let (suspect, deadly) = (Some((id.to_owned(), 1)), BTreeSet::from([id.to_owned()]));
         Self { note: None, number: SINGLY_FROM, suspect, deadly }
     }
 
-    /// Did this record take two invocations with it?
+    /// True if this is a crashing record.
     pub(crate) fn is_deadly(&self, id: &str) -> bool {
         self.deadly.contains(id)
     }
@@ -145,9 +148,10 @@ pub(crate) async fn begin<S: Store>(
     put_note(context, attempt, Some(id), batch.patience, account).await;
 }
 
-/// The invocation ends by itself. Where all is done the note goes; else it counts on, with nothing in progress.
+/// Notes that the invocation ends normally: deletes the note if all is done; otherwise keeps the number of attempts,
+/// with no record in progress.
 ///
-/// It has the time that is kept for the answer: a note that stays would count as a death.
+/// It uses the time that is reserved for the response, because a note that stays would count as a death.
 pub(crate) async fn end<S: Store>(context: &Context<S>, attempt: &Attempt, batch: &Batch<'_>, account: &mut Account) {
     let patience = batch.patience.for_answer();
     let Some(key) = &attempt.note else { return };
@@ -171,7 +175,7 @@ async fn put_note<S: Store>(
     write_note(context, &write, patience, account).await;
 }
 
-/// A note that cannot be written holds nothing up: without it an attempt more may be needed.
+/// A failed write of a note blocks nothing: the batch may need one more attempt.
 async fn write_note<S: Store>(context: &Context<S>, write: &Write, patience: Patience<'_>, account: &mut Account) {
     match patience.in_time(context.store.write(write)).await {
         Ok(store::Outcome::Done { units }) => {
@@ -182,13 +186,13 @@ async fn write_note<S: Store>(context: &Context<S>, write: &Write, patience: Pat
     }
 }
 
-/// Key of the note of a batch that begins with this record, of a function that runs these families.
+/// Key of the note of a batch that begins with this record, for a function that runs these families.
 pub(crate) fn key(families: &[String], id: &str) -> Key {
     Key::new(format!("ATTEMPTS#{id}"), families.join("+"))
 }
 
-/// Who was in progress when the last attempt died, and with how many by now. An attempt that died before it began with
-/// a record adds no death.
+/// The record that was in progress when the last attempt died, and its number of deaths. An attempt that died before it
+/// began a record adds no death.
 fn suspect(note: &Item) -> Option<(String, u64)> {
     let before = text(note, SUSPECT).map(|id| (id.to_owned(), number(note, DEATHS).unwrap_or(0)));
     let Some(id) = text(note, IN_PROGRESS) else { return before };

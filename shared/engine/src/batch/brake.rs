@@ -1,33 +1,34 @@
-//! The brake: a batch of which much cannot be read is a deployment gone wrong, not data.
+//! The brake is a circuit breaker: a largely unreadable batch is a faulty deployment, not bad data.
 //!
 //! *Keeps true*: when more than [`BrakeLimits::unreadable_percent_max`] of the items of a batch of 20 items or more
-//! cannot be read, nothing of it is applied or parked, and the invocation fails. The batch comes again, and is handled
-//! once the deployment is mended. Items are counted, not records: an item that cannot be read has as many records as it
-//! was written, by the application and by the engine.
+//! cannot be read, nothing of it is applied or parked, and the invocation fails. Lambda redelivers the batch, and the
+//! engine handles it once the deployment is corrected. The breaker counts items, not records: an unreadable item has a
+//! record for each write, by the application and by the engine.
 //!
-//! It gives way when the batch's first record is older than [`BrakeLimits::unreadable_hold_ms`], so that a shard is held up
-//! for so long at most, far from the day that a stream keeps records; or when the operator raises the limit.
+//! The breaker lets a batch pass when its first record is older than [`BrakeLimits::unreadable_hold_ms`], so a shard is
+//! blocked for that long at most, far less than the day that a stream keeps records; or when the operator raises the
+//! limit.
 //!
-//! Each reason is held once, or a writer of bad items would hold up everybody for as long as it goes on: a reason that was
-//! first held longer than `unreadable_hold_ms` ago counts no more.
+//! Each reason stops batches once, because otherwise a writer of bad items would block everything for as long as it
+//! writes. A reason that first stopped a batch longer than `unreadable_hold_ms` ago no longer counts.
 //!
-//! *Example*: a client writes texts into `Order.Total` for a week. The first batch with many of them is held for four hours,
-//! in which someone may take the deployment back. Then it is handled, and what came meanwhile or comes later does not
-//! wait. A release with another `Order` in its manifest makes the brake hold once more.
+//! *Example*: a client writes texts into `Order.Total` for a week. The breaker stops the first batch with many of them
+//! for four hours, in which an operator may roll the deployment back. Then the engine handles that batch, and later
+//! ones do not wait. After a release with another `Order` in its manifest, the breaker stops batches again.
 //!
 //! # Held
 //!
-//! Notes of what the brake has held: since when, by reason.
+//! Notes in the ledger record when each reason first stopped a batch.
 //!
-//! *Keeps true*: a reason holds batches until [`BrakeLimits::unreadable_hold_ms`] after the first of them, in all instances
-//! together, and never again under the same catalogue.
+//! *Keeps true*: a reason stops batches until [`BrakeLimits::unreadable_hold_ms`] after the first stop, over all
+//! instances, and never again under the same catalogue.
 //!
-//! A reason is the derivation, the attribute and what is wrong with it. It is no item, and no record. The catalogue is
-//! known by a digest of the definitions of the families that the function runs, and not by the registry's revision, which
-//! moves with each verification that finds nothing.
+//! A reason is the derivation, the attribute and what is wrong with it, without an item or a record. A digest of the
+//! definitions of the function's families identifies the catalogue. The registry's revision does not, because each
+//! verification without findings raises it.
 //!
-//! *Cheap*: a batch that is not about to be held asks for no note. One that is costs a read of a small item for each
-//! reason, which is less than what is written of its unreadable items.
+//! *Cheap*: a batch that the breaker would not stop reads no note. A batch that it would stop reads a small item for
+//! each reason, which costs less than what is written about its unreadable items.
 //!
 //! *No guard*: two invocations that both find no note write about the same time into it.
 
@@ -62,24 +63,24 @@ use crate::{
 #[cfg(doc)]
 use crate::limits::BrakeLimits;
 
-/// Smallest batch that the brake looks at, in items: one bad item in a small batch is data.
+/// Smallest batch that the breaker checks, in items: one bad item in a small batch is bad data.
 const BATCH_ITEMS_MIN: usize = 20;
 
 /// Items that the error names.
 const NAMED_MAX: usize = 3;
 
-/// Which item a record is of: its key, or the record itself where that cannot be read.
+/// The item that a record changes: its key, or the record's position if the key cannot be read.
 type ItemOf<'a> = Result<Cow<'a, Key>, usize>;
 
-/// An item that cannot be read.
+/// An unreadable item.
 struct FaultyItem {
-    /// Its first record that cannot be read, for the error.
+    /// Its first unreadable record, for the error.
     name: String,
     reasons: BTreeSet<UnreadableReason>,
 }
 
-/// Fails when too much of a batch cannot be read, for reasons that were not held before. A brake that only warns says
-/// how much it is instead.
+/// Fails if too much of a batch is unreadable for reasons that have not stopped batches before. A breaker that only
+/// warns returns the numbers instead.
 pub(crate) async fn hold<S: Store>(
     context: &Context<S>,
     planned: &[Planning<'_>],
@@ -135,7 +136,7 @@ fn item<'a, S: Store>(context: &Context<S>, at: usize, planning: &Planning<'a>) 
     }
 }
 
-/// The items that cannot be read, in the order of their first records.
+/// The unreadable items, in the order of their first records.
 fn unreadable<S: Store>(context: &Context<S>, planned: &[Planning<'_>]) -> Vec<FaultyItem> {
     let (mut items, mut places) = (Vec::<FaultyItem>::new(), BTreeMap::new());
     for (at, planning) in planned.iter().enumerate() {
@@ -152,7 +153,7 @@ fn unreadable<S: Store>(context: &Context<S>, planned: &[Planning<'_>]) -> Vec<F
     items
 }
 
-/// Why a record cannot be read; nothing if it can be.
+/// Why a record cannot be read; empty if it can.
 fn reasons<S: Store>(context: &Context<S>, planning: &Planning<'_>) -> BTreeSet<UnreadableReason> {
     let planned = match (&planning.record.change, &planning.planned) {
         (Err(error), _) => return BTreeSet::from([UnreadableReason::of_record(&error.why)]),
@@ -178,7 +179,7 @@ fn refusal(held: &[&FaultyItem], n_items: usize) -> HandleError {
     HandleError::Unreadable { n_unreadable: held.len(), n_items, items }
 }
 
-// ---- Notes of what the brake has held: since when, by reason ----
+// ---- Notes of when each reason first stopped a batch ----
 
 /// Partition key of the notes. Stored, so it is stable.
 const HELD: &str = "HELD";
@@ -190,7 +191,7 @@ const WHY: &str = "Why";
 const CATALOGUE: &str = "Catalogue";
 const HELD_SINCE: &str = "HeldSince";
 
-/// Why items cannot be read, whichever items.
+/// Why items cannot be read, regardless of the item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UnreadableReason {
     derivation: String,
@@ -211,13 +212,13 @@ impl fmt::Display for UnreadableReason {
 }
 
 impl UnreadableReason {
-    /// A derivation, or all of them, cannot interpret an item.
+    /// The reason when a derivation, or all of them, cannot interpret an item.
     pub(crate) fn of(derivation: &str, unreadable: &Unreadable) -> Self {
         let Unreadable { attribute, why } = unreadable.clone();
         Self { derivation: derivation.to_owned(), attribute, why }
     }
 
-    /// A record cannot be planned.
+    /// The reason when a record cannot be planned.
     pub(crate) fn of_record(why: &str) -> Self {
         Self { derivation: ALL_DERIVATIONS.to_owned(), attribute: String::new(), why: why.to_owned() }
     }
@@ -227,7 +228,7 @@ impl UnreadableReason {
         Key::new(HELD, fitted(format!("{catalogue}#{derivation}#{attribute}#{why}")))
     }
 
-    /// The write that notes the first hold.
+    /// The write that notes the first stop.
     pub(crate) fn note(&self, layout: &Layout, catalogue: &str, now_ms: u64) -> Write {
         let key = self.key(catalogue);
         let attributes = [
@@ -242,7 +243,8 @@ impl UnreadableReason {
     }
 }
 
-/// Since when these reasons have been held, as far as they have, in milliseconds since the epoch.
+/// When each of these reasons first stopped a batch, in milliseconds since the epoch; reasons without a note are
+/// omitted.
 pub(crate) async fn since<'r, S: Store>(
     context: &Context<S>,
     reasons: &BTreeSet<&'r UnreadableReason>,
@@ -256,7 +258,8 @@ pub(crate) async fn since<'r, S: Store>(
     Ok(reasons.iter().zip(&keys).filter_map(since).collect())
 }
 
-/// Notes that this is the first hold for a reason. One that cannot be noted begins when the batch comes again.
+/// Notes that a reason stops a batch for the first time. If the note cannot be written, the redelivery of the batch
+/// writes it.
 pub(crate) async fn begin<S: Store>(context: &Context<S>, reason: &UnreadableReason, batch: &Batch<'_>) {
     let write = reason.note(&context.schema.layout, &catalogue(context), context.clock.now_ms());
     if let Err(error) = batch.patience.call(|| context.store.write(&write)).await {
@@ -264,7 +267,7 @@ pub(crate) async fn begin<S: Store>(context: &Context<S>, reason: &UnreadableRea
     }
 }
 
-/// A digest of what this function derives. Stored, so it is stable.
+/// A digest of this function's definitions. Stored, so it is stable.
 fn catalogue<S: Store>(context: &Context<S>) -> String {
     let of = |family: &Family| definitions(&context.catalogue, &context.schema, *family);
     let definitions: BTreeMap<String, String> = context.families.iter().flat_map(of).collect();

@@ -1,7 +1,7 @@
-//! Under receipts: chunks of a batch, each one transaction with the receipts of its changes.
+//! Under receipts: the batch is divided into chunks, each one transaction with the receipts of its changes.
 //!
-//! A chunk whose transaction is cancelled is sent again without the changes that are in already; one that `DynamoDB`
-//! refuses is cut in two until the change at fault stands alone, which is then parked.
+//! If a transaction is cancelled, the engine sends it again without the changes that are already counted. If `DynamoDB`
+//! refuses one, the engine halves the chunk until the change at fault is alone, and parks that change.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -29,21 +29,21 @@ use crate::{
 /// A part of a batch that is sent as one transaction.
 pub(crate) struct Chunk {
     pub(crate) changes: Vec<Counted>,
-    /// Why its only change cannot be applied, and is parked.
+    /// Why its only change cannot be applied and is parked.
     pub(crate) failed: Option<String>,
     tries: Tries,
-    /// Why it was not done the last time; then it waits before it is sent again.
+    /// Why the last attempt failed; the chunk then waits before it is sent again.
     again: Option<String>,
 }
 
 /// How sending a chunk ended.
 pub(crate) enum ChunkOutcome {
     Done,
-    /// A receipt's guard failed: some of the changes are in already.
+    /// A receipt's guard failed: some of the changes are already counted.
     Proven,
-    /// Another writer holds these counters, or they are throttled; none where it is the ledger that is busy.
+    /// Other writers conflict on these counters, or they are throttled; empty if the ledger is busy.
     Busy(BTreeSet<Key>),
-    /// A bucket was not as it was read any more.
+    /// A bucket has changed since it was read.
     Moved,
     Refused(String),
     Unanswered(StoreError),
@@ -70,7 +70,7 @@ impl Chunk {
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Applies what a batch adds, with a receipt for each change.
+    /// Applies the additions of a batch, with a receipt for each change.
     pub(crate) async fn add_chunks(
         &self,
         entries: Vec<CountEntry>,
@@ -128,7 +128,8 @@ impl<S: Store> Counter<'_, S> {
     }
 }
 
-/// Cuts what must go in into chunks. What is parked stands alone, behind what is applied, which it would cut in two.
+/// Divides the changes into chunks. Each change to park is alone, behind the changes to apply, whose chunks it would
+/// divide.
 fn cut(entries: Vec<CountEntry>) -> VecDeque<Chunk> {
     let (parked, applied): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.failed.is_some());
     let applied = chunks(applied.into_iter().map(|entry| entry.change).collect()).into_iter().map(Chunk::new);
@@ -136,7 +137,7 @@ fn cut(entries: Vec<CountEntry>) -> VecDeque<Chunk> {
     applied.chain(parked).collect()
 }
 
-/// Why a chunk cannot be sent any more. Waits first where it was not done before.
+/// Why a chunk cannot be sent any more. Waits first if an attempt failed.
 async fn must_stop(chunk: &mut Chunk, batch: &Batch<'_>) -> Option<String> {
     if let Some(why) = chunk.again.take()
         && !batch.patience.wait(&mut chunk.tries).await
@@ -146,8 +147,8 @@ async fn must_stop(chunk: &mut Chunk, batch: &Batch<'_>) -> Option<String> {
     batch.patience.is_over().then(|| "no time is left for it".to_owned())
 }
 
-/// Puts a chunk back that met other writers, so that these hold up as few as may be: the changes that touch a busy counter
-/// go behind all others.
+/// Queues a chunk again after a conflict. Changes on a busy counter go behind all others, so that they delay as few as
+/// possible.
 fn make_way(chunk: Chunk, counters: &BTreeSet<Key>, waiting: &mut VecDeque<Chunk>) {
     let touches = |change: &Counted| change.amounts.iter().any(|amount| counters.contains(&amount.item));
     let Chunk { changes, failed, tries, .. } = chunk;
@@ -163,12 +164,12 @@ fn make_way(chunk: Chunk, counters: &BTreeSet<Key>, waiting: &mut VecDeque<Chunk
     }
 }
 
-// ---- A parcel: one transaction of receipts and effects, how it is made, read and accounted for ----
+// ---- A parcel: one transaction of receipts and effects; building it, reading its result, accounting for it ----
 
-/// A transaction: first the proofs, then what they prove.
+/// A transaction: first the proofs, then the effects.
 struct Parcel {
     transaction: Transaction,
-    /// The changes that it proves, in the order of the proofs where each has one.
+    /// The changes that it proves, in the order of the proofs if each change has one.
     proven: Vec<Counted>,
     n_proofs: usize,
     /// For each counter and bucket, the position of its derivation.
@@ -214,7 +215,8 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// A counter or a bucket was not as the parcel asked: it has changed since it was read, or another item has its key.
+    /// Returns how a failed guard of a counter or bucket is handled: it has changed since it was read, or another item
+    /// has its key.
     async fn moved(&self, parcel: &Parcel, reasons: &[Reason], batch: &Batch<'_>) -> ChunkOutcome {
         match batch.patience.in_time(self.have_their_keys(unheld(&parcel.transaction, reasons))).await {
             Ok(Some(why)) => ChunkOutcome::Refused(why),
@@ -233,13 +235,13 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// Reads the buckets that a chunk adds to, each time that it is sent.
+    /// Reads the buckets that a chunk adds to; done before each attempt.
     async fn read_buckets(&self, chunk: &Chunk) -> Result<HeldBuckets, StoreError> {
         let keys = if chunk.failed.is_some() { Vec::new() } else { buckets(&chunk.changes) };
         self.held_buckets(&keys).await
     }
 
-    /// The parcel of a chunk; `None` when there is nothing to send.
+    /// The parcel of a chunk; `None` if there is nothing to send.
     fn parcel(
         &self,
         chunk: &Chunk,
@@ -267,7 +269,7 @@ impl<S: Store> Counter<'_, S> {
         Ok(Some(Parcel { transaction, proven, n_proofs, derivations }))
     }
 
-    /// All changes of a chunk, those too whose effects add up to nothing in it.
+    /// All changes of a chunk, including those whose effects cancel out in it.
     fn to_prove(&self, changes: &[Counted], counters: &[(Write, DerivationAt)]) -> Vec<Counted> {
         let written: BTreeSet<&Key> = counters.iter().map(|(write, _)| &write.key).collect();
         let is_written = |change: &Counted| change.amounts.iter().any(|amount| written.contains(&amount.item));
@@ -322,7 +324,7 @@ impl<S: Store> Counter<'_, S> {
     }
 }
 
-/// Reads the reasons by position: first the proofs', then the effects'.
+/// Reads the cancellation reasons by position: first the proofs, then the effects.
 fn cancelled(parcel: &Parcel, reasons: &[Reason], receipts: &mut Receipts<'_>) -> ChunkOutcome {
     let (proofs, effects) = reasons.split_at(parcel.n_proofs.min(reasons.len()));
     if proofs.contains(&Reason::GuardFailed) {

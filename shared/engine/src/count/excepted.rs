@@ -1,9 +1,9 @@
-//! Parking under watermarks: on behalf of one counter, or as an exception of the stream shard.
+//! Parking under watermarks: for one counter, or as an exception of the stream shard.
 //!
-//! *Keeps true*: what a change adds to a counter is applied or parked, and not both. The transaction that parks a change on
-//! behalf of a counter moves the counter's watermark past it, under the same condition as an update that adds. Where no
-//! watermark can be moved, since the record cannot be read or another item has the counter's key, the change goes among
-//! the exceptions of its shard, which each batch reads before it counts.
+//! *Keeps true*: each addition of a change to a counter is either applied or parked, never both. The transaction that
+//! parks a change for a counter also moves the counter's watermark past it, under the same condition as an update that
+//! adds. If no watermark can be moved, because the record is unreadable or another item has the counter's key, the
+//! change becomes an exception of its shard. Each batch reads the exceptions before it counts.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ use crate::{
     publishing,
 };
 
-/// Why a record is parked that took the invocation with it.
+/// Why a crashing record is parked.
 pub(crate) const DIED: &str = "two invocations died while it was in progress, of time or of memory";
 
 /// A change to park.
@@ -46,22 +46,22 @@ struct Exception<'a> {
 /// How parking ended.
 enum ParkOutcome {
     Done,
-    /// The change is in or parked already.
+    /// The change is already counted or parked.
     Known,
     Refused(String),
 }
 
-/// The instances that may have had a record.
+/// The instances that may have handled a record.
 enum AtWork {
-    /// Some are of another release, or have another catalogue: one may have read what this one cannot.
+    /// Some instances have another release or another catalogue, and may have read what this one cannot.
     Others,
-    /// None; with the check that none has begun to work since. An instance publishes what it has before it reads the
-    /// exceptions.
+    /// No other instances; with the check that none has started since. An instance publishes its derivations before it
+    /// reads the exceptions.
     Alike(Option<Box<Write>>),
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Parks a change that cannot be read as an exception of its shard.
+    /// Parks an unreadable change as an exception of its shard.
     pub(super) async fn except(
         &self,
         entry: &CountEntry,
@@ -81,7 +81,7 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// Parks the first change of a counter that refuses it, and moves the counter's watermark past it.
+    /// Parks the first change of a counter that refuses it, and moves the counter's watermark past the change.
     pub(super) async fn park_first(
         &self,
         counter: &mut CounterTodo,
@@ -93,11 +93,12 @@ impl<S: Store> Counter<'_, S> {
         let Some(first) = counter.todo.first() else { return Ok(()) };
         let change = counted(first);
         let set = Item::from([(shard.mark.clone(), first.sequence.mark(self.context.clock.now_ms()))]);
-        // As each count does: a sweep that read the counter before does not delete it, and its record shows the count.
+        // As each count does: a sweep that read the counter before does not delete it, and its record refreshes the
+        // display.
         let count_from = Item::from([(REVISION.to_owned(), n(self.context.clock.now_ms()))]);
         let remove = BTreeSet::from([SHOWN.to_owned()]);
         let mut asks = vec![Ask::LacksOrBelow(shard.mark.clone(), first.sequence.bound(true))];
-        // Of a counter or a bucket, as the write asks that would have added the change.
+        // The conditions on the type are those of the write that would have added the change.
         let adding = item_write(&self.context.schema, &counter.key, &first.adds, None).and_then(|write| write.guard);
         let type_name = self.context.schema.layout.type_name();
         asks.extend(adding.into_iter().flat_map(|it| it.asks).filter(|ask| ask.attribute() == Some(type_name)));
@@ -118,7 +119,7 @@ impl<S: Store> Counter<'_, S> {
         Ok(())
     }
 
-    /// Parks the first change of a counter whose item takes no watermark.
+    /// Parks the first change of a counter whose item cannot take a watermark.
     pub(super) async fn except_first(
         &self,
         counter: &mut CounterTodo,
@@ -152,7 +153,7 @@ impl<S: Store> Counter<'_, S> {
         let announced = (!shard.item.has_exceptions()).then(|| announcing(&shard.key, now_ms));
         let takes = self.context.takes(ProtocolStep::Exceptions);
         let excepted = std::iter::once(excepted).chain(announced).filter(|_| takes);
-        // A counter may count what an invocation from before sends, once another item has left the counter's key.
+        // An earlier invocation's write may still count the change, once another item has left the counter's key.
         let may_count = exception.cause == DIED || exception.counter.is_some();
         let created_ms = batch.record(exception.change.position).and_then(|record| record.head.created_ms);
         let at_work = if may_count { AtWork::Others } else { self.at_work(created_ms, batch).await? };
@@ -164,23 +165,23 @@ impl<S: Store> Counter<'_, S> {
         self.park_with(exception, proofs, Some(kind), batch, account).await
     }
 
-    /// Which instances may have had a record of this time.
+    /// Which instances may have handled a record of this time.
     async fn at_work(&self, created_ms: Option<u64>, batch: &Batch<'_>) -> Result<AtWork, String> {
         let watch = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::OneReader));
         let Some(watch) = watch else { return Ok(AtWork::Alike(None)) };
         let registered = publishing::registered(self.context, Family::Additive, batch.patience).await;
         let registered = registered.map_err(|error| describe(&error))?;
         let free_ms = registered.free_ms().saturating_add(watch.hold.map_or(0, |hold| hold.margin_ms));
-        // The record may have come before, while others were at work: it is uncounted only if they were gone by its time.
+        // An earlier instance may have handled the record: it is uncounted only if the others had ended by its time.
         let after = self.context.takes(ProtocolStep::YoungerThanOthers);
         let since_ms = if after { created_ms } else { Some(self.context.clock.now_ms()) };
-        // A function's instance publishes its release, but an operator's command only reads.
+        // A function's instance publishes its release; an operator's command only reads.
         let is_alone = registered.release() == watch.release && since_ms.is_some_and(|since_ms| free_ms < since_ms);
         let unchanged = || AtWork::Alike(Some(Box::new(registered.unchanged(Family::Additive))));
         Ok(if is_alone { unchanged() } else { AtWork::Others })
     }
 
-    /// Parks a change, in one transaction with the write that keeps its record from adding anything, and with checks.
+    /// Parks a change in one transaction with the write that prevents its record from being counted, and with checks.
     async fn park_with(
         &self,
         exception: &Exception<'_>,
@@ -262,7 +263,7 @@ impl<S: Store> Counter<'_, S> {
     }
 }
 
-/// The first change of a counter is parked.
+/// Notes that the first change of a counter is parked.
 fn parked(counter: &mut CounterTodo, outcome: &mut CounterOutcome) {
     let first = counter.todo.remove(0);
     outcome.account.parked_for([counter.derivation]);

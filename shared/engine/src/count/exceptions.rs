@@ -1,9 +1,9 @@
-//! The exceptions of a stream shard: changes that are parked although no counter's watermark says so, since they cannot be
-//! read, or since no watermark can be set on the item under the counter's key. They add nothing when they come again.
+//! The exceptions of a stream shard: parked changes that no counter's watermark covers, because they are unreadable, or
+//! because no watermark can be set on the item under the counter's key. A redelivered exception adds nothing.
 //!
-//! Each is an item of its own in the partition of the shard's item, in the order of the sequence numbers. A shard may have
-//! any number of them: a batch reads those between its first and its last sequence number, if the shard's item says that
-//! there are any.
+//! Each is an item of its own in the partition of the shard's item, in the order of the sequence numbers. A shard may
+//! have any number of them: a batch reads those between its first and its last sequence number, if the shard's item
+//! states that there are any.
 
 use std::collections::BTreeSet;
 
@@ -27,16 +27,16 @@ use crate::{
 /// Start of an exception's sort key. Stored, so it is stable.
 const EXCEPTION: &str = "EXCEPTION#";
 
-/// Digits of a sequence number in a sort key, so that texts sort as the numbers. [`Sequence`] holds no longer one.
+/// Digits of a sequence number in a sort key, so that texts sort as numbers. No [`Sequence`] is longer.
 const DIGITS: usize = 41;
 
-/// Exceptions of a stream shard that were read.
+/// The exceptions that were read of a stream shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Exceptions(BTreeSet<String>);
 
 impl Exceptions {
-    /// Reads the exceptions from the lowest of these sequence numbers to the highest. A record whose number cannot be read
-    /// stands before all others.
+    /// Reads the exceptions from the lowest of these sequence numbers to the highest. A record whose number cannot be
+    /// read sorts before all others.
     pub(crate) async fn read<S: Store>(
         context: &Context<S>,
         shard: &Key,
@@ -58,13 +58,13 @@ impl Exceptions {
         }
     }
 
-    /// Is this change parked on behalf of all counters, or of this one?
+    /// True if this change is parked for all counters, or for this one.
     pub(crate) fn excepts(&self, id: &str, counter: Option<&Key>) -> bool {
         self.0.contains(&own_id(id, counter))
     }
 }
 
-/// The write that excepts a change, on behalf of all counters or of one; it fails when that is done.
+/// The write that records an exception, for all counters or for one; it fails if the exception exists.
 pub(crate) fn excepting(layout: &Layout, shard: &Key, change: &Counted, counter: Option<&Key>, now_ms: u64) -> Write {
     let sequence = Sequence::parse(&change.sequence_number);
     let key = Key::new(shard.pk.clone(), format!("{}{}", before(sequence), own_id(&change.id, counter)));
@@ -72,19 +72,19 @@ pub(crate) fn excepting(layout: &Layout, shard: &Key, change: &Counted, counter:
     Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::absent(Purpose::Exception)) }
 }
 
-/// Id of the change that this is the key of.
+/// Id of the change with this key.
 fn id(key: &Key) -> Option<String> {
     key.sk.strip_prefix(EXCEPTION)?.split_once('#').map(|(_, id)| id.to_owned())
 }
 
-/// What the sort keys of a sequence number's exceptions begin with.
+/// Prefix of the sort keys of a sequence number's exceptions.
 fn before(sequence: Option<Sequence>) -> String {
     format!("{}#", number(sequence))
 }
 
-/// A text behind all sort keys of a sequence number's exceptions, and before those of the next one.
+/// A text after all sort keys of a sequence number's exceptions, and before those of the next number.
 fn after(sequence: Option<Sequence>) -> String {
-    // The character behind `#`.
+    // `$` follows `#` in the character order.
     format!("{}$", number(sequence))
 }
 

@@ -1,8 +1,9 @@
 //! Under watermarks: one update for each counter and batch, which adds and moves the watermark.
 //!
-//! All counters of a batch are updated at once, since no order between them is needed. An update whose condition fails
-//! brings the item back: what its watermark has passed is dropped, and the rest is sent again. A counter that refuses an
-//! update gets its changes one by one, in their order, and the one at fault is parked on behalf of this counter alone.
+//! The engine updates all counters of a batch at once, because their order does not matter. An update whose condition
+//! fails returns the item: the engine drops the changes that its watermark has passed, and sends the rest again. If a
+//! counter refuses an update, the engine sends its changes one by one, in their order, and parks the one at fault for
+//! this counter alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +35,7 @@ use crate::{
     protocol::ProtocolStep,
 };
 
-/// What became of what a batch adds to a counter.
+/// The result of a batch's additions to a counter.
 #[derive(Debug, Default)]
 pub(super) struct CounterOutcome {
     pub(super) account: Account,
@@ -42,26 +43,26 @@ pub(super) struct CounterOutcome {
     pub(super) dropped: BTreeSet<RecordAt>,
     /// Changes that are applied or parked.
     pub(super) done: BTreeSet<RecordAt>,
-    /// Why it ended before all was done.
+    /// Why it stopped before all was done.
     stopped: Option<(Key, String)>,
 }
 
-/// What comes next for a counter.
+/// The next step for a counter.
 enum Next {
-    /// Send what is left.
+    /// Send the remaining changes.
     Send,
-    /// Wait, then send what is left; with the reason, if there is no time.
+    /// Wait, then send the remaining changes; the reason is reported if there is no time.
     Again(String),
-    /// Send what is left change by change, or park the first one if it is alone.
+    /// Send the remaining changes one by one, or park the first one if it is alone.
     Refused(String),
-    /// Park what is left: another item has the counter's key.
+    /// Park the remaining changes: another item has the counter's key.
     Foreign(String),
-    /// End, since nothing more can be done now.
+    /// Stop, because nothing more can be done now.
     Stop(String),
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Applies what a batch adds, with a watermark on each counter.
+    /// Applies the additions of a batch, with a watermark on each counter.
     pub(crate) async fn add_marked(
         &self,
         entries: Vec<CountEntry>,
@@ -132,7 +133,7 @@ impl<S: Store> Counter<'_, S> {
             dropped.iter().filter(|at| !done.contains(at) && !account.undone.contains_key(at)).count();
     }
 
-    /// The buckets among these, as they are held.
+    /// The stored buckets among these counters.
     async fn buckets_of(&self, counters: &[CounterTodo], batch: &Batch<'_>) -> Result<HeldBuckets, String> {
         let is_bucket = |counter: &&CounterTodo| {
             counter.todo.iter().flat_map(|todo| &todo.adds).any(|adds| matches!(adds, Adds::Value(..)))
@@ -141,7 +142,7 @@ impl<S: Store> Counter<'_, S> {
         batch.patience.call(|| self.held_buckets(&keys)).await.map_err(|error| describe(&error))
     }
 
-    /// Brings a counter to the last of its changes, and its target to what the counter came to.
+    /// Applies all changes of a counter, then writes its display.
     async fn update_counter(
         &self,
         mut counter: CounterTodo,
@@ -157,7 +158,7 @@ impl<S: Store> Counter<'_, S> {
         outcome
     }
 
-    /// Sends what a batch adds to a counter until nothing is left; why something is left, where it is.
+    /// Sends the batch's additions to a counter until none is left, or returns why some are left.
     async fn bring(
         &self,
         counter: &mut CounterTodo,
@@ -210,7 +211,7 @@ impl<S: Store> Counter<'_, S> {
         outcome: &mut CounterOutcome,
     ) -> Next {
         let Some(write) = self.marked_write(counter, n_part, mark) else {
-            // A mutant sends nothing for what adds up to nothing.
+            // A mutant sends nothing for additions that cancel out.
             outcome.done.extend(counter.todo.drain(..n_part).map(|todo| todo.position));
             return Next::Send;
         };
@@ -235,7 +236,7 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// What to do when the condition failed.
+    /// The next step after the condition failed.
     fn after_failure(
         &self,
         counter: &mut CounterTodo,
@@ -285,7 +286,7 @@ impl<S: Store> Counter<'_, S> {
     }
 }
 
-/// Did the counter begin with this update, which returned it so?
+/// True if this update, which returned this item, created the counter.
 fn has_begun(write: &Write, item: &Item) -> bool {
     let Action::Update(update) = &write.action else { return false };
     let first = update.count_from.get(REVISION).and_then(whole_number).and_then(|from| from.checked_add(1));
@@ -310,7 +311,7 @@ impl<S: Store> Counter<'_, S> {
         let mut asks = vec![Ask::LacksOrBelow(mark.to_owned(), bound)];
         asks.extend(write.guard.into_iter().flat_map(|guard| guard.asks));
         update.set.insert(mark.to_owned(), last.sequence.mark(self.context.clock.now_ms()));
-        // A counter that begins anew is above what was shown before.
+        // A recreated counter starts above the revisions that were displayed before.
         update.count_from.insert(REVISION.to_owned(), n(self.context.clock.now_ms()));
         if self.shows_itself(counter) {
             update.set.insert(SHOWN.to_owned(), AttributeValue::Bool(true));
@@ -321,7 +322,7 @@ impl<S: Store> Counter<'_, S> {
         Some(write)
     }
 
-    /// Removes watermarks that are too old to be asked for.
+    /// Removes watermarks that are too old to be needed.
     pub(in crate::count) async fn prune(
         &self,
         counter: &CounterTodo,
@@ -332,14 +333,14 @@ impl<S: Store> Counter<'_, S> {
     ) {
         let age_ms = if self.context.takes(ProtocolStep::PruneLate) { KEPT_MS } else { HORIZON_MS / 1_000 };
         let Some(write) = pruning(&counter.key, item, age_ms, self.context.clock.now_ms()) else { return };
-        // What is not removed now is removed after the next update.
+        // Watermarks that are not removed now are removed after the next update.
         if let Ok(Updated::Done { units, .. }) = batch.patience.in_time(self.context.store.update(&write)).await {
             self.commit_counter(counter, None, units, causes, account);
         }
     }
 }
 
-/// The write that removes a counter's watermarks of this age, in milliseconds; `None` when there are none.
+/// The write that removes a counter's watermarks of this age, in milliseconds; `None` if there are none.
 pub(crate) fn pruning(key: &Key, item: &Item, age_ms: u64, now_ms: u64) -> Option<Write> {
     let old: BTreeSet<String> = older_than(item, age_ms, now_ms).into_iter().map(str::to_owned).collect();
     if old.is_empty() {

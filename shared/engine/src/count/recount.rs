@@ -1,8 +1,8 @@
-//! The list of targets that need a recount: those of changes that were refused, since the ledger does not show whether
-//! they are in.
+//! The list of targets that need a recount: those of refused changes, because the ledger does not show whether these
+//! are counted.
 //!
-//! A change is refused rather than guessed at. What it would have added to is listed in the ledger, for a person: a
-//! count that is listed may be right, and `verify` shows it.
+//! The engine refuses such a change instead of guessing. It lists the change's targets in the ledger for the operator:
+//! a listed count may be right, and `verify` shows it.
 
 use derive::{
     catalogue::Catalogue,
@@ -24,15 +24,15 @@ use crate::{
 /// Partition key of the list. Stored, so it is stable.
 pub const RECOUNT: &str = "RECOUNT";
 
-/// Name that stands for all derivations, and for all targets, where a change cannot be read.
+/// Name that stands for all derivations and all targets when a change cannot be read.
 pub(crate) const ALL: &str = "*";
 
 impl<S: Store> Counter<'_, S> {
-    /// Notes that a change is refused, and lists what it was about.
+    /// Notes that a change is refused, and lists its targets.
     ///
     /// # Errors
     ///
-    /// Why it could not be listed; the change is then not done.
+    /// Why the targets could not be listed; the change is then not done.
     pub(crate) async fn refuse(
         &self,
         change: &Counted,
@@ -59,13 +59,13 @@ impl<S: Store> Counter<'_, S> {
     }
 }
 
-/// A change that is refused, named with what it is about.
+/// The report of a refused change, with its targets.
 pub(crate) fn refused(catalogue: &Catalogue, change: &Counted, why: &str) -> Refused {
     let (id, why) = (change.id.clone(), why.to_owned());
     Refused { position: change.position, id, why, targets: targets(catalogue, change) }
 }
 
-/// What a change is about: the items that counters are of, and buckets.
+/// The targets of a change: the items that its counters belong to, and buckets.
 pub(crate) fn targets(catalogue: &Catalogue, change: &Counted) -> Vec<Target> {
     let target = |amount: &Amount| {
         let counted = CounterKey::parse(&amount.item).filter(|_| matches!(amount.adds, Adds::Tally(_)));
@@ -75,7 +75,7 @@ pub(crate) fn targets(catalogue: &Catalogue, change: &Counted) -> Vec<Target> {
     change.amounts.iter().map(target).collect()
 }
 
-/// The writes that list a refused change's targets, or the change itself where it cannot be read.
+/// The writes that list a refused change's targets, or the change itself if it cannot be read.
 pub(crate) fn listed(layout: &Layout, change: &Counted, targets: &[Target], why: &str, now_ms: u64) -> Vec<Write> {
     let write = |sort_key: String, derivation: &str, item: Option<&Key>| {
         let key = Key::new(RECOUNT, sort_key);

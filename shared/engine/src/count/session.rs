@@ -1,4 +1,4 @@
-//! The ledger, as a batch sees it.
+//! What a batch knows of the ledger.
 
 use std::collections::BTreeMap;
 
@@ -33,16 +33,16 @@ pub(crate) struct ShardSession {
     /// Key of the stream shard's item.
     pub(crate) key: Key,
     pub(crate) item: ShardItem,
-    /// The exceptions of the shard among the batch's sequence numbers.
+    /// The shard's exceptions in the batch's range of sequence numbers.
     pub(crate) exceptions: Exceptions,
-    /// Why nothing more may go in: what is behind a change that could not go in would pass it.
+    /// Why nothing more may be counted: later changes would pass one that could not be counted.
     pub(crate) stopped: Option<String>,
-    /// The same of single counters.
+    /// Counters that stopped, with the reason.
     pub(crate) stopped_counters: BTreeMap<Key, String>,
 }
 
 impl ShardSession {
-    /// A session that has read nothing yet; `None` if the lane names no shard.
+    /// A new session; `None` if the lane names no shard.
     pub(crate) fn of(lane: &Lane, has_own_mark: bool) -> Option<Self> {
         let mark = mark_name(lane)?;
         // A mutant has one watermark for all shards.
@@ -68,7 +68,7 @@ impl Session<'_> {
         }
     }
 
-    /// The pinned number of shards of a derivation's counters, where there is one.
+    /// The pinned number of shards of a derivation's counters, if there is one.
     pub(crate) fn n_shards(&self, derivation: &str) -> Option<u32> {
         match self {
             Self::Receipts(_) => None,
@@ -78,7 +78,7 @@ impl Session<'_> {
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Reads the stream shard's item, if the ledger has one; why it cannot be read, where it cannot.
+    /// Reads the stream shard's item, if the ledger has one, or returns why it cannot be read.
     pub(crate) async fn read_shard(
         &self,
         key: Option<Key>,
@@ -93,8 +93,8 @@ impl<S: Store> Counter<'_, S> {
         held.map(|held| ShardItem::of(held.first().map(|(_, item)| item))).map_err(|error| describe(&error))
     }
 
-    /// Takes what was read of the stream shard, and pins the numbers of counter shards that it lacks, and reads the
-    /// exceptions. Where one of these fails, nothing of the batch may be counted.
+    /// Stores the shard's item in the session, pins missing numbers of counter shards, and reads the exceptions. If one
+    /// of these steps fails, nothing of the batch may be counted.
     pub(crate) async fn open(
         &self,
         session: &mut Session<'_>,
@@ -120,7 +120,7 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// The shard's exceptions among the batch's sequence numbers.
+    /// The shard's exceptions in the batch's range of sequence numbers.
     async fn exceptions(&self, item: &ShardItem, key: &Key, batch: &Batch<'_>) -> Result<Exceptions, String> {
         if !item.has_exceptions() || !self.context.takes(ProtocolStep::Exceptions) {
             return Ok(Exceptions::default());
@@ -157,7 +157,7 @@ impl<S: Store> Counter<'_, S> {
             if is_pinned {
                 return Ok(item);
             }
-            // What another invocation pinned meanwhile holds.
+            // A number that another invocation pinned meanwhile takes precedence.
             item = self.shard_item(key, batch.patience).await?;
         }
     }

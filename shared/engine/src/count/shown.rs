@@ -1,23 +1,24 @@
-//! Showing a count where it is counted: the function that updates a counter writes the displays of its target with what
-//! the update returned.
+//! Displays written by the counting function: after it updates a counter, it writes the displays of the counter's
+//! target from the item that the update returned.
 //!
-//! *Keeps true*: a batch is done only if each target of its counters shows what they came to, or a later revision of
-//! them, or does not exist. The update of the counter says that its count is shown ([`SHOWN`](keys::counter::SHOWN)),
-//! so its record asks nobody to refresh the target. An invocation that ends between the two writes leaves the batch
-//! undone; when it comes again, the counter's watermark has passed it, and the counter that comes back is shown.
+//! *Keeps true*: a batch is done only if each target of its counters displays their count, or a later revision, or does
+//! not exist. The update of the counter states that its count is displayed ([`SHOWN`](keys::counter::SHOWN)), so its
+//! record refreshes no target. An invocation that ends between the two writes leaves the batch undone. After redelivery
+//! the counter's watermark has passed the batch, and the failed update returns the counter, whose count is then
+//! displayed.
 //!
-//! The write needs no reading: the number of the revision keeps an older count from replacing a newer one. Where that
-//! number does not decide, since the counter has several items or began anew, and where the write is refused, the
-//! counter says no more that its count is shown. Its stream record then refreshes the target, and is parked if that is
-//! refused. The same goes for a batch that comes again to a version of the functions that declares several items, and
-//! for a counter's first revision where something is shown already: that may be of other items, which were counted
-//! without a revision.
+//! The write needs no read: the revision number keeps an older count from replacing a newer one. The engine clears the
+//! counter's `Shown` flag if that number does not decide, because the counter has several items or was recreated, or if
+//! the write is refused. The counter's stream record then refreshes the target, and is parked if that is refused. The
+//! engine also clears the flag if a batch is redelivered to a version of the functions that declares several items, and
+//! for a counter's first revision if the target already displays a count: that count may come from other items, which
+//! were counted without a revision.
 //!
-//! A batch that kills each invocation as it shows a count does not come again to be shown: its change is parked. Its
-//! redrive has the counter say no more that its count is shown.
+//! A batch whose display kills each invocation is not redelivered to be displayed: its change is parked. The redrive of
+//! the change clears the counter's `Shown` flag.
 //!
-//! *Example*: a follow brings `USER#bob / PROFILE#COUNT#follower-count#00` to 12, revision 40. `USER#bob / PROFILE`
-//! gets `FollowerCount` 12 and `FollowerCount:rev` 40, if it shows no revision from 40 on.
+//! *Example*: a follow raises `USER#bob / PROFILE#COUNT#follower-count#00` to 12, revision 40. `USER#bob / PROFILE`
+//! gets `FollowerCount` 12 and `FollowerCount:rev` 40, unless it displays revision 40 or a later one.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +47,7 @@ use crate::{
     reading,
 };
 
-/// What the target of a counter is to show.
+/// The wanted displays of a counter's target.
 struct Showing {
     target: Key,
     entity: String,
@@ -55,20 +56,21 @@ struct Showing {
 }
 
 impl Showing {
-    /// Does an item show it?
+    /// True if an item has these displays.
     fn is_held_by(&self, item: &Item) -> bool {
         self.wanted.iter().all(|wanted| wanted.is_held_by(Some(item)))
     }
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Is this counter's count shown somewhere?
+    /// True if this counter's count is displayed on some item.
     pub(super) fn is_shown(&self, counter: &CounterTodo) -> bool {
         let catalogue = &self.context.catalogue;
         catalogue.displays(catalogue.name(counter.derivation)).next().is_some()
     }
 
-    /// Does the function that counts it show it? Not if it has several items, which are not read here.
+    /// True if the counting function writes the display. It does not if the counter has several items, which are not
+    /// read here.
     pub(super) fn shows_itself(&self, counter: &CounterTodo) -> bool {
         let derivation = self.context.catalogue.derivation(counter.derivation);
         let is_whole =
@@ -76,12 +78,12 @@ impl<S: Store> Counter<'_, S> {
         is_whole && CounterKey::parse(&counter.key).is_some_and(|key| key.shard == 0) && self.is_shown(counter)
     }
 
-    /// Shows what a counter came to, as far as this batch has moved it or found it moved.
+    /// Displays a counter's count, if this batch changed the counter or found it changed.
     pub(super) async fn show(&self, counter: &CounterTodo, batch: &Batch<'_>, outcome: &mut CounterOutcome) {
         let causes: BTreeSet<RecordAt> = outcome.done.union(&outcome.dropped).copied().collect();
         let Some(held) = counter.held.as_ref().filter(|_| !causes.is_empty()) else { return };
         if !self.shows_itself(counter) {
-            // Another version of the functions counted it, and may have ended before it was shown.
+            // Another version of the functions counted it, and may have ended before it wrote the display.
             if held.get(SHOWN) == Some(&AttributeValue::Bool(true)) {
                 match self.is_shown_right(counter, held, batch).await {
                     Ok(true) => {}
@@ -113,7 +115,7 @@ impl<S: Store> Counter<'_, S> {
         self.leave_to_its_record(counter, causes, batch, outcome).await;
     }
 
-    /// Has the counter say no more that its count is shown.
+    /// Clears the counter's `Shown` flag.
     async fn leave_to_its_record(
         &self,
         counter: &CounterTodo,
@@ -132,8 +134,8 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// Has these counters say no more that their counts are shown, where they say so. An invocation that may have
-    /// counted there has died, and may have done so before it showed the count.
+    /// Clears the `Shown` flag of these counters, if it is set. An invocation that may have counted there has died,
+    /// perhaps before it wrote the display.
     pub(crate) async fn leave_to_their_records(&self, counters: &[Item], patience: Patience<'_>) -> Result<(), GaveUp> {
         let says_so = |counter: &&Item| counter.get(SHOWN) == Some(&AttributeValue::Bool(true));
         for key in counters.iter().filter(says_so).filter_map(|counter| self.context.schema.layout.key(counter)) {
@@ -143,7 +145,7 @@ impl<S: Store> Counter<'_, S> {
         Ok(())
     }
 
-    /// Sends a write until it has an outcome; `None` if it is refused, and why there is none now, if there is none.
+    /// Sends a write until it has an outcome; `None` if it is refused. The error is why it has no outcome now.
     async fn sent(
         &self,
         write: &Write,
@@ -169,7 +171,7 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// Does the target show what the counter came to, or what all its items come to by now?
+    /// True if the target displays this counter's count, or the current sum of all its items.
     async fn is_right(
         &self,
         item: &Item,
@@ -180,7 +182,7 @@ impl<S: Store> Counter<'_, S> {
         Ok(showing.is_held_by(item) || self.shows_all(item, counter, showing, batch).await?)
     }
 
-    /// Does the target show what all items of the counter come to, or is there none?
+    /// True if the target displays the sum of all items of the counter, or does not exist.
     async fn is_shown_right(&self, counter: &CounterTodo, held: &Item, batch: &Batch<'_>) -> Result<bool, GaveUp> {
         let Some(showing) = self.showing(counter, [held]) else { return Ok(true) };
         let mut sources = Sources::default();
@@ -191,7 +193,7 @@ impl<S: Store> Counter<'_, S> {
         self.shows_all(item, counter, &showing, batch).await
     }
 
-    /// Does the target show what all items of the counter come to by now?
+    /// True if the target displays the current sum of all items of the counter.
     async fn shows_all(
         &self,
         item: &Item,
@@ -210,7 +212,7 @@ impl<S: Store> Counter<'_, S> {
         schema.entity(entity).is_some_and(|entity| schema.layout.names(entity, item))
     }
 
-    /// What the target is to show of a counter of these items.
+    /// The wanted displays of the target, from these items of the counter.
     fn showing<'a>(&self, counter: &CounterTodo, items: impl IntoIterator<Item = &'a Item>) -> Option<Showing> {
         let (schema, catalogue) = (&self.context.schema, &self.context.catalogue);
         let target = CounterKey::parse(&counter.key)?.target;
@@ -222,7 +224,7 @@ impl<S: Store> Counter<'_, S> {
             let Some(definition) = definition else { continue };
             let item = RefreshTarget { key: &target, definition, item: None, named: &BTreeSet::new() };
             if let Computed::Attributes(attributes) = display.compute(schema, &item, &sources) {
-                // The targets of a count are of one entity.
+                // All targets of a count are of one entity.
                 entity.get_or_insert_with(|| definition.name.clone());
                 displays.insert(at);
                 wanted.extend(attributes);
@@ -231,8 +233,8 @@ impl<S: Store> Counter<'_, S> {
         Some(Showing { target, entity: entity?, displays, wanted })
     }
 
-    /// The write that shows it; `None` where the revision is not known. What a counter that may have begun with this
-    /// batch came to takes the place of no other count.
+    /// The write of the displays; `None` if the revision is unknown. The count of a counter that this batch may have
+    /// created replaces no other count.
     fn shown(&self, showing: &Showing, may_begin: bool) -> Option<Write> {
         let mut update = Update::default();
         let its_type = self.context.schema.mark_of(&showing.entity);
