@@ -1,21 +1,22 @@
-//! Fan-out: refreshing all items that follow from a source, however many they are.
+//! Fan-out: refreshes all items that depend on a source, however many they are.
 //!
-//! *Keeps true*: after a source has changed, each item that a search of it finds is refreshed, with a value that is at
-//! least as new as the change; or there is a job that will.
+//! *Keeps true*: after a source has changed, each item that a search of the source finds is refreshed, with a value at
+//! least as new as the change; or a job exists that will refresh it.
 //!
-//! A search whose first page is all of it is done with its batch. A larger one becomes a *job*: an item that holds the
-//! derivation, the source's key and a cursor. Its record in the stream does a page of it and moves the cursor, which
-//! makes the next record; so a crash goes on at the cursor, and other records come in between. The source is read anew
-//! for every page.
+//! If the first page of a search has all results, the batch handles them. A larger search becomes a *job*: an item with
+//! the derivation, the source's key and a cursor. The job's stream record does a page and moves the cursor, which
+//! creates the next record. So after a crash the job continues at the cursor, and other records are handled between
+//! pages. The engine reads the source again for every page.
 //!
-//! *A newer change* finds the job at some cursor. It does not start over, or a busy source would never reach its last
-//! items: it notes that the job shall go on to the end, then from the start to where it is now. That raises the job's
-//! revision, and a page moves the cursor only under the revision that it read; else it is done again.
+//! *A newer change* finds the job at some cursor. The job does not start over, because then a busy source would never
+//! reach its last items. Instead, the change makes it continue to the end, then from the start to its current position.
+//! That raises the job's revision. A page moves the cursor only under the revision that it read; otherwise it is
+//! repeated.
 //!
 //! *Copies* are written without reading the item, on the condition that the item names the source.
 //!
-//! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [`again`]
-//! when it has had time.
+//! *An index may lag* and not return an item yet. So each search of an index, small or large, is repeated (module
+//! [`again`]) after the index has had time to catch up.
 
 pub mod again;
 pub(crate) mod for_batch;
@@ -51,10 +52,10 @@ use crate::{
     protocol::ProtocolStep,
 };
 
-/// A write that was done, and what it consumed.
+/// A completed write, with its table, key and units.
 pub(crate) type FanOutWrite = (Table, Key, Units);
 
-/// The item to which a found item leads.
+/// The item that a found item leads to.
 pub(crate) fn leads_to<S: Store>(context: &Context<S>, item: &Item, find: &Find) -> Option<Key> {
     let key = context.schema.layout.key(item)?;
     let schema = &context.schema;
@@ -64,13 +65,13 @@ pub(crate) fn leads_to<S: Store>(context: &Context<S>, item: &Item, find: &Find)
     through(schema, &via, &find.target)
 }
 
-/// What a derivation searches for when a source of this key changes.
+/// The search of a derivation after a source with this key changes.
 pub(crate) fn search_of<S: Store>(context: &Context<S>, derivation: DerivationAt, source: &Key) -> Option<Find> {
     context.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&context.schema, source)
 }
 
-/// Refreshes all items that follow from a source: starts a job, or changes the one that there is. What it
-/// wrote is in `written`, also if it gives up.
+/// Refreshes all items that depend on a source: creates a job, or changes the existing one. `written` lists its writes,
+/// even if it fails.
 pub(crate) async fn fan_out<S: Store>(
     context: &Context<S>,
     derivation: DerivationAt,
@@ -102,14 +103,15 @@ pub(crate) async fn fan_out<S: Store>(
                 written.push((Table::Main, key, units));
                 return Ok(());
             }
-            // It moved on, ended, or was begun meanwhile.
+            // The job moved on, ended, or was created meanwhile.
             Outcome::GuardFailed if patience.wait(&mut tries).await => {}
             Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
         }
     }
 }
 
-/// The write that makes a job take up a newer change: it goes on to the end, and from the start to where it is now.
+/// The write that adds a newer change to a job: the job continues to the end, then from the start to its current
+/// position.
 fn circle<S: Store>(context: &Context<S>, job: &Job, now_ms: u64) -> Option<Write> {
     if !context.takes(ProtocolStep::Circle) {
         return None;
@@ -124,7 +126,7 @@ fn circle<S: Store>(context: &Context<S>, job: &Job, now_ms: u64) -> Option<Writ
     Some(job.moves_to(&next))
 }
 
-/// Name of the sort key by which a query gives its items.
+/// Name of the sort key that orders a query's results.
 fn sort_key_name<'a, S: Store>(context: &'a Context<S>, query: &Query) -> Option<&'a str> {
     let layout = &context.schema.layout;
     match &query.index {
@@ -133,7 +135,7 @@ fn sort_key_name<'a, S: Store>(context: &'a Context<S>, query: &Query) -> Option
     }
 }
 
-/// A job, a note and a mark, as they are written.
+/// Samples of a job, a note and a mark, as they are written.
 pub(crate) fn samples(layout: &Layout, derivation: &str, source: &Key) -> (Write, [Write; 2]) {
     let key = JobKey { derivation: derivation.to_owned(), id: id_of(source) };
     let fan_out = FanOut { until: Some("{Until}".to_owned()), is_round: true, free_at_ms: 1, ..FanOut::of_all(source) };
@@ -144,7 +146,7 @@ pub(crate) fn samples(layout: &Layout, derivation: &str, source: &Key) -> (Write
     (Write { table: Table::Main, key: job.key, action: put, guard: None }, [note.write(0, 0), mark])
 }
 
-// ---- The note that something is to be searched for again ----
+// ---- The note that a search is to be repeated ----
 
 // Attributes of a note. Stored, so they are stable.
 const ITEM_PK: &str = "ItemPK";
@@ -154,13 +156,13 @@ const DERIVATIONS: &str = "Derivations";
 /// Partitions that notes are spread over. Stored in keys, so it is stable.
 pub(crate) const PARTITIONS: u32 = 8;
 
-/// What is noted of an item within this part of the time that an index may lag is one note.
+/// The lag of an index is divided into this many parts; notes of an item within one part are one note.
 const TOGETHER: u64 = 16;
 
-/// Digits of a time in milliseconds, as it stands in a note's key.
+/// Digits of a time in milliseconds in a note's key.
 pub(crate) const DIGITS: usize = 15;
 
-/// A note that something is to be searched for again.
+/// A note that a search is to be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     /// The source.
@@ -170,7 +172,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// The write that notes it, or adds it to what is noted of the item about this time.
+    /// The write that adds the note, or merges it into the item's note from about the same time.
     pub(crate) fn write(&self, now_ms: u64, lag_ms: u64) -> Write {
         let id = id_of(&self.item);
         let together_ms = (lag_ms / TOGETHER).max(1);
@@ -196,7 +198,7 @@ impl Note {
     }
 }
 
-/// Sort key of a partition's mark, behind those of all notes. Stored, so it is stable.
+/// Sort key of a partition's mark, after those of all notes. Stored, so it is stable.
 pub(crate) const MARK: &str = "~";
 
 /// Attribute of a mark: sort key of the last note that was begun. Stored, so it is stable.

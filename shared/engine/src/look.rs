@@ -1,26 +1,26 @@
-//! Refreshing items: reads what the refresh asks for, and writes what it decides.
+//! Refreshes items: reads their sources, and writes the items that differ from their definition.
 //!
 //! *Keeps true*: after a refresh request the item matches its sources at some later moment, or the record is returned
 //! as failed and Lambda retries it.
 //!
-//! Cheap where nothing is to be done: sources are read once a batch, in batches, and an item's own record may show that
-//! it is in step. Before a write the item itself is read, consistently; but an item that a large
-//! fan-out finds, of which it is known what it takes from its source, is written unread, and the write asks that it
-//! does name that source. A write whose guard fails met another writer: the item is refreshed once more.
+//! Little is read if nothing differs: each source is read once a batch, in batched reads, and an item's own record may
+//! show that the item is correct. Before a write the engine reads the item itself, consistently. A large fan-out that
+//! only copies values writes without reading, on the condition that the item still names the source. If a write's guard
+//! fails, another writer changed the item, and the engine refreshes it once more.
 //!
-//! An item that is not Ripple's stays, and is listed (module `occupied`).
+//! An item that is not Ripple's stays and is listed (module `occupied`).
 //!
 //! # Correction
 //!
-//! Corrections: writes by which an item's own record puts right what was made of its derived part.
+//! A correction is a write that restores a derived part which another writer changed.
 //!
-//! *Keeps true*: a write counts when nothing but records of the item itself requested it, and one of them changed an
-//! attribute that it writes. So the record of an item that comes with a wrong name, or is put back as it was long ago,
-//! counts; one whose source changed does not, nor does a new item that lacks what is derived.
+//! *Keeps true*: a write counts as a correction if only records of the item itself requested it, and one of them
+//! changed an attribute that it writes. So a record counts if it gives the item a wrong name, or overwrites the item
+//! with an older version. A change of a source does not count, nor does a new item without its derived attributes.
 //!
-//! What somebody else wrote cannot be distinguished from a write of our own that was right when it was decided, and was
-//! overtaken by its source. So some are normal where sources change fast; many, and for long, are somebody's own
-//! trigger.
+//! The engine cannot distinguish another writer's change from a write of its own that was right when it was decided and
+//! was overtaken by its source. So some corrections are normal if sources change fast. Many, over a long time, point to
+//! another process that writes the same attributes.
 
 pub mod listing;
 pub(crate) mod occupied;
@@ -49,7 +49,7 @@ use crate::{
     requests::{DecidedLooks, LookRequest, Looked, OccupiedKey, OwnState, RequestedRefresh, WrittenItem},
 };
 
-/// How often an item is refreshed anew after its guard failed, before its record is reported as not done.
+/// How often an item is refreshed again after a failed guard, before its record is reported as not done.
 const ROUNDS_MAX: usize = 8;
 
 /// Refreshes these items if there is time left.
@@ -94,7 +94,8 @@ pub(crate) async fn look_at<S: Store>(
         if waiting.is_empty() {
             return;
         }
-        // What was read at the start of the batch serves until a guard fails: then all is read anew.
+        // The first round uses the sources from the start of the batch. After a failed guard, all sources are read
+        // again.
         let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
         let keys = waiting.iter().map(|requested| requested.look.item.clone()).collect();
         let (held, refused) = match reading::held_each(context, keys, patience).await {
@@ -111,7 +112,7 @@ pub(crate) async fn look_at<S: Store>(
     looked.not_now(waiting, "other writers were at the item all the time");
 }
 
-/// Those of the items that are not in step.
+/// The items that differ from their definition.
 pub(crate) async fn differing<S: Store>(
     context: &Context<S>,
     items: Vec<RequestedRefresh>,
@@ -153,7 +154,7 @@ pub(crate) async fn differing<S: Store>(
     decided
 }
 
-/// Lists items that are not Ripple's, and gives back those that have left the key meanwhile.
+/// Lists items that are not Ripple's, and returns those whose key has become free meanwhile.
 async fn list_all<S: Store>(
     context: &Context<S>,
     occupied: Vec<(RequestedRefresh, DerivationAt)>,
@@ -174,7 +175,7 @@ async fn list_all<S: Store>(
     again
 }
 
-/// Does the writes, and gives back those whose guard failed.
+/// Sends the writes, and returns the items whose guard failed.
 pub(crate) async fn write_all<S: Store>(
     context: &Context<S>,
     differing: Vec<(RequestedRefresh, (Write, Vec<DerivationAt>))>,
@@ -207,7 +208,7 @@ pub(crate) async fn write_all<S: Store>(
     }
     again
 }
-/// The writes without those that would go on changing an item back and forth, which are refused.
+/// The writes without those that would keep changing an item back and forth, which are refused.
 fn go_on<S: Store>(
     context: &Context<S>,
     differing: Vec<(RequestedRefresh, (Write, Vec<DerivationAt>))>,
@@ -236,16 +237,16 @@ fn go_on<S: Store>(
     going_on
 }
 
-// ---- Corrections: writes by which an item's own request puts right what was made of its derived part ----
+// ---- Corrections: writes that restore a derived part, requested by the item's own record ----
 
-/// Is this write a correction?
+/// True if this write is a correction.
 pub(crate) fn is_correction(requested: &RequestedRefresh, write: &Write, batch: &Batch<'_>) -> bool {
     let records = requested.causes.iter().filter_map(|position| batch.record(*position));
     let mut changes = records.filter_map(|record| record.change.as_ref().ok());
     requested.is_own && changes.any(|change| has_touched(change, write))
 }
 
-/// Did the change touch what the write writes?
+/// True if the change altered an attribute that the write sets or removes.
 fn has_touched(change: &Change, write: &Write) -> bool {
     let (old, new) = (change.old_image(), change.new_image());
     let value = |image: Option<&'_ Item>, name: &str| image.and_then(|image| image.get(name)).cloned();
@@ -253,13 +254,14 @@ fn has_touched(change: &Change, write: &Write) -> bool {
     match &write.action {
         Action::Put(item) => item.keys().any(differs),
         Action::Update(update) => update.set.keys().chain(update.remove.iter().map(String::as_str)).any(differs),
-        // What should not be there was put there.
+        // Another writer put an item that should not exist.
         Action::Delete => new.is_some(),
         Action::Check => false,
     }
 }
 
-/// Does this write undo what other writers did, and did they do nothing else? A series of such writes comes to no end.
+/// True if this write undoes changes by other writers, and these writers changed nothing else. A series of such writes
+/// never ends.
 pub(crate) fn only_undoes(requested: &RequestedRefresh, write: &Write, batch: &Batch<'_>) -> bool {
     let records = requested.causes.iter().filter_map(|position| batch.record(*position));
     let is_undone = |change: &Change| match (&write.action, change.old_image(), change.new_image()) {

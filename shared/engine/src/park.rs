@@ -1,11 +1,11 @@
-//! Parking: a change that can never be applied is kept, whole, with its cause, and stops nobody.
+//! Parking: a change that can never be applied is stored whole, with its cause, and blocks no other change.
 //!
-//! *Keeps true*: a change is either applied or parked, not both and not neither: for the additive family the parked
-//! items and the ledger's proof are one transaction. A level-triggered change has no proof, since applying it twice is
-//! harmless.
+//! *Keeps true*: a change is either applied or parked, never both and never neither: for the additive family, one
+//! transaction writes the parked items and the ledger's proof. A level-triggered change has no proof, because applying
+//! it twice is harmless.
 //!
-//! The record is kept as it came, compressed, and in parts where an item would be too large.
-//! A [redrive](crate::redrive) applies what is parked.
+//! The record is stored unchanged and compressed, in parts if an item would be too large. A [redrive](crate::redrive)
+//! applies parked changes.
 
 use std::io::{Read as _, Write as _};
 
@@ -37,31 +37,31 @@ use crate::{
     record::{Head, event::Lane},
 };
 
-/// Largest part of a record in one item, in bytes: below the 400 KB of an item, names and cause included.
+/// Largest part of a record in one item, in bytes: below the 400 KB of an item, with names and cause.
 const PART_BYTES_MAX: usize = 350 * 1024;
 
-/// Longest id under which a record is parked as it is, in bytes. Source: an event's id has 32.
+/// Longest id that is used unchanged to park a record, in bytes. Source: an event's id has 32.
 const ID_BYTES_MAX: usize = 128;
 
-/// Longest cause that is kept, in bytes: a panic may say anything.
+/// Longest cause that is stored, in bytes: a panic's message can have any length.
 const CAUSE_BYTES_MAX: usize = 4 * 1024;
 
 /// A record to park.
 #[derive(Clone, Debug)]
 pub struct Parking<'a> {
-    /// What could be read of it.
+    /// What could be read of the record.
     pub head: &'a Head,
-    /// The record as it came, JSON.
+    /// The original record, JSON.
     pub record: &'a str,
     /// Why it cannot be applied.
     pub cause: &'a str,
-    /// On behalf of which family.
+    /// The family that it is parked for.
     pub family: Family,
     /// Where it came from.
     pub lane: &'a Lane,
-    /// The counter, or the bucket, on whose behalf it is parked; `None` on behalf of all of the family.
+    /// The counter or bucket that it is parked for; `None` if it is parked for the whole family.
     pub counter: Option<&'a Key>,
-    /// The exception of its shard that keeps it from being applied, if there is one.
+    /// The exception of its shard that prevents its application, if there is one.
     pub exception: Option<ExceptionKind>,
 }
 
@@ -70,8 +70,8 @@ pub struct Parking<'a> {
 pub enum ExceptionKind {
     /// It could not be read, so no counter counts it.
     Uncounted,
-    /// Invocations died while it was in progress, another item had the counter's key, or it is older than the moment when
-    /// the last instance was gone that may have been able to read it: a counter may count it.
+    /// A counter may count it: invocations died while it was in progress, or another item had the counter's key, or it
+    /// was written before the last instance that may have been able to read it had ended.
     Unsure,
 }
 
@@ -93,7 +93,7 @@ impl ExceptionKind {
 }
 
 impl Parking<'_> {
-    /// The writes that park it, all on items of its own.
+    /// The writes that park it, all on items of their own.
     #[must_use]
     pub fn writes(&self, layout: &Layout, now_ms: u64) -> Vec<Write> {
         let id = id(self.head, self.record);
@@ -145,13 +145,13 @@ pub(crate) fn key(family: Family, id: &str, part: usize) -> Key {
     Key::new(parked_partition(family), format!("{id}#{part:02}"))
 }
 
-/// Id under which a change is parked: its event's, with the counter if it is parked on behalf of one.
+/// Id of a parked change: its event's id, with the counter if the change is parked for one.
 pub(crate) fn own_id(id: &str, counter: Option<&Key>) -> String {
     let of_counter = |counter: &Key| format!("{id}@{:08x}", checksum(&format!("{}\n{}", counter.pk, counter.sk)));
     counter.map_or_else(|| id.to_owned(), of_counter)
 }
 
-/// Id under which a record is known to the ledger: the event's, or one made of the record where that cannot be read.
+/// The ledger's id of a record: the event's id, or a checksum of the record if that id cannot be read.
 #[must_use]
 pub fn id(head: &Head, record: &str) -> String {
     let is_fit = |id: &String| !id.is_empty() && id.len() <= ID_BYTES_MAX;
@@ -164,14 +164,14 @@ pub fn id(head: &Head, record: &str) -> String {
 
 fn compressed(record: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    // Writing to a Vec cannot fail; were it to, the record is kept as it is.
+    // Writing to a Vec cannot fail; if it did, the record would be stored uncompressed.
     match encoder.write_all(record.as_bytes()).and_then(|()| encoder.finish()) {
         Ok(compressed) => compressed,
         Err(_) => record.as_bytes().to_vec(),
     }
 }
 
-/// Parks a record on behalf of these level-triggered derivations, as far as they are known, or notes that it is not
+/// Parks a record for these level-triggered derivations, as far as they are known, or notes that the record is not
 /// done.
 pub(crate) async fn park<S: Store>(
     context: &Context<S>,
@@ -206,7 +206,7 @@ pub(crate) async fn park<S: Store>(
     account.parked.push(Parked { position, id, cause: cause.to_owned() });
 }
 
-/// The record of parked parts, in their order.
+/// The record from its parked parts, in their order.
 pub(crate) fn record(parts: &[Item]) -> Result<String, std::io::Error> {
     let bytes = parts.iter().filter_map(|part| match part.get(RECORD) {
         Some(AttributeValue::B(bytes)) => Some(bytes.as_slice()),
@@ -218,37 +218,37 @@ pub(crate) fn record(parts: &[Item]) -> Result<String, std::io::Error> {
     Ok(record)
 }
 
-/// A change that is parked on behalf of a family.
+/// A change that is parked for a family.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParkedChange {
     /// Id of its event.
     pub id: String,
-    /// On behalf of which family.
+    /// The family that it is parked for.
     pub family: Family,
     /// Why it was parked.
     pub cause: String,
     /// When, in milliseconds since the epoch.
     pub parked_at_ms: u64,
-    /// Its sequence number; empty where it could not be read.
+    /// Its sequence number; empty if it could not be read.
     pub sequence_number: String,
     /// Where it came from.
     pub lane: Lane,
-    /// How many parts it was cut into.
+    /// Number of its parts.
     pub n_parts: usize,
-    /// The counter, or the bucket, on whose behalf it is parked; `None` on behalf of all of the family.
+    /// The counter or bucket that it is parked for; `None` if it is parked for the whole family.
     pub counter: Option<Key>,
-    /// The exception of its shard that keeps it from being applied, if there is one.
+    /// The exception of its shard that prevents its application, if there is one.
     pub exception: Option<ExceptionKind>,
-    /// The items that hold it.
+    /// Its stored items.
     parts: Vec<Item>,
 }
 
 impl ParkedChange {
-    /// The record as it came, JSON.
+    /// The original record, JSON.
     ///
     /// # Errors
     ///
-    /// When its parts do not fit together.
+    /// If its parts do not fit together.
     pub fn record(&self) -> Result<String, std::io::Error> {
         record(&self.parts)
     }
@@ -272,14 +272,14 @@ impl ParkedChange {
         })
     }
 
-    /// Is this amount among those that are parked? A counter may have another number of shards by now.
+    /// True if this amount is parked. The counter may have another number of shards by now.
     pub(crate) fn is_for(&self, amount: &Amount) -> bool {
         let Some(counter) = &self.counter else { return true };
         let count_of = |key: &Key| CounterKey::parse(key).map(|counter| (counter.target, counter.derivation));
         *counter == amount.item || count_of(counter).is_some_and(|count| count_of(&amount.item) == Some(count))
     }
 
-    /// How many of its parts were read.
+    /// Number of its parts that were read.
     #[cfg(test)]
     fn n_held_parts(&self) -> usize {
         self.parts.len()
@@ -298,16 +298,16 @@ impl ParkedChange {
 
 // ---- pages ----
 
-/// Reads what is parked on behalf of a family, in order of the events' ids.
+/// Reads the parked changes of a family, in order of the events' ids.
 ///
-/// Whoever reads asks for the page of [`next`](Self::next), and gives it to [`take`](Self::take).
+/// The caller reads the page of [`next`](Self::next), and passes it to [`take`](Self::take).
 #[derive(Debug)]
 pub struct ParkedPages {
     family: Family,
     query: Query,
     after: Option<Cursor>,
     is_end: bool,
-    /// Parts of a change of which the next page may have more.
+    /// Parts of a change that may continue on the next page.
     parts: Vec<Item>,
 }
 
@@ -319,17 +319,17 @@ impl ParkedPages {
         Self { family, query, after: None, is_end: false, parts: Vec::new() }
     }
 
-    /// The query of the next page of the ledger's table, and where it begins; `None` at the end.
+    /// The query of the next page in the ledger's table, and its start; `None` at the end.
     #[must_use]
     pub fn next(&self) -> Option<(Query, Option<Cursor>)> {
         (!self.is_end).then(|| (self.query.clone(), self.after.clone()))
     }
 
-    /// The changes that are whole with this page.
+    /// The changes that are complete with this page.
     pub fn take(&mut self, page: Page) -> Vec<ParkedChange> {
         let mut changes = Vec::new();
         for item in page.items {
-            // Parts of one change stand behind one another.
+            // Parts of one change are consecutive.
             let differs = |first: &Item| {
                 [EVENT_ID, COUNTER_PK, COUNTER_SK].iter().any(|name| text(first, name) != text(&item, name))
             };
@@ -347,12 +347,12 @@ impl ParkedPages {
     }
 }
 
-/// All that is parked, by family and in order of the events' ids, for an operator's command. It holds all of it in
-/// memory; a function reads it page by page.
+/// All parked changes, by family and in order of the events' ids, for an operator's command. The command has all of
+/// them in memory; a function reads them page by page.
 ///
 /// # Errors
 ///
-/// [`StoreError`] when the ledger cannot be read.
+/// [`StoreError`] if the ledger cannot be read.
 pub async fn parked<S: Store>(store: &S) -> Result<Vec<ParkedChange>, StoreError> {
     let mut changes = Vec::new();
     for family in [Family::Additive, Family::LevelTriggered] {

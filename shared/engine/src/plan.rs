@@ -1,5 +1,4 @@
-//! Planning a batch: each record decoded and planned by itself, and what all of them ask for, sorted by how it is
-//! applied.
+//! Plans a batch: decodes and plans each record alone, and sorts the effects of all records by how they are applied.
 
 #[cfg(feature = "mutants")]
 mod mutants;
@@ -29,59 +28,59 @@ use crate::{
     requests::RefreshRequests,
 };
 
-/// A record with what it asks for.
+/// A record with its planned effects.
 #[derive(Debug)]
 pub(crate) struct Planning<'a> {
     /// Its position in the batch.
     position: RecordAt,
     pub(crate) record: &'a Decoded<'a>,
-    /// What it asks for, or why the plan is not known.
+    /// The planned effects, or why there is no plan.
     pub(crate) planned: Result<Planned, String>,
-    /// Was it written before the birth mark of a count, so that it is not counted there by itself?
+    /// True if a count was left out because the record was written before the effective time of its derivation.
     is_before_birth: bool,
 }
 
-/// What records ask for, sorted by how it is applied.
+/// The effects of records, sorted by how they are applied.
 #[derive(Default)]
 pub(crate) struct Asked {
-    /// Changes that must go in once.
+    /// Changes that must be counted once.
     pub(crate) entries: Vec<CountEntry>,
     /// Positions of records that the level-triggered family cannot handle, with the cause.
     pub(crate) failed_looks: Vec<(RecordAt, String)>,
     /// Items to refresh.
     pub(crate) requests: RefreshRequests,
-    /// What touches the application's own items.
+    /// Effects on the application's own items.
     pub(crate) ground: Vec<Touch>,
-    /// Items to list, or to take off the list.
+    /// Items to list, or whose entry is to be removed.
     pub(crate) listings: Vec<Listing>,
 }
 
-/// A change that must go in once: what it adds, or why it must be parked.
+/// A change that must be counted once: its additions, or why it must be parked.
 #[derive(Clone, Debug)]
 pub(crate) struct CountEntry {
-    /// What it adds.
+    /// The additions.
     pub(crate) change: Counted,
-    /// When its write was made, in milliseconds since the epoch.
+    /// When the change was written, in milliseconds since the epoch.
     pub(crate) created_ms: Option<u64>,
     /// Why it cannot be applied.
     pub(crate) failed: Option<String>,
 }
 
-/// What a record asks for, on behalf of a derivation.
+/// An effect on an application item, for a derivation.
 #[derive(Clone, Debug)]
 pub(crate) struct Touch {
     /// Position of the record in its batch.
     pub(crate) position: RecordAt,
     /// Position of the derivation in the catalogue.
     pub(crate) derivation: DerivationAt,
-    /// What it asks for.
+    /// The effect.
     pub(crate) effect: Ground,
 }
 
-/// An item that may have to be listed, or taken off the list.
+/// An item that may have to be listed, or whose entry may have to be removed.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
-    /// Position of the record that says so.
+    /// Position of the record that requests it.
     pub(crate) position: RecordAt,
     /// Position of the derivation in the catalogue; `None` for all.
     pub(crate) derivation: Option<DerivationAt>,
@@ -90,7 +89,7 @@ pub(crate) struct Listing {
 }
 
 impl Planning<'_> {
-    /// Id of the event, or what stands for it where the record does not decode.
+    /// Id of the event, or a substitute if the record does not decode.
     pub(crate) fn id(&self) -> Cow<'_, str> {
         match &self.record.change {
             Ok(change) => Cow::Borrowed(&change.id),
@@ -107,14 +106,14 @@ impl Planning<'_> {
         self.record.head.created_ms
     }
 
-    /// The record, for a log.
+    /// The record's name for a log.
     pub(crate) fn name(&self) -> String {
         let change = self.record.change.as_ref();
         let item = change.map(|change| format!(" ({})", change.key.for_log())).unwrap_or_default();
         format!("{}{item}", self.id())
     }
 
-    /// The change of a record that cannot be planned, of which nothing is known but its id, and why.
+    /// The change of a record that cannot be planned, with nothing but its id, and the reason.
     pub(crate) fn unreadable(&self) -> Option<(Counted, String)> {
         let why = self.planned.as_ref().err()?.clone();
         Some((self.unplanned(), why))
@@ -125,19 +124,19 @@ impl Planning<'_> {
         Counted { position, id: self.id().into_owned(), sequence_number, amounts: Vec::new() }
     }
 
-    /// Does it ask for anything? What comes too late does not.
+    /// True if the record needs work. A late change needs none.
     pub(crate) fn asks(&self) -> bool {
         let asks = |planned: &Planned| planned.effects.iter().any(|(_, effect)| *effect != Effect::Late);
         self.planned.as_ref().map_or(true, |planned| asks(planned) || planned.misfit.is_some() || planned.mended)
     }
 
-    /// May it ask for a count? A record that does not decode may.
+    /// True if the record may count. A record that does not decode may.
     pub(crate) fn counts(&self) -> bool {
         let is_counted = |effect: &Effect| matches!(effect, Effect::Add(_) | Effect::Measure(_));
         self.planned.as_ref().map_or(true, |planned| planned.effects.iter().any(|(_, effect)| is_counted(effect)))
     }
 
-    /// Counts it, by what kind of record it is.
+    /// Counts the record by its kind.
     fn count(&self, account: &mut Account) {
         match self.planned.as_ref().map(|planned| planned.record) {
             Ok(RecordKind::Change) => account.n_changes += 1,
@@ -153,7 +152,7 @@ impl Planning<'_> {
                 Effect::Late => is_late = true,
                 Effect::List { .. } => {}
                 _ => {
-                    // Effects stand in the order of their derivations.
+                    // Effects are in the order of their derivations.
                     let share = account.share(*derivation);
                     share.n_effects += 1;
                     share.n_changes += usize::from(is_change && last != Some(*derivation));
@@ -167,7 +166,7 @@ impl Planning<'_> {
 }
 
 impl Account {
-    /// The account of a batch that is planned, and of which nothing is applied yet.
+    /// The account of a batch that is planned but not applied.
     pub(crate) fn of(planned: &[Planning<'_>]) -> Self {
         let created_ms = Vec::with_capacity(planned.len());
         let mut account = Self { n_records: planned.len(), created_ms, ..Self::default() };
@@ -178,13 +177,13 @@ impl Account {
     }
 }
 
-/// Which of the shards of each sharded counter the batches of a stream shard land in, before it is reduced to their
-/// number.
+/// Selects a shard of each sharded counter for the batches of a stream shard; the remainder by the number of shards is
+/// the shard.
 pub(crate) fn lane_seed(stream_shard: &str) -> u32 {
     checksum(stream_shard)
 }
 
-/// Which shard of a sharded counter a batch lands in.
+/// The shard of a sharded counter that a batch adds to.
 struct CounterShards<'a> {
     seed: u32,
     /// The pinned number of shards of a derivation's counters; `None` if it is not pinned.
@@ -197,7 +196,7 @@ pub(crate) fn plan_all<'a, S: Store>(context: &Context<S>, batch: &'a Batch<'_>)
     all.map(|(position, record)| planning(context, RecordAt(position), record)).collect()
 }
 
-/// May the first record of an event ask for a count?
+/// True if the first record of an event may count.
 pub(crate) fn first_counts<S: Store>(context: &Context<S>, event: &Event<'_>) -> bool {
     let first = event.records.first().map(|record| Decoded::of(&context.schema.layout, record.get()));
     first.is_some_and(|first| planning(context, RecordAt(0), &first).counts())
@@ -213,7 +212,7 @@ fn planning<'a, S: Store>(context: &Context<S>, position: RecordAt, record: &'a 
     Planning { position, record, planned, is_before_birth }
 }
 
-/// The plan of a change, and whether some of it is left out since the change was written before a birth mark.
+/// The plan of a change, and whether effects were left out because the change predates an effective time.
 fn planned<S: Store>(context: &Context<S>, change: &Change) -> (Planned, bool) {
     let mut planned = plan(&context.schema, &context.catalogue, &context.families, change);
     let is_before_birth = count_from_birth(context, &mut planned, change);
@@ -227,15 +226,15 @@ fn count_from_birth<S: Store>(context: &Context<S>, planned: &mut Planned, chang
     watch.is_some_and(|watch| watch.count_from_birth(&mut planned.effects, change.created_ms))
 }
 
-/// What these records ask for. Their plans are taken out of them.
+/// The effects of these records. Takes the plans out of the records.
 pub(crate) fn sorted<S: Store>(
     context: &Context<S>,
     planned: &mut [Planning<'_>],
     n_shards: impl Fn(&str) -> Option<u32>,
     batch: &Batch<'_>,
 ) -> Asked {
-    // The shard of a sharded counter is the lane's, else the batch's: one batch lands in one shard, and lanes seldom
-    // meet.
+    // The stream shard selects the counter's shard, otherwise the batch does: one batch adds to one shard, and batches
+    // of different stream shards seldom conflict.
     let first = planned.first().map(Planning::id).unwrap_or_default();
     let seed = batch.lane.shard.as_deref().map_or_else(|| checksum(&first), lane_seed);
     let mut asked = Asked::default();
@@ -249,7 +248,7 @@ pub(crate) fn sorted<S: Store>(
     asked
 }
 
-/// What one record asks of one family, or why that is not known.
+/// The effects of one record on one family, or why they are unknown.
 pub(crate) fn asked_of<S: Store>(context: &Context<S>, family: Family, batch: &Batch<'_>) -> Result<Asked, String> {
     let Some(record) = batch.records.first() else { return Ok(Asked::default()) };
     let change = record.change.as_ref().map_err(ToString::to_string)?;
@@ -312,7 +311,7 @@ fn amount<S: Store>(
     Ok(Amount { item: counter, derivation, adds: Adds::Tally(Tally { count: add.count, sum: add.sum }) })
 }
 
-/// A record that cannot be applied fails for each family by itself.
+/// Notes the failure of a record that cannot be applied, for each family separately.
 fn fail<S: Store>(context: &Context<S>, planning: &Planning<'_>, cause: String, asked: &mut Asked) {
     let position = planning.position;
     if context.families.contains(&Family::Additive) {

@@ -1,28 +1,30 @@
-//! Redrive: what is parked is applied, once what kept it from being applied is mended.
+//! Redrive: applies a parked change after its cause is corrected.
 //!
-//! *Keeps true*: a parked change is applied exactly once, or stays parked. For the additive family its deletion and its
-//! effects are one transaction, under the condition that it is still parked: two redrives at once, or one whose answer
-//! was lost, apply it once. The items of a level-triggered change are refreshed, and it is deleted when that is done;
-//! twice is harmless.
+//! *Keeps true*: a parked change is applied exactly once, or stays parked. For the additive family, one transaction
+//! deletes the parked items and applies the effects, on the condition that the change is still parked. So two redrives
+//! at once, or one whose response was lost, apply it once. For a level-triggered change, the engine refreshes its items
+//! and then deletes it; doing so twice is harmless.
 //!
-//! A change that was parked has its proof in the ledger, so that its record, delivered again, adds nothing beside the
-//! redrive. Parked for one counter, it has it in the counter's watermark: the redrive sets that where it is gone, since
-//! somebody deleted the counter. And since it is either parked or in, a redrive needs no horizon.
+//! A parked change has its proof in the ledger, so its redelivered record adds nothing beside the redrive. For a change
+//! that is parked for one counter, the proof is the counter's watermark. The redrive sets this watermark if it is
+//! missing because the operator deleted the counter. A change is either parked or counted, so a redrive needs no
+//! horizon.
 //!
 //! # Mark
 //!
-//! The watermark of a counter for which a change is parked.
+//! The watermark of a counter that a change is parked for.
 //!
-//! *Keeps true*: a change that was parked for one counter adds nothing there when its record is delivered again. The
-//! counter's watermark is past it, but an operator who mends a counter may delete it whole; so the redrive sets the
-//! watermark again.
+//! *Keeps true*: a change that was parked for one counter adds nothing there when its record is redelivered. The
+//! counter's watermark has passed it, but an operator may delete the whole counter to correct it; so the redrive sets
+//! the watermark again.
 //!
 //! # Unsure
 //!
-//! Redrive of what counters may count already, since an invocation may have counted it before it was parked.
+//! Redrive of changes that may already be counted, because an invocation may have counted them before they were parked.
 //!
-//! *Keeps true*: what is redriven counts once. What cannot be decided is listed for a recount, and not guessed at. What
-//! it was counted in is refreshed again, since the invocation may have died before it showed the count.
+//! *Keeps true*: a redriven change counts once. What cannot be decided is listed for a recount, not guessed. The
+//! targets that may have counted it are refreshed again, because the invocation may have died before it wrote the
+//! display.
 
 pub mod in_ledger;
 pub mod replay;
@@ -56,20 +58,20 @@ use crate::{
     record::Decoded,
 };
 
-/// How old an exception must be before it is redriven, in milliseconds: the life of an invocation that had read its
-/// shard's exceptions before, and a minute for clocks that differ. Source: Lambda quotas, 15 minutes.
+/// Minimum age of an exception before its redrive, in milliseconds: the life of an invocation that read its shard's
+/// exceptions before, and a minute for clocks that differ. Source: Lambda quotas, 15 minutes.
 const INVOCATION_MS: u64 = 16 * 60 * 1000;
 
-/// How long after the end of such an invocation a call of it may land, in milliseconds: a quarter of an hour, as for
+/// How long after the end of such an invocation its last call may arrive, in milliseconds: a quarter of an hour, as for
 /// watermarks.
 const LATE_MS: u64 = 15 * 60 * 1000;
 
 /// How a redrive ended.
 #[derive(Clone, Debug)]
 pub enum Redriven {
-    /// It is applied, and not parked any more.
+    /// It is applied, and no longer parked.
     Applied(Box<Account>),
-    /// It was not parked any more: somebody else redrove it, or a call of this redrive whose answer was lost did.
+    /// It was no longer parked: another redrive applied it, or a call of this redrive whose response was lost.
     Gone,
     /// It still cannot be applied, and stays parked.
     Still {
@@ -78,7 +80,7 @@ pub enum Redriven {
     },
 }
 
-/// Applies a parked change, and unparks it.
+/// Applies a parked change, and deletes it.
 pub(crate) async fn redrive<S: Store>(
     context: &Context<S>,
     parked: &ParkedChange,
@@ -115,7 +117,7 @@ pub(crate) async fn redrive<S: Store>(
             for change in &mut changes {
                 change.amounts.retain(|amount| parked.is_for(amount));
                 if let Some(counter) = &parked.counter {
-                    // Its record, delivered again, comes to this very counter.
+                    // Its redelivered record reaches this counter.
                     change.amounts.iter_mut().for_each(|amount| amount.item.clone_from(counter));
                 }
             }
@@ -163,7 +165,8 @@ async fn redrive_once<S: Store>(
             Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
             Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
         };
-        // The guard of a bucket fails when somebody else has written to it since it was read: then it is read again.
+        // The guard of a bucket fails if another writer changed the bucket since it was read; the bucket is then read
+        // again.
         if unheld(&transaction, &reasons)
             .any(|write| write.guard.as_ref().is_some_and(|guard| guard.purpose == Purpose::StillParked))
         {
@@ -193,7 +196,7 @@ async fn redrive_look<S: Store>(
     Box::pin(for_batch::look(context, asked.requests, None, batch, &mut account)).await;
     Box::pin(Worker::new(context).touch(asked.ground, batch, &mut account)).await;
     listing::list(context, asked.listings, batch, &mut account).await;
-    // A look that fails again has parked the change anew, under the same key.
+    // A refresh that fails again has parked the change again, under the same key.
     if let Some(again) = account.parked.into_iter().next() {
         return Ok(Redriven::Still { cause: again.cause });
     }
@@ -206,7 +209,7 @@ async fn redrive_look<S: Store>(
     Ok(Redriven::Applied(Box::new(Account { parked: Vec::new(), undone: [].into(), ..account })))
 }
 
-// ---- The watermark of a counter for which a change is parked ----
+// ---- The watermark of a counter that a change is parked for ----
 
 /// The watermark that the parking of a change for one counter set.
 struct ParkedMark {
@@ -232,7 +235,7 @@ impl ParkedMark {
 
 /// The watermark that the parking of a change for one counter set.
 fn mark<S: Store>(context: &Context<S>, parked: &ParkedChange) -> Option<ParkedMark> {
-    // Only watermarks park a change on behalf of one counter.
+    // Only watermarks park a change for one counter.
     let is_marked = parked.exception.is_none() && parked.counter.is_some();
     let is_marked = is_marked && context.takes(ProtocolStep::RedriveMark);
     let sequence = Sequence::parse(&parked.sequence_number).filter(|_| is_marked)?;
@@ -241,9 +244,10 @@ fn mark<S: Store>(context: &Context<S>, parked: &ParkedChange) -> Option<ParkedM
 
 // ---- unsure ----
 
-/// Leaves out of changes what their counters may count already, and lists it for a recount. A counter does not count a
-/// change while its watermark is below the change; above, another change may have moved it there. A counter without the
-/// watermark does not count a change that is so young that no watermark of it can have been taken away.
+/// Removes from changes the amounts that their counters may already count, and lists these for a recount. A counter
+/// does not count a change if its watermark is below the change; above, another change may have moved it there. A
+/// counter without the watermark does not count a change that is so young that no watermark of it can have been
+/// removed.
 async fn leave_unsure<S: Store>(
     context: &Context<S>,
     changes: &mut [Counted],

@@ -1,13 +1,13 @@
-//! Refresh requests: which items records ask to refresh, and the results.
+//! Refresh requests: the items that records ask to refresh, and the results.
 //!
 //! # Own image
 //!
-//! What an item's own record shows of it.
+//! An item's own record contains an image of the item.
 //!
-//! *Keeps true*: the image of a record decides only over the requests that this record makes for its own item. Were the
-//! item another by now, a later record of it makes those requests. It decides over nothing else: the batch may hold an
-//! old record, delivered again, beside the change of a source; that the item was in step long ago says nothing then,
-//! and the later record has requested a refresh before the source changed.
+//! *Keeps true*: the image of a record decides only about the requests that this record makes for its own item. If the
+//! item has changed since, a later record of the item makes those requests. The image decides about nothing else. The
+//! batch may contain an old, redelivered record beside the change of a source; that the item was correct long ago then
+//! proves nothing, and the later record requested its refresh before the source changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,23 +23,23 @@ use store::{Busy, StoreError, Units};
 
 use crate::backoff::{Patience, describe};
 
-// ---- What an item's own record shows of it ----
+// ---- The image in an item's own record ----
 
-/// The image of each item of which the batch holds one record, however often that is there. Which of two records is
-/// the newer is not known.
+/// The image of each item that has exactly one record in the batch, even if that record occurs several times. The order
+/// of two records is unknown.
 pub(crate) struct OwnImages {
     images: BTreeMap<Key, OwnImage>,
-    /// Does an image decide over any request, and the first of an item for all? It must not.
+    /// True if an image decides about any request, and an item's first image about all of them. Only a mutant sets it.
     of_any: bool,
 }
 
-/// What the records of a batch show of an item.
+/// What a batch's records show about an item.
 pub(crate) enum OwnState<'a> {
-    /// Nothing that may decide: it must be read.
+    /// Nothing that may decide: the item must be read.
     NotShown,
     /// It does not exist.
     Absent,
-    /// It exists, and holds this.
+    /// It exists, with this content.
     Present(&'a Item),
 }
 
@@ -64,7 +64,7 @@ impl OwnImages {
         Self { images, of_any }
     }
 
-    /// The item after its own record, when nothing but that record requested the refresh.
+    /// The item after its own record, if only that record requested the refresh.
     pub(crate) fn shown(&self, item: &Key, causes: &BTreeSet<RecordAt>) -> OwnState<'_> {
         let image = self.images.get(item).filter(|image| self.of_any || causes.is_subset(&image.positions));
         match image.map(|image| image.item.as_ref()) {
@@ -83,20 +83,20 @@ const LOOKS_AT_ONCE: usize = 1_000;
 /// An item to refresh, and the positions of the records that requested it.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedRefresh {
-    /// The item, and on whose behalf.
+    /// The item, and the derivations that request its refresh.
     pub(crate) look: Look,
-    /// Positions of the records; none where no record asks for it.
+    /// Positions of the records; empty if no record requests it.
     pub(crate) causes: BTreeSet<RecordAt>,
     /// True if only records of the item itself requested it.
     pub(crate) is_own: bool,
-    /// Position of the derivation that creates the item, where its key was occupied before.
+    /// Position of the derivation that creates the item, if its key was occupied before.
     pub(crate) vacated_for: Option<DerivationAt>,
 }
 
 /// The requests of a batch, merged by item.
 #[derive(Debug, Default)]
 pub(crate) struct RefreshRequests {
-    /// Items to refresh, each as of one entity: a change of type may request both.
+    /// Items to refresh, each with one entity: a change of type may request both.
     pub(crate) requested: BTreeMap<(Key, String), RequestedRefresh>,
     /// Items to find first, by derivation and source, with the positions of the records.
     pub(crate) finds: BTreeMap<(DerivationAt, Key), (Find, BTreeSet<RecordAt>)>,
@@ -119,20 +119,20 @@ impl RefreshRequests {
         requested.causes.extend(position);
     }
 
-    /// The same of an item whose key was occupied by one that is not Ripple's.
+    /// Adds a request for an item whose key was occupied by an item that is not Ripple's.
     pub(crate) fn request_vacated(&mut self, request: RefreshRequest, derivation: DerivationAt, position: RecordAt) {
         let key = request.item.clone();
         self.requested(key.clone(), request.entity.clone()).vacated_for = Some(derivation);
         self.request(request, derivation, &key, Some(position));
     }
 
-    /// Adds a search that a record of a source asks for.
+    /// Adds a search that a source's record requests.
     pub(crate) fn find(&mut self, find: Find, derivation: DerivationAt, source: &Key, position: Option<RecordAt>) {
         let (_, causes) = self.finds.entry((derivation, source.clone())).or_insert_with(|| (find, BTreeSet::new()));
         causes.extend(position);
     }
 
-    /// Adds an item that was found, on behalf of these derivations and because of these records.
+    /// Adds a found item, with the derivations and records that led to it.
     pub(crate) fn add(
         &mut self,
         item: Key,
@@ -169,22 +169,22 @@ impl RefreshRequests {
 
 // ---- looked ----
 
-/// Items to refresh, and the time that there is.
+/// Items to refresh, and the time that is left.
 pub(crate) struct LookRequest<'a> {
     /// The items.
     pub(crate) items: Vec<RequestedRefresh>,
-    /// What records show of their own items; `None` where no record asks.
+    /// The images of the records' own items; `None` if no record requests the refresh.
     pub(crate) images: Option<&'a OwnImages>,
-    /// The time that there is.
+    /// The time that is left.
     pub(crate) patience: Patience<'a>,
 }
 
 /// The results of refreshes.
 #[derive(Debug, Default)]
 pub(crate) struct Looked {
-    /// How many items were in step.
+    /// Number of items that were correct.
     pub(crate) n_in_step: usize,
-    /// What was written.
+    /// The items that were written.
     pub(crate) written: Vec<WrittenItem>,
     /// The derivations of each write whose guard failed, which is sent again.
     pub(crate) sent_again: Vec<Vec<DerivationAt>>,
@@ -198,10 +198,10 @@ pub(crate) struct Looked {
     pub(crate) undone: Vec<(RequestedRefresh, String)>,
 }
 
-/// What a refresh decided of items that are not in step.
+/// The items that a refresh found not to be correct.
 #[derive(Debug, Default)]
 pub(crate) struct DecidedLooks {
-    /// Those that differ, each with the write that brings it in step and on whose behalf.
+    /// Items that differ, each with the write that corrects it and the derivations of the write.
     pub(crate) differing: Vec<(RequestedRefresh, (Write, Vec<DerivationAt>))>,
     /// Derived items whose key has an item that is not Ripple's, each with the derivation that would create it.
     pub(crate) occupied: Vec<(RequestedRefresh, DerivationAt)>,
@@ -218,7 +218,7 @@ impl DecidedLooks {
 /// A derived item that waits for its key; the item there is listed.
 #[derive(Debug)]
 pub(crate) struct OccupiedKey {
-    /// What asked for it.
+    /// The request of the item.
     pub(crate) requested: RequestedRefresh,
     /// Position of the derivation that would create it.
     pub(crate) derivation: DerivationAt,
@@ -229,25 +229,26 @@ pub(crate) struct OccupiedKey {
 /// An item that was written.
 #[derive(Debug)]
 pub(crate) struct WrittenItem {
-    /// What asked for it.
+    /// The request of the item.
     pub(crate) requested: RequestedRefresh,
     /// The write.
     pub(crate) write: Write,
-    /// Positions of the derivations on whose behalf.
+    /// Positions of the derivations that the write belongs to.
     pub(crate) derivations: Vec<DerivationAt>,
-    /// When the answer came, in milliseconds since the epoch.
+    /// When the response arrived, in milliseconds since the epoch.
     pub(crate) at_ms: u64,
     /// Write units.
     pub(crate) units: Units,
 }
 
 impl Looked {
-    /// None of these items could be refreshed, or written, now.
+    /// Notes that these items could not be refreshed or written now.
     pub(crate) fn not_now(&mut self, items: Vec<RequestedRefresh>, why: &str) {
         self.undone.extend(items.into_iter().map(|requested| (requested, why.to_owned())));
     }
 
-    /// These items, each with why what it is decided by cannot be read, without those of which that is known.
+    /// Separates the items whose sources cannot be read, and returns the others. Each item comes with its error, if
+    /// any.
     pub(crate) fn without_refused<'e>(
         &mut self,
         items: impl Iterator<Item = (Option<&'e StoreError>, RequestedRefresh)>,

@@ -1,18 +1,18 @@
-//! Making a search of an index again, when the index has had time.
+//! Repeats a search of an index, when the index has had time to catch up.
 //!
-//! *Keeps true*: whatever was found, or not found, by an index that may lag, is looked for once more after it has had
-//! time to follow. An item that was written before a source changed and that the index did not show then, is shown
-//! then; the record of one that was written after refreshes it from the source itself.
+//! *Keeps true*: each search of an index that may lag is repeated after the index has had time to catch up. The
+//! repeated search finds an item that was written before a source changed and that the index did not return at first.
+//! The record of an item that was written after the change refreshes the item from the source itself.
 //!
-//! A search leaves a *note* in the ledger, with the key it starts from and the derivations. Notes stand in the order in
-//! which they are due, so that a sweep reads those alone; one that is done is deleted. Several sweeps at once do no
-//! harm, and neither does a note that is done twice. What starts from one key about the same time is one note: it is
-//! due a little later than all of them, so nobody adds to one that a sweep may be at.
+//! A search leaves a *note* in the ledger, with the key of its source and the derivations. Notes are sorted by due
+//! time, so a sweep reads only the due ones; it deletes those that are done. Several sweeps at once are harmless, and
+//! so is a note that is done twice. Searches from one key at about the same time share a note. The note is due a little
+//! later than all of them, so no function adds to a note that a sweep may be handling.
 //!
-//! A sweep that dies on a note, by time or memory, would die on it each time, and never come to those behind it. So it
-//! *marks* what it is about to do; what it finds marked is given to jobs, whose records are parked when they are
-//! deadly. A search is given to jobs, too, if it finds an item that refuses the write, such as an item without room for
-//! a longer name.
+//! A sweep that dies on a note, by time or memory, would die on it each time, and never reach later notes. So the sweep
+//! *marks* the notes that it is about to do. Notes that it finds marked go to jobs, whose crashing records are parked.
+//! A search also becomes a job if it finds an item that refuses the write, such as an item without room for a longer
+//! name.
 
 use std::collections::BTreeSet;
 
@@ -39,11 +39,11 @@ use crate::{
     requests::{LookRequest, RefreshRequests},
 };
 
-/// Notes that are read together, and partitions that are gone through at once.
+/// Notes that are read together, and partitions that are handled at once.
 const NOTES_AT_ONCE: u32 = 50;
 const PARTITIONS_AT_ONCE: usize = 4;
 
-/// What a run of searches came to.
+/// The totals of a run of repeated searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Again {
     /// Notes that were done.
@@ -54,20 +54,19 @@ pub struct Again {
     pub n_written: usize,
 }
 
-/// What came of one note.
+/// The result of one note.
 #[derive(Default)]
 struct NoteOutcome {
     /// Items that were written.
     n_written: usize,
-    /// Why it is not done, where it is not.
+    /// Why the note is not done, if it is not.
     why_not: Option<String>,
 }
 
-/// Makes the searches again that are due, until this time in milliseconds since the epoch; what is not reached is
-/// for the next run.
+/// Repeats the searches that are due, until this time in milliseconds since the epoch; the next run does the rest.
 pub(crate) async fn search_again<S: Store>(context: &Context<S>, deadline_ms: u64) -> Result<Again, GaveUp> {
     let patience = Patience::new(context.clock.as_ref(), deadline_ms);
-    // Sweeps that end early reach all partitions in turn.
+    // The first partition is random, so that sweeps that end early still reach all partitions in turn.
     let first = u32::try_from(context.clock.chance(u64::from(PARTITIONS))).unwrap_or(0);
     let parts: Vec<BoxFuture<'_, _>> =
         (first..PARTITIONS).chain(0..first).map(|number| search_partition(context, number, patience).boxed()).collect();
@@ -130,8 +129,7 @@ async fn search_notes<S: Store>(
     Ok(())
 }
 
-/// The items from which is still to be searched again, of those that are asked for, each with the names of the
-/// derivations for which it is.
+/// The items with pending repeated searches among those that are asked for, each with the names of the derivations.
 pub(crate) async fn noted<S: Store>(
     context: &Context<S>,
     is_asked: impl Fn(&Key) -> bool,

@@ -1,4 +1,4 @@
-//! Settling what came of looking for a batch: each item is mapped back to the records that requested it.
+//! Refreshes items for a batch, and maps each result to the records that requested it.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn report_occupied<S: Store>(
     });
 }
 
-/// Takes the results of refreshes into the account, and parks the records whose items are refused.
+/// Adds the results of refreshes to the account, and parks the records whose items are refused.
 pub(crate) async fn settle<S: Store>(context: &Context<S>, looked: Looked, batch: &Batch<'_>, account: &mut Account) {
     let name = |at: DerivationAt| context.catalogue.label(at);
     account.n_in_step += looked.n_in_step;

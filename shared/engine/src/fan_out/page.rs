@@ -1,14 +1,14 @@
-//! A page of a fan-out: some of what the search finds is refreshed, and the cursor moves on.
+//! A page of a fan-out: refreshes the next results of the search, and moves the cursor.
 //!
 //! # Unread
 //!
-//! Writing what is copied from a source to the items that a search found, without reading them.
+//! Writes copies from a source to the items that a search found, without reading the items.
 //!
-//! *Keeps true*: an item that is written so names the source, since the write asks for that. What its copy holds does
-//! not depend on what it held, so it is written where it was right already, too. What builds on the copy is refreshed
-//! by the write's own record.
+//! *Keeps true*: an item that is written this way names the source, because the write's condition requires it. The copy
+//! does not depend on the item's old content, so a correct item is written too. The write's own record refreshes
+//! everything that is derived from the copy.
 //!
-//! Nearly all items of a page hold the old value, so reading each first would mostly say what is known: a read unit for
+//! Nearly all items of a page have the old value, so reading each first would mostly confirm that, at one read unit for
 //! each write unit.
 
 use std::collections::BTreeSet;
@@ -42,10 +42,10 @@ use crate::{
     requests::{LookRequest, Looked, RequestedRefresh},
 };
 
-/// What a search found.
+/// A page of search results.
 struct FoundPage {
     items: Vec<Key>,
-    /// The job when it has been to them; `None` when it has then been to all that it is for.
+    /// The job after these items are done; `None` if the job then ends.
     behind: Option<Job>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) async fn page_of<S: Store>(
     move_on(context, job, next, work).await
 }
 
-/// Refreshes the next items of a job until its time is over, and moves `next` behind them; true at the end of all.
+/// Refreshes the next items of a job until its time is over, and moves `next` behind them; true if all items are done.
 async fn go_through<S: Store>(
     context: &Context<S>,
     job: &Job,
@@ -95,7 +95,7 @@ async fn go_through<S: Store>(
     let mut sources = Sources::default();
     let (is_alone, patience) = (work.is_alone, work.batch.patience);
     let search = |job| find_more(context, job, find, is_alone, patience);
-    // Before anything is written the source is known, and is not waited for by itself.
+    // The source is read before the first write, at the same time as the first search.
     let source = read_source(context, &fan_out.source, &mut sources, patience);
     let (first, read) = join(search(next.clone()), source).await;
     let mut found = read.map_err(TouchFailure::from).and(first);
@@ -104,7 +104,7 @@ async fn go_through<S: Store>(
         let began_ms = context.clock.now_ms();
         let met = match found {
             Ok(found) => {
-                // What comes next is searched for while these are written, where there is likely to be time for it.
+                // The next search runs during these writes, if there is likely to be time for its items.
                 let is_time = is_alone && began_ms.saturating_add(last_ms) < ends_ms;
                 let ahead = OptionFuture::from(found.behind.clone().filter(|_| is_time).map(search));
                 let look = look_at_all(context, &found.items, find, &fan_out.source, &mut sources, work);
@@ -119,7 +119,7 @@ async fn go_through<S: Store>(
                 ahead
             }
             Ok((None, _)) => return Ok(true),
-            // What was done is kept; the next record tries the rest.
+            // Finished items stay done; the next record tries the rest.
             Err(TouchFailure::NotNow(why)) if next.after != job.after => {
                 tracing::debug!(
                     derivation = context.catalogue.label_of(&job.derivation),
@@ -142,7 +142,7 @@ async fn go_through<S: Store>(
     }
 }
 
-/// Has the job moved on since this record of it was made? Then a later record does the rest.
+/// True if the job has moved on since this record of it was written. A later record then does the rest.
 fn is_overtaken<S: Store>(context: &Context<S>, job: &Job, work: &Work<'_>) -> bool {
     let record = work.batch.record(work.touch.position);
     let change = record.and_then(|record| record.change.as_ref().ok());
@@ -160,7 +160,7 @@ async fn find_more<S: Store>(
 ) -> Result<FoundPage, TouchFailure> {
     let Task::FanOut(fan_out) = &mut job.task else { return Ok(FoundPage { items: Vec::new(), behind: None }) };
     let items_max = if is_alone { context.fan_out.page_items } else { context.fan_out.direct_max };
-    // An item consumes a unit at least, and what is refreshed together is charged when it is done.
+    // An item consumes at least one unit, and the units of items that are refreshed together are charged afterwards.
     let items_max = items_max.min(context.fan_out.units_per_second.unwrap_or(u32::MAX).max(1));
     let query = Query { limit: Some(items_max), ..find.query.clone() };
     let after = job.after.clone();
@@ -172,7 +172,7 @@ async fn find_more<S: Store>(
         until.zip(sort_key).is_some_and(|(until, sort_key)| sort_key > until)
     };
     let items: Vec<&Item> = page.items.iter().take_while(|item| !is_past(item)).collect();
-    // Others may have the last sort key too, so the end is known by what is past it.
+    // Several items may have the last sort key, so only an item with a later one marks the end.
     let is_cut = items.len() < page.items.len();
     let items: Vec<Key> = items.into_iter().filter_map(|item| fan_out::leads_to(context, item, find)).collect();
     job.n_touched += u64::try_from(items.len()).unwrap_or(0);
@@ -216,7 +216,7 @@ async fn look_at_all<S: Store>(
     }
 }
 
-/// Moves the cursor, unless somebody else moved it: then this page is done again, by their record.
+/// Moves the cursor, unless another invocation moved it: then that invocation's record repeats this page.
 async fn move_on<S: Store>(
     context: &Context<S>,
     job: &Job,
@@ -232,7 +232,7 @@ async fn ended<S: Store>(context: &Context<S>, job: &Job, work: &mut Work<'_>) -
     touch::written(context, delete, work).await
 }
 
-/// Waits until the job may write again; false when that is not yet.
+/// Waits until the job may write again; false if it may not before `ends_ms`.
 async fn is_free<S: Store>(context: &Context<S>, fan_out: &FanOut, ends_ms: u64) -> bool {
     let now_ms = context.clock.now_ms();
     let wait_ms = fan_out.free_at_ms.min(ends_ms).saturating_sub(now_ms);
@@ -242,7 +242,7 @@ async fn is_free<S: Store>(context: &Context<S>, fan_out: &FanOut, ends_ms: u64)
     fan_out.free_at_ms <= ends_ms
 }
 
-/// Sets when the job may write again, having consumed so many units.
+/// Sets when the job may write again, after it consumed this many units.
 fn charge<S: Store>(context: &Context<S>, next: &mut Job, started_ms: u64, units: f64) {
     let (Some(rate), Task::FanOut(fan_out)) = (context.fan_out.units_per_second, &mut next.task) else {
         return;
@@ -254,7 +254,7 @@ fn charge<S: Store>(context: &Context<S>, next: &mut Job, started_ms: u64, units
     fan_out.free_at_ms = fan_out.free_at_ms.max(started_ms).saturating_add(ms);
 }
 
-/// Refreshes all of a source once more: what was refused when a record of its job was parked is behind the
+/// Refreshes all items of a source again: items that were refused when a record of the job was parked are behind the
 /// cursor by now, and the job may have ended.
 pub(crate) async fn begin_again<S: Store>(
     context: &Context<S>,
@@ -272,9 +272,9 @@ pub(crate) async fn begin_again<S: Store>(
     Ok(())
 }
 
-// ---- Writing what is copied from a source to the items that a search found, without reading them ----
+// ---- Writing copies to the items that a search found, without reading them ----
 
-/// Reads the source, where it is not known yet.
+/// Reads the source, unless it is known.
 async fn read_source<S: Store>(
     context: &Context<S>,
     source: &Key,
@@ -286,8 +286,8 @@ async fn read_source<S: Store>(
     reading::read(context, unknown, sources, patience).await
 }
 
-/// Writes, without reading them, items that a search says to name this source: on the condition that they do. Gives
-/// back those that are to be refreshed: where that takes more than the source, and where the condition failed.
+/// Writes found items without reading them, on the condition that they name this source. Returns the items to refresh:
+/// those that need more than the source, and those whose condition failed.
 async fn write_unread<S: Store>(
     context: &Context<S>,
     requested: Vec<RequestedRefresh>,
@@ -298,7 +298,7 @@ async fn write_unread<S: Store>(
 ) -> Vec<RequestedRefresh> {
     let (mut writes, mut rest) = (Vec::new(), Vec::new());
     for requested in requested {
-        // A kind that panics here does so where the item is refreshed, too, which parks what asked for it.
+        // If a kind panics here, it also panics when the item is refreshed, which parks the record that requested it.
         match caught("finding what it takes", || unread_write(context, &requested, source, sources)) {
             Ok(Some(write)) => writes.push((requested, write)),
             Ok(None) | Err(_) => rest.push(requested),
@@ -320,7 +320,7 @@ fn unread_write<S: Store>(
         return None;
     }
     let (mut says, wanted) = context.catalogue.refresh(at)?.taken_from(&context.schema, source, item, sources)?;
-    // That it has its key says that it is there.
+    // The condition on the key attributes requires that the item exists.
     says.extend(layout.key_item(item));
     says.extend(context.schema.mark_of(entity));
     let mut update = Update::default();

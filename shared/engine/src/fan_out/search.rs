@@ -1,4 +1,4 @@
-//! Searching for the items that follow from changed sources.
+//! Searches for the items that depend on changed sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,31 +22,31 @@ use crate::{
     requests::RefreshRequests,
 };
 
-/// Items that searches of one batch may bring, at most; what would bring more becomes a job. Bounds memory.
+/// Maximum number of items from the searches of one batch; a search that would exceed it becomes a job. Bounds memory.
 const ITEMS_MAX: usize = 10_000;
 
-/// Is it noted that an index was searched, so that it is searched again?
+/// Whether a search of an index leaves a note, so that the search is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notes {
-    /// It is.
+    /// It does.
     Taken,
-    /// It is not: this is the second search.
+    /// It does not: this is the second search.
     NotTaken,
 }
 
-/// What came of the searches.
+/// The results of the searches.
 #[derive(Debug, Default)]
 pub(crate) struct Searched {
-    /// Jobs that were begun, and notes that were taken.
+    /// Jobs that were created, and notes that were written.
     pub(crate) commits: Vec<Commit>,
-    /// What could not be searched for now, by the positions of the records that ask for it, with the reason.
+    /// Searches that could not be done now: the positions of the records that requested each, and the reason.
     pub(crate) undone: Vec<(BTreeSet<RecordAt>, String)>,
-    /// What can never be searched for, with the derivations.
+    /// Searches that can never be done, with their derivations.
     pub(crate) refused: Vec<(BTreeSet<DerivationAt>, BTreeSet<RecordAt>, String)>,
 }
 
 impl Searched {
-    /// A search, or the start of one, ended without an outcome.
+    /// Notes that a search, or the start of one, ended without an outcome.
     fn gave_up(&mut self, derivations: BTreeSet<DerivationAt>, causes: BTreeSet<RecordAt>, why: &GaveUp) {
         match why {
             GaveUp::Refused(_) => self.refused.push((derivations, causes, describe(why))),
@@ -57,13 +57,13 @@ impl Searched {
 
 /// The first page of a source's search.
 enum FirstPage {
-    /// All that it finds.
+    /// All results.
     All(Vec<Key>),
-    /// There is more than is refreshed with a batch.
+    /// More results than a batch refreshes.
     Many,
 }
 
-/// The write that notes that this is to be searched for again, where it is.
+/// The write of the note that this search is to be repeated, if it is.
 pub(crate) fn noted<S: Store>(
     context: &Context<S>,
     item: &Key,
@@ -76,7 +76,8 @@ pub(crate) fn noted<S: Store>(
     is_noted.then(|| note.write(context.clock.now_ms(), context.fan_out.index_lag_ms))
 }
 
-/// Finds the items that follow from changed sources, and requests their refresh; where there are many, a job does.
+/// Finds the items that depend on changed sources, and requests their refresh; a search with many results becomes a
+/// job.
 pub(crate) async fn search<S: Store>(
     context: &Context<S>,
     requests: &mut RefreshRequests,
@@ -122,7 +123,7 @@ pub(crate) async fn search<S: Store>(
         }
         .boxed()
     });
-    // What an index may have missed is searched for again; what is searched for again is not.
+    // Searches of an index are repeated once; a repeated search is not noted again.
     let indexed = indexed.into_iter().filter(|_| notes == Notes::Taken);
     let noted = indexed.map(|(source, (derivations, causes))| {
         async move {
@@ -158,7 +159,7 @@ fn labels<S: Store>(context: &Context<S>, derivations: &BTreeSet<DerivationAt>) 
 }
 
 async fn first_page<S: Store>(context: &Context<S>, find: &Find, patience: Patience<'_>) -> Result<FirstPage, GaveUp> {
-    // One more than may be, or it would not be known that there are no more.
+    // One more than the limit, to detect whether there are more.
     let query = Query { limit: Some(context.fan_out.direct_max.saturating_add(1)), ..find.query.clone() };
     let page = patience.call(|| context.store.query(Table::Main, &query, None)).await?;
     Ok(match page.next {
@@ -167,7 +168,7 @@ async fn first_page<S: Store>(context: &Context<S>, find: &Find, patience: Patie
     })
 }
 
-/// Notes that something is to be searched for again.
+/// Writes the note that a search is to be repeated.
 async fn note_again<S: Store>(
     context: &Context<S>,
     item: &Key,

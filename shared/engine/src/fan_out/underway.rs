@@ -1,10 +1,10 @@
-//! A fan-out that is under way: which items it has still to reach.
+//! A fan-out in progress: the items that it has still to reach.
 //!
-//! *Keeps true*: an item that a fan-out has been to, and that differs, does not wait for it. Otherwise a source that
-//! changes all the time would hide for good whatever is wrong with the items that follow from it.
+//! *Keeps true*: an item behind the fan-out's cursor that differs is not pending. Otherwise a source that changes all
+//! the time would hide for good every error in the items that depend on it.
 //!
 //! *Example*: `ann` is renamed, and the job has copied the name to the comments of her partition up to `COMMENT#5`. A
-//! wrong name in `COMMENT#3` is a finding; one in `COMMENT#7` waits.
+//! wrong name in `COMMENT#3` is a finding; one in `COMMENT#7` is pending.
 
 use derive::{
     position::DerivationAt,
@@ -21,33 +21,33 @@ use crate::{
     job::{Job, Task},
 };
 
-/// A fan-out that is under way.
+/// A fan-out in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnderwayFanOut {
-    /// On whose behalf it refreshes items.
+    /// The derivation of the items that it refreshes.
     pub(crate) derivation: DerivationAt,
-    /// Whose change it follows.
+    /// The source whose change started it.
     source: Key,
-    /// What it searches for; `None` if that leads to items of other keys than those that it finds.
+    /// The search; `None` if it leads to items with other keys than those that it finds.
     search: Option<Search>,
 }
 
-/// The search of a fan-out, with how far it is.
+/// The search of a fan-out, and its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Search {
     /// Attributes of the partition key and of the sort key of the index; `None` in the table.
     index: Option<(String, String)>,
     pk: String,
     sk: SortKeys,
-    /// Sort key of the last item that it has been to in this round.
+    /// Sort key of the last item that was refreshed in this round.
     after: Option<String>,
-    /// Sort key up to which it goes in its second round.
+    /// Sort key at which the second round ends.
     until: Option<String>,
     is_round: bool,
 }
 
 impl UnderwayFanOut {
-    /// The fan-out of a job; `None` if the job is another, or has nothing to search for.
+    /// The fan-out of a job; `None` if the job is no fan-out, or has no search.
     pub(crate) fn of<S: store::Store>(context: &Context<S>, job: &Job) -> Option<Self> {
         let Task::FanOut(fan_out) = &job.task else { return None };
         let derivation = context.catalogue.position(&job.derivation)?;
@@ -62,9 +62,9 @@ impl UnderwayFanOut {
         Some(Self { derivation, source: fan_out.source.clone(), search })
     }
 
-    /// Has it still to go to this item, which was decided by these sources? `held` is the item as it is held. No
-    /// fan-out makes an item. Where the keys that it finds do not tell how far it is, it may be ahead of all that its
-    /// source decides.
+    /// True if the fan-out will still reach this item, which was decided by these sources. `held` is the stored item.
+    /// No fan-out creates an item. If the found keys do not show the progress, every item that its source decides may
+    /// be ahead.
     pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>, sources: &[&Key]) -> bool {
         held.is_some_and(|held| match &self.search {
             Some(search) => search.is_ahead_of(item, held),
@@ -81,7 +81,7 @@ impl Search {
         }
     }
 
-    /// Others may have the last sort key too, so what has it is still ahead.
+    /// Several items may have the last sort key, so an item with that key is still ahead.
     fn is_ahead(&self, pk: &str, sk: &str) -> bool {
         let is_behind_cursor = self.after.as_deref().is_some_and(|after| sk < after);
         let is_in_round = self.until.as_deref().is_none_or(|until| sk <= until);

@@ -1,11 +1,12 @@
-//! The list of items that cannot be interpreted: absent for a derivation, until somebody mends them.
+//! The list of items that cannot be interpreted: each is absent for a derivation until it is corrected.
 //!
-//! The list is for a person. A change that could not be read, before or after, is a refresh request: the item is read
-//! as it is now, and is put on the list or taken off it. So an old record that comes again lists nothing that is
-//! mended. `verify` reports the same from the items themselves.
+//! The list is for the operator. A change that was unreadable before or after is a refresh request: the engine reads
+//! the current item, and lists it or removes its entry. So the redelivery of an old record lists no item that was
+//! corrected. `verify` reports the same items from the items themselves.
 //!
-//! An entry is written or removed in a transaction that checks that the item is as it was judged. So an entry that was
-//! decided before the item was mended, and lands after, is refused; the list says what the item's last change left.
+//! The transaction that writes or removes an entry checks that the item still has the content that was judged. So an
+//! entry that was decided before the item was corrected, and arrives after, is refused. The list matches the item's
+//! last change.
 
 use derive::{
     guard::{Ask, Guard, Purpose},
@@ -35,10 +36,10 @@ pub const ALL_DERIVATIONS: &str = "*";
 /// Partition key of the list. Stored, so it is stable.
 pub(crate) const UNREADABLE: &str = "UNREADABLE";
 
-/// Attributes that the check of an item compares at most: a condition has at most 4 KB and 300 operators.
+/// Maximum number of attributes that the check of an item compares: a condition has at most 4 KB and 300 operators.
 const COMPARED_MAX: usize = 100;
 
-/// Lists the items that cannot be interpreted as they are now, and takes the others off the list.
+/// Lists the items that currently cannot be interpreted, and removes the entries of the others.
 pub(crate) async fn list<S: Store>(
     context: &Context<S>,
     listings: Vec<Listing>,
@@ -73,7 +74,7 @@ pub(crate) async fn list<S: Store>(
     }
 }
 
-/// Lists an item that was read, or takes it off the list.
+/// Lists an item that was read, or removes its entry.
 async fn list_one<S: Store>(
     context: &Context<S>,
     listing: &Listing,
@@ -98,7 +99,7 @@ async fn list_one<S: Store>(
     Ok(units.unwrap_or_default())
 }
 
-/// Reads an item, and keeps its entry as [`keep`] does.
+/// Reads an item, and writes or removes its entry like [`keep`].
 pub(super) async fn keep_as_read<S: Store>(
     context: &Context<S>,
     item: &Key,
@@ -111,8 +112,8 @@ pub(super) async fn keep_as_read<S: Store>(
     Ok(keep(context, item, held, entry, patience).await?.1)
 }
 
-/// Writes or removes the entry of an item that was read, as it is judged; reads it anew if it changes meanwhile. Gives
-/// the item as it was judged, and no units where the judgement is that nothing is to be written.
+/// Writes or removes the entry of an item that was read; reads the item again if it changes meanwhile. Returns the item
+/// that was judged, and no units if no entry is to be written.
 pub(super) async fn keep<S: Store>(
     context: &Context<S>,
     item: &Key,
@@ -137,7 +138,7 @@ pub(super) async fn keep<S: Store>(
         if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
             return Err(TouchFailure::Refused(why.clone()));
         }
-        // Somebody else has written the entry, or removed it.
+        // Another invocation has written the entry, or removed it.
         if let [_, Reason::GuardFailed] = reasons.as_slice() {
             return Ok((held, None));
         }
@@ -154,13 +155,13 @@ fn name<'a, S: Store>(context: &'a Context<S>, listing: &Listing) -> &'a str {
     listing.derivation.map_or(ALL_DERIVATIONS, |at| context.catalogue.name(at))
 }
 
-/// The write of an entry of the list.
+/// The write of an entry in the list.
 fn entry<S: Store>(context: &Context<S>, listing: &Listing, unreadable: Option<&Unreadable>) -> Write {
     let layout = &context.schema.layout;
     listed(layout, name(context, listing), &listing.item, unreadable, context.clock.now_ms())
 }
 
-/// The item has the type and the declared attributes that it was judged by: no derivation reads another one.
+/// A guard that the item has the type and the declared attributes that were judged: derivations read no others.
 fn as_judged<S: Store>(context: &Context<S>, key: &Key, held: Option<&Item>) -> Guard {
     let schema = &context.schema;
     let mut guard = Guard::same_type(Purpose::Listed, &schema.layout, held);
@@ -187,7 +188,7 @@ pub(crate) fn entry_key(derivation: &str, item: &Key) -> Key {
     Key::new(UNREADABLE, sort_key(derivation, item))
 }
 
-/// The write that puts an item on the list of a derivation, or takes it off.
+/// The write that lists an item for a derivation, or removes its entry.
 #[must_use]
 pub fn listed(layout: &Layout, derivation: &str, item: &Key, unreadable: Option<&Unreadable>, now_ms: u64) -> Write {
     let key = entry_key(derivation, item);

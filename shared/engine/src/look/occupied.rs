@@ -1,11 +1,11 @@
-//! Derived items that wait for their key, since an item that is not Ripple's is under it.
+//! Derived items that wait for their key, because an item that is not Ripple's is stored under it.
 //!
 //! *Keeps true*: Ripple changes and removes no item that is not its own. The item is on the list of unreadable items
-//! while a derived item waits for its key, and when it has left the key, its record refreshes the derived item.
+//! while a derived item waits for its key. When the item leaves the key, its record refreshes the derived item.
 //!
-//! A mirror whose key does not give its source's key learns its sources from the records that request its refresh. So
-//! the entry keeps the sources that were named while it waited, and the refresh that ends the wait names them again. An
-//! entry goes when the refresh is done, if it is the one that was read.
+//! If a mirror's key does not contain its source's key, the mirror learns its sources from the records that request its
+//! refresh. So the entry stores the sources that were named during the wait, and the refresh that ends the wait names
+//! them again. After that refresh the engine deletes the entry, if it is the one that was read.
 
 use derive::{
     guard::{Guard, Purpose},
@@ -28,20 +28,20 @@ use crate::{
     requests::{RefreshRequests, RequestedRefresh},
 };
 
-// Attributes of an entry: the keys of the sources that were named, and how often it was written. Stored, so they are
+// Attributes of an entry: the keys of the named sources, and how often the entry was written. Stored, so they are
 // stable.
 const NAMED: &str = "Named";
 const REVISION: &str = "Rev";
 
-/// An entry of the list, as it was read, with the derived item that waited.
+/// An entry of the list, with the derived item that waited.
 pub(crate) struct EndedWait {
     requested: RequestedRefresh,
     derivation: DerivationAt,
     revision: Option<AttributeValue>,
 }
 
-/// Lists the item under the key of a derived item that this derivation would create. `None` if the item there is
-/// Ripple's by now, or there is none.
+/// Lists the item under the key of a derived item that this derivation would create. Returns `None` if the item there
+/// is now Ripple's, or there is none.
 pub(crate) async fn list<S: Store>(
     context: &Context<S>,
     look: &Look,
@@ -55,7 +55,7 @@ pub(crate) async fn list<S: Store>(
     Ok(units)
 }
 
-/// Is the item of the entity that the derivation would create?
+/// True if the item has the entity that the derivation would create.
 fn is_own<S: Store>(context: &Context<S>, look: &Look, item: &Item) -> bool {
     context.schema.image(&look.item, item).is_some_and(|image| image.is(&look.entity))
 }
@@ -82,8 +82,8 @@ fn entry<S: Store>(context: &Context<S>, look: &Look, at: DerivationAt, held: &I
     Write { table: Table::Ledger, key, action: Action::Update(update), guard: None }
 }
 
-/// Names the sources of those derived items whose key is free again, from their entries. Gives the entries that there
-/// are. What cannot be read is not refreshed now.
+/// Adds the sources from the entries to the requests of derived items whose key is free again, and returns these
+/// entries. A derived item whose entry cannot be read is not refreshed now.
 pub(crate) async fn recall<S: Store>(
     context: &Context<S>,
     requests: &mut RefreshRequests,
@@ -125,7 +125,7 @@ async fn read_entry<S: Store>(
     Ok(entries.into_iter().next().map(|(_, entry)| entry))
 }
 
-/// Takes entries off the list whose derived items were refreshed and do not wait any more.
+/// Removes the entries of derived items that were refreshed and no longer wait.
 pub(crate) async fn take_off<S: Store>(
     context: &Context<S>,
     ended: Vec<EndedWait>,
@@ -149,7 +149,7 @@ pub(crate) async fn take_off<S: Store>(
             }
             (Ok(_), None) => {}
             (Err(TouchFailure::NotNow(why)), _) => undone(account, causes, &why),
-            // The entry stays on the list, for a person. What it was for is done.
+            // The entry stays on the list for the operator; the derived item is done.
             (Err(TouchFailure::Refused(cause)), _) => {
                 tracing::error!(item = look.item.for_log(), cause, "an entry cannot be taken off the list");
             }

@@ -1,7 +1,7 @@
-//! Breaking plans on purpose, for the tests that show what each protocol step is for.
+//! Breaks plans on purpose, for the tests that show what each protocol step prevents.
 //!
-//! Only the feature `mutants` compiles this file, and only tests ask for that feature: no deployed function and no
-//! `ripple` that a user builds can leave a step out.
+//! Only the feature `mutants` compiles this file, and only tests enable that feature: no deployed function and no
+//! `ripple` that a user builds can omit a step.
 
 use derive::{
     change::{Change, Images},
@@ -13,7 +13,7 @@ use store::Store;
 
 use crate::{context::Context, protocol::ProtocolStep};
 
-/// Takes out of a plan what a left-out step would have planned.
+/// Removes the effects of an omitted step from a plan.
 pub(super) fn leave_out<S: Store>(context: &Context<S>, planned: &mut Planned, change: &Change) {
     let plan_of = |images: Images| {
         plan(&context.schema, &context.catalogue, &context.families, &Change { images, ..change.clone() }).effects
@@ -38,7 +38,7 @@ pub(super) fn leave_out<S: Store>(context: &Context<S>, planned: &mut Planned, c
     }
 }
 
-/// An image as if it had always been found where another is.
+/// An image with the index keys of another image.
 fn with_index_keys_of<S: Store>(context: &Context<S>, image: &Item, other: &Item) -> Item {
     let mut image = image.clone();
     for name in context.schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]) {

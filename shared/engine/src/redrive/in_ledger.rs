@@ -1,12 +1,14 @@
-//! Is a record of the stream in? Asked by who has read the record beside the functions, such as a verification.
+//! Finds out whether records are counted, for a process that reads the stream beside the functions, such as a
+//! verification.
 //!
-//! *Keeps true*: a record that is said to be in is in the counters that are read after the answer, or it is parked. What
-//! the ledger has no proof of is said not to be in, whatever the reason.
+//! *Keeps true*: a record that is reported as counted is in the counters that are read afterwards, or it is parked. A
+//! record without a proof in the ledger is reported as not counted, whatever the reason.
 //!
-//! | ledger | a record is in when |
+//! | ledger | a record is counted if |
 //! |---|---|
-//! | receipts | its receipt is there |
-//! | [`watermarks`](crate::ledger::watermarks) | each counter that is asked for has passed it, or it is parked as an exception of its shard |
+//! | receipts | its receipt exists |
+//! | [`watermarks`](crate::ledger::watermarks) | each requested counter has passed it, or it is parked as an exception
+//! of its shard |
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,7 +47,7 @@ pub struct CountedRecord {
 }
 
 impl CountedRecord {
-    /// Where it counts.
+    /// Its counts.
     #[must_use]
     pub fn counts(&self) -> &CountsOf {
         &self.counts
@@ -53,8 +55,8 @@ impl CountedRecord {
 }
 
 impl<S: Store> Engine<S> {
-    /// What a record of a lane counts as the functions do it; `None` if it counts nothing. A record that cannot be planned
-    /// may count at every target that its key leaves open.
+    /// The counts of a record from a lane, as the functions compute them; `None` if it counts nothing. A record that
+    /// cannot be planned may count at every target that its key permits.
     #[must_use]
     pub fn counted(&self, record: &str, lane: &Arc<Lane>) -> Option<CountedRecord> {
         let record = Decoded::of(&self.context.schema.layout, record);
@@ -68,12 +70,11 @@ impl<S: Store> Engine<S> {
         (!counts.is_none()).then(|| CountedRecord { id, sequence, lane: Arc::clone(lane), counts })
     }
 
-    /// Those of these records that are not proven to be in, as far as targets count that are asked for. They are read
-    /// together.
+    /// The records that are not proven to be counted, for the requested targets. All are read together.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when the ledger or a counter cannot be read.
+    /// [`GaveUp`] if the ledger or a counter cannot be read.
     pub async fn not_in(
         &self,
         records: Vec<CountedRecord>,
@@ -112,7 +113,7 @@ impl<S: Store> Engine<S> {
         let mut open = Vec::new();
         let mut counting = Vec::new();
         for record in records {
-            // No change of a stream shard is counted before the shard has its item.
+            // No change of a stream shard is counted before the shard's item exists.
             let shard = shard_key(&record.lane).and_then(|key| shards.get(&key));
             if excepts(&record, None) {
                 continue;
@@ -138,7 +139,7 @@ impl<S: Store> Engine<S> {
         Ok(open)
     }
 
-    /// The counters and buckets to which a record adds, of the targets that are asked for; `None` if they are not known.
+    /// The counters and buckets that a record adds to, for the requested targets; `None` if they are unknown.
     fn counters(
         &self,
         record: &CountedRecord,
@@ -158,7 +159,7 @@ impl<S: Store> Engine<S> {
         targets.map(counter).collect()
     }
 
-    /// Those of these items that are there, each read once.
+    /// The items that exist among these, each read once.
     async fn all(
         &self,
         table: Table,
@@ -173,30 +174,31 @@ impl<S: Store> Engine<S> {
         Ok(patience.call(|| self.context.store.get(table, &keys)).await?.into_iter().collect())
     }
 
-    /// Reads the birth marks, by which the functions leave out what a backfill has counted.
+    /// Reads the effective times of derivations: the functions do not count earlier changes, which a backfill has
+    /// counted.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when the registry cannot be read.
+    /// [`GaveUp`] if the registry cannot be read.
     pub async fn learn_births(&self, patience: Patience<'_>) -> Result<(), GaveUp> {
         publishing::learn_births(&self.context, patience).await
     }
 }
 
-// ---- The counts to which records add, where it is asked beside their application ----
+// ---- The counts that records add to, for callers other than the application of records ----
 
-/// Counts to which records add.
+/// Counts that records add to.
 #[derive(Clone, Debug, Default)]
 pub struct CountsOf {
     pub(crate) targets: BTreeSet<Target>,
-    /// Names of the counts to which a record may add whose plan is not known.
+    /// Names of the counts that records without a plan may add to.
     pub(crate) derivations: BTreeSet<String>,
-    /// Is there a record of which not even the item is known, so that it may add to anything?
+    /// True if not even the item of some record is known, so that it may add to any count.
     pub is_any: bool,
 }
 
 impl CountsOf {
-    /// The counts to which the first record of a batch adds.
+    /// The counts that the first record of a batch adds to.
     pub(crate) fn of<S: Store>(context: &Context<S>, batch: &Batch<'_>) -> Self {
         if let Ok(asked) = plan::asked_of(context, Family::Additive, batch) {
             let targets = asked.entries.iter().flat_map(|entry| targets(&context.catalogue, &entry.change));
@@ -207,7 +209,7 @@ impl CountsOf {
         Self { derivations, is_any: key.is_none(), ..Self::default() }
     }
 
-    /// Names of the counts to which an item of this key may add.
+    /// Names of the counts that an item with this key may add to.
     fn at<S>(context: &Context<S>, key: &Key) -> impl Iterator<Item = String> {
         let entities = context.schema.entities().filter(|definition| definition.key.parse_key(key).is_some());
         let entities: BTreeSet<&str> = entities.map(|definition| definition.name.as_str()).collect();
@@ -224,13 +226,13 @@ impl CountsOf {
         self.is_any |= other.is_any;
     }
 
-    /// Is this target one of them, or may it be?
+    /// True if this target is, or may be, one of them.
     #[must_use]
     pub fn has(&self, target: &Target) -> bool {
         self.is_any || self.derivations.contains(&target.derivation) || self.targets.contains(target)
     }
 
-    /// May any of them be of these derivations?
+    /// True if any of them may belong to these derivations.
     #[must_use]
     pub fn is_any_of(&self, derivations: &BTreeSet<String>) -> bool {
         self.is_any
@@ -238,7 +240,7 @@ impl CountsOf {
             || self.derivations.iter().any(|name| derivations.contains(name))
     }
 
-    /// May any of them be one of these targets?
+    /// True if any of them may be one of these targets.
     #[must_use]
     pub fn is_any_at(&self, targets: &BTreeSet<Target>) -> bool {
         self.is_any
@@ -246,7 +248,7 @@ impl CountsOf {
             || targets.iter().any(|target| self.derivations.contains(&target.derivation))
     }
 
-    /// The targets; `None` where more may be added to than is known.
+    /// The targets; `None` if there may be unknown ones.
     pub(crate) fn planned(&self) -> Option<&BTreeSet<Target>> {
         (!self.is_any && self.derivations.is_empty()).then_some(&self.targets)
     }

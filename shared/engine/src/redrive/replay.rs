@@ -1,15 +1,15 @@
-//! Replay: records that came before, or should have come, are handed to the engine again.
+//! Replay: the engine handles captured records again, or records that were never delivered.
 //!
-//! *Keeps true*: what is in already changes nothing, whatever window is replayed, in whatever order, how often ever.
-//! What the ledger cannot decide is refused, and named with the targets to repair.
+//! *Keeps true*: a counted change changes nothing, whatever window is replayed, in whatever order and however often.
+//! The engine refuses a change that the ledger cannot decide, and names the targets to repair.
 //!
-//! Under *receipts*, a replayed change is applied if its receipt is not there, and refused behind the horizon. Under
-//! *watermarks*, nothing that is replayed is ever applied: the counters' watermarks show that a change is in, or that
-//! the stream is still to bring it. Two things they do not show, and then the change is refused: whether a record that
-//! Lambda gave up was counted before others passed it; and a record above a watermark that the stream does not hold any
-//! more.
+//! Under *receipts*, a replayed change is applied if it has no receipt, and refused behind the horizon. Under
+//! *watermarks*, no replayed change is ever applied: the counters' watermarks show that it is counted, or that the
+//! stream will still deliver it. In two cases they show neither, and the change is refused: Lambda dropped the record,
+//! and others may have passed it before it was counted; or the record is above a watermark, and the stream no longer
+//! has it.
 //!
-//! Refreshes are requested under either: a refresh is harmless.
+//! Refreshes are requested under both ledgers, because a refresh is harmless.
 
 use std::collections::BTreeSet;
 
@@ -41,9 +41,9 @@ const STREAM_KEPT_MS: u64 = 24 * 3600 * 1000;
 /// Where replayed records come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Stream and shard, as far as the event itself does not say.
+    /// Stream and shard, used if the event itself does not state them.
     pub lane: Lane,
-    /// Did the event source mapping give them up, so that the stream does not bring them?
+    /// True if the event source mapping dropped the records, so that the stream does not deliver them.
     pub was_given_up: bool,
 }
 
@@ -52,7 +52,7 @@ impl<S: Store> Engine<S> {
     ///
     /// # Errors
     ///
-    /// [`HandleError`], with nothing applied: it is no event, or its shard is not known, which watermarks need.
+    /// [`HandleError`], with nothing applied: the text is no event, or its shard is unknown, which watermarks need.
     pub async fn replay(&self, event: &str, origin: &Origin, deadline_ms: u64) -> Result<Handled, HandleError> {
         let event = Event::parse(event)?;
         let records = event.decoded(&self.context.schema.layout);
@@ -67,8 +67,8 @@ impl<S: Store> Engine<S> {
         let mut planned = plan::plan_all(context, &batch);
         let mut account = Account::of(&planned);
         let images = applying::images(context, &batch);
-        // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to
-        // come.
+        // The file may be damaged while the stream is not. If such a record were parked, the intact record from the
+        // stream would count as parked.
         let counter = Counter::new(context);
         for planning in planned.extract_if(.., |planning| planning.record.change.is_err()) {
             counter.refuse_unreadable(&planning, patience, &mut account).await;
@@ -94,11 +94,11 @@ impl<S: Store> Counter<'_, S> {
     /// Refuses a record that does not decode, and lists that it may count anywhere.
     async fn refuse_unreadable(&self, planning: &Planning<'_>, patience: Patience<'_>, account: &mut Account) {
         let Some((change, why)) = planning.unreadable() else { return };
-        // One that cannot be listed is not done, and said to be so.
+        // A change that cannot be listed is reported as not done.
         let _noted = self.refuse(&change, &why, patience, account).await;
     }
 
-    /// Says of each change what the counters' watermarks show of it.
+    /// Reports for each change what the counters' watermarks show about it.
     async fn judge(
         &self,
         entries: Vec<CountEntry>,
@@ -141,7 +141,7 @@ impl<S: Store> Counter<'_, S> {
                     "no watermark of its counters has passed it, and the stream does not hold it any more"
                 }
             };
-            // One that cannot be listed is not done, and said to be so.
+            // A change that cannot be listed is reported as not done.
             let _noted = self.refuse(&change, why, batch.patience, account).await;
         }
     }

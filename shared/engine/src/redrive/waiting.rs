@@ -1,7 +1,7 @@
-//! What is under way, so that an item that differs is none that has drifted: it waits.
+//! Pending work: an item that differs has not drifted if pending work will still change it.
 //!
-//! A change that is parked is applied when somebody redrives it, an item that cannot be read counts when somebody mends
-//! it, and a job goes on by itself. Each is reported elsewhere.
+//! A parked change is applied by its redrive, an unreadable item counts once it is corrected, and a job continues by
+//! itself. Each is reported elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,34 +25,33 @@ use crate::{
     redrive::in_ledger::CountsOf,
 };
 
-/// For how long what is derived waits for a parked change of which not even the item is known, in milliseconds: a day.
-/// After that, what differs is reported. A count is reported then with the [doubt](Waiting::doubt), and no repair adds
-/// to it: what the change adds when it is redriven would be added twice.
+/// How long items and counts stay pending for a parked change whose item is unknown, in milliseconds: a day. After
+/// that, differences are reported. A count is then reported with the [doubt](Waiting::doubt), and no repair adds to it:
+/// the redrive would add the change a second time.
 const UNKNOWN_MS: u64 = 24 * 3_600 * 1_000;
 
-/// What waits for changes that are parked, and for jobs.
+/// Items and counts that are pending because of parked changes and jobs.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// Items that parked changes are of, or would refresh.
+    /// Items that parked changes belong to, or would refresh.
     items: BTreeSet<Key>,
-    /// Items from which an index is still to be searched again, with the derivations for which it is; by their
-    /// positions.
+    /// Items whose searches of an index are to be repeated, with the derivations of the searches; by their positions.
     noted: BTreeMap<Key, BTreeSet<DerivationAt>>,
-    /// Derivations whose items are still to be found by a parked change; by their positions.
+    /// Derivations of pending searches by parked changes; by their positions.
     derivations: BTreeSet<DerivationAt>,
-    /// Fan-outs that are under way.
+    /// Fan-outs in progress.
     fan_outs: Vec<UnderwayFanOut>,
     /// Counts that parked changes would add to.
     counts: CountsOf,
-    /// Is a change parked of which not even the item is known, so that it may be of anything?
+    /// True if a change with an unknown item is parked, so that it may belong to any item.
     is_any_item: bool,
-    /// Id of a change that may add to any count, and has been parked for so long that none waits for it.
+    /// Id of a change that may add to any count, and has been parked so long that no count is pending for it.
     unknown: Option<String>,
 }
 
 impl Waiting {
-    /// Does this item wait, whose part of these derivations differs and which was decided by these sources? A fan-out
-    /// that has been to the item is no reason to wait: `held` is the item as it is held, which has its index keys.
+    /// True if this item is pending: its part of these derivations differs, and these sources decided it. An item
+    /// behind the cursor of a fan-out is not pending. `held` is the stored item, which has its index keys.
     #[must_use]
     pub fn has<'a>(
         &self,
@@ -76,12 +75,12 @@ impl Waiting {
             || derivations.iter().any(|at| self.derivations.contains(at) || reaches(*at))
     }
 
-    /// Does any of the items wait that a query of the table would give?
+    /// True if any item that a query of the table would return is pending.
     pub(crate) fn has_any_of(&self, query: &Query) -> bool {
         self.items.iter().any(|item| item.pk == query.pk && query.sk.holds(&item.sk))
     }
 
-    /// Why a count that does not wait may not be repaired, if there is a reason.
+    /// Why a count that is not pending may not be repaired, if there is a reason.
     #[must_use]
     pub fn doubt(&self) -> Option<String> {
         let id = self.unknown.as_ref()?;
@@ -91,15 +90,15 @@ impl Waiting {
         ))
     }
 
-    /// Does this count wait?
+    /// True if this count is pending.
     #[must_use]
     pub fn has_target(&self, target: &Target) -> bool {
         self.counts.has(target)
     }
 }
 
-/// What is under way. A parked record that cannot be read says nothing of what it is of. Of what is still to be
-/// searched again, since an index may lag, there may be a million: only what `is_asked` for is given.
+/// The pending work. A parked record that cannot be read does not show which item it belongs to. There may be a million
+/// searches to repeat, because an index may lag: only those that `is_asked` selects are returned.
 pub(crate) async fn what_is_under_way<S: Store>(
     context: &Context<S>,
     is_asked: impl Fn(&Key) -> bool,
@@ -120,7 +119,7 @@ pub(crate) async fn what_is_under_way<S: Store>(
     Ok(waiting)
 }
 
-/// What counts wait for. Jobs and parked changes of other families change no count.
+/// The pending work that changes counts. Jobs and parked changes of other families change no count.
 pub(crate) async fn what_counts_wait_for<S: Store>(
     context: &Context<S>,
     patience: Patience<'_>,
@@ -132,7 +131,7 @@ pub(crate) async fn what_counts_wait_for<S: Store>(
     Ok(waiting)
 }
 
-/// Adds what waits for the parked changes of a family.
+/// Adds the pending items and counts of a family's parked changes.
 async fn parked_of<S: Store>(
     context: &Context<S>,
     family: Family,
@@ -149,7 +148,7 @@ async fn parked_of<S: Store>(
     Ok(())
 }
 
-/// Adds what waits for a parked change.
+/// Adds the pending items and counts of a parked change.
 fn waits_for<S: Store>(context: &Context<S>, parked: &ParkedChange, patience: Patience<'_>, waiting: &mut Waiting) {
     let text = parked.record().unwrap_or_default();
     let record = Decoded::of(&context.schema.layout, &text);
@@ -165,7 +164,7 @@ fn waits_for<S: Store>(context: &Context<S>, parked: &ParkedChange, patience: Pa
     waiting.is_any_item |= key.is_none() && !is_old;
     waiting.items.extend(key.clone());
     let Ok(asked) = plan::asked_of(context, parked.family, &batch) else {
-        // Where it is a counter's, the item that shows the count would be refreshed.
+        // If the record belongs to a counter, the item that displays the count would be refreshed.
         return waiting.items.extend(key.and_then(|key| Some(CounterKey::parse(&key)?.target)));
     };
     waiting.items.extend(asked.requests.requested.into_keys().map(|(item, _)| item));
@@ -173,7 +172,7 @@ fn waits_for<S: Store>(context: &Context<S>, parked: &ParkedChange, patience: Pa
     waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
 }
 
-/// Is an item, or one of the sources that were named for it, listed since it cannot be read?
+/// True if an item, or one of the sources that were named for it, is listed as unreadable.
 pub(crate) async fn is_listed_unreadable<'a, S: Store>(
     context: &Context<S>,
     items: impl IntoIterator<Item = &'a Key>,
