@@ -1,7 +1,8 @@
-//! Jobs, as they are stored: what each is for, and how far it is. A job holds no values but keys.
+//! Jobs, as they are stored: the task of each, and its progress. A job stores keys but no values.
 //!
-//! A job stands in the application's table. Writing it makes a record of the stream, and handling that record does a
-//! part of it and moves its cursor, which makes the next record. So a job goes on wherever it was interrupted.
+//! A job is stored in the application's table. Each write of the job creates a stream record. The handling of that
+//! record does a part of the job and moves its cursor, which creates the next record. So a job continues wherever it
+//! was interrupted.
 
 pub(crate) mod due;
 pub(crate) mod touch;
@@ -40,7 +41,7 @@ const SK: &str = "SK";
 pub(crate) const STARTED_AT: &str = "StartedAt";
 pub(crate) const MOVED_AT: &str = "MovedAt";
 
-/// A job whose cursor has not moved for so long is woken again, in milliseconds: longer than an invocation may take.
+/// The sweep wakes a job whose cursor has not moved for this time, in milliseconds: longer than an invocation may take.
 pub const STALLED_MS: u64 = 20 * 60 * 1_000;
 
 /// A job.
@@ -52,9 +53,9 @@ pub struct Job {
     pub derivation: String,
     /// What it does.
     pub task: Task,
-    /// Has it begun?
+    /// True if it has begun.
     pub is_running: bool,
-    /// Does an operator hold it?
+    /// True if an operator paused it.
     pub is_paused: bool,
     /// When it was started, in milliseconds since the epoch.
     pub started_at_ms: u64,
@@ -62,9 +63,9 @@ pub struct Job {
     pub due_at_ms: u64,
     /// When its cursor moved last, in milliseconds since the epoch.
     pub moved_at_ms: u64,
-    /// How often it moved on or received an order or a newer change: its revision.
+    /// How often it moved on or received an order or a newer change; this is its revision.
     pub n_moves: u64,
-    /// Items that it has touched, or refreshed.
+    /// Items that it has deleted, changed or refreshed.
     pub n_touched: u64,
     /// Where the next page begins.
     pub after: Option<Cursor>,
@@ -73,32 +74,32 @@ pub struct Job {
 /// What a job does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
-    /// Deletes what hung on a removed item.
+    /// Deletes the dependent items of a removed item.
     Cascade {
-        /// What was removed.
+        /// The removal that started it.
         removal: Removal,
-        /// What it is at, by its place in the declaration.
+        /// Its current position in the declaration's list of dependent items.
         step: usize,
-        /// Does it list, or delete what it has listed?
+        /// Whether it lists items, or deletes listed items.
         pass: Pass,
     },
-    /// Refreshes all items that follow from a source.
+    /// Refreshes all items that depend on a source.
     FanOut(FanOut),
 }
 
-/// What a cascade is at: it lists first, and deletes nothing but what it has listed.
+/// The pass of a cascade: it lists first, and deletes only listed items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// It lists what hangs on the removed item.
+    /// It lists the dependent items of the removed item.
     Lists {
-        /// Pages that it has listed.
+        /// Pages listed so far.
         n_pages: u64,
     },
-    /// It deletes what it has listed.
+    /// It deletes the listed items.
     Deletes {
-        /// The page that is next, from 0.
+        /// The next page, from 0.
         page: u64,
-        /// Pages that it has listed.
+        /// Pages listed.
         n_pages: u64,
     },
 }
@@ -127,7 +128,7 @@ impl Job {
         }
     }
 
-    /// Key of the item that it starts from: the one that was removed, or the one that changed.
+    /// Key of the item that it starts from: the removed item, or the changed source.
     #[must_use]
     pub fn origin(&self) -> &Key {
         match &self.task {
@@ -136,7 +137,7 @@ impl Job {
         }
     }
 
-    /// The job of an item; `None` when it is none that can be read.
+    /// The job of an item; `None` if the item is no readable job.
     #[must_use]
     pub fn of(layout: &Layout, item: &Item) -> Option<Self> {
         let key = layout.key(item)?;
@@ -165,7 +166,7 @@ impl Job {
         })
     }
 
-    /// The whole item.
+    /// The complete item.
     pub(crate) fn item(&self, layout: &Layout) -> Item {
         let state = if self.is_running { RUNNING } else { WAITING };
         let mut item = layout.key_item(&self.key);
@@ -183,7 +184,7 @@ impl Job {
         item
     }
 
-    /// The attributes that say how far it is.
+    /// The attributes with its progress.
     pub(crate) fn progress(&self) -> Item {
         let mut item = Item::from([
             (MOVES.to_owned(), n(self.n_moves)),
@@ -194,7 +195,7 @@ impl Job {
         item.insert(AFTER.to_owned(), AttributeValue::M(after.into_iter().collect()));
         match &self.task {
             Task::Cascade { step, pass, .. } => {
-                // It waits twice, so how it stands and until when is of its progress.
+                // A cascade waits twice, so its state and due time are part of its progress.
                 let state = if self.is_running { RUNNING } else { WAITING };
                 let (page, n_pages) = match pass {
                     Pass::Lists { n_pages } => (None, n_pages),
@@ -219,7 +220,7 @@ fn cascade_of(item: &Item) -> Option<Task> {
     let named = list(item, NAMED).filter_map(|value| key_of(value).map(|(key, step)| (step, key))).collect();
     let owner = Key::new(text(item, OWNER_PK)?, text(item, OWNER_SK)?);
     let step = usize::try_from(number(item, STEP)?).ok()?;
-    // One that was started by a version that did not list has listed nothing.
+    // A version without listing started this job, so nothing is listed.
     let n_pages = number(item, N_PAGES).unwrap_or_default();
     let pass = number(item, PAGE).map_or(Pass::Lists { n_pages }, |page| Pass::Deletes { page, n_pages });
     Some(Task::Cascade { removal: Removal { owner, absent, named }, step, pass })
@@ -268,10 +269,10 @@ fn key_of(value: &AttributeValue) -> Option<(Key, usize)> {
     Some((Key { pk: text(PK)?, sk: text(SK)? }, step))
 }
 
-// ---- Moving a job on: from where it was read, and under the revision that was read ----
+// ---- Moving a job on: from the position and under the revision that were read ----
 
 impl Job {
-    /// The write that moves it to where `next` is, as long as nobody else moved it.
+    /// The write that moves it to `next`, on the condition that no other invocation moved it.
     pub(crate) fn moves_to(&self, next: &Self) -> Write {
         let set = next.progress();
         let optional: &[&str] = match next.task {
@@ -283,14 +284,15 @@ impl Job {
         Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.unmoved()) }
     }
 
-    /// It is as it was read, and none that began after it under the same key, which has the same revisions.
+    /// The guard that the job has not moved since it was read, and is not a later job under the same key, which has the
+    /// same revisions.
     pub(crate) fn unmoved(&self) -> Guard {
         let read = [(STARTED_AT, self.started_at_ms), (MOVES, self.n_moves)];
         Guard::as_read(Purpose::Job, read.map(|(name, number)| (name, Some(n(number)))))
     }
 }
 
-// ---- How far a fan-out is: the part of its job that no other job has ----
+// ---- The progress of a fan-out: the part of its job that no other job has ----
 
 // Attributes of a job that fans out. Stored, so they are stable.
 const SOURCE_PK: &str = "SourcePK";
@@ -299,30 +301,30 @@ pub(crate) const UNTIL: &str = "Until";
 pub(crate) const ROUND: &str = "Round";
 pub(crate) const FREE_AT: &str = "FreeAt";
 
-/// Longest key of a source that is spelled out in a job's key, in bytes: escaped, it still fits in a sort key.
+/// Longest source key that is part of a job's key unchanged, in bytes: escaped, it still fits in a sort key.
 const SPELLED_OUT_MAX: usize = 256;
 
-/// What a job of this kind works at.
+/// The task of a fan-out job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FanOut {
     /// The source that changed.
     pub source: Key,
-    /// Sort key up to which the job goes on when it has been to the end, since the source changed meanwhile.
+    /// Sort key at which the second round ends, if the source changed meanwhile.
     pub until: Option<String>,
-    /// Has it been to the end?
+    /// True if it is in the second round.
     pub is_round: bool,
-    /// From when on it may write again, in milliseconds since the epoch, where its rate is limited.
+    /// When it may write again, in milliseconds since the epoch, if its rate is limited.
     pub free_at_ms: u64,
 }
 
 impl FanOut {
-    /// All of a source's search.
+    /// A fan-out over the whole search of a source.
     pub(crate) fn of_all(source: &Key) -> Self {
         let source = source.clone();
         Self { source, until: None, is_round: false, free_at_ms: 0 }
     }
 
-    /// What an item of a job says; `None` when it is no job of this kind.
+    /// The fan-out in a job's item; `None` if the job is no fan-out.
     pub(crate) fn of(item: &Item) -> Option<Self> {
         Some(Self {
             source: Key::new(text(item, SOURCE_PK)?, text(item, SOURCE_SK)?),
@@ -332,12 +334,12 @@ impl FanOut {
         })
     }
 
-    /// The attributes that stay as they are.
+    /// The attributes that do not change.
     pub(crate) fn origin(&self) -> Item {
         Item::from([(SOURCE_PK.to_owned(), s(&self.source.pk)), (SOURCE_SK.to_owned(), s(&self.source.sk))])
     }
 
-    /// The attributes that say how far it is, as far as there is something to say.
+    /// The attributes with its progress; those without a value are omitted.
     pub(crate) fn progress(&self) -> Item {
         let until = self.until.as_ref().map(|until| (UNTIL.to_owned(), s(until)));
         let free_at = (self.free_at_ms > 0).then(|| (FREE_AT.to_owned(), n(self.free_at_ms)));
@@ -346,7 +348,7 @@ impl FanOut {
     }
 }
 
-/// Id of the job of a source. No two sources have the same: the length says where the one key ends.
+/// Id of the job of a source. No two sources have the same id, because the length marks the end of the first key part.
 pub(crate) fn id_of(source: &Key) -> String {
     let id = format!("{}:{}|{}", source.pk.len(), source.pk, source.sk);
     if id.len() <= SPELLED_OUT_MAX {

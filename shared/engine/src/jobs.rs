@@ -1,11 +1,11 @@
-//! What an operator asks of jobs: to be held, to go on, to be given up.
+//! An operator's orders for jobs: pause, resume, cancel.
 //!
-//! *Keeps true*: an order is done to the job that was meant, or not at all. A job that has ended meanwhile stays ended:
-//! nothing is written in its place, and the one that began after it is another.
+//! *Keeps true*: an order reaches the job that was meant, or does nothing. An ended job stays ended: the order writes
+//! nothing in its place, and treats a job that was created later as another job.
 //!
-//! Holding a job and letting it go on raise its revision, as every order does. So a page that is under
-//! way moves the cursor no more once the job is held, and a job that is held stays where it is; and an order whose call
-//! lands late, when others came after it, does nothing.
+//! Pausing and resuming a job raise its revision, as every order does. So a page in progress cannot move the cursor of
+//! a paused job, and a paused job stays at its position. An order whose call arrives late, after other orders, does
+//! nothing.
 
 pub mod ground;
 pub mod pulse;
@@ -28,30 +28,30 @@ use crate::{
     job::{Job, MOVED_AT, Task},
 };
 
-/// What is asked of a job.
+/// An order for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobOrder {
-    /// It is held, whatever its state.
+    /// Pauses the job, whatever its state.
     Pause,
-    /// It goes on from where it was held.
+    /// The job continues from where it was paused.
     Resume,
-    /// It is given up: what it has not done stays undone.
+    /// Cancels the job: the rest of its work stays undone.
     Cancel,
 }
 
-/// What came of an order.
+/// The result of an order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Obeyed {
     /// It is done; with the job as it was just before.
     Done(Box<Job>),
-    /// It was so before.
+    /// The job already had the ordered state.
     Already,
     /// The job has ended meanwhile.
     Gone,
 }
 
 impl Job {
-    /// The write that does what is asked; `None` when it is so already.
+    /// The write that carries out the order; `None` if the job already has the ordered state.
     fn obeys(&self, order: JobOrder, now_ms: u64) -> Option<Write> {
         let moves = (MOVES.to_owned(), n(self.n_moves + 1));
         let action = match order {
@@ -62,7 +62,7 @@ impl Job {
                 Action::Update(Update::set(Item::from([moves, held])))
             }
             JobOrder::Resume => {
-                // As if it had just moved, so that no sweep takes it for one that stands still.
+                // As if the job had just moved, so that no sweep treats it as stalled.
                 let set = Item::from([moves, (MOVED_AT.to_owned(), n(now_ms))]);
                 let remove = BTreeSet::from([PAUSED.to_owned()]);
                 Action::Update(Update { set, remove, ..Update::default() })
@@ -73,8 +73,8 @@ impl Job {
     }
 }
 
-/// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has had
-/// time, which begins another such job, cancelled or not.
+/// True if the job searches an index. The sweep then [repeats](crate::fan_out::again) the whole search when the index
+/// has had time to catch up, which creates another such job, cancelled or not.
 #[must_use]
 pub(crate) fn is_searched_again<S: Store>(context: &Context<S>, job: &Job) -> bool {
     let position = context.catalogue.position(&job.derivation).filter(|_| matches!(job.task, Task::FanOut(_)));
@@ -82,7 +82,7 @@ pub(crate) fn is_searched_again<S: Store>(context: &Context<S>, job: &Job) -> bo
     find.is_some_and(|find| find.query.index.is_some())
 }
 
-/// Does what is asked of a job that was read before.
+/// Carries out an order for a job that was read before.
 pub(crate) async fn order<S: Store>(
     context: &Context<S>,
     job: &Job,
@@ -100,7 +100,7 @@ pub(crate) async fn order<S: Store>(
         let Some(write) = held.obeys(order, context.clock.now_ms()) else { return Ok(Obeyed::Already) };
         match patience.call(|| context.store.write(&write)).await? {
             Outcome::Done { .. } => return Ok(Obeyed::Done(Box::new(held))),
-            // It moved on, or has ended.
+            // The job moved on, or has ended.
             Outcome::GuardFailed if patience.wait(&mut tries).await => {}
             Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
         }

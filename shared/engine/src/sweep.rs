@@ -1,18 +1,18 @@
-//! The sweep of the table: a moving slice of it is verified again, run after run, and counters of zero are collected.
+//! The sweep of the table: each run verifies the next slice of it, and deletes counters of zero.
 //!
-//! *Keeps true*: what is derived, stays out of step and is on nobody's list is reported, at the latest when the slice
-//! has come round twice. Nothing derived is written here: a difference is reported, and a person mends it.
+//! *Keeps true*: a derived item that stays wrong and is on no list is reported, at the latest after two rounds over the
+//! table. The sweep writes nothing derived: it reports a difference, and the operator corrects it.
 //!
-//! A run reads on where the last one stopped, and takes each item as if it had just been inserted: what
-//! that would request a refresh is refreshed, by the refresh's own step, without its writes. An item that differs may
-//! only be on its way, so it is a suspect first. One that differs in the very same way when the waiting time is over,
-//! though nothing that is under way would change it, has drifted.
+//! A run continues where the last one stopped, and treats each item as if it had just been inserted: it refreshes the
+//! items that the insert would refresh, by the same step but without the writes. An item that differs may be about to
+//! change, so it is a suspect first. If it still differs in the same way when the waiting time is over, although no
+//! pending work would change it, it has drifted.
 //!
-//! A count is compared where its sources stand in the collection of its target (`counts`): any other takes the whole
-//! table, and is seen by `verify` and not here. Neither is an item that does not stand where it belongs.
+//! The sweep compares a count only if its sources are in the collection of its target (`counts`). All other counts need
+//! the whole table, so only `verify` checks them. The same applies to an item under a wrong key.
 //!
-//! Two runs at once do no harm. The place moves only from where it was read, so the second stops; a suspect is noted
-//! once; and a counter goes only while it is zero.
+//! Two runs at once are harmless. The position moves only from where it was read, so the second run stops; a suspect is
+//! noted once; and a counter is deleted only while it is zero.
 
 mod counts;
 pub(crate) mod difference;
@@ -47,47 +47,47 @@ use crate::{
     },
 };
 
-/// Items that a run reads where nothing else is said.
+/// Default number of items that a run reads.
 pub const ITEMS_MAX: usize = 5_000;
 
-/// How long an item must have differed in the very same way before it has drifted, in milliseconds, where nothing else
-/// is said: 15 minutes, long against the lag of a stream that is read.
+/// Default time that an item must differ in the same way before it has drifted, in milliseconds: 15 minutes, much
+/// longer than the usual lag of a stream.
 pub const DRIFT_WAIT_MS: u64 = 15 * 60 * 1_000;
 
-/// Items that are looked at together. Bounds memory, and the work between two looks at the clock.
+/// Items that are checked together. Bounds memory, and the work between two readings of the clock.
 const ITEMS_AT_ONCE: usize = 250;
 
-/// How much a run may do.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most items that it reads of the table, and most suspects that it checks again.
+    /// Maximum number of items that it reads from the table, and of suspects that it checks again.
     pub n_items_max: usize,
-    /// When it has to end, in milliseconds since the epoch.
+    /// When it must end, in milliseconds since the epoch.
     pub deadline_ms: u64,
 }
 
 /// What a run found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Items of the table that it read.
+    /// Items that it read from the table.
     pub n_items: usize,
-    /// Counters of zero that it collected.
+    /// Counters of zero that it deleted.
     pub n_zero_counters: usize,
-    /// Items that it noted since they differ, or differ otherwise than before.
+    /// Items that it noted because they differ, or differ in another way than before.
     pub n_suspects: usize,
-    /// Items that have drifted. Those that nobody mends are reported again by every run that checks them.
+    /// Items that have drifted. Until an item is corrected, every run that checks it reports it again.
     pub drifts: Vec<Drift>,
-    /// How long the round took that ended with it, in milliseconds; `None` when none did.
+    /// Duration of the round that ended with this run, in milliseconds; `None` if none ended.
     pub round_ms: Option<u64>,
-    /// Items that the round under way has read.
+    /// Items that the current round has read.
     pub n_round_items: u64,
-    /// How long the round under way has taken, in milliseconds.
+    /// Duration of the current round so far, in milliseconds.
     pub round_so_far_ms: u64,
 }
 
 impl Slice {
-    /// How long the round under way will take in all, in milliseconds, for a table of so many items; `None` at its
-    /// beginning, when nobody can tell.
+    /// Expected duration of the current round, in milliseconds, for a table with this many items; `None` at its
+    /// beginning, when no estimate is possible.
     #[must_use]
     pub fn round_expected_ms(&self, n_table_items: u64) -> Option<u64> {
         let n_items = n_table_items.max(self.n_round_items);
@@ -95,7 +95,7 @@ impl Slice {
     }
 }
 
-/// An item that is not what the definition says, and that nothing under way corrects.
+/// An item that differs from its definition, and that no pending work corrects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// The item.
@@ -104,14 +104,13 @@ pub struct Drift {
     pub derivations: Vec<String>,
 }
 
-/// What checking items would write.
+/// The writes that a check of items would send.
 pub(crate) struct LooksToWrite {
-    /// The items that are not in step.
+    /// The items that are not correct.
     pub(crate) decided: DecidedLooks,
-    /// Those that can never be decided, with the cause: DynamoDB refuses to read what they are decided by, or a kind
-    /// panics.
+    /// The items that can never be decided, with the cause: DynamoDB refuses to read their sources, or a kind panics.
     pub(crate) refused: Vec<(Look, String)>,
-    /// What the items hold.
+    /// The current items.
     pub(crate) held: HeldItems,
 }
 
@@ -127,10 +126,11 @@ impl<'a, S> TableSweep<'a, S> {
 }
 
 impl<S: Store> TableSweep<'_, S> {
-    /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table
-    /// and collects its counters of zero.
+    /// Checks again the suspects with a noted time that `is_past`, then verifies the next slice of the table and
+    /// deletes its counters of zero.
     ///
-    /// A run whose time is over ends with what it has, and the next goes on there. It ends where the table does, too.
+    /// A run without time left ends with its results so far, and the next one continues there. A run also ends at the
+    /// end of the table.
     pub(crate) async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
         let patience = Patience::new(self.context.clock.as_ref(), bounds.deadline_ms);
         let mut slice = Slice::default();
@@ -162,7 +162,7 @@ impl<S: Store> TableSweep<'_, S> {
         outcome
     }
 
-    /// Verifies on from where the round is.
+    /// Verifies from the round's position on.
     async fn sweep_from(
         &self,
         round: &mut Round,
@@ -204,7 +204,7 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(())
     }
 
-    /// Verifies these items of the table again, and collects the counters of zero among them.
+    /// Verifies these items of the table, and deletes the counters of zero among them.
     async fn verify_again(
         &self,
         items: Vec<Item>,
@@ -235,11 +235,11 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(())
     }
 
-    /// Requests what the insert of this item would have refreshed, and gives the item back.
+    /// Requests the refreshes that the insert of this item would request, and returns the item.
     pub(crate) fn request_as_inserted(&self, key: Key, item: Item, requests: &mut RefreshRequests) -> Option<Item> {
         let (id, sequence_number) = (String::new(), String::new());
         let change = Change { id, sequence_number, created_ms: None, key, images: Images::Inserted(item) };
-        // A kind that panics at an item does so at its records, which are parked.
+        // A kind that panics on an item also panics on its records, which are parked.
         let planned = caught("planning it", || {
             plan(&self.context.schema, &self.context.catalogue, &[Family::LevelTriggered], &change)
         });
@@ -254,7 +254,7 @@ impl<S: Store> TableSweep<'_, S> {
         }
     }
 
-    /// Those of these items that are not in step, with what they are decided by.
+    /// The items among these that are not correct, with the items that decide them.
     async fn differing_now(
         &self,
         requests: RefreshRequests,
@@ -268,7 +268,7 @@ impl<S: Store> TableSweep<'_, S> {
             tracing::warn!(item = look.item.for_log(), cause, "an item cannot be looked at");
         }
         let (schema, catalogue) = (&self.context.schema, &self.context.catalogue);
-        // An item under a derived item's key is listed, and no drift.
+        // An item under a derived item's key is listed, and is no drift.
         let differing = decided.differing.into_iter().map(|(RequestedRefresh { look, .. }, (write, derivations))| {
             let held = held.get(&write.key).cloned().flatten();
             let difference = difference(&write, held.as_ref());
@@ -279,8 +279,8 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(differing.collect())
     }
 
-    /// Those of these items that are not in step, and what they hold. What is not known to be `held`, nor among the
-    /// sources, is read.
+    /// The items among these that are not correct, with their content. Items that are neither in `held` nor among the
+    /// sources are read.
     pub(crate) async fn decided_now(
         &self,
         requests: RefreshRequests,
@@ -299,7 +299,7 @@ impl<S: Store> TableSweep<'_, S> {
         let requested = looked.without_refused(requested.into_iter().map(|requested| (of_item(&requested), requested)));
         let decided = look::differing(self.context, requested, &held, sources, patience, &mut looked).await;
         if let Some((_, why)) = looked.undone.into_iter().next() {
-            // Without time left it is no fault: the next slice begins where this one ends.
+            // Running out of time is no error: the next slice begins where this one ends.
             if !patience.is_over() {
                 tracing::warn!(why, "what is looked at cannot be read");
             }
@@ -309,15 +309,15 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(LooksToWrite { decided, refused, held })
     }
 
-    /// What a run found, without what derivations lack that are not filled yet: that is known, and no drift. Reads the
-    /// registry if something has drifted.
+    /// The results of a run without the parts that unfilled derivations lack, because those are known and no drift.
+    /// Reads the registry if something has drifted.
     async fn without_unfilled(&self, mut slice: Slice, deadline_ms: u64) -> Result<Slice, GaveUp> {
         if slice.drifts.is_empty() {
             return Ok(slice);
         }
         let registry = match publishing::registry(self.context, deadline_ms).await {
             Ok(registry) => registry,
-            // They are found again by the next run.
+            // The next run finds them again.
             Err(GaveUp::OutOfTime { .. }) => return Ok(Slice { drifts: Vec::new(), ..slice }),
             Err(error) => return Err(error),
         };

@@ -1,4 +1,4 @@
-//! Touching an item of the application: one write or transaction, and what it cost.
+//! Changes items of the application: one write or transaction, and its cost.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,19 @@ use crate::{
     plan::Touch,
 };
 
-/// On whose behalf something is touched, and what came of it.
+/// The effect that is being handled, with its batch and its results.
 pub(crate) struct Work<'a> {
     pub(crate) touch: &'a Touch,
     pub(crate) batch: &'a Batch<'a>,
-    /// Does nobody wait behind it? See [`Worker::is_alone`](crate::jobs::ground::Worker).
+    /// True if no other work waits for it. See [`Worker::is_alone`](crate::jobs::ground::Worker).
     pub(crate) is_alone: bool,
     pub(crate) account: Account,
 }
 
-/// Why something could not be touched.
+/// Why an item could not be changed.
 #[derive(Debug)]
 pub(crate) enum TouchFailure {
-    /// Not now: its record comes again.
+    /// Not now: its record is redelivered.
     NotNow(String),
     /// Never: its record is parked.
     Refused(String),
@@ -41,14 +41,14 @@ impl From<GaveUp> for TouchFailure {
     }
 }
 
-/// How a transaction on ground items ended.
+/// How a transaction on application items ended.
 pub(crate) enum TouchOutcome {
     Done,
-    /// The guards of the writes at these positions did not hold.
+    /// The guards of the writes at these positions failed.
     Unheld(BTreeSet<usize>),
 }
 
-/// Sends a transaction until it is decided.
+/// Sends a transaction until it has an outcome.
 pub(crate) async fn decided<S: Store>(
     context: &Context<S>,
     writes: Vec<Write>,
@@ -114,7 +114,7 @@ pub(crate) fn touched<S: Store>(
     }
 }
 
-/// An item as it is now.
+/// The current item.
 pub(crate) async fn item_now<S: Store>(
     context: &Context<S>,
     table: Table,
@@ -126,7 +126,7 @@ pub(crate) async fn item_now<S: Store>(
     Ok(items.into_iter().next().map(|(_, item)| item))
 }
 
-/// Does one write; a guard that does not hold says that somebody else did it.
+/// Sends one write. A failed guard means that another invocation did it.
 pub(crate) async fn written<S: Store>(
     context: &Context<S>,
     write: Write,

@@ -1,8 +1,8 @@
-//! What touches items of the application itself: cascades. Fan-outs are jobs as well, and are worked here.
+//! Changes to the application's own items: cascades. Fan-outs are jobs as well, and run here.
 //!
-//! It cannot be corrected later, so it is strict: each touch is a transaction with the condition that makes it right,
-//! and what starts a job starts it once. An item that cannot be touched now is reported as not done, and its record
-//! comes again; nothing that was done is done twice.
+//! A cascade cannot be corrected later, so it is strict: each change is a transaction with the condition that makes it
+//! right, and each removal creates one job. An item that cannot be changed now is reported as not done, and its record
+//! is redelivered; nothing is done twice.
 
 pub(crate) mod deletions;
 pub mod held;
@@ -40,10 +40,10 @@ use crate::{
     protocol::ProtocolStep,
 };
 
-/// Items that are touched at once.
+/// Number of effects that are handled at once.
 const TOUCHES_AT_ONCE: usize = 16;
 
-/// Does what records ask for of the application's own items.
+/// Handles the effects of records on the application's own items.
 pub(crate) struct Worker<'a, S> {
     pub(crate) context: &'a Context<S>,
     turns: Mutex<BTreeMap<Key, Arc<tokio::sync::Mutex<()>>>>,
@@ -54,8 +54,9 @@ impl<'a, S> Worker<'a, S> {
         Self { context, turns: Mutex::default() }
     }
 
-    /// The turn of a cascade among those of the same batch with the same owner. The removal of an item and that of its mirror
-    /// begin two, which would delete the same items, and transactions that check one item at once conflict.
+    /// Waits for the turn of a cascade among those of the same batch with the same owner. The removal of an item and
+    /// that of its mirror start two cascades that would delete the same items, and transactions that check one item at
+    /// once conflict.
     async fn turn(&self, removal: &Removal) -> OwnedMutexGuard<()> {
         let owner = removal.absent.iter().min().unwrap_or(&removal.owner);
         let turn = self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(owner.clone()).or_default().clone();
@@ -64,7 +65,7 @@ impl<'a, S> Worker<'a, S> {
 }
 
 impl<S: Store> Worker<'_, S> {
-    /// Does what records ask for of the application's own items; jobs last, since they are in no hurry.
+    /// Handles the effects of records on the application's own items; jobs last, because they are not urgent.
     pub(crate) async fn touch(&self, touches: Vec<Touch>, batch: &Batch<'_>, account: &mut Account) {
         let (jobs, others): (Vec<Touch>, Vec<Touch>) =
             touches.into_iter().partition(|touch| matches!(touch.effect, Ground::Work(_)));
@@ -97,9 +98,9 @@ impl<S: Store> Worker<'_, S> {
         }
     }
 
-    /// Is nothing done but for jobs, in this batch and in those of the last second? A fan-out's own writes come back
-    /// beside its job, and nobody waits behind them, nor behind the change that began it; whoever writes now and then
-    /// waits for a page, which is short then.
+    /// True if only jobs ran in the last second, in this batch and earlier ones; then a page may take longer. A
+    /// fan-out's own writes and the change that started it do not count as other work, because nothing waits behind
+    /// them. If other writers are active, their changes wait for a page, so pages are short.
     fn is_alone(&self, others: &[Touch], account: &Account) -> bool {
         let now_ms = self.context.clock.now_ms();
         let begin = account.commits.iter().filter(|commit| JobKey::parse(&commit.key).is_some());
@@ -125,16 +126,16 @@ impl<S: Store> Worker<'_, S> {
     }
 }
 
-// ---- Starting a cascade: a removal becomes a job, once ----
+// ---- Starting a cascade: a removal creates one job ----
 
 impl<S: Store> Worker<'_, S> {
-    /// May a record be so old that its receipt is gone?
+    /// True if a record may be so old that its receipt has expired.
     fn is_behind_horizon(&self, created_ms: Option<u64>) -> bool {
         let is_old = age_ms(created_ms, self.context.clock.now_ms()).is_none_or(|age_ms| age_ms > HORIZON_MS);
         is_old && self.context.takes(ProtocolStep::Horizon)
     }
 
-    /// Starts the job of a removal, under a receipt; a removal from behind the ledger's horizon starts none.
+    /// Creates the job of a removal, under a receipt; a removal from behind the ledger's horizon creates none.
     async fn start(&self, removal: &Removal, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         let Some(record) = work.batch.record(work.touch.position) else { return Ok(()) };
         let (id, now_ms) = (park::id(&record.head, record.text), self.context.clock.now_ms());

@@ -1,19 +1,22 @@
-//! The pulse: an item of the table that the sweep writes at each of its runs, and whose record shows the functions at work.
+//! The pulse is a heartbeat: an item that the sweep writes at each run. Its record shows that the functions are at
+//! work.
 //!
-//! *Keeps true*: a cascade that goes by it begins only while a function of level-triggered derivations has handled a pulse
-//! lately, and has been doing so since before the wait began, or for the settling time. A function that handles a pulse
-//! after 20 hours without one puts the [mark of a possible loss](crate::loss) first, which holds cascades too.
+//! *Keeps true*: a cascade that relies on heartbeats begins only while a function of level-triggered derivations has
+//! handled one lately, and has done so since before the wait began, or for the grace period. A function that handles a
+//! heartbeat after 20 hours without one first writes the [mark of a possible loss](crate::loss), which also blocks
+//! cascades.
 //!
-//! *Why it is enough*: a mapping that is off, or a function that fails, handles no pulse. When it works again, its first
-//! pulse tells how long it did not. A shard that is behind while others are not comes with old batches, and these leave the
-//! mark by themselves before the stream drops what follows.
+//! *Why it is enough*: a disabled mapping or a failing function handles no heartbeat. When it works again, its first
+//! heartbeat shows the length of the interruption. A shard that is behind while others are not delivers old batches,
+//! and these leave the mark before the stream drops later records.
 //!
-//! *Cheap*: a pulse is one write, one record and one write in the ledger, whatever waits. A table without cascades has none.
+//! *Cheap*: a heartbeat is one write, one record and one ledger write, however much waits. A table without cascades has
+//! none.
 //!
-//! *Example*: a post is moved by a delete and a put, and the mapping is switched off between the two. Nobody writes, so no
-//! late batch will show it. A day later the sweep finds that the last pulse was handled 25 hours ago: the post's comments
-//! stay. The mapping is switched on, the next pulse is handled, and the gap leaves the mark, until `ripple verify` has found
-//! the missing mirror.
+//! *Example*: the application moves a post by a delete and a put, and the mapping is disabled between the two. There
+//! are no further writes, so no late batch will show it. A day later the sweep finds that the last heartbeat was
+//! handled 25 hours ago, so the post's comments stay. After the mapping is enabled, a function handles the next
+//! heartbeat, and the gap leaves the mark until `ripple verify` has found the missing mirror.
 
 use derive::{
     family::Family,
@@ -41,36 +44,36 @@ use crate::{
     record::Decoded,
 };
 
-/// How long ago a pulse may have been handled at most while a cascade begins, in milliseconds: two hours, eight times the
-/// pause between two sweeps.
+/// Maximum age of the last handled heartbeat when a cascade begins, in milliseconds: two hours, eight times the
+/// interval between two sweeps.
 pub const PULSE_MS_MAX: u64 = 2 * 3_600 * 1_000;
 
-/// Partition key of what the functions have handled, and sort key of the pulse. Stored, so they are stable.
+/// Partition key of the functions' records of heartbeats, and sort key of the heartbeat. Stored, so they are stable.
 const PULSE: &str = "PULSE";
 
-// Attributes of the pulse and of what is kept of it. Stored, so they are stable.
+// Attributes of the heartbeat and of the functions' records of it. Stored, so they are stable.
 const WRITTEN_AT: &str = "WrittenAt";
 const FAMILIES: &str = "Families";
 const SINCE: &str = "Since";
 const HANDLED_AT: &str = "HandledAt";
 
-/// Key of the pulse. Its partition passes the event filters as those of jobs do, and no job is in it.
+/// Key of the heartbeat. Its partition passes the event filters like those of jobs, and contains no job.
 fn key() -> Key {
     Key::new(format!("{PARTITION}{PULSE}"), PULSE)
 }
 
-/// The write of a pulse. It has no type, so nothing is derived of it.
+/// The write of a heartbeat. It has no type, so nothing is derived from it.
 pub(crate) fn pulse(now_ms: u64) -> Write {
     let action = Action::Update(Update::set(Item::from([(WRITTEN_AT.to_owned(), n(now_ms))])));
     Write { table: Table::Main, key: key(), action, guard: None }
 }
 
-/// What a function's pulses show. The default is a function that has handled none.
+/// A function's heartbeats. The default is a function that has handled none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     /// Families of derivations that the function runs, joined by `+`.
     families: String,
-    /// When it handled its first pulse, in milliseconds since the epoch.
+    /// When it handled its first heartbeat, in milliseconds since the epoch.
     pub(crate) since_ms: u64,
     /// When it handled its last one.
     pub(crate) handled_ms: u64,
@@ -86,7 +89,7 @@ impl Heard {
         Some(Self { families, since_ms: number(item, SINCE)?, handled_ms: number(item, HANDLED_AT)? })
     }
 
-    /// The write that keeps it. One that lands late only says less.
+    /// The write that stores it. A late write only shows less progress.
     pub(crate) fn write(&self, layout: &Layout) -> Write {
         let key = Self::key_of(&self.families);
         let attributes = [(FAMILIES, s(&self.families)), (SINCE, n(self.since_ms)), (HANDLED_AT, n(self.handled_ms))];
@@ -94,13 +97,13 @@ impl Heard {
         Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
     }
 
-    /// One of these families, for a sample.
+    /// A record for these families, for a sample.
     pub(crate) fn sample(families: &str) -> Self {
         Self { families: families.to_owned(), ..Self::default() }
     }
 }
 
-/// Writes a pulse, if there may be cascades.
+/// Writes a heartbeat, if there may be cascades.
 pub(crate) async fn beat<S: Store>(context: &Context<S>, patience: Patience<'_>) -> Result<(), GaveUp> {
     let mut derivations = context.catalogue.derivations();
     if derivations.any(|derivation| matches!(derivation.kind.shape(), Shape::Cascade(_))) {
@@ -110,7 +113,7 @@ pub(crate) async fn beat<S: Store>(context: &Context<S>, patience: Patience<'_>)
     Ok(())
 }
 
-/// Keeps that a pulse was handled, if there is one in the batch. One that cannot be kept is like one that never came.
+/// Records that a heartbeat was handled, if the batch has one. One that cannot be recorded counts as never received.
 pub(crate) async fn see<S: Store>(context: &Context<S>, batch: &Batch<'_>, account: &mut Account) {
     let is_pulse =
         |record: &Decoded<'_>| record.change.as_ref().is_ok_and(|change| change.key.sk == PULSE && change.key == key());
@@ -137,7 +140,7 @@ async fn keep<S: Store>(
     let held = held.first().and_then(|(_, item)| Heard::of(item));
     let gap_ms = held.as_ref().map_or(0, |held| now_ms.saturating_sub(held.handled_ms));
     if gap_ms >= POSSIBLE_LOSS_MS && context.takes(ProtocolStep::PulseGap) {
-        // Before the sweep can learn that the function works again.
+        // The mark comes before the sweep can see that the function works again.
         for mark in loss::marks_of_lane(context, gap_ms, batch) {
             loss::put_mark(context, mark, batch, account).await?;
         }
@@ -150,7 +153,7 @@ async fn keep<S: Store>(
     Ok(())
 }
 
-/// What the pulses show of the functions that run level-triggered derivations: of the one that handled the last.
+/// The heartbeats of the functions that run level-triggered derivations: of the function that handled the last one.
 pub(crate) async fn heard<S: Store>(context: &Context<S>, patience: Patience<'_>) -> Result<Heard, GaveUp> {
     let items = patience.call(|| all(&context.store, Table::Ledger, PULSE)).await?;
     let name = Family::LevelTriggered.to_string();

@@ -1,33 +1,35 @@
-//! The ledger: the record of which changes are in.
+//! The ledger: the record of the counted changes.
 //!
-//! Two kinds, chosen by configuration and never guessed from an event. Each puts a *proof* into the write that applies a
-//! change, so that the change is in exactly when its proof is.
+//! The ledger has two kinds, chosen by configuration and never guessed from an event. Each puts a *proof* into the
+//! write that applies a change, so a change is counted exactly when its proof exists.
 //!
 //! | | receipts | [`watermarks`] |
 //! |---|---|---|
 //! | proof | an item for each change, in the transaction of its effects | an attribute of each counter for each stream shard |
 //! | write units | 2 a change, and 2 a counter | 1 a counter and batch |
 //! | needs | nothing | the shard's name: tumbling windows, one lane a shard, unlimited retries |
-//! | a change that is replayed | is applied if it is not in | is never applied: what no watermark has passed, the stream brings |
+//! | a replayed change | is applied if it is not counted | is never applied: the stream delivers every change that no
+//! watermark has passed |
 //!
-//! Both hold for a time, and a change older than the [horizon](LedgerKind::horizon_ms) is never applied: whether it is in
-//! is not known any more. Its targets are [listed](crate::count::recount) as needing a recount.
+//! Both keep proofs for a limited time. A change older than the [horizon](LedgerKind::horizon_ms) is never applied,
+//! because the ledger no longer shows whether it is counted. Its targets are [listed](crate::count::recount) for a
+//! recount.
 //!
 //! # Receipts
 //!
 //! Receipts: one small item per change, put if absent, in the same transaction as the effects.
 //!
-//! *Keeps true*: the additive effects of a change are in exactly when its receipt is. A transaction that is cancelled
-//! because a receipt is there says by position which changes are in already; the others are sent again without them.
-//! An answer that is lost is no trouble: sent again, the receipts decide.
+//! *Keeps true*: the additive effects of a change are applied exactly when its receipt exists. If a transaction is
+//! cancelled because receipts exist, the reasons show by position which changes are already counted; the engine sends
+//! the others again without them. A lost response is harmless: the receipts decide when the transaction is sent again.
 //!
-//! *Why it is right under repeats and reordering*: a receipt is named by the [id](crate::record::Head::id) under which the
-//! record is known, which is the same at every delivery, however batches are cut, on whatever lane, from a queue or a
-//! file, and of no other record. It holds until the receipt expires.
+//! *Why it is right under repeats and reordering*: a receipt is named by the [id](crate::record::Head::id) of its
+//! record. That id is the same at every delivery, however batches are divided, from any lane, queue or file, and no
+//! other record has it. It is valid until the receipt expires.
 //!
-//! *Example*: changes 1, 2 and 3 of one counter go in as three receipts and `ADD Value 3`. Delivered again together
-//! with 4, the transaction is cancelled with reasons (guard failed, guard failed, guard failed, none, none); then one
-//! receipt and `ADD Value 1` go in.
+//! *Example*: changes 1, 2 and 3 of one counter are written as three receipts and `ADD Value 3`. They are redelivered
+//! together with 4, and the transaction is cancelled with the reasons (guard failed, guard failed, guard failed, none,
+//! none). Then one receipt and `ADD Value 1` are written.
 
 pub mod settings;
 pub(crate) mod shard;
@@ -54,19 +56,19 @@ use crate::{
     backoff::{GaveUp, Patience},
 };
 
-/// Attribute of the ledger's items that holds their time to live, in epoch seconds. Stored, so it is stable.
+/// Attribute of the ledger's items with their time to live, in epoch seconds. Stored, so it is stable.
 pub const EXPIRES_AT: &str = "ExpiresAt";
 
 /// How long a proof is kept, in seconds: 15 days, more than the stream's 24 hours and a queue's 14 days, the longest
-/// redrive that there is. A time to live is a floor: an item may outlive it.
+/// possible redrive. A time to live is a minimum: an item may outlive it.
 pub const PROOF_KEPT_S: u64 = 15 * 24 * 3600;
 
-/// Age from which a change is never applied under receipts, in milliseconds: 14 days. Its proof, if it had one, was made
-/// after the change itself, so it is still there; the day between is for clocks that differ and for times that are rounded
-/// down.
+/// Age from which a change is never applied under receipts, in milliseconds: 14 days. The proof of a younger change was
+/// written after the change itself, so it still exists; the day between is for clocks that differ and for times that
+/// are rounded down.
 pub const HORIZON_MS: u64 = 14 * 24 * 3600 * 1000;
 
-/// Which ledger. Its name is stored, so it is stable.
+/// Kind of ledger. Its name is stored, so it is stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LedgerKind {
     /// One small item per change.
@@ -108,7 +110,7 @@ impl FromStr for LedgerKind {
     }
 }
 
-/// A name of no ledger.
+/// A name that no ledger has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no ledger {text:?}: it is receipts or watermarks")]
 pub struct UnknownLedger {
@@ -116,7 +118,7 @@ pub struct UnknownLedger {
     pub text: String,
 }
 
-/// Partition key of all that is parked on behalf of a family.
+/// Partition key of a family's parked changes.
 pub(crate) fn parked_partition(family: Family) -> String {
     format!("PARKED#{family}")
 }
@@ -133,7 +135,7 @@ pub fn ledger_item(
     item
 }
 
-/// When a proof that is made now may go, as an attribute.
+/// Time to live of a proof that is written now, as an attribute.
 pub(crate) fn expires_at(now_ms: u64) -> AttributeValue {
     AttributeValue::N((now_ms / 1000).saturating_add(PROOF_KEPT_S).to_string())
 }
@@ -150,7 +152,7 @@ const RIGHT: &str = "RIGHT";
 const RUN: &str = "Run";
 const TAKEN_AT: &str = "TakenAt";
 
-/// The write by which a run takes the right to repair counts.
+/// The write by which a run acquires the right to repair counts.
 #[must_use]
 pub fn right(layout: &Layout, run: &str, now_ms: u64) -> Write {
     let key = Key::new(REPAIR, RIGHT);
@@ -166,11 +168,11 @@ pub fn has_right(run: &str) -> Write {
     Write { table: Table::Ledger, key: right, action: Action::Check, guard: Some(has_right) }
 }
 
-/// Has this run the right, as it is read now?
+/// True if this run currently has the right.
 ///
 /// # Errors
 ///
-/// [`GaveUp`] when that cannot be read.
+/// [`GaveUp`] if the right cannot be read.
 pub async fn may_repair<S: Store>(store: &S, run: &str, patience: Patience<'_>) -> Result<bool, GaveUp> {
     let keys = [Key::new(REPAIR, RIGHT)];
     let held = patience.call(|| store.get(Table::Ledger, &keys)).await?;
@@ -188,29 +190,29 @@ pub fn repair_receipt(layout: &Layout, run: &str, derivation: &str, counter: &Ke
 /// What a batch knows of the receipts.
 pub(crate) struct Receipts<'a> {
     layout: &'a Layout,
-    /// Ids of events whose receipts were found taken.
+    /// Ids of events whose receipts were found to exist.
     taken: BTreeSet<String>,
-    /// Are reasons read by position?
+    /// True if reasons are read by position.
     by_position: bool,
 }
 
 impl<'a> Receipts<'a> {
-    /// Nothing is known yet.
+    /// The state before any receipt is known.
     pub(crate) fn new(layout: &'a Layout, by_position: bool) -> Self {
         Self { layout, taken: BTreeSet::new(), by_position }
     }
 
-    /// The receipts of these changes, which go in with them in one transaction.
+    /// The receipts of these changes, for the transaction that applies them.
     pub(crate) fn proofs(&self, changes: &[Counted], now_ms: u64) -> Vec<Write> {
         changes.iter().map(|change| receipt(self.layout, &change.id, now_ms)).collect()
     }
 
-    /// Is this change known to be in?
+    /// True if this change is known to be counted.
     pub(crate) fn has(&self, change: &Counted) -> bool {
         self.taken.contains(&change.id)
     }
 
-    /// A transaction of these changes was cancelled, for these reasons given to their receipts.
+    /// Notes that a transaction of these changes was cancelled; these are the reasons at its receipts.
     pub(crate) fn cancelled(&mut self, changes: &[Counted], reasons: &[Reason]) {
         let is_taken = |reason: &&Reason| **reason == Reason::GuardFailed;
         if self.by_position {
@@ -223,7 +225,7 @@ impl<'a> Receipts<'a> {
     }
 }
 
-/// The write that takes a change's receipt, or fails when it is taken.
+/// The write of a change's receipt; it fails if the receipt exists.
 #[must_use]
 pub fn receipt(layout: &Layout, event_id: &str, now_ms: u64) -> Write {
     receipt_of(layout, &receipt_key(event_id), now_ms)
@@ -234,7 +236,7 @@ pub(crate) fn receipt_key(event_id: &str) -> Key {
     Key::new(format!("RECEIPT#{event_id}"), "RECEIPT")
 }
 
-/// The write that takes the receipt under this key, or fails when it is taken.
+/// The write of the receipt under this key; it fails if the receipt exists.
 pub(crate) fn receipt_of(layout: &Layout, key: &Key, now_ms: u64) -> Write {
     let (key, item) = (key.clone(), ledger_item(layout, key, [(EXPIRES_AT, expires_at(now_ms))]));
     Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::absent(Purpose::Receipt)) }

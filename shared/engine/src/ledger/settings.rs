@@ -1,6 +1,6 @@
-//! The ledger's record of itself: of which kind it is.
+//! The ledger's settings: a record of its kind.
 //!
-//! A function that is configured for the other kind must not start, since it would apply again what is in.
+//! A function that is configured for the other kind must not start, because it would count changes twice.
 
 use derive::{
     guard::{Guard, Purpose},
@@ -12,36 +12,36 @@ use store::{Outcome, Store, StoreError};
 
 use crate::ledger::{LedgerKind, UnknownLedger, ledger_item};
 
-/// Attribute that holds the kind. Stored, so it is stable.
+/// Attribute with the kind. Stored, so it is stable.
 const KIND: &str = "Kind";
 
-/// A ledger that cannot be used as it is configured.
+/// Why the ledger cannot be used as configured.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// It is of the other kind.
+    /// The ledger is of the other kind.
     #[error(
         "the ledger is one of {recorded}, and {configured} is configured: what is in would be applied again; \
          configure {recorded}, or see docs/ledgers.md for the way to switch"
     )]
     Mismatch {
-        /// What it is.
+        /// The recorded kind.
         recorded: LedgerKind,
-        /// What is configured.
+        /// The configured kind.
         configured: LedgerKind,
     },
-    /// It is of a kind that this version does not know.
+    /// This version does not know the recorded kind.
     #[error("the ledger is of a kind that this version does not know")]
     Unknown(#[source] UnknownLedger),
-    /// It cannot be asked.
+    /// The settings cannot be read or written.
     #[error("the ledger cannot be asked of which kind it is")]
     Store(#[from] StoreError),
 }
 
-/// Records that the ledger is of this kind, unless it says so already.
+/// Records the ledger's kind, unless a kind is recorded.
 ///
 /// # Errors
 ///
-/// [`SettingsError`] when it is of another kind, or cannot be asked.
+/// [`SettingsError`] if another kind is recorded, or the ledger cannot be read or written.
 pub async fn claim<S: Store>(store: &S, layout: &Layout, kind: LedgerKind) -> Result<(), SettingsError> {
     loop {
         match recorded(store).await? {
@@ -51,24 +51,24 @@ pub async fn claim<S: Store>(store: &S, layout: &Layout, kind: LedgerKind) -> Re
         }
         match store.write(&record(layout, kind)).await? {
             Outcome::Done { .. } => return Ok(()),
-            // Another function came first; what it recorded decides.
+            // Another function recorded a kind first, and that kind decides.
             Outcome::GuardFailed => {}
         }
     }
 }
 
-/// The write that records of which kind the ledger is, unless it says so already.
+/// The write that records the ledger's kind; it fails if a kind is recorded.
 pub(crate) fn record(layout: &Layout, kind: LedgerKind) -> Write {
     let key = key();
     let item = ledger_item(layout, &key, [(KIND, AttributeValue::S(kind.to_string()))]);
     Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::absent(Purpose::LedgerKind)) }
 }
 
-/// Of which kind the ledger is, where it says so.
+/// The recorded kind, if there is one.
 ///
 /// # Errors
 ///
-/// [`SettingsError`] when it cannot be asked, or is of a kind that this version does not know.
+/// [`SettingsError`] if it cannot be read, or this version does not know it.
 pub async fn recorded<S: Store>(store: &S) -> Result<Option<LedgerKind>, SettingsError> {
     let items = store.get(Table::Ledger, &[key()]).await?;
     let kind = items.first().and_then(|(_, item)| text(item, KIND));

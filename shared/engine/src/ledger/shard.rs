@@ -1,9 +1,9 @@
-//! A stream shard's item in the ledger's table: what a batch must know of its shard before it counts.
+//! A stream shard's item in the ledger's table: what a batch must know about its shard before it counts.
 //!
-//! *Pins*: the number of shards of each counter as it was when the stream shard was first seen. A change that comes again
-//! must reach the same counter item, whatever is deployed meanwhile.
+//! *Pins*: the number of shards of each counter when the stream shard was first seen. A redelivered change must reach
+//! the same counter item, whatever is deployed meanwhile.
 //!
-//! It also says whether the shard has [exceptions](crate::count::exceptions), so that a batch reads them only then.
+//! The item also states whether the shard has [exceptions](crate::count::exceptions), so a batch reads them only then.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +20,16 @@ use crate::{
     record::event::Lane,
 };
 
-/// Attribute that says that the shard has exceptions. Stored, so it is stable.
+/// Attribute that states that the shard has exceptions. Stored, so it is stable.
 const HAS_EXCEPTIONS: &str = "HasExceptions";
 
-/// Start of the attributes with the pinned numbers, each with the derivation's name behind it. Stored, so it is stable.
+/// Prefix of the attributes with the pinned numbers, followed by the derivation's name. Stored, so it is stable.
 const PIN: &str = "Shards:";
 
-/// An item that expires sooner than this, in seconds, is renewed.
+/// An item that expires in less than this time, in seconds, is renewed.
 const RENEWED_S: u64 = PROOF_KEPT_S / 2;
 
-/// What a batch knows of its stream shard.
+/// What a batch knows about its stream shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShardItem {
     pins: BTreeMap<String, u32>,
@@ -38,7 +38,7 @@ pub(crate) struct ShardItem {
 }
 
 impl ShardItem {
-    /// What the item says; nothing where there is none.
+    /// The contents of the item; empty if there is none.
     pub(crate) fn of(item: Option<&Item>) -> Self {
         let Some(item) = item else { return Self::default() };
         let pins = item.keys().filter_map(|name| {
@@ -54,17 +54,17 @@ impl ShardItem {
         self.pins.get(derivation).copied()
     }
 
-    /// Has the shard exceptions?
+    /// True if the shard has exceptions.
     pub(crate) fn has_exceptions(&self) -> bool {
         self.has_exceptions
     }
 
-    /// Forgets the pinned numbers, as a mutant does.
+    /// Drops the pinned numbers, for a mutant.
     pub(crate) fn without_pins(self) -> Self {
         Self { pins: BTreeMap::new(), ..self }
     }
 
-    /// The write that pins these numbers; `None` when all are pinned.
+    /// The write that pins these numbers; `None` if all are pinned.
     pub(crate) fn pinning(&self, key: &Key, wanted: &BTreeMap<&str, u32>, now_ms: u64) -> Option<Write> {
         let missing: Vec<(String, u32)> = wanted
             .iter()
@@ -80,7 +80,7 @@ impl ShardItem {
         Some(update(key, Update::set(set), Some(Guard { purpose: Purpose::Pin, asks })))
     }
 
-    /// The write that renews an item that would expire, as long as records of its shard come.
+    /// The write that renews an item before it expires, while records of its shard arrive.
     pub(crate) fn renewing(&self, key: &Key, now_ms: u64) -> Option<Write> {
         let is_due = self.expires_at_s < (now_ms / 1000).saturating_add(RENEWED_S);
         let set = || Item::from([(EXPIRES_AT.to_owned(), expires_at(now_ms))]);
@@ -88,13 +88,13 @@ impl ShardItem {
     }
 }
 
-/// Key of the item of a lane's shard; `None` when the shard is not known.
+/// Key of the item of a lane's shard; `None` if the shard is unknown.
 pub(crate) fn shard_key(lane: &Lane) -> Option<Key> {
     let shard = lane.shard.as_deref()?;
     Some(Key::new(format!("SHARD#{}#{shard}", label(lane)), "SHARD"))
 }
 
-/// The write by which a shard's item says that there are exceptions, in the transaction of an exception.
+/// The write that sets the item's attribute for exceptions, in the transaction of an exception.
 pub(crate) fn announcing(key: &Key, now_ms: u64) -> Write {
     let says = (HAS_EXCEPTIONS.to_owned(), AttributeValue::Bool(true));
     update(key, Update::set(Item::from([says, (EXPIRES_AT.to_owned(), expires_at(now_ms))])), None)

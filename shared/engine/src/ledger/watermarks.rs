@@ -1,19 +1,20 @@
-//! Watermarks: each counter, and each bucket, stores up to which change of each stream shard it is counted.
+//! Watermarks: each counter and each bucket stores the last counted change of each stream shard.
 //!
-//! *Keeps true*: for each counter and each stream shard, every change up to the counter's watermark of that shard is applied
-//! to it or parked, and none above it is.
+//! *Keeps true*: for each counter and each stream shard, every change up to the counter's watermark of that shard is
+//! applied to the counter or parked, and none above it is.
 //!
 //! The update that adds to a counter also moves its watermark, on the condition that the watermark is below the first
-//! change that the update adds. So an update that is sent again, or by two invocations at once, fails its condition; the
-//! item that comes back with the failure shows which changes are in already. There is no item of the ledger, no
+//! change that the update adds. So an update that is repeated, or sent by two invocations at once, fails its condition.
+//! The failure returns the item, which shows the changes that are already counted. There is no ledger item, no
 //! transaction, and no order between counters.
 //!
-//! *What it needs*: the shard's name, which Lambda gives only with tumbling windows; one lane a shard, since a lane that is
-//! ahead would pass the changes of one that is behind; unlimited retries and no bisecting, since the next batch would pass a
-//! change that Lambda gives up.
+//! *What it needs*: the shard's name, which Lambda provides only with tumbling windows; one concurrent batch a shard,
+//! because a batch that is ahead would pass the changes of one that is behind; unlimited retries and no bisecting,
+//! because the next batch would pass a change that Lambda drops.
 //!
-//! *Example*: a counter has the watermark 7 of a shard. A batch of 6, 9 and 12 is sent as `ADD Value 3`, if the watermark is
-//! below 6. That fails; 6 is dropped, and `ADD Value 2` is sent with the watermark 12, if the watermark is below 9.
+//! *Example*: a counter has the watermark 7 of a shard. A batch of 6, 9 and 12 is sent as `ADD Value 3`, if the
+//! watermark is below 6. That fails. The engine drops 6 and sends `ADD Value 2` with the watermark 12, if the watermark
+//! is below 9.
 
 use std::fmt;
 
@@ -22,24 +23,24 @@ use serde_dynamo::AttributeValue;
 
 use crate::record::event::Lane;
 
-/// Age from which a change is never applied, in milliseconds: 26 hours, more than a stream keeps a record (24 hours) and an
-/// invocation takes to handle it (15 minutes). Source: DynamoDB developer guide and Lambda quotas.
+/// Age from which a change is never applied, in milliseconds: 26 hours, more than a stream keeps a record (24 hours)
+/// and an invocation takes (15 minutes). Source: DynamoDB developer guide and Lambda quotas.
 pub const HORIZON_MS: u64 = 26 * 3600 * 1000;
 
-/// How long a watermark is kept after it was written, in milliseconds: the horizon, the life of an invocation that read the
-/// clock just before it, and a quarter of an hour for a call of that invocation that lands late.
+/// How long a watermark is kept after it was written, in milliseconds: the horizon, the life of an invocation that read
+/// the clock just before the horizon, and a quarter of an hour for a late call of that invocation.
 pub const KEPT_MS: u64 = HORIZON_MS + 2 * 15 * 60 * 1000;
 
-/// Life of a stream shard, after which another follows it, in milliseconds: about four hours, as seen on AWS.
+/// Life of a stream shard, in milliseconds: about four hours until a successor follows, as observed on AWS.
 const STREAM_SHARD_MS: u64 = 4 * 3600 * 1000;
 
-/// How many generations of stream shards have a watermark on a counter at a time.
+/// Number of generations of stream shards that have a watermark on a counter at one time.
 pub const GENERATIONS: u64 = KEPT_MS.div_ceil(STREAM_SHARD_MS);
 
 /// Bytes of a watermark's name.
 const NAME_BYTES: usize = 9;
 
-/// Bytes that a watermark takes of a counter's item, its name included.
+/// Bytes of a watermark in a counter's item, including its name.
 pub const ENTRY_BYTES: usize = NAME_BYTES + MARK_BYTES;
 
 /// Bytes of a sequence number: 40 digits at most. Source: DynamoDB Streams API, `SequenceNumber`.
@@ -48,12 +49,12 @@ const SEQUENCE_BYTES: usize = 17;
 /// Bytes of a watermark: a sequence number, and the minute in which it was written.
 const MARK_BYTES: usize = SEQUENCE_BYTES + size_of::<u32>();
 
-/// A sequence number as bytes, whose order is that of the numbers.
+/// A sequence number as bytes, ordered like the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sequence([u8; SEQUENCE_BYTES]);
 
 impl Sequence {
-    /// The sequence number that a text says; `None` when it says none.
+    /// The sequence number in a text; `None` if it is none.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0_u8; SEQUENCE_BYTES];
@@ -74,15 +75,16 @@ impl Sequence {
         Some(Self(bytes))
     }
 
-    /// The watermark that a counter gets at this time, in milliseconds since the epoch, whose last change this is.
+    /// The watermark that a counter gets at this time, in milliseconds since the epoch, with this as its last change.
     ///
-    /// It is the time of the write, and not that of the change: the watermark also speaks for the changes before this one,
-    /// which may be younger where the database's clock was set back.
+    /// It contains the time of the write, not that of the change: the watermark also covers earlier changes, which may
+    /// be younger if the database's clock was set back.
     pub(crate) fn mark(self, now_ms: u64) -> AttributeValue {
         self.value(minute(now_ms))
     }
 
-    /// What a counter's watermark must be below so that a change of this number is not in. `strict` is left out by a mutant.
+    /// The bound for a counter's watermark: below it, a change with this number is not counted. A mutant omits
+    /// `strict`.
     pub(crate) fn bound(self, is_strict: bool) -> AttributeValue {
         self.value(if is_strict { 0 } else { u32::MAX })
     }
@@ -114,10 +116,10 @@ fn minute(at_ms: u64) -> u32 {
     u32::try_from(at_ms / 60_000).unwrap_or(u32::MAX)
 }
 
-/// Name of the attribute that holds a counter's watermark of a lane's shard; `None` when the shard is not known.
+/// Name of the attribute with a counter's watermark of a lane's shard; `None` if the shard is unknown.
 ///
-/// It is `w` and 8 characters of a hash of 48 bits over the stream's label and the shard's name: two shards that feed one
-/// counter must not have the same. Stored, so it is stable.
+/// It is `w` and 8 characters of a hash of 48 bits over the stream's label and the shard's name: two shards that feed
+/// one counter must have different names. Stored, so it is stable.
 #[must_use]
 pub fn mark_name(lane: &Lane) -> Option<String> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -127,7 +129,7 @@ pub fn mark_name(lane: &Lane) -> Option<String> {
     Some(std::iter::once('w').chain((0..8).filter_map(letter).map(char::from)).collect())
 }
 
-/// The label of a lane's stream: a table that is made anew has another.
+/// The label of a lane's stream: a recreated table has another.
 pub(crate) fn label(lane: &Lane) -> &str {
     lane.stream_arn.as_deref().and_then(|arn| arn.split_once("/stream/")).map_or("", |(_, label)| label)
 }
@@ -140,16 +142,16 @@ pub(crate) fn marks(item: &Item) -> impl Iterator<Item = (&str, &[u8])> {
     })
 }
 
-/// Up to which change of a stream shard a counter is counted, for people.
+/// A counter's last counted change of a stream shard, for display to an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watermark {
-    /// Name of the attribute, as [`mark_name`] gives it for the shard.
+    /// Name of the attribute, from [`mark_name`].
     pub name: String,
     /// Sequence number of the last change that is counted or parked.
     pub sequence_number: String,
 }
 
-/// The watermarks of a counter, for people.
+/// The watermarks of a counter, for display to an operator.
 #[must_use]
 pub fn watermarks(counter: &Item) -> Vec<Watermark> {
     let watermark = |(name, mark): (&str, &[u8])| {
@@ -159,13 +161,13 @@ pub fn watermarks(counter: &Item) -> Vec<Watermark> {
     marks(counter).filter_map(watermark).collect()
 }
 
-/// Is this the name of a watermark?
+/// True if this is the name of a watermark.
 #[must_use]
 pub fn is_mark(name: &str) -> bool {
     name.len() == NAME_BYTES && name.starts_with('w')
 }
 
-/// Has a counter with this watermark passed a change of this number?
+/// True if a counter with this watermark has passed a change with this number.
 pub(crate) fn has_passed(mark: &[u8], sequence: Sequence) -> bool {
     mark.get(..SEQUENCE_BYTES).is_some_and(|passed| passed >= sequence.0.as_slice())
 }
@@ -178,7 +180,7 @@ pub(crate) fn mark_of<'a>(item: &'a Item, name: &str) -> Option<&'a [u8]> {
     }
 }
 
-/// Names of the watermarks that were written longer ago than this, in milliseconds.
+/// Names of the watermarks that are older than this age, in milliseconds.
 pub(crate) fn older_than(item: &Item, age_ms: u64, now_ms: u64) -> Vec<&str> {
     let is_old = |(_, mark): &(&str, &[u8])| {
         let Some(written) = mark.get(SEQUENCE_BYTES..).and_then(|minute| minute.try_into().ok()) else { return false };
@@ -226,7 +228,7 @@ mod tests {
         assert_eq!(mark.len(), MARK_BYTES);
         for (number, is_passed) in [("9", true), ("10", true), ("11", false)] {
             assert_eq!(has_passed(&mark, sequence(number)), is_passed, "{number}");
-            // The condition says the same: below the bound of the first change.
+            // The condition agrees: the watermark is below the bound of the first change.
             assert_eq!(mark < bytes(&sequence(number).bound(true)), !is_passed, "{number}");
         }
         assert!(mark < bytes(&sequence("10").bound(false)), "the mutant lets the same number pass");

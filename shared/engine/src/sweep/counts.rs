@@ -1,11 +1,10 @@
-//! Counts, as far as the collection of their target shows them.
+//! Counts that can be checked within the collection of their target.
 //!
-//! The items of a collection stand behind one another in the table, so a slice sees what a count counts and the counter
-//! as it goes by, and reads nothing for it. Only a target that does not add up is read: all of its counters, then all of
-//! its sources. Where a slice ends in the middle of a collection, its targets do not add up in the slice, and do when
-//! they are read.
+//! The items of a collection are consecutive in the table, so a slice passes a count's sources and its counter without
+//! extra reads. Only a target that does not add up is read: all of its counters, then all of its sources. If a slice
+//! ends in the middle of a collection, its targets do not add up in the slice, but do when they are read.
 //!
-//! *Keeps true*: a suspect differs in what was read of it alone, not in what a slice happened to see.
+//! *Keeps true*: a suspect differs in a separate read of the target, not only in what a slice passed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,20 +27,20 @@ use crate::{
     sweep::{Differing, TableSweep, difference::of_numbers},
 };
 
-/// Most items of a target's that are read to count them; one with more is left to `verify`. Bounds time.
+/// Maximum number of a target's items that are read to count them; `verify` checks larger ones. Bounds time.
 const SOURCES_MAX: usize = 10_000;
 
-/// Most targets of a collection that are added up; with more it is left to `verify`. Bounds memory.
+/// Maximum number of targets of a collection; `verify` checks larger ones. Bounds memory.
 const TARGETS_MAX: usize = 10_000;
 
-/// The collection that is being read, and what its targets come to so far.
+/// The current collection, and the sums of its targets so far.
 pub(super) struct Collections {
     counts: Vec<CollectionCount>,
     pk: String,
     targets: BTreeMap<Target, CollectionSums>,
 }
 
-/// What the items that were seen of a target come to.
+/// The sums over a target's items that were seen.
 #[derive(Default)]
 struct CollectionSums {
     sources: Tally,
@@ -49,7 +48,7 @@ struct CollectionSums {
 }
 
 impl Collections {
-    /// What does not add up in the collection that was read, with which it ends.
+    /// Ends the current collection, and returns its targets that do not add up.
     pub(super) fn end(&mut self) -> Vec<Target> {
         let targets = std::mem::take(&mut self.targets);
         if targets.len() >= TARGETS_MAX {
@@ -70,7 +69,8 @@ impl<S: Store> TableSweep<'_, S> {
         Collections { counts, pk: String::new(), targets: BTreeMap::new() }
     }
 
-    /// Adds up an item, and gives what did not add up in the collection before, where another begins with it.
+    /// Adds an item to the sums. If it begins a new collection, returns the targets of the previous one that do not add
+    /// up.
     pub(super) fn add_up(&self, collections: &mut Collections, key: &Key, item: &Item) -> Vec<Target> {
         let ended = if collections.pk == key.pk { Vec::new() } else { collections.end() };
         collections.pk.clone_from(&key.pk);
@@ -102,14 +102,14 @@ impl<S: Store> TableSweep<'_, S> {
         counts.iter().find(|it| self.context.catalogue.name(it.count) == name)
     }
 
-    /// Does a count wait for what is parked: for one of its changes, or for a mirror that shows it?
+    /// True if a count is pending: for a parked change of its own, or for a mirror that it counts.
     pub(super) fn count_waits(&self, target: &Target, waiting: &Waiting) -> bool {
         let counts = CollectionCount::all(&self.context.schema, &self.context.catalogue);
         let count = self.named(&counts, &target.derivation).filter(|count| count.mirror.is_some());
         waiting.has_target(target) || count.is_some_and(|count| waiting.has_any_of(&count.query(&target.item)))
     }
 
-    /// Those of these targets whose counters differ from their sources, as both are now.
+    /// The targets among these whose counters currently differ from their sources.
     pub(super) async fn counts_now(
         &self,
         targets: Vec<Target>,
@@ -159,7 +159,7 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(Some(Differing { look, held: None, decided_by: BTreeSet::new(), derivations, difference }))
     }
 
-    /// What is counted for a target; `None` where that is too much, or not sure.
+    /// The sources of a target with what each adds; `None` if they are too many, or not certain.
     async fn sources_now(
         &self,
         count: &CollectionCount,
@@ -197,7 +197,7 @@ impl<S: Store> TableSweep<'_, S> {
     }
 }
 
-/// The target of a suspect that is a count.
+/// The target of a suspect, if the suspect is a count.
 pub(super) fn target_of(look: &Look) -> Option<Target> {
     let counter = CounterKey::parse(&look.item).filter(|_| look.entity == COUNTER)?;
     Some(Target { derivation: counter.derivation, item: counter.target })

@@ -1,4 +1,4 @@
-//! An item that differs, and how, as a checksum: two looks that give the same saw the same difference.
+//! An item that differs, and how, as a checksum: two checks with the same checksum found the same difference.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,22 @@ use flate2::Crc;
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
-/// An item that is not in step.
+/// An item that is not correct.
 pub(super) struct Differing {
     /// The item, as it was checked.
     pub(super) look: Look,
-    /// What is held of it.
+    /// The stored item.
     pub(super) held: Option<Item>,
-    /// The items that decide what it should be.
+    /// The items that decide its value.
     pub(super) decided_by: BTreeSet<Key>,
     /// Positions of the derivations whose part differs.
     pub(super) derivations: Vec<DerivationAt>,
-    /// Checksum of how.
+    /// Checksum of the difference.
     pub(super) difference: String,
 }
 
-/// Checksum of what a write would do to an item, and of what the item holds there. What else the item holds is left
-/// out: an item may change all the time beside a part that has drifted.
+/// Checksum of a write's effect on an item, and of the item's values that it would replace. Other attributes are left
+/// out, because they may change all the time beside a part that has drifted.
 pub(crate) fn difference(write: &Write, held: Option<&Item>) -> String {
     let mut sum = Checksum(Crc::new());
     match &write.action {
@@ -62,7 +62,7 @@ pub(super) fn of_numbers(numbers: impl IntoIterator<Item = (Key, Tally)>) -> Str
     format!("{:08x}", sum.0.sum())
 }
 
-/// A checksum of texts and values. Maps and sets come in any order, and are taken in that of their elements.
+/// A checksum of texts and values. Maps and sets have no fixed order, so their elements are sorted.
 struct Checksum(Crc);
 
 impl Checksum {

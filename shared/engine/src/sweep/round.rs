@@ -1,6 +1,6 @@
-//! Where the sweep is: an item of the ledger's table, moved from where it was read.
+//! The sweep's position: an item of the ledger's table, moved only from where it was read.
 //!
-//! *Keeps true*: every item that stays in the table is read once a round; of two runs at once, one goes on.
+//! *Keeps true*: every item that stays in the table is read once a round; of two runs at once, one continues.
 
 use derive::{
     guard::{Guard, Purpose},
@@ -20,7 +20,7 @@ use crate::{
     ledger::ledger_item,
 };
 
-// Attributes of the place. Stored, so they are stable.
+// Attributes of the position. Stored, so they are stable.
 const AFTER_PK: &str = "AfterPK";
 const AFTER_SK: &str = "AfterSK";
 const AFTER_SUSPECT: &str = "AfterSuspect";
@@ -29,25 +29,25 @@ const ITEMS: &str = "Items";
 const ROUND_MS: &str = "RoundMs";
 const MOVES: &str = "Moves";
 
-/// A round over the table, as far as it has come.
+/// A round over the table, with its progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Round {
-    /// The item that was read last; `None` at the beginning.
+    /// The last item that was read; `None` at the beginning.
     pub(crate) after: Option<Key>,
-    /// Sort key of the suspect that was checked last; `None` when all were.
+    /// Sort key of the last suspect that was checked; `None` if all were.
     pub(crate) after_suspect: Option<String>,
     /// When it began, in milliseconds since the epoch.
     pub(crate) began_at_ms: u64,
     /// Items that it has read.
     pub(crate) n_items: u64,
-    /// How long the one before took, in milliseconds.
+    /// Duration of the previous round, in milliseconds.
     pub(crate) last_ms: Option<u64>,
-    /// How often the place has moved; `None` while there is none.
+    /// How often the position has moved; `None` if it is not stored yet.
     pub(crate) n_moves: Option<u64>,
 }
 
 impl Round {
-    /// The round that an item says.
+    /// The round that an item contains.
     fn of(item: &Item) -> Self {
         let after = text(item, AFTER_PK).zip(text(item, AFTER_SK));
         Self {
@@ -60,12 +60,12 @@ impl Round {
         }
     }
 
-    /// Where its next page begins.
+    /// Start of its next page.
     pub(crate) fn cursor(&self, layout: &Layout) -> Option<Cursor> {
         self.after.as_ref().map(|after| Cursor(layout.key_item(after)))
     }
 
-    /// The end of the table is reached: the next round begins. Says how long this one took, in milliseconds.
+    /// Begins the next round, at the end of the table. Returns the duration of this one, in milliseconds.
     pub(crate) fn ends(&mut self, now_ms: u64) -> u64 {
         let round_ms = now_ms.saturating_sub(self.began_at_ms);
         (self.after, self.began_at_ms, self.last_ms) = (None, now_ms, Some(round_ms));
@@ -73,7 +73,7 @@ impl Round {
         round_ms
     }
 
-    /// The write that moves the place here from where it was read.
+    /// The write that moves the position from where it was read.
     pub(crate) fn write(&self, layout: &Layout) -> Write {
         let mut attributes = vec![
             (BEGAN_AT, n(self.began_at_ms)),
@@ -92,7 +92,7 @@ impl Round {
 }
 
 impl Round {
-    /// The round that is under way; a new one where there is none.
+    /// The current round; a new one if there is none.
     pub(super) async fn now<S: Store>(context: &Context<S>, patience: Patience<'_>) -> Result<Self, GaveUp> {
         let keys = [key()];
         let items = patience.call(|| context.store.get(Table::Ledger, &keys)).await?;
@@ -100,7 +100,7 @@ impl Round {
         Ok(items.first().map_or_else(fresh, |(_, item)| Self::of(item)))
     }
 
-    /// Moves the place; false when another run did, or a call of this one whose answer was lost.
+    /// Moves the position; false if another run did, or a call of this run whose response was lost.
     pub(super) async fn moved<S: Store>(
         &mut self,
         context: &Context<S>,
@@ -117,7 +117,7 @@ impl Round {
     }
 }
 
-/// Key of the place. Stored, so it is stable.
+/// Key of the position. Stored, so it is stable.
 fn key() -> Key {
     Key::new("SWEEP", "ROUND")
 }

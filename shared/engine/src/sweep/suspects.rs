@@ -1,11 +1,11 @@
-//! Suspects: items that differed when the sweep checked them, noted until it is known whether they have drifted.
+//! Suspects: items that differed when the sweep checked them, noted until it is clear whether they have drifted.
 //!
-//! *Keeps true*: what has drifted differed in the very same way at both ends of the waiting time, and nothing that is
-//! under way would change it. An item that comes in step is taken off the list, one that differs otherwise is noted
-//! anew: something is at work there.
+//! *Keeps true*: an item has drifted if it differed in the same way at both ends of the waiting time, and no pending
+//! work would change it. The note of an item that is now correct is deleted; an item that differs in another way is
+//! noted again, because something is changing it.
 //!
-//! A note holds keys and names, and of values a checksum alone: of what the write would be, and of what the item holds
-//! where it would be written.
+//! A note contains keys and names, and only a checksum of values: of the write's effect, and of the item's values that
+//! it would replace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,8 @@ use crate::{
 /// Partition key of the list. Stored, so it is stable.
 const SUSPECTS: &str = "SUSPECTS";
 
-/// How long a note is kept, in seconds: 15 days. One that goes while its item still differs is noted anew.
+/// How long a note is kept, in seconds: 15 days. If it expires while its item still differs, the sweep notes the item
+/// again.
 pub(crate) const SUSPECT_KEPT_S: u64 = 15 * 24 * 3600;
 
 // Attributes of a note. Stored, so they are stable.
@@ -57,13 +58,13 @@ pub(crate) struct Suspect {
     pub(crate) item: Key,
     /// Its entity.
     pub(crate) entity: String,
-    /// Names of the derivations on whose behalf it is looked at.
+    /// Names of the derivations that request its check.
     pub(crate) derivations: Vec<String>,
-    /// Sources that the sweep read and that name it.
+    /// Sources that the sweep read and that name the item.
     pub(crate) named: BTreeSet<Key>,
-    /// Checksum of how it differs.
+    /// Checksum of the difference.
     pub(crate) difference: String,
-    /// When it was first seen to differ so, in milliseconds since the epoch.
+    /// When this difference was first seen, in milliseconds since the epoch.
     pub(crate) noted_at_ms: u64,
 }
 
@@ -74,13 +75,13 @@ impl Suspect {
         Self { item: look.item, entity: look.entity, derivations, named: look.named, difference, noted_at_ms }
     }
 
-    /// The suspect of a note; `None` when it is none that can be read.
+    /// The suspect of a note; `None` if the note cannot be read.
     fn of(note: &Item) -> Option<Self> {
         let list = |name: &str| match note.get(name) {
             Some(AttributeValue::L(values)) => values.iter().map(a_text).collect::<Option<Vec<_>>>(),
             _ => None,
         };
-        // Keys stand in one list, each with its two parts behind one another.
+        // Keys are in one list, each as two consecutive parts.
         let named = list(NAMED)?;
         let named = named.chunks_exact(2).filter_map(|pair| Some(Key::new(pair.first()?, pair.get(1)?)));
         Some(Self {
@@ -102,7 +103,7 @@ impl Suspect {
         Look { item: self.item.clone(), entity: self.entity.clone(), derivations, named: self.named.clone() }
     }
 
-    /// The write that notes it; in the place of another note only if that is still the one that was read.
+    /// The write of the note; it replaces another note only if that is still the one that was read.
     pub(crate) fn note(&self, layout: &Layout, instead_of: Option<&Self>) -> Write {
         let named = self.named.iter().flat_map(|key| [s(&key.pk), s(&key.sk)]);
         let attributes = [
@@ -120,19 +121,19 @@ impl Suspect {
         Write { table: Table::Ledger, key: self.key(), action, guard: Some(guard) }
     }
 
-    /// The write that takes it off the list, if it is still the one that was read.
+    /// The write that deletes the note, if it is still the one that was read.
     fn taken_off(&self) -> Write {
         Write { table: Table::Ledger, key: self.key(), action: Action::Delete, guard: Some(Self::as_noted(Some(self))) }
     }
 
-    /// The note under its key is still this one, or there is none.
+    /// The guard that the note under its key is still this one, or that there is none.
     fn as_noted(read: Option<&Self>) -> Guard {
         Guard::as_read(Purpose::Suspect, [(NOTED_AT, read.map(|read| n(read.noted_at_ms)))])
     }
 }
 
 impl<S: Store> TableSweep<'_, S> {
-    /// Notes items that differ. Those that are noted already stay as they are.
+    /// Notes items that differ. Existing notes stay unchanged.
     pub(super) async fn note_differing(
         &self,
         differing: Vec<Differing>,
@@ -145,7 +146,7 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(())
     }
 
-    /// Looks again at the suspects behind this one whose waiting time is over, and gives the last; `None` at the end.
+    /// Checks again the suspects after this one whose waiting time is over, and returns the last; `None` at the end.
     pub(super) async fn look_again(
         &self,
         mut after: Option<String>,
@@ -173,7 +174,7 @@ impl<S: Store> TableSweep<'_, S> {
                 (after, due) = (last, later);
             }
             after = page.next.and_then(|Cursor(next)| layout.key(&next)).map(|key| key.sk);
-            // What is not due was read too.
+            // Suspects that are not due were read too.
             n_left = n_left.saturating_sub(n_waiting);
             if after.is_none() || n_left == 0 || patience.is_over() {
                 return Ok(after);
@@ -181,7 +182,8 @@ impl<S: Store> TableSweep<'_, S> {
         }
     }
 
-    /// Checks suspects whose waiting time is over: those that differ as they did have drifted, unless they wait.
+    /// Checks suspects whose waiting time is over: those with the same difference have drifted, unless they are
+    /// pending.
     async fn judge_suspects(&self, due: Vec<Suspect>, patience: Patience<'_>, slice: &mut Slice) -> Result<(), GaveUp> {
         let mut differing = self.those_that_differ(&due, patience).await?;
         let (layout, now_ms) = (&self.context.schema.layout, self.context.clock.now_ms());
@@ -204,7 +206,7 @@ impl<S: Store> TableSweep<'_, S> {
         if same.is_empty() {
             return Ok(());
         }
-        // Before the look that decides: a job that comes to an item between the two leaves it in step.
+        // This read comes before the deciding check: a job that refreshes an item between the two leaves it correct.
         let waiting = waiting::what_is_under_way(self.context, |item| sources.contains(item), patience).await?;
         let mut differing = self.those_that_differ(&same, patience).await?;
         let still = |suspect: Suspect| {
@@ -229,7 +231,7 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(())
     }
 
-    /// Those of these suspects that differ now, by item and entity.
+    /// The suspects that differ now, by item and entity.
     async fn those_that_differ(
         &self,
         suspects: &[Suspect],
@@ -251,7 +253,7 @@ impl<S: Store> TableSweep<'_, S> {
         Ok(differing.into_iter().map(of).collect())
     }
 
-    /// Does these writes of the ledger's, and says how many were done.
+    /// Sends these writes to the ledger's table, and returns how many were done.
     async fn keep_notes(&self, writes: Vec<Write>, patience: Patience<'_>) -> Result<usize, GaveUp> {
         let writes =
             writes.into_iter().map(|write| async move { patience.call(|| self.context.store.write(&write)).await });

@@ -1,9 +1,9 @@
-//! Counters of zero: collected, so that a target that nobody counts for any more leaves nothing behind.
+//! Deletes counters of zero, so that a target without counted items leaves nothing behind.
 //!
-//! *Keeps true*: no count is lost, and none counts twice. A counter that is not there counts zero, and the next count
-//! makes it; and one goes only while its count and its sum are zero, it has no watermark, and none has moved since it
-//! was read. Watermarks that are too old to be asked for are removed first; the next round deletes the counter. Its
-//! removal requests a refresh of the display, which then finds what it showed.
+//! *Keeps true*: no count is lost, and none counts twice. A missing counter counts as zero, and the next count creates
+//! it. The sweep deletes a counter only while its count and its sum are zero, it has no watermark, and none has moved
+//! since it was read. It first removes watermarks that are too old to be needed; the next round deletes the counter.
+//! The deletion requests a refresh of the display, which then does not differ.
 
 use derive::{
     guard::Guard,
@@ -28,7 +28,7 @@ use crate::{
     sweep::TableSweep,
 };
 
-/// Is this a counter, or a shard of one, that counts nothing?
+/// True if this is a counter, or a shard of one, with nothing counted.
 pub(super) fn is_zero_counter(schema: &Schema, key: &Key, item: &Item) -> bool {
     CounterKey::parse(key).is_some()
         && schema.image(key, item).is_some_and(|image| image.is(COUNTER))
@@ -36,7 +36,7 @@ pub(super) fn is_zero_counter(schema: &Schema, key: &Key, item: &Item) -> bool {
 }
 
 impl<S: Store> TableSweep<'_, S> {
-    /// What is to be done with a counter of zero: nothing while it has watermarks that may be asked for.
+    /// The write for a counter of zero; none while it has watermarks that may be needed.
     pub(super) fn collection(&self, key: &Key, item: &Item) -> Option<Write> {
         let now_ms = self.context.clock.now_ms();
         let takes = |step| self.context.takes(step);
@@ -49,7 +49,7 @@ impl<S: Store> TableSweep<'_, S> {
         Some(Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard })
     }
 
-    /// Does this to counters of zero, and says how many are deleted.
+    /// Sends these writes for counters of zero, and returns the number of deleted counters.
     pub(super) async fn collect_counters(&self, writes: Vec<Write>, patience: Patience<'_>) -> Result<usize, GaveUp> {
         let deletions = writes.into_iter().map(|write| async move {
             let outcome = patience.call(|| self.context.store.write(&write)).await;

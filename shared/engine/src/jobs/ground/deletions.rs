@@ -1,25 +1,26 @@
-//! Deleting what a cascade has listed: many items in a transaction that checks once that their owner is absent.
+//! Deletes the items that a cascade has listed: many items in a transaction that checks once that their owner is
+//! absent.
 //!
 //! # Listed
 //!
-//! What a cascade has listed: each item with a digest of it, in pages in the ledger's table.
+//! The list of a cascade: each item with a digest, in pages in the ledger's table.
 //!
-//! *Keeps true*: an item that was written after the listing is not deleted. A cascade lists what hangs, waits once more
-//! until all is seen that was written up to the end of the listing, and then deletes what is still as it was listed. So an
-//! owner that was put again, under whatever key, before a listed item was written has its mirror by then, and the check
-//! of the owner ends the cascade; and what came later is not listed, or not as it was.
+//! *Keeps true*: an item that was written after the listing is not deleted. A cascade lists the dependent items, waits
+//! again until all changes from before the end of the listing are handled, and then deletes the items that are
+//! unchanged. So an owner that was recreated under any key before a listed item was written has its mirror by then, and
+//! the check of the owner ends the cascade. Later items are not listed, or have changed.
 //!
-//! Two waits, since the first is what the listing needs to be whole: a mirror by which items are found may be written
-//! late, and nobody looks for it a second time.
+//! There are two waits, because the listing needs the first to be complete: a mirror that leads to items may be written
+//! late, and the cascade does not search for it a second time.
 //!
-//! A page expires while a cascade waits for long, as one may that something holds. Then the cascade lists anew, and waits anew.
+//! A page can expire while a blocked cascade waits. Then the cascade lists again, and waits again.
 //!
-//! *What is as it was* is judged by what the application wrote: what Ripple writes into an item is left out. A counter is
-//! judged by all it holds, so one that was counted in since stays.
+//! *Unchanged* refers to what the application wrote: Ripple's attributes are left out. A counter is compared whole, so
+//! a counter that has counted since stays.
 //!
-//! *Example*: the post of `p1` is removed. When that is settled, the job lists two comments. The post is put again under
-//! another key, and a third comment after it: the third is not listed, and the mirror that the post has when the listing
-//! is settled saves the other two.
+//! *Example*: the post of `p1` is removed. After the grace period the job lists two comments. The post is recreated
+//! under another key, and then a third comment is written. The third is not listed, and the post's mirror, which exists
+//! by the end of the second grace period, saves the other two.
 
 use std::collections::BTreeMap;
 
@@ -54,17 +55,17 @@ use crate::{
 
 /// How deletions ended.
 pub(super) enum Deletion {
-    /// So many are done. The others are of items that have changed.
+    /// This many are done. The items of the others have changed.
     Done(u64),
     OwnerExists,
 }
 
-/// Items and bytes of items that are deleted in one transaction. Conditions compare what items hold, and a transaction
-/// may have 4 MB.
+/// Maximum items and bytes of items that one transaction deletes. Conditions compare the items' content, and a
+/// transaction may have 4 MB.
 const DELETIONS_MAX: usize = 24;
 const DELETION_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// The writes in transactions, beside so many checks.
+/// Divides the writes into transactions, each with this many checks.
 pub(super) fn chunks(writes: Vec<(Write, usize)>, n_checks: usize) -> Vec<Vec<Write>> {
     let n_max = TRANSACT_ACTIONS_MAX.saturating_sub(n_checks).clamp(1, DELETIONS_MAX);
     let (mut chunks, mut n_bytes) = (Vec::<Vec<Write>>::new(), 0);
@@ -81,8 +82,8 @@ pub(super) fn chunks(writes: Vec<(Write, usize)>, n_checks: usize) -> Vec<Vec<Wr
     chunks
 }
 
-/// What becomes of a counter with watermarks: it counts nothing and keeps them, so that what comes again finds them. The
-/// sweep collects it when they are old. `None` where that is done.
+/// What happens to a counter with watermarks: it is set to zero and keeps them, so that redelivered changes find them.
+/// The sweep deletes it when they are old. `None` if that is done.
 fn emptied(counter: &Item) -> Option<Action> {
     if [VALUE, SUM].iter().all(|name| counter.get(name).is_none_or(is_zero)) {
         return None;
@@ -92,7 +93,7 @@ fn emptied(counter: &Item) -> Option<Action> {
 }
 
 impl<S: Store> Worker<'_, S> {
-    /// What becomes of those items that are as they were listed, each with its size in bytes.
+    /// The writes for the items that are as they were listed, each with the item's size in bytes.
     pub(super) async fn fates(
         &self,
         listed: Vec<Listed>,
@@ -106,7 +107,7 @@ impl<S: Store> Worker<'_, S> {
         let held: BTreeMap<Key, Item> = held.into_iter().collect();
         let fates = listed.into_iter().filter_map(|Listed { key, digest }| {
             let item = held.get(&key)?;
-            // `what_was_changed_since_it_was_listed_stays` holds this.
+            // The test `what_was_changed_since_it_was_listed_stays` covers this.
             let is_listed = self.digest(&key, item, hanging) == digest;
             let write = is_listed.then(|| self.fate(key, item, cascade, hanging, removal))??;
             Some((write, item_bytes(item)))
@@ -114,9 +115,9 @@ impl<S: Store> Worker<'_, S> {
         Ok(fates.collect())
     }
 
-    /// What becomes of an item, if it is as it was read; `None` where nothing does.
+    /// The write for an item, on the condition that it is unchanged; `None` if nothing is to be done.
     fn fate(&self, key: Key, held: &Item, cascade: &Cascade, hanging: &Hanging, removal: &Removal) -> Option<Write> {
-        // Without a type attribute its key says what it is; then it is asked to be there at all.
+        // Without a type attribute the key shows the entity; the condition then requires that the item exists.
         let layout = &self.context.schema.layout;
         let of_entity = layout.type_of(&hanging.entity).unwrap_or_else(|| (layout.sk.clone(), s(&key.sk)));
         let mut says = self.compared(&key, held, hanging);
@@ -141,7 +142,8 @@ impl<S: Store> Worker<'_, S> {
         Some(Write { table: Table::Main, key, action, guard })
     }
 
-    /// Does an attribute of an item hold this field of the owner's key? It may be of type N or B, where the key is.
+    /// True if an attribute of an item has this field of the owner's key. The attribute may be of type N or B, like the
+    /// key.
     fn names_owner(&self, image: &Image<'_>, (attribute, field): (&str, &str), cascade: &Cascade, owner: &Key) -> bool {
         let Some(definition) = self.context.schema.entity(&cascade.owner) else { return false };
         let Some(fields) = definition.key.parse_key(owner) else { return false };
@@ -150,9 +152,10 @@ impl<S: Store> Worker<'_, S> {
         definition.build_of(value).is_ok_and(|named| named == *owner)
     }
 
-    /// Does these writes in a transaction that checks that the owner is absent, without those whose items have changed.
+    /// Sends these writes in a transaction that checks that the owner is absent, and omits those whose items have
+    /// changed.
     ///
-    /// Transactions that check the same owner at once would conflict, so one follows the other.
+    /// Transactions run one after the other, because two that check the same owner at once would conflict.
     pub(super) async fn delete(
         &self,
         mut writes: Vec<Write>,
@@ -186,7 +189,7 @@ impl<S: Store> Worker<'_, S> {
         Ok(Deletion::Done(0))
     }
 
-    /// Does each of these writes by itself, so that one that is refused keeps no other from being done.
+    /// Sends each of these writes alone, so that a refused one does not block the others.
     async fn delete_singly(
         &self,
         writes: Vec<Write>,
@@ -206,7 +209,7 @@ impl<S: Store> Worker<'_, S> {
     }
 }
 
-// ---- What a cascade has listed: each item with a digest of it, in pages in the ledger's table ----
+// ---- The list of a cascade: each item with a digest, in pages in the ledger's table ----
 
 // Attributes of a page. Stored, so they are stable.
 const STEP: &str = "Step";
@@ -215,7 +218,7 @@ const PK: &str = "PK";
 const SK: &str = "SK";
 const DIGEST: &str = "Digest";
 
-/// Attributes that the condition of a deletion compares at most: an expression may not be longer than 4 KB.
+/// Maximum number of attributes that the condition of a deletion compares: an expression may have at most 4 KB.
 const COMPARED_MAX: usize = 100;
 
 /// An item that was listed.
@@ -225,7 +228,7 @@ pub(crate) struct Listed {
 }
 
 impl<S: Store> Worker<'_, S> {
-    /// The items under these keys, read consistently; those that are not there are left out.
+    /// The items under these keys, read consistently; missing ones are left out.
     pub(in crate::jobs::ground) async fn items_now(
         &self,
         keys: &[Key],
@@ -237,13 +240,13 @@ impl<S: Store> Worker<'_, S> {
         Ok(work.batch.patience.call(|| self.context.store.get(Table::Main, keys)).await?)
     }
 
-    /// These items, listed as they are.
+    /// Lists these items with their current content.
     pub(in crate::jobs::ground) fn listing(&self, items: Vec<(Key, Item)>, hanging: &Hanging) -> Vec<Listed> {
         let listed = |(key, item)| Listed { digest: self.digest(&key, &item, hanging), key };
         items.into_iter().map(listed).collect()
     }
 
-    /// What an item holds by which it is judged.
+    /// The attributes of an item that are compared.
     fn judged<'a>(
         &'a self,
         key: &Key,
@@ -257,8 +260,8 @@ impl<S: Store> Worker<'_, S> {
         item.iter().filter(move |(name, _)| *name != layout.pk && *name != layout.sk && !is_derived(name))
     }
 
-    /// What the condition of a deletion compares: what the item holds, and that it still lacks what its declaration names
-    /// and what a counter may hold. A condition cannot ask for the lack of all other attributes.
+    /// The attributes that the condition of a deletion compares: those of the item, and the absence of declared
+    /// attributes and of a counter's attributes. A condition cannot check that all other attributes are absent.
     pub(in crate::jobs::ground) fn compared(
         &self,
         key: &Key,
@@ -276,7 +279,7 @@ impl<S: Store> Worker<'_, S> {
         compared.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// The declared attributes and index keys that the application may give an item.
+    /// The declared attributes and index keys that the application may set.
     fn written_by_the_application(&self, hanging: &Hanging) -> impl Iterator<Item = &str> {
         let schema = &self.context.schema;
         let definition = schema.entity(&hanging.entity).into_iter();
@@ -287,9 +290,9 @@ impl<S: Store> Worker<'_, S> {
         })
     }
 
-    /// A digest of what an item holds by which it is judged.
+    /// A digest of the compared attributes of an item.
     pub(in crate::jobs::ground) fn digest(&self, key: &Key, item: &Item, hanging: &Hanging) -> String {
-        // By way of a value of JSON, whose maps are in order.
+        // As a JSON value, because its maps are ordered.
         let text = |value: &AttributeValue| serde_json::to_value(value).unwrap_or_default().to_string();
         let judged = self.judged(key, item, hanging);
         let judged: BTreeMap<&str, String> = judged.map(|(name, value)| (name, text(value))).collect();
@@ -298,7 +301,7 @@ impl<S: Store> Worker<'_, S> {
         format!("{:032x}", fnv::hash_128(texts.flat_map(|text| text.bytes().chain([0xff]))))
     }
 
-    /// A page of the list, with the place in the declaration of what is on it; `None` if it has expired.
+    /// A page of the list, with the position of its items' declaration; `None` if it has expired.
     pub(in crate::jobs::ground) async fn listed(
         &self,
         job: &Job,
@@ -319,7 +322,7 @@ impl<S: Store> Worker<'_, S> {
     }
 }
 
-/// The write of a page of the list of a job, with the place in the declaration of what is on it.
+/// The write of a page of a job's list, with the position of its items' declaration.
 pub(crate) fn page_of_list(
     layout: &Layout,
     job: &Key,

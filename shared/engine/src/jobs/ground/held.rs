@@ -1,14 +1,14 @@
-//! What a cascade waits for beside its time: parked changes that were made before it and that may concern its owner or
-//! what hangs on it, and a verify after a possible loss.
+//! What a cascade waits for besides its due time: older parked changes that may concern its owner or dependent items,
+//! and a verify after a possible loss.
 //!
 //! The owner may exist under another key, or may be about to: a parked change of that key has not been handled yet, and
 //! a change that the stream dropped never will be.
 //!
-//! A cascade finds some items by their mirrors beside the owner. A parked change may be why such a mirror is missing,
-//! and then the cascade would end without the item. So it waits for changes that would have refreshed a mirror in the
-//! owner's collection, and for changes without a plan of an item that may have one there.
+//! A cascade finds some items by their mirrors beside the owner. Such a mirror may be missing because of a parked
+//! change, and then the cascade would end without the item. So the cascade waits for changes that would have refreshed
+//! a mirror in the owner's collection, and for changes without a plan whose item may have a mirror there.
 //!
-//! *Example*: `USER#ann / FOLLOWS#bob` is made, its record does not decode, and `bob` is removed. No mirror
+//! *Example*: `USER#ann / FOLLOWS#bob` is created, its record does not decode, and `bob` is removed. No mirror
 //! `USER#bob / FOLLOWER#ann` leads to the follow, so the cascade of `bob` waits until the record is redriven.
 
 use std::{
@@ -45,18 +45,18 @@ use crate::{
 /// A record's time is rounded down, at worst to the minute.
 const ROUNDED_MS: u64 = 60 * 1_000;
 
-/// What holds a cascade from beginning.
+/// What blocks a cascade from beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeldBy {
     /// A parked change, by the id of its event.
     ParkedChange(String),
     /// A mark that the stream may have dropped changes, by the ARN of the stream.
     PossibleLoss(String),
-    /// No function has handled a [pulse] lately: the time of the last in milliseconds since the epoch, 0
-    /// if there was none.
+    /// No function has handled a heartbeat ([`pulse`]) lately: the time of the last one in milliseconds since the
+    /// epoch, 0 if there was none.
     NoPulse(u64),
-    /// Pulses are handled only since after the wait began, and for less than the settling time: when it is over, in
-    /// milliseconds since the epoch.
+    /// The functions have handled heartbeats only since after the wait began, and for less than the grace period: the
+    /// time when that period ends, in milliseconds since the epoch.
     YoungPulse(u64),
 }
 
@@ -81,23 +81,23 @@ impl fmt::Display for HeldBy {
     }
 }
 
-/// The oldest parked change that may concern something: when it was made, 0 where it does not say so, and its id.
+/// The oldest parked change that may concern something: when it was written, 0 if unknown, and its id.
 type Oldest = (u64, String);
 
-/// All that may hold cascades.
+/// Everything that may block cascades.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
-    /// By the items that parked changes are of, and the items that they would have refreshed.
+    /// By the items that parked changes belong to, and the items that they would have refreshed.
     items: BTreeMap<Key, Oldest>,
-    /// By the entities of the items that they would have searched for; of their own items if they cannot be planned.
+    /// By the entities of the items that they would have searched for, or of their own items if they cannot be planned.
     entities: BTreeMap<String, Oldest>,
-    /// By the items that changes without a plan are of.
+    /// By the items of changes without a plan.
     unplanned: BTreeMap<Key, Oldest>,
-    /// Of the changes of unknown items.
+    /// The oldest change whose item is unknown.
     unknown: Option<Oldest>,
     /// A mark of a possible loss of changes that a cascade needs.
     loss: Option<Mark>,
-    /// What the pulses show, where cascades go by them.
+    /// The heartbeats, if cascades rely on them.
     heard: Option<Heard>,
 }
 
@@ -118,9 +118,9 @@ fn keep(held: &mut Oldest, other: &Oldest) {
 }
 
 impl<S: Store> JobSweep<'_, S> {
-    /// All that may hold cascades now. Of a parked change the keys are kept and not the record.
+    /// Everything that currently may block cascades. Parked changes contribute their keys, not their records.
     pub(crate) async fn holds(&self, patience: Patience<'_>) -> Result<Holds, GaveUp> {
-        // Before the marks: a function that works again puts the mark first.
+        // Heartbeats are read before the marks, because a function that works again writes the mark first.
         let heard = if self.by_pulse { Some(pulse::heard(self.context, patience).await?) } else { None };
         let loss = patience.call(|| first_of(&self.context.store, Family::LevelTriggered)).await?;
         let mut holds = Holds { loss, heard, ..Holds::default() };
@@ -134,11 +134,11 @@ impl<S: Store> JobSweep<'_, S> {
         Ok(holds)
     }
 
-    /// Adds what a parked change may concern.
+    /// Adds the items and entities that a parked change may concern.
     fn add(&self, parked: &ParkedChange, holds: &mut Holds) {
         let (text, layout) = (parked.record().unwrap_or_default(), &self.context.schema.layout);
         let record = Decoded::of(layout, &text);
-        // A time that is ahead of the clock says nothing: the change may be older than any job.
+        // A time ahead of the clock proves nothing: the change may be older than any job.
         let now_ms = self.context.clock.now_ms();
         let created_ms = age_ms(record.head.created_ms, now_ms).map_or(0, |age_ms| now_ms.saturating_sub(age_ms));
         let oldest = (created_ms, parked.id.clone());
@@ -158,7 +158,7 @@ impl<S: Store> JobSweep<'_, S> {
         }
     }
 
-    /// The oldest change that may be why an item that hangs on this owner has no mirror, by which the cascade finds it.
+    /// The oldest change that may be why a dependent item of this owner has no mirror for the cascade to find.
     fn oldest_of_mirrors<'a>(&self, holds: &'a Holds, derivation: &str, owner: &Key) -> Option<&'a Oldest> {
         let (catalogue, schema) = (&self.context.catalogue, &self.context.schema);
         let kind = catalogue.position(derivation).and_then(|at| catalogue.derivation(at)).map(|it| it.kind.shape());
@@ -174,8 +174,8 @@ impl<S: Store> JobSweep<'_, S> {
         oldest
     }
 
-    /// May an item of this entity with this key hang on the owner with these fields? What its key does not say, it may
-    /// hold.
+    /// True if an item of this entity with this key may belong to the owner with these fields. A field that its key
+    /// lacks may be in its attributes.
     fn may_hang(&self, key: &Key, entity: &str, found: &FoundBy, owner: &Fields) -> bool {
         let Some(fields) = self.context.schema.entity(entity).and_then(|it| it.key.parse_key(key)) else {
             return false;
@@ -184,13 +184,13 @@ impl<S: Store> JobSweep<'_, S> {
         by.0.iter().all(|(field, from)| fields.get(field).is_none_or(|held| owner.get(from) == Some(held)))
     }
 
-    /// Names of the entities whose items have such a key.
+    /// Names of the entities whose items can have this key.
     fn entities_at(&self, key: &Key) -> impl Iterator<Item = String> {
         let all = self.context.schema.entities().filter(|definition| definition.key.parse_key(key).is_some());
         all.map(|definition| definition.name.clone())
     }
 
-    /// Why the pulses do not show that all was handled that was written before a job began to wait.
+    /// Why the heartbeats do not show that all changes from before the job's wait were handled.
     fn unheard(&self, heard: &Heard, job: &Job) -> Option<HeldBy> {
         if !self.context.takes(ProtocolStep::Pulse) {
             return None;
@@ -204,7 +204,7 @@ impl<S: Store> JobSweep<'_, S> {
         is_young.then_some(HeldBy::YoungPulse(settled_ms))
     }
 
-    /// What holds this job, if it is a cascade.
+    /// What blocks this job, if it is a cascade.
     pub(crate) fn held_by(&self, holds: &Holds, job: &Job) -> Option<HeldBy> {
         let Task::Cascade { removal: Removal { owner, absent, .. }, .. } = &job.task else { return None };
         if let Some(mark) = &holds.loss {
@@ -223,7 +223,8 @@ impl<S: Store> JobSweep<'_, S> {
     }
 }
 
-/// The ways of a cascade that go by other items than those that hang, each with the entity of these.
+/// The ways of a cascade that lead through other items than the dependent ones, each with the entity of the dependent
+/// items.
 fn by_mirror(cascade: &Cascade) -> impl Iterator<Item = (&str, &FoundBy)> {
     cascade.hanging.iter().filter_map(|hanging| match &hanging.found {
         Way::Found(found) if found.via != hanging.entity => Some((hanging.entity.as_str(), found)),

@@ -1,11 +1,11 @@
-//! The sweep of the jobs: those that are due begin, and those that stand still are woken again.
+//! The sweep of the jobs: starts those that are due, and wakes stalled ones.
 //!
-//! *Keeps true*: a cascade begins only when its wait is over, nothing that is parked or lost may concern its owner, and
-//! its owner is absent. The sweep only wakes them: it writes the job's item, and the record of that write lets a
-//! function work.
+//! *Keeps true*: a cascade begins only when its wait is over, no parked or lost change may concern its owner, and its
+//! owner is absent. The sweep only wakes jobs: it writes the job's item, and the function that handles the record of
+//! that write does the work.
 //!
-//! A sweep reads what is due in the queue (module `job::due`), page by page. It begins at a random partition and goes
-//! through several at once, so sweeps that end early reach all partitions in turn. Two sweeps at once do no harm.
+//! A sweep reads the due entries of the queue (module `job::due`), page by page. It begins at a random partition and
+//! reads several at once, so sweeps that end early reach all partitions in turn. Two sweeps at once are harmless.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,7 +38,7 @@ use crate::{
 const PARTITIONS_AT_ONCE: usize = 4;
 const RINGS_AT_ONCE: usize = 16;
 
-/// A cascade that is held is looked at again after an eighth of the time that it has been held, and no sooner than
+/// The sweep checks a blocked cascade again after an eighth of the time that it has been blocked, and no sooner than
 /// this, in milliseconds.
 const HELD_MS_MIN: u64 = 1_000;
 
@@ -49,13 +49,13 @@ pub struct Swept {
     pub n_due: usize,
     /// Jobs that began now.
     pub n_begun: usize,
-    /// Those that are due and that something [holds](super::held::HeldBy).
+    /// Due jobs that something [blocks](super::held::HeldBy).
     pub n_held: usize,
-    /// Those that ended before they began, since the owner exists again.
+    /// Jobs that ended before they began, because the owner exists again.
     pub n_ended: usize,
-    /// Those that stood still and were woken again.
+    /// Stalled jobs that were woken.
     pub n_woken: usize,
-    /// Was there no time for all that is due?
+    /// True if there was not enough time for all due entries.
     pub is_cut: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct Swept {
 ///
 /// # Errors
 ///
-/// [`StoreError`] when the table cannot be read.
+/// [`StoreError`] if the table cannot be read.
 pub async fn jobs<S: Store>(store: &S, layout: &Layout) -> Result<Vec<Job>, StoreError> {
     let mut jobs = Vec::new();
     for number in 0..PARTITIONS {
@@ -73,10 +73,10 @@ pub async fn jobs<S: Store>(store: &S, layout: &Layout) -> Result<Vec<Job>, Stor
     Ok(jobs)
 }
 
-/// Starts jobs that are due, and those that stand still.
+/// Starts due jobs, and wakes stalled ones.
 pub(crate) struct JobSweep<'a, S> {
     pub(crate) context: &'a Context<S>,
-    /// Are [pulses](crate::jobs::pulse) the proof that all was handled that was written before a job?
+    /// True if [heartbeats](crate::jobs::pulse) must prove that all changes from before a job were handled.
     pub(crate) by_pulse: bool,
 }
 
@@ -103,8 +103,8 @@ impl<'a, S> JobSweep<'a, S> {
 }
 
 impl<S: Store> JobSweep<'_, S> {
-    /// Starts jobs that are due and settled, and wakes those that stand still, until the deadline in milliseconds
-    /// since the epoch. What is not reached is for the next sweep.
+    /// Starts jobs that are due and past their grace period, and wakes stalled ones, until the deadline in milliseconds
+    /// since the epoch. The next sweep does the rest.
     pub(crate) async fn sweep(
         &self,
         is_settled: impl Fn(&Job) -> bool + Sync,
@@ -165,7 +165,7 @@ impl<S: Store> JobSweep<'_, S> {
             let job = jobs.get(&entry.job);
             async move {
                 match job {
-                    // Its entry stays, for when it is resumed.
+                    // The entry stays until the job is resumed.
                     Some(job) if job.is_paused => Ok(()),
                     Some(job) if job.is_running => self.watch(job, entry, sweep).await,
                     Some(job) if !job.may_begin(sweep.now_ms) => self.drop_entry(entry, sweep.patience).await,
@@ -205,8 +205,8 @@ impl<S: Store> JobSweep<'_, S> {
         Ok(held.into_iter().map(|(key, _)| key).collect())
     }
 
-    /// Lets a job begin, or look again later if something holds it. If another sweep has woken the job since it was
-    /// read, the entry may be the one that the other put: it stays for the next sweep.
+    /// Starts a job, or postpones it if something blocks it. If another sweep has woken the job since it was read, the
+    /// entry may be the other sweep's: it stays for the next sweep.
     async fn begin<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let (patience, now_ms) = (sweep.patience, sweep.now_ms);
         let holds = sweep.holds.get_or_try_init(|| self.holds(patience)).await?;
@@ -221,14 +221,14 @@ impl<S: Store> JobSweep<'_, S> {
             let running = [(MOVED_AT.to_owned(), n(now_ms)), (STATE.to_owned(), s(RUNNING))];
             (Item::from(running), now_ms.saturating_add(STALLED_MS))
         };
-        // It waits twice: a sweep that read it when it waited first must not end the second wait.
+        // A cascade waits twice: a sweep that read it during the first wait must not end the second.
         let is_woken = self.request(job, set, job.waits_as_read(), later_ms, patience).await?;
         sweep.note(|swept| swept.n_held += usize::from(held_by.is_some()));
         sweep.note(|swept| swept.n_begun += usize::from(held_by.is_none() && is_woken));
         if is_woken { self.drop_entry(entry, patience).await } else { Ok(()) }
     }
 
-    /// Wakes a running job if it stands still, and has it looked at later.
+    /// Wakes a running job if it has stalled, and writes a later entry for it.
     async fn watch<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let (patience, now_ms) = (sweep.patience, sweep.now_ms);
         if now_ms.saturating_sub(job.moved_at_ms) > STALLED_MS {
@@ -237,15 +237,16 @@ impl<S: Store> JobSweep<'_, S> {
             let is_woken = self.request(job, moved_at, guard, now_ms.saturating_add(STALLED_MS), patience).await?;
             sweep.note(|swept| swept.n_woken += usize::from(is_woken));
         } else {
-            // Past the time at which it would stand still, which is not yet over when it stands still for just so long.
+            // One millisecond after the stall time, because a job that has not moved for exactly that time has not
+            // stalled yet.
             let later = job.entry_at(job.entry().due_at_ms.saturating_add(1)).put(&self.context.schema.layout);
             patience.call(|| self.context.store.write(&later)).await?;
         }
         self.drop_entry(entry, patience).await
     }
 
-    /// Ends a job whose owner exists again. As in [`begin`](Self::begin), the entry stays if the job is not as it was
-    /// read.
+    /// Ends a job whose owner exists again. As in [`begin`](Self::begin), the entry stays if the job has changed since
+    /// it was read.
     async fn end_waiting<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let guard = Some(job.waits_as_read());
         let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard };
@@ -258,7 +259,7 @@ impl<S: Store> JobSweep<'_, S> {
         self.drop_entry(entry, sweep.patience).await
     }
 
-    /// Writes a job, with an entry that is due later before it. Says whether the job was as it was read.
+    /// Writes a later entry, and then the job. Returns true if the job had not changed since it was read.
     async fn request(
         &self,
         job: &Job,
@@ -286,7 +287,7 @@ impl Job {
         !self.is_running && !self.is_paused && self.due_at_ms <= now_ms
     }
 
-    /// It waits, and it is the wait that was read.
+    /// The guard that the job still waits, and that it is the same wait.
     fn waits_as_read(&self) -> Guard {
         let read = [(STATE, s(WAITING)), (STARTED_AT, n(self.started_at_ms)), (DUE_AT, n(self.due_at_ms))];
         Guard::as_read(Purpose::Wait, read.map(|(name, value)| (name, Some(value))))

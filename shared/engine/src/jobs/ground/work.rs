@@ -1,8 +1,7 @@
-//! Working a cascade: a page of what hangs on the removed item is listed, or what was listed is deleted, and the cursor
-//! moves on.
+//! Works a cascade: lists a page of dependent items, or deletes a listed page, and moves the cursor.
 //!
-//! Moving the cursor makes a record of the job, and that record's handling does the next page. So a crash goes on at the
-//! cursor, and nothing is held that grows with what hangs there.
+//! Each move of the cursor creates a record of the job, and the handling of that record does the next page. So after a
+//! crash the job continues at the cursor, and memory does not grow with the number of dependent items.
 
 use derive::{
     declaration::{Cascade, Hanging, Way, through},
@@ -32,10 +31,10 @@ use crate::{
     protocol::ProtocolStep,
 };
 
-/// Items of a page: so few that a page is over within a second.
+/// Items of a page: few enough that a page takes less than a second.
 const PAGE_ITEMS: u32 = 100;
 
-/// A page of what hangs on an owner, as it is now.
+/// A page of an owner's dependent items, with their current content.
 struct HangingPage {
     listed: Vec<Listed>,
     next: Option<store::Cursor>,
@@ -63,7 +62,7 @@ impl<S: Store> Worker<'_, S> {
         }
     }
 
-    /// The source of a fan-out of which a record was parked and is redriven, whether its job is held or has ended.
+    /// The source of a fan-out with a parked record that is being redriven, even if its job is paused or has ended.
     fn redriven(&self, work: &Work<'_>) -> Option<Key> {
         let record = work.batch.record(work.touch.position).filter(|_| work.batch.occasion == Occasion::Redrive)?;
         let layout = &self.context.schema.layout;
@@ -73,7 +72,7 @@ impl<S: Store> Worker<'_, S> {
         }
     }
 
-    /// Lists a page of what hangs, or has all that is listed wait until what was written meanwhile is seen.
+    /// Lists one page of dependent items. After the last page, starts the second grace period.
     async fn list_hanging(
         &self,
         job: &Job,
@@ -98,7 +97,7 @@ impl<S: Store> Worker<'_, S> {
             let is_more = u64::from(!listed.is_empty());
             let pass = Pass::Lists { n_pages: n_pages + is_more };
             next.task = Task::Cascade { removal: removal.clone(), step, pass };
-            // With the cursor, so that nobody who comes late puts a page of what was written after the listing.
+            // In one transaction with the cursor, so that no late call writes a page of items from after the listing.
             let mut writes = vec![job.moves_to(&next)];
             if is_more > 0 {
                 writes.push(page_of_list(&self.context.schema.layout, &job.key, (n_pages, listed_at), &listed, now_ms));
@@ -115,7 +114,7 @@ impl<S: Store> Worker<'_, S> {
         touch::decided(self.context, writes, work).await.map(drop)
     }
 
-    /// Deletes a page of what was listed.
+    /// Deletes a listed page.
     async fn delete_listed(
         &self,
         job: &Job,
@@ -146,7 +145,7 @@ impl<S: Store> Worker<'_, S> {
         touch::written(self.context, job.moves_to(&next), work).await
     }
 
-    /// Lists again what hangs, since a page of the list has expired. What was deleted is not there any more.
+    /// Lists the dependent items again, because a page of the list has expired. Deleted items no longer exist.
     async fn list_anew(&self, job: &Job, removal: &Removal, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         let (derivation, owner) = (self.context.catalogue.label_of(&job.derivation), job.origin().for_log());
         tracing::warn!(derivation, owner, "the list of a cascade has expired: it lists again");
@@ -190,7 +189,8 @@ impl<S: Store> Worker<'_, S> {
         } else {
             let leads_to = |(key, item): &(Key, Item)| match schema.image(key, item).filter(|image| image.is(via)) {
                 Some(image) => through(schema, &image, &hanging.entity),
-                // An item of the application under the key of a mirror, which waits: the key says of what it is one.
+                // An application item under the key of a mirror that waits: the key shows which item the mirror
+                // repeats.
                 None => {
                     let fields = schema.entity(via)?.key.parse_key(key)?;
                     schema.entity(&hanging.entity)?.build_of(|name| fields.get(name)).ok()
@@ -201,8 +201,8 @@ impl<S: Store> Worker<'_, S> {
         Ok(HangingPage { listed: self.listing(items, hanging), next: page.next })
     }
 
-    /// Those of the items that a query gave which it would give if its index did not lag, as they are now. An item that was
-    /// moved to another owner may still be under its former one in the index.
+    /// The items of a query's result that still match, with their current content. If an item has moved to another
+    /// owner, a lagging index may still return it for the former one.
     async fn still_found(
         &self,
         items: Vec<Item>,
