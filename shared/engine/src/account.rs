@@ -1,15 +1,15 @@
-//! The account of a batch: what was seen, what was written, what it cost, and what is not done.
+//! The account of a batch: its records, its writes, their cost, and the records that are not done.
 //!
 //! # Figures
 //!
-//! The figures of a batch by derivation, and its lag, for whoever watches the service.
+//! The numbers of a batch by derivation, and its lag, for monitoring.
 //!
-//! *Keeps true*: every write of the account is in the figures of the derivations on whose behalf it was made, in equal
-//! parts of its units; and no lag is left out, however many records a batch has.
+//! *Keeps true*: every write of the account is in the numbers of the derivations that it belongs to, with equal parts
+//! of its units; and no lag is left out, however many records a batch has.
 //!
-//! *Lag* is the time from a record's creation to the last write that follows from it in the invocation. It is that of
-//! one step: a display follows from the record of its counter, which follows from the application's. DynamoDB Streams
-//! has whole seconds, rounded down, so a lag is up to a second too great.
+//! *Lag* is the time from a record's creation to the last write that it causes in the invocation. It covers one step:
+//! the counter's record causes the display, and the application's record causes the counter. DynamoDB Streams has whole
+//! seconds, rounded down, so a lag is up to a second too great.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,69 +33,69 @@ use crate::limits::BrakeLimits;
 pub struct Account {
     /// Records in the batch.
     pub n_records: usize,
-    /// When the writes of the records were made, by position, in milliseconds since the epoch; DynamoDB Streams has
-    /// whole seconds, rounded down.
+    /// When the records' writes happened, by position, in milliseconds since the epoch; DynamoDB Streams has whole
+    /// seconds, rounded down.
     pub created_ms: Vec<Option<u64>>,
-    /// What was asked of derivations, and what stood in their way, by position in the catalogue.
+    /// Requests to derivations, with retries and parked records, by position in the catalogue.
     pub shares: BTreeMap<DerivationAt, Share>,
-    /// Records of ground items with a difference that a derivation reads.
+    /// Records of application items with a difference that a derivation reads.
     pub n_changes: usize,
-    /// The other records of declared entities.
+    /// All other records of declared entities.
     pub n_echoes: usize,
-    /// Records of items that have no type, or one that nobody declared.
+    /// Records of items without a type, or with an undeclared one.
     pub n_ignored: usize,
-    /// Changes and removals of items of which only the insert counts: nothing is applied of them.
+    /// Changes and removals of items that count by their insert alone: they are not applied.
     pub n_late_changes: usize,
-    /// Changes that some count does not count by itself, since they were written before its birth mark: whatever filled
-    /// it counted them.
+    /// Changes that some count leaves out because they predate its effective time: the backfill counted them.
     pub n_before_birth: usize,
-    /// Changes that the ledger had already.
+    /// Changes that were already counted.
     pub n_duplicates: usize,
-    /// Calls that were sent again.
+    /// Calls that were retried.
     pub n_retries: usize,
-    /// Items that were refreshed and were in step.
+    /// Refreshed items that were correct.
     pub n_in_step: usize,
     /// Items that cannot be interpreted, as listed.
     pub unreadable: Vec<ListedItem>,
-    /// So much cannot be read that the brake would hold the batch, if it did not [only warn](BrakeLimits::only_warns).
+    /// Numbers of a batch that the circuit breaker (the brake) would stop, if it did not [only
+    /// warn](BrakeLimits::only_warns).
     pub braked: Option<MuchUnreadable>,
     /// What was written.
     pub commits: Vec<Commit>,
     /// Changes that were parked.
     pub parked: Vec<Parked>,
-    /// Changes that were refused, since the ledger does not show whether they are in.
+    /// Changes that were refused, because the ledger does not show whether they are counted.
     pub refused: Vec<Refused>,
     /// Conflicts and throttles, by derivation.
     pub contention: Box<Contention>,
-    /// Age of the oldest record when the batch came, in milliseconds, where it is one of which others may be lost
-    /// already: see [`loss`](crate::loss).
+    /// Age of the oldest record when the batch arrived, in milliseconds, if it is so old that other records may be
+    /// lost: see [`loss`](crate::loss).
     pub late_ms: Option<u64>,
-    /// The oldest record is so old only because it was written before Ripple was attached to the table.
+    /// True if the oldest record is that old only because it was written before Ripple was attached to the table.
     pub is_first_backlog: bool,
     /// Positions of records that are not done, with the reason.
     pub undone: BTreeMap<RecordAt, String>,
-    /// The first failure that lasts until somebody changes the set-up, such as a missing permission.
+    /// The first failure that lasts until the operator changes the set-up, such as a missing permission.
     pub standing: Option<String>,
 }
 
-/// A write that was done.
+/// A completed write.
 #[derive(Clone, Debug)]
 pub struct Commit {
     /// The item.
     pub key: Key,
-    /// In which table.
+    /// The table of the item.
     pub table: Table,
-    /// What it did to the item; `None` for the ledger's own and where a job begins.
+    /// The write's action; `None` for the ledger's items and when a job is created.
     pub action: Option<Action>,
-    /// When the answer came, in milliseconds since the epoch.
+    /// When the response arrived, in milliseconds since the epoch.
     pub at_ms: u64,
-    /// Write units, of a transaction's sum this write's part by item size.
+    /// Write units; for a transaction, this write's part of the sum by item size.
     pub units: Units,
-    /// Names of the derivations on whose behalf; none for the ledger's own.
+    /// Names of the derivations that it belongs to; empty for the ledger's items.
     pub derivations: Vec<String>,
-    /// Positions of the records that it follows from.
+    /// Positions of the records that caused it.
     pub causes: BTreeSet<RecordAt>,
-    /// Does it put right what somebody had made of the item's derived part, though none of its sources changed?
+    /// True if it restores a derived part that another writer changed, although no source changed.
     pub is_correction: bool,
 }
 
@@ -112,10 +112,10 @@ pub struct ListedItem {
     pub why: Unreadable,
 }
 
-/// How much of a batch cannot be read.
+/// Number of unreadable items in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MuchUnreadable {
-    /// Items that cannot be read.
+    /// Unreadable items.
     pub n_unreadable: usize,
     /// Items of the batch.
     pub n_items: usize,
@@ -126,13 +126,13 @@ pub struct MuchUnreadable {
 pub struct Parked {
     /// Position of the record.
     pub position: RecordAt,
-    /// Id of the event, where it could be read.
+    /// Id of the event, if it could be read.
     pub id: String,
     /// Why.
     pub cause: String,
 }
 
-/// A change that was refused. The counts that it was about are listed for a recount.
+/// A change that was refused. Its counts are listed for a recount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Position of the record.
@@ -141,12 +141,12 @@ pub struct Refused {
     pub id: String,
     /// Why.
     pub why: String,
-    /// What it would have added to; empty where the record cannot be read.
+    /// The counts that it would have added to; empty if the record cannot be read.
     pub targets: Vec<Target>,
 }
 
 impl Account {
-    /// Takes up what another came to, of the same batch.
+    /// Adds another account of the same batch.
     pub(crate) fn add(&mut self, other: Self) {
         self.n_duplicates += other.n_duplicates;
         self.n_retries += other.n_retries;
@@ -165,19 +165,19 @@ impl Account {
         }
     }
 
-    /// What was asked of a derivation, to add to it.
+    /// The share of a derivation, to add to it.
     pub(crate) fn share(&mut self, derivation: DerivationAt) -> &mut Share {
         self.shares.entry(derivation).or_default()
     }
 
-    /// A record is parked on behalf of these derivations.
+    /// Notes that a record is parked for these derivations.
     pub(crate) fn parked_for(&mut self, derivations: impl IntoIterator<Item = DerivationAt>) {
         for derivation in derivations.into_iter().collect::<BTreeSet<DerivationAt>>() {
             self.share(derivation).n_parked += 1;
         }
     }
 
-    /// Something is sent again, on behalf of these derivations.
+    /// Notes a retry for these derivations.
     pub(crate) fn sends_again(&mut self, derivations: impl IntoIterator<Item = DerivationAt>) {
         self.n_retries += 1;
         for derivation in derivations.into_iter().collect::<BTreeSet<DerivationAt>>() {
@@ -193,10 +193,10 @@ pub fn undone(account: &mut Account, positions: impl IntoIterator<Item = RecordA
     }
 }
 
-/// Parts of a transaction's units, by the size of what each write carries, in 1 KB steps as they are billed.
+/// Parts of a transaction's units, by the size of each write in billed steps of 1 KB.
 ///
-/// The item of an update may be larger than what the update carries, which no answer says; so these are parts of an
-/// exact sum, not exact themselves.
+/// The item of an update may be larger than the update itself, and no response shows its size. So these are parts of an
+/// exact sum, but not exact themselves.
 #[must_use]
 pub fn apportioned(writes: &[&Write], units: &[(Table, Units)]) -> Vec<Units> {
     let sum = |table: Table| units.iter().filter(|(of, _)| *of == table).map(|(_, units)| units).sum::<Units>();
@@ -217,14 +217,14 @@ fn weight(write: &Write) -> f64 {
     f64::from(kilobytes.max(1))
 }
 
-// ---- Which changes of a batch went in through the ledger, derived from what was written ----
+// ---- Changes of a batch with a receipt, derived from the writes ----
 
-/// What the partition key of a receipt begins with.
+/// Prefix of a receipt's partition key.
 const RECEIPT: &str = "RECEIPT#";
 
 impl Account {
-    /// Positions of the changes that went in, each proven by a receipt. What is parked has a receipt too, and is not
-    /// in. Under watermarks there are no receipts.
+    /// Positions of the changes that were counted, each proven by a receipt. A parked change has a receipt too, but is
+    /// not counted. Under watermarks there are no receipts.
     #[must_use]
     pub fn received(&self) -> BTreeSet<RecordAt> {
         let parked = parked_partition(Family::Additive);
@@ -237,42 +237,42 @@ impl Account {
     }
 }
 
-// ---- The figures of a batch by derivation, and its lag, for whoever watches the service ----
+// ---- The numbers of a batch by derivation, and its lag, for monitoring ----
 
-/// What was asked of a derivation, and what stood in its way.
+/// Requests to a derivation, with retries and parked records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Changes that asked something of it.
+    /// Changes with an effect on it.
     pub n_changes: usize,
-    /// What records asked of it: to add, to refresh an item, to search.
+    /// Planned effects: additions, refreshes and searches.
     pub n_effects: usize,
-    /// Sendings again, of a transaction those of all that is in it.
+    /// Retries; those of a transaction count for every derivation in it.
     pub n_retries: usize,
-    /// Records that were parked on its behalf.
+    /// Records that were parked for it.
     pub n_parked: usize,
 }
 
-/// What happened on behalf of one derivation.
+/// The numbers of one derivation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// What was asked of it.
+    /// Its requests.
     pub share: Share,
     /// Items that were written.
     pub n_writes: usize,
-    /// Write units: of a write for several derivations an equal part.
+    /// Write units; a write for several derivations is divided equally.
     pub units: Units,
-    /// Writes that put right what somebody had made of an item.
+    /// Writes that restored a derived part that another writer changed.
     pub n_corrections: usize,
-    /// Sendings that met another writer.
+    /// Calls that conflicted with another writer.
     pub n_conflicts: u64,
-    /// Sendings that were throttled.
+    /// Calls that were throttled.
     pub n_throttles: u64,
-    /// The greatest lag, in milliseconds; `None` where nothing was written.
+    /// The greatest lag, in milliseconds; `None` if nothing was written.
     pub lag_ms_max: Option<u64>,
 }
 
 impl Share {
-    /// Adds another share of the same.
+    /// Adds another share of the same derivation.
     pub(crate) fn add(&mut self, other: &Self) {
         self.n_changes += other.n_changes;
         self.n_effects += other.n_effects;
@@ -282,7 +282,7 @@ impl Share {
 }
 
 impl Account {
-    /// The lag of each record that something follows from, in milliseconds, in no order.
+    /// The lag of each record that caused a write, in milliseconds, in no order.
     #[must_use]
     pub fn lags_ms(&self) -> Vec<u64> {
         let mut lags_ms = BTreeMap::<RecordAt, u64>::new();
@@ -297,7 +297,7 @@ impl Account {
         lags_ms.into_values().collect()
     }
 
-    /// Writes that put right what somebody had made of an item.
+    /// Writes that restored a derived part that another writer changed.
     #[must_use]
     pub fn n_corrections(&self) -> usize {
         self.commits.iter().filter(|commit| commit.is_correction).count()
@@ -310,7 +310,7 @@ impl Account {
 }
 
 impl Account {
-    /// What a batch came to, by the name of the derivation. A derivation with nothing to report is left out.
+    /// The numbers of a batch, by the name of the derivation. A derivation with nothing to report is left out.
     pub(crate) fn figures(&self, catalogue: &Catalogue) -> BTreeMap<String, Figures> {
         let mut figures = BTreeMap::<String, Figures>::new();
         for (derivation, share) in &self.shares {

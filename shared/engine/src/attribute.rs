@@ -1,4 +1,4 @@
-//! Attributes of the items that the engine keeps for itself: texts, and numbers that are whole and not negative.
+//! Attributes of the engine's own items: texts, and whole numbers that are not negative.
 
 use derive::{query::Query, write::Table};
 use flate2::Crc;
@@ -16,7 +16,7 @@ pub(crate) fn n(number: u64) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-/// The number that an attribute holds; `None` for anything else.
+/// The number in an attribute; `None` for anything else.
 pub(crate) fn number(item: &Item, name: &str) -> Option<u64> {
     match item.get(name) {
         Some(AttributeValue::N(text)) => text.parse().ok(),
@@ -24,17 +24,17 @@ pub(crate) fn number(item: &Item, name: &str) -> Option<u64> {
     }
 }
 
-// ---- Sort keys that are made of texts of any length ----
+// ---- Sort keys from texts of any length ----
 
-/// Longest sort key that is spelled out, in bytes; a longer one is cut and distinguished by its checksum.
+/// Longest sort key that is used unchanged, in bytes; a longer one is cut and distinguished by its checksum.
 const SPELLED_OUT_MAX: usize = 900;
 
-/// Sort key under which an item is listed on behalf of a derivation.
+/// Sort key of an item's entry in the list of a derivation.
 pub(crate) fn sort_key(derivation: &str, item: &Key) -> String {
     fitted(format!("{derivation}#{}#{}", item.pk, item.sk))
 }
 
-/// A text that fits in a sort key: as it is, or cut and distinguished by its checksum.
+/// A text that fits in a sort key: unchanged, or cut and distinguished by its checksum.
 pub(crate) fn fitted(text: String) -> String {
     if text.len() <= SPELLED_OUT_MAX {
         return text;

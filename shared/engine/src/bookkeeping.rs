@@ -1,7 +1,7 @@
-//! What the service keeps for itself, as data: a sample of each of its items, for the table's design.
+//! The service's own items, as data: a sample of each, for the table's design.
 //!
-//! Each is made by the code that writes it, with placeholders such as `{EventId}` in its key, so that key and attributes
-//! are listed here as they are.
+//! The code that writes an item also creates its sample, with placeholders such as `{EventId}` in its key, so keys and
+//! attributes here match the written ones.
 
 mod swept;
 
@@ -39,14 +39,13 @@ use crate::{
     record::{Head, event::Lane},
 };
 
-/// An item that the service keeps for itself.
+/// One of the service's own items.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    /// What it is.
     pub name: &'static str,
     /// What it is for.
     pub purpose: &'static str,
-    /// Where it is.
+    /// Its table.
     pub table: Table,
     /// Its key, with placeholders.
     pub key: Key,
@@ -59,7 +58,7 @@ pub struct Kept {
 /// How long an item is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// So many seconds, by time to live; the platform may take days longer.
+    /// This many seconds, by time to live; DynamoDB may take days longer.
     Seconds(u64),
     /// Until this happens.
     Until(&'static str),
@@ -67,7 +66,7 @@ pub enum Life {
     Forever,
 }
 
-/// A sample of each item that is kept.
+/// A sample of each of the service's own items.
 #[must_use]
 pub fn kept(layout: &Layout) -> Vec<Kept> {
     let mut kept = proofs(layout);

@@ -1,20 +1,20 @@
-//! Time and chance, given from outside, so that a run can be repeated.
+//! Time and randomness, passed in from outside, so that a run can be repeated.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
 
-/// How far the clocks of functions, operators and the database may differ, in milliseconds: five minutes. Source: Signature
-/// Version 4, by which AWS refuses a call of which the time differs by more.
+/// Maximum difference between the clocks of functions, operators and the database, in milliseconds: five minutes.
+/// Source: Signature Version 4, with which AWS refuses a call whose time differs by more.
 pub const CLOCKS_DIFFER_MS: u64 = 5 * 60 * 1_000;
 
-/// How long ago this was, in milliseconds; `None` if the time is unknown, or ahead by more than clocks differ, so that it
-/// may be of any age.
+/// The age of this time, in milliseconds; `None` if the time is unknown, or ahead by more than clocks differ, so that
+/// any age is possible.
 pub(crate) fn age_ms(at_ms: Option<u64>, now_ms: u64) -> Option<u64> {
     at_ms.filter(|at_ms| *at_ms <= now_ms.saturating_add(CLOCKS_DIFFER_MS)).map(|at_ms| now_ms.saturating_sub(at_ms))
 }
 
-/// Where the engine takes time and chance from.
+/// The engine's source of time and randomness.
 pub trait Clock: Send + Sync {
     /// Milliseconds since the epoch.
     fn now_ms(&self) -> u64;
@@ -22,10 +22,10 @@ pub trait Clock: Send + Sync {
     /// Waits.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
-    /// Ends at this time, in milliseconds since the epoch: the time limit of a call.
+    /// Completes at this time, in milliseconds since the epoch: the time limit of a call.
     fn until(&self, at_ms: u64) -> BoxFuture<'static, ()>;
 
-    /// A number from 0 to `below`, exclusive; 0 when `below` is 0.
+    /// A number from 0 to `below`, exclusive; 0 if `below` is 0.
     fn chance(&self, below: u64) -> u64;
 }
 

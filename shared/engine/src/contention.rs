@@ -1,24 +1,25 @@
-//! Contention: how often a sending met another writer or a throttle, by derivation.
+//! Contention: the numbers of conflicts and throttles, by derivation.
 //!
-//! Every invocation counts it for its log and its metrics. Nothing is stored, and no count hangs on it. Which keys are
-//! hot is not measured here: CloudWatch Contributor Insights for DynamoDB reports that.
+//! Every invocation counts them for its log and its metrics. They are not stored, and no derived count depends on them.
+//! They do not show which keys are hot: CloudWatch Contributor Insights for DynamoDB reports that.
 //!
-//! An item that is refreshed counts under the first derivation of its write. A throttle is one that is left when the
-//! SDK has tried again by itself.
+//! A refreshed item counts under the first derivation of its write. A throttle counts only if it remains after the
+//! SDK's own retries.
 
 use std::collections::BTreeMap;
 
 use store::Busy;
 
-/// What the sendings of an invocation met.
+/// The conflicts and throttles of an invocation.
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
     derivations: BTreeMap<String, Conflicts>,
-    /// Where no item of a derivation's own was busy: the ledger's items, and calls that were refused as a whole.
+    /// Conflicts and throttles outside of derivations: on the ledger's items, and of calls that were refused as a
+    /// whole.
     elsewhere: Conflicts,
 }
 
-/// How often something was met.
+/// Numbers of conflicts and throttles.
 #[derive(Clone, Copy, Debug, Default)]
 struct Conflicts {
     n_conflicts: u64,
@@ -40,7 +41,7 @@ impl Conflicts {
 }
 
 impl Contention {
-    /// A sending found an item of this derivation busy; one of no derivation where there is none.
+    /// Counts a call that found an item of this derivation busy; `None` if the item belongs to no derivation.
     pub(crate) fn met(&mut self, derivation: Option<&str>, busy: Busy) {
         match derivation {
             Some(derivation) => self.derivations.entry(derivation.to_owned()).or_default().count(busy),
@@ -48,7 +49,7 @@ impl Contention {
         }
     }
 
-    /// Adds what another counted.
+    /// Adds the counts of another.
     pub(crate) fn add(&mut self, other: &Self) {
         for (derivation, met) in &other.derivations {
             self.derivations.entry(derivation.clone()).or_default().add(*met);
@@ -56,24 +57,25 @@ impl Contention {
         self.elsewhere.add(other.elsewhere);
     }
 
-    /// Sendings that met another writer, wherever.
+    /// All calls that conflicted with another writer.
     #[must_use]
     pub fn n_conflicts(&self) -> u64 {
         self.all().map(|met| met.n_conflicts).sum()
     }
 
-    /// Sendings that were throttled, wherever.
+    /// All calls that were throttled.
     #[must_use]
     pub fn n_throttles(&self) -> u64 {
         self.all().map(|met| met.n_throttles).sum()
     }
 
-    /// How often each derivation met another writer, and how often it was throttled.
+    /// For each derivation, the numbers of conflicts and of throttles.
     pub fn by_derivation(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         self.derivations.iter().map(|(derivation, met)| (derivation.as_str(), met.n_conflicts, met.n_throttles))
     }
 
-    /// How often each derivation met somebody, for a log: `like-count 3, view-count 1`; `None` where none did.
+    /// The number of conflicts and throttles of each derivation, for a log: `like-count 3, view-count 1`; `None` if
+    /// there are none.
     #[must_use]
     pub fn busy(&self) -> Option<String> {
         let met = |(derivation, n_conflicts, n_throttles): (&str, u64, u64)| {

@@ -19,7 +19,7 @@ use crate::{
     registry::RegistryWatch,
 };
 
-/// What every part needs. It holds no logic of its own.
+/// What every part needs. It has no logic of its own.
 pub(crate) struct Context<S> {
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
@@ -30,18 +30,18 @@ pub(crate) struct Context<S> {
     pub(crate) limits: BrakeLimits,
     pub(crate) settle_ms: u64,
     pub(crate) fan_out: FanOutLimits,
-    /// When this engine last did something but for jobs, in milliseconds since the epoch.
+    /// When this engine last did other work than jobs, in milliseconds since the epoch.
     pub(crate) others_at_ms: AtomicU64,
     pub(crate) loss_put: MarksPut,
-    /// What it corrected lately.
+    /// Its recent corrections.
     pub(crate) corrections: Corrections,
-    /// How it watches the registry; `None` where it does not.
+    /// How it watches the registry; `None` if it does not.
     pub(crate) watch: Option<RegistryWatch>,
     pub(crate) left_out: LeftOut,
 }
 
 impl<S> Context<S> {
-    /// Is this step taken? It is, except in a test that leaves it out.
+    /// True if the engine takes this step. Only a test omits steps.
     pub(crate) fn takes(&self, step: ProtocolStep) -> bool {
         self.left_out.takes(step)
     }
@@ -61,17 +61,17 @@ impl<S> Context<S> {
     }
 }
 
-// ---- When this engine last put each mark of a possible loss ----
+// ---- When this engine last wrote each mark of a possible loss ----
 
-/// How often an engine puts the mark of a lane, in milliseconds: once an hour.
+/// How often an engine writes the mark of a lane, in milliseconds: once an hour.
 const PUT_EVERY_MS: u64 = 3_600 * 1_000;
 
-/// When an engine last put the mark of each lane.
+/// When an engine last wrote the mark of each lane.
 #[derive(Debug, Default)]
 pub(crate) struct MarksPut(Mutex<BTreeMap<Key, u64>>);
 
 impl MarksPut {
-    /// Is it time to put this mark again?
+    /// True if this mark is due again.
     pub(crate) fn is_due(&self, key: &Key, now_ms: u64) -> bool {
         let mut put = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         put.retain(|_, at_ms| now_ms.saturating_sub(*at_ms) < PUT_EVERY_MS);

@@ -1,14 +1,14 @@
 //! Items that are written back and forth, by derivations that disagree or by two deployments.
 //!
-//! *Keeps true*: an item about which derivations disagree is not written without end.
+//! *Keeps true*: an item that derivations disagree about is not written without end.
 //!
-//! Refreshing ends because an item that was written is in step. Were that ever wrong, each write's record would lead to
-//! the next write; and where two deployments decide about one item, each undoes what the other wrote. So a process
-//! remembers the corrections that nothing but an item's own record asked for. One is a *step back* if it is a write
-//! that the process made before, and another one since; or the same as the last one, where the record changed nothing
-//! but what the write writes. A source that changes, or a client that puts the item back as it was, makes no series of
-//! them: the value that comes then is a new one, the record changed something else too, or records of others ask for
-//! it, and each of these ends the series.
+//! Refreshing ends because an item that was written is correct. If that were ever wrong, each write's record would lead
+//! to the next write; and if two deployments decide about one item, each undoes the other's writes. So a process
+//! remembers the corrections that only an item's own record requested. A correction is a *step back* if the process
+//! made the same write before, and another one since; or if it equals the last one, and the record changed only what
+//! the write writes. A source that changes, or a client that overwrites the item with an older version, does not create
+//! a series of steps back: the next value is a new one, or the record changed something else too, or records of other
+//! items request it. Each of these ends the series.
 
 use std::{
     collections::BTreeMap,
@@ -23,20 +23,21 @@ use keys::{fnv::hash_64, item::Item, key::Key};
 
 use crate::requests::{RequestedRefresh, WrittenItem};
 
-/// Steps back in a row after which an item is not written any more. A few may be those of a source that changes back
-/// and forth while its own records are handled elsewhere; each one more is half as likely.
+/// Maximum steps back in a row before an item is no longer written. A few may come from a source that changes back and
+/// forth while another process handles its records; each further one is half as likely.
 pub(crate) const STEPS_BACK_MAX: usize = 16;
 
-/// Different writes of an item that are remembered: those of two writers, and of a few more.
+/// Different writes of an item that are remembered: those of two writers, and a few more.
 const WRITES_MAX: usize = 4;
 
-/// Items that are remembered, at most, so that memory has a bound. The one that was corrected longest ago is forgotten.
+/// Maximum number of items that are remembered, to bound memory. The item with the oldest correction is dropped first.
 const ITEMS_MAX: usize = 1_000;
 
-/// How long a correction is remembered, in milliseconds. A record comes back within seconds, unless a mapping retries.
+/// How long a correction is remembered, in milliseconds. A write's record arrives within seconds, unless a mapping
+/// retries.
 const REMEMBERED_MS: u64 = 10 * 60 * 1_000;
 
-/// The corrections that a process remembers, by item.
+/// The remembered corrections of a process, by item.
 #[derive(Debug, Default)]
 pub(crate) struct Corrections(Mutex<BTreeMap<Key, Series>>);
 
@@ -47,13 +48,13 @@ struct Series {
     writes: Vec<(u64, Vec<DerivationAt>)>,
     /// Steps back in a row.
     n_back: usize,
-    /// When the newest write was made, in milliseconds since the epoch.
+    /// Time of the newest write, in milliseconds since the epoch.
     at_ms: u64,
 }
 
 impl Corrections {
-    /// Notes a write, and whether it only undoes what other writers did. Unless only the item's own record asked for
-    /// it, the series ends.
+    /// Notes a write, and whether it only undoes changes by other writers. The series ends unless only the item's own
+    /// record requested the write.
     pub(crate) fn note(&self, written: &WrittenItem, only_undoes: bool) {
         let WrittenItem { requested, write, derivations, at_ms, .. } = written;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +112,7 @@ impl Series {
     }
 }
 
-/// A digest of what a write does to its item, by way of JSON, whose maps are in order.
+/// A digest of a write's effect on its item, as JSON, because its maps are ordered.
 fn digest(action: &Action) -> u64 {
     let text = |item: &Item| serde_json::to_value(item).unwrap_or_default().to_string();
     let text = match action {
@@ -146,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Makes these writes of an item, and says which of them is stopped.
+    /// Sends these writes of an item, and returns the position of the first that is stopped.
     fn stopped_at(writes: impl IntoIterator<Item = WrittenItem>) -> Option<usize> {
         let corrections = Corrections::default();
         writes.into_iter().position(|written| {
@@ -175,21 +176,21 @@ mod tests {
 
     #[test]
     fn what_others_change_is_never_stopped() {
-        // A client puts the item back as it was, a thousand times, and it is corrected each time.
+        // A client overwrites the item with its old version a thousand times, and it is corrected each time.
         assert_eq!(stopped_at((0..1_000).map(|_| written("X", "right", true, 1))), None);
-        // It changes more than what is derived, and then only that, in turns.
+        // The client changes more than the derived part, then only the derived part, in turns.
         let corrections = Corrections::default();
         let right = written("X", "right", true, 1);
         for n in 0..1_000 {
             assert_eq!(corrections.disagree(&right.requested, &right.write, 1), None);
             corrections.note(&right, n % 16 > 0);
         }
-        // A counter goes up, and each correction shows a later number.
+        // A counter rises, and each correction displays a later number.
         assert_eq!(stopped_at((0..1_000).map(|n| written("X", &n.to_string(), true, 1))), None);
-        // A source changes back and forth, and now and then its own record comes.
+        // A source changes back and forth, and from time to time its own record arrives.
         let turns = ["a", "b"].into_iter().cycle().enumerate().take(1_000);
         assert_eq!(stopped_at(turns.map(|(n, value)| written("X", value, n % 15 > 0, 1))), None);
-        // Each item is by itself.
+        // Each item has its own series.
         let items = (0..1_000).map(|n| written(&format!("X{}", n / 2), ["a", "b"][n % 2], true, 1));
         assert_eq!(stopped_at(items), None);
     }

@@ -1,11 +1,11 @@
-//! A batch while it is handled: its records, where they come from, and the time that there is.
+//! A batch while it is handled: its records, their origin, and the time that is left.
 //!
 //! # Caught
 //!
-//! Panics of a kind, caught where a record or an item is handled, so that one stops nobody.
+//! Catches panics of a kind where a record or an item is handled, so that one panic blocks no other record.
 //!
-//! A message that was made while it ran may hold a value, as that of a text which is cut within a character does. What is
-//! reported of a panic is logged, so only a message that stands in the code is reported.
+//! A panic message that was formatted at run time may contain a value, such as a text that was cut within a character.
+//! Reported panics are logged, so only a message that is a literal in the code is reported.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,9 +21,9 @@ use crate::{
 pub(crate) struct Batch<'a> {
     /// Its records, each decoded once.
     pub(crate) records: Vec<Decoded<'a>>,
-    /// Where they come from.
+    /// The origin of the records.
     pub(crate) lane: Lane,
-    /// The time that there is.
+    /// The time that is left.
     pub(crate) patience: Patience<'a>,
     /// Why it is handled.
     pub(crate) occasion: Occasion,
@@ -32,14 +32,14 @@ pub(crate) struct Batch<'a> {
 /// Why a batch is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
-    /// The stream delivers it, or a replay does.
+    /// The stream or a replay delivers it.
     Delivery,
-    /// It is one record that was parked.
+    /// It is one parked record.
     Redrive,
 }
 
 impl<'a> Batch<'a> {
-    /// A parked record, which is redriven.
+    /// A parked record for a redrive.
     pub(crate) fn parked(record: Decoded<'a>, lane: &Lane, patience: Patience<'a>) -> Self {
         Self { records: vec![record], lane: lane.clone(), patience, occasion: Occasion::Redrive }
     }
@@ -49,21 +49,21 @@ impl<'a> Batch<'a> {
         self.records.get(at.0)
     }
 
-    /// How long ago its first record's write was made, in milliseconds; `None` if that is not known.
+    /// Age of its first record, in milliseconds; `None` if unknown.
     pub(crate) fn age_ms(&self, now_ms: u64) -> Option<u64> {
         age_ms(self.records.first().and_then(|record| record.head.created_ms), now_ms)
     }
 }
 
-// ---- Panics of a kind, caught where a record or an item is handled, so that one stops nobody ----
+// ---- Panics of a kind, caught where a record or an item is handled ----
 
-/// What a pure computation gives, or in one line how it panicked.
+/// The result of a pure computation, or a line that describes its panic.
 ///
 /// # Errors
 ///
 /// The line.
 pub fn caught<T>(what: &str, compute: impl FnOnce() -> T) -> Result<T, String> {
-    // Nothing is half changed: what is computed is dropped with the panic.
+    // No state is half changed: the panic drops everything that was computed.
     catch_unwind(AssertUnwindSafe(compute)).map_err(|panic| {
         let text = panic.downcast_ref::<&'static str>().copied();
         format!("{what} panicked: {}", text.unwrap_or("its message may hold values; the log says where"))

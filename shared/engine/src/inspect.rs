@@ -1,5 +1,5 @@
-//! What an operator's tools ask of an engine, which handle no batch: to find items that are not in step, and to bring
-//! one in step.
+//! An engine's functions for an operator's tools, which handle no batch, such as finding incorrect items and correcting
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,13 +50,13 @@ use crate::{
 };
 
 impl<S: Store> Engine<S> {
-    /// The schema that the engine goes by.
+    /// The engine's schema.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.context.schema
     }
 
-    /// The catalogue that the engine goes by.
+    /// The engine's catalogue.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.context.catalogue
@@ -68,13 +68,13 @@ impl<S: Store> Engine<S> {
         &self.context.store
     }
 
-    /// Compares what the inserts of these items would have refreshed, if it `is_asked` for, and gives the refreshes
-    /// which something differs or waits for its key, and those that can never be decided, with the cause. Reads only
-    /// what is not among the sources, and adds it. Writes nothing.
+    /// Compares the refreshes that the inserts of these items would request, if `is_asked` selects them. Returns those
+    /// with a difference or an occupied key, and those that can never be decided, with the cause. Reads only sources
+    /// that `sources` lacks, and adds them. Writes nothing.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when what it is decided by cannot be read.
+    /// [`GaveUp`] if the sources cannot be read.
     pub async fn looks_that_differ(
         &self,
         items: Vec<(Key, Item)>,
@@ -92,11 +92,11 @@ impl<S: Store> Engine<S> {
         Ok((decided.looks().collect(), refused))
     }
 
-    /// Refreshes an item, and writes it where it differs; says whether it did.
+    /// Refreshes an item, and writes it if it differs; returns true if it did.
     ///
     /// # Errors
     ///
-    /// Why it cannot be written, or not now.
+    /// Why the item cannot be written, or not now.
     pub async fn bring_in_step(&self, look: Look, patience: Patience<'_>) -> Result<bool, String> {
         let Look { item, entity, derivations, named } = look;
         let mut requests = RefreshRequests::default();
@@ -113,60 +113,58 @@ impl<S: Store> Engine<S> {
         Ok(is_written)
     }
 
-    /// Makes the searches again that are due, until this time in milliseconds since the epoch; what is not reached is
-    /// for the next run.
+    /// Repeats the searches that are due, until this time in milliseconds since the epoch; the next run does the rest.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when the notes cannot be read or deleted.
+    /// [`GaveUp`] if the notes cannot be read or deleted.
     pub async fn search_again(&self, deadline_ms: u64) -> Result<Again, GaveUp> {
         again::search_again(&self.context, deadline_ms).await
     }
 
-    /// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has
-    /// had time, which begins another such job, cancelled or not.
+    /// True if the job searches an index. The sweep then [repeats](crate::fan_out::again) the whole search when the
+    /// index has had time to catch up, which creates another such job, cancelled or not.
     #[must_use]
     pub fn is_searched_again(&self, job: &Job) -> bool {
         jobs::is_searched_again(&self.context, job)
     }
 
-    /// Does what is asked of a job that was read before.
+    /// Carries out an order for a job that was read before.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The order is
-    /// then done or not; giving it again is safe.
+    /// [`GaveUp`] if the store gives no outcome before the deadline, in milliseconds since the epoch. The order is then
+    /// done or not; repeating it is safe.
     pub async fn order(&self, job: &Job, order: JobOrder, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
         jobs::order(&self.context, job, order, deadline_ms).await
     }
 
-    /// Starts jobs that are due and settled, and wakes those that stand still, until the deadline in milliseconds
-    /// since the epoch. Sweeping twice at once does no harm.
+    /// Starts jobs that are due and past their grace period, and wakes stalled ones, until the deadline in milliseconds
+    /// since the epoch. Two sweeps at once are harmless.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when a call is refused, whenever it comes, or waiting does not help. What was not reached is for the
-    /// next sweep.
+    /// [`GaveUp`] if a call is refused permanently, or retries do not help. The next sweep does the rest.
     pub async fn sweep(&self, is_settled: impl Fn(&Job) -> bool + Sync, deadline_ms: u64) -> Result<Swept, GaveUp> {
         JobSweep::new(&self.context).sweep(is_settled, deadline_ms).await
     }
 
-    /// The same where nobody knows how far the functions are: writes a [pulse], and lets a cascade begin
-    /// only if pulses show that all was handled that was written before it.
+    /// Like [`sweep`](Self::sweep), when the functions' progress is unknown: writes a heartbeat ([`pulse`]), and starts
+    /// a cascade only if heartbeats show that all earlier changes were handled.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`], as [`sweep`](Self::sweep).
+    /// [`GaveUp`], like [`sweep`](Self::sweep).
     pub async fn sweep_by_pulse(&self, deadline_ms: u64) -> Result<Swept, GaveUp> {
         pulse::beat(&self.context, Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
         JobSweep { context: &self.context, by_pulse: true }.sweep(|_| true, deadline_ms).await
     }
 
-    /// Those of these jobs that something holds from beginning, by the pulses if the sweep goes by them.
+    /// The jobs among these that something blocks from beginning; heartbeats are considered if `by_pulse` is set.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when the parked changes cannot be read before the deadline, in milliseconds since the epoch.
+    /// [`GaveUp`] if the parked changes cannot be read before the deadline, in milliseconds since the epoch.
     pub async fn held_jobs(
         &self,
         jobs: &[Job],
@@ -182,66 +180,65 @@ impl<S: Store> Engine<S> {
         Ok(waiting.into_iter().filter_map(|job| Some((job.key.clone(), sweep.held_by(&holds, job)?))).collect())
     }
 
-    /// Applies a parked change, and unparks it.
+    /// Applies a parked change, and deletes it.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The change is
+    /// [`GaveUp`] if the store gives no outcome before the deadline, in milliseconds since the epoch. The change is
     /// then applied or parked; redriving it again is safe.
     pub async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
         redrive::redrive(&self.context, parked, deadline_ms).await
     }
 
-    /// What counts wait for: the parked changes of counts.
+    /// The pending work that changes counts: the parked changes of counts.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when that cannot be read.
+    /// [`GaveUp`] if that cannot be read.
     pub async fn what_counts_wait_for(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
         waiting::what_counts_wait_for(&self.context, patience).await
     }
 
-    /// What derived items and counts wait for: parked changes, jobs, and searches of an index that are to be repeated.
+    /// The pending work for derived items and counts: parked changes, jobs, and searches of an index that are to be
+    /// repeated.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when that cannot be read.
+    /// [`GaveUp`] if that cannot be read.
     pub async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
         waiting::what_is_under_way(&self.context, |_| true, patience).await
     }
 
-    /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table
-    /// and collects its counters of zero. A run ends when its time is over or the table ends; the next goes on there.
+    /// Checks again the suspects with a noted time that `is_past`, then verifies the next slice of the table and
+    /// deletes its counters of zero. A run ends when its time is over or the table ends; the next one continues there.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when a call is refused, whenever it comes, or waiting does not help; what was not reached is for the
-    /// next run.
+    /// [`GaveUp`] if a call is refused permanently, or retries do not help. The next run does the rest.
     pub async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
         TableSweep::new(&self.context).sweep_slice(bounds, is_past).await
     }
 
-    /// Forgets derivations that the functions do not have any more. Says how many.
+    /// Removes derivations that the functions have dropped. Returns their number.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when it is not answered, or refused.
+    /// [`GaveUp`] if the store does not answer, or refuses the call.
     pub async fn forget(&self, names: &BTreeSet<String>, deadline_ms: u64) -> Result<usize, GaveUp> {
         publishing::forget(&self.context, names, deadline_ms).await
     }
 
-    /// All instances that published something have ended.
+    /// Notes that all instances that published something have ended.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when it is not answered, or refused.
+    /// [`GaveUp`] if the store does not answer, or refuses the call.
     pub async fn leave(&self, deadline_ms: u64) -> Result<(), GaveUp> {
         publishing::leave(&self.context, deadline_ms).await
     }
 
-    /// Looks at the registry if that is due, and publishes what this instance has if the registry says otherwise. A
-    /// function's batch begins with it; an operator's command does it before each change that it hands over. Gives what
-    /// was written.
+    /// Checks the registry if that is due, and publishes this instance's derivations if they differ. A function does
+    /// this before each batch, an operator's command before each change that it handles. Returns the writes.
     ///
     /// # Errors
     ///
@@ -250,29 +247,29 @@ impl<S: Store> Engine<S> {
         publishing::publish(&self.context, deadline_ms).await
     }
 
-    /// What is registered.
+    /// The registry.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when that cannot be read.
+    /// [`GaveUp`] if the registry cannot be read.
     pub async fn registry(&self, deadline_ms: u64) -> Result<Registry, GaveUp> {
         publishing::registry(&self.context, deadline_ms).await
     }
 
-    /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it
-    /// would be measured by one definition and counted by another.
+    /// How a derivation, by its position, compares with those of the functions. One that is not ready may not be
+    /// repaired: it would be measured by one definition and counted by another.
     #[must_use]
     pub fn standing(&self, registry: &Registry, at: DerivationAt) -> Standing {
         publishing::standing(&self.context, registry, at)
     }
 
-    /// Marks derivations as filled that were ready when this was read, and have not been published otherwise since: all
-    /// that was written before `until_ms` is in. What is parked may be missing, so counts are not marked while a change
-    /// is parked. Returns how many are marked.
+    /// Marks derivations as filled that were ready in `read` and have not been republished since: all changes from
+    /// before `until_ms` are counted. Parked changes may be missing, so counts are not marked while a change is parked.
+    /// Returns the number of marked derivations.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when it is not answered, or refused.
+    /// [`GaveUp`] if the store does not answer, or refuses the call.
     pub async fn mark_filled(
         &self,
         names: &BTreeSet<String>,
@@ -283,39 +280,39 @@ impl<S: Store> Engine<S> {
         publishing::mark_filled(&self.context, names, read, until_ms, deadline_ms).await
     }
 
-    /// Is there any mark of a possible loss?
+    /// True if there is any mark of a possible loss.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the ledger cannot be read.
+    /// [`StoreError`] if the ledger cannot be read.
     pub async fn may_have_lost(&self) -> Result<bool, StoreError> {
         is_any(&self.context.store).await
     }
 
-    /// What a batch came to, by the name of the derivation. A derivation with nothing to report is left out.
+    /// The numbers of a batch, by the name of the derivation. A derivation with nothing to report is left out.
     #[must_use]
     pub fn figures(&self, account: &Account) -> BTreeMap<String, Figures> {
         account.figures(&self.context.catalogue)
     }
 }
 
-// ---- What an operator's tools read with an engine ----
+// ---- Reads for an operator's tools ----
 
 impl<S: Store> Engine<S> {
-    /// These items, as they are held.
+    /// The current items under these keys.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when they cannot be read.
+    /// [`GaveUp`] if they cannot be read.
     pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<HeldItems, GaveUp> {
         reading::held(&self.context, keys, patience).await
     }
 
-    /// These items, as they are held, and those that DynamoDB refuses to read.
+    /// The current items under these keys, and the keys that DynamoDB refuses to read.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when they cannot be read now.
+    /// [`GaveUp`] if they cannot be read now.
     pub async fn held_each(
         &self,
         keys: Vec<Key>,
@@ -324,20 +321,20 @@ impl<S: Store> Engine<S> {
         reading::held_each(&self.context, keys, patience).await
     }
 
-    /// The counters of a target, of all derivations and in all shards.
+    /// The counters of a target, for all derivations and in all shards.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when they cannot be read.
+    /// [`GaveUp`] if they cannot be read.
     pub async fn all_counters_of(&self, target: &Key, patience: Patience<'_>) -> Result<Items, GaveUp> {
         reading::all_counters_of(&self.context, target, patience).await
     }
 
-    /// Reads these sources, to the others.
+    /// Reads these sources, and adds them to `sources`.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when they cannot be read.
+    /// [`GaveUp`] if they cannot be read.
     pub async fn read(
         &self,
         wanted: BTreeSet<Source>,
@@ -347,11 +344,11 @@ impl<S: Store> Engine<S> {
         reading::read(&self.context, wanted, sources, patience).await
     }
 
-    /// Reads these sources, to the others, and gives those that DynamoDB refuses to read.
+    /// Reads these sources, adds them to `sources`, and returns those that DynamoDB refuses to read.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when they cannot be read now.
+    /// [`GaveUp`] if they cannot be read now.
     pub async fn read_each(
         &self,
         wanted: BTreeSet<Source>,
@@ -362,25 +359,25 @@ impl<S: Store> Engine<S> {
     }
 }
 
-// ---- The ledger's lists, as a person reads them ----
+// ---- The ledger's lists, for the operator ----
 //
-// Nothing here decides anything: a count that is listed may be right, and `verify` shows it.
+// Nothing here decides anything: a listed count may be right, and `verify` shows it.
 
-/// A count that needs a recount, since a change of it was refused.
+/// A count that needs a recount, because a change of it was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToRecount {
-    /// The count; `None` where the refused change cannot be read, so that it may be any.
+    /// The count; `None` if the refused change cannot be read, so that any count may be affected.
     pub target: Option<Target>,
-    /// Id of the event that was refused last.
+    /// Id of the last refused event.
     pub event_id: String,
     /// Why it was refused.
     pub why: String,
-    /// When, in milliseconds since the epoch.
+    /// When it was listed, in milliseconds since the epoch.
     pub listed_at_ms: u64,
 }
 
 impl ToRecount {
-    /// Puts what people call the count in the place of its stored name.
+    /// Replaces the derivation's stored name with its label.
     pub fn relabel(&mut self, catalogue: &Catalogue) {
         if let Some(target) = &mut self.target {
             catalogue.relabel(&mut target.derivation);
@@ -392,16 +389,16 @@ impl ToRecount {
 ///
 /// # Errors
 ///
-/// [`StoreError`] when the ledger cannot be read.
+/// [`StoreError`] if the ledger cannot be read.
 pub async fn to_recount<S: Store>(store: &S) -> Result<Vec<ToRecount>, StoreError> {
     Ok(all(store, Table::Ledger, RECOUNT).await?.iter().map(listed).collect())
 }
 
-/// How many entries the list of items has that cannot be interpreted: one for each item and derivation.
+/// Number of entries in the list of items that cannot be interpreted: one for each item and derivation.
 ///
 /// # Errors
 ///
-/// [`StoreError`] when the ledger cannot be read.
+/// [`StoreError`] if the ledger cannot be read.
 pub async fn n_unreadable<S: Store>(store: &S) -> Result<usize, StoreError> {
     Ok(all(store, Table::Ledger, UNREADABLE).await?.len())
 }

@@ -1,32 +1,33 @@
-//! The engine: takes a batch of stream records and brings derived data in step.
+//! The engine: handles batches of stream records, and keeps derived data correct.
 //!
-//! It is given a [`Schema`](derive::schema::Schema), a [`Catalogue`](derive::catalogue::Catalogue) and a
-//! [`Store`](store::Store) as values and knows no entity and no derivation. Lambda, the command line and the tests
-//! call the same [`Engine::handle`](batch::Engine::handle).
+//! It receives a [`Schema`](derive::schema::Schema), a [`Catalogue`](derive::catalogue::Catalogue) and a
+//! [`Store`](store::Store) as values, and its code contains no entity and no derivation. Lambda, the command line and
+//! the tests call the same [`Engine::handle`](batch::Engine::handle).
 //!
 //! Each part of the engine has one job over one `Context`. The parts depend in one direction, and the test
 //! `dependencies_run_one_way` has their order. The main ones, the lowest first: [`record`], [`ledger`], [`account`],
-//! `context`, [`park`], `plan`, [`count`], [`job`], [`look`], [`fan_out`], [`jobs`] and [`batch`]. What runs apart from
-//! a batch is above it: [`redrive`](mod@redrive), [`sweep`] and [`inspect`]. A batch goes through these steps:
+//! `context`, [`park`], `plan`, [`count`], [`job`], [`look`], [`fan_out`], [`jobs`] and [`batch`]. Above them are the
+//! parts that run apart from a batch: [`redrive`](mod@redrive), [`sweep`] and [`inspect`]. A batch goes through these
+//! steps:
 //!
-//! 1. [`record`]: the event is cut into raw records, which are decoded one by one. One that does not decode stops nobody.
-//! 2. `plan`: each record is planned by itself. When much cannot be read, the [brake](mod@batch::brake) is put on: nothing
-//!    is applied.
-//! 3. [`count`]: effects that must count once go in through the [`ledger`].
-//! 4. [`look`]: requested items are refreshed: compared with their definition, and written where they differ.
-//!    [`fan_out`]: where they are many, a [job](job::Job) does it page by page. An item that cannot be read is
+//! 1. [`record`]: divides the event into raw records, and decodes each alone. One that does not decode blocks no other.
+//! 2. `plan`: plans each record alone. If much is unreadable, the [brake](mod@batch::brake), a circuit breaker, stops
+//!    the batch, and nothing is applied.
+//! 3. [`count`]: applies effects that must count once, through the [`ledger`].
+//! 4. [`look`]: refreshes the requested items: compares them with their definition, and writes those that differ.
+//!    [`fan_out`]: if they are many, a [job](job::Job) refreshes them page by page. Unreadable items are
 //!    [listed](look::listing).
-//! 5. [`park`]: what can never be applied is kept, with its cause. A change that is refused is
+//! 5. [`park`]: stores changes that can never be applied, with their cause. Refused changes are
 //!    [listed](count::recount).
-//! 6. [`account`]: what was done, what it cost, and what is not done. [`contention`]: conflicts and throttles.
-//!    [`loss`]: a batch that comes so late that others may be lost leaves a mark.
+//! 6. [`account`]: reports what was done, what it cost, and what is not done. [`contention`]: counts conflicts and
+//!    throttles. [`loss`]: a batch that arrives so late that other records may be lost leaves a mark.
 //! 7. The [response](batch::Handled) names the lowest record that is not done.
 //!
-//! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly
-//! each prevents. [`bookkeeping`] shows each item that is kept of all this. [`inspect`] has what operators ask of an
-//! engine, such as orders to [`jobs`]; [`redrive`](mod@redrive) applies what was parked, and its
-//! [`replay`](redrive::replay) takes records again; on a schedule there is the [`sweep`]. What the functions have, and
-//! what of it is filled, is in the [`registry`]; an instance writes it by [`publishing`].
+//! The named [steps](protocol::ProtocolStep) of the protocol and the [guards](derive::guard::Guard) state the anomaly
+//! that each prevents. [`bookkeeping`] has a sample of each of the service's own items. [`inspect`] serves an
+//! operator's tools, such as orders to [`jobs`]; [`redrive`](mod@redrive) applies parked changes, and its
+//! [`replay`](redrive::replay) handles records again; the [`sweep`] runs on a schedule. The [`registry`] has the
+//! functions' derivations and whether they are filled; an instance writes it by [`publishing`].
 
 pub mod account;
 mod attribute;

@@ -1,20 +1,20 @@
-//! How much an engine does at once, and when it holds back. Whoever starts an engine sets these.
+//! Limits of an engine's work, and of its circuit breaker. The process that creates the engine sets them.
 
-/// How much a fan-out does at once.
+/// Limits of a fan-out's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanOutLimits {
-    /// Most items that are refreshed with the batch that asks for it.
+    /// Maximum number of items that are refreshed with the batch that requests it.
     pub direct_max: u32,
     /// Items that are read and refreshed together.
     pub page_items: u32,
-    /// How long a page goes on, in milliseconds, when nothing but jobs was done for as long.
+    /// How long a page may take, in milliseconds, if only jobs ran for the same time before.
     pub page_ms: u64,
-    /// The same when something else was, since others may wait behind it.
+    /// How long a page may take, in milliseconds, if other work ran, because other changes may wait behind it.
     pub page_beside_ms: u64,
-    /// Write units a second that a job may consume; as many as there are where nothing is said.
+    /// Write units a second that a job may consume; no limit by default.
     pub units_per_second: Option<u32>,
-    /// How long an index may lag, in milliseconds: a search of it is made again after that. 0 where an index is part of
-    /// its table, as an emulator's is: then no search is made again, which would send a job around once more.
+    /// How long an index may lag, in milliseconds: searches of it are repeated after that. 0 if an index is part of its
+    /// table, as in an emulator: searches are then not repeated, which would only run a job once more.
     pub index_lag_ms: u64,
 }
 
@@ -26,24 +26,24 @@ impl Default for FanOutLimits {
             page_ms: 1_000,
             page_beside_ms: 100,
             units_per_second: None,
-            // An index follows within a second, but it has no bound: throttled, it falls behind. The sweeper comes
-            // every 15 minutes.
+            // An index follows within a second, but without a bound: if it is throttled, it falls behind. The sweep
+            // runs every 15 minutes.
             index_lag_ms: 15 * 60 * 1_000,
         }
     }
 }
 
-// ---- When the [brake](mod@crate::batch::brake) is put on ----
+// ---- Limits of the [brake](mod@crate::batch::brake), a circuit breaker ----
 
-/// When the brake is put on.
+/// When the circuit breaker stops a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrakeLimits {
-    /// How many of a batch's items may be unreadable, in percent. 100 takes the brake off.
+    /// Percentage of a batch's items that may be unreadable. 100 switches the breaker off.
     pub unreadable_percent_max: u32,
-    /// How long a batch is held, counted from its first record, and how long a reason holds batches, counted from the
-    /// first hold, in milliseconds.
+    /// How long a batch is stopped, from its first record, and how long a reason stops batches, from the first stop, in
+    /// milliseconds.
     pub unreadable_hold_ms: u64,
-    /// Does the brake only say what it would hold? That is for a laptop, where a person sees it at once.
+    /// True if the breaker only warns. That is for a laptop, where the developer sees it at once.
     pub only_warns: bool,
 }
 

@@ -1,23 +1,24 @@
-//! Possible loss: a stream that is handled so late that it may have dropped records.
+//! Possible loss: a stream is handled so late that it may have dropped records.
 //!
-//! *Keeps true*: when a batch comes whose oldest record is 20 hours old or older, the ledger holds a *mark* for each family
-//! of derivations that the function runs, until a whole verify that began after it was last seen finds nothing of that
-//! family that can be corrected. A stream keeps records for 24 hours, and what it drops no ledger knows of: what is older
-//! than the mark, or came while the lag lasted, may be missing in what is derived, and only reading the table shows it.
+//! *Keeps true*: when a batch arrives whose oldest record is 20 hours old or older, the ledger stores a *mark* for each
+//! family of derivations that the function runs. The mark stays until a whole verify that began after its last sighting
+//! finds nothing of that family that can be corrected. A stream keeps records for 24 hours, and no ledger shows what it
+//! drops. Changes from before the mark, or during the lag, may be missing in derived data, and only reading the table
+//! shows that.
 //!
-//! A difference that nobody can correct keeps no mark: a value in a loop of the application's items, or a count whose sources
-//! are gone. Every verify reports it, with or without a mark.
+//! A difference that cannot be corrected keeps no mark: a value in a loop of the application's items, or a count whose
+//! sources are gone. Every verify reports it, with or without a mark.
 //!
-//! *The first backlog* leaves no mark. A mapping that begins at the start of a stream delivers records that were written
-//! before the first instance published what it derives ([registry](crate::registry)). They are up to 24 hours old, nothing
-//! was derived from the records before them, and filling the table makes up for all of them. Where a cascade is declared the
-//! mark of its family is put all the same, since nothing makes up for what a cascade deletes.
+//! *The first backlog* leaves no mark. A mapping that begins at the start of a stream delivers records from before the
+//! first instance published its derivations ([registry](crate::registry)). They are up to 24 hours old, nothing was
+//! derived from earlier records, and filling the table makes up for all of them. If a cascade is declared, the mark of
+//! its family is written nevertheless, because nothing restores the items that a cascade deletes.
 //!
-//! *Cheap*. An engine puts the mark of a lane once an hour at most, and only with a batch that asks for something. A mark
-//! that a verify takes away goes only as it was read: one that was seen again meanwhile stays.
+//! *Cheap*. An engine writes the mark of a lane once an hour at most, and only with a batch that needs work. A verify
+//! deletes a mark only if it is as it was read: a mark that was seen again meanwhile stays.
 //!
-//! *Example*: a mapping was off for 22 hours. Its first batch leaves `LOSS / additive#{stream}#{shard}`; `ripple verify`
-//! an hour later finds nothing, and takes it away.
+//! *Example*: a mapping was disabled for 22 hours. Its first batch leaves `LOSS / additive#{stream}#{shard}`; `ripple
+//! verify` an hour later finds nothing, and deletes the mark.
 
 use derive::{
     derivation::Derivation,
@@ -41,8 +42,8 @@ use crate::{
     record::event::Lane,
 };
 
-/// Age of a record from which on others of its stream may be lost, in milliseconds: 20 hours, four less than a stream
-/// keeps them, which is the time that there is to do something.
+/// Age of a record from which others of its stream may be lost, in milliseconds: 20 hours, four less than a stream
+/// keeps them. The operator has these four hours to react.
 pub const POSSIBLE_LOSS_MS: u64 = 20 * 3_600 * 1_000;
 
 /// Partition key of all marks. Stored, so it is stable.
@@ -61,32 +62,32 @@ const SHARD: &str = "Shard";
 pub struct Mark {
     /// Family of the derivations from which changes may be missing.
     pub family: String,
-    /// ARN of the stream; empty where no event said it.
+    /// ARN of the stream; empty if no event stated it.
     pub stream: String,
-    /// Name of the shard; empty where the event does not name it.
+    /// Name of the shard; empty if the event does not state it.
     pub shard: String,
     /// When it was first seen, in milliseconds since the epoch.
     pub since_ms: u64,
     /// When it was last seen, in milliseconds since the epoch.
     pub until_ms: u64,
-    /// The greatest age of a record that was seen, in milliseconds.
+    /// The greatest age of a late record, in milliseconds.
     pub late_ms: u64,
 }
 
 impl Mark {
-    /// A mark that is seen for the first time.
+    /// A mark at its first sighting.
     pub(crate) fn new(family: Family, lane: &Lane, late_ms: u64, now_ms: u64) -> Self {
         let [stream, shard] = [&lane.stream_arn, &lane.shard].map(|text| text.clone().unwrap_or_default());
         Self { family: family.to_string(), stream, shard, since_ms: now_ms, until_ms: now_ms, late_ms }
     }
 
-    /// May changes be missing from the derivations of this family?
+    /// True if changes may be missing from the derivations of this family.
     #[must_use]
     pub fn is_of(&self, family: Family) -> bool {
         self.family == family.to_string()
     }
 
-    /// Label of its stream, which is the time at which that was made.
+    /// Label of its stream, which is the stream's creation time.
     #[must_use]
     pub fn stream_label(&self) -> &str {
         self.stream.split_once("/stream/").map_or("", |(_, label)| label)
@@ -96,7 +97,7 @@ impl Mark {
         Key::new(LOSS, fitted(format!("{}#{}#{}", self.family, self.stream_label(), self.shard)))
     }
 
-    /// The write that puts it.
+    /// The write of the mark.
     pub(crate) fn write(&self, layout: &Layout) -> Write {
         let attributes = [
             (FAMILY, s(&self.family)),
@@ -111,7 +112,7 @@ impl Mark {
         Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
     }
 
-    /// The write that takes it away, if it is as it was read.
+    /// The write that deletes it, if it is as it was read.
     fn clearing(&self) -> Write {
         let read = [(SINCE, n(self.since_ms)), (UNTIL, n(self.until_ms)), (LATE_MS, n(self.late_ms))];
         let guard = Some(Guard::as_read(Purpose::LossMark, read.map(|(name, value)| (name, Some(value)))));
@@ -132,43 +133,43 @@ impl Mark {
     }
 }
 
-/// All marks that there are.
+/// All marks.
 ///
 /// # Errors
 ///
-/// [`StoreError`] when the ledger cannot be read.
+/// [`StoreError`] if the ledger cannot be read.
 pub async fn marks<S: Store>(store: &S) -> Result<Vec<Mark>, StoreError> {
     Ok(all(store, Table::Ledger, LOSS).await?.iter().map(Mark::of).collect())
 }
 
-/// The first mark of this family; `None` if there is no such mark.
+/// The first mark of this family, if there is one.
 pub(crate) async fn first_of<S: Store>(store: &S, family: Family) -> Result<Option<Mark>, StoreError> {
     Ok(marks(store).await?.into_iter().find(|mark| mark.is_of(family)))
 }
 
-/// Is there any mark?
+/// True if there is any mark.
 ///
 /// # Errors
 ///
-/// [`StoreError`] when the ledger cannot be read.
+/// [`StoreError`] if the ledger cannot be read.
 pub(crate) async fn is_any<S: Store>(store: &S) -> Result<bool, StoreError> {
     let any = Query { limit: Some(1), ..Query::prefix(None, LOSS, "") };
     Ok(!store.query(Table::Ledger, &any, None).await?.items.is_empty())
 }
 
-/// Takes a mark away, after a whole verify that began when the mark was read. Says whether it did: a
-/// mark that was seen again since stays.
+/// Deletes a mark, after a whole verify that began when the mark was read. Returns true if it did: a mark that was seen
+/// again since stays.
 ///
 /// # Errors
 ///
-/// [`StoreError`] when the ledger cannot be written.
+/// [`StoreError`] if the ledger cannot be written.
 pub async fn clear<S: Store>(store: &S, mark: &Mark) -> Result<bool, StoreError> {
     Ok(matches!(store.write(&mark.clearing()).await?, Outcome::Done { .. }))
 }
 
-// ---- Putting the mark when a batch comes late ----
+// ---- Writing the mark when a batch is late ----
 
-/// Sees how late a batch comes, and puts the mark where others may be lost.
+/// Checks the age of a batch, and writes the mark if other records may be lost.
 pub(crate) async fn see_loss<S: Store>(context: &Context<S>, asks: bool, batch: &Batch<'_>, account: &mut Account) {
     let now_ms = context.clock.now_ms();
     let Some(oldest_ms) = account.created_ms.iter().flatten().min().copied() else { return };
@@ -195,14 +196,14 @@ pub(crate) async fn see_loss<S: Store>(context: &Context<S>, asks: bool, batch: 
     }
 }
 
-/// Does this mark hold a cascade that is declared? Such a mark is put for the first backlog too: a cascade deletes items
-/// of the application, and filling the table does not bring them back.
+/// True if this mark blocks a declared cascade. Such a mark is written for the first backlog too: a cascade deletes
+/// items of the application, and filling the table does not restore them.
 fn holds_cascades<S: Store>(context: &Context<S>, mark: &Mark) -> bool {
     let is_cascade = |it: &Derivation| matches!(it.kind.shape(), Shape::Cascade(_));
     mark.is_of(Family::LevelTriggered) && context.catalogue.derivations().any(is_cascade)
 }
 
-/// The marks of the batch's lane, seen now: one for each family that the function runs.
+/// New marks of the batch's lane: one for each family that the function runs.
 pub(crate) fn marks_of_lane<S: Store>(
     context: &Context<S>,
     late_ms: u64,
@@ -212,7 +213,7 @@ pub(crate) fn marks_of_lane<S: Store>(
     context.families.iter().map(move |family| Mark::new(*family, &batch.lane, late_ms, now_ms))
 }
 
-/// Puts a mark, or says in one that is there that it was seen again.
+/// Writes a mark, or notes in the existing one that it was seen again.
 pub(crate) async fn put_mark<S: Store>(
     context: &Context<S>,
     seen: Mark,
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(read, [mark(5)]);
         assert_eq!(read[0].key().to_string(), "LOSS / additive#2024-03-01T00:00:00.000#shard-1");
 
-        // It is seen again while a verify runs.
+        // The mark is seen again while a verify runs.
         store.write(&Mark { until_ms: 6, ..mark(5) }.write(&layout())).await.unwrap();
         assert!(!clear(&store, &read[0]).await.unwrap());
         let read = marks(&store).await.unwrap();

@@ -1,4 +1,4 @@
-//! Publishing what an instance has in the registry, before it handles a batch, reading it, and editing it.
+//! Publishes an instance's derivations in the registry before a batch, reads the registry, and edits it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,10 +27,10 @@ use crate::{
     },
 };
 
-/// A registry in which nothing can be published.
+/// Why nothing can be published in the registry.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// It is not answered, or refused.
+    /// The store does not answer, or refuses the call.
     #[error(transparent)]
     Store(#[from] GaveUp),
     /// An operator's command has other derivations than the functions.
@@ -39,13 +39,13 @@ pub enum RegistryError {
          or see `ripple catalogue diff`", names.join(", ")
     )]
     Differs {
-        /// Those that differ.
+        /// The derivations that differ.
         names: Vec<String>,
     },
 }
 
-/// Looks at the registry if that is due, and publishes what this instance has if the registry says otherwise. A function's batch
-/// begins with it; an operator's command does it before each change that it hands over. Gives what was written.
+/// Checks the registry if that is due, and publishes this instance's derivations if they differ. A function does this
+/// before each batch, an operator's command before each change that it handles. Returns the writes.
 pub(crate) async fn publish<S: Store>(context: &Context<S>, deadline_ms: u64) -> Result<Vec<Commit>, RegistryError> {
     let mut commits = Vec::new();
     let Some(watch) = &context.watch else { return Ok(commits) };
@@ -69,7 +69,7 @@ pub(crate) async fn publish<S: Store>(context: &Context<S>, deadline_ms: u64) ->
     Ok(commits)
 }
 
-/// Reads the birth marks alone, whatever else is registered.
+/// Reads only the effective times, whatever else is registered.
 pub(crate) async fn learn_births<S: Store>(context: &Context<S>, patience: Patience<'_>) -> Result<(), GaveUp> {
     let Some(watch) = &context.watch else { return Ok(()) };
     let births = births_of(context, &registered(context, Family::Additive, patience).await?).collect();
@@ -77,7 +77,7 @@ pub(crate) async fn learn_births<S: Store>(context: &Context<S>, patience: Patie
     Ok(())
 }
 
-/// The birth marks of what is measured by its sources. What is not is counted by its arrivals alone.
+/// The effective times of counts that a backfill can measure from their sources. All others count their arrivals alone.
 fn births_of<S: Store>(context: &Context<S>, registered: &Registered) -> impl Iterator<Item = (DerivationAt, u64)> {
     let born = context.catalogue.positioned().filter(|(_, derivation)| is_fillable(derivation));
     born.filter_map(|(at, derivation)| {
@@ -86,7 +86,7 @@ fn births_of<S: Store>(context: &Context<S>, registered: &Registered) -> impl It
     })
 }
 
-/// What is registered of a family, which is what this engine has, if anything is.
+/// The registered derivations of a family, if they equal this engine's or nothing is registered.
 async fn read_family<S: Store>(
     context: &Context<S>,
     family: Family,
@@ -105,7 +105,7 @@ async fn read_family<S: Store>(
     Ok(registered)
 }
 
-/// What is registered of a family, when it is what this engine has.
+/// The registered derivations of a family, after this engine's are published.
 async fn publish_family<S: Store>(
     context: &Context<S>,
     family: Family,
@@ -133,13 +133,13 @@ async fn publish_family<S: Store>(
     }
 }
 
-/// What is registered.
+/// The registry.
 pub(crate) async fn registry<S: Store>(context: &Context<S>, deadline_ms: u64) -> Result<Registry, GaveUp> {
     Patience::new(context.clock.as_ref(), deadline_ms).call(|| read(&context.store)).await
 }
 
-/// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it would
-/// be measured by one definition and counted by another.
+/// How a derivation, by its position, compares with those of the functions. One that is not ready may not be repaired:
+/// it would be measured by one definition and counted by another.
 #[must_use]
 pub(crate) fn standing<S: Store>(context: &Context<S>, registry: &Registry, at: DerivationAt) -> Standing {
     let Some(derivation) = context.catalogue.derivation(at) else { return Standing::Missing };
@@ -159,22 +159,22 @@ pub(crate) async fn registered<S: Store>(
     Ok(Registered::read(held.first().map(|(_, item)| item)))
 }
 
-/// What is registered.
+/// The registry.
 ///
 /// # Errors
 ///
-/// [`StoreError`] when it cannot be read.
+/// [`StoreError`] if the registry cannot be read.
 pub async fn read<S: Store>(store: &S) -> Result<Registry, StoreError> {
     let held = store.get(Table::Ledger, &FAMILIES.map(key)).await?;
     let of = |family| Registered::read(held.iter().find(|(held, _)| *held == key(family)).map(|(_, item)| item));
     Ok(Registry { additive: of(Family::Additive), level_triggered: of(Family::LevelTriggered) })
 }
 
-// ---- Editing the registry: what those do who fill a derivation, or clear away what is left of one ----
+// ---- Editing the registry: after a backfill, and when leftovers are removed ----
 
-/// Marks derivations as filled that were ready when this was read, and have not been published otherwise since: all that was
-/// written before `until_ms` is in. Of what is parked nobody knows that, so counts are not marked while a change is.
-/// Says how many are.
+/// Marks derivations as filled that were ready in `read` and have not been republished since: all changes from before
+/// `until_ms` are counted. Parked changes may be missing, so counts are not marked while a change is parked. Returns
+/// the number of marked derivations.
 pub(crate) async fn mark_filled<S: Store>(
     context: &Context<S>,
     names: &BTreeSet<String>,
@@ -207,7 +207,7 @@ pub(crate) async fn mark_filled<S: Store>(
     Ok(n_filled)
 }
 
-/// Forgets derivations that the functions do not have any more. Says how many.
+/// Removes derivations that the functions have dropped. Returns their number.
 pub(crate) async fn forget<S: Store>(
     context: &Context<S>,
     names: &BTreeSet<String>,
@@ -225,7 +225,7 @@ pub(crate) async fn forget<S: Store>(
     Ok(n_forgotten)
 }
 
-/// All instances that published something have ended.
+/// Notes that all instances that published something have ended.
 pub(crate) async fn leave<S: Store>(context: &Context<S>, deadline_ms: u64) -> Result<(), GaveUp> {
     for family in FAMILIES {
         let leave = |registered: &mut Registered, now_ms: u64| {
@@ -238,7 +238,8 @@ pub(crate) async fn leave<S: Store>(context: &Context<S>, deadline_ms: u64) -> R
     Ok(())
 }
 
-/// Edits what is registered of a family, if something is, until nobody else does in between. Says how much was edited.
+/// Edits the registered values of a family, if there are any, and repeats this if another process edits them meanwhile.
+/// Returns the number of edits.
 async fn edit<S: Store>(
     context: &Context<S>,
     family: Family,
@@ -264,12 +265,12 @@ async fn edit<S: Store>(
     }
 }
 
-/// Registers a catalogue for a table that was just made: nothing is in it, so all is filled, and nobody has other
-/// derivations. Does nothing where something is registered.
+/// Registers a catalogue for a table that was just created: the table is empty, so all is filled, and no function has
+/// other derivations. Does nothing if something is registered.
 ///
 /// # Errors
 ///
-/// [`StoreError`] when it cannot be written.
+/// [`StoreError`] if the registry cannot be written.
 pub async fn begin<S: Store>(store: &S, schema: &Schema, catalogue: &Catalogue, now_ms: u64) -> Result<(), StoreError> {
     for family in FAMILIES {
         let ours = definitions(catalogue, schema, family);

@@ -1,4 +1,4 @@
-//! Reading items, counters and sources.
+//! Reads items, counters and sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,16 +22,16 @@ use crate::{
     counters::Target,
 };
 
-/// Calls under way at once. Source: measured against the embedded database, where more gain nothing.
+/// Calls in progress at once. Source: measured against the embedded database, where more gain nothing.
 pub const CALLS_AT_ONCE: usize = 16;
 
-/// Items of other entities that are read together on the way to the first item of a query.
+/// Items of other entities that are read together before the first matching item of a query.
 const PASSED_AT_ONCE: u32 = 25;
 
-/// Items as they are held; `None` for one that does not exist.
+/// Current items; `None` for one that does not exist.
 pub type HeldItems = BTreeMap<Key, Option<Item>>;
 
-/// What DynamoDB refuses to read, whenever it is asked, with its answer. Everything else was read.
+/// Reads that DynamoDB always refuses, with the error. Everything else was read.
 pub type RefusedReads<T> = BTreeMap<T, StoreError>;
 
 /// All pages of a query of the main table.
@@ -61,7 +61,7 @@ pub(crate) async fn pages_of<S: Store>(
     }
 }
 
-/// These items, as they are held.
+/// The current items under these keys.
 pub(crate) async fn held<S: Store>(
     context: &Context<S>,
     keys: Vec<Key>,
@@ -71,8 +71,8 @@ pub(crate) async fn held<S: Store>(
     none_of(refused).map(|()| held)
 }
 
-/// These items, as they are held. A call that is refused is halved until the item is alone for which it is, so that no
-/// other stays unread.
+/// The current items under these keys. A refused call is halved until the refused item is alone, so that all others are
+/// read.
 pub(crate) async fn held_each<S: Store>(
     context: &Context<S>,
     keys: Vec<Key>,
@@ -98,7 +98,7 @@ pub(crate) async fn held_each<S: Store>(
     Ok((held, refused))
 }
 
-/// Reads these sources, to the others.
+/// Reads these sources, and adds them to `sources`.
 pub(crate) async fn read<S: Store>(
     context: &Context<S>,
     wanted: BTreeSet<Source>,
@@ -108,7 +108,7 @@ pub(crate) async fn read<S: Store>(
     none_of(read_each(context, wanted, sources, patience).await?)
 }
 
-/// Reads these sources, to the others, each by itself if one of them is refused.
+/// Reads these sources, and adds them to `sources`; if one is refused, each is read alone.
 pub(crate) async fn read_each<S: Store>(
     context: &Context<S>,
     wanted: BTreeSet<Source>,
@@ -159,7 +159,7 @@ pub(crate) async fn read_each<S: Store>(
     Ok(refused)
 }
 
-/// The first items of a query. Items of other entities may stand among them, so there may be several pages.
+/// The first items of a query. Items of other entities may be among them, so this may read several pages.
 async fn first<S: Store>(context: &Context<S>, of: &FirstOf, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
     let FirstOf { query, entity } = of;
     let (mut query, mut after, mut first) = (query.clone(), None, Vec::new());
@@ -177,7 +177,7 @@ async fn first<S: Store>(context: &Context<S>, of: &FirstOf, patience: Patience<
     }
 }
 
-/// The counters of a target: all shards that there are.
+/// The counters of a target, in all existing shards.
 pub(crate) async fn counters_of<S: Store>(
     context: &Context<S>,
     target: &Target,
@@ -188,7 +188,7 @@ pub(crate) async fn counters_of<S: Store>(
     counters_from(context, item, counter::derivation_prefix(item, derivation), of_item, patience).await
 }
 
-/// The counters of a target, of all derivations and in all shards.
+/// The counters of a target, for all derivations and in all shards.
 pub(crate) async fn all_counters_of<S: Store>(
     context: &Context<S>,
     target: &Key,
@@ -212,7 +212,7 @@ async fn counters_from<S: Store>(
     Ok(shards.into_iter().filter_map(of).collect())
 }
 
-/// Refused, if one of these reads is.
+/// An error if one of these reads was refused.
 fn none_of<T>(refused: RefusedReads<T>) -> Result<(), GaveUp> {
     refused.into_values().next().map_or(Ok(()), |error| Err(GaveUp::Refused(error)))
 }

@@ -1,20 +1,21 @@
-//! The registry: which derivations the functions have that work on a table, in which version, since when, and which of
-//! them are filled. It is the table's record of its own catalogue.
+//! The registry: the derivations of the functions that work on a table, with their versions, their start times, and
+//! whether they are filled. It is the table's record of its own catalogue.
 //!
-//! *Keeps true*: when a derivation is [ready](Standing::Ready), no instance handles a change without it, or has first published
-//! so here. So what is missing of a count is measured while all who count go by one definition, or the mark that it is
-//! filled cannot be set.
+//! *Keeps true*: when a derivation is [ready](Standing::Ready), every instance that handles a change has it, or first
+//! publishes here that it does not. So either the backfill measures a count while all functions use one definition, or
+//! the mark that the count is filled cannot be set.
 //!
-//! No deployment step writes it. Each instance compares the registry with its own catalogue before a batch, once in a while,
-//! and [publishes](crate::publishing) its own if they differ; so deployments and rollbacks show up by themselves. An instance
-//! goes on with the catalogue that it has until it looks again and its longest invocation has ended: its maximum lifetime
-//! ([`Hold`]), which it publishes too. A derivation is not ready until that time has passed since its last change.
+//! No deployment step writes the registry. Each instance compares the registry with its own catalogue from time to time
+//! before a batch, and [publishes](crate::publishing) its own if they differ; so deployments and rollbacks show up by
+//! themselves. An instance continues with its catalogue until its next check and the end of its longest invocation: its
+//! maximum lifetime ([`Hold`]), which it publishes too. A derivation is not ready until that time has passed since its
+//! last change.
 //!
-//! *Example*: the functions have `like-count`. A deployment adds `share-count`; its first instance publishes it at 12:00, and
-//! one of the old may handle a batch until 12:16. Its mark is 12:18, and from 12:20 on `share-count` is ready: a backfill
-//! measures and adds what is missing, and marks it as filled. At 13:00 the deployment is taken back: the first old
-//! instance publishes that it has no `share-count`, before it handles a batch. The mark is gone, and a backfill that runs just
-//! then sets none.
+//! *Example*: the functions have `like-count`. A deployment adds `share-count`. Its first instance publishes it at
+//! 12:00, and an old instance may handle a batch until 12:16. The effective time of `share-count` is 12:18, and it is
+//! ready from 12:20 on: a backfill measures and adds what is missing, and marks it as filled. At 13:00 the deployment
+//! is rolled back: the first old instance publishes, before it handles a batch, that it has no `share-count`. That
+//! removes the mark, and a backfill that is running sets none.
 
 pub mod difference;
 
@@ -65,78 +66,78 @@ const RELEASE: &str = "Release";
 const INDEX_KEYS: &str = "IndexKeys";
 const DERIVATIONS: &str = "Derivations";
 
-/// What is registered of a table.
+/// The registry of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registry {
     pub(crate) additive: Registered,
     pub(crate) level_triggered: Registered,
 }
 
-/// What is registered of one family.
+/// The registered derivations of one family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Registered {
-    /// How often it was written; 0 where nothing is registered.
+    /// How often it was written; 0 if nothing is registered.
     pub(crate) revision: u64,
-    /// How long the instance that published this may run on without looking here, in milliseconds.
+    /// How long the instance that published this may continue without checking the registry, in milliseconds.
     pub(crate) hold_ms: u64,
-    /// Until when one that published something else may run on, in milliseconds since the epoch.
+    /// Until when an instance that published something else may continue, in milliseconds since the epoch.
     pub(crate) free_ms: u64,
-    /// When the first instance published here, in milliseconds since the epoch; 0 where a release before this one did.
+    /// When the first instance published here, in milliseconds since the epoch; 0 if an earlier release did.
     pub(crate) attached_ms: u64,
-    /// The release of this software that published this: another one may read a record that this one cannot.
+    /// The release of this software that published this: another release may read a record that this one cannot.
     pub(crate) release: String,
-    /// The index keys that the items of each entity have, of the level-triggered family: a repair sets them.
+    /// The index keys of each entity's items, for the level-triggered family: a repair sets them.
     pub(crate) index_keys: BTreeMap<String, String>,
     pub(crate) derivations: BTreeMap<String, RegistryEntry>,
 }
 
-/// What is registered of a derivation. Its names are stored, so they are stable.
+/// The registered values of a derivation. Their names are stored, so they are stable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct RegistryEntry {
-    /// What it derives, in words.
+    /// What it derives, as a text.
     pub definition: String,
-    /// How many definitions it has had under its name, from 1.
+    /// Number of definitions under its name so far, from 1.
     pub version: u32,
-    /// Since when the functions have it like that, in milliseconds since the epoch.
+    /// Since when the functions have this definition, in milliseconds since the epoch.
     pub since_ms: u64,
-    /// Changes of before are never counted one by one any more, in milliseconds since the epoch: an instance without it
-    /// may have handled them, and it left no receipt. A backfill counts them.
+    /// The effective time, in milliseconds since the epoch. Records no longer count earlier changes: an instance
+    /// without the derivation may have handled them without a receipt. A backfill counts them.
     pub birth_ms: u64,
-    /// From when on no instance may run any more that has it otherwise, in milliseconds since the epoch; of a dropped
-    /// derivation, that has it at all.
+    /// From when no instance with another definition can be running, in milliseconds since the epoch; for a dropped
+    /// derivation, no instance with it at all.
     pub ready_ms: u64,
-    /// When it was filled, or found to be right all over the table, in milliseconds since the epoch.
+    /// When it was filled, or verified over the whole table, in milliseconds since the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filled_ms: Option<u64>,
-    /// Since when the functions do not have it any more, in milliseconds since the epoch.
+    /// When the functions dropped it, in milliseconds since the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped_ms: Option<u64>,
 }
 
-/// How long an instance may run on without looking here.
+/// How long an instance may continue without checking the registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hold {
-    /// Until its next look, and for its longest invocation, in milliseconds.
+    /// The time until its next check plus its longest invocation, in milliseconds.
     pub hold_ms: u64,
-    /// How much the clocks of instances, operators and the database may differ, records' times rounded down, and how late
-    /// a call may land, in milliseconds.
+    /// How much the clocks of instances, operators and the database may differ, with rounded record times and late
+    /// calls, in milliseconds.
     pub margin_ms: u64,
 }
 
-/// How a derivation that is declared stands to what the functions have.
+/// How a declared derivation compares with those of the functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// All functions have it.
     Ready,
-    /// The functions have it, and until then an instance may run that does not.
+    /// The functions have it, but until then an instance without it may be running.
     Young {
         /// In milliseconds since the epoch.
         ready_ms: u64,
     },
-    /// The functions have it otherwise.
+    /// The functions have another definition of it.
     Otherwise {
-        /// What theirs derives.
+        /// The functions' definition.
         theirs: String,
     },
     /// No function has it.
@@ -144,20 +145,20 @@ pub enum Standing {
 }
 
 impl Registry {
-    /// Is nothing registered?
+    /// True if nothing is registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.additive.revision == 0 && self.level_triggered.revision == 0
     }
 
-    /// What is registered of a derivation.
+    /// The entry of a derivation.
     #[must_use]
     pub fn entry(&self, family: Family, name: &str) -> Option<&RegistryEntry> {
         self.of(family).derivations.get(name)
     }
 
-    /// Names of the derivations that the functions have and this catalogue lacks. Their counters are right, though nothing
-    /// that is declared explains them.
+    /// Names of the derivations that the functions have and this catalogue lacks. Their counters are correct, although
+    /// no declaration explains them.
     #[must_use]
     pub fn live_beside(&self, catalogue: &Catalogue) -> Vec<&str> {
         let registered = [&self.additive, &self.level_triggered].into_iter().flat_map(|it| &it.derivations);
@@ -167,7 +168,7 @@ impl Registry {
         names
     }
 
-    /// The entities whose items have other index keys for the functions than for this schema.
+    /// The entities with other index keys in the functions than in this schema.
     #[must_use]
     pub fn index_keys_beside(&self, schema: &Schema) -> Vec<String> {
         let (ours, theirs) = (index_keys(schema, Family::LevelTriggered), &self.level_triggered.index_keys);
@@ -176,20 +177,20 @@ impl Registry {
         differing.chain(unknown).cloned().collect()
     }
 
-    /// Is this derivation marked as filled?
+    /// True if this derivation is marked as filled.
     #[must_use]
     pub fn is_filled(&self, name: &str) -> bool {
         let registered = [&self.additive, &self.level_triggered].into_iter();
         registered.filter_map(|it| it.derivations.get(name)).any(|entry| entry.filled_ms.is_some())
     }
 
-    /// The checks that the registry is still as it was read here.
+    /// The checks that the registry has not changed since it was read.
     #[must_use]
     pub fn unchanged(&self) -> [Write; 2] {
         FAMILIES.map(|family| self.of(family).unchanged(family))
     }
 
-    /// How a derivation that is declared stands to what the functions have.
+    /// How a declared derivation compares with those of the functions.
     pub(crate) fn standing(&self, derivation: &Derivation, schema: &Schema, now_ms: u64) -> Standing {
         let entry = self.entry(derivation.kind.family(), &derivation.name);
         let Some(entry) = entry.filter(|entry| entry.dropped_ms.is_none()) else { return Standing::Missing };
@@ -202,7 +203,7 @@ impl Registry {
         Standing::Ready
     }
 
-    /// What the functions have of a family, by name.
+    /// The registered derivations of a family.
     pub(crate) fn of(&self, family: Family) -> &Registered {
         match family {
             Family::Additive => &self.additive,
@@ -212,7 +213,7 @@ impl Registry {
 }
 
 impl Registered {
-    /// Until when an instance may be at work that published something else, in milliseconds since the epoch.
+    /// Until when an instance that published something else may be running, in milliseconds since the epoch.
     pub(crate) fn free_ms(&self) -> u64 {
         self.free_ms
     }
@@ -222,7 +223,7 @@ impl Registered {
         &self.release
     }
 
-    /// The check that it is still as it was read here.
+    /// The check that it has not changed since it was read.
     pub(crate) fn unchanged(&self, family: Family) -> Write {
         let revision = Some(self.revision).filter(|revision| *revision > 0);
         let guard = Guard::as_read(Purpose::Registry, [(REVISION, revision.map(n))]);
@@ -243,7 +244,7 @@ impl Registered {
         }
     }
 
-    /// The write that puts it in the place of the revision before.
+    /// The write that replaces the previous revision.
     pub(crate) fn write(&self, layout: &Layout, family: Family) -> Write {
         let key = key(family);
         let mut item = ledger_item(
@@ -283,7 +284,7 @@ pub(crate) fn definitions(catalogue: &Catalogue, schema: &Schema, family: Family
     ours.map(|derivation| (derivation.name.clone(), definition(derivation, schema))).collect()
 }
 
-/// The index keys that the items of each entity have, which are of no derivation, and so of the level-triggered family.
+/// The index keys of each entity's items. They belong to no derivation, and so to the level-triggered family.
 pub(crate) fn index_keys(schema: &Schema, family: Family) -> BTreeMap<String, String> {
     let entities = schema.entities().filter(|_| family == Family::LevelTriggered);
     let all = entities.map(|definition| (definition.name.clone(), derive::definition::index_keys(definition)));
@@ -301,24 +302,24 @@ pub(crate) fn sample(layout: &Layout, family: Family) -> Write {
 
 // ---- absence ----
 
-/// Does any function have a derivation, or did one?
+/// Whether any function has a derivation, or had it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
     /// The functions have it.
     Live,
-    /// It is dropped, and until then an instance may run that has it.
+    /// It is dropped, but until then an instance with it may be running.
     Ending {
         /// In milliseconds since the epoch.
         gone_ms: u64,
     },
-    /// It is dropped, and no instance has it any more.
+    /// It is dropped, and no instance has it.
     Gone,
     /// No function has registered it.
     Unknown,
 }
 
 impl Registry {
-    /// Does any function have a derivation of this name, or did one?
+    /// Whether any function has a derivation with this name, or had it.
     #[must_use]
     pub fn absence(&self, name: &str, now_ms: u64) -> Absence {
         let registered = [&self.additive, &self.level_triggered].into_iter();
@@ -333,9 +334,9 @@ impl Registry {
     }
 }
 
-// ---- What the registry of a family becomes when an instance publishes what it has ----
+// ---- The registry of a family after an instance publishes its derivations ----
 
-/// What an instance publishes of a family.
+/// What an instance publishes for a family.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Published<'a> {
     /// The definitions of its derivations, by name.
@@ -347,10 +348,10 @@ pub(crate) struct Published<'a> {
 }
 
 impl Registered {
-    /// What it becomes when an instance publishes what it has; `None` when it says so already.
+    /// The registry after an instance publishes its derivations; `None` if nothing changes.
     pub(crate) fn published(&self, family: Family, ours: &Published<'_>, now_ms: u64) -> Option<Self> {
         let Published { definitions: ours, index_keys, release, hold: Hold { hold_ms, margin_ms } } = *ours;
-        // Whoever was here before this was kept published nothing; what it counted it goes on to count.
+        // An instance from before the first publication published nothing; the counts that it applied remain.
         let is_first = self.revision == 0;
         let others_ms = if is_first { hold_ms } else { self.hold_ms };
         let free_ms = self.free_ms.max(now_ms.saturating_add(others_ms));
@@ -390,8 +391,8 @@ impl Registered {
         Some(Self { revision: self.revision + 1, hold_ms, free_ms, attached_ms, release, index_keys, derivations })
     }
 
-    /// One that derived just this under a name that is ours no more. What it wrote is what the new name writes, where no
-    /// name is stored: in a counter it is.
+    /// A registered derivation with this definition, under a name that is no longer declared. The new name writes the
+    /// same, unless the name is stored, as it is in counters.
     fn renamed(&self, definition: &str, ours: &BTreeMap<String, String>) -> Option<&RegistryEntry> {
         let is_it = |(name, entry): &(&String, &RegistryEntry)| {
             entry.definition == definition && entry.dropped_ms.is_none() && !ours.contains_key(*name)
@@ -400,56 +401,55 @@ impl Registered {
     }
 }
 
-// ---- What an instance remembers of the registry between two looks at it ----
+// ---- What an instance remembers of the registry between two checks ----
 
 /// The release of this software. Instances of two releases may read a record differently, so the registry has it.
 pub(crate) const THIS_RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// How an instance watches the registry. Clones watch as one instance.
+/// How an instance watches the registry. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct RegistryWatch {
-    /// How often it looks, in milliseconds.
+    /// Interval of the checks, in milliseconds.
     pub(crate) look_ms: u64,
-    /// How long it may run on, where it publishes what it has; an operator's command only reads, and is refused where it has
-    /// something else.
+    /// The maximum lifetime, if the instance publishes. An operator's command only reads, and is refused if its
+    /// derivations differ.
     pub(crate) hold: Option<Hold>,
     pub(crate) release: &'static str,
     pub(crate) due_ms: Arc<AtomicU64>,
-    /// By position in the catalogue, before when a change is not counted, in milliseconds since the epoch.
+    /// By position in the catalogue, the time before which a change is not counted, in milliseconds since the epoch.
     pub(crate) births: Arc<RwLock<BTreeMap<DerivationAt, u64>>>,
-    /// When the first instance published, in milliseconds since the epoch; 0 where that is not known.
+    /// When the first instance published, in milliseconds since the epoch; 0 if that is unknown.
     pub(crate) attached_ms: Arc<AtomicU64>,
 }
 
 impl RegistryWatch {
-    /// An instance of a function that has not looked yet.
+    /// The watch of a function's instance that has not checked yet.
     #[must_use]
     pub fn publishing(look_ms: u64, hold: Hold) -> Self {
         Self { hold: Some(hold), ..Self::reading(look_ms) }
     }
 
-    /// An operator's command.
+    /// The watch of an operator's command.
     #[must_use]
     pub fn reading(look_ms: u64) -> Self {
         let (due_ms, births, attached_ms) = (Arc::default(), Arc::default(), Arc::default());
         Self { look_ms, hold: None, release: THIS_RELEASE, due_ms, births, attached_ms }
     }
 
-    /// The same of another release.
+    /// Sets another release.
     #[cfg(feature = "mutants")]
     #[must_use]
     pub fn of_release(self, release: &'static str) -> Self {
         Self { release, ..self }
     }
 
-    /// Is a record of this time of the first backlog? It was written before the first instance published what it derives,
-    /// so nothing was derived from the records before it either.
+    /// True if a record of this time belongs to the first backlog: it was written before the first instance published
+    /// its derivations, so nothing was derived from earlier records either.
     pub(crate) fn is_first_backlog(&self, created_ms: u64) -> bool {
         created_ms < self.attached_ms.load(Ordering::Relaxed)
     }
 
-    /// Takes out of a plan what is not counted by itself any more, since its change was written before the birth mark.
-    /// Says whether it took anything.
+    /// Removes from a plan the counts whose effective time is after the change. Returns true if it removed any.
     pub(crate) fn count_from_birth(&self, effects: &mut Vec<(DerivationAt, Effect)>, created_ms: Option<u64>) -> bool {
         let Some(created_ms) = created_ms else { return false };
         let births = self.births.read().unwrap_or_else(PoisonError::into_inner);

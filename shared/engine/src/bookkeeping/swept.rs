@@ -1,4 +1,4 @@
-//! What is kept by those who look after the table: the sweep, and operators who repair.
+//! The items of the sweep, and of operators who repair.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! The event: a batch of raw records, and what it says of where they come from.
+//! The event: a batch of raw records, and their origin.
 //!
-//! It is read raw, and not into the types of `aws_lambda_events`; [`record`](crate::record) says why.
+//! It is read as raw records, not as the types of `aws_lambda_events`; [`record`](crate::record) explains why.
 
 use std::{borrow::Cow, fmt};
 
@@ -14,23 +14,23 @@ use serde_json::value::RawValue;
 
 use crate::record::{Decoded, EventError};
 
-/// A lane: one stream shard seen by one consumer, as far as an event says.
+/// The origin of a batch, as far as the event states it: the stream and the shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lane {
     /// ARN of the stream.
     pub stream_arn: Option<String>,
-    /// Name of the shard, which only events of tumbling windows have.
+    /// Name of the shard; only events of tumbling windows have it.
     pub shard: Option<String>,
 }
 
-/// A batch as it came.
+/// An undecoded batch.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
-    /// Its records, as they are written.
+    /// Its raw records.
     pub records: Vec<&'a RawValue>,
-    /// The lane that it came on.
+    /// Its origin.
     pub lane: Lane,
-    /// JSON of the state of its tumbling window, to be given back; `None` when it came without a window.
+    /// JSON of the state of its tumbling window, which the response must return; `None` if there is no window.
     pub state: Option<&'a str>,
 }
 
@@ -55,11 +55,11 @@ struct RecordSource {
 }
 
 impl<'a> Event<'a> {
-    /// Cuts an event into its records.
+    /// Divides an event into its records.
     ///
     /// # Errors
     ///
-    /// [`EventError`] when it is no event of stream records. The last event of a tumbling window may have none.
+    /// [`EventError`] if the text is no event of stream records. The last event of a tumbling window may have none.
     pub fn parse(text: &'a str) -> Result<Self, EventError> {
         let wire: WireEvent<'a> = serde_json::from_str(text).map_err(EventError)?;
         let has_window = wire.window.is_some() || wire.state.is_some();
@@ -74,7 +74,7 @@ impl<'a> Event<'a> {
         Ok(Self { records, lane, state })
     }
 
-    /// Its records in their order, each decoded by itself.
+    /// Its records in their order, each decoded alone.
     #[must_use]
     pub fn decoded(&self, layout: &Layout) -> Vec<Decoded<'a>> {
         self.records.iter().map(|record| Decoded::of(layout, record.get())).collect()
@@ -86,23 +86,23 @@ fn source(record: &str) -> Option<String> {
     serde_json::from_str::<RecordSource>(record).ok()?.event_source_arn
 }
 
-// ---- A stream record as it stands in an event's JSON ----
+// ---- A stream record in an event's JSON ----
 
-/// A record as it stands in the event.
+/// A record in the event.
 #[derive(Deserialize)]
 pub(crate) struct Record<'a> {
     #[serde(rename = "eventID")]
     pub(crate) event_id: String,
     #[serde(rename = "eventName", borrow)]
     pub(crate) event_name: Cow<'a, str>,
-    /// The ARN of the stream, by which the table is known where there are several.
+    /// The ARN of the stream, which identifies the table if there are several.
     #[serde(rename = "eventSourceARN", borrow, default)]
     pub(crate) event_source_arn: Option<Cow<'a, str>>,
     #[serde(borrow)]
     pub(crate) dynamodb: StreamRecord<'a>,
 }
 
-/// The record's own part of it.
+/// The part under `dynamodb`.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct StreamRecord<'a> {
@@ -115,7 +115,7 @@ pub(crate) struct StreamRecord<'a> {
     pub(crate) sequence_number: String,
     /// Since the epoch; AWS gives seconds.
     pub(crate) approximate_creation_date_time: Option<f64>,
-    /// Which images the stream has; some emulators do not say.
+    /// The images in the stream; some emulators do not state it.
     #[serde(borrow, default)]
     pub(crate) stream_view_type: Option<Cow<'a, str>>,
 }
@@ -124,8 +124,8 @@ fn item<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Item>, D::E
     Ok(Option::<WireAttributes>::deserialize(deserializer)?.map(|WireAttributes(item)| item))
 }
 
-/// An item in DynamoDB's JSON. Decoding items is most of the work, so they are read by hand, with no text made that
-/// the item does not keep; `serde_dynamo` makes one for the type of every value.
+/// An item in DynamoDB's JSON. Decoding items is most of the work, so this parser allocates only texts that the item
+/// keeps; `serde_dynamo` allocates one for the type of every value.
 struct WireAttributes(Item);
 
 /// A value in DynamoDB's JSON: an object whose one key is the value's type.
@@ -196,7 +196,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
             ValueType::L => AttributeValue::L(map.next_value()?),
             ValueType::Ss => AttributeValue::Ss(map.next_value()?),
             ValueType::Ns => AttributeValue::Ns(map.next_value()?),
-            // `serde_dynamo` undoes the base64.
+            // `serde_dynamo` decodes the base64.
             ValueType::B => {
                 let text: String = map.next_value()?;
                 AttributeValue::deserialize(MapDeserializer::new([("B", text)].into_iter()))?

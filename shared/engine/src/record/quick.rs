@@ -1,35 +1,35 @@
-//! A stream record in the form that Lambda gives it, read in one walk.
+//! Parses a stream record in Lambda's form in one pass.
 //!
-//! *Keeps true*: what is read here is what the general reading in [`record`](crate::record) makes of the same text.
-//! Whatever is not plain (an escape, a `null`, a field twice, a text that is no JSON) is `None` here, never an error,
-//! and the general reading has the say. A property in `tests/offline/records.rs` holds the two to each other.
+//! *Keeps true*: the result is the same as that of the general parser in [`record`](crate::record). Anything unusual
+//! (an escape, a `null`, a repeated field, a text that is no JSON) gives `None` here, never an error, and the general
+//! parser decides. A property in `tests/offline/records.rs` compares the two.
 //!
-//! *Why*: decoding is most of the work of a batch that asks for little, and `serde_json` looks at every value through an
-//! interface for any format. Of a batch of 100 records from `benches::event`, cutting and decoding takes 174 microseconds
-//! instead of 282, and with planning for the counting family 259 instead of 368 (medians of `c_decode` and `d_aggregate` of
-//! `cargo bench -p benches --bench plan`, with and without this module).
+//! *Why*: decoding is most of the work of a batch with few effects, and `serde_json` reads every value through an
+//! interface for any format. For a batch of 100 records from `benches::event`, dividing and decoding takes 174
+//! microseconds instead of 282, and with planning for the counting family 259 instead of 368 (medians of `c_decode` and
+//! `d_aggregate` of `cargo bench -p benches --bench plan`, with and without this module).
 
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
 use crate::record::event::{Record, StreamRecord, WireValue};
 
-/// Most digits of a number that has one nearest `f64` however it is read.
+/// Maximum number of digits with which every parser gives the same nearest `f64`.
 const EXACT_DIGITS_MAX: usize = 15;
 
-/// What most images have, in attributes.
+/// Number of attributes of most images.
 const ATTRIBUTES: usize = 12;
 
 /// A partition key and a sort key.
 const KEYS: usize = 2;
 
-/// A text that is read from its start. It holds no control character: between texts one would be white space, and
-/// within a text it would be no JSON.
+/// A text that is read from its start. It has no control character: between tokens one would be white space, and within
+/// a text it would be invalid JSON.
 pub(crate) struct JsonReader<'a> {
     rest: &'a str,
 }
 
-/// A record; `None` when the general reading has the say.
+/// A record; `None` if the general parser must decide.
 pub(crate) fn record(text: &str) -> Option<Record<'_>> {
     let mut reader = JsonReader::new(text)?;
     let record = reader.record()?;
@@ -38,7 +38,7 @@ pub(crate) fn record(text: &str) -> Option<Record<'_>> {
 
 impl<'a> JsonReader<'a> {
     fn new(text: &'a str) -> Option<Self> {
-        // A fold looks at many bytes at once, where a search would stop at each.
+        // A fold processes many bytes at once, whereas a search would stop at each.
         let has_control = text.bytes().fold(0, |found, byte| found | u8::from(byte < b' ')) != 0;
         (!has_control).then_some(Self { rest: text })
     }
@@ -91,7 +91,7 @@ impl<'a> JsonReader<'a> {
     }
 
     fn value(&mut self) -> Option<AttributeValue> {
-        // A text, as compact as Lambda writes it, is by far the most frequent value.
+        // A text in Lambda's compact form is by far the most frequent value.
         if let Some(rest) = self.rest.strip_prefix(r#"{"S":"#) {
             self.rest = rest;
             let text = self.text()?.to_owned();
@@ -107,7 +107,7 @@ impl<'a> JsonReader<'a> {
             "BOOL" => AttributeValue::Bool(self.truth()?),
             "NULL" => AttributeValue::Null(self.truth()?),
             _ => {
-                // Values within values are for the general reading, which stops where they end.
+                // The general parser reads nested values, and stops at their end.
                 let mut values = serde_json::Deserializer::from_str(whole).into_iter::<WireValue>();
                 let value = values.next()?.ok()?.0;
                 self.rest = whole.get(values.byte_offset()..)?;
@@ -117,7 +117,7 @@ impl<'a> JsonReader<'a> {
         self.byte(b'}').map(|()| value)
     }
 
-    /// A value that nobody reads: a text, a number, or an object of those.
+    /// An unused value: a text, a number, or an object of those.
     fn ignored(&mut self) -> Option<()> {
         if self.peek()? == b'{' {
             return self.object(|reader, _| reader.text_or_number());
@@ -129,7 +129,7 @@ impl<'a> JsonReader<'a> {
         if self.peek()? == b'"' { self.text().map(drop) } else { self.number().map(drop) }
     }
 
-    /// Calls back at the value of every member.
+    /// Calls `member` at the value of every member.
     fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
         self.byte(b'{')?;
         if self.peek()? == b'}' {
@@ -145,7 +145,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// After a member or an element: is it the last?
+    /// After a member or an element: true if it is the last.
     fn ends_with(&mut self, end: u8) -> Option<bool> {
         let found = self.peek()?;
         self.byte(found)?;
@@ -169,7 +169,7 @@ impl<'a> JsonReader<'a> {
         let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
         let digits = |text: &str| !text.is_empty() && !text.contains('.');
         let is_plain = digits(whole) && digits(part) && (whole == "0" || !whole.starts_with('0'));
-        // An exponent, which would follow, is not plain; a comma or a brace is.
+        // An exponent would follow here and is not supported; a comma or a brace is.
         let ends = !rest.starts_with(['e', 'E']);
         self.rest = rest;
         (is_plain && ends && number.len() <= EXACT_DIGITS_MAX).then_some(number)
@@ -195,7 +195,7 @@ impl<'a> JsonReader<'a> {
         self.rest.bytes().next()
     }
 
-    /// Takes this byte, which is of one-byte characters only.
+    /// Consumes this byte, which must be a one-byte character.
     fn byte(&mut self, wanted: u8) -> Option<()> {
         if self.peek()? != wanted {
             return None;
@@ -209,7 +209,7 @@ impl<'a> JsonReader<'a> {
     }
 }
 
-/// Sets what is not set yet.
+/// Sets a value that is not set yet.
 fn once<T>(slot: &mut Option<T>, value: T) -> Option<()> {
     slot.replace(value).is_none().then_some(())
 }

@@ -1,4 +1,4 @@
-//! What is declared beside what is registered: what has to be deployed, filled or cleared away.
+//! Compares the declared derivations with the registered ones: what must be deployed, filled or removed.
 
 use std::collections::BTreeSet;
 
@@ -8,67 +8,67 @@ use derive::{
 
 use crate::registry::{Registry, RegistryEntry};
 
-/// How a derivation stands.
+/// A derivation and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogueDifference {
-    /// What people call the derivation; its stored name where it is not declared.
+    /// The derivation's label; its stored name if it is not declared.
     pub name: String,
     /// Its family.
     pub family: Family,
-    /// What it derives, as it is declared; as it is registered where it is not declared.
+    /// What it derives, as declared; as registered if it is not declared.
     pub definition: String,
-    /// Which version of it the functions have, or had; `None` where none ever did.
+    /// The version that the functions have, or had; `None` if none ever did.
     pub version: Option<u32>,
-    /// How it stands.
+    /// Its state.
     pub state: DerivationState,
 }
 
-/// How a derivation stands to what the functions have.
+/// How a derivation compares with those of the functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DerivationState {
-    /// It is declared, and no function has it.
+    /// It is declared, but no function has it.
     Added {
-        /// One that the functions have, that derives the same, and is not declared.
+        /// An undeclared derivation of the functions with the same definition.
         renamed_from: Option<String>,
     },
-    /// The functions have it otherwise.
+    /// The functions have another definition of it.
     Changed {
-        /// What theirs derives.
+        /// The functions' definition.
         was: String,
     },
-    /// The functions have it, and instances may run that do not.
+    /// The functions have it, but instances without it may be running.
     Young {
         /// Until then, in milliseconds since the epoch.
         ready_ms: u64,
     },
-    /// The functions have it, and what was there before them may be missing.
+    /// The functions have it, but earlier items may be missing.
     Unfilled {
-        /// Since when they have it, in milliseconds since the epoch.
+        /// Since when the functions have it, in milliseconds since the epoch.
         since_ms: u64,
     },
-    /// The functions have it, and it is filled, or is nothing that could be.
+    /// The functions have it, and it is filled, or cannot be filled.
     InStep {
-        /// When it was filled, in milliseconds since the epoch; `None` where it is nothing that could be.
+        /// When it was filled, in milliseconds since the epoch; `None` if it cannot be filled.
         filled_ms: Option<u64>,
     },
-    /// It is not declared, and the functions still have it.
+    /// It is not declared, but the functions still have it.
     Undeclared,
-    /// It is not declared, the functions do not have it any more, and what it derived may still be there.
+    /// It is not declared and the functions have dropped it, but its derived data may still exist.
     Dropped {
         /// Since when, in milliseconds since the epoch.
         dropped_ms: u64,
     },
 }
 
-/// Can what was there before a derivation was declared be derived afterwards? Not where sources may be gone, and not
-/// where something is done when an item is removed.
+/// True if a backfill can derive the values of items from before the declaration. It cannot if sources may be gone, or
+/// for a cascade, which acts when an item is removed.
 #[must_use]
 pub fn is_fillable(derivation: &Derivation) -> bool {
     !derivation.kind.is_history() && !matches!(derivation.kind.shape(), Shape::Cascade(_))
 }
 
 impl Registry {
-    /// Do the functions have this derivation, and is it not filled yet? Then what it lacks of before is known.
+    /// True if the functions have this derivation and it is not filled yet. Its missing values are then known.
     #[must_use]
     pub fn is_unfilled(&self, name: &str) -> bool {
         let registered = [&self.additive, &self.level_triggered].into_iter();
@@ -77,8 +77,7 @@ impl Registry {
     }
 }
 
-/// How each derivation that is declared or registered stands, in the order of the catalogue, those that are not declared
-/// last.
+/// The state of each declared or registered derivation, in the order of the catalogue; undeclared ones last.
 #[must_use]
 pub fn differences(
     schema: &Schema,
