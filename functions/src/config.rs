@@ -19,29 +19,29 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::declared::Choice;
 
-/// Variable with the name of the application's table; of the one of Ripple's own items, where a manifest has several.
+/// Variable with the name of the application's table; if the manifest has several, of the table of Ripple's own items.
 /// Stable.
 pub const TABLE_NAME: &str = "TABLE_NAME";
 
-/// Variable with what the tables of a manifest with several are called, `NAME=TABLE` each, separated by commas (default:
-/// their names in the manifest). Stable.
+/// Variable with the DynamoDB names of the manifest's tables, as `NAME=TABLE,NAME=TABLE` (default: the names in the
+/// manifest). Stable.
 pub const TABLES: &str = "TABLES";
 
 /// Variable with the name of the ledger's table. Stable.
 pub const LEDGER_TABLE_NAME: &str = "LEDGER_TABLE_NAME";
 
-/// Variable with the ARN of the stream that the functions read, or of several separated by commas, for the comparison by
-/// `sweep` (default: no comparison).
-/// Stable.
+/// Variable with the ARN of the stream that the functions read, or of several separated by commas, which `sweep`
+/// compares with the tables' streams (default: no comparison). Stable.
 pub const STREAM_ARN: &str = "STREAM_ARN";
 
 /// Variable with the kind of the ledger: `receipts` (default) or `watermarks`. Stable.
 pub const LEDGER: &str = "LEDGER";
 
-/// Variable with the share of a batch's items, in percent, that may be unreadable before the brake holds the batch. Stable.
+/// Variable with the percentage of a batch's items that may be unreadable before the brake, a circuit breaker, stops
+/// the batch. Stable.
 pub const UNREADABLE_PERCENT_MAX: &str = "UNREADABLE_PERCENT_MAX";
 
-/// Variable with the number of hours for which the brake holds a batch, and batches for one reason. Stable.
+/// Variable with the hours for which the circuit breaker stops a batch, and batches for one reason. Stable.
 pub const UNREADABLE_HOLD_HOURS: &str = "UNREADABLE_HOLD_HOURS";
 
 /// Variable with the path of a manifest, such as `/opt/ripple.toml` of a layer (default: the shipped table).
@@ -82,9 +82,9 @@ const CONNECT_S_MAX: u64 = 2;
 /// The settings of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Name of the application's table, which has the stream; of the one of Ripple's own items, where there are several.
+    /// Name of the application's table, which has the stream; if there are several, of the table of Ripple's own items.
     pub table: String,
-    /// What the tables of a manifest with several are called, `NAME=TABLE` each.
+    /// DynamoDB names of the manifest's tables, `NAME=TABLE` each.
     pub tables: Vec<String>,
     /// Name of the ledger's table.
     pub ledger_table: String,
@@ -92,7 +92,7 @@ pub struct Config {
     pub stream_arn: Option<String>,
     /// The kind of the ledger.
     pub ledger: LedgerKind,
-    /// When the brake holds a batch.
+    /// When the circuit breaker stops a batch.
     pub limits: BrakeLimits,
     /// The manifest that declares the table; `None` for the shipped table.
     pub manifest: Option<PathBuf>,
@@ -106,7 +106,7 @@ pub struct Config {
     pub sweep_items: usize,
     /// Time for which an item must differ before it has drifted, in milliseconds.
     pub drift_wait_ms: u64,
-    /// Does the function write?
+    /// Whether the function writes.
     pub mode: Mode,
 }
 
@@ -214,12 +214,13 @@ impl Config {
     }
 }
 
-/// A variable of the environment. One that is no text has a character that no value has, so that it is refused by name.
+/// A variable of the environment. A value that is no text gets a replacement character, so that it is refused as
+/// invalid.
 fn variable(name: &str) -> Option<String> {
     env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// When the brake holds a batch, as the environment says; `None` if it says nothing.
+/// When the circuit breaker stops a batch, from the environment; `None` if no variable is set.
 ///
 /// # Errors
 ///

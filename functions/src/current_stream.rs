@@ -1,19 +1,20 @@
-//! Whether the table still has the stream that the functions read.
+//! Checks whether the table still has the stream that the functions read.
 //!
-//! A stream that somebody disables, or enables again, is another stream with another ARN. The mappings go on to read the
-//! old one, in which nothing new comes, and no failure shows it. So `sweep` compares the two ARNs.
+//! If an operator disables a stream and enables it again, the table has another stream with another ARN. The mappings
+//! continue to read the old stream, which gets no new records, and no failure shows it. So `sweep` compares the two
+//! ARNs.
 
 use aws_sdk_dynamodb::{Client, types::TableDescription};
 use engine::{backoff::describe, record::table_of};
 
 use crate::config::Config;
 
-/// Is the table's stream disabled, or another than the one that the functions were deployed with? `None` if it is not
-/// known: no ARN is configured, or the table cannot be described.
+/// True if the table's stream is disabled, or differs from the deployed one. `None` if unknown: no ARN is configured,
+/// or the table cannot be described.
 pub async fn stream_changed(client: &Client, config: &Config) -> Option<bool> {
     let mut changed = None;
     for deployed in config.stream_arn.as_deref()?.split(',') {
-        // One that has changed is reported, whatever is known of the others.
+        // A changed stream is reported, even if others are unknown.
         let name = table_of(deployed).unwrap_or(&config.table);
         changed = changed.max(has_changed(client, deployed, name).await);
     }
@@ -24,7 +25,7 @@ async fn has_changed(client: &Client, deployed: &str, name: &str) -> Option<bool
     let table = match client.describe_table().table_name(name).send().await {
         Ok(output) => output.table?,
         Err(error) => {
-            // The next sweep asks again; one that fails for long fails by its other calls.
+            // The next sweep tries again; if the failure persists, the sweep's other calls fail too.
             tracing::warn!(why = describe(&error), "the table cannot be described, so its stream is not compared");
             return None;
         }

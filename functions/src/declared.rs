@@ -30,7 +30,7 @@ pub const GROUND: &str = "ground";
 pub struct Choice<'a> {
     /// The manifest; `None` for the shipped table.
     pub manifest: Option<&'a Path>,
-    /// What the tables of a manifest with several are called, where that is not their name there: each `NAME=TABLE`.
+    /// DynamoDB names of the manifest's tables, as `NAME=TABLE` each, if they differ from the names in the manifest.
     pub tables: &'a [String],
     /// Names of derivations to switch off; [`GROUND`] stands for several. Spaces around a name and empty names mean
     /// nothing.
@@ -54,10 +54,10 @@ pub enum DeclaredError {
         /// Names of the existing derivations.
         known: Vec<String>,
     },
-    /// What a table is called is not said of one of the manifest's.
+    /// An entry for a table does not match the manifest's tables.
     #[error("{said:?} does not say what a table of the manifest is called: write NAME=TABLE{}", meant(name_in(said), known.iter().map(String::as_str)))]
     UnknownTable {
-        /// What is said.
+        /// The entry.
         said: String,
         /// Names of the manifest's tables.
         known: Vec<String>,
@@ -94,12 +94,12 @@ pub fn declared(choice: Choice<'_>) -> Result<(Arc<Schema>, Arc<Catalogue>), Dec
     Ok((Arc::new(schema), Arc::new(catalogue)))
 }
 
-/// The name of the manifest in what is said of a table.
+/// The manifest's name in an entry for a table.
 fn name_in(said: &str) -> &str {
     said.split_once('=').map_or(said, |(name, _)| name.trim())
 }
 
-/// Gives the tables the names that they have in the database.
+/// Sets the DynamoDB names of the tables.
 fn called(schema: &mut Schema, tables: &[String]) -> Result<(), DeclaredError> {
     let Some(forms) = &mut schema.layout.forms else {
         return match tables.first() {
@@ -153,7 +153,7 @@ fn is_or_are(names: &[String]) -> String {
     format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
 }
 
-/// Does it delete the application's own items?
+/// True if it deletes the application's own items.
 fn touches_ground(derivation: &Derivation) -> bool {
     matches!(derivation.kind.shape(), Shape::Cascade(_))
 }

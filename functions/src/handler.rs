@@ -26,8 +26,8 @@ use crate::{
 const LOOK_MS: u64 = 60_000;
 
 /// How long an instance may run without registering: until its next read of the registry, plus the longest invocation.
-/// The margin covers the difference between clocks, calls that are still under way, and the rounding of record times by
-/// an emulator. Source: Lambda's quotas, "function timeout", 900 seconds; DynamoDB Local rounds to the minute.
+/// The margin covers the difference between clocks, calls in progress, and the rounding of record times by an emulator.
+/// Source: Lambda's quotas, "function timeout", 900 seconds; DynamoDB Local rounds to the minute.
 const HOLD: Hold = Hold { hold_ms: LOOK_MS + 900_000, margin_ms: 120_000 };
 
 /// A function. Its name is stable: the binary, the package and the mapping have it too.
@@ -39,8 +39,8 @@ pub enum Function {
     Propagate,
     /// Runs both, for a stream with a single free reader.
     Combined,
-    /// Runs none. On a schedule it starts due jobs, restarts those that stand still, checks the next slice of the table
-    /// for drift, and deletes counters of zero.
+    /// Runs none. On a schedule it starts due jobs, restarts stalled ones, checks the next slice of the table for
+    /// drift, and deletes counters of zero.
     Sweep,
 }
 
@@ -84,7 +84,7 @@ pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> 
     engine_of(function, config, declared(config.choice())?, store).await
 }
 
-/// The same with these declarations.
+/// Like [`engine`], with these declarations.
 ///
 /// # Errors
 ///
@@ -129,12 +129,12 @@ pub enum StartError {
     NoLambda,
 }
 
-/// The answer to Lambda: the [response], unless something failed that lasts until somebody changes the set-up.
+/// The answer to Lambda: the [response], unless a failure lasts until the operator changes the set-up.
 ///
 /// # Errors
 ///
-/// That failure. The invocation then fails as a whole, so that Lambda's own metric `Errors` shows it; what was applied is
-/// not applied again.
+/// That failure. The invocation then fails as a whole, so that Lambda's own metric `Errors` shows it; applied changes
+/// are not applied again.
 pub fn answer(handled: &Handled) -> Result<serde_json::Value, StandingFailure> {
     match &handled.account.standing {
         Some(why) => Err(StandingFailure(why.clone())),
@@ -142,13 +142,13 @@ pub fn answer(handled: &Handled) -> Result<serde_json::Value, StandingFailure> {
     }
 }
 
-/// A failure that lasts until somebody changes the set-up, such as a missing permission, table or encryption key.
+/// A failure that lasts until the operator changes the set-up, such as a missing permission, table or encryption key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the function cannot work until its set-up is changed: {0}")]
 pub struct StandingFailure(String);
 
-/// The response to Lambda: the lowest record that is not done, from which Lambda delivers the batch again, and the
-/// state of the tumbling window if there is one. Without the state Lambda would count the invocation as failed.
+/// The response to Lambda: the lowest record that is not done, from which Lambda redelivers the batch, and the state of
+/// the tumbling window if there is one. Without the state Lambda would count the invocation as failed.
 #[must_use]
 pub fn response(handled: &Handled) -> serde_json::Value {
     let mut failures = DynamoDbEventResponse::default();

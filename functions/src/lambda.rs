@@ -23,10 +23,11 @@ use crate::{
 /// Variable with the address of Lambda's runtime API.
 const RUNTIME_API: &str = "AWS_LAMBDA_RUNTIME_API";
 
-/// Time limit of an invocation without a credible deadline, in milliseconds: `cargo lambda` gives one in 1970.
+/// Time limit of an invocation without a plausible deadline, in milliseconds: `cargo lambda` sets one in 1970.
 const INVOCATION_MS: u64 = 60_000;
 
-/// Time that a sweep leaves at the end of its invocation, in milliseconds: for calls under way, and for the response.
+/// Time that a sweep reserves at the end of its invocation, in milliseconds: for calls in progress, and for the
+/// response.
 const SWEEP_MARGIN_MS: u64 = 10_000;
 
 /// Runs a function until Lambda ends it. If the function cannot start, logs why in one line and exits with 1.
@@ -39,7 +40,7 @@ pub async fn run(function: Function) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // On Lambda Managed Instances a process handles several invocations at once, elsewhere one after the other.
+    // On Lambda Managed Instances a process handles several invocations at once, elsewhere one at a time.
     let ended = lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
         let started = Arc::clone(&started);
         let span = logging::invocation(function, &event.context, started.config.mode);
@@ -76,7 +77,7 @@ struct StartedFunction {
     zeros: ZerosShown,
 }
 
-/// Reads the configuration, checks the tables, and makes the engine.
+/// Reads the configuration, checks the tables, and creates the engine.
 async fn start(function: Function) -> Result<StartedFunction, StartError> {
     let config = Config::from_env()?;
     let (mut schema, catalogue) = declared(config.choice())?;
@@ -106,7 +107,7 @@ async fn sweep(started: &StartedFunction, event: &LambdaEvent<Box<RawValue>>) ->
     let is_past = |noted_at_ms: u64| engine.clock().now_ms().saturating_sub(noted_at_ms) >= config.drift_wait_ms;
     let slice = engine.sweep_slice(bounds, is_past).await;
     let may_have_lost = engine.may_have_lost().await;
-    // The result of each is reported, even if the other failed.
+    // The result of each step is reported, even if another failed.
     let metrics = SweepMetrics {
         jobs: jobs.as_ref().copied().unwrap_or_default(),
         again: again.as_ref().copied().unwrap_or_default(),

@@ -1,7 +1,7 @@
-//! The one line of an invocation, in JSON: its metrics, and beside them what no metric says.
+//! The one log line of an invocation, in JSON: its metrics, and fields that are no metrics.
 //!
-//! *Keeps true*: an invocation logs this line and nothing else, unless something wants a person. Nothing is in it twice:
-//! what is a metric has the metric's name.
+//! *Keeps true*: an invocation logs only this line, unless something needs an operator. Nothing is in it twice: a
+//! metric's field has the metric's name.
 
 use derive::family::Family;
 use engine::batch::{Engine, Handled};
@@ -14,7 +14,7 @@ use crate::{
     metrics::{BatchMetrics, SweepMetrics, Zeros},
 };
 
-/// What a line is about.
+/// The invocation that a line describes.
 #[derive(Clone, Copy, Debug)]
 pub struct LineOf<'a> {
     /// The function's configuration.
@@ -49,7 +49,7 @@ impl LineOf<'_> {
         self.with("handled a batch", line, more)
     }
 
-    /// The line that a function of these families would write of a batch; its ids are as long as those of Lambda.
+    /// The line of a batch by a function with these families; its ids are as long as Lambda's.
     #[must_use]
     pub fn sample<S: Store>(
         config: &Config,
@@ -64,7 +64,7 @@ impl LineOf<'_> {
         line.batch(&BatchMetrics::of(engine, &handled.account), handled, zeros)
     }
 
-    /// The line of a sweep over a table of so many items.
+    /// The line of a sweep, for a table with this number of items.
     #[must_use]
     pub fn sweep(&self, metrics: &SweepMetrics, n_table_items: u64) -> Value {
         let SweepMetrics { jobs, slice, .. } = metrics;
@@ -77,7 +77,7 @@ impl LineOf<'_> {
         self.with("swept", metrics.line(&self.config.table, self.config.mode, self.now_ms), more)
     }
 
-    /// The line with the ids of the invocation, where those of other lines are, and with these fields.
+    /// The line with the invocation's ids in the same place as in other lines, and with these fields.
     fn with<const N: usize>(&self, message: &str, mut line: Value, more: [(&str, Option<Value>); N]) -> Value {
         let mut span = json!({ "request_id": self.request_id });
         if let (Some(id), Some(span)) = (self.xray_trace_id, span.as_object_mut()) {

@@ -54,7 +54,7 @@ pub fn readable(default: &str) {
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal())
         .with_target(false)
-        // The report of a line that could not be written panics if standard error is closed.
+        // With internal errors logged, a line that cannot be written would panic if standard error is closed.
         .log_internal_errors(false);
     let _already_set = registry(layer.with_filter(filter(asked(default))));
 }
@@ -70,7 +70,7 @@ pub fn for_function() {
 }
 
 /// The span of an invocation. It has the highest level, so that no filter removes the ids. An observing function adds
-/// its mode, so that nobody takes its lines for those of a writing one.
+/// its mode, so that its lines cannot be mistaken for those of a writing one.
 pub(crate) fn invocation(function: Function, context: &Context, mode: Mode) -> Span {
     let mode = (mode == Mode::Observe).then(|| mode.to_string());
     let (request_id, xray_trace_id) = (&context.request_id, context.xray_trace_id.as_deref());
@@ -114,7 +114,7 @@ fn holds_no_value(metadata: &Metadata<'_>) -> bool {
     *metadata.level() <= Level::INFO || is_ours(metadata)
 }
 
-/// Does one of our crates log it?
+/// True if one of our crates logs it.
 fn is_ours(metadata: &Metadata<'_>) -> bool {
     OURS.contains(&metadata.target().split("::").next().unwrap_or_default())
 }

@@ -8,7 +8,7 @@
 //! Metrics of a batch.
 //!
 //! A line has the counts that are not 0. Once a minute it has the others too, so that every metric exists, and a graph
-//! shows that the function runs; an alarm takes missing data for 0. The figures by derivation are a member
+//! shows that the function runs; an alarm treats missing data as 0. The numbers by derivation are the field
 //! `Derivations` of the line, and no metrics: CloudWatch Logs Insights reads them for the price of a query, but
 //! CloudWatch charges each metric by the month.
 
@@ -39,14 +39,14 @@ const TABLE: &str = "Table";
 /// Unit of a count. Source: CloudWatch's `MetricDatum`.
 const COUNT: &str = "Count";
 
-/// Name of the mode in a line. It is no dimension, so that observing makes no other metrics.
+/// Name of the mode in a line. It is no dimension, so observing creates no further metrics.
 const MODE: &str = "mode";
 
-/// The metric of a stream that is not the one that the functions read: 1 if so, 0 if not, and missing if it is not
-/// known. Stable.
+/// The metric that is 1 if the table's stream is not the one that the functions read, 0 if it is, and missing if
+/// unknown. Stable.
 pub const STREAM_CHANGED: &str = "StreamChanged";
 
-/// Does a line have the metrics that are 0?
+/// Whether a line has the metrics that are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zeros {
     /// It has all metrics.
@@ -63,11 +63,11 @@ const ZEROS_MS: u64 = 60_000;
 pub struct ZerosShown(AtomicU64);
 
 impl ZerosShown {
-    /// Has the next line all metrics? It has them once a minute.
+    /// Whether the next line has all metrics; once a minute it does.
     pub fn next(&self, now_ms: u64) -> Zeros {
         let shown_ms = self.0.load(Ordering::Relaxed);
         let is_due = shown_ms == 0 || now_ms.saturating_sub(shown_ms) >= ZEROS_MS;
-        // Of two invocations at once in a process, one shows them.
+        // If a process handles two invocations at once, only one of them takes this turn.
         let takes = is_due && self.0.compare_exchange(shown_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if takes { Zeros::Shown } else { Zeros::LeftOut }
     }
@@ -82,9 +82,9 @@ pub struct SweepMetrics {
     pub again: Again,
     /// The result of the check for drift.
     pub slice: Slice,
-    /// Does a mark of a possible loss exist?
+    /// True if a mark of a possible loss exists.
     pub may_have_lost: bool,
-    /// Is the table's stream disabled, or another than the one that the functions read? `None` if it is not known.
+    /// True if the table's stream is disabled, or is not the one that the functions read; `None` if unknown.
     pub stream_changed: Option<bool>,
 }
 
@@ -155,7 +155,8 @@ pub const LAG: &str = "Lag";
 /// Unit of a lag. Source: CloudWatch's `MetricDatum`.
 const MILLISECONDS: &str = "Milliseconds";
 
-/// Most values of one metric in a line. Source: CloudWatch user guide, "Specification: Embedded metric format".
+/// Maximum number of values of one metric in a line. Source: CloudWatch user guide, "Specification: Embedded metric
+/// format".
 const VALUES_MAX: usize = 100;
 
 /// Longest line in bytes: below the 256 KB of a log event, with room for CloudWatch's own fields. Source: as above.
@@ -200,7 +201,7 @@ impl BatchMetrics {
     #[must_use]
     pub fn line(&self, table: &str, function: Function, mode: Mode, now_ms: u64, zeros: Zeros) -> Value {
         let counts = self.counts.iter().filter(|(name, value)| {
-            // CloudWatch wants at least one metric.
+            // CloudWatch requires at least one metric.
             zeros == Zeros::Shown || *value != 0.0 || *name == RECORDS
         });
         let counts = counts.map(|(name, value)| (*name, COUNT, number(*value)));
@@ -222,7 +223,7 @@ impl BatchMetrics {
     }
 }
 
-/// The figures of a derivation that are not zero, because Insights reads only 200 fields of a line.
+/// The numbers of a derivation that are not zero, because Insights reads only 200 fields of a line.
 fn shown(figures: &Figures) -> Value {
     let count = |count: usize| (count > 0).then(|| json!(count));
     let figures = [
@@ -246,8 +247,8 @@ fn number(value: f64) -> Value {
     if value.fract() == 0.0 { json!(format!("{value}").parse::<u64>().ok()) } else { json!(value) }
 }
 
-/// At most as many values as a line may have: at even distances in their order, with the least and the greatest. So
-/// their percentiles are close to those of all values.
+/// At most as many values as a line may have: evenly spaced in sorted order, with the least and the greatest. So their
+/// percentiles are close to those of all values.
 fn sampled(mut values: Vec<u64>) -> Vec<u64> {
     values.sort_unstable();
     let n_gaps = VALUES_MAX - 1;

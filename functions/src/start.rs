@@ -1,4 +1,4 @@
-//! The checks at the start of a function, so that the log names a configuration that cannot work at once, in one line.
+//! The checks at the start of a function: the log shows at once, in one line, why a configuration cannot work.
 //!
 //! All tables are described at the same time. A failed description, because the call is not allowed or gets no
 //! response, does not stop the start: the function logs it once, and continues.
@@ -39,14 +39,14 @@ pub enum TableError {
     Misfit(#[from] Misfit),
 }
 
-/// A description of a table, if there is one.
+/// The description of a table.
 enum Described {
     Table {
         stored: Box<StoredTable>,
         n_items: u64,
     },
     Missing,
-    /// It could not be read, for this reason.
+    /// It could not be read, with the reason.
     Unknown(String),
 }
 

@@ -1,4 +1,4 @@
-//! Keeps counters in step with the stream: the additive derivations.
+//! Keeps counters correct from the stream: the additive derivations.
 
 use std::process::ExitCode;
 

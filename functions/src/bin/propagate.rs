@@ -1,4 +1,4 @@
-//! Keeps copies, mirrors and displays in step with the stream: the level-triggered derivations.
+//! Keeps copies, mirrors and displays correct from the stream: the level-triggered derivations.
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
-//! Sending again, with jittered backoff, within the time that an invocation has left.
+//! Retries with jittered backoff, within the time that an invocation has left.
 //!
-//! *Keeps true*: no call outlasts the invocation's deadline, so a function always answers. A call that is not answered in
-//! time is given up; whether it was done is not known, as for every call whose answer is lost.
+//! *Keeps true*: no call outlasts the invocation's deadline, so a function always responds. A call without a response
+//! in time is dropped; its effect is unknown, as for every call whose response is lost.
 //!
-//! This is the only layer that sends again: the SDK's own is switched off. What lasts until somebody changes the set-up,
-//! such as a missing permission, is not sent again at all.
+//! This is the only layer that retries: the SDK's own retries are switched off. A failure that lasts until the operator
+//! changes the set-up, such as a missing permission, is not retried at all.
 
 use std::{future::Future, pin::pin, sync::OnceLock, time::Duration};
 
@@ -14,44 +14,45 @@ use store::{Busy, StoreError};
 
 use crate::clock::Clock;
 
-/// Bounds of the waits: the SDKs' own first backoff is of the order of the first; the longest is short against an
-/// invocation, and long against a conflict.
+/// Bounds of the waits: the SDKs' own first backoff is about as long as the first; the longest is short compared with
+/// an invocation, and long compared with a conflict.
 const BACKOFF: Backoff = Backoff { ms_min: 20, ms_max: 2_000 };
 
-/// Time that an invocation keeps for its answer, in milliseconds, and the end of it in which nothing is written any more.
+/// Time that an invocation reserves for its response, in milliseconds, and the last part of it, in which nothing is
+/// written.
 const ANSWER_MS: u64 = 500;
 const ANSWER_END_MS: u64 = 100;
 
-/// The time that an invocation has.
+/// The time limit of an invocation.
 #[derive(Clone, Copy)]
 pub struct Patience<'a> {
     clock: &'a dyn Clock,
     /// When the invocation ends, in milliseconds since the epoch.
     pub deadline_ms: u64,
-    /// Keeps the first failure that lasts until somebody changes the set-up.
+    /// Stores the first failure that lasts until the operator changes the set-up.
     standing: Option<&'a OnceLock<String>>,
 }
 
-/// Waits between tries: full jitter below a bound that doubles.
+/// Waits between retries: full jitter below a bound that doubles.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tries {
     n_done: u32,
 }
 
-/// Why a call has no outcome at the end.
+/// Why a call has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum GaveUp {
-    /// The invocation's time is over; the batch comes again.
+    /// The invocation's time is over; the batch is redelivered.
     #[error("no time is left; the records come again")]
     OutOfTime {
-        /// The last answer.
+        /// The last error.
         #[source]
         last: Option<StoreError>,
     },
-    /// It lasts until somebody changes the set-up; the batch comes again.
+    /// The failure lasts until the operator changes the set-up; the batch is redelivered.
     #[error("waiting does not help")]
     Standing(#[source] StoreError),
-    /// It is refused whenever it comes.
+    /// DynamoDB refuses the call, however often it is sent.
     #[error(transparent)]
     Refused(StoreError),
 }
@@ -63,23 +64,23 @@ impl<'a> Patience<'a> {
         Self { clock, deadline_ms, standing: None }
     }
 
-    /// The same, and it keeps the first failure that lasts until somebody changes the set-up.
+    /// Sets where the first failure is stored that lasts until the operator changes the set-up.
     pub(crate) fn keeping(self, standing: &'a OnceLock<String>) -> Self {
         Self { standing: Some(standing), ..self }
     }
 
-    /// Is it time to answer?
+    /// True if it is time to respond.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.clock.now_ms().saturating_add(ANSWER_MS) >= self.deadline_ms
     }
 
-    /// The time that is kept for the answer, for what is written at the very end.
+    /// The time that is reserved for the response, for the last writes.
     pub(crate) const fn for_answer(self) -> Self {
         Self { deadline_ms: self.deadline_ms.saturating_add(ANSWER_MS - ANSWER_END_MS), ..self }
     }
 
-    /// One call, until it is time to answer.
+    /// Makes one call, and drops it when it is time to respond.
     pub(crate) async fn in_time<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         let limit = self.clock.until(self.deadline_ms.saturating_sub(ANSWER_MS));
         let answer = match select(pin!(call), limit).await {
@@ -92,7 +93,7 @@ impl<'a> Patience<'a> {
         answer
     }
 
-    /// Waits before the next try; false, without waiting, when there is no time for it.
+    /// Waits before the next retry; returns false, without waiting, if there is no time for it.
     pub async fn wait(&self, tries: &mut Tries) -> bool {
         let wait_ms = BACKOFF.ms_min / 2 + self.clock.chance(BACKOFF.ms(tries.n_done));
         tries.n_done += 1;
@@ -103,11 +104,11 @@ impl<'a> Patience<'a> {
         true
     }
 
-    /// Calls until there is an outcome.
+    /// Retries a call until it has an outcome.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when the call is refused, or time is over.
+    /// [`GaveUp`] if the call is refused, or time is over.
     pub async fn call<T, F>(&self, call: impl FnMut() -> F) -> Result<T, GaveUp>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -115,11 +116,11 @@ impl<'a> Patience<'a> {
         self.call_meeting(&mut Vec::new(), call).await
     }
 
-    /// The same, and notes each conflict and throttle that the call met.
+    /// Like [`call`](Self::call), and collects each conflict and throttle.
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call).
+    /// Those of [`call`](Self::call).
     pub async fn call_meeting<T, F>(&self, met: &mut Vec<Busy>, mut call: impl FnMut() -> F) -> Result<T, GaveUp>
     where
         F: Future<Output = Result<T, StoreError>>,

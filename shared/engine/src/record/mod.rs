@@ -1,11 +1,11 @@
 //! Stream records, decoded one by one.
 //!
-//! An event is cut into raw records, so that one that does not decode fails alone. The whole record is kept as it came,
-//! for parking. What is plain is read quickly, see `quick`; anything else here.
+//! An event is divided into raw records, so that one that does not decode fails alone. The original text of each record
+//! is kept for parking. `quick` parses records in the usual form; this module parses all others.
 //!
 //! *Why not the types of `aws_lambda_events`*: they decode an event as a whole, so a record that does not decode would
-//! take its neighbours along. They drop the fields that they do not know, and a parked record keeps all of them. And they
-//! are slower: compare `a_typed` and `c_decode` of `cargo bench -p benches --bench plan`.
+//! fail the others too. They drop fields that they do not know, but a parked record must keep all fields. And they are
+//! slower: compare `a_typed` and `c_decode` of `cargo bench -p benches --bench plan`.
 
 pub mod event;
 pub(crate) mod quick;
@@ -20,46 +20,46 @@ use serde_dynamo::AttributeValue;
 
 use crate::record::event::Record;
 
-/// Length of an id that DynamoDB gives an event, which it documents as globally unique.
+/// Length of an event id from DynamoDB, which is documented as globally unique.
 const UNIQUE_ID_BYTES: usize = 32;
 
 /// The view types of a stream that lack an image. Source: DynamoDB API reference, `StreamSpecification`.
 const VIEW_TYPES: [&str; 3] = ["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE"];
 
-/// An event that is no batch of stream records. Nothing of it was handled.
+/// The text is no batch of stream records. Nothing of it was handled.
 #[derive(Debug, thiserror::Error)]
 #[error("the event is no batch of DynamoDB stream records: it wants an object with a list `Records`")]
 pub struct EventError(#[source] pub(crate) serde_json::Error);
 
-/// A record that does not decode. Names what is wrong, never a value.
+/// Why a record does not decode. It names what is wrong, never a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}{}", at(*.column))]
 pub struct RecordError {
-    /// What is wrong. It is the same for all records with the same fault.
+    /// What is wrong; the same text for all records with the same error.
     pub why: String,
-    /// Where it is in the record, if that is known.
+    /// Its column in the record, if known.
     pub column: Option<usize>,
 }
 
-/// What is known of a record that may not decode.
+/// The known fields of a record that may not decode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Id under which it is known: that of the event, with a checksum of its stream where the id is not of DynamoDB's form.
+    /// Its id for the ledger: that of the event, with a checksum of its stream if the id is not in DynamoDB's form.
     pub id: Option<String>,
     /// Its sequence number.
     pub sequence_number: Option<String>,
-    /// When the write was made as the record says it, in milliseconds since the epoch.
+    /// Time of the write according to the record, in milliseconds since the epoch.
     pub created_ms: Option<u64>,
 }
 
 /// A record of an event, decoded once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded<'a> {
-    /// Its text as it came, for parking.
+    /// Its original text, for parking.
     pub text: &'a str,
-    /// What every record says, whether it decodes or not.
+    /// The fields that every record has, whether it decodes or not.
     pub head: Head,
-    /// The change that it records.
+    /// The change in the record.
     pub change: Result<Change, RecordError>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Decoded<'a> {
         Self { text, head, change }
     }
 
-    /// Key of its item, where that can be read, whether the record decodes or not.
+    /// Key of its item, if readable, whether the record decodes or not.
     #[must_use]
     pub fn key(&self, layout: &Layout) -> Option<Key> {
         self.change.as_ref().map_or_else(|_| key_of(layout, self.text), |change| Some(change.key.clone()))
@@ -90,7 +90,7 @@ impl Head {
 ///
 /// # Errors
 ///
-/// [`RecordError`] that says what is wrong with it.
+/// [`RecordError`] with what is wrong.
 pub fn decode(layout: &Layout, record: &str) -> Result<Change, RecordError> {
     let record = match quick::record(record) {
         Some(record) => record,
@@ -102,7 +102,7 @@ pub fn decode(layout: &Layout, record: &str) -> Result<Change, RecordError> {
 fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
     let error = |why: &str| RecordError { why: why.to_owned(), column: None };
     let stream_record = record.dynamodb;
-    // Under another view type, an insert or a removal looks like a whole record, and its opposite never does.
+    // Under another view type, an insert or a removal looks complete, but its opposite never does.
     if let Some(found) = stream_record.stream_view_type.as_deref().filter(|found| *found != BOTH_IMAGES) {
         return Err(error(&format!(
             "the stream's view type is {}; it must be {BOTH_IMAGES}, because a count needs both images",
@@ -113,7 +113,7 @@ fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
     let stream = record.event_source_arn.as_deref();
     let form = stream.and_then(|arn| form(layout, arn));
     let key = key(layout, form, keys).ok_or_else(|| error(&wanted(layout, form, stream)))?;
-    // Every item has its key, so an image without attributes, which some emulators write, is the lack of an image.
+    // Every item has its key, so an image without attributes, which some emulators write, counts as no image.
     let inward = |image: Option<Item>| match (form, image.filter(|image| !image.is_empty())) {
         (Some(form), Some(image)) => form.inward(image),
         (_, image) => image,
@@ -133,8 +133,8 @@ fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
     Ok(Change { id, sequence_number: stream_record.sequence_number, created_ms, key, images })
 }
 
-/// The id under which a record is known: that of its event. DynamoDB's are 32 hexadecimal digits that no other event has;
-/// other tools number the events of each stream, so theirs are told apart by the stream.
+/// The id of a record for the ledger: that of its event. DynamoDB's ids are 32 hexadecimal digits that no other event
+/// has. Other tools number the events of each stream, so the stream distinguishes their ids.
 fn known_id(event_id: String, stream: Option<&str>) -> String {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let is_unique = event_id.len() == UNIQUE_ID_BYTES && event_id.bytes().all(is_digit);
@@ -148,19 +148,19 @@ fn known_id(event_id: String, stream: Option<&str>) -> String {
     }
 }
 
-/// The form of the table whose stream this is, where that is not what the layout says.
+/// The form of the stream's table, if it differs from the layout.
 fn form<'a>(layout: &'a Layout, stream_arn: &str) -> Option<&'a TableForm> {
     let name = table_of(stream_arn)?;
     layout.forms.as_ref()?.0.iter().find(|form| form.called == name)
 }
 
-/// The table whose stream this is: `…:table/NAME/stream/LABEL`.
+/// The table of a stream: `…:table/NAME/stream/LABEL`.
 #[must_use]
 pub fn table_of(stream_arn: &str) -> Option<&str> {
     stream_arn.split_once(":table/")?.1.split('/').next()
 }
 
-/// What the keys of a record should have been.
+/// A message with the keys that the record should have.
 fn wanted(layout: &Layout, form: Option<&TableForm>, stream: Option<&str>) -> String {
     let Some(form) = form else {
         let keys = format!("the record's keys are not {} and {} of type S", layout.pk, layout.sk);
@@ -174,7 +174,7 @@ fn wanted(layout: &Layout, form: Option<&TableForm>, stream: Option<&str>) -> St
     format!("the record's keys are not {}, which the table {} has", keys.join(" and "), form.name)
 }
 
-/// The key that these attributes are, taken out of them.
+/// The key in these attributes.
 fn key(layout: &Layout, form: Option<&TableForm>, mut keys: Item) -> Option<Key> {
     if let Some(form) = form {
         return form.key(&keys);
@@ -186,8 +186,8 @@ fn key(layout: &Layout, form: Option<&TableForm>, mut keys: Item) -> Option<Key>
     Some(Key { pk: text(&layout.pk)?, sk: text(&layout.sk)? })
 }
 
-/// A record's time in milliseconds since the epoch. AWS gives seconds; some emulators and copies of a stream give
-/// milliseconds, microseconds or nanoseconds, which no number of seconds before the year 5138 is as great as.
+/// A record's time in milliseconds since the epoch. AWS writes seconds; some emulators and copies of a stream write
+/// milliseconds, microseconds or nanoseconds, which are all greater than any number of seconds before the year 5138.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -203,7 +203,7 @@ fn milliseconds(time: f64) -> u64 {
     milliseconds as u64
 }
 
-/// Key of a record's item, where that can be read, whether it decodes or not.
+/// Key of a record's item, if readable, whether the record decodes or not.
 #[must_use]
 pub fn key_of(layout: &Layout, record: &str) -> Option<Key> {
     let mut value: serde_json::Value = serde_json::from_str(record).ok()?;
@@ -212,7 +212,7 @@ pub fn key_of(layout: &Layout, record: &str) -> Option<Key> {
     key(layout, form, serde_json::from_value(keys).ok()?)
 }
 
-/// What is known of a record, whether it decodes or not.
+/// The known fields of a record, whether it decodes or not.
 #[must_use]
 pub fn head(record: &str) -> Head {
     let value: serde_json::Value = serde_json::from_str(record).unwrap_or_default();
@@ -225,7 +225,7 @@ pub fn head(record: &str) -> Head {
     }
 }
 
-/// Why JSON does not decode, without the values that serde's own messages quote.
+/// Why a JSON text does not decode, without the values that serde's own messages quote.
 fn undecodable(error: &serde_json::Error) -> RecordError {
     let what = match error.classify() {
         serde_json::error::Category::Data => "a value is missing or not of the form of a stream record",
