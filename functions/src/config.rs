@@ -261,8 +261,8 @@ fn parsed<T: FromStr>(
 /// Milliseconds in an hour.
 const MS_AN_HOUR: u64 = 3_600_000;
 
-/// The SDK's configuration from the standard AWS environment, with timeouts that leave time to retry. The engine retries,
-/// within the time that an invocation has left, and the SDK does not.
+/// The SDK's configuration from the standard AWS environment, with timeouts that leave time to retry. The engine
+/// retries, within the time that an invocation has left; the SDK does not.
 pub async fn sdk_config() -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(CONNECT_S_MAX))
@@ -332,8 +332,8 @@ impl<S: Store> Moded<S> {
     }
 
     /// Starts an invocation, which sees the tables as they are, without what an earlier invocation would have written.
-    /// While an observing invocation has the guard, others of the process wait, since each would see what the other would
-    /// have written.
+    /// Other invocations of the process wait while an observing one has the guard; otherwise each would see the other's
+    /// unsent writes.
     pub async fn begin(&self) -> Option<MutexGuard<'_, ()>> {
         let Self::Observed(observing, turn) = self else { return None };
         let turn = turn.lock().await;

@@ -1,6 +1,6 @@
 //! The account of a batch: its records, its writes, their cost, and the records that are not done.
 //!
-//! # Figures
+//! # Numbers
 //!
 //! The numbers of a batch by derivation, and its lag, for monitoring.
 //!

@@ -63,10 +63,10 @@ impl<S> Context<S> {
 
 // ---- When this engine last wrote each mark of a possible loss ----
 
-/// How often an engine writes the mark of a lane, in milliseconds: once an hour.
+/// How often an engine writes the mark of a stream shard, in milliseconds: once an hour.
 const PUT_EVERY_MS: u64 = 3_600 * 1_000;
 
-/// When an engine last wrote the mark of each lane.
+/// When an engine last wrote the mark of each stream shard.
 #[derive(Debug, Default)]
 pub(crate) struct MarksPut(Mutex<BTreeMap<Key, u64>>);
 

@@ -14,11 +14,11 @@
 //! derived from earlier records, and filling the table makes up for all of them. If a cascade is declared, the mark of
 //! its family is written nevertheless, because nothing restores the items that a cascade deletes.
 //!
-//! *Cheap*. An engine writes the mark of a lane once an hour at most, and only with a batch that needs work. A verify
+//! *Cheap*. An engine writes the mark of a shard once an hour at most, and only with a batch that needs work. A verify
 //! deletes a mark only if it is as it was read: a mark that was seen again meanwhile stays.
 //!
-//! *Example*: a mapping was disabled for 22 hours. Its first batch leaves `LOSS / additive#{stream}#{shard}`; `ripple
-//! verify` an hour later finds nothing, and deletes the mark.
+//! *Example*: a mapping was disabled for 22 hours. Its first batch leaves `LOSS / additive#{stream}#{shard}`. An hour
+//! later, `ripple verify` finds nothing and deletes the mark.
 
 use derive::{
     derivation::Derivation,
@@ -57,7 +57,7 @@ const FAMILY: &str = "Family";
 const STREAM: &str = "Stream";
 const SHARD: &str = "Shard";
 
-/// A mark that records of a lane may be lost.
+/// A mark that records of a stream shard may be lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Family of the derivations from which changes may be missing.
@@ -203,7 +203,7 @@ fn holds_cascades<S: Store>(context: &Context<S>, mark: &Mark) -> bool {
     mark.is_of(Family::LevelTriggered) && context.catalogue.derivations().any(is_cascade)
 }
 
-/// New marks of the batch's lane: one for each family that the function runs.
+/// New marks of the batch's stream shard: one for each family that the function runs.
 pub(crate) fn marks_of_lane<S: Store>(
     context: &Context<S>,
     late_ms: u64,

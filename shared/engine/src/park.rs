@@ -57,7 +57,7 @@ pub struct Parking<'a> {
     pub cause: &'a str,
     /// The family that it is parked for.
     pub family: Family,
-    /// Where it came from.
+    /// Its origin.
     pub lane: &'a Lane,
     /// The counter or bucket that it is parked for; `None` if it is parked for the whole family.
     pub counter: Option<&'a Key>,
@@ -231,7 +231,7 @@ pub struct ParkedChange {
     pub parked_at_ms: u64,
     /// Its sequence number; empty if it could not be read.
     pub sequence_number: String,
-    /// Where it came from.
+    /// Its origin.
     pub lane: Lane,
     /// Number of its parts.
     pub n_parts: usize,

@@ -103,7 +103,7 @@ pub(crate) struct RefreshRequests {
 }
 
 impl RefreshRequests {
-    /// Adds a request that the record of an item makes on behalf of a derivation.
+    /// Adds a request that the record of an item makes for a derivation.
     pub(crate) fn request(
         &mut self,
         request: RefreshRequest,
@@ -167,7 +167,7 @@ impl RefreshRequests {
     }
 }
 
-// ---- looked ----
+// ---- Results of refreshes ----
 
 /// Items to refresh, and the time that is left.
 pub(crate) struct LookRequest<'a> {

@@ -24,7 +24,7 @@ use crate::{
     requests::OwnImages,
 };
 
-/// The ledger for a batch; `None` if the ledger is one of watermarks and the lane names no shard.
+/// The ledger for a batch; `None` if the ledger is one of watermarks and the event names no shard.
 pub(crate) fn open<'a, S: Store>(context: &'a Context<S>, lane: &Lane) -> Option<Session<'a>> {
     let counts = context.families.contains(&Family::Additive);
     // A function that counts nothing needs no ledger.

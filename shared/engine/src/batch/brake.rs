@@ -16,7 +16,7 @@
 //! for four hours, in which an operator may roll the deployment back. Then the engine handles that batch, and later
 //! ones do not wait. After a release with another `Order` in its manifest, the breaker stops batches again.
 //!
-//! # Held
+//! # Notes
 //!
 //! Notes in the ledger record when each reason first stopped a batch.
 //!

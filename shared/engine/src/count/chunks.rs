@@ -215,8 +215,8 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// Returns how a failed guard of a counter or bucket is handled: it has changed since it was read, or another item
-    /// has its key.
+    /// Handles a failed guard of a counter or bucket: either it has changed since it was read, or another item has its
+    /// key.
     async fn moved(&self, parcel: &Parcel, reasons: &[Reason], batch: &Batch<'_>) -> ChunkOutcome {
         match batch.patience.in_time(self.have_their_keys(unheld(&parcel.transaction, reasons))).await {
             Ok(Some(why)) => ChunkOutcome::Refused(why),

@@ -42,7 +42,7 @@ pub(crate) struct ShardSession {
 }
 
 impl ShardSession {
-    /// A new session; `None` if the lane names no shard.
+    /// A new session; `None` if the event names no shard.
     pub(crate) fn of(lane: &Lane, has_own_mark: bool) -> Option<Self> {
         let mark = mark_name(lane)?;
         // A mutant has one watermark for all shards.

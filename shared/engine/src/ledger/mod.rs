@@ -5,11 +5,10 @@
 //!
 //! | | receipts | [`watermarks`] |
 //! |---|---|---|
-//! | proof | an item for each change, in the transaction of its effects | an attribute of each counter for each stream shard |
+//! | proof | an item for each change, in its transaction | an attribute of each counter for each stream shard |
 //! | write units | 2 a change, and 2 a counter | 1 a counter and batch |
-//! | needs | nothing | the shard's name: tumbling windows, one lane a shard, unlimited retries |
-//! | a replayed change | is applied if it is not counted | is never applied: the stream delivers every change that no
-//! watermark has passed |
+//! | needs | nothing | the shard's name: tumbling windows, one concurrent batch a shard, unlimited retries |
+//! | a replayed change | is applied if it is not counted | is never applied: the stream delivers it |
 //!
 //! Both keep proofs for a limited time. A change older than the [horizon](LedgerKind::horizon_ms) is never applied,
 //! because the ledger no longer shows whether it is counted. Its targets are [listed](crate::count::recount) for a
@@ -24,7 +23,7 @@
 //! the others again without them. A lost response is harmless: the receipts decide when the transaction is sent again.
 //!
 //! *Why it is right under repeats and reordering*: a receipt is named by the [id](crate::record::Head::id) of its
-//! record. That id is the same at every delivery, however batches are divided, from any lane, queue or file, and no
+//! record. That id is the same at every delivery, however batches are divided, from any mapping, queue or file, and no
 //! other record has it. It is valid until the receipt expires.
 //!
 //! *Example*: changes 1, 2 and 3 of one counter are written as three receipts and `ADD Value 3`. They are redelivered

@@ -88,7 +88,7 @@ impl ShardItem {
     }
 }
 
-/// Key of the item of a lane's shard; `None` if the shard is unknown.
+/// Key of a stream shard's item; `None` if the shard is unknown.
 pub(crate) fn shard_key(lane: &Lane) -> Option<Key> {
     let shard = lane.shard.as_deref()?;
     Some(Key::new(format!("SHARD#{}#{shard}", label(lane)), "SHARD"))

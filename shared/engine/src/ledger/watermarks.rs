@@ -116,7 +116,7 @@ fn minute(at_ms: u64) -> u32 {
     u32::try_from(at_ms / 60_000).unwrap_or(u32::MAX)
 }
 
-/// Name of the attribute with a counter's watermark of a lane's shard; `None` if the shard is unknown.
+/// Name of the attribute with a counter's watermark of a stream shard; `None` if the shard is unknown.
 ///
 /// It is `w` and 8 characters of a hash of 48 bits over the stream's label and the shard's name: two shards that feed
 /// one counter must have different names. Stored, so it is stable.
@@ -129,7 +129,7 @@ pub fn mark_name(lane: &Lane) -> Option<String> {
     Some(std::iter::once('w').chain((0..8).filter_map(letter).map(char::from)).collect())
 }
 
-/// The label of a lane's stream: a recreated table has another.
+/// The label of the stream: a recreated table has another.
 pub(crate) fn label(lane: &Lane) -> &str {
     lane.stream_arn.as_deref().and_then(|arn| arn.split_once("/stream/")).map_or("", |(_, label)| label)
 }

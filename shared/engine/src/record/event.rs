@@ -113,7 +113,7 @@ pub(crate) struct StreamRecord<'a> {
     #[serde(deserialize_with = "item", default)]
     pub(crate) old_image: Option<Item>,
     pub(crate) sequence_number: String,
-    /// Since the epoch; AWS gives seconds.
+    /// Since the epoch; AWS writes seconds.
     pub(crate) approximate_creation_date_time: Option<f64>,
     /// The images in the stream; some emulators do not state it.
     #[serde(borrow, default)]

@@ -7,8 +7,7 @@
 //! | ledger | a record is counted if |
 //! |---|---|
 //! | receipts | its receipt exists |
-//! | [`watermarks`](crate::ledger::watermarks) | each requested counter has passed it, or it is parked as an exception
-//! of its shard |
+//! | [`watermarks`](crate::ledger::watermarks) | each requested counter has passed it, or it is an exception |
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -55,8 +54,8 @@ impl CountedRecord {
 }
 
 impl<S: Store> Engine<S> {
-    /// The counts of a record from a lane, as the functions compute them; `None` if it counts nothing. A record that
-    /// cannot be planned may count at every target that its key permits.
+    /// The counts of a record from this stream shard, as the functions compute them; `None` if it counts nothing.
+    /// A record that cannot be planned may count at every target that its key permits.
     #[must_use]
     pub fn counted(&self, record: &str, lane: &Arc<Lane>) -> Option<CountedRecord> {
         let record = Decoded::of(&self.context.schema.layout, record);
