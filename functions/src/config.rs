@@ -34,7 +34,7 @@ pub const LEDGER_TABLE_NAME: &str = "LEDGER_TABLE_NAME";
 /// compares with the tables' streams (default: no comparison). Stable.
 pub const STREAM_ARN: &str = "STREAM_ARN";
 
-/// Variable with the kind of the ledger: `receipts` (default) or `watermarks`. Stable.
+/// Variable with the kind of the ledger: `watermarks` (default) or `receipts`. Stable.
 pub const LEDGER: &str = "LEDGER";
 
 /// Variable with the percentage of a batch's items that may be unreadable before the brake, a circuit breaker, stops

@@ -84,7 +84,7 @@ pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> 
     engine_of(function, config, declared(config.choice())?, store).await
 }
 
-/// Like [`engine`], with these declarations.
+/// Like [`engine()`], with these declarations.
 ///
 /// # Errors
 ///

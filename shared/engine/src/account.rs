@@ -56,8 +56,8 @@ pub struct Account {
     pub n_in_step: usize,
     /// Items that cannot be interpreted, as listed.
     pub unreadable: Vec<ListedItem>,
-    /// Numbers of a batch that the circuit breaker (the brake) would stop, if it did not [only
-    /// warn](BrakeLimits::only_warns).
+    /// Numbers of a batch that the circuit breaker (the brake) would stop, if it did not
+    /// [only warn](BrakeLimits::only_warns).
     pub braked: Option<MuchUnreadable>,
     /// What was written.
     pub commits: Vec<Commit>,

@@ -61,7 +61,7 @@ pub struct Engine<S> {
 }
 
 impl<S: Store> Engine<S> {
-    /// An engine that runs the derivations of these families, with a ledger of receipts.
+    /// An engine that runs the derivations of these families, with the default ledger.
     pub fn new(
         schema: Arc<Schema>,
         catalogue: Arc<Catalogue>,

@@ -3,7 +3,7 @@
 use derive::{derived::Items, schema::Schema, sources::sums, tally::Tally};
 use keys::key::Key;
 
-/// The target of a refused change.
+/// A count, identified by its derivation and its item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// Name of the derivation.

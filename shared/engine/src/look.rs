@@ -12,7 +12,7 @@
 //!
 //! # Correction
 //!
-//! A correction is a write that restores a derived part which another writer changed.
+//! A correction is a write that restores a derived part that another writer changed.
 //!
 //! *Keeps true*: a write counts as a correction if only records of the item itself requested it, and one of them
 //! changed an attribute that it writes. So a record counts if it gives the item a wrong name, or overwrites the item

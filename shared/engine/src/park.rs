@@ -227,7 +227,7 @@ pub struct ParkedChange {
     pub family: Family,
     /// Why it was parked.
     pub cause: String,
-    /// When, in milliseconds since the epoch.
+    /// When it was parked, in milliseconds since the epoch.
     pub parked_at_ms: u64,
     /// Its sequence number; empty if it could not be read.
     pub sequence_number: String,

@@ -49,7 +49,7 @@ impl DueEntry {
         Key::new(format!("{PARTITION}{number}"), format!("{:0DIGITS$}#{}", self.due_at_ms, self.job.sk))
     }
 
-    /// The write that puts it.
+    /// The write of the entry.
     pub(crate) fn put(&self, layout: &Layout) -> Write {
         let key = self.key();
         let item = ledger_item(layout, &key, [] as [(&str, _); 0]);

@@ -83,8 +83,8 @@ impl Sequence {
         self.value(minute(now_ms))
     }
 
-    /// The bound for a counter's watermark: below it, a change with this number is not counted. A mutant omits
-    /// `strict`.
+    /// The bound for a counter's watermark: below it, a change with this number is not counted. Only a mutant
+    /// passes false.
     pub(crate) fn bound(self, is_strict: bool) -> AttributeValue {
         self.value(if is_strict { 0 } else { u32::MAX })
     }
