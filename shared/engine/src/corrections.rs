@@ -5,10 +5,10 @@
 //! Refreshing ends because an item that was written is correct. If that were ever wrong, each write's record would lead
 //! to the next write; and if two deployments decide about one item, each undoes the other's writes. So a process
 //! remembers the corrections that only an item's own record requested. A correction is a *step back* if the process
-//! made the same write before, and a different one since; or if it equals the last one, and the record changed only what
-//! the write writes. A source that changes, or a client that overwrites the item with an older version, does not create
-//! a series of steps back: the next value is a new one, or the record changed something else too, or records of other
-//! items request it. Each of these ends the series.
+//! made the same write before, and a different one since; or if it equals the last one, and the record changed only
+//! what the write writes. A source that changes, or a client that overwrites the item with an older version, does not
+//! create a series of steps back: the next value is a new one, or the record changed something else too, or records of
+//! other items request it. Each of these ends the series.
 
 use std::{
     collections::BTreeMap,
