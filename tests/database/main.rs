@@ -9,4 +9,7 @@ mod renamed;
 mod sweep;
 mod tables;
 mod why;
+/// The writes that the demonstration draws.
+#[path = "../../tools/cli/src/commands/demo/workload/mod.rs"]
+mod workload;
 mod writes;

@@ -274,7 +274,7 @@ fn engine_parts(source: &SourceFile) -> Vec<String> {
 // ---- rules for one manifest ----
 
 /// The crates of the workspace, each with the crates that it may depend on. `functions` is every crate in that folder.
-const DIRECTION: [(&str, &str); 16] = [
+const DIRECTION: [(&str, &str); 15] = [
     ("keys", ""),
     ("derive", "keys"),
     ("store", "derive keys"),
@@ -283,17 +283,13 @@ const DIRECTION: [(&str, &str); 16] = [
     ("catalogue", "manifest derive"),
     ("manifest", "derive keys"),
     ("queries", "entities store derive keys"),
-    ("workload", "queries entities store derive keys"),
     ("design", "engine catalogue queries store derive entities keys"),
     ("stream", "keys"),
     ("types", "derive keys"),
     ("operate", "stream manifest engine store derive keys"),
     ("console", "operate design engine store derive keys"),
     ("functions", "manifest engine catalogue store derive keys"),
-    (
-        "cli",
-        "workload console operate types stream functions design manifest engine catalogue queries store derive entities keys",
-    ),
+    ("cli", "console operate types stream functions design manifest engine catalogue store derive keys"),
 ];
 
 /// The crates for any table. They never depend on the shipped table, not even in tests.
