@@ -1,6 +1,7 @@
 //! Tests on the embedded DynamoDB: the model of it, the patterns of the table, and the price of actions.
 
 mod at_work;
+mod console_patterns;
 mod contract;
 mod cost;
 mod not_found;
