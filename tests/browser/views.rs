@@ -20,7 +20,7 @@ const SIZES: [(u32, u32); 2] = [(360, 740), (1600, 1000)];
 const PICTURE: (u32, u32) = (960, 600);
 
 /// The views, each with its name and address.
-const VIEWS: [(&str, &str); 13] = [
+const VIEWS: [(&str, &str); 11] = [
     ("overview", "/"),
     ("flow", "/flow"),
     ("step", "/step"),
@@ -32,8 +32,6 @@ const VIEWS: [(&str, &str); 13] = [
     ("verify", "/verify"),
     ("cost", "/cost"),
     ("design", "/design"),
-    ("pattern", "/pattern?id=AP-001&UserId=ada"),
-    ("writing", "/pattern/write?pattern=44"),
 ];
 
 /// A service with data of each view: users, posts, a rename, a parked change.

@@ -1,6 +1,7 @@
 //! Tests on the embedded DynamoDB: the model of it, the patterns of the table, and the price of actions.
 
 mod at_work;
+mod console_patterns;
 mod contract;
 mod cost;
 mod not_found;
@@ -9,4 +10,7 @@ mod renamed;
 mod sweep;
 mod tables;
 mod why;
+/// The writes that the demonstration draws.
+#[path = "../../tools/cli/src/commands/demo/workload/mod.rs"]
+mod workload;
 mod writes;

@@ -23,15 +23,13 @@ use operate::{
     },
     why::{Explanation, ValueState, WhyRequest, why},
 };
-use queries::Queries;
 use serde_dynamo::AttributeValue;
 use store::{Store as _, memory::MemoryStore};
-use workload::{
-    Application,
-    act::{AppAction, perform},
-};
 
-use crate::cost::Bed;
+use crate::{
+    cost::Bed,
+    workload::{Application, client::Client},
+};
 
 /// Actions of the application.
 const N_ACTIONS: usize = 700;
@@ -44,14 +42,13 @@ struct Written {
 
 impl Written {
     async fn new(ledger: LedgerKind) -> Self {
-        let (mut bed, mut application) = (Bed::new(ledger), Application::new(7));
+        let mut bed = Bed::new(ledger);
+        let (mut application, mut client) = (Application::new(bed.schema.clone(), 7), Client::default());
         for at in 0..N_ACTIONS {
-            let AppAction { now_ms, act, .. } = application.next_action().unwrap();
-            let queries = Queries::new(Arc::clone(&bed.store), move || now_ms);
-            match perform(act, &queries).await {
-                Err(error) if !error.is_refusal() => panic!("{error}"),
-                Ok(()) | Err(_) => {}
-            }
+            let action = application.next_action().unwrap();
+            let subject = action.subject.clone();
+            let performed = client.perform(bed.store.as_ref(), action).await;
+            performed.unwrap_or_else(|error| panic!("{subject}: {error}"));
             if at % 50 == 0 {
                 bed.settle(100).await;
             }

@@ -2,11 +2,8 @@
 
 use std::{env, fs, path::PathBuf};
 
-use design::{
-    Design, document,
-    review::review,
-    shipped::{self, PATH},
-};
+use design::{Design, document, review::review};
+use table_design::{PATH, WRITTEN_BY};
 
 /// The ranges of ids in the table's design: letters, the first and the last number, and the number of digits.
 const IDS: [(&str, u32, u32, usize); 4] = [("E", 1, 31, 2), ("AP", 1, 44, 3), ("WP", 1, 19, 2), ("D", 1, 30, 2)];
@@ -17,19 +14,19 @@ fn kept() -> PathBuf {
 
 #[tokio::test]
 async fn the_page_is_what_the_values_say() {
-    let page = shipped::page().await.unwrap();
+    let page = table_design::page().await.unwrap();
     if env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(kept(), &page).unwrap();
     }
     let held = fs::read_to_string(kept()).unwrap_or_default();
     let differs = page.lines().zip(held.lines()).position(|(made, held)| made != held);
     let line = differs.map_or_else(|| page.lines().count().min(held.lines().count()) + 1, |line| line + 1);
-    assert!(page == held, "{PATH} is stale from line {line} on: run `{}`", shipped::WRITTEN_BY);
+    assert!(page == held, "{PATH} is stale from line {line} on: run `{}`", WRITTEN_BY);
 }
 
 #[tokio::test]
 async fn no_row_of_the_tables_design_is_missing() {
-    let page = shipped::page().await.unwrap();
+    let page = table_design::page().await.unwrap();
     let names: Vec<&str> = page.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
     let mut missing = Vec::new();
     for (letters, first, last, digits) in IDS {
@@ -41,7 +38,7 @@ async fn no_row_of_the_tables_design_is_missing() {
 
 #[tokio::test]
 async fn what_the_guide_to_reviews_shows_of_the_page_is_on_it() {
-    let page = shipped::page().await.unwrap();
+    let page = table_design::page().await.unwrap();
     let guide = fs::read_to_string(kept().with_file_name("review-the-design.md")).unwrap();
     let rows: Vec<&str> = guide.lines().filter(|line| line.starts_with("| AP-") || line.starts_with("| WP-")).collect();
     assert!(!rows.is_empty(), "it shows a row");
@@ -52,7 +49,7 @@ async fn what_the_guide_to_reviews_shows_of_the_page_is_on_it() {
 
 #[tokio::test]
 async fn every_finding_is_answered() {
-    let reviewed = review(&shipped::design().await.unwrap());
+    let reviewed = review(&table_design::design().await.unwrap());
     let unanswered: Vec<String> = reviewed.unanswered().map(ToString::to_string).collect();
     assert!(unanswered.is_empty(), "{}", unanswered.join("\n"));
     assert!(reviewed.unchecked.is_empty(), "{:?}", reviewed.unchecked);
@@ -60,7 +57,7 @@ async fn every_finding_is_answered() {
 
 #[tokio::test]
 async fn the_page_has_a_table_of_as_many_cells_in_every_row() {
-    let page = shipped::page().await.unwrap();
+    let page = table_design::page().await.unwrap();
     let cells = |line: &str| line.replace("\\|", "").matches('|').count();
     let mut head = 0;
     for line in page.lines() {

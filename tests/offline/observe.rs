@@ -342,7 +342,8 @@ fn before(engine: &SampleEngine, families: &[Family], handled: &Handled) -> usiz
 
 #[tokio::test]
 async fn a_thousand_changes_log_less_than_half_of_what_they_did() {
-    let design = design::shipped::design().await.unwrap();
+    let schema = catalogue::schema();
+    let design = design::Design::declared(schema.clone(), catalogue::catalogue(&schema).unwrap());
     for (rate, window_before, window) in [(1.2, 1.0, 5.0), (12.0, 1.0, 5.0), (120.0, 1.0, 5.0)] {
         let load = |window_seconds| Load {
             rates: [("Like", 8.0), ("Comment", 2.0), ("Follow", 2.0)]

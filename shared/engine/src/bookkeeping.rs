@@ -42,6 +42,7 @@ use crate::{
 /// One of the service's own items.
 #[derive(Clone, Debug)]
 pub struct Kept {
+    /// The name that documents give it.
     pub name: &'static str,
     /// What it is for.
     pub purpose: &'static str,

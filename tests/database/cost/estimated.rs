@@ -12,6 +12,7 @@ use derive::{
     query::{Consistency, Query},
     write::{Table, Transaction, Write},
 };
+use design::Design;
 use design::cost::{
     Paid, Prices,
     bed::read_units,
@@ -232,6 +233,13 @@ fn load(ledger: LedgerKind, rate: f64) -> Load {
     }
 }
 
+/// The design of the embedded manifest, as `ripple cost` uses it.
+fn declared() -> Design {
+    let schema = catalogue::schema();
+    let catalogue = catalogue::catalogue(&schema).unwrap();
+    Design::declared(schema, catalogue)
+}
+
 #[track_caller]
 fn close(what: &str, estimated: f64, measured: f64) {
     println!("{what}: {estimated:.3} estimated, {measured:.3} measured");
@@ -244,7 +252,7 @@ fn write_units(used: &LoadUsage) -> f64 {
 
 #[tokio::test]
 async fn an_estimate_is_close_to_what_the_embedded_database_reports_under_either_ledger() {
-    let design = design::shipped::design().await.unwrap();
+    let design = declared();
     for ledger in LEDGERS {
         // In batches of 19, and alone.
         for (rate, n_items, batch) in [(15.2, 190, 19), (0.1, 30, 1)] {
@@ -265,7 +273,7 @@ async fn an_estimate_is_close_to_what_the_embedded_database_reports_under_either
 #[tokio::test]
 async fn a_fan_out_is_close_to_what_the_embedded_database_reports() {
     const N_COMMENTS: u32 = 60;
-    let design = design::shipped::design().await.unwrap();
+    let design = declared();
     let comment = |n: u32| {
         let (pk, sk) = (format!("POST#p{n}"), format!("COMMENT#2024-01-15T10:30:00.000Z#c{n}"));
         let index = [("GSI1PK", "USER#ann"), ("GSI1SK", &*sk)];
@@ -286,7 +294,7 @@ async fn a_fan_out_is_close_to_what_the_embedded_database_reports() {
 
 #[tokio::test]
 async fn a_bill_has_the_receipts_with_their_overhead_and_its_sum_is_that_of_its_lines() {
-    let design = design::shipped::design().await.unwrap();
+    let design = declared();
     assert_eq!(receipt_bytes(&design), 65, "docs/costs.md");
     let load = load(LedgerKind::Receipts, 15.0);
     let bill = estimate(&design, &load, &Prices::default(), &|_, _, _| 1_000).await.unwrap();
@@ -305,7 +313,7 @@ async fn a_bill_has_the_receipts_with_their_overhead_and_its_sum_is_that_of_its_
 
 #[tokio::test]
 async fn a_load_that_names_what_the_table_does_not_have_is_refused() {
-    let design = design::shipped::design().await.unwrap();
+    let design = declared();
     let base = load(LedgerKind::Watermarks, 1.0);
     let refused = |load: Load| load.check(&design).unwrap_err();
     let rates = |name: &str| Load { rates: [(name.to_owned(), 1.0)].into(), ..base.clone() };
@@ -321,7 +329,7 @@ async fn a_load_that_names_what_the_table_does_not_have_is_refused() {
 
 #[tokio::test]
 async fn each_entity_of_the_shipped_table_can_be_estimated() {
-    let design = design::shipped::design().await.unwrap();
+    let design = declared();
     let base = load(LedgerKind::Watermarks, 1.0);
     for entity in design.schema.entities().filter(|entity| !entity.derived) {
         let load = Load { rates: [(entity.name.clone(), 0.01)].into(), targets: [].into(), ..base.clone() };

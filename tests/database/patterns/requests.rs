@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use derive::query::{Consistency, Order};
+use design::document::requests::{Row, rows};
 use entities::{
     ids::{PostId, UserId},
     table::layout,
@@ -11,10 +12,7 @@ use expect_test::{Expect, expect};
 use queries::{
     cursor::{CursorError, PageCursor},
     page::PageRequest,
-    pattern::{
-        AccessPattern, reads,
-        row::{Row, rows},
-    },
+    pattern::{AccessPattern, reads},
     read_error::ReadError,
     reads::times::Times,
 };

@@ -183,8 +183,8 @@ pub(crate) struct DesignArgs {
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Answers to findings: a JSON list of objects with `check`, `subject` and `reason`. The shipped table has its own.
-    #[arg(long, value_name = "FILE", requires_all = ["check", "config"])]
+    /// Answers to findings: a JSON list of objects with `check`, `subject` and `reason`.
+    #[arg(long, value_name = "FILE", requires = "check")]
     pub(crate) answers: Option<PathBuf>,
     /// Prints the findings, or the filters, as one JSON object.
     #[arg(long, requires = "printed")]
@@ -309,8 +309,7 @@ pub(crate) const PORT: u16 = 8_080;
 pub(crate) struct ConsoleArgs {
     #[command(flatten)]
     pub(crate) writing: Writing,
-    /// Lets the pages redrive parked changes, order jobs, verify, repair, and run access patterns that write. On the real AWS
-    /// it requires --yes.
+    /// Lets the pages redrive parked changes, order jobs, verify and repair. On the real AWS it requires --yes.
     #[arg(long)]
     pub(crate) allow_writes: bool,
     /// Port of the pages, on the loopback address 127.0.0.1; 0 is any that is free.

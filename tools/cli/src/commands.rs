@@ -62,7 +62,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Completions(args)) => describe::completions(&args),
         Some(Command::Man(args)) => describe::man(&args),
         Some(Command::Explain(args)) => explain::run(&args),
-        Some(Command::Design(args)) => Box::pin(design::run(&args)).await,
+        Some(Command::Design(args)) => design::run(&args),
         Some(Command::Cost(args)) => Box::pin(cost::run(&args)).await,
         Some(Command::Rates(args)) => Box::pin(rates::run(&args)).await,
         Some(Command::Infra(args)) => infra::run(&args),

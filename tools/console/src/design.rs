@@ -41,7 +41,7 @@ fn patterns<S: Store>(console: &Console<S>) -> Markup {
         @if design.patterns.is_empty() {
             p.empty { "A manifest declares no access patterns. " a href="/collection" { "Query" } " the table or an index by a key." }
         } @else {
-            p { "Each read of the shipped table's queries runs here on this table; a read shows its items and the read units that it takes." }
+            p { "Each read runs here on this table; a read shows its items and the read units that it takes." }
             ul.patterns {
                 @for pattern in design.patterns.iter().filter(|pattern| !pattern.is_write() && !pattern.scans()) {
                     li { a href=(pattern::address(&pattern.id)) { (pattern.id) } " " (pattern.title) }

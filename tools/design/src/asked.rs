@@ -7,6 +7,9 @@ use derive::{
 use keys::key::Key;
 use store::recording::Request;
 
+/// The limit of a page in the recorded requests. A caller chooses the limit.
+pub const PAGE_LIMIT: u32 = 20;
+
 /// A pattern, with the requests of one run with placeholders for its inputs.
 #[derive(Clone, Debug)]
 pub struct PatternRequests {

@@ -8,6 +8,7 @@ mod entities;
 mod markdown;
 pub(crate) mod notes;
 mod reads;
+pub mod requests;
 mod table;
 mod writes;
 

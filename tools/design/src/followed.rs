@@ -203,9 +203,10 @@ fn counter(design: &Design, derivation: &str, count: &Count) -> Option<Item> {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn what_follows_costs_what_is_measured_on_the_embedded_database() {
-        let design = crate::shipped::design().await.unwrap();
+    #[test]
+    fn what_follows_costs_what_is_measured_on_the_embedded_database() {
+        let schema = catalogue::schema();
+        let design = Design::declared(schema.clone(), catalogue::catalogue(&schema).unwrap());
         let total = |entity: &str| followed(&design, design.schema.entity(entity).unwrap()).unwrap().price.total();
         // The units of `tests/database/cost.rs`, for existing items.
         for (entity, units) in [("Follow", 10.0), ("Like", 5.0), ("Comment", 6.0)] {

@@ -4,7 +4,7 @@
 //! that the patterns make, the prices are those of the store's model, and the items of the bookkeeping are made by the
 //! code that stores them. A change of any of these changes the page's text.
 //!
-//! Everything takes a [`Design`] of any table. Only [`shipped`] names the shipped table.
+//! Everything takes a [`Design`] of any table.
 
 pub mod asked;
 pub mod cost;
@@ -13,7 +13,6 @@ pub mod followed;
 pub mod price;
 pub mod review;
 pub mod samples;
-pub mod shipped;
 
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::bookkeeping::Kept;

@@ -14,6 +14,8 @@ pub(crate) mod patterns;
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
+use serde::Deserialize;
+
 use crate::Design;
 
 /// The result of a review.
@@ -85,6 +87,39 @@ impl FindingAnswer {
     pub fn new(check: Check, subject: &str, reason: &str) -> Self {
         Self { check, subject: subject.to_owned(), reason: reason.to_owned() }
     }
+}
+
+/// An answer in a file. The names are stable.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnswerInFile {
+    check: String,
+    subject: String,
+    reason: String,
+}
+
+/// Why a file of answers cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswersError {
+    /// It is no JSON list of answers.
+    #[error("not a list of answers: {0}")]
+    List(serde_json::Error),
+    /// An answer names a check that does not exist.
+    #[error(transparent)]
+    Check(#[from] UnknownCheck),
+}
+
+/// Reads a file of answers: a JSON list of objects with `check`, `subject` and `reason`.
+///
+/// # Errors
+///
+/// [`AnswersError`] for another text.
+pub fn answers(text: &str) -> Result<Vec<FindingAnswer>, AnswersError> {
+    let answers: Vec<AnswerInFile> = serde_json::from_str(text).map_err(AnswersError::List)?;
+    let answer = |AnswerInFile { check, subject, reason }| {
+        Ok(FindingAnswer { check: Check::from_str(&check)?, subject, reason })
+    };
+    answers.into_iter().map(answer).collect()
 }
 
 /// The finding about an answer to no finding.

@@ -5,8 +5,6 @@
 //! design shows operation, index, key condition, direction, limit, consistency and number of the recorded requests, so
 //! it cannot differ from the code.
 
-pub mod row;
-
 use std::error::Error;
 
 use futures::future::BoxFuture;

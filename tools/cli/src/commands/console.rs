@@ -3,11 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use console::{ConsoleWrites, Served};
+use design::Design;
 use functions::logging;
 use tokio::net::TcpListener;
 
 use super::{LOG_FILTER, dev::stop_signal};
-use crate::commands::dev::design;
 use crate::{
     args::ConsoleArgs,
     exit::{Completion, Usage, print},
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &ConsoleArgs) -> anyhow::Result<Completion> {
         .map_err(|error| Usage(format!("cannot serve pages at {address}: {error}: give another --port")))?;
     print(&format!("console   http://{}", listener.local_addr()?));
     let stop = stop_signal()?;
-    let design = design(connection.config.is_some(), &opened.schema, &opened.catalogue).await?;
+    let design = Design::declared((*opened.schema).clone(), (*opened.catalogue).clone());
     let writes = if args.allow_writes {
         ConsoleWrites::Allowed { place: connection.aws.then(|| opened.place()) }
     } else {

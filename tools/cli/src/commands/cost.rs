@@ -1,25 +1,21 @@
 //! `ripple cost`: what a table costs a month under either ledger, each line with its formula.
 
 use derive::family::Family;
-use design::{
-    Design,
-    cost::{
-        NOTED, Prices, REGION,
-        estimate::{Estimate, estimate},
-        load::Load,
-        usage::SampleEngine,
-    },
-    shipped,
+use design::cost::{
+    NOTED, Prices, REGION,
+    estimate::{Estimate, estimate},
+    load::Load,
+    usage::SampleEngine,
 };
 use engine::{batch::Handled, ledger::LedgerKind};
 use functions::{
     config::{self, Config},
-    declared::{Choice, declared},
     line::LineOf,
     metrics::Zeros,
 };
 use serde_json::{Value, json};
 
+use super::design::declared_design;
 use crate::{
     args::cost::CostArgs,
     exit::{Completion, Usage, print},
@@ -30,13 +26,7 @@ use crate::{
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Watermarks, LedgerKind::Receipts];
 
 pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
-    let design = match &args.config {
-        None => shipped::design().await?,
-        Some(file) => {
-            let (schema, catalogue) = declared(Choice { manifest: Some(file), ..Choice::default() })?;
-            Design::declared((*schema).clone(), (*catalogue).clone())
-        }
-    };
+    let design = declared_design(args.config.as_deref())?;
     let prices = prices(args)?;
     let config = Config::from_variables(|name| {
         [config::TABLE_NAME, config::LEDGER_TABLE_NAME].contains(&name).then(|| "table".to_owned())

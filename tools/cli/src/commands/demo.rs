@@ -2,7 +2,9 @@
 
 mod famous;
 mod hot;
+mod others;
 mod scenario;
+mod workload;
 mod writer;
 
 use std::{
@@ -13,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use derive::schema::Schema;
 use engine::{
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
@@ -25,11 +28,9 @@ use functions::{
     logging,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use keys::error::EntityError;
 use operate::verify::definition::{Comparison, compare_table};
 use serde::Serialize;
 use tokio::sync::watch;
-use workload::act::AppAction;
 
 use super::{LOG_FILTER, dev::stop_signal, verify::as_text};
 use crate::{
@@ -37,6 +38,7 @@ use crate::{
     book::{Book, Bookkeeper},
     commands::demo::{
         scenario::{ScenarioReport, has_lag},
+        workload::client::AppAction,
         writer::write,
     },
     embedded::Embedded,
@@ -144,7 +146,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
     let started = Instant::now();
     let service = Service::start(&plan, &(Arc::clone(&book) as Arc<dyn Witness>)).await?;
     let metered = Arc::new(Metered::new(Arc::clone(&store), has_lag(args)));
-    let mut running = Running { args, service, metered, book, bar: progress(args) };
+    let mut running = Running { args, schema: Arc::clone(&schema), service, metered, book, bar: progress(args) };
     let report = scenario::run(&mut running).await?;
     let (memory_mb, elapsed) = (metered::peak_mb(), started.elapsed());
     let Running { service, metered, book, bar, .. } = running;
@@ -223,6 +225,7 @@ fn rounded(units: f64) -> f64 {
 
 struct Running<'a> {
     args: &'a Demo,
+    schema: Arc<Schema>,
     service: Service,
     metered: Arc<Metered>,
     book: Arc<Bookkeeper>,
@@ -231,7 +234,7 @@ struct Running<'a> {
 
 impl Running<'_> {
     /// Performs the scenario's actions at its rate.
-    async fn write(&self, actions: impl Iterator<Item = Result<AppAction, EntityError>>) -> anyhow::Result<()> {
+    async fn write(&self, actions: impl Iterator<Item = anyhow::Result<AppAction>>) -> anyhow::Result<()> {
         self.bar.set_message("");
         write(&self.metered, self.args.rate, actions, &self.bar).await
     }
@@ -257,7 +260,7 @@ struct RunReport {
     seed: u64,
     /// Actions of the application, without those that prepare a scenario; some write more than one item.
     writes: u32,
-    /// Actions that the query interface refused, such as a taken email address or an item out of stock.
+    /// Actions that a condition refused, such as a taken email address or a product out of stock.
     refused: usize,
     /// Records of ground items that change something a derivation reads.
     changes: usize,

@@ -7,11 +7,9 @@ use std::path::Path;
 use design::{
     Design, document,
     followed::{CounterGrowth, growth},
-    review::{FindingAnswer, ReviewFinding, Reviewed, review},
-    shipped,
+    review::{self, AnswersError, FindingAnswer, ReviewFinding, Reviewed, review},
 };
 use functions::declared::{Choice, declared};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -20,11 +18,11 @@ use crate::{
     words::{counted, print_json},
 };
 
-pub(crate) async fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
-    let (design, written_by) = match &args.config {
-        None => (shipped::design().await?, shipped::WRITTEN_BY.to_owned()),
-        Some(file) => (own(file, args.answers.as_deref())?, format!("ripple design --config {}", file.display())),
-    };
+pub(crate) fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
+    let answers = args.answers.as_deref().map(read).transpose()?.unwrap_or_default();
+    let design = Design { answers, ..declared_design(args.config.as_deref())? };
+    let of = args.config.as_deref().map(|file| format!(" --config {}", file.display()));
+    let written_by = format!("ripple design{}", of.unwrap_or_default());
     if args.filters {
         if args.json {
             print_json(filters::as_json(&design));
@@ -48,32 +46,19 @@ pub(crate) async fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
     Ok(if reviewed.unanswered().next().is_none() { Completion::InStep } else { Completion::Findings })
 }
 
-/// The design of the table that a manifest declares.
-fn own(manifest: &Path, answers: Option<&Path>) -> anyhow::Result<Design> {
-    let (schema, catalogue) = declared(Choice { manifest: Some(manifest), ..Choice::default() })?;
-    let answers = answers.map(read).transpose()?.unwrap_or_default();
-    Ok(Design { answers, ..Design::declared((*schema).clone(), (*catalogue).clone()) })
-}
-
-/// An answer in a file. The names are stable.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Given {
-    check: String,
-    subject: String,
-    reason: String,
+/// The design of the table that a manifest declares; without one, that of the shipped table.
+pub(super) fn declared_design(manifest: Option<&Path>) -> anyhow::Result<Design> {
+    let (schema, catalogue) = declared(Choice { manifest, ..Choice::default() })?;
+    Ok(Design::declared((*schema).clone(), (*catalogue).clone()))
 }
 
 fn read(file: &Path) -> anyhow::Result<Vec<FindingAnswer>> {
-    let name = file.display();
-    let text = file_text(file)?;
-    let given: Vec<Given> =
-        serde_json::from_str(&text).map_err(|error| Usage(format!("{name} is not a list of answers: {error}")))?;
-    let answer = |Given { check, subject, reason }: Given| {
-        let check = check.parse().map_err(|error| Usage(format!("{name}: {error}")))?;
-        Ok(FindingAnswer { check, subject, reason })
-    };
-    given.into_iter().map(answer).collect()
+    let (name, text) = (file.display(), file_text(file)?);
+    let answers = review::answers(&text).map_err(|error| match error {
+        AnswersError::List(error) => Usage(format!("{name} is not a list of answers: {error}")),
+        AnswersError::Check(error) => Usage(format!("{name}: {error}")),
+    });
+    Ok(answers?)
 }
 
 /// The names are stable.

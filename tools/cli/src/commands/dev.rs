@@ -19,10 +19,7 @@ use derive::{
     fit::{note_undeclared_keys, of_stream},
     schema::Schema,
 };
-use design::{
-    Design,
-    shipped::{self, ShippedError},
-};
+use design::Design;
 use engine::{
     batch::Handled,
     clock::{Clock as _, SystemClock},
@@ -134,7 +131,7 @@ async fn serve(
         functions: args.functions.as_deref(),
         failures: &failures,
     };
-    let design = design(args.config.is_some(), &plan.schema, &plan.catalogue).await?;
+    let design = Design::declared((*plan.schema).clone(), (*plan.catalogue).clone());
     let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
     let lines = Lines::new((&plan.schema, &plan.catalogue), args.verbose, args.functions.is_some(), endpoint);
     let (told, pages) = Pages::open(&plan, design, &config, &tables, lines).await?;
@@ -341,20 +338,6 @@ impl Pages {
             Err(error) => error.into(),
         }
     }
-}
-
-/// The design of a table. Only the shipped one has samples that somebody wrote.
-pub(crate) async fn design(
-    has_manifest: bool,
-    schema: &Arc<Schema>,
-    catalogue: &Arc<Catalogue>,
-) -> Result<Design, ShippedError> {
-    let (schema, catalogue) = ((**schema).clone(), (**catalogue).clone());
-    if has_manifest {
-        return Ok(Design::declared(schema, catalogue));
-    }
-    // Derivations may be switched off.
-    Ok(Design { catalogue, ..shipped::design().await? })
 }
 
 /// Tells the terminal and the console what the functions do.

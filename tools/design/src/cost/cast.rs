@@ -50,7 +50,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_item_comes_with_the_items_that_it_names_and_what_follows() {
-        let design = crate::shipped::design().await.unwrap();
+        let schema = catalogue::schema();
+        let design = Design::declared(schema.clone(), catalogue::catalogue(&schema).unwrap());
         let Cast { item, named, store } = cast(&design, "Follow", 7).await.unwrap();
         let key = design.schema.layout.key(&item).unwrap();
         assert!(!named.contains_key(&key));

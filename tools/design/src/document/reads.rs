@@ -1,10 +1,15 @@
 //! The section on reads: each pattern with its requests.
 
 use derive::query::{Consistency, Order};
-use queries::pattern::row::{Row, rows};
 
-use super::markdown::{code, plain, table};
-use crate::{Design, asked::PatternRequests};
+use super::{
+    markdown::{code, plain, table},
+    requests::{Row, rows},
+};
+use crate::{
+    Design,
+    asked::{PAGE_LIMIT, PatternRequests},
+};
 
 const HEAD: [&str; 11] =
     ["ID", "pattern", "input", "result", "operation", "index", "key condition", "order", "limit", "consistency", "n"];
@@ -18,9 +23,8 @@ pub(super) fn section(design: &Design) -> String {
     format!(
         "## Reads\n\n\
          One row for each form of request of a first page; `n` is the number of such requests.\n\
-         The caller chooses a page's limit, here {}.\n\
+         The caller chooses a page's limit, here {PAGE_LIMIT}.\n\
          A read of an index is always eventually consistent.\n\n{}",
-        queries::pattern::SAMPLE_LIMIT,
         table(&HEAD, &rows)
     )
 }

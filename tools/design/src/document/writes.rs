@@ -5,10 +5,12 @@ use derive::{
     write::{Action, Update, Write},
 };
 use keys::{item::Item, layout::Layout};
-use queries::pattern::row::{Row, rows};
 use store::recording::Request;
 
-use super::markdown::{code, codes, plain, table, value};
+use super::{
+    markdown::{code, codes, plain, table, value},
+    requests::{Row, rows},
+};
 use crate::{Design, asked::PatternRequests, review::patterns::repeated};
 
 const HEAD: [&str; 5] = ["operation", "item", "what it does", "only if", "condition as sent"];

@@ -11,17 +11,21 @@ use std::{
 };
 
 use anyhow::Context as _;
+use derive::{schema::Schema, write::Write};
 use engine::clock::{Clock as _, SystemClock};
 use indicatif::ProgressBar;
-use queries::Queries;
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use serde::Serialize;
-use workload::{
-    act::{AppAction, perform},
-    famous::FamousUser,
-    others::Others,
-};
 
-use super::writer::write;
+use super::{
+    others::Others,
+    workload::{
+        client::{AppAction, Client, Step},
+        items::{Items, key, text},
+        user_id,
+    },
+    writer::write,
+};
 use crate::commands::demo::Running;
 use crate::commands::demo::{FewLags, rounded};
 use crate::{
@@ -48,6 +52,12 @@ const OVER_MS: u64 = 3_000;
 
 /// The same if not every item was written. The verification at the end reports those items.
 const GIVEN_UP_MS: u64 = 90_000;
+
+/// The user who is renamed.
+const USER: &str = "famous#1";
+
+/// Number of posts with the user's comments, and so of partitions.
+const POSTS: usize = 100;
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -83,13 +93,14 @@ struct OthersLag {
 
 pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<FamousReport> {
     let args = running.args;
-    let (mut famous, mut others) = (FamousUser::new(args.seed), Others::new(args.seed));
-    let mut setting = famous.setting();
+    let schema = (*running.schema).clone();
+    let (mut famous, mut others) = (FamousUser::new(schema.clone(), args.seed), Others::new(schema, args.seed));
+    let mut setting = famous.setting()?;
     if args.others > 0 {
-        setting.extend(others.setting());
+        setting.extend(others.setting()?);
     }
     running.set(setting).await?;
-    running.write((0..args.writes).map(|_| Ok(famous.comment()))).await?;
+    running.write((0..args.writes).map(|_| famous.comment())).await?;
     running.quiet().await?;
     drop(running.followed());
 
@@ -123,9 +134,8 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<FamousRepor
 async fn rename(running: &Running<'_>, famous: &mut FamousUser) -> anyhow::Result<u64> {
     let mut first_ms = None;
     for nth in 1..=RENAMES {
-        let AppAction { now_ms, act, .. } = famous.rename(nth);
-        let queries = Queries::new(Arc::clone(&running.metered), move || now_ms);
-        Box::pin(perform(act, &queries)).await.context("the famous user cannot be renamed")?;
+        let renamed = Client::default().perform(running.metered.as_ref(), famous.rename(nth)?).await;
+        anyhow::ensure!(renamed.context("the famous user cannot be renamed")?, "the famous user is not in the table");
         first_ms.get_or_insert(SystemClock.now_ms());
     }
     Ok(first_ms.unwrap_or_default())
@@ -139,7 +149,7 @@ async fn rename_among(
 ) -> anyhow::Result<(u64, Vec<ChangeLag>)> {
     let is_over = AtomicBool::new(false);
     let (metered, rate) = (Arc::clone(&running.metered), Some(running.args.others));
-    let actions = std::iter::from_fn(|| (!is_over.load(Ordering::Relaxed)).then(|| Ok(others.next_action())));
+    let actions = std::iter::from_fn(|| (!is_over.load(Ordering::Relaxed)).then(|| others.next_action()));
     let hidden = ProgressBar::hidden();
     let writing = write(&metered, rate, actions, &hidden);
     let renaming = async {
@@ -179,7 +189,7 @@ async fn rename_and_wait(running: &mut Running<'_>, famous: &mut FamousUser) -> 
 async fn lags_before(running: &mut Running<'_>, others: &mut Others) -> anyhow::Result<FewLags> {
     running.bar.set_message("watching the others");
     let seconds = (running.args.writes / ITEMS_A_SECOND).clamp(*QUIET_SECONDS.start(), *QUIET_SECONDS.end());
-    let actions = (0..seconds * running.args.others).map(|_| Ok(others.next_action()));
+    let actions = (0..seconds * running.args.others).map(|_| others.next_action());
     write(&running.metered, Some(running.args.others), actions, &ProgressBar::hidden()).await?;
     running.quiet().await?;
     Ok(few_lags(running.followed()))
@@ -225,5 +235,82 @@ impl FamousReport {
             lines.push(format!("  lag of other people during the renames: {}", during.text()));
         }
         lines
+    }
+}
+
+// ---- The user, and the draws of the posts that receive a comment ----
+
+struct FamousUser {
+    chance: StdRng,
+    items: Items,
+}
+
+impl FamousUser {
+    fn new(schema: Schema, seed: u64) -> Self {
+        Self { chance: StdRng::seed_from_u64(seed), items: Items::new(schema) }
+    }
+
+    /// The actions before the comments: the user signs up, and some authors write a post each.
+    fn setting(&mut self) -> anyhow::Result<Vec<AppAction>> {
+        let mut actions = vec![self.sign_up(USER)?];
+        for at in 0..POSTS {
+            let author = user_id(at);
+            actions.push(self.sign_up(&author)?);
+            self.items.begin();
+            let post = self.items.post(&author, &post_id(at), &format!("Post {at}"))?;
+            actions.push(one(&author, post));
+        }
+        Ok(actions)
+    }
+
+    /// The next comment.
+    fn comment(&mut self) -> anyhow::Result<AppAction> {
+        self.items.begin();
+        let (post, comment) = (post_id(self.chance.random_range(0..POSTS)), self.items.new_id("c"));
+        Ok(one(&comment, self.items.comment(&post, &comment, USER)?))
+    }
+
+    /// Renames the user; the name contains the number of the rename.
+    fn rename(&mut self, nth: u32) -> anyhow::Result<AppAction> {
+        self.items.begin();
+        let name = text("Name", format!("Grace the {nth}."));
+        Ok(one(USER, self.items.update("User", &key([("UserId", USER)]), &[name])?))
+    }
+
+    fn sign_up(&mut self, user: &str) -> anyhow::Result<AppAction> {
+        self.items.begin();
+        Ok(one(user, self.items.user(user, &format!("{user}, who is new"), None)?))
+    }
+}
+
+fn one(subject: &str, write: Write) -> AppAction {
+    AppAction { subject: subject.to_owned(), steps: vec![Step::Write(write)] }
+}
+
+/// Some ids contain the characters that join keys.
+fn post_id(at: usize) -> String {
+    match at % 10 {
+        3 => format!("p{at}#x"),
+        4 => format!("p{at}%23"),
+        _ => format!("p{at}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(seed: u64) -> Vec<String> {
+        let mut famous = FamousUser::new(catalogue::schema(), seed);
+        let mut actions = famous.setting().unwrap();
+        actions.extend((0..300).map(|_| famous.comment().unwrap()));
+        actions.extend((1..=3).map(|nth| famous.rename(nth).unwrap()));
+        actions.iter().map(|action| format!("{action:?}")).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_comments_and_renames() {
+        assert_eq!(drawn(11), drawn(11));
+        assert_ne!(drawn(11), drawn(12));
     }
 }

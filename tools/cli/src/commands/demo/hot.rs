@@ -1,15 +1,29 @@
 //! `--scenario hot`: everybody likes one post. The exact count is right whenever the stream is quiet.
 
-use std::sync::Arc;
-
-use entities::posts::{PostDetail, PostDetailKey};
-use keys::entity::Entity as _;
-use queries::Queries;
+use derive::{query::Query, schema::Schema, write::Table};
+use keys::{
+    counter::{self, CounterKey, VALUE},
+    key::Key,
+};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use serde::Serialize;
-use workload::hot::HotPost;
+use serde_dynamo::AttributeValue;
+use store::Store as _;
 
+use super::workload::{
+    client::{AppAction, Step},
+    items::{Items, key},
+    user_id,
+};
 use crate::commands::demo::Running;
 use crate::commands::demo::rounded;
+
+const AUTHOR: &str = "author";
+
+const POST: &str = "hot#post";
+
+/// Number of possible first users; the seed selects one.
+const FIRST_USERS: usize = 1_000_000;
 
 /// Number of waves of likes. The stream becomes quiet after each.
 const WAVES: u32 = 4;
@@ -21,7 +35,7 @@ const LIKE_COUNT: &str = "like-count";
 #[derive(Debug, Serialize)]
 pub(super) struct HotReport {
     likes: u32,
-    /// The exact count at the end, read by the query interface.
+    /// The exact count at the end: the sum of the counter's shards.
     exact: i64,
     /// Derived write units since the first like, per like.
     wcu_per_like: f64,
@@ -33,16 +47,16 @@ pub(super) struct HotReport {
 /// Runs the scenario. Fails if the stream is quiet and the exact count differs from the number of likes.
 pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<HotReport> {
     let likes = running.args.writes;
-    let mut hot = HotPost::new(running.args.seed);
-    let setting = hot.setting();
+    let mut hot = HotPost::new((*running.schema).clone(), running.args.seed);
+    let setting = hot.setting()?;
     running.set(setting).await?;
     let units_before = running.book.book().derived_units();
-    let post = PostDetailKey { post_id: hot.post().clone() };
+    let post = hot.items.key("PostDetail", &key([("PostId", POST)]))?;
     let (mut n_done, mut exact, mut quiet_at) = (0, 0, Vec::new());
     for wave in 1..=WAVES {
         // The last wave takes the remainder of the division.
         let until = if wave == WAVES { likes } else { likes / WAVES * wave };
-        running.write((n_done..until).map(|_| Ok(hot.like()))).await?;
+        running.write((n_done..until).map(|_| hot.like())).await?;
         n_done = until;
         running.quiet().await?;
         exact = exact_count(running, &post).await?;
@@ -53,20 +67,69 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<HotReport> 
     Ok(HotReport { likes, exact, wcu_per_like: rounded(units / f64::from(likes)), quiet_at })
 }
 
-/// AP-040, as an application reads it.
-async fn exact_count(running: &Running<'_>, post: &PostDetailKey) -> anyhow::Result<i64> {
-    let queries = Queries::new(Arc::clone(&running.metered), || 0);
-    let counts = queries.counts_of::<PostDetail>(post).await?;
-    counts.of(LIKE_COUNT).value.ok_or_else(|| anyhow::anyhow!("the exact count of likes is more than a count can be"))
+/// The sum of the counter's shards.
+async fn exact_count(running: &Running<'_>, post: &Key) -> anyhow::Result<i64> {
+    let query = Query::prefix(None, &post.pk, counter::prefix(post));
+    let (mut count, mut after) = (0_i64, None);
+    loop {
+        let page = running.metered.query(Table::Main, &query, after).await?;
+        for item in &page.items {
+            let counter = running.schema.layout.key(item).and_then(|key| CounterKey::parse(&key));
+            if let (Some(counter), Some(AttributeValue::N(value))) = (counter, item.get(VALUE))
+                && counter.derivation == LIKE_COUNT
+            {
+                count = count.saturating_add(value.parse()?);
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(count);
+        }
+    }
 }
 
 /// Fails if the exact count differs from the number of likes so far.
-fn compare(post: &PostDetailKey, exact: i64, n_likes: u32) -> anyhow::Result<()> {
+fn compare(post: &Key, exact: i64, n_likes: u32) -> anyhow::Result<()> {
     if exact == i64::from(n_likes) {
         return Ok(());
     }
-    let post = PostDetail::primary_key(post)?;
     anyhow::bail!("{post}: the stream is quiet after {n_likes} likes, and the exact count of them is {exact}")
+}
+
+/// Draws who likes the post next.
+struct HotPost {
+    items: Items,
+    first_user: usize,
+}
+
+impl HotPost {
+    fn new(schema: Schema, seed: u64) -> Self {
+        let first_user = StdRng::seed_from_u64(seed).random_range(0..FIRST_USERS);
+        Self { items: Items::new(schema), first_user }
+    }
+
+    /// The actions before the likes: the author signs up, and publishes the post.
+    fn setting(&mut self) -> anyhow::Result<Vec<AppAction>> {
+        let mut actions = Vec::new();
+        for is_post in [false, true] {
+            self.items.begin();
+            let write = if is_post {
+                self.items.post(AUTHOR, POST, "The post that everybody likes")?
+            } else {
+                self.items.user(AUTHOR, "Ada", None)?
+            };
+            actions.push(AppAction { subject: AUTHOR.to_owned(), steps: vec![Step::Write(write)] });
+        }
+        Ok(actions)
+    }
+
+    /// A like by the next user.
+    fn like(&mut self) -> anyhow::Result<AppAction> {
+        self.items.begin();
+        let user = user_id(self.first_user + usize::try_from(self.items.n_actions()).unwrap_or(usize::MAX));
+        let like = self.items.create("Like", &key([("UserId", &user), ("PostId", POST)]), &[])?;
+        Ok(AppAction { subject: user, steps: vec![Step::Write(like)] })
+    }
 }
 
 impl HotReport {
@@ -81,13 +144,13 @@ impl HotReport {
 
 #[cfg(test)]
 mod tests {
-    use entities::ids::PostId;
+    use std::collections::BTreeSet;
 
     use super::*;
 
     #[test]
     fn a_count_that_is_not_the_number_of_likes_fails_with_the_posts_key() {
-        let post = PostDetailKey { post_id: PostId::from("hot") };
+        let post = Key::new("POST#hot", "METADATA");
         assert!(compare(&post, 250, 250).is_ok());
         for exact in [0, 249, 251, -250] {
             let line = format!(
@@ -95,5 +158,25 @@ mod tests {
             );
             assert_eq!(compare(&post, exact, 250).unwrap_err().to_string(), line);
         }
+    }
+
+    fn drawn(seed: u64) -> Vec<String> {
+        let mut hot = HotPost::new(catalogue::schema(), seed);
+        let mut actions = hot.setting().unwrap();
+        actions.extend((0..100).map(|_| hot.like().unwrap()));
+        actions.iter().map(|action| format!("{action:?}")).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_likes() {
+        assert_eq!(drawn(11), drawn(11));
+        assert_ne!(drawn(11), drawn(12));
+    }
+
+    #[test]
+    fn nobody_likes_it_twice() {
+        let mut hot = HotPost::new(catalogue::schema(), 1);
+        let users: BTreeSet<String> = (0..1_000).map(|_| hot.like().unwrap().subject).collect();
+        assert_eq!(users.len(), 1_000);
     }
 }

@@ -1,11 +1,12 @@
 //! Runs a scenario, and reports what is particular to it.
 
 use serde::Serialize;
-use workload::{Application, others::is_theirs};
 
 use super::{
     famous::{self, FamousReport},
     hot::{self, HotReport},
+    others::is_theirs,
+    workload::Application,
 };
 use crate::commands::demo::Running;
 use crate::{
@@ -43,7 +44,7 @@ pub(super) fn has_lag(args: &Demo) -> HasLag {
 pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<ScenarioReport> {
     match running.args.scenario {
         Scenario::Mixed => {
-            let mut application = Application::new(running.args.seed);
+            let mut application = Application::new((*running.schema).clone(), running.args.seed);
             running.write((0..running.args.writes).map(|_| application.next_action())).await?;
             running.quiet().await?;
             Ok(ScenarioReport::default())
@@ -52,5 +53,21 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<ScenarioRep
         Scenario::Famous => {
             Ok(ScenarioReport { famous: Some(famous::run(running).await?), ..ScenarioReport::default() })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(seed: u64) -> Vec<String> {
+        let mut application = Application::new(catalogue::schema(), seed);
+        (0..500).map(|_| format!("{:?}", application.next_action().unwrap())).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_actions() {
+        assert_eq!(drawn(11), drawn(11));
+        assert_ne!(drawn(11), drawn(12));
     }
 }
