@@ -2,16 +2,12 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
 use super::world::{World, mapping, report, succeed, unhandled};
 use crate::checkpoint::Position;
 use crate::function::FunctionError;
 use crate::mapping::Mapping;
-
-fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.observed());
-}
 
 /// Batches of 8, split when they fail, and one retry of what cannot be split.
 fn bisecting() -> Mapping {
@@ -36,20 +32,17 @@ async fn splitting_consumes_no_retry_and_only_the_poison_is_given_up_on() {
     let world = World::new(bisecting(), poison("6"));
     world.insert("a", 8);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 8 records, attempt 1: failed: boom
-            100 ms: a, 4 records, attempt 1: done
-            100 ms: a, 4 records, attempt 1: failed: boom
-            200 ms: a, 2 records, attempt 1: failed: boom
-            400 ms: a, 1 records, attempt 1: done
-            400 ms: a, 1 records, attempt 1: failed: boom
-            500 ms: a, 1 records, attempt 2: failed: boom
-            500 ms: a, 1 records discarded
-            500 ms: a, 2 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 8 records, attempt 1: failed: boom
+        100 ms: a, 4 records, attempt 1: done
+        100 ms: a, 4 records, attempt 1: failed: boom
+        200 ms: a, 2 records, attempt 1: failed: boom
+        400 ms: a, 1 records, attempt 1: done
+        400 ms: a, 1 records, attempt 1: failed: boom
+        500 ms: a, 1 records, attempt 2: failed: boom
+        500 ms: a, 1 records discarded
+        500 ms: a, 2 records, attempt 1: done
+    "#]]);
     let body = &world.destination.bodies()[0];
     assert_eq!(body["DDBStreamBatchInfo"]["startSequenceNumber"], "6");
     assert_eq!(body["DDBStreamBatchInfo"]["batchSize"], 1);
@@ -105,14 +98,11 @@ async fn a_batch_whose_first_record_is_reported_is_tried_again_whole_and_spends_
     });
     world.insert("a", 2);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 2 records, attempt 1: failed from 1 on
-            100 ms: a, 2 records, attempt 2: failed from 1 on
-            100 ms: a, 2 records discarded
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 2 records, attempt 1: failed from 1 on
+        100 ms: a, 2 records, attempt 2: failed from 1 on
+        100 ms: a, 2 records discarded
+    "#]]);
 }
 
 /// AWS does not say; ours: halves have the attempts that their batch had spent, until the checkpoint moves.
@@ -129,29 +119,17 @@ async fn halves_inherit_the_attempts_of_their_batch_until_the_checkpoint_moves()
     });
     world.insert("a", 2);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 2 records, attempt 1: failed from 1 on
-            100 ms: a, 2 records, attempt 2: failed: boom
-            300 ms: a, 1 records, attempt 2: failed: boom
-            700 ms: a, 1 records, attempt 3: failed: boom
-            700 ms: a, 1 records discarded
-            700 ms: a, 1 records, attempt 1: failed from 2 on
-            800 ms: a, 1 records, attempt 2: failed from 2 on
-            1000 ms: a, 1 records, attempt 3: failed from 2 on
-            1000 ms: a, 1 records discarded
-        "#]],
-    );
-}
-
-/// Source: BC: `BisectBatchOnFunctionError` is false where nothing is said.
-#[tokio::test(start_paused = true)]
-async fn without_bisecting_a_failed_batch_stays_whole() {
-    let world = World::new(Mapping { bisect_batch_on_function_error: false, ..bisecting() }, poison("2"));
-    world.insert("a", 2);
-    world.run().await;
-    assert_eq!(sent(&world), ["1 2", "1 2"]);
+    world.observes(&expect![[r#"
+        0 ms: a, 2 records, attempt 1: failed from 1 on
+        100 ms: a, 2 records, attempt 2: failed: boom
+        300 ms: a, 1 records, attempt 2: failed: boom
+        700 ms: a, 1 records, attempt 3: failed: boom
+        700 ms: a, 1 records discarded
+        700 ms: a, 1 records, attempt 1: failed from 2 on
+        800 ms: a, 1 records, attempt 2: failed from 2 on
+        1000 ms: a, 1 records, attempt 3: failed from 2 on
+        1000 ms: a, 1 records discarded
+    "#]]);
 }
 
 /// Source: U5: a throttle is no attempt.
