@@ -1,11 +1,7 @@
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
 use super::world::{World, mapping, pass_ms, succeed};
 use crate::mapping::Mapping;
-
-fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.observed());
-}
 
 /// Source: U2.
 #[tokio::test(start_paused = true)]
@@ -15,17 +11,13 @@ async fn without_a_window_a_batch_is_what_one_read_returned() {
     let running = world.start();
     world.delivered().await;
     world.insert("a", 1);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 3 records, attempt 1: done
-            0 ms: a, 3 records, attempt 1: done
-            0 ms: a, 1 records, attempt 1: done
-            500 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.finish(running).await;
+    world.observes(&expect![[r#"
+        0 ms: a, 3 records, attempt 1: done
+        0 ms: a, 3 records, attempt 1: done
+        0 ms: a, 1 records, attempt 1: done
+        500 ms: a, 1 records, attempt 1: done
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -33,13 +25,10 @@ async fn one_read_returns_a_thousand_records_at_most() {
     let world = World::new(Mapping { batch_size: 10_000, ..mapping() }, succeed);
     world.insert("a", 1_001);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 1000 records, attempt 1: done
-            0 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 1000 records, attempt 1: done
+        0 ms: a, 1 records, attempt 1: done
+    "#]]);
 }
 
 /// Source: U2.
@@ -50,14 +39,10 @@ async fn a_window_gathers_reads_until_it_is_over() {
     let running = world.start();
     pass_ms(600).await;
     world.insert("a", 1);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            1000 ms: a, 2 records, attempt 1: done
-        "#]],
-    );
+    world.finish(running).await;
+    world.observes(&expect![[r#"
+        1000 ms: a, 2 records, attempt 1: done
+    "#]]);
 }
 
 /// Source: U2.
@@ -68,15 +53,11 @@ async fn a_full_batch_does_not_wait_for_its_window_and_the_rest_keeps_its_own() 
     let running = world.start();
     pass_ms(600).await;
     world.insert("a", 2);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            750 ms: a, 3 records, attempt 1: done
-            1750 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.finish(running).await;
+    world.observes(&expect![[r#"
+        750 ms: a, 3 records, attempt 1: done
+        1750 ms: a, 1 records, attempt 1: done
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,14 +67,10 @@ async fn the_end_of_a_shard_ends_its_window() {
     let running = world.start();
     pass_ms(600).await;
     world.stream.split("a", &[]);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            750 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.finish(running).await;
+    world.observes(&expect![[r#"
+        750 ms: a, 1 records, attempt 1: done
+    "#]]);
 }
 
 /// Source: U2: "at a base rate of 4 times per second". The wait is a setting, since it is short on a laptop.

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
 use crate::{
     checkpoint::Position,
@@ -15,6 +15,22 @@ use crate::{
     wiring::Wiring,
 };
 
+/// Nothing is delivered before this time, and soon after it all that was there until then; or never within a minute.
+async fn check(world: &World, delivered_ms: Option<(u64, u64)>) {
+    let running = world.start();
+    pass_ms(delivered_ms.map_or(60_000, |(at_ms, _)| at_ms - 10)).await;
+    assert!(!world.is_delivered_until(0));
+    if let Some((_, until_ms)) = delivered_ms {
+        pass_ms(300).await;
+        assert!(world.is_delivered_until(until_ms));
+    }
+    running.stop().await.unwrap();
+}
+
+fn slow() -> World {
+    World::with_slow_function(mapping(), Duration::from_secs(10), succeed)
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_empty_stream_is_delivered_at_once() {
     let world = World::new(mapping(), succeed);
@@ -25,13 +41,37 @@ async fn an_empty_stream_is_delivered_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_that_retries_is_not_delivered() {
+async fn what_is_retried_or_cannot_be_read_is_not_delivered() {
     let world = World::new(mapping(), |_| unhandled());
     world.insert("a", 1);
-    let running = world.start();
-    pass_ms(60_000).await;
-    assert!(!world.is_delivered_until(0));
-    running.stop().await.unwrap();
+    check(&world, None).await;
+    let world = World::new(mapping(), succeed);
+    world.stream.fail(&ApiError::Transient { message: "connection refused".to_owned() }, 100);
+    check(&world, None).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_that_wait_for_their_batching_window_are_not_delivered() {
+    let world = World::new(Mapping { batching_window_ms: 10_000, ..mapping() }, succeed);
+    world.insert("a", 1);
+    check(&world, Some((10_000, 10_000))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_shard_does_not_speak_for_one_that_is_busy() {
+    let world = slow();
+    world.stream.open("b", None);
+    world.insert("b", 1);
+    check(&world, Some((10_000, 9_000))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_waits_for_its_parent_is_not_delivered() {
+    let world = slow();
+    world.insert("a", 1);
+    world.stream.split("a", &["b"]);
+    world.insert("b", 1);
+    check(&world, Some((20_000, 20_000))).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +91,7 @@ async fn what_was_there_before_an_invocation_is_delivered_and_what_it_holds_is_n
 /// The page was read before the second record was written, so that it is not full says nothing of the second record.
 #[tokio::test(start_paused = true)]
 async fn a_page_that_another_mapping_read_holds_what_was_made_before_that_read() {
-    let world = World::with_slow_function(mapping(), Duration::from_secs(10), succeed);
+    let world = slow();
     let shared = Arc::new(ReadOnce::new(MemoryStream::clone(&world.stream)));
     world.insert("a", 1);
     let iterator = shared.iterator("a", &IteratorAt::TrimHorizon).await.unwrap();
@@ -68,47 +108,8 @@ async fn a_page_that_another_mapping_read_holds_what_was_made_before_that_read()
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_that_wait_for_their_batching_window_are_not_delivered() {
-    let world = World::new(Mapping { batching_window_ms: 10_000, ..mapping() }, succeed);
-    world.insert("a", 1);
-    let running = world.start();
-    pass_ms(9_990).await;
-    assert!(!world.is_delivered_until(0));
-    pass_ms(300).await;
-    assert!(world.is_delivered_until(10_000));
-    running.stop().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_quiet_shard_does_not_speak_for_one_that_is_busy() {
-    let world = World::with_slow_function(mapping(), Duration::from_secs(10), succeed);
-    world.stream.open("b", None);
-    world.insert("b", 1);
-    let running = world.start();
-    pass_ms(9_990).await;
-    assert!(!world.is_delivered_until(0));
-    pass_ms(300).await;
-    assert!(world.is_delivered_until(9_000));
-    running.stop().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_child_that_waits_for_its_parent_is_not_delivered() {
-    let world = World::with_slow_function(mapping(), Duration::from_secs(10), succeed);
-    world.insert("a", 1);
-    world.stream.split("a", &["b"]);
-    world.insert("b", 1);
-    let running = world.start();
-    pass_ms(19_990).await;
-    assert!(!world.is_delivered_until(0));
-    pass_ms(300).await;
-    assert!(world.is_delivered_until(20_000));
-    running.stop().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_split_leaves_no_moment_in_which_the_children_are_overlooked() {
-    let world = World::with_slow_function(mapping(), Duration::from_secs(10), succeed);
+    let world = slow();
     let running = world.start();
     pass_ms(1_100).await;
     world.stream.split("a", &["b", "c"]);
@@ -130,16 +131,6 @@ async fn a_stream_whose_shards_are_all_drained_is_delivered() {
     assert!(world.is_delivered_until(0));
     pass_ms(10_000).await;
     assert!(world.is_delivered_until(8_000));
-    running.stop().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stream_that_cannot_be_read_is_not_delivered() {
-    let world = World::new(mapping(), succeed);
-    world.stream.fail(&ApiError::Transient { message: "connection refused".to_owned() }, 100);
-    let running = world.start();
-    pass_ms(60_000).await;
-    assert!(!world.is_delivered_until(0));
     running.stop().await.unwrap();
 }
 
@@ -174,10 +165,6 @@ async fn a_backlog_is_delivered_up_to_when_its_records_were_made() {
 
 // ---- What a mapping with filters delivers, and where its checkpoint stands ----
 
-fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.observed());
-}
-
 /// Only records of the item `wanted`.
 fn filtered() -> Mapping {
     let pattern = r#"{"dynamodb":{"Keys":{"id":{"S":["wanted"]}}}}"#;
@@ -190,15 +177,12 @@ async fn filters_are_applied_record_by_record_while_a_batch_is_built() {
     let world = World::new(Mapping { batching_window_ms: 1_000, ..filtered() }, succeed);
     world.touch("a", ["wanted", "other", "wanted", "other", "other", "wanted", "wanted"]);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: 1 records filtered out
-            0 ms: 2 records filtered out
-            0 ms: a, 3 records, attempt 1: done
-            1000 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: 1 records filtered out
+        0 ms: 2 records filtered out
+        0 ms: a, 3 records, attempt 1: done
+        1000 ms: a, 1 records, attempt 1: done
+    "#]]);
     assert!(world.sent().iter().all(|sent| items(&sent.event).iter().all(|item| item == "wanted")));
 }
 
@@ -211,8 +195,7 @@ async fn the_checkpoint_moves_past_records_that_do_not_match() {
     world.delivered().await;
     assert_eq!(world.position("a").await, Some(Position::After("2".to_owned())));
     world.touch("a", ["wanted", "other"]);
-    world.delivered().await;
-    running.stop().await.unwrap();
+    world.finish(running).await;
     assert_eq!(world.position("a").await, Some(Position::After("4".to_owned())));
     world.restarted(succeed).run().await;
     assert_eq!(world.sent().len(), 1, "nothing comes again");
@@ -258,10 +241,7 @@ async fn a_parent_of_which_nothing_matches_hands_over_to_its_children() {
 async fn more_filters_than_an_account_has_at_first_are_told() {
     let world = World::new(Mapping { filters: Filters::new([r#"{"a":["b"]}"#; 6]).unwrap(), ..mapping() }, succeed);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: trouble: there are 6 filters: an account has 5 until its quota is raised, before this is deployed
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: trouble: there are 6 filters: an account has 5 until its quota is raised, before this is deployed
+    "#]]);
 }

@@ -4,17 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record, StreamRecord};
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
 use super::world::{World, items, mapping, numbers, pass_ms, report, succeed, unhandled};
 use crate::checkpoint::Position;
 use crate::function::FunctionError;
 use crate::lanes::lane_of;
 use crate::mapping::Mapping;
-
-fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.observed());
-}
 
 /// A mapping with so many lanes a shard.
 fn lanes(n_lanes: usize) -> Mapping {
@@ -95,11 +91,8 @@ async fn a_poison_record_holds_up_the_items_of_its_lane_only() {
     world.touch("a", [&*other, &poison]);
     pass_ms(1_000).await;
     is_poison.store(false, Ordering::Relaxed);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
+    world.finish(running).await;
+    world.observes(&expect![[r#"
         0 ms: a, 2 records, attempt 1: failed: boom
         0 ms: a, 1 records, attempt 1: done
         0 ms: a, 1 records, attempt 1: done
@@ -110,8 +103,7 @@ async fn a_poison_record_holds_up_the_items_of_its_lane_only() {
         1500 ms: a, 2 records, attempt 5: failed: boom
         3100 ms: a, 2 records, attempt 6: done
         3100 ms: a, 1 records, attempt 1: done
-    "#]],
-    );
+    "#]]);
 }
 
 /// Source: U2.
@@ -123,17 +115,13 @@ async fn each_lane_has_its_own_batches_and_is_read_on_while_another_works() {
     let running = world.start();
     pass_ms(500).await;
     world.touch("a", [&*other, &other, &other]);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
+    world.finish(running).await;
+    world.observes(&expect![[r#"
         1000 ms: a, 2 records, attempt 1: done
         1500 ms: a, 2 records, attempt 1: done
         2000 ms: a, 1 records, attempt 1: done
         2500 ms: a, 1 records, attempt 1: done
-    "#]],
-    );
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,15 +132,11 @@ async fn a_lane_gathers_its_own_batching_window() {
     let running = world.start();
     pass_ms(600).await;
     world.touch("a", [&*other, &one]);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
+    world.finish(running).await;
+    world.observes(&expect![[r#"
         1000 ms: a, 2 records, attempt 1: done
         1750 ms: a, 1 records, attempt 1: done
-    "#]],
-    );
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,17 +145,14 @@ async fn each_lane_counts_its_own_attempts_and_gives_up_for_itself() {
     let (world, _) = poisoned(Mapping { retry_attempts_max: Some(2), ..lanes(2) }, &poison);
     world.touch("a", [&*poison, &other, &poison, &other]);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
+    world.observes(&expect![[r#"
         0 ms: a, 2 records, attempt 1: failed: boom
         0 ms: a, 1 records, attempt 1: done
         0 ms: a, 1 records, attempt 1: done
         100 ms: a, 2 records, attempt 2: failed: boom
         300 ms: a, 2 records, attempt 3: failed: boom
         300 ms: a, 2 records discarded
-    "#]],
-    );
+    "#]]);
     let info = &world.destination.bodies()[0]["DDBStreamBatchInfo"];
     assert_eq!((&info["startSequenceNumber"], &info["endSequenceNumber"]), (&"1".into(), &"3".into()));
     assert_eq!(info["batchSize"], 2);
@@ -189,35 +170,11 @@ async fn a_partial_response_is_of_its_lane_only() {
     });
     world.touch("a", [&*partial, &other, &partial]);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
+    world.observes(&expect![[r#"
         0 ms: a, 2 records, attempt 1: failed from 3 on
         0 ms: a, 1 records, attempt 1: done
         100 ms: a, 1 records, attempt 1: done
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lane_whose_records_get_too_old_gives_up_on_them_for_itself() {
-    let [poison, other] = two_items();
-    let (world, _) = poisoned(Mapping { record_age_ms_max: Some(2_000), ..lanes(2) }, &poison);
-    world.touch("a", [&*poison, &other]);
-    world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-        0 ms: a, 1 records, attempt 1: failed: boom
-        0 ms: a, 1 records, attempt 1: done
-        100 ms: a, 1 records, attempt 2: failed: boom
-        300 ms: a, 1 records, attempt 3: failed: boom
-        700 ms: a, 1 records, attempt 4: failed: boom
-        1500 ms: a, 1 records, attempt 5: failed: boom
-        3100 ms: a, 1 records discarded
-    "#]],
-    );
-    assert_eq!(world.destination.bodies()[0]["requestContext"]["condition"], "RecordAgeExceeded");
+    "#]]);
 }
 
 /// Source: U2.
@@ -241,34 +198,15 @@ async fn after_a_crash_the_checkpoint_is_right_before_the_slowest_lane_and_nothi
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lane_that_catches_up_moves_the_checkpoint_over_all_that_others_did() {
-    let [poison, other] = two_items();
-    let (world, is_poison) = poisoned(lanes(2), &poison);
-    world.touch("a", [&*poison, &other, &other, &other, &other]);
-    let running = world.start();
-    pass_ms(1_000).await;
-    assert_eq!(world.position("a").await, None);
-    is_poison.store(false, Ordering::Relaxed);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    assert_eq!(world.position("a").await, Some(Position::After("5".to_owned())));
-}
-
-#[tokio::test(start_paused = true)]
 async fn stopping_finishes_the_invocations_of_all_lanes_and_saves_them() {
     let [one, other] = two_items();
     let world = World::with_slow_function(lanes(2), Duration::from_secs(10), succeed);
     world.touch("a", [&*one, &other, &one]);
-    let running = world.start();
-    pass_ms(1_000).await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
+    world.run_for_ms(1_000).await;
+    world.observes(&expect![[r#"
         10000 ms: a, 2 records, attempt 1: done
         10000 ms: a, 1 records, attempt 1: done
-    "#]],
-    );
+    "#]]);
     assert_eq!(world.position("a").await, Some(Position::After("3".to_owned())));
 }
 
@@ -284,8 +222,7 @@ async fn a_parent_is_drained_only_when_all_its_lanes_are() {
     assert_eq!(world.position("a").await, Some(Position::After("1".to_owned())));
     assert!(world.stream.calls().iter().all(|call| !call.starts_with("b at")), "the child waits");
     is_poison.store(false, Ordering::Relaxed);
-    world.delivered().await;
-    running.stop().await.unwrap();
+    world.finish(running).await;
     assert_eq!(world.position("a").await, Some(Position::Ended));
     assert_eq!(delivered(&world).last().unwrap().1, "4");
 }
@@ -307,17 +244,6 @@ async fn a_mapping_has_delivered_what_every_lane_is_through_with() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_lane_retries_is_not_delivered() {
-    let [poison, other] = two_items();
-    let (world, _) = poisoned(lanes(2), &poison);
-    world.touch("a", [&*poison, &other]);
-    let running = world.start();
-    pass_ms(60_000).await;
-    assert!(!world.is_delivered_until(0));
-    running.stop().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_is_held_over_all_lanes_is_bounded_and_then_reading_waits() {
     let [poison, other] = two_items();
     let (world, is_poison) = poisoned(lanes(2), &poison);
@@ -328,8 +254,7 @@ async fn what_is_held_over_all_lanes_is_bounded_and_then_reading_waits() {
     assert_eq!(delivered(&world).iter().filter(|(item, _)| *item == other).count(), 100);
     assert_eq!(world.stream.n_records_read(), 100 + 12, "two lanes hold two batches of three each");
     is_poison.store(false, Ordering::Relaxed);
-    world.delivered().await;
-    running.stop().await.unwrap();
+    world.finish(running).await;
     assert_eq!(world.stream.n_records_read(), 200);
     assert_eq!(world.position("a").await, Some(Position::After("200".to_owned())));
 }
@@ -358,8 +283,7 @@ async fn a_shard_whose_lanes_are_all_busy_is_not_read() {
     world.touch("a", [&*one]);
     pass_ms(490).await;
     assert_eq!(world.stream.n_records_read(), 2);
-    world.delivered().await;
-    running.stop().await.unwrap();
+    world.finish(running).await;
     assert_eq!(world.stream.n_records_read(), 3);
 }
 
@@ -376,15 +300,11 @@ async fn a_function_that_is_not_available_is_told_once_for_all_lanes() {
     world.touch("a", item_of_each(4).iter().map(String::as_str));
     let running = world.start();
     pass_ms(1_000).await;
-    check(
-        &world,
-        &expect![[r#"
+    world.observes(&expect![[r#"
         0 ms: trouble: the function is not available: connection refused
-    "#]],
-    );
+    "#]]);
     is_there.store(true, Ordering::Relaxed);
-    world.delivered().await;
-    running.stop().await.unwrap();
+    world.finish(running).await;
     assert_eq!(delivered(&world).iter().filter(|(_, number)| number == "1").count(), 5);
 }
 
@@ -398,13 +318,10 @@ async fn a_function_that_panics_in_one_lane_fails_that_batch_only() {
     });
     world.touch("a", [&*poison, &other]);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
+    world.observes(&expect![[r#"
         0 ms: a, 1 records, attempt 1: failed: it panicked
         0 ms: a, 1 records, attempt 1: done
         100 ms: a, 1 records, attempt 2: failed: it panicked
         100 ms: a, 1 records discarded
-    "#]],
-    );
+    "#]]);
 }

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use futures::future::BoxFuture;
 
 use super::world::{Running, World, mapping, pass_ms, report, succeed, unhandled};
@@ -70,10 +70,6 @@ fn lasting() -> CheckpointError {
     CheckpointError::Lasting("there is no table for them".into())
 }
 
-fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.observed());
-}
-
 /// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn a_restart_goes_on_behind_the_last_batch() {
@@ -82,14 +78,11 @@ async fn a_restart_goes_on_behind_the_last_batch() {
     world.run().await;
     world.insert("a", 1);
     world.restarted(succeed).run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 3 records, attempt 1: done
-            0 ms: a, 1 records, attempt 1: done
-            250 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 3 records, attempt 1: done
+        0 ms: a, 1 records, attempt 1: done
+        250 ms: a, 1 records, attempt 1: done
+    "#]]);
     assert_eq!(world.stream.calls().last().unwrap(), r#"a at After("4")"#);
 }
 
@@ -97,33 +90,23 @@ async fn a_restart_goes_on_behind_the_last_batch() {
 async fn a_restart_in_the_middle_of_a_batch_goes_on_behind_what_was_reported_done() {
     let world = World::new(mapping(), |_| Ok(report(&["3"])));
     world.insert("a", 3);
-    let running = world.start();
-    pass_ms(50).await;
-    running.stop().await.unwrap();
+    world.run_for_ms(50).await;
     assert_eq!(world.position("a").await, Some(Position::After("2".to_owned())));
     world.restarted(succeed).run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 3 records, attempt 1: failed from 3 on
-            50 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 3 records, attempt 1: failed from 3 on
+        50 ms: a, 1 records, attempt 1: done
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn stopping_finishes_the_invocation_in_progress_and_saves_it() {
     let world = World::with_slow_function(mapping(), Duration::from_secs(10), succeed);
     world.insert("a", 5);
-    let running = world.start();
-    pass_ms(1_000).await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            10000 ms: a, 3 records, attempt 1: done
-        "#]],
-    );
+    world.run_for_ms(1_000).await;
+    world.observes(&expect![[r#"
+        10000 ms: a, 3 records, attempt 1: done
+    "#]]);
     assert_eq!(world.position("a").await, Some(Position::After("3".to_owned())));
 }
 
@@ -148,13 +131,10 @@ async fn a_drained_shard_is_not_read_again_after_a_restart() {
     world.insert("b", 1);
     world.restarted(succeed).run().await;
     assert_eq!(world.stream.calls().iter().filter(|call| call.starts_with("a at")).count(), 1);
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 1 records, attempt 1: done
-            250 ms: b, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 1 records, attempt 1: done
+        250 ms: b, 1 records, attempt 1: done
+    "#]]);
 }
 
 /// Source: U2.
@@ -167,15 +147,11 @@ async fn latest_skips_what_was_there_and_reads_later_shards_from_their_start() {
     world.insert("a", 1);
     world.stream.split("a", &["b"]);
     world.insert("b", 1);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            500 ms: a, 1 records, attempt 1: done
-            500 ms: b, 1 records, attempt 1: done
-        "#]],
-    );
+    world.finish(running).await;
+    world.observes(&expect![[r#"
+        500 ms: a, 1 records, attempt 1: done
+        500 ms: b, 1 records, attempt 1: done
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,20 +160,16 @@ async fn latest_does_not_skip_a_child_that_appeared_while_the_mapping_was_down()
     let running = world.start();
     world.delivered().await;
     world.insert("a", 1);
-    world.delivered().await;
-    running.stop().await.unwrap();
+    world.finish(running).await;
     world.insert("a", 1);
     world.stream.split("a", &["b"]);
     world.insert("b", 1);
     world.restarted(succeed).run().await;
-    check(
-        &world,
-        &expect![[r#"
-            500 ms: a, 1 records, attempt 1: done
-            500 ms: a, 1 records, attempt 1: done
-            500 ms: b, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        500 ms: a, 1 records, attempt 1: done
+        500 ms: a, 1 records, attempt 1: done
+        500 ms: b, 1 records, attempt 1: done
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,15 +180,11 @@ async fn an_expired_iterator_is_replaced_behind_the_last_record_read() {
     world.delivered().await;
     world.stream.expire_iterators();
     world.insert("a", 1);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 2 records, attempt 1: done
-            600 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.finish(running).await;
+    world.observes(&expect![[r#"
+        0 ms: a, 2 records, attempt 1: done
+        600 ms: a, 1 records, attempt 1: done
+    "#]]);
     assert!(world.stream.calls().contains(&r#"a at After("2")"#.to_owned()));
 }
 
@@ -229,14 +197,11 @@ async fn trimmed_records_are_told_as_a_possible_loss() {
     world.insert("a", 3);
     world.stream.trim("a", 3);
     world.restarted(succeed).run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 1 records, attempt 1: done
-            250 ms: trouble: the records behind the last position are trimmed; shard a goes on at its oldest record, records may be lost
-            350 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 1 records, attempt 1: done
+        250 ms: trouble: the records behind the last position are trimmed; shard a goes on at its oldest record, records may be lost
+        350 ms: a, 1 records, attempt 1: done
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -249,17 +214,13 @@ async fn an_outage_is_told_once_until_it_is_over() {
     world.delivered().await;
     world.stream.fail(&outage, 1);
     world.insert("a", 1);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: trouble: shard a cannot be read, trying again: connection refused
-            21300 ms: a, 1 records, attempt 1: done
-            21550 ms: trouble: shard a cannot be read, trying again: connection refused
-            21650 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.finish(running).await;
+    world.observes(&expect![[r#"
+        0 ms: trouble: shard a cannot be read, trying again: connection refused
+        21300 ms: a, 1 records, attempt 1: done
+        21550 ms: trouble: shard a cannot be read, trying again: connection refused
+        21650 ms: a, 1 records, attempt 1: done
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,13 +231,10 @@ async fn positions_that_cannot_be_loaded_now_are_loaded_later_also_at_the_start(
         FailingCheckpoints::loads([unreachable(), CheckpointError::Transient("busy".into())]).start(&world);
     pass_ms(1_000).await;
     running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: trouble: new shards cannot be read yet, trying again: nothing responds
-            300 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: trouble: new shards cannot be read yet, trying again: nothing responds
+        300 ms: a, 1 records, attempt 1: done
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -299,14 +257,11 @@ async fn a_new_shard_whose_position_cannot_be_loaded_does_not_end_a_mapping_that
     world.insert("a", 1);
     pass_ms(1_000).await;
     running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            2000 ms: trouble: new shards cannot be read yet, trying again: the checkpoint could not be loaded or saved: there is no table for them
-            2100 ms: b, 1 records, attempt 1: done
-            4250 ms: a, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        2000 ms: trouble: new shards cannot be read yet, trying again: the checkpoint could not be loaded or saved: there is no table for them
+        2100 ms: b, 1 records, attempt 1: done
+        4250 ms: a, 1 records, attempt 1: done
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,15 +270,11 @@ async fn a_position_that_cannot_be_saved_while_nothing_responds_is_told_without_
     world.insert("a", 1);
     let saves = Mutex::new([unreachable(), unreachable()].into());
     let (failing, running) = FailingCheckpoints { saves, ..FailingCheckpoints::default() }.start(&world);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 1 records, attempt 1: done
-            0 ms: trouble: the checkpoint cannot be saved: nothing responds
-        "#]],
-    );
+    world.finish(running).await;
+    world.observes(&expect![[r#"
+        0 ms: a, 1 records, attempt 1: done
+        0 ms: trouble: the checkpoint cannot be saved: nothing responds
+    "#]]);
     assert_eq!(failing.checkpoints.load("aggregate", "a").await.unwrap(), Some(Position::After("1".to_owned())));
 }
 
@@ -347,13 +298,10 @@ async fn records_that_change_nothing_are_left_out_and_the_checkpoint_moves_behin
     world.run().await;
     world.stream.modify("a", "3", "3", world.now());
     world.restarted(succeed).run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: 1 equal records dropped
-            0 ms: a, 1 records, attempt 1: done
-            250 ms: 1 equal records dropped
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: 1 equal records dropped
+        0 ms: a, 1 records, attempt 1: done
+        250 ms: 1 equal records dropped
+    "#]]);
     assert_eq!(world.position("a").await, Some(Position::After("3".to_owned())));
 }

@@ -1,11 +1,7 @@
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
 use super::world::{World, mapping, report, unhandled};
 use crate::mapping::Mapping;
-
-fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.observed());
-}
 
 /// Source: U4.
 #[tokio::test(start_paused = true)]
@@ -15,13 +11,10 @@ async fn a_partial_response_is_retried_from_the_lowest_record_on() {
     });
     world.insert("a", 10);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 10 records, attempt 1: failed from 9 on
-            100 ms: a, 2 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 10 records, attempt 1: failed from 9 on
+        100 ms: a, 2 records, attempt 1: done
+    "#]]);
 }
 
 /// Source: U4.
@@ -30,12 +23,9 @@ async fn without_reported_failures_the_body_is_ignored() {
     let world = World::new(Mapping { report_batch_item_failures: false, ..mapping() }, |_| Ok(report(&["1"])));
     world.insert("a", 2);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 2 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 2 records, attempt 1: done
+    "#]]);
 }
 
 /// Source: LS.
@@ -44,13 +34,10 @@ async fn a_response_that_names_no_record_of_the_batch_fails_all_of_it() {
     let world = World::new(Mapping { retry_attempts_max: Some(0), ..mapping() }, |_| Ok(report(&["123"])));
     world.insert("a", 2);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 2 records, attempt 1: failed: the response names no record of the batch, so all of it counts as failed
-            0 ms: a, 2 records discarded
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 2 records, attempt 1: failed: the response names no record of the batch, so all of it counts as failed
+        0 ms: a, 2 records discarded
+    "#]]);
     assert_eq!(world.destination.bodies()[0]["responseContext"]["functionError"], serde_json::Value::Null);
 }
 
@@ -63,35 +50,18 @@ async fn the_retry_budget_starts_over_when_the_checkpoint_moves() {
     });
     world.insert("a", 6);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 3 records, attempt 1: done
-            0 ms: a, 3 records, attempt 1: failed from 6 on
-            100 ms: a, 1 records, attempt 1: failed from 6 on
-            300 ms: a, 1 records, attempt 2: failed from 6 on
-            700 ms: a, 1 records, attempt 3: failed from 6 on
-            1500 ms: a, 1 records, attempt 4: failed from 6 on
-            1500 ms: a, 1 records discarded
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 3 records, attempt 1: done
+        0 ms: a, 3 records, attempt 1: failed from 6 on
+        100 ms: a, 1 records, attempt 1: failed from 6 on
+        300 ms: a, 1 records, attempt 2: failed from 6 on
+        700 ms: a, 1 records, attempt 3: failed from 6 on
+        1500 ms: a, 1 records, attempt 4: failed from 6 on
+        1500 ms: a, 1 records discarded
+    "#]]);
     let body = &world.destination.bodies()[0];
     assert_eq!(body["requestContext"]["approximateInvokeCount"], 4);
     assert_eq!(body["DDBStreamBatchInfo"]["batchSize"], 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_function_that_panics_has_failed() {
-    let world = World::new(Mapping { retry_attempts_max: Some(0), ..mapping() }, |_| panic!("a bug"));
-    world.insert("a", 1);
-    world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 1 records, attempt 1: failed: it panicked
-            0 ms: a, 1 records discarded
-        "#]],
-    );
 }
 
 /// Source: U4, LS.

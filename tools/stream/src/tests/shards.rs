@@ -1,15 +1,11 @@
 use std::time::Duration;
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
-use super::world::{World, mapping, pass_ms, succeed};
+use super::world::{World, mapping, succeed};
 use crate::checkpoint::Position;
 use crate::mapping::Mapping;
 use crate::poller::StreamError;
-
-fn check(actual: &str, expected: &Expect) {
-    expected.assert_eq(actual);
-}
 
 /// Source: U2.
 #[tokio::test(start_paused = true)]
@@ -20,39 +16,14 @@ async fn a_child_starts_only_when_its_parent_is_drained() {
     world.insert("b", 1);
     world.insert("c", 1);
     world.run().await;
-    check(
-        &world.observed(),
-        &expect![[r#"
-            700 ms: a, 3 records, attempt 1: done
-            1400 ms: a, 1 records, attempt 1: done
-            2100 ms: b, 1 records, attempt 1: done
-            2100 ms: c, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        700 ms: a, 3 records, attempt 1: done
+        1400 ms: a, 1 records, attempt 1: done
+        2100 ms: b, 1 records, attempt 1: done
+        2100 ms: c, 1 records, attempt 1: done
+    "#]]);
     assert_eq!(world.position("a").await, Some(Position::Ended));
     assert_eq!(world.position("b").await, Some(Position::After("5".to_owned())));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_shard_that_splits_while_it_is_read_hands_over_to_its_children_at_once() {
-    let world = World::new(mapping(), succeed);
-    world.insert("a", 1);
-    let running = world.start();
-    world.delivered().await;
-    pass_ms(100).await;
-    world.insert("a", 1);
-    world.stream.split("a", &["b"]);
-    world.insert("b", 1);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world.observed(),
-        &expect![[r#"
-            0 ms: a, 1 records, attempt 1: done
-            500 ms: a, 1 records, attempt 1: done
-            500 ms: b, 1 records, attempt 1: done
-        "#]],
-    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,12 +34,9 @@ async fn a_child_whose_parent_is_trimmed_starts() {
     world.insert("b", 1);
     world.stream.trim("a", 2);
     world.run().await;
-    check(
-        &world.observed(),
-        &expect![[r#"
-            0 ms: b, 1 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: b, 1 records, attempt 1: done
+    "#]]);
 }
 
 /// Source: U2.
@@ -81,13 +49,10 @@ async fn open_shards_are_read_side_by_side_and_a_batch_never_mixes_them() {
         world.insert("z", 1);
     }
     world.run().await;
-    check(
-        &world.observed(),
-        &expect![[r#"
-            1000 ms: a, 2 records, attempt 1: done
-            1000 ms: z, 2 records, attempt 1: done
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        1000 ms: a, 2 records, attempt 1: done
+        1000 ms: z, 2 records, attempt 1: done
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,20 +62,16 @@ async fn the_shards_are_listed_page_by_page_and_not_more_often_than_needed() {
     world.stream.open("c", None);
     world.stream.list_by(2);
     world.insert("c", 1);
-    let running = world.start();
-    pass_ms(2_500).await;
-    running.stop().await.unwrap();
-    check(
-        &world.stream.calls().join("\n"),
-        &expect![[r#"
+    world.run_for_ms(2_500).await;
+    expect![[r#"
             list after None
             list after Some("b")
             a at TrimHorizon
             b at TrimHorizon
             c at TrimHorizon
             list after None
-            list after Some("b")"#]],
-    );
+            list after Some("b")"#]]
+    .assert_eq(&world.stream.calls().join("\n"));
 }
 
 /// Source: LS.
@@ -120,12 +81,10 @@ async fn a_stream_that_is_not_there_ends_the_mapping_with_one_clear_message() {
     world.stream.delete();
     let error = world.start().end().await.unwrap_err();
     assert!(matches!(error, StreamError::NotFound { .. }));
-    check(
-        &error.to_string(),
-        &expect![
-            "there is no stream arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000: does the table exist with its stream enabled, at this endpoint?"
-        ],
-    );
+    expect![
+        "there is no stream arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000: does the table exist with its stream enabled, at this endpoint?"
+    ]
+    .assert_eq(&error.to_string());
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,22 +98,22 @@ async fn a_stream_that_is_deleted_later_ends_the_mapping_too() {
 
 #[tokio::test(start_paused = true)]
 async fn settings_that_lambda_would_refuse_are_refused() {
-    let refused = async |mapping: Mapping| World::new(mapping, succeed).start().end().await.unwrap_err().to_string();
-    check(
-        &[
-            refused(Mapping { name: "a/b".to_owned(), ..mapping() }).await,
-            refused(Mapping { batch_size: 0, ..mapping() }).await,
-            refused(Mapping { batch_size: 10_001, ..mapping() }).await,
-            refused(Mapping { batching_window_ms: 300_001, ..mapping() }).await,
-            refused(Mapping { tumbling_window_seconds: 901, ..mapping() }).await,
-            refused(Mapping { retry_attempts_max: Some(10_001), ..mapping() }).await,
-            refused(Mapping { record_age_ms_max: Some(604_800_001), ..mapping() }).await,
-            refused(Mapping { parallelization_factor: 0, ..mapping() }).await,
-            refused(Mapping { parallelization_factor: 11, ..mapping() }).await,
-            refused(Mapping { parallelization_factor: 2, tumbling_window_seconds: 60, ..mapping() }).await,
-        ]
-        .join("\n"),
-        &expect![[r#"
+    let mut refused = Vec::new();
+    for mapping in [
+        Mapping { name: "a/b".to_owned(), ..mapping() },
+        Mapping { batch_size: 0, ..mapping() },
+        Mapping { batch_size: 10_001, ..mapping() },
+        Mapping { batching_window_ms: 300_001, ..mapping() },
+        Mapping { tumbling_window_seconds: 901, ..mapping() },
+        Mapping { retry_attempts_max: Some(10_001), ..mapping() },
+        Mapping { record_age_ms_max: Some(604_800_001), ..mapping() },
+        Mapping { parallelization_factor: 0, ..mapping() },
+        Mapping { parallelization_factor: 11, ..mapping() },
+        Mapping { parallelization_factor: 2, tumbling_window_seconds: 60, ..mapping() },
+    ] {
+        refused.push(World::new(mapping, succeed).start().end().await.unwrap_err().to_string());
+    }
+    expect![[r#"
             the function name "a/b" must be of letters, digits, '-' and '_'
             the batch size 0 of aggregate is not between 1 and 10000
             the batch size 10001 of aggregate is not between 1 and 10000
@@ -164,6 +123,6 @@ async fn settings_that_lambda_would_refuse_are_refused() {
             the record age 604800001 ms of aggregate is greater than 604800000 ms
             the parallelization factor 0 of aggregate is not between 1 and 10
             the parallelization factor 11 of aggregate is not between 1 and 10
-            aggregate has tumbling windows and a parallelization factor of 2: set one of them to its default, since whose the state of a window is then is documented nowhere"#]],
-    );
+            aggregate has tumbling windows and a parallelization factor of 2: set one of them to its default, since whose the state of a window is then is documented nowhere"#]]
+    .assert_eq(&refused.join("\n"));
 }

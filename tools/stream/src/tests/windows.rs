@@ -59,8 +59,11 @@ fn sent(world: &World) -> String {
     world.sent().iter().map(|sent| line(sent.at_ms, &sent.event)).collect()
 }
 
-fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&sent(world));
+impl World {
+    /// The function got these events.
+    fn sends(&self, expected: &Expect) {
+        expected.assert_eq(&sent(self));
+    }
 }
 
 /// Source: LS.
@@ -92,14 +95,11 @@ async fn the_state_goes_from_each_response_to_the_next_event_of_its_window() {
     let world = world(windowed(), count);
     world.insert("a", 7);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a [1 2 3] 08:00 to 08:01, state {}
-            0 ms: a [4 5 6] 08:00 to 08:01, state {"n":3}
-            0 ms: a [7] 08:00 to 08:01, state {"n":6}
-        "#]],
-    );
+    world.sends(&expect![[r#"
+        0 ms: a [1 2 3] 08:00 to 08:01, state {}
+        0 ms: a [4 5 6] 08:00 to 08:01, state {"n":3}
+        0 ms: a [7] 08:00 to 08:01, state {"n":6}
+    "#]]);
     assert_eq!(world.position("a").await, Some(Position::After("7".to_owned())));
 }
 
@@ -111,17 +111,12 @@ async fn the_state_goes_from_each_response_to_the_next_event_of_its_window() {
 async fn a_window_whose_end_has_passed_has_one_final_invocation_without_records() {
     let world = world(windowed(), count);
     world.insert("a", 4);
-    let running = world.start();
-    pass_ms(300_000).await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a [1 2 3] 08:00 to 08:01, state {}
-            0 ms: a [4] 08:00 to 08:01, state {"n":3}
-            59000 ms: a [] 08:00 to 08:01, state {"n":4}, final
-        "#]],
-    );
+    world.run_for_ms(300_000).await;
+    world.sends(&expect![[r#"
+        0 ms: a [1 2 3] 08:00 to 08:01, state {}
+        0 ms: a [4] 08:00 to 08:01, state {"n":3}
+        59000 ms: a [] 08:00 to 08:01, state {"n":4}, final
+    "#]]);
 }
 
 /// "Lambda determines tumbling window boundaries based on the time when records were inserted into the stream", and "each
@@ -134,14 +129,11 @@ async fn a_batch_does_not_mix_windows_and_a_record_of_the_next_ends_the_one_befo
     pass_ms(60_000).await;
     world.insert("a", 1);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            60000 ms: a [1] 08:00 to 08:01, state {}
-            60000 ms: a [] 08:00 to 08:01, state {"n":1}, final
-            60000 ms: a [2] 08:01 to 08:02, state {}
-        "#]],
-    );
+    world.sends(&expect![[r#"
+        60000 ms: a [1] 08:00 to 08:01, state {}
+        60000 ms: a [] 08:00 to 08:01, state {"n":1}, final
+        60000 ms: a [2] 08:01 to 08:02, state {}
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,33 +145,26 @@ async fn a_window_waits_for_its_records_in_the_batching_window() {
     world.insert("a", 1);
     pass_ms(60_000).await;
     running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a [1 2 3] 08:00 to 08:01, state {}
-            65000 ms: a [4] 08:00 to 08:01, state {"n":3}
-            65000 ms: a [] 08:00 to 08:01, state {"n":4}, final
-        "#]],
-    );
+    world.sends(&expect![[r#"
+        0 ms: a [1 2 3] 08:00 to 08:01, state {}
+        65000 ms: a [4] 08:00 to 08:01, state {"n":3}
+        65000 ms: a [] 08:00 to 08:01, state {"n":4}, final
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_without_an_open_window_makes_no_invocations() {
     let world = world(windowed(), count);
-    let running = world.start();
-    pass_ms(300_000).await;
-    running.stop().await.unwrap();
-    check(&world, &expect![""]);
+    world.run_for_ms(300_000).await;
+    world.sends(&expect![""]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_window_whose_records_never_reached_the_function_has_no_final_invocation() {
     let world = world(Mapping { record_age_ms_max: Some(60_000), ..windowed() }, count);
     world.stream.insert("a", 1, world.now() - Duration::from_secs(130));
-    let running = world.start();
-    pass_ms(300_000).await;
-    running.stop().await.unwrap();
-    check(&world, &expect![""]);
+    world.run_for_ms(300_000).await;
+    world.sends(&expect![""]);
     assert_eq!(world.observed(), "0 ms: a, 1 records discarded\n");
 }
 
@@ -192,11 +177,10 @@ async fn a_response_without_a_state_is_a_failed_invocation() {
         let world = world(mapping, |_| Ok(r#"{"batchItemFailures":[]}"#.to_owned()));
         world.insert("a", 1);
         world.run().await;
-        expect![[r#"
+        world.observes(&expect![[r#"
             0 ms: a, 1 records, attempt 1: failed: the response has no object `state`, which tumbling windows need
             0 ms: a, 1 records discarded
-        "#]]
-        .assert_eq(&world.observed());
+        "#]]);
     }
 }
 
@@ -207,13 +191,10 @@ async fn without_reported_failures_only_the_state_of_a_response_is_read() {
     });
     world.insert("a", 4);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a [1 2 3] 08:00 to 08:01, state {}
-            0 ms: a [4] 08:00 to 08:01, state {"n":3}
-        "#]],
-    );
+    world.sends(&expect![[r#"
+        0 ms: a [1 2 3] 08:00 to 08:01, state {}
+        0 ms: a [4] 08:00 to 08:01, state {"n":3}
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,23 +208,20 @@ async fn a_retry_has_the_window_and_the_state_of_the_first_try() {
     world.insert("a", 4);
     pass_ms(45_000).await;
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            45000 ms: a [1 2 3] 08:00 to 08:01, state {}
-            45000 ms: a [4] 08:00 to 08:01, state {"n":3}
-            45100 ms: a [4] 08:00 to 08:01, state {"n":3}
-            45300 ms: a [4] 08:00 to 08:01, state {"n":3}
-            45700 ms: a [4] 08:00 to 08:01, state {"n":3}
-            46500 ms: a [4] 08:00 to 08:01, state {"n":3}
-            48100 ms: a [4] 08:00 to 08:01, state {"n":3}
-            51300 ms: a [4] 08:00 to 08:01, state {"n":3}
-            56300 ms: a [4] 08:00 to 08:01, state {"n":3}
-            61300 ms: a [4] 08:00 to 08:01, state {"n":3}
-            66300 ms: a [4] 08:00 to 08:01, state {"n":3}
-            66550 ms: a [] 08:00 to 08:01, state {"n":4}, final
-        "#]],
-    );
+    world.sends(&expect![[r#"
+        45000 ms: a [1 2 3] 08:00 to 08:01, state {}
+        45000 ms: a [4] 08:00 to 08:01, state {"n":3}
+        45100 ms: a [4] 08:00 to 08:01, state {"n":3}
+        45300 ms: a [4] 08:00 to 08:01, state {"n":3}
+        45700 ms: a [4] 08:00 to 08:01, state {"n":3}
+        46500 ms: a [4] 08:00 to 08:01, state {"n":3}
+        48100 ms: a [4] 08:00 to 08:01, state {"n":3}
+        51300 ms: a [4] 08:00 to 08:01, state {"n":3}
+        56300 ms: a [4] 08:00 to 08:01, state {"n":3}
+        61300 ms: a [4] 08:00 to 08:01, state {"n":3}
+        66300 ms: a [4] 08:00 to 08:01, state {"n":3}
+        66550 ms: a [] 08:00 to 08:01, state {"n":4}, final
+    "#]]);
 }
 
 /// The records that were done count in the state of the response, so without it they would be lost from the window.
@@ -257,13 +235,10 @@ async fn the_rest_of_a_partial_response_goes_on_with_its_state() {
     });
     world.insert("a", 3);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a [1 2 3] 08:00 to 08:01, state {}
-            100 ms: a [3] 08:00 to 08:01, state {"n":2}
-        "#]],
-    );
+    world.sends(&expect![[r#"
+        0 ms: a [1 2 3] 08:00 to 08:01, state {}
+        100 ms: a [3] 08:00 to 08:01, state {"n":2}
+    "#]]);
 }
 
 /// "If invocation is unsuccessful, your Lambda function suspends further processing until a successful invocation."
@@ -285,19 +260,16 @@ async fn a_failed_final_invocation_is_tried_until_it_succeeds_and_holds_what_is_
     pass_ms(60_000).await;
     world.insert("a", 1);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            60000 ms: a [1] 08:00 to 08:01, state {}
-            60000 ms: a [] 08:00 to 08:01, state {"n":1}, final
-            60100 ms: a [] 08:00 to 08:01, state {"n":1}, final
-            60300 ms: a [] 08:00 to 08:01, state {"n":1}, final
-            60700 ms: a [] 08:00 to 08:01, state {"n":1}, final
-            61500 ms: a [] 08:00 to 08:01, state {"n":1}, final
-            61500 ms: a [2] 08:01 to 08:02, state {}
-        "#]],
-    );
-    expect![[r#"
+    world.sends(&expect![[r#"
+        60000 ms: a [1] 08:00 to 08:01, state {}
+        60000 ms: a [] 08:00 to 08:01, state {"n":1}, final
+        60100 ms: a [] 08:00 to 08:01, state {"n":1}, final
+        60300 ms: a [] 08:00 to 08:01, state {"n":1}, final
+        60700 ms: a [] 08:00 to 08:01, state {"n":1}, final
+        61500 ms: a [] 08:00 to 08:01, state {"n":1}, final
+        61500 ms: a [2] 08:01 to 08:02, state {}
+    "#]]);
+    world.observes(&expect![[r#"
         60000 ms: a, 1 records, attempt 1: done
         60000 ms: a, 0 records, attempt 1: failed: boom
         60100 ms: trouble: the function is not available: throttled
@@ -305,8 +277,7 @@ async fn a_failed_final_invocation_is_tried_until_it_succeeds_and_holds_what_is_
         60700 ms: a, 0 records, attempt 3: failed: the response names no record of the batch, so all of it counts as failed
         61500 ms: a, 0 records, attempt 4: done
         61500 ms: a, 1 records, attempt 1: done
-    "#]]
-    .assert_eq(&world.observed());
+    "#]]);
 }
 
 /// "Your state can be a maximum of 1 MB per shard. If it exceeds that size, Lambda terminates the window early." And
@@ -320,18 +291,13 @@ async fn a_state_over_a_megabyte_ends_its_window_early_and_the_window_goes_on_af
         Ok(json!({ "state": state }).to_string())
     });
     world.insert("a", 5);
-    let running = world.start();
-    pass_ms(60_000).await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a [1 2 3] 08:00 to 08:01, state {}
-            0 ms: a [] 08:00 to 08:01, state 1048587 bytes, final, early
-            0 ms: a [4 5] 08:00 to 08:01, state {}
-            59000 ms: a [] 08:00 to 08:01, state {"n":2}, final
-        "#]],
-    );
+    world.run_for_ms(60_000).await;
+    world.sends(&expect![[r#"
+        0 ms: a [1 2 3] 08:00 to 08:01, state {}
+        0 ms: a [] 08:00 to 08:01, state 1048587 bytes, final, early
+        0 ms: a [4 5] 08:00 to 08:01, state {}
+        59000 ms: a [] 08:00 to 08:01, state {"n":2}, final
+    "#]]);
 }
 
 /// "When the shard ends, Lambda considers the window closed, and the child shards start their own window in a fresh
@@ -345,16 +311,12 @@ async fn the_end_of_a_shard_closes_its_window_and_its_children_start_afresh() {
     world.delivered().await;
     world.stream.split("a", &["b"]);
     world.insert("b", 1);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a [1] 08:00 to 08:01, state {}
-            500 ms: a [] 08:00 to 08:01, state {"n":1}, final
-            500 ms: b [2] 08:00 to 08:01, state {}
-        "#]],
-    );
+    world.finish(running).await;
+    world.sends(&expect![[r#"
+        0 ms: a [1] 08:00 to 08:01, state {}
+        500 ms: a [] 08:00 to 08:01, state {"n":1}, final
+        500 ms: b [2] 08:00 to 08:01, state {}
+    "#]]);
     assert_eq!(world.position("a").await, Some(Position::Ended));
 }
 
@@ -366,15 +328,11 @@ async fn a_shard_that_is_lost_closes_its_window() {
     world.delivered().await;
     world.stream.split("a", &["b"]);
     world.stream.trim("a", 1);
-    world.delivered().await;
-    running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a [1] 08:00 to 08:01, state {}
-            500 ms: a [] 08:00 to 08:01, state {"n":1}, final
-        "#]],
-    );
+    world.finish(running).await;
+    world.sends(&expect![[r#"
+        0 ms: a [1] 08:00 to 08:01, state {}
+        500 ms: a [] 08:00 to 08:01, state {"n":1}, final
+    "#]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -411,14 +369,11 @@ async fn after_a_restart_the_window_that_was_open_starts_with_an_empty_state() {
     let running = world.restarted_with_events(count).start();
     pass_ms(120_000).await;
     running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a [1 2] 08:00 to 08:01, state {}
-            250 ms: a [3] 08:00 to 08:01, state {}
-            59000 ms: a [] 08:00 to 08:01, state {"n":1}, final
-        "#]],
-    );
+    world.sends(&expect![[r#"
+        0 ms: a [1 2] 08:00 to 08:01, state {}
+        250 ms: a [3] 08:00 to 08:01, state {}
+        59000 ms: a [] 08:00 to 08:01, state {"n":1}, final
+    "#]]);
 }
 
 /// "Records are always processed in order the first time. If records are processed more than once, they might be
@@ -432,15 +387,12 @@ async fn a_record_that_comes_after_its_window_ended_opens_it_again() {
     world.stream.insert("a", 1, world.now() - Duration::from_secs(1));
     pass_ms(1_000).await;
     running.stop().await.unwrap();
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a [1] 08:00 to 08:01, state {}
-            59000 ms: a [] 08:00 to 08:01, state {"n":1}, final
-            59250 ms: a [2] 08:00 to 08:01, state {}
-            59500 ms: a [] 08:00 to 08:01, state {"n":1}, final
-        "#]],
-    );
+    world.sends(&expect![[r#"
+        0 ms: a [1] 08:00 to 08:01, state {}
+        59000 ms: a [] 08:00 to 08:01, state {"n":1}, final
+        59250 ms: a [2] 08:00 to 08:01, state {}
+        59500 ms: a [] 08:00 to 08:01, state {"n":1}, final
+    "#]]);
 }
 
 /// The payload of a failure record is "the whole event as an escaped JSON string" (reference B5).

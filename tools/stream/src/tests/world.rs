@@ -8,6 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use expect_test::Expect;
 use futures::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
@@ -189,9 +190,25 @@ impl World {
 
     /// Delivers everything and stops.
     pub(crate) async fn run(&self) {
+        self.finish(self.start()).await;
+    }
+
+    /// Runs for so long.
+    pub(crate) async fn run_for_ms(&self, ms: u64) {
         let running = self.start();
+        pass_ms(ms).await;
+        running.stop().await.unwrap();
+    }
+
+    /// Delivers everything and stops a mapping that runs.
+    pub(crate) async fn finish(&self, running: Running) {
         self.delivered().await;
         running.stop().await.unwrap();
+    }
+
+    /// The observer recorded this.
+    pub(crate) fn observes(&self, expected: &Expect) {
+        expected.assert_eq(&self.observed());
     }
 
     /// What the observer recorded, a line each.
