@@ -85,12 +85,9 @@ async fn a_batch_whose_first_record_is_reported_is_tried_again_whole_and_spends_
     let world = World::new(Mapping { retry_attempts_max: Some(1), ..mapping() }, |_| Ok(report(&["1"])));
     world.insert("a", 2);
     world.run().await;
-    check(
-        &world,
-        &expect![[r#"
-            0 ms: a, 2 records, attempt 1: failed from 1 on
-            100 ms: a, 2 records, attempt 2: failed from 1 on
-            100 ms: a, 2 records discarded
-        "#]],
-    );
+    world.observes(&expect![[r#"
+        0 ms: a, 2 records, attempt 1: failed from 1 on
+        100 ms: a, 2 records, attempt 2: failed from 1 on
+        100 ms: a, 2 records discarded
+    "#]]);
 }
