@@ -571,9 +571,8 @@ fn nothing_is_left(
             let is_empty = is_history(key) && is_zero(item) && item.keys().any(is_mark);
             let Some(removal) = gone(&owner).filter(is_older).filter(|_| !is_empty) else { continue };
             let is_found = match (scene.schema.image(key, item).map(|image| image.definition.name.clone()), &owner) {
-                (Some(name), Owner::User(id)) if name == "EmailClaim" => {
+                (Some(name), Owner::User(_)) if name == "EmailClaim" => {
                     let email = text(&removal.item, "Email").unwrap_or_default().trim().to_lowercase();
-                    let _: &String = id;
                     key.pk == format!("EMAIL#{email}") && past.written[key] < removal.at
                 }
                 (Some(name), Owner::User(id)) if name == "Follow" => {

@@ -1,9 +1,9 @@
-//! Records that kill the whole invocation.
+//! Records that kill the whole invocation, and calls that take its time.
 
 use std::collections::BTreeSet;
 
-use derive::{family::Family, position::RecordAt, write::Table};
-use engine::ledger::LedgerKind;
+use derive::{family::Family, write::Table};
+use engine::{batch::Handled, clock::Clock as _, ledger::LedgerKind};
 use keys::{item::text, key::Key};
 use operate::verify::{AtRest, Finding, VerifyEvent};
 use serde_dynamo::AttributeValue;
@@ -11,11 +11,9 @@ use serde_json::Value;
 use store::faulty::{Call, Fault, Side};
 
 use crate::cases::{
-    bed::{Bed, INVOCATION_MS},
+    bed::{Bed, INVOCATION_MS, LEDGERS, counts, event_id},
     verification::verified,
 };
-
-const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
 
 /// A caller that touches this item dies before the call is done.
 fn deadly(bed: &Bed, deadly: Key) {
@@ -61,32 +59,10 @@ async fn a_record_whose_look_kills_is_parked_at_the_fifth_delivery_and_its_neigh
         let records = bed.records();
         deadly(&bed, users[1].clone());
         assert_eq!(deliver(&bed, &records), 4, "{ledger}");
-        assert_eq!(
-            parked(&bed),
-            ["additive 00000000000000000000000000000002", "level-triggered 00000000000000000000000000000002"]
-        );
+        assert_eq!(parked(&bed), ["additive", "level-triggered"].map(|family| format!("{family} {}", event_id(2))));
         let shown: Vec<String> = users.iter().map(|user| bed.shown(user, "FollowingCount")).collect();
         assert_eq!(shown, ["0", "7", "0"]);
         assert!(bed.ledger("ATTEMPTS").is_empty(), "the batch is done, and its note gone");
-    }
-}
-
-#[tokio::test]
-async fn a_change_whose_count_kills_is_parked_at_the_fifth_delivery_and_counts_when_it_is_redriven() {
-    for ledger in LEDGERS {
-        let mut bed = Bed::new().under(ledger).running(Family::Additive);
-        let records = bed.joins(3).await;
-        deadly(&bed, Key::new("GROUP#g1", "METADATA#COUNT#member-count#00"));
-        assert_eq!(deliver(&bed, &records), 4, "{ledger}");
-        assert_eq!(parked(&bed), ["additive 00000000000000000000000000000002"]);
-        assert_eq!(bed.counted("member-count"), 2);
-
-        bed.fails(|_| None);
-        bed.handle(&records).await;
-        assert_eq!(bed.counted("member-count"), 2, "it is parked, and not applied beside that");
-        bed.clock.advance(32 * 60_000);
-        bed.redrive_all().await;
-        assert_eq!((bed.counted("member-count"), bed.parked().len()), (3, 0));
     }
 }
 
@@ -161,10 +137,7 @@ async fn two_deadly_records_in_one_batch_are_both_parked() {
     let records = bed.memberships([("ann", "g"), ("bob", "g"), ("cleo", "h")].map(|(u, g)| (u.into(), g.into()))).await;
     deadly(&bed, Key::new("GROUP#g", "METADATA#COUNT#member-count#00"));
     assert_eq!(deliver(&bed, &records), 6);
-    assert_eq!(
-        parked(&bed),
-        ["additive 00000000000000000000000000000001", "additive 00000000000000000000000000000002"]
-    );
+    assert_eq!(parked(&bed), [1, 2].map(|at| format!("additive {}", event_id(at))));
     assert_eq!(bed.counted("member-count"), 1);
 }
 
@@ -216,40 +189,19 @@ async fn records_out_of_order_that_go_one_by_one_are_not_passed_before_they_are_
 async fn a_young_batch_notes_nothing_and_the_note_of_an_old_one_goes_when_it_is_done() {
     let mut bed = Bed::new();
     let records = bed.joins(2).await;
-    bed.clock.advance(INVOCATION_MS - 1_000);
-    bed.handle(&records).await;
-    let calls = bed.calls();
-    assert!(!calls.iter().any(|call| call.contains("ATTEMPTS")), "{calls:?}");
-
-    bed.clock.advance(1_001);
-    bed.handle(&records).await;
-    let notes: Vec<String> = bed.calls().into_iter().filter(|call| call.contains("ATTEMPTS")).collect();
-    assert_eq!(notes.len(), 3, "read, put and deleted: {notes:?}");
-    assert!(bed.ledger("ATTEMPTS").is_empty());
-}
-
-#[tokio::test]
-async fn an_attempt_that_ends_with_records_undone_is_counted_and_suspects_nobody() {
-    let mut bed = Bed::new();
-    let records = bed.joins(2).await;
-    bed.fails(|call| matches!(call, Call::Transact(_)).then_some((Side::Before, Fault::Unanswered)));
-    for _ in 0..6 {
-        bed.clock.advance(INVOCATION_MS + 1);
-        assert_eq!(bed.handle(&records).await.failed_from.as_deref(), Some("1001"));
+    for (wait_ms, n_calls) in [(INVOCATION_MS - 1_000, 0), (1_001, 3)] {
+        bed.clock.advance(wait_ms);
+        bed.handle(&records).await;
+        let notes: Vec<String> = bed.calls().into_iter().filter(|call| call.contains("ATTEMPTS")).collect();
+        assert_eq!(notes.len(), n_calls, "read, put and deleted: {notes:?}");
+        assert!(bed.ledger("ATTEMPTS").is_empty());
     }
-    let notes = bed.ledger("ATTEMPTS");
-    assert!(notes.len() == 1 && text(&notes[0], "InProgress").is_none(), "{notes:?}");
-    bed.fails(|_| None);
-    let handled = bed.handle(&records).await;
-    let parked: BTreeSet<RecordAt> = handled.account.parked.iter().map(|parked| parked.position).collect();
-    assert_eq!((handled.failed_from, parked), (None, BTreeSet::new()));
-    assert_eq!((bed.counted("member-count"), bed.ledger("ATTEMPTS").len()), (2, 0));
 }
 
 /// Once a note was tried until the invocation's time was over, so the records had none.
 #[tokio::test]
 async fn a_note_is_tried_once_and_where_it_cannot_be_written_all_goes_in() {
-    for is_read in [true, false] {
+    for (is_read, n_calls) in [(true, 1), (false, 3)] {
         let mut bed = Bed::new();
         let records = bed.joins(2).await;
         bed.clock.advance(INVOCATION_MS + 1);
@@ -263,8 +215,8 @@ async fn a_note_is_tried_once_and_where_it_cannot_be_written_all_goes_in() {
         });
         assert_eq!(bed.handle(&records).await.failed_from, None);
         assert_eq!(bed.counted("member-count"), 2);
-        let notes = bed.calls().into_iter().filter(|call| call.contains("ATTEMPTS")).count();
-        assert_eq!(notes, if is_read { 1 } else { 3 }, "it is read, put and deleted");
+        let n_notes = bed.calls().into_iter().filter(|call| call.contains("ATTEMPTS")).count();
+        assert_eq!(n_notes, n_calls, "it is read, put and deleted");
     }
 }
 
@@ -277,14 +229,86 @@ async fn each_batch_has_its_note_in_a_partition_of_its_own() {
     for record in &records {
         bed.handle(std::slice::from_ref(record)).await;
     }
-    let ledger = bed.memory().snapshot(Table::Ledger);
-    let partitions: BTreeSet<&String> = ledger.keys().map(|key| &key.pk).collect();
-    assert_eq!(
-        partitions.into_iter().collect::<Vec<_>>(),
-        [
-            "ATTEMPTS#00000000000000000000000000000001",
-            "ATTEMPTS#00000000000000000000000000000002",
-            "ATTEMPTS#00000000000000000000000000000003"
-        ]
-    );
+    let partitions: BTreeSet<String> = bed.memory().snapshot(Table::Ledger).into_keys().map(|key| key.pk).collect();
+    assert_eq!(partitions, BTreeSet::from([1, 2, 3].map(|at| format!("ATTEMPTS#{}", event_id(at)))));
+}
+
+// ---- Calls that take long, or that no waiting helps: a function always answers, before its deadline ----
+
+/// A call of the additive functions that is never answered: the time goes by, and the caller waits.
+fn hangs(bed: &Bed, side: Side) {
+    let clock = bed.clock.clone();
+    bed.fails(move |call| {
+        counts(call).then(|| {
+            // Until it is time to answer.
+            clock.advance(INVOCATION_MS - 500);
+            (side, Fault::Hung)
+        })
+    });
+}
+
+/// Delivers records whose invocation has no more time when it answers.
+fn delivered(bed: &Bed, records: &[Value]) -> Handled {
+    bed.clock.advance(INVOCATION_MS + 1);
+    bed.start(&bed.event(records)).finish().expect("it answers").unwrap()
+}
+
+#[tokio::test]
+async fn a_call_that_is_never_answered_ends_with_the_deadline_and_parks_nothing_however_often() {
+    for ledger in LEDGERS {
+        for side in [Side::Before, Side::After] {
+            let mut bed = Bed::new().under(ledger);
+            let records = bed.joins(2).await;
+            hangs(&bed, side);
+            for _ in 0..6 {
+                let handled = delivered(&bed, &records);
+                let why = handled.account.undone.values().next().map(String::as_str);
+                if side == Side::Before || why.is_some() {
+                    assert_eq!(handled.failed_from.as_deref(), Some("1001"), "{ledger} {side:?}");
+                    assert!(why.is_some_and(|why| why.contains("not answered before the deadline")), "{why:?}");
+                }
+            }
+            bed.fails(|_| None);
+            let handled = bed.handle(&records).await;
+            assert_eq!((handled.failed_from, bed.parked().len()), (None, 0), "{ledger} {side:?}");
+            assert_eq!(bed.counted("member-count"), 2, "{ledger} {side:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_invocation_that_is_throttled_to_its_end_is_no_death_of_its_records() {
+    let mut bed = Bed::new();
+    let records = bed.joins(2).await;
+    for _ in 0..8 {
+        bed.fails(|call| (!call.is_read()).then(|| (Side::Before, Fault::Throttle([0].into()))));
+        bed.clock.advance(INVOCATION_MS + 1);
+        assert_eq!(bed.handle(&records).await.failed_from.as_deref(), Some("1001"));
+    }
+    bed.fails(|_| None);
+    assert_eq!(bed.handle(&records).await.failed_from, None);
+    assert_eq!((bed.counted("member-count"), bed.parked().len()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_missing_permission_ends_the_invocation_at_once_and_fails_it() {
+    for ledger in LEDGERS {
+        let mut bed = Bed::new().under(ledger);
+        let records = bed.joins(2).await;
+        bed.fails(|call| counts(call).then_some((Side::Before, Fault::Denied)));
+        let began_ms = bed.clock.now_ms();
+        let handled = bed.handle(&records).await;
+        assert_eq!(bed.clock.now_ms(), began_ms, "it does not wait");
+        assert_eq!((handled.failed_from.as_deref(), bed.parked().len()), (Some("1001"), 0));
+        let failure = functions::handler::answer(&handled).unwrap_err().to_string();
+        let operation = if ledger == LedgerKind::Receipts { "TransactWriteItems" } else { "UpdateItem" };
+        let begins = format!("the function cannot work until its set-up is changed: {operation} on");
+        assert!(failure.starts_with(&begins), "{failure}");
+        assert!(failure.ends_with("AccessDeniedException"), "{failure}");
+
+        bed.fails(|_| None);
+        let handled = bed.handle(&records).await;
+        assert!(functions::handler::answer(&handled).is_ok());
+        assert_eq!(bed.counted("member-count"), 2);
+    }
 }

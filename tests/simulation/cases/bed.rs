@@ -13,6 +13,7 @@ use derive::{
 use engine::{
     batch::{Engine, HandleError, Handled},
     clock::Clock,
+    jobs::ground::sweep::Swept,
     ledger::LedgerKind,
     limits::{BrakeLimits, FanOutLimits},
     park::parked,
@@ -44,6 +45,11 @@ use crate::{
 
 /// When a test begins, in milliseconds since the epoch.
 const BEGIN_MS: u64 = 1_705_315_200_000;
+
+pub(crate) const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
+
+/// Longer than a cascade waits, in milliseconds.
+pub(crate) const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
 
 /// Time that an invocation has, in milliseconds.
 pub(crate) const INVOCATION_MS: u64 = 5_000;
@@ -353,6 +359,40 @@ impl Bed {
         }
     }
 
+    /// The sweep starts the jobs that are due, and everything is taken for handled.
+    pub(crate) async fn sweep(&self) -> Swept {
+        self.sweeper().sweep(|_| true, self.deadline_ms()).await.unwrap()
+    }
+
+    /// A day passes, and the jobs that are due begin.
+    pub(crate) async fn a_day_passes(&self) -> Swept {
+        self.clock.advance(SETTLED_MS);
+        self.sweep().await
+    }
+
+    /// The due cascades list what belongs to their owners, wait once more, and end.
+    pub(crate) async fn two_days_pass(&mut self) {
+        for _ in 0..2 {
+            self.a_day_passes().await;
+            self.settle().await;
+        }
+    }
+
+    /// The user `ann` is removed, and a subscription of hers waits for the cascade. Returns its key.
+    pub(crate) async fn removed_user(&mut self) -> Key {
+        let user = self.put("User", &[("UserId", "ann")], &[]).await;
+        let subscription = self.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
+        self.settle().await;
+        self.delete(&user).await;
+        self.settle().await;
+        subscription
+    }
+
+    /// Is there an item under this key?
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.memory().snapshot(Table::Main).contains_key(key)
+    }
+
     /// An attribute of an item as text; empty when it does not exist.
     pub(crate) fn shown(&self, key: &Key, name: &str) -> String {
         let items = self.memory().snapshot(Table::Main);
@@ -422,9 +462,9 @@ impl Bed {
     }
 }
 
-/// Removes the new image of a record. The record cannot be decoded then, but its key still names the item.
-pub(crate) fn without_new_image(record: &mut Value) {
-    record["dynamodb"].as_object_mut().unwrap().remove("NewImage").unwrap();
+/// Replaces an image of a record, or its keys, by one that does not decode.
+pub(crate) fn corrupt(record: &mut Value, image: &str) {
+    record["dynamodb"][image] = json!({"PK": {"Q": 1}});
 }
 
 /// Does this call count something? A transaction does under receipts, an update of a counter under watermarks.

@@ -8,7 +8,7 @@ use keys::{counter::CounterKey, item::text};
 use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};
 
-use crate::cases::bed::{Bed, event_id};
+use crate::cases::bed::{Bed, corrupt, event_id};
 
 const HOLD_MS: u64 = 4 * 3_600_000;
 
@@ -22,7 +22,7 @@ async fn records_of(user: &str, bed: &mut Bed, n_records: usize, n_unreadable: u
     let groups = (0..n_records).map(|group| (user.to_owned(), format!("g{group}")));
     let mut records = bed.memberships(groups).await;
     for record in &mut records[n_records - n_unreadable..] {
-        record["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
+        corrupt(record, "NewImage");
     }
     records
 }
@@ -47,8 +47,12 @@ async fn misfits(bed: &mut Bed, n_items: usize, n_unreadable: usize, n_each: usi
 async fn a_batch_of_which_more_than_five_percent_cannot_be_read_is_held_from_twenty_records_on() {
     let cases =
         [(20, 2, true), (20, 1, false), (20, 20, true), (19, 19, false), (40, 2, false), (40, 3, true), (21, 2, true)];
-    for (n_records, n_unreadable, is_held) in cases {
-        let mut bed = Bed::new();
+    let cases = cases.map(|(n_records, n_unreadable, is_held)| (n_records, n_unreadable, 5, is_held));
+    // A limit of a hundred percent takes the brake off.
+    for (n_records, n_unreadable, percent, is_held) in
+        cases.into_iter().chain([(20, 20, 100, false), (20, 20, 99, true)])
+    {
+        let mut bed = Bed::new().limited(BrakeLimits { unreadable_percent_max: percent, ..BrakeLimits::default() });
         let records = records(&mut bed, n_records, n_unreadable).await;
         let handled = bed.try_handle(&bed.event(&records)).await;
         assert_eq!(handled.is_err(), is_held, "{n_unreadable} of {n_records}: {handled:?}");
@@ -56,6 +60,29 @@ async fn a_batch_of_which_more_than_five_percent_cannot_be_read_is_held_from_twe
         assert_eq!(bed.counted("member-count"), i64::try_from(n_in).unwrap());
         assert_eq!(bed.parked().len(), if is_held { 0 } else { 2 * n_unreadable });
     }
+    assert_eq!(BrakeLimits::default().unreadable_percent_max, 5);
+}
+
+/// An item that no derivation can read is unreadable too, and its second record makes it no second item.
+#[tokio::test]
+async fn the_brake_counts_items_and_not_their_records() {
+    // Items, those that cannot be read, and records of each.
+    let cases = [(20, 1, 2, false), (20, 2, 1, true), (20, 2, 5, true), (19, 19, 2, false), (40, 2, 3, false)];
+    for (n_items, n_unreadable, n_each, is_held) in cases {
+        let mut bed = Bed::new();
+        let records = misfits(&mut bed, n_items, n_unreadable, n_each).await;
+        let handled = bed.try_handle(&bed.event(&records)).await;
+        assert_eq!(handled.is_err(), is_held, "{n_unreadable} of {n_items}, {n_each} records each: {handled:?}");
+        let is_named = |error: HandleError| error.to_string().contains(&format!("{} (USER#0 / ", event_id(1)));
+        assert!(handled.err().is_none_or(is_named));
+    }
+    // One bad item has a second record, as an item that Ripple wrote into has. All others have one.
+    let mut bed = Bed::new();
+    let mut records = misfits(&mut bed, 20, 1, 1).await;
+    let mut echo = records[0].clone();
+    echo["eventID"] = json!("echo");
+    records.push(echo);
+    assert!(bed.try_handle(&bed.event(&records)).await.is_ok());
 }
 
 #[tokio::test]
@@ -78,33 +105,6 @@ async fn the_error_of_a_held_batch_names_three_items_and_only_the_reason_is_note
 }
 
 #[tokio::test]
-async fn an_item_that_no_derivation_can_read_is_unreadable_too() {
-    let mut bed = Bed::new();
-    let records = misfits(&mut bed, 20, 2, 1).await;
-    let error = bed.try_handle(&bed.event(&records)).await.unwrap_err().to_string();
-    assert!(error.contains(&format!("{} (USER#0 / ", event_id(1))), "{error}");
-}
-
-#[tokio::test]
-async fn the_brake_counts_items_and_not_their_records() {
-    // Items, those that cannot be read, and records of each.
-    let cases = [(20, 1, 2, false), (20, 2, 1, true), (20, 2, 5, true), (19, 19, 2, false), (40, 2, 3, false)];
-    for (n_items, n_unreadable, n_each, is_held) in cases {
-        let mut bed = Bed::new();
-        let records = misfits(&mut bed, n_items, n_unreadable, n_each).await;
-        let handled = bed.try_handle(&bed.event(&records)).await;
-        assert_eq!(handled.is_err(), is_held, "{n_unreadable} of {n_items}, {n_each} records each: {handled:?}");
-    }
-    // One bad item has a second record, as an item that Ripple wrote into has. All others have one.
-    let mut bed = Bed::new();
-    let mut records = misfits(&mut bed, 20, 1, 1).await;
-    let mut echo = records[0].clone();
-    echo["eventID"] = json!("echo");
-    records.push(echo);
-    assert!(bed.try_handle(&bed.event(&records)).await.is_ok());
-}
-
-#[tokio::test]
 async fn a_batch_is_held_for_four_hours_and_then_goes_in() {
     let mut bed = Bed::new();
     let records = records(&mut bed, 20, 2).await;
@@ -113,15 +113,6 @@ async fn a_batch_is_held_for_four_hours_and_then_goes_in() {
     bed.clock.advance(1);
     let handled = bed.handle(&records).await;
     assert_eq!((handled.failed_from, bed.counted("member-count"), bed.parked().len()), (None, 18, 4));
-}
-
-#[tokio::test]
-async fn a_limit_of_a_hundred_percent_takes_the_brake_off() {
-    for (unreadable_percent_max, is_held) in [(100, false), (99, true)] {
-        let mut bed = Bed::new().limited(BrakeLimits { unreadable_percent_max, ..BrakeLimits::default() });
-        let records = records(&mut bed, 20, 20).await;
-        assert_eq!(bed.try_handle(&bed.event(&records)).await.is_err(), is_held);
-    }
 }
 
 /// A bad writer that goes on: without a note of the hold, each batch was held until it was four hours old.

@@ -23,7 +23,7 @@ use store::{
 };
 
 use crate::cases::{
-    bed::{Bed, INVOCATION_MS, SHARD, in_window},
+    bed::{Bed, INVOCATION_MS, LEDGERS, SHARD, corrupt, in_window},
     watermarks::{self, alone, alone_with, bed, counter, redriven, releases, with_unreadable_first},
 };
 
@@ -57,7 +57,7 @@ async fn any_number_of_exceptions_delays_nobody_and_each_costs_the_same() {
     for batch in whole.chunks(19) {
         let mut batch = batch.to_vec();
         for record in &mut batch {
-            record["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
+            corrupt(record, "NewImage");
         }
         let handled = bed.handle(&batch).await;
         assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 19));
@@ -87,7 +87,7 @@ async fn any_number_of_exceptions_delays_nobody_and_each_costs_the_same() {
 pub(crate) async fn redriven_after_it_came_again(mut bed: Bed) -> i64 {
     let records = bed.memberships(["ann", "bob"].map(|user| (user.into(), "g0".into()))).await;
     let mut unreadable = records.clone();
-    unreadable[1]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
+    corrupt(&mut unreadable[1], "NewImage");
     bed.handle(&unreadable).await;
     bed.handle(&records).await;
     redriven(&mut bed, &records[1]).await;
@@ -217,7 +217,6 @@ async fn a_parking_raises_the_revision_of_its_counter_and_has_the_count_shown() 
 
 // ---- Records and clocks with wrong times: in other units, years ahead, or set back ----
 
-const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
 const HOUR_MS: u64 = 3_600_000;
 const YEARS_MS: u64 = 16 * 366 * 24 * HOUR_MS;
 
@@ -309,7 +308,7 @@ async fn the_brake_does_not_hold_a_batch_whose_age_is_unknown() {
         let mut bed = Bed::new().limited(BrakeLimits::default());
         let mut records = bed.joins(20).await;
         for record in &mut records {
-            record["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
+            corrupt(record, "NewImage");
         }
         let held = bed.try_handle(&bed.event(&records)).await;
         assert!(matches!(held, Err(HandleError::Unreadable { .. })), "its time is now");

@@ -27,7 +27,7 @@ use store::faulty::{Call, Fault, Side};
 
 use crate::{
     cases::{
-        bed::{Bed, SHARD},
+        bed::{Bed, SETTLED_MS, SHARD, corrupt},
         occupied::waits_again_before_the_entry_goes,
     },
     executor::{Gone, Task},
@@ -35,9 +35,6 @@ use crate::{
     mutant::{Mutant, SCRIPTED},
     scene::sharding::with_shards,
 };
-
-/// Longer than a cascade waits, in milliseconds.
-pub(crate) const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
 
 /// How long an item differs before it has drifted, in milliseconds.
 const DRIFT_WAIT_MS: u64 = 900_000;
@@ -169,7 +166,7 @@ async fn owner_absent(mut bed: Bed) -> String {
     let (subscription, mut deleting) = at_deletion(&mut bed, Purpose::OwnerAbsent).await;
     bed.put("User", &[("UserId", "ann")], &[]).await;
     deleting.finish().unwrap().unwrap();
-    let is_there = bed.memory().snapshot(Table::Main).contains_key(&subscription);
+    let is_there = bed.has(&subscription);
     format!("the subscription of a user who came back is {}", if is_there { "there" } else { "deleted" })
 }
 
@@ -178,23 +175,17 @@ async fn still_theirs(mut bed: Bed) -> String {
     let (subscription, mut deleting) = at_deletion(&mut bed, Purpose::StillTheirs).await;
     bed.set(&subscription, "Plan", "yearly").await;
     deleting.finish().unwrap().unwrap();
-    let is_there = bed.memory().snapshot(Table::Main).contains_key(&subscription);
+    let is_there = bed.has(&subscription);
     format!("the subscription that was just written is {}", if is_there { "there" } else { "deleted" })
 }
 
 /// The subscription of a removed user, and an invocation that stops just before it deletes it, by this guard.
 async fn at_deletion(bed: &mut Bed, purpose: Purpose) -> (Key, Task<Result<Handled, HandleError>>) {
-    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
-    let subscription = bed.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
-    bed.settle().await;
-    bed.delete(&user).await;
-    bed.settle().await;
+    let subscription = bed.removed_user().await;
     // It lists what belongs to the user, and waits for the second time.
-    bed.clock.advance(SETTLED_MS);
-    bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    bed.a_day_passes().await;
     bed.settle().await;
-    bed.clock.advance(SETTLED_MS);
-    bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    bed.a_day_passes().await;
     let records = bed.records();
     let mut deleting = bed.start(&bed.event(&records));
     bed.stops_before(&mut deleting, purpose);
@@ -251,7 +242,7 @@ async fn exception(bed: Bed) -> String {
     let mut bed = bed.under(LedgerKind::Watermarks).running(Family::Additive);
     let mut records = bed.memberships([("ann".into(), "g".into())]).await;
     let whole = records[0].to_string();
-    records[0]["dynamodb"]["NewImage"] = serde_json::json!({"PK": {"Q": 1}});
+    corrupt(&mut records[0], "NewImage");
     bed.fails(|call| matches!(call, Call::Transact(_)).then_some((Side::Before, Fault::Late)));
     assert!(bed.start(&bed.event(&records)).finish().is_none(), "it dies");
     bed.fails(|_| None);
@@ -374,21 +365,17 @@ async fn goes_on(bed: &mut Bed) {
 
 /// Two sweepers start a cascade whose first wait is over.
 async fn wait(mut bed: Bed) -> String {
-    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
-    let subscription = bed.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
-    bed.settle().await;
-    bed.delete(&user).await;
-    bed.settle().await;
+    let subscription = bed.removed_user().await;
     bed.clock.advance(SETTLED_MS);
     let engine = bed.sweeper();
     let mut late = task(async move { engine.sweep(|_| true, u64::MAX).await.unwrap() });
     bed.stops_before(&mut late, Purpose::Wait);
-    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
+    assert_eq!(bed.sweep().await.n_begun, 1);
     // It lists what belongs to the user, and waits for the second time.
     bed.settle().await;
     late.finish();
     bed.settle().await;
-    let is_there = bed.memory().snapshot(Table::Main).contains_key(&subscription);
+    let is_there = bed.has(&subscription);
     format!("the subscription is {} before the second wait is over", if is_there { "there" } else { "deleted" })
 }
 

@@ -20,9 +20,6 @@ fn limits() -> FanOutLimits {
     FanOutLimits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, ..FanOutLimits::default() }
 }
 
-/// Longer than a cascade waits, in milliseconds.
-const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
-
 /// A table with this many comments of a user, each with the user's first name.
 async fn commented(n_comments: usize) -> (Bed, Key) {
     let mut bed = Bed::new().fanning(limits());
@@ -84,7 +81,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     assert_eq!(order(&bed, &begun, JobOrder::Pause).await, Obeyed::Already);
     bed.settle().await;
     bed.clock.advance(STALLED_MS + 1);
-    let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    let swept = bed.sweep().await;
     bed.settle().await;
     let held = job(&bed).await;
     assert_eq!((swept.n_woken, n_named(&bed, "second"), held.is_paused), (0, n_before, true));
@@ -96,32 +93,11 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     assert_eq!((n_named(&bed, "third"), job(&bed).await.is_paused), (0, true));
     assert!(is_done(&bed, &held, JobOrder::Resume).await);
     assert_eq!(order(&bed, &held, JobOrder::Resume).await, Obeyed::Already);
-    let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    let swept = bed.sweep().await;
     assert_eq!(swept.n_woken, 0, "it moves");
     bed.settle().await;
     assert_eq!((n_named(&bed, "third"), jobs(&bed).await), (11, Vec::new()));
     assert_eq!(bed.findings(), [""; 0]);
-}
-
-#[tokio::test]
-async fn a_page_that_is_under_way_moves_a_paused_job_no_more() {
-    let (mut bed, user) = commented(11).await;
-    bed.set(&user, "Name", "second").await;
-    goes_on(&mut bed).await;
-    let begun = job(&bed).await;
-    let records = bed.records();
-    let mut page = bed.start(&bed.event(&records));
-    while n_named(&bed, "second") == 0 {
-        assert!(!page.ends(), "it writes names");
-    }
-    assert!(is_done(&bed, &begun, JobOrder::Pause).await);
-    assert!(page.finish().is_some());
-    bed.settle().await;
-    let held = job(&bed).await;
-    assert_eq!((held.n_moves, &held.after, held.n_touched), (begun.n_moves + 1, &begun.after, 0));
-    assert!(is_done(&bed, &held, JobOrder::Resume).await);
-    bed.settle().await;
-    assert_eq!((n_named(&bed, "second"), jobs(&bed).await), (11, Vec::new()));
 }
 
 #[tokio::test]
@@ -175,30 +151,23 @@ async fn a_fan_out_by_an_index_that_is_cancelled_begins_once_more_when_the_index
 #[tokio::test]
 async fn a_cascade_that_is_paused_while_it_waits_does_not_begin() {
     let mut bed = Bed::new();
-    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
-    let subscription = bed.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
-    bed.settle().await;
-    bed.delete(&user).await;
-    bed.settle().await;
+    let subscription = bed.removed_user().await;
     let waiting = job(&bed).await;
     assert!(is_done(&bed, &waiting, JobOrder::Pause).await);
-    bed.clock.advance(SETTLED_MS);
-    let swept = bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    let swept = bed.a_day_passes().await;
     bed.settle().await;
     let held = job(&bed).await;
     assert_eq!((swept.n_begun, held.is_paused, held.is_running), (0, true, false));
 
     assert!(is_done(&bed, &held, JobOrder::Resume).await);
     bed.settle().await;
-    let is_there = |bed: &Bed| bed.memory().snapshot(Table::Main).contains_key(&subscription);
-    assert!(is_there(&bed) && !job(&bed).await.is_running, "it waits, as before");
-    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
+    assert!(bed.has(&subscription) && !job(&bed).await.is_running, "it waits, as before");
+    assert_eq!(bed.sweep().await.n_begun, 1);
     bed.settle().await;
-    assert!(is_there(&bed) && !job(&bed).await.is_running, "it has listed, and waits again");
-    bed.clock.advance(SETTLED_MS);
-    assert_eq!(bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
+    assert!(bed.has(&subscription) && !job(&bed).await.is_running, "it has listed, and waits again");
+    assert_eq!(bed.a_day_passes().await.n_begun, 1);
     bed.settle().await;
-    assert_eq!((is_there(&bed), jobs(&bed).await), (false, Vec::new()));
+    assert_eq!((bed.has(&subscription), jobs(&bed).await), (false, Vec::new()));
 }
 
 #[tokio::test]
@@ -214,10 +183,9 @@ async fn a_cascade_that_is_cancelled_leaves_what_hangs_there() {
     assert!(is_done(&bed, &job(&bed).await, JobOrder::Cancel).await);
     // The removal starts no other job when it is delivered again.
     bed.handle(&removal).await;
-    bed.clock.advance(SETTLED_MS);
-    bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    bed.a_day_passes().await;
     bed.settle().await;
-    assert!(bed.memory().snapshot(Table::Main).contains_key(&subscription));
+    assert!(bed.has(&subscription));
     assert_eq!(jobs(&bed).await, []);
 }
 

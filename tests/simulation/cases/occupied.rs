@@ -12,9 +12,6 @@ use store::Store as _;
 
 use crate::{cases::bed::Bed, executor::now, items::s};
 
-/// Longer than a cascade waits, in milliseconds.
-const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
-
 const FOLLOW: [(&str, &str); 2] = [("follower", "ann"), ("followee", "bob")];
 
 /// Users, follows with their mirrors, orders, and an item for each status of a user's orders; with a type attribute or
@@ -121,24 +118,6 @@ async fn an_applications_item_stays_under_a_derived_key_and_the_derived_item_wai
     }
 }
 
-#[tokio::test]
-async fn an_applications_item_stays_when_the_source_of_the_derived_item_goes() {
-    for has_type in [true, false] {
-        let mut bed = bed(has_type);
-        let follow = bed.put("Follow", &FOLLOW, &[]).await;
-        bed.settle().await;
-        let mirror = Key::new("USER#bob", "FOLLOWER#ann");
-        let kept = note(&bed, &mirror, Some("Note"));
-        bed.settle().await;
-        bed.delete(&follow).await;
-        bed.settle().await;
-        assert_eq!((item(&bed, &mirror), bed.findings()), (Some(kept), Vec::new()));
-        bed.delete(&mirror).await;
-        bed.settle().await;
-        assert_eq!((item(&bed, &mirror), listed(&bed)), (None, Vec::new()), "nothing waits for it");
-    }
-}
-
 /// A cascade finds the follows of a user by their mirrors, or by the key of one that is occupied.
 #[tokio::test]
 async fn a_cascade_deletes_what_it_finds_by_the_occupied_key_of_a_mirror() {
@@ -150,11 +129,7 @@ async fn a_cascade_deletes_what_it_finds_by_the_occupied_key_of_a_mirror() {
     bed.settle().await;
     bed.delete(&user).await;
     bed.settle().await;
-    for _ in 0..2 {
-        bed.clock.advance(SETTLED_MS);
-        bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
-        bed.settle().await;
-    }
+    bed.two_days_pass().await;
     assert_eq!((item(&bed, &follow), bed.shown(&mirror, "text").as_str()), (None, "precious"));
     bed.delete(&mirror).await;
     bed.settle().await;

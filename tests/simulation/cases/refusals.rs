@@ -1,14 +1,7 @@
 //! Changes that are refused, replayed, parked and redriven, under either ledger.
 
 use derive::{family::Family, query::Query, write::Table};
-use engine::{
-    batch::Handled,
-    inspect::to_recount,
-    ledger::LedgerKind,
-    park::{ParkedChange, parked},
-    record::event::Lane,
-    redrive::{Redriven, replay::Origin},
-};
+use engine::{batch::Handled, inspect::to_recount, ledger::LedgerKind, record::event::Lane, redrive::replay::Origin};
 use keys::key::Key;
 use operate::verify::{AtRest, VerifyEvent};
 use serde_json::{Value, json};
@@ -16,11 +9,10 @@ use store::faulty::{Call, Fault, Side};
 use support::record::STREAM_ARN;
 
 use crate::cases::{
-    bed::{Bed, SHARD, event_id},
+    bed::{Bed, LEDGERS, SHARD, corrupt, event_id},
     verification::verified,
 };
 
-const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
 const DAY_MS: u64 = 24 * 3_600_000;
 
 /// The list of recounts, as `derivation: item, since event`.
@@ -39,48 +31,12 @@ fn since(target: &str, event: usize) -> String {
 }
 
 #[tokio::test]
-async fn one_more_and_one_less_in_one_batch_are_two_changes_with_a_receipt_each() {
-    let mut bed = Bed::new().running(Family::Additive);
-    let key = bed.put("Membership", &[("UserId", "ann"), ("GroupId", "g")], &[]).await;
-    bed.delete(&key).await;
-    let records = bed.records();
-    let handled = bed.handle(&records).await;
-    let written: Vec<String> = handled.account.commits.iter().map(|commit| commit.key.pk.clone()).collect();
-    assert_eq!(written, [1, 2].map(|number| format!("RECEIPT#{}", event_id(number))));
-    for half in records.chunks(1) {
-        assert_eq!(bed.handle(half).await.account.n_duplicates, 1);
-    }
-    assert_eq!(bed.memory().snapshot(Table::Main).len(), 0);
-}
-
-/// Once the cause was lost: the receipt was written, and the change was neither applied nor parked.
-#[tokio::test]
-async fn a_parking_that_meets_another_writer_stays_a_parking() {
-    for (ledger, position) in [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(at, position)| (LEDGERS[at], position)) {
-        let mut bed = Bed::new().under(ledger).running(Family::Additive);
-        let mut records = bed.joins(3).await;
-        let whole = records[1].clone();
-        records[1]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
-        let mut n_left = 2;
-        bed.fails(move |call| {
-            let Call::Transact(transaction) = call else { return None };
-            let parks = transaction.writes().iter().any(|write| write.key.pk.starts_with("PARKED"));
-            n_left -= usize::from(parks && n_left > 0);
-            (parks && n_left > 0).then_some((Side::Before, Fault::Conflict(position)))
-        });
-        let handled = bed.handle(&records).await;
-        assert_eq!((handled.failed_from, handled.account.n_retries), (None, 1));
-        assert_eq!(bed.parked(), [format!("PARKED#additive / {}#00", event_id(2))], "{ledger}, {position}");
-        assert_eq!(bed.counted("member-count"), 2);
-        assert_eq!(bed.handle(&[whole]).await.account.n_duplicates, 1, "its proof is there");
-    }
-}
-
-#[tokio::test]
 async fn a_change_from_behind_the_horizon_is_never_applied_and_its_targets_are_listed() {
     for ledger in LEDGERS {
         let mut bed = Bed::new().under(ledger);
         bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+        let reading = [("SensorId", "s"), ("Day", "2024-01-15"), ("At", "2024-01-15T10:01:00.000Z")];
+        bed.put("Reading", &reading, &[("Value", "N:1")]).await;
         let old = bed.records();
         bed.clock.advance(14 * DAY_MS + 1_000);
         bed.put("Follow", &[("FollowerId", "cleo"), ("FolloweeId", "dan")], &[]).await;
@@ -94,9 +50,13 @@ async fn a_change_from_behind_the_horizon_is_never_applied_and_its_targets_are_l
                 LedgerKind::Receipts => "it is older than the ledger's horizon of 14 days",
                 LedgerKind::Watermarks => "it is older than the ledger's horizon of 26 hours",
             };
-            assert_eq!(refused, [(0, why)], "{is_again}");
-            let targets = ["follower-count: USER#bob / PROFILE", "following-count: USER#ann / PROFILE"]
-                .map(|target| since(target, 1));
+            assert_eq!(refused, [(0, why), (1, why)], "{is_again}");
+            let targets = [
+                since("follower-count: USER#bob / PROFILE", 1),
+                since("following-count: USER#ann / PROFILE", 1),
+                since("readings-rollup: SENSOR#s / DAY#2024-01-15", 2),
+                since("readings-rollup: SENSOR#s / HOUR#2024-01-15T10", 2),
+            ];
             assert_eq!(listed(&bed).await, targets);
             assert_eq!((bed.counted("follower-count"), bed.counted("following-count")), (1, 1));
         }
@@ -215,7 +175,7 @@ async fn a_replayed_record_that_does_not_decode_is_refused_and_listed_and_not_pa
         let mut bed = Bed::new().under(ledger);
         let mut records = bed.joins(1).await;
         let whole = records.clone();
-        records[0]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
+        corrupt(&mut records[0], "NewImage");
         let (handled, refused) = replayed(&bed, &records, false).await;
         assert!(refused.len() == 1 && refused[0].starts_with("the record does not decode"), "{refused:?}");
         assert_eq!((handled.account.refused[0].id.clone(), bed.parked().len()), (event_id(1), 0));
@@ -223,68 +183,6 @@ async fn a_replayed_record_that_does_not_decode_is_refused_and_listed_and_not_pa
         bed.handle(&whole).await;
         assert_eq!(bed.counted("member-count"), 1, "the stream brings it still");
     }
-}
-
-/// A bed where the first of two changes is parked: its record does not decode, or its counter is no number.
-async fn with_parked(ledger: LedgerKind) -> (Bed, ParkedChange) {
-    let mut bed = Bed::new().under(ledger).running(Family::Additive);
-    let counter = keys::key::Key::new("GROUP#g0", "METADATA#COUNT#member-count#00");
-    bed.set(&counter, "Value", "many").await;
-    bed.records();
-    let records = bed.joins(2).await;
-    bed.handle(&records).await;
-    let change = parked(bed.memory()).await.unwrap().remove(0);
-    (bed, change)
-}
-
-#[tokio::test]
-async fn a_change_that_still_cannot_be_applied_stays_parked_and_one_that_can_is_applied_once() {
-    for ledger in LEDGERS {
-        let (bed, change) = with_parked(ledger).await;
-        let Redriven::Still { cause } = bed.engine().redrive(&change, bed.deadline_ms()).await.unwrap() else {
-            panic!("the counter is no number");
-        };
-        assert!(!cause.is_empty() && bed.parked().len() == 1, "{cause}");
-
-        bed.delete(&keys::key::Key::new("GROUP#g0", "METADATA#COUNT#member-count#00")).await;
-        assert!(matches!(bed.engine().redrive(&change, bed.deadline_ms()).await, Ok(Redriven::Applied(_))));
-        assert!(matches!(bed.engine().redrive(&change, bed.deadline_ms()).await, Ok(Redriven::Gone)));
-        assert_eq!((bed.counted("member-count"), bed.parked().len()), (2, 0));
-    }
-}
-
-#[tokio::test]
-async fn a_redrive_whose_answer_is_lost_applies_once() {
-    let (bed, change) = with_parked(LedgerKind::Receipts).await;
-    bed.delete(&keys::key::Key::new("GROUP#g0", "METADATA#COUNT#member-count#00")).await;
-    let mut is_first = true;
-    bed.fails(move |call| {
-        let is_lost = matches!(call, Call::Transact(_)) && std::mem::take(&mut is_first);
-        is_lost.then_some((Side::After, Fault::Unanswered))
-    });
-    assert!(matches!(bed.engine().redrive(&change, bed.deadline_ms()).await, Ok(Redriven::Gone)));
-    assert_eq!((bed.counted("member-count"), bed.parked().len()), (2, 0));
-}
-
-#[tokio::test]
-async fn a_level_triggered_redrive_looks_and_unparks() {
-    let mut bed = Bed::new().running(Family::LevelTriggered);
-    let mut records = bed.joins(1).await;
-    let whole = records[0].to_string();
-    records[0]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
-    bed.handle(&records).await;
-    let change = parked(bed.memory()).await.unwrap().remove(0);
-    let Ok(Redriven::Still { cause }) = bed.engine().redrive(&change, bed.deadline_ms()).await else {
-        panic!("it does not decode");
-    };
-    assert!(cause.starts_with("the record does not decode"), "{cause}");
-    assert_eq!((bed.parked().len(), bed.memory().snapshot(Table::Main).len()), (1, 1));
-
-    bed.put_true(&whole);
-    let change = parked(bed.memory()).await.unwrap().remove(0);
-    assert!(matches!(bed.engine().redrive(&change, bed.deadline_ms()).await, Ok(Redriven::Applied(_))));
-    assert_eq!((bed.parked().len(), bed.memory().snapshot(Table::Main).len()), (0, 2), "the mirror is there");
-    assert!(matches!(bed.engine().redrive(&change, bed.deadline_ms()).await, Ok(Redriven::Applied(_))));
 }
 
 // ---- refused reads ----
@@ -327,7 +225,7 @@ async fn an_item_that_cannot_be_read_is_parked_and_its_neighbours_are_written() 
     refuse_item(&bed, &mirror("cleo"));
     let handled = bed.handle(&records).await;
     assert_eq!(handled.failed_from, None);
-    assert_eq!(bed.parked(), ["PARKED#level-triggered / 00000000000000000000000000000003#00"]);
+    assert_eq!(bed.parked(), [format!("PARKED#level-triggered / {}#00", event_id(3))]);
     let cause = &handled.account.parked[0].cause;
     assert!(cause.starts_with("BatchGetItem on USER#zoe / FOLLOWER#cleo: refused"), "{cause}");
     for user in USERS {
@@ -400,7 +298,7 @@ async fn a_search_that_is_refused_parks_the_change_that_asks_for_it_and_no_other
     let handled = bed.handle(&records).await;
     assert_eq!(
         (handled.failed_from, bed.parked()),
-        (None, vec!["PARKED#level-triggered / 00000000000000000000000000000007#00".to_owned()])
+        (None, vec![format!("PARKED#level-triggered / {}#00", event_id(7))])
     );
     bed.fails(|_| None);
     bed.settle().await;

@@ -17,152 +17,14 @@ use derive::{
 };
 use engine::{batch::Engine, park::parked, protocol::ProtocolStep};
 use keys::key::Key;
-use serde_json::json;
 use store::Store;
 
-use crate::{cases::bed::Bed, items::s};
+use crate::{
+    cases::bed::{Bed, event_id},
+    items::s,
+};
 
 const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
-const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
-
-#[tokio::test]
-async fn an_old_record_in_the_batch_does_not_speak_for_the_item_as_it_is() {
-    let mut bed = Bed::new();
-    let user = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
-    let comment = bed.put("Comment", &COMMENT, &[("UserId", "ann")]).await;
-    let records = bed.records();
-    bed.handle(&records).await;
-    let old = bed.records(); // The comment, with the name.
-    bed.delete(&user).await;
-    bed.settle().await;
-    assert_eq!(bed.shown(&comment, "UserName"), "");
-
-    bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
-    let batch = [old, bed.records()].concat();
-    bed.handle(&batch).await;
-    assert_eq!(bed.shown(&comment, "UserName"), "Ann");
-}
-
-#[tokio::test]
-async fn a_rename_that_misses_an_item_reaches_it_when_the_way_there_is_made_again() {
-    let mut bed = Bed::new();
-    let user = bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
-    let follow = bed.put("Follow", &FOLLOW, &[]).await;
-    bed.settle().await;
-    bed.delete(&Key::new("USER#bob", "FOLLOWER#ann")).await;
-    let deleted = bed.records();
-    bed.set(&user, "Name", "Robert").await;
-    bed.settle().await;
-    assert_eq!(bed.shown(&follow, "FolloweeName"), "Bob", "the rename finds it through the Follower");
-    bed.handle(&deleted).await;
-    bed.settle().await;
-    assert_eq!(bed.shown(&follow, "FolloweeName"), "Robert");
-}
-
-#[tokio::test]
-async fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied() {
-    let mut bed = Bed::new();
-    for id in ["ann", "bob", "cleo"] {
-        bed.put("Like", &[("UserId", id), ("PostId", "p")], &[]).await;
-    }
-    let mut records = bed.records();
-    records[1]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
-    let handled = bed.handle(&records).await;
-    assert_eq!(handled.failed_from, None);
-    let cause = "the record does not decode: a value is missing or not of the form of a stream record, at column";
-    assert!(
-        handled.account.parked.iter().all(|parked| parked.position == RecordAt(1) && parked.cause.starts_with(cause))
-    );
-    assert_eq!(
-        bed.parked(),
-        [
-            "PARKED#additive / 00000000000000000000000000000002#00",
-            "PARKED#level-triggered / 00000000000000000000000000000002#00"
-        ]
-    );
-    let findings = bed.findings();
-    assert!(findings.len() == 1 && findings[0].starts_with("like-count: POST#p"), "{findings:?}");
-
-    bed.handle(&records).await;
-    bed.settle().await;
-    assert_eq!(bed.parked().len(), 2, "what is parked is parked once");
-}
-
-/// A kind that panics at users with one name.
-#[derive(Debug)]
-struct Panics;
-
-impl Kind for Panics {
-    fn name(&self) -> &'static str {
-        "panics"
-    }
-
-    fn shape(&self) -> Shape<'_> {
-        Shape::Attributes(self)
-    }
-
-    fn reach(&self, _schema: &Schema) -> Result<Reach, String> {
-        Ok(Reach::default())
-    }
-
-    fn entities(&self) -> Vec<&str> {
-        vec!["User"]
-    }
-
-    fn plan(&self, _schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let name = sight.entity("User").1.and_then(|image| image.attribute("Name").cloned());
-        assert_ne!(name, Some(s("Bob")), "not him");
-        Vec::new()
-    }
-
-    fn unreadable(&self, _schema: &Schema, _image: &Image<'_>) -> Option<Unreadable> {
-        None
-    }
-
-    fn derive(&self, _name: &str, _schema: &Schema, _items: &Items, _counts: &Counts) -> Vec<Derived> {
-        Vec::new()
-    }
-}
-
-impl Refresh for Panics {
-    fn target(&self) -> &'static str {
-        "User"
-    }
-
-    fn sources(&self, _schema: &Schema, _target: &RefreshTarget<'_>) -> Vec<Source> {
-        Vec::new()
-    }
-
-    fn compute(&self, _schema: &Schema, _target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
-        Computed::Attributes(Vec::new())
-    }
-}
-
-#[tokio::test]
-async fn a_record_on_which_a_kind_panics_is_parked_and_its_neighbours_are_applied() {
-    let schema = catalogue::schema();
-    let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "panics", Panics)]].concat();
-    let mut bed = Bed::with(schema.clone(), Catalogue::new(&schema, derivations).unwrap());
-    let follow = bed.put("Follow", &FOLLOW, &[]).await;
-    bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
-    let user = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
-    let records = bed.records();
-    let handled = bed.handle(&records).await;
-    assert_eq!(handled.failed_from, None);
-    // The assertion quotes the name, which must not come into a log.
-    let cause = "planning it panicked: its message may hold values; the log says where";
-    assert!(handled.account.parked.iter().all(|parked| parked.position == RecordAt(1) && parked.cause == cause));
-    assert_eq!(
-        bed.parked(),
-        [
-            "PARKED#additive / 00000000000000000000000000000002#00",
-            "PARKED#level-triggered / 00000000000000000000000000000002#00"
-        ]
-    );
-    bed.settle().await;
-    assert_eq!(bed.shown(&user, "FollowingCount"), "1");
-    assert_eq!(bed.shown(&follow, "FolloweeName"), "Bob", "the follow requests it for itself");
-}
 
 #[tokio::test]
 async fn a_counter_that_cannot_be_added_to_parks_the_changes_that_count_there_and_no_others() {
@@ -186,45 +48,29 @@ async fn a_counter_that_cannot_be_added_to_parks_the_changes_that_count_there_an
     assert_eq!(bed.findings().len(), 3, "{:?}", bed.findings());
 }
 
-#[tokio::test]
-async fn while_the_store_stays_away_the_response_names_the_lowest_record_that_is_not_done() {
-    let mut bed = Bed::new();
-    bed.stay_away(true);
-    bed.set(&Key::new("JUNK", "1"), "Colour", "red").await;
-    bed.put("Team", &[("OrgId", "o"), ("TeamId", "t")], &[]).await;
-    bed.put("Follow", &FOLLOW, &[]).await;
-    let records = bed.records();
-    let handled = bed.handle(&records).await;
-    assert_eq!(handled.failed_from.as_deref(), Some("1002"), "nothing is to be done for the first");
-    assert_eq!(handled.account.undone.keys().copied().collect::<Vec<_>>(), [1, 2].map(RecordAt));
-
-    bed.stay_away(false);
-    let handled = bed.handle(&records[1..]).await;
-    assert_eq!(handled.failed_from, None);
-    bed.settle().await;
-    assert_eq!(bed.findings(), [""; 0]);
-}
-
-#[tokio::test]
-async fn an_item_that_is_none_of_ours_is_not_deleted_from_a_mirrors_key() {
-    let mut bed = Bed::new();
-    let follow = bed.put("Follow", &FOLLOW, &[]).await;
-    bed.settle().await;
-    let mirror = Key::new("USER#bob", "FOLLOWER#ann");
-    bed.set(&mirror, "EntityType", "Gadget").await;
-    bed.delete(&follow).await;
-    bed.settle().await;
-    assert_eq!(bed.shown(&mirror, "EntityType"), "Gadget");
-}
-
 // ---- An item that is written back and forth ----
 
 /// Batches after which a stream that is not quiet is taken for one without end.
 const BATCHES_MAX: usize = 60;
 
-/// A kind that looks at every user, and wants what this says.
+/// A kind that looks at every user, and wants what this says. It may panic when it plans.
 #[derive(Debug)]
-struct OfUsers(fn(&Schema, &RefreshTarget<'_>) -> Computed);
+struct OfUsers {
+    plans: fn(&Image<'_>),
+    computes: fn(&Schema, &RefreshTarget<'_>) -> Computed,
+}
+
+impl OfUsers {
+    fn wanting(computes: fn(&Schema, &RefreshTarget<'_>) -> Computed) -> Self {
+        Self { plans: |_| (), computes }
+    }
+
+    /// The shipped derivations, and this one.
+    fn beside(self, schema: &Schema) -> Catalogue {
+        let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "sides", self)]].concat();
+        Catalogue::new(schema, derivations).unwrap()
+    }
+}
 
 impl Kind for OfUsers {
     fn name(&self) -> &'static str {
@@ -244,12 +90,9 @@ impl Kind for OfUsers {
     }
 
     fn plan(&self, _schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let request = |image: &Image<'_>| RefreshRequest {
-            item: image.key.clone(),
-            entity: "User".to_owned(),
-            named: Vec::new(),
-        };
-        sight.entity("User").1.map(|image| Effect::Look(request(image))).into_iter().collect()
+        let Some(image) = sight.entity("User").1 else { return Vec::new() };
+        (self.plans)(image);
+        vec![Effect::Look(RefreshRequest { item: image.key.clone(), entity: "User".to_owned(), named: Vec::new() })]
     }
 
     fn unreadable(&self, _schema: &Schema, _image: &Image<'_>) -> Option<Unreadable> {
@@ -271,24 +114,8 @@ impl Refresh for OfUsers {
     }
 
     fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
-        self.0(schema, target)
+        (self.computes)(schema, target)
     }
-}
-
-/// What a deployment does that wants one value on every user.
-fn wants(value: &'static str) -> Arc<Catalogue> {
-    let schema = catalogue::schema();
-    let kind = OfUsers(if value == "one" { wants_one } else { wants_other });
-    let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "sides", kind)]].concat();
-    Arc::new(Catalogue::new(&schema, derivations).unwrap())
-}
-
-fn wants_one(_schema: &Schema, _target: &RefreshTarget<'_>) -> Computed {
-    side("one")
-}
-
-fn wants_other(_schema: &Schema, _target: &RefreshTarget<'_>) -> Computed {
-    side("other")
 }
 
 fn side(value: &str) -> Computed {
@@ -300,8 +127,8 @@ fn side(value: &str) -> Computed {
 async fn two_deployments_that_want_different_values_of_an_item_stop_and_name_it() {
     let mut bed = Bed::new();
     let mut engines = Vec::new();
-    for value in ["one", "other"] {
-        bed.catalogue = wants(value);
+    for kind in [OfUsers::wanting(|_, _| side("one")), OfUsers::wanting(|_, _| side("other"))] {
+        bed.catalogue = Arc::new(kind.beside(&bed.schema));
         engines.push(bed.engine());
     }
     bed.put("User", &[("UserId", "ann")], &[]).await;
@@ -326,19 +153,16 @@ async fn two_deployments_that_want_different_values_of_an_item_stop_and_name_it(
 /// What two derivations that disagree do: each time a user is looked at, it wants the other one of two values.
 fn disagrees(_schema: &Schema, target: &RefreshTarget<'_>) -> Computed {
     let is_one = target.item.and_then(|item| item.get("Side")) == Some(&s("one"));
-    let value = Some(s(if is_one { "other" } else { "one" }));
-    Computed::Attributes(vec![Wanted { name: "Side".to_owned(), value, zero_is_absent: false }])
+    side(if is_one { "other" } else { "one" })
 }
 
 fn disagreeing() -> Bed {
     let schema = catalogue::schema();
-    let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "sides", OfUsers(disagrees))]].concat();
-    let catalogue = Catalogue::new(&schema, derivations).unwrap();
+    let catalogue = OfUsers::wanting(disagrees).beside(&schema);
     Bed::with(schema, catalogue)
 }
 
-/// Delivers everything to one process until the stream is quiet; how many batches that takes, and the causes of what is
-/// parked.
+/// Delivers everything to one process until the stream is quiet; how many batches that takes, and the causes of what is parked.
 async fn goes_on<S: Store>(bed: &mut Bed, engine: &Engine<S>) -> (usize, BTreeSet<String>) {
     let mut causes = BTreeSet::new();
     for n_batches in 0..BATCHES_MAX {
@@ -399,32 +223,49 @@ async fn an_application_that_changes_an_item_often_stops_nothing() {
     assert_eq!(bed.findings(), Vec::<String>::new());
 }
 
-// ---- A kind that panics while an item is looked at ----
+// ---- A kind that panics ----
 
-/// Panics when the user is Bob.
-fn panics_at_bob(schema: &Schema, target: &RefreshTarget<'_>) -> Computed {
-    let name = target.image(schema).and_then(|image| image.attribute("Name").cloned());
-    assert_ne!(name, Some(s("Bob")), "not him");
-    Computed::Attributes(Vec::new())
+/// Ann follows Bob, whose name makes a kind panic. Returns what is parked after their batch and at last, and the causes.
+async fn panicking(kind: OfUsers) -> ([Vec<String>; 2], BTreeSet<String>) {
+    let schema = catalogue::schema();
+    let catalogue = kind.beside(&schema);
+    let mut bed = Bed::with(schema, catalogue);
+    let follow = bed.put("Follow", &FOLLOW, &[]).await;
+    bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
+    let user = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
+    let records = bed.records();
+    let mut all = vec![bed.handle(&records).await];
+    let first = bed.parked();
+    all.extend(bed.settle().await);
+    assert!(all.iter().all(|handled| handled.failed_from.is_none()));
+    assert_eq!(bed.shown(&user, "FollowingCount"), "1");
+    assert_eq!(bed.shown(&follow, "FolloweeName"), "Bob", "the follow requests it for itself");
+    let parked = all.into_iter().flat_map(|handled| handled.account.parked);
+    ([first, bed.parked()], parked.map(|parked| parked.cause).collect())
+}
+
+/// The assertion quotes the name, which must not come into a log.
+fn not_bob(image: &Image<'_>) {
+    assert_ne!(image.attribute("Name"), Some(&s("Bob")), "not him");
+}
+
+#[tokio::test]
+async fn a_record_on_which_a_kind_panics_is_parked_and_its_neighbours_are_applied() {
+    let kind = OfUsers { plans: not_bob, computes: |_, _| Computed::Attributes(Vec::new()) };
+    let ([first, _], causes) = panicking(kind).await;
+    let cause = "planning it panicked: its message may hold values; the log says where";
+    assert_eq!(causes.into_iter().collect::<Vec<_>>(), [cause]);
+    assert_eq!(first, ["additive", "level-triggered"].map(|family| format!("PARKED#{family} / {}#00", event_id(2))));
 }
 
 #[tokio::test]
 async fn a_record_whose_look_panics_is_parked_and_its_neighbours_are_applied() {
-    let schema = catalogue::schema();
-    let derivations =
-        [catalogue::derivations(), vec![Derivation::new("D-00", "panics", OfUsers(panics_at_bob))]].concat();
-    let mut bed = Bed::with(schema.clone(), Catalogue::new(&schema, derivations).unwrap());
-    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
-    bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
-    let user = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
-    let all = bed.settle().await;
-    assert!(all.iter().all(|handled| handled.failed_from.is_none()));
-    let causes: BTreeSet<String> =
-        all.iter().flat_map(|handled| &handled.account.parked).map(|parked| parked.cause.clone()).collect();
-    assert!(
-        !causes.is_empty() && causes.iter().all(|cause| cause.contains("panicked: its message may hold values")),
-        "{causes:?}"
-    );
-    assert!(bed.parked().iter().all(|key| key.starts_with("PARKED#level-triggered")), "{:?}", bed.parked());
-    assert_eq!(bed.shown(&user, "FollowingCount"), "1");
+    let kind = OfUsers::wanting(|schema, target| {
+        target.image(schema).iter().for_each(not_bob);
+        Computed::Attributes(Vec::new())
+    });
+    let ([_, parked], causes) = panicking(kind).await;
+    let is_told = |cause: &String| cause.contains("panicked: its message may hold values");
+    assert!(!causes.is_empty() && causes.iter().all(is_told), "{causes:?}");
+    assert!(parked.iter().all(|key| key.starts_with("PARKED#level-triggered")), "{parked:?}");
 }

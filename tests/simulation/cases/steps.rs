@@ -6,13 +6,12 @@ use store::faulty::{Call, Fault, Side};
 
 use crate::{
     cases::{
-        bed::Bed,
+        bed::{Bed, SETTLED_MS},
         exceptions::{
             delivered_after_exceptions_expired, delivered_after_its_counter_was_deleted, delivered_ahead_of_the_clock,
             redriven_after_an_earlier_release, redriven_after_it_came_again, redriven_before_a_late_call_lands,
         },
-        ground_records::two_days_pass,
-        guards::{SETTLED_MS, counter_repair},
+        guards::counter_repair,
         occupied::vacated,
         single_records,
         verification::repaired_beside_a_held_change,
@@ -113,9 +112,9 @@ async fn put_back_beside_a_cascade(mut bed: Bed) -> i64 {
     bed.clock.advance(SETTLED_MS);
     bed.put("Post", &key("bob"), &[("Status", "published")]).await;
     let held = bed.records();
-    bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    bed.sweep().await;
     bed.settle().await;
-    let is_there = bed.memory().snapshot(Table::Main).contains_key(&comment);
+    let is_there = bed.has(&comment);
     bed.handle(&held).await;
     i64::from(is_there)
 }
@@ -130,7 +129,7 @@ async fn moved_before_the_index_follows(mut bed: Bed) -> i64 {
     bed.delete(&user).await;
     bed.set(&moved, "GSI1PK", "USER#bob").await;
     bed.settle().await;
-    two_days_pass(&mut bed).await;
+    bed.two_days_pass().await;
     let items = bed.memory().snapshot(Table::Main);
     assert!(!items.contains_key(&left), "nothing was deleted");
     i64::from(items.contains_key(&moved))

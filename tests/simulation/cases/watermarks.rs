@@ -21,7 +21,7 @@ use store::faulty::{Call, Fault, Side};
 use support::record::STREAM_ARN;
 
 use crate::{
-    cases::bed::{Bed, SHARD, in_window},
+    cases::bed::{Bed, LEDGERS, SHARD, corrupt, in_window},
     executor::{Gone, Task},
     scene::sharding::with_shards,
 };
@@ -64,7 +64,7 @@ async fn an_event_without_a_shard_is_refused_and_the_error_says_what_to_set() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_window_is_given_back_as_it_came() {
+async fn the_state_of_a_window_is_given_back_as_it_came_and_its_end_writes_nothing() {
     let mut bed = bed();
     let records = json!({ "Records": bed.joins(1).await }).to_string();
     for state in [r#"{"b": 1.50, "a": [null, "\u00e9"]}"#, "{}"] {
@@ -72,21 +72,13 @@ async fn the_state_of_a_window_is_given_back_as_it_came() {
         assert_eq!(handled.state.as_deref(), Some(state));
         assert_eq!(functions::handler::response(&handled)["state"], serde_json::from_str::<Value>(state).unwrap());
     }
-}
-
-#[tokio::test]
-async fn the_end_of_a_window_and_a_batch_of_no_records_are_answered_and_write_nothing() {
-    let mut bed = bed();
-    let records = bed.joins(1).await;
-    bed.handle(&records).await;
     bed.calls();
     let none = json!({ "Records": [] }).to_string();
-    for (event, is_final) in [(&none, false), (&none, true)] {
-        let handled = bed.try_handle(&in_window(event, "{}", is_final)).await.unwrap();
+    let last = format!(r#"{{"window":{{}},"shardId":"{SHARD}","isFinalInvokeForWindow":true}}"#);
+    for event in [in_window(&none, "{}", false), in_window(&none, "{}", true), last] {
+        let handled = bed.try_handle(&event).await.unwrap();
         assert_eq!((handled.failed_from, handled.state.as_deref()), (None, Some("{}")));
     }
-    let last = format!(r#"{{"window":{{}},"shardId":"{SHARD}","isFinalInvokeForWindow":true}}"#);
-    assert_eq!(bed.try_handle(&last).await.unwrap().state.as_deref(), Some("{}"));
     assert_eq!(bed.calls(), [""; 0]);
 
     let more = json!({ "Records": bed.memberships([("bob".into(), "g".into())]).await }).to_string();
@@ -96,7 +88,7 @@ async fn the_end_of_a_window_and_a_batch_of_no_records_are_answered_and_write_no
 
 #[tokio::test]
 async fn a_batch_without_effects_asks_the_store_nothing_however_old_it_is() {
-    for ledger in [LedgerKind::Watermarks, LedgerKind::Receipts] {
+    for ledger in LEDGERS {
         let mut bed = bed().under(ledger);
         bed.set(&Key::new("JUNK", "1"), "Colour", "red").await;
         let user = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
@@ -108,39 +100,6 @@ async fn a_batch_without_effects_asks_the_store_nothing_however_old_it_is() {
         }
         assert_eq!(bed.calls(), [""; 0]);
     }
-}
-
-#[tokio::test]
-async fn one_more_and_one_less_in_one_batch_move_the_watermark_and_add_nothing() {
-    let mut bed = bed();
-    let key = bed.put("Membership", &[("UserId", "ann"), ("GroupId", "g0")], &[]).await;
-    bed.delete(&key).await;
-    let records = bed.records();
-    bed.handle(&records).await;
-    assert!(mark(&bed, &counter(0)).is_some());
-    assert_eq!(bed.counted("member-count"), 0);
-    bed.handle(&records[..1]).await;
-    assert_eq!(bed.counted("member-count"), 0, "half of it that comes again adds nothing");
-}
-
-#[tokio::test]
-async fn a_batch_costs_one_update_for_each_counter_and_reads_its_shard_once() {
-    let mut bed = bed();
-    for group in ["g0", "g1"] {
-        bed.put("Group", &[("GroupId", group)], &[]).await;
-    }
-    let first = bed.joins(1).await;
-    bed.handle(&first).await;
-    bed.calls();
-    let records = bed.memberships((0..20).map(|user| (format!("u{user}"), format!("g{}", user % 2)))).await;
-    let handled = bed.handle(&records).await;
-    let calls = bed.calls();
-    assert_eq!(calls.iter().filter(|call| call.contains("gets Ledger [SHARD#")).count(), 1, "{calls:#?}");
-    // Two counters, and what their groups show.
-    assert_eq!(calls.len(), 5, "{calls:#?}");
-    let units: f64 = handled.account.commits.iter().map(|commit| commit.units).sum();
-    assert!((units - 4.0).abs() < 1e-6, "{units}");
-    assert_eq!(bed.counted("member-count"), 21);
 }
 
 /// A group of this name, known to a service that runs everything.
@@ -173,20 +132,6 @@ async fn who_counts_shows_the_count_and_the_records_of_both_writes_ask_for_nothi
         let calls = bed.calls();
         assert!(calls.len() == usize::from(user == "ann") && calls.iter().all(|it| it.contains("COUNT#")), "{calls:?}");
     }
-}
-
-/// The function ends between the two writes, and other records of the counter are handled meanwhile.
-#[tokio::test]
-async fn a_count_that_was_not_shown_is_shown_when_its_batch_comes_again() {
-    let (mut bed, group) = group("g0").await;
-    let records = bed.joins(1).await;
-    let mut killed = bed.start(&bed.event(&records));
-    bed.stops_before(&mut killed, Purpose::Shown);
-    drop(killed);
-    bed.settle().await;
-    assert_eq!((bed.counted("member-count"), bed.shown(&group, "MemberCount")), (1, String::new()));
-    bed.handle(&records).await;
-    assert_eq!((bed.counted("member-count"), bed.shown(&group, "MemberCount")), (1, "1".to_owned()));
 }
 
 #[tokio::test]
@@ -233,34 +178,6 @@ async fn what_refuses_to_show_a_count_shows_it_when_it_is_redriven() {
     assert_eq!((bed.shown(&group, "MemberCount"), bed.parked().is_empty()), ("1".to_owned(), true));
 }
 
-/// A counter that has several items since it once had more shards is looked at: no number says which sum is the newer one.
-#[tokio::test]
-async fn a_count_of_several_items_is_looked_at_wherever_it_is_declared_as_one() {
-    let mut bed = Bed::new().under(LedgerKind::Watermarks);
-    let post = [("AuthorId", "ann"), ("CreatedAt", "2024-01-15T10:30:00.000Z"), ("PostId", "p")];
-    bed.put("Post", &post, &[("Status", "published")]).await;
-    bed.settle().await;
-    let detail = Key::new("POST#p", "METADATA");
-    let liked = async |bed: &mut Bed, user: String, shard: &str| {
-        bed.put("Like", &[("PostId", "p"), ("UserId", &user)], &[]).await;
-        let records = bed.records();
-        bed.try_handle(&bed.event(&records).replace(SHARD, shard)).await.unwrap();
-    };
-    bed.catalogue = Arc::new(with_shards(8));
-    for nth in 0..6 {
-        liked(&mut bed, format!("u{nth}"), &format!("shardId-{nth}")).await;
-    }
-    bed.settle().await;
-    assert_eq!(["LikeCount", "LikeCount:rev"].map(|name| bed.shown(&detail, name)), ["6", "sharded"]);
-    bed.catalogue = Arc::new(with_shards(1));
-    for nth in 6..12 {
-        liked(&mut bed, format!("u{nth}"), &format!("shardId-{nth}")).await;
-        bed.settle().await;
-        assert_eq!(bed.shown(&detail, "LikeCount"), (nth + 1).to_string());
-    }
-    assert_eq!(["LikeCount", "LikeCount:rev"].map(|name| bed.shown(&detail, name)), ["12", "sharded"]);
-}
-
 /// The function ends between the two writes, and the batch comes again to a deployment that declares several items.
 #[tokio::test]
 async fn a_count_that_was_not_shown_is_looked_at_when_its_batch_comes_again_to_who_declares_several_items() {
@@ -290,48 +207,6 @@ async fn a_count_that_was_not_shown_is_looked_at_when_its_batch_comes_again_to_w
     bed.settle().await;
     bed.handle(&more).await;
     assert_eq!((bed.records().len(), bed.shown(&detail, "LikeCount")), (0, "2".to_owned()), "it writes nothing");
-}
-
-/// At whatever point one invocation stops while the other handles the whole batch, each change counts once.
-#[tokio::test]
-async fn two_invocations_at_once_on_a_batch_count_once() {
-    for n_turns in 0.. {
-        let mut bed = bed();
-        let records = bed.joins(12).await;
-        let event = bed.event(&records);
-        let mut one = bed.start(&event);
-        let ended = (0..n_turns).filter(|_| one.ends()).count() > 0;
-        let other = bed.start(&event).finish().unwrap().unwrap();
-        assert_eq!(other.failed_from, None);
-        if ended {
-            assert!(n_turns > 6, "a read, a pin and updates");
-            return;
-        }
-        assert_eq!(one.finish().unwrap().unwrap().failed_from, None, "after {n_turns} turns");
-        assert_eq!(bed.counted("member-count"), 12, "after {n_turns} turns");
-    }
-}
-
-#[tokio::test]
-async fn what_a_dead_invocation_sent_lands_before_the_next_or_not_at_all() {
-    for lands_first in [true, false] {
-        let mut bed = bed();
-        let records = bed.joins(1).await;
-        let event = bed.event(&records);
-        let target = counter(0);
-        bed.fails(move |call| match call {
-            Call::Write(write) if write.key == target => Some((Side::Before, Fault::Late)),
-            _ => None,
-        });
-        assert!(bed.start(&event).finish().is_none(), "it dies");
-        bed.fails(|_| None);
-        let landed = if lands_first { bed.land() } else { String::new() };
-        let handled = bed.handle(&records).await;
-        let late = if lands_first { landed } else { bed.land() };
-        let n_duplicates = usize::from(lands_first);
-        assert_eq!((late.contains("Done"), handled.account.n_duplicates), (lands_first, n_duplicates), "{late}");
-        assert_eq!(bed.counted("member-count"), 1);
-    }
 }
 
 /// Nothing of an invocation lands later than its watermark is kept: this is why it must not.
@@ -388,67 +263,21 @@ async fn a_counter_that_is_not_reached_holds_up_no_other_and_its_changes_come_ag
 }
 
 #[tokio::test]
-async fn part_of_a_batch_that_is_in_is_dropped_and_the_rest_counts() {
+async fn a_redrive_of_what_an_older_invocation_may_count_says_when_it_may_be_tried_again() {
     let mut bed = bed();
-    let records = bed.memberships((0..5).map(|user| (format!("u{user}"), "g0".to_owned()))).await;
-    bed.handle(&records[..3]).await;
-    let handled = bed.handle(&records[1..]).await;
-    assert_eq!(handled.account.n_duplicates, 2);
-    assert_eq!(bed.counted("member-count"), 5);
-}
-
-#[tokio::test]
-async fn a_record_that_cannot_be_read_is_an_exception_and_is_redriven_when_no_older_invocation_is_at_work() {
-    let mut bed = bed();
-    let mut records = bed.joins(3).await;
-    let whole = records[1].clone();
-    records[1]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
-    let handled = bed.handle(&records).await;
-    assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1));
-    assert_eq!(bed.counted("member-count"), 2);
-    let again = bed.handle(&records).await;
-    assert_eq!((again.account.n_duplicates, again.account.parked.len()), (3, 0), "it is parked once");
-    // It can be read now, and comes again.
-    records[1] = whole.clone();
-    assert_eq!(bed.handle(&records).await.account.n_duplicates, 3);
-    assert_eq!(bed.counted("member-count"), 2);
-
-    bed.put_true(&whole.to_string());
+    let records = bed.joins(1).await;
+    bed.handle(&with_unreadable_first(&records)).await;
+    bed.put_true(&records[0].to_string());
     let change = parked(bed.memory()).await.unwrap().remove(0);
-    let Redriven::Still { cause } = bed.engine().redrive(&change, bed.deadline_ms()).await.unwrap() else {
+    let Ok(Redriven::Still { cause }) = bed.engine().redrive(&change, bed.deadline_ms()).await else {
         panic!("an invocation from before may count it");
     };
     assert!(cause.ends_with("redrive it in 31 minutes"), "{cause}");
-    bed.clock.advance(32 * 60_000);
-    bed.redrive_all().await;
-    assert_eq!((bed.counted("member-count"), bed.parked().len()), (3, 0));
-    assert_eq!(bed.handle(&records).await.account.n_duplicates, 3);
-    assert_eq!(bed.counted("member-count"), 3);
-}
-
-#[tokio::test]
-async fn a_change_is_parked_for_the_counter_that_refuses_it_and_counts_at_the_other() {
-    let mut bed = bed();
-    let poisoned = counter(1);
-    bed.set(&poisoned, "Value", "many").await;
-    bed.set(&poisoned, "EntityType", "Counter").await;
-    bed.records();
-    let records = bed.joins(3).await;
-    let handled = bed.handle(&records).await;
-    assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1));
-    assert_eq!(bed.counted("member-count"), 2);
-    assert_eq!(bed.handle(&records).await.account.parked.len(), 0, "its watermark is past it");
-    // The operator takes the text away and leaves the watermark.
-    bed.set(&poisoned, "Value", "N:0").await;
-    bed.redrive_all().await;
-    assert_eq!((bed.counted("member-count"), bed.parked().len()), (3, 0));
-    assert_eq!(bed.handle(&records).await.account.n_duplicates, 3);
-    assert_eq!(bed.counted("member-count"), 3);
 }
 
 #[tokio::test]
 async fn an_item_of_the_application_under_a_counter_s_key_stays_as_it_is() {
-    for ledger in [LedgerKind::Watermarks, LedgerKind::Receipts] {
+    for ledger in LEDGERS {
         let mut bed = Bed::new().under(ledger);
         let foreign = counter(1);
         bed.set(&foreign, "EntityType", "User").await;
@@ -472,59 +301,6 @@ async fn an_item_of_the_application_under_a_counter_s_key_stays_as_it_is() {
         bed.redrive_all().await;
         assert_eq!((bed.counted("member-count"), bed.parked().len()), (3, 0), "{ledger:?}");
     }
-}
-
-#[tokio::test]
-async fn a_change_that_comes_again_after_a_deployment_reaches_the_same_counter() {
-    let mut bed = bed();
-    for user in 0..8 {
-        bed.put("Like", &[("PostId", "p"), ("UserId", &format!("u{user}"))], &[]).await;
-    }
-    let records = bed.records();
-    bed.catalogue = Arc::new(with_shards(1));
-    bed.handle(&records[..4]).await;
-    bed.catalogue = Arc::new(with_shards(40));
-    assert_eq!(bed.handle(&records).await.account.n_duplicates, 4);
-    assert_eq!(bed.counted("like-count"), 8);
-}
-
-#[tokio::test]
-async fn a_counter_of_zero_stays_while_its_watermark_may_be_asked_for() {
-    let mut bed = bed();
-    let key = bed.put("Membership", &[("UserId", "ann"), ("GroupId", "g0")], &[]).await;
-    bed.delete(&key).await;
-    let records = bed.records();
-    bed.handle(&records).await;
-    let sweep = |bed: &Bed| {
-        let (engine, bounds) = (bed.sweeper(), Bounds { n_items_max: 100, deadline_ms: bed.deadline_ms() });
-        async move { engine.sweep_slice(bounds, |_| true).await.unwrap().n_zero_counters }
-    };
-    assert_eq!(sweep(&bed).await, 0);
-    bed.handle(&records[..1]).await;
-    assert_eq!(bed.counted("member-count"), 0, "one half that comes again finds the watermark");
-    bed.clock.advance(KEPT_MS + 3 * 60_000);
-    assert_eq!((sweep(&bed).await, mark(&bed, &counter(0))), (0, None), "first the watermark goes");
-    assert_eq!((sweep(&bed).await, item(&bed, &counter(0))), (1, None), "and then the counter");
-    assert_eq!(bed.handle(&records[..1]).await.account.refused.len(), 1, "what comes again is older than the horizon");
-    assert_eq!(bed.counted("member-count"), 0);
-}
-
-#[tokio::test]
-async fn a_count_takes_watermarks_away_that_are_too_old() {
-    let mut bed = bed();
-    let first = bed.joins(1).await;
-    bed.handle(&first).await;
-    let held =
-        || item(&bed, &counter(0)).unwrap().keys().filter(|name| engine::ledger::watermarks::is_mark(name)).count();
-    assert_eq!(held(), 1);
-    bed.clock.advance(KEPT_MS + 3 * 60_000);
-    let more = bed.memberships([("bob".into(), "g0".into())]).await;
-    let other = json!({ "Records": more }).to_string();
-    let other = in_window(&other, "{}", false).replace(SHARD, "shardId-other");
-    assert_eq!(bed.try_handle(&other).await.unwrap().failed_from, None);
-    let held = item(&bed, &counter(0)).unwrap();
-    assert_eq!(held.keys().filter(|name| engine::ledger::watermarks::is_mark(name)).count(), 1, "{held:?}");
-    assert_eq!(bed.counted("member-count"), 2);
 }
 
 /// An invocation has read the exceptions, and another parks the change since an item of the application has the counter's
@@ -578,7 +354,7 @@ pub(crate) fn releases() -> [RegistryWatch; 2] {
 /// These records with a first one that does not decode.
 pub(crate) fn with_unreadable_first(records: &[Value]) -> Vec<Value> {
     let mut records = records.to_vec();
-    records[0]["dynamodb"]["OldImage"] = json!({"PK": {"Q": 1}});
+    corrupt(&mut records[0], "OldImage");
     records
 }
 

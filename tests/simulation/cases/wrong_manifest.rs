@@ -118,9 +118,6 @@ async fn a_repair_sets_no_index_keys_when_the_functions_have_changed_since_it_as
 /// More than the 150 comparisons of the longest condition.
 const N_ATTRIBUTES: usize = 400;
 
-/// Longer than a cascade waits, in milliseconds.
-const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
-
 /// Puts an item with many attributes of its own, whose names are short or long.
 async fn put_wide(bed: &Bed, entity: &str, fields: &[(&str, &str)], attributes: &[(&str, &str)], name: &str) -> Key {
     let names: Vec<String> = (0..N_ATTRIBUTES).map(|number| format!("{name}{number}")).collect();
@@ -216,12 +213,8 @@ async fn a_cascade_deletes_an_item_of_400_attributes() {
         bed.settle().await;
         bed.delete(&user).await;
         bed.settle().await;
-        for _ in 0..2 {
-            bed.clock.advance(SETTLED_MS);
-            bed.sweeper().sweep(|_| true, bed.deadline_ms()).await.unwrap();
-            bed.settle().await;
-        }
-        assert!(!bed.memory().snapshot(Table::Main).contains_key(&subscription));
+        bed.two_days_pass().await;
+        assert!(!bed.has(&subscription));
         assert_eq!(bed.parked(), Vec::<String>::new());
     }
 }

@@ -75,9 +75,7 @@ impl Rows {
         let (of, at) = *self.by_place.get(place)?;
         (of == entity).then(|| &self.by_entity[of][at])
     }
-}
 
-impl Rows {
     /// Does something else have the key of an item of this entity? Then a derived item waits.
     pub(crate) fn is_taken(&self, entity: usize, place: &Place) -> bool {
         self.taken.contains(place) && self.get(entity, place).is_none()
