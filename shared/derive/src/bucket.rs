@@ -6,7 +6,6 @@
 //!
 //! *Example*: a bucket has the values 2 and 5. The values 1 and 4 are written as `ADD Count 2, Sum 5`, `SET Min 1`, on
 //! the condition that Min is 2 and Max is 5.
-//! Max is 5.
 
 use std::collections::BTreeMap;
 

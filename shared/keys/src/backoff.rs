@@ -1,6 +1,6 @@
 //! Waits between retries.
 
-/// Waits that double with each retry, up to a maximum. With jitter, they are the upper bounds of the random waits.
+/// Waits that double with each retry, up to a maximum. With jitter, they are the bounds of the random waits.
 ///
 /// ```
 /// use keys::backoff::Backoff;

@@ -1,4 +1,4 @@
-//! FNV-1a, a hash that is the same in every build, unlike the standard library's hashes.
+//! FNV-1a, a hash that is the same in every build, which the standard library's hashes do not guarantee.
 //!
 //! Its results may be stored. It is not cryptographic: collisions are easy to find.
 

@@ -145,7 +145,7 @@ impl KeyTemplate {
         self.pk.typed(field, value).or_else(|| self.sk.typed(field, value))
     }
 
-    /// False if no key can match both forms. If a field occurs twice, `true` may be wrong.
+    /// True if one key could match both forms. `false` is certain; if a field occurs twice, `true` may be wrong.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
         self.pk.meets(&other.pk) && self.sk.meets(&other.sk)

@@ -34,8 +34,8 @@ struct CharStep {
 }
 
 impl Template {
-    /// False if no key text can match both forms. A field that occurs twice is treated as two fields, so `true` may be
-    /// wrong.
+    /// True if one key text could match both forms. `false` is certain. A field that occurs twice is treated as two
+    /// fields, so `true` may be wrong.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.steps(), other.steps());

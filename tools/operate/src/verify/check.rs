@@ -255,7 +255,7 @@ pub struct ReadPrice {
     pub bytes: u64,
     /// Read units of one consistent read of the whole table.
     pub units: u64,
-    /// True if the table fits into one [window](crate::verify::scan), so that no item is read again.
+    /// True if the table fits into one [window](crate::verify::scan), so that the scanned items are not read again.
     pub is_one_window: bool,
 }
 

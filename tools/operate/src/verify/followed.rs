@@ -436,7 +436,7 @@ impl FollowedStreams {
     }
 }
 
-/// A moment is returned or handled when it is in every stream.
+/// Records before a moment are returned or handled if that holds for every stream.
 impl Following for FollowedStreams {
     fn records(&self) -> Vec<ShardRecords> {
         self.0.iter().flat_map(Followed::records).collect()
