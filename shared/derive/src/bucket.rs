@@ -1,10 +1,11 @@
-//! Buckets: what the values of a time come to, and how more are taken up.
+//! Buckets: the total of the values of a time span, and how values are added to it.
 //!
-//! Count and sum are added to. Least and greatest cannot be: a bucket is read, they are set where they widen, and the
-//! write asks that they are still as they were read. When they are not, the bucket is read and the write is made anew.
+//! A write adds to count and sum. It cannot add to the least and greatest value, so the bucket is read first. The write
+//! sets a bound if a value exceeds it, on the condition that both bounds are unchanged since the read. If they changed,
+//! the bucket is read and written again.
 //!
-//! *Example*: a bucket holds the values 2 and 5. Of 1 and 4, read so: `ADD Count 2, Sum 5`, `SET Min 1`, if Min is 2 and
-//! Max is 5.
+//! *Example*: a bucket has the values 2 and 5. The values 1 and 4 are written as `ADD Count 2, Sum 5`, `SET Min 1`, on
+//! the condition that Min is 2 and Max is 5.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +20,13 @@ use crate::{
     write::{Action, Table, Update, Write},
 };
 
-/// Buckets as they were read; one that is not there holds nothing.
+/// Buckets as they were read; missing ones are empty.
 pub type HeldBuckets = BTreeMap<Key, Item>;
 
-/// What the values of a bucket come to; there is one at least.
+/// The total of the values of a bucket; at least one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// How many, and their sum.
+    /// Their number and their sum.
     pub tally: Tally,
     /// The least of them.
     pub min: Sum,
@@ -40,7 +41,7 @@ impl Bucket {
         Self { tally: Tally { count: 1, sum: value.clone() }, min: value.clone(), max: value.clone() }
     }
 
-    /// Takes up what another holds.
+    /// Adds the values of another bucket.
     pub fn add(&mut self, other: &Self) {
         self.tally.add(&other.tally);
         self.min = self.min.clone().min(other.min.clone());
@@ -59,7 +60,7 @@ impl Bucket {
         ])
     }
 
-    /// The write that takes these values up into the bucket that was read.
+    /// The write that adds these values to the bucket that was read.
     #[must_use]
     pub fn write(&self, schema: &Schema, key: &Key, form: &BucketForm, held: Option<&Item>) -> Write {
         let value = |name: &str| held.and_then(|item| item.get(name));

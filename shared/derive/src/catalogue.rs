@@ -1,30 +1,30 @@
 //! The catalogue: the list of derivations of a table, checked against its schema.
 //!
-//! A catalogue is a graph of parts of items: a derivation that reads what another writes comes after it. A cycle is
-//! refused when the catalogue is built, so that the refreshes that Ripple's own writes request come to an end. One that
-//! recurs over its own target may read what it writes itself, since it ends at a depth of its own.
+//! A catalogue is a graph of parts of items: a derivation that reads what another writes comes after it. Building the
+//! catalogue refuses cycles, so that the refreshes that Ripple's own writes request come to an end. A derivation that
+//! recurs over its own target may read what it writes itself, since its depth is limited.
 //!
 //! # Cascades
 //!
-//! Cascades: none leads back to itself by way of another, and none does again what another does.
+//! A cascade must not lead back to itself through another cascade, and must not repeat another cascade.
 //!
-//! What a cascade deletes may start other cascades, and one over a tree starts itself: a comment takes its answers
-//! along, and these take theirs. But where an order takes its customer along and a customer the orders, deleting one
-//! order deletes them all.
+//! Deletions by a cascade may start other cascades, and a cascade over a tree starts itself: deleting a comment deletes
+//! its answers, and their answers. But if deleting an order deleted its customer and the customer's orders, deleting
+//! one order would delete them all.
 //!
 //! # Names
 //!
-//! The two names of a derivation: the one under which it is stored, and the one that people call it.
+//! The two names of a derivation: the stored name, and the label that people use.
 //!
-//! They differ once a derivation is renamed. Whatever is stored or read from the store goes by the stored name alone,
-//! because something may be left there under a name that another derivation has for people by now.
+//! They differ once a derivation is renamed. Stored data always uses the stored name, because data may be left under a
+//! name that is now the label of another derivation.
 //!
 //! # Reached
 //!
-//! Whether a search for the items that carry something reaches all of them.
+//! Checks that a search for the items that copy something finds all of them.
 //!
-//! Items may be found through their mirrors, or mirrors through their sources. That is right only where each of them
-//! leads to one of the others: an item without a mirror would keep what it carries when its source changes.
+//! Items may be found through their mirrors, or mirrors through their sources. That works only if each of them leads to
+//! one of the others: an item without a mirror would keep its copy when the source changes.
 
 mod writers;
 
@@ -45,20 +45,20 @@ use crate::{
     schema::Schema,
 };
 
-/// Derivations in an order in which each comes after those that it builds on.
+/// Derivations, each after those that it builds on.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     entries: Vec<CatalogueEntry>,
-    /// By entity, so that a change asks only those that its item may concern.
+    /// By entity, so that a change only concerns the derivations that its item may affect.
     concerns: BTreeMap<String, Concern>,
 }
 
-/// What the change of an entity's item may concern.
+/// What a change of an entity's item may affect.
 #[derive(Clone, Debug, Default)]
 struct Concern {
     /// Positions of the derivations that refresh such items, ascending.
     derivations: Vec<(DerivationAt, Family)>,
-    /// The parts of such items that derivations read, each once.
+    /// The parts of such items that derivations read, without duplicates.
     reads: Vec<Part>,
 }
 
@@ -69,7 +69,7 @@ struct CatalogueEntry {
     writes: Vec<Part>,
 }
 
-/// A catalogue that cannot be.
+/// Why a catalogue is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogueError {
     /// A declaration does not fit the schema.
@@ -89,7 +89,7 @@ pub enum CatalogueError {
     /// Two derivations write the same part of an item.
     #[error("derivations {one} and {other} both write {part}")]
     WrittenTwice {
-        /// The one.
+        /// One of them.
         one: String,
         /// The other.
         other: String,
@@ -109,7 +109,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`CatalogueError`] naming the derivation and what does not fit.
+    /// [`CatalogueError`] naming the derivation and the problem.
     pub fn new(schema: &Schema, derivations: Vec<Derivation>) -> Result<Self, CatalogueError> {
         let mut names = BTreeSet::new();
         let mut entries = Vec::new();
@@ -124,7 +124,7 @@ impl Catalogue {
                 .reach(schema)
                 .map_err(|problem| CatalogueError::Declaration { derivation: derivation.name.clone(), problem })?;
             let mut writes = reach.writes;
-            // A count writes a part of the counters, which has the derivation's name.
+            // A count writes a part of the counters that is named after the derivation.
             if let Shape::Count(count) = derivation.kind.shape() {
                 writes.push(Part::attribute(COUNTER, &derivation.name));
                 writes.extend(count.sum.as_ref().map(|_| Part::attribute(COUNTER, &sum_of(&derivation.name))));
@@ -146,12 +146,12 @@ impl Catalogue {
         self.entries.iter().map(|entry| &entry.derivation)
     }
 
-    /// The derivations with their positions, in the same order.
+    /// The derivations with their positions, in this order.
     pub fn positioned(&self) -> impl Iterator<Item = (DerivationAt, &Derivation)> {
         self.derivations().enumerate().map(|(at, derivation)| (DerivationAt(at), derivation))
     }
 
-    /// The derivations of these families that a change may concern, with their positions, in their order.
+    /// The derivations of these families that a change may affect, with their positions, in order.
     pub fn looking_at(
         &self,
         sight: &Sight<'_>,
@@ -167,7 +167,7 @@ impl Catalogue {
         ours.into_iter().filter_map(|at| Some((at, self.derivation(at)?)))
     }
 
-    /// The concerns of the old image's entity, where that is another than the new one's, and of the new image's.
+    /// The concerns of the old image's entity if it differs from the new one's, and of the new image's entity.
     fn concerns_of(&self, sight: &Sight<'_>) -> [Option<&Concern>; 2] {
         let new = sight.new.as_ref().map(|image| image.definition.name.as_str());
         let old = sight.old.as_ref().map(|image| image.definition.name.as_str()).filter(|old| Some(*old) != new);
@@ -207,7 +207,7 @@ impl Catalogue {
         self.derivation(at)?.kind.refresh()
     }
 
-    /// Does the derivation at a position read one of these attributes of an entity's items?
+    /// True if the derivation at a position reads one of these attributes of an entity's items.
     pub(crate) fn reads_any<'a>(
         &self,
         at: DerivationAt,
@@ -227,7 +227,7 @@ impl Catalogue {
         self.positioned().filter_map(shown)
     }
 
-    /// Does a change of a ground item differ in something that a derivation reads?
+    /// True if a change of an application item differs in something that a derivation reads.
     #[must_use]
     pub fn reads_difference(&self, sight: &Sight<'_>) -> bool {
         let image = sight.new.as_ref().or(sight.old.as_ref());
@@ -275,7 +275,7 @@ fn written_once(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     Ok(())
 }
 
-/// Puts each entry after those whose writes it reads, and otherwise keeps the order.
+/// Places each entry after the entries whose writes it reads, and otherwise keeps the order.
 fn sorted(entries: Vec<CatalogueEntry>) -> Result<Vec<CatalogueEntry>, CatalogueError> {
     let writers = Writers::of(&entries);
     let mut followers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -315,9 +315,9 @@ fn sorted(entries: Vec<CatalogueEntry>) -> Result<Vec<CatalogueEntry>, Catalogue
     Err(CatalogueError::Circle { names: waiting.into_values().map(|entry| entry.derivation.name).collect() })
 }
 
-// ---- Cascades: none leads back to itself by way of another, and none does again what another does ----
+// ---- Cascades: none leads back to itself through another, and none repeats another ----
 
-/// Refuses a cascade that starts again by way of another one.
+/// Refuses a cascade that another cascade would start again.
 fn no_circle(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     let cascades: Vec<(&CatalogueEntry, &Cascade)> = entries
         .iter()
@@ -356,7 +356,7 @@ fn no_circle(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     Ok(())
 }
 
-/// Refuses a cascade that deletes what another one of the same owner deletes by the same way.
+/// Refuses a cascade that deletes the same items as another one of the same owner, found in the same way.
 fn no_repetition(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     let mut seen: Vec<(&CatalogueEntry, &Cascade)> = Vec::new();
     for entry in entries {
@@ -390,7 +390,7 @@ pub fn sum_of(derivation: &str) -> String {
     format!("{SUM_OF}{derivation}")
 }
 
-/// A count or sum that is read is one that is declared, and counters go with the items that they count for.
+/// Checks that each count or sum that is read is declared, and that cascades delete only counters of their owners.
 fn all_counted(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     let counted = entries.iter().flat_map(|entry| &entry.writes).filter(|part| part.entity == COUNTER).collect();
     for entry in entries {
@@ -401,7 +401,7 @@ fn all_counted(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     Ok(())
 }
 
-/// A count or sum that a derivation reads, and none writes.
+/// The error about a count or sum that a derivation reads and none writes.
 fn missing(counted: &BTreeSet<&Part>, entry: &CatalogueEntry) -> Option<String> {
     let mut read = entry.reads.iter().filter(|part| part.entity == COUNTER);
     let Part { of, .. } = read.find(|part| !counted.contains(part))?;
@@ -410,7 +410,8 @@ fn missing(counted: &BTreeSet<&Part>, entry: &CatalogueEntry) -> Option<String> 
     Some(format!("there is no {what}{name}"))
 }
 
-/// Counters that a cascade would delete, and that stand beside other items than its owner or go by themselves.
+/// The error about counters that a cascade must not delete: they belong to other items than its owner, or the sweep
+/// deletes them anyway.
 fn misplaced(entries: &[CatalogueEntry], entry: &CatalogueEntry) -> Option<String> {
     let Shape::Cascade(cascade) = entry.derivation.kind.shape() else { return None };
     let owner = &cascade.owner;
@@ -424,7 +425,7 @@ fn misplaced(entries: &[CatalogueEntry], entry: &CatalogueEntry) -> Option<Strin
                 "the counters of {name} stand beside items of {target}, and this is about those beside items of {owner}"
             ));
         }
-        // What is deleted later would be taken from a counter that is gone.
+        // A later deletion of a source would subtract from a counter that is gone.
         (!history).then(|| {
             format!(
                 "the counters of {name} come to zero and go when what they count is deleted: name here only a count with \
@@ -434,7 +435,7 @@ fn misplaced(entries: &[CatalogueEntry], entry: &CatalogueEntry) -> Option<Strin
     })
 }
 
-// ---- The two names of a derivation: the one under which it is stored, and the one that people call it ----
+// ---- The two names of a derivation: the stored name, and the label that people use ----
 
 impl Catalogue {
     /// The name under which the derivation at a position is stored.
@@ -443,7 +444,7 @@ impl Catalogue {
         self.derivation(at).map_or("", |derivation| derivation.name.as_str())
     }
 
-    /// What people call the derivation at a position.
+    /// The label of the derivation at a position.
     #[must_use]
     pub fn label(&self, at: DerivationAt) -> &str {
         self.derivation(at).map_or("", |derivation| derivation.label())
@@ -455,19 +456,19 @@ impl Catalogue {
         self.derivations().position(|derivation| derivation.name == name).map(DerivationAt)
     }
 
-    /// The position of the derivation that a person calls so.
+    /// The position of the derivation with this label or stored name.
     #[must_use]
     pub fn called(&self, name: &str) -> Option<DerivationAt> {
         self.derivations().position(|derivation| derivation.is_called(name)).map(DerivationAt)
     }
 
-    /// What people call what is stored under this name; the name itself if it is of nothing declared.
+    /// The label for a stored name; the name itself if it belongs to no declared derivation.
     #[must_use]
     pub fn label_of<'a>(&'a self, name: &'a str) -> &'a str {
         self.position(name).map_or(name, |at| self.label(at))
     }
 
-    /// Puts what people call a derivation in the place of its stored name.
+    /// Replaces a stored name by the label.
     pub fn relabel(&self, name: &mut String) {
         if let Some(at) = self.position(name) {
             self.label(at).clone_into(name);
@@ -475,9 +476,9 @@ impl Catalogue {
     }
 }
 
-// ---- Whether a search for the items that carry something reaches all of them ----
+// ---- Whether a search for the items that copy something finds all of them ----
 
-/// What is found through a mirror, or through what is mirrored, is all found.
+/// Checks that searches through a mirror, or through mirrored items, find everything.
 fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     let mut mirrors: BTreeMap<&str, Vec<(&CatalogueEntry, &Mirror)>> = BTreeMap::new();
     for entry in entries {
@@ -508,8 +509,8 @@ fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(), Catalogu
     Ok(())
 }
 
-/// Why a source may have no mirror of its own. One that lacks a field of the mirror's key has none either, as it would
-/// not be in an index.
+/// Why a source may lack a mirror of its own. A source without a field of the mirror's key is exempt: it would not be
+/// in an index either.
 fn missed(mirror: &Mirror, source: &Definition) -> Option<String> {
     let Mirror { source: from, target: to, .. } = mirror;
     if mirror.condition != Condition::Always {

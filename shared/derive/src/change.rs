@@ -14,12 +14,12 @@ use crate::{
 /// One stream record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Id of the event: the same at every delivery of this record, and at no other record's.
+    /// Id of the event: the same at every delivery of this record, and unique to it.
     pub id: String,
-    /// Sequence number: the order within a shard, and what a partial response names.
+    /// Sequence number: the order within a shard, and the name in a partial batch response.
     pub sequence_number: String,
-    /// When the write was made, in milliseconds since the epoch, rounded down to the second or to the minute; `None`
-    /// where the record does not say.
+    /// Time of the write, in milliseconds since the epoch, rounded down to the second or to the minute; `None` if the
+    /// record has none.
     pub created_ms: Option<u64>,
     /// Key of the item.
     pub key: Key,
@@ -27,16 +27,16 @@ pub struct Change {
     pub images: Images,
 }
 
-/// The item before and after a change; one of them is there.
+/// The item before and after a change; at least one of them exists.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Images {
-    /// The item was made.
+    /// The item was created.
     Inserted(Item),
     /// The item was changed.
     Modified {
-        /// As it was.
+        /// Before.
         old: Item,
-        /// As it is.
+        /// After.
         new: Item,
     },
     /// The item was removed, by a client or by its time to live.
@@ -44,7 +44,7 @@ pub enum Images {
 }
 
 impl Change {
-    /// The item as it was.
+    /// The item before the change.
     #[must_use]
     pub fn old_image(&self) -> Option<&Item> {
         match &self.images {
@@ -53,7 +53,7 @@ impl Change {
         }
     }
 
-    /// The item as it is.
+    /// The item after the change.
     #[must_use]
     pub fn new_image(&self) -> Option<&Item> {
         match &self.images {
@@ -62,7 +62,7 @@ impl Change {
         }
     }
 
-    /// Names of the attributes that differ between two images; none where there is but one.
+    /// Names of the attributes that differ between two images; empty if there is only one.
     fn differing(&self) -> Vec<&str> {
         match &self.images {
             Images::Modified { old, new } => differing(old, new),
@@ -71,27 +71,27 @@ impl Change {
     }
 }
 
-/// A change as the schema sees it: images that are of no declared entity are not there.
+/// A change as the schema sees it: without images of undeclared entities.
 #[derive(Clone, Debug)]
 pub struct Sight<'a> {
-    /// As it was, where that is an item of a declared entity.
+    /// The item before, if its entity is declared.
     pub old: Option<Image<'a>>,
-    /// As it is, where that is an item of a declared entity.
+    /// The item after, if its entity is declared.
     pub new: Option<Image<'a>>,
-    /// Why the item as it is cannot be read, or is not in an index, though its entity is declared.
+    /// Why the new item cannot be read, or is not in an index, though its entity is declared.
     pub misfit: Option<Unreadable>,
-    /// Was there such a reason for the item as it was?
+    /// True if there was such a reason for the old item.
     pub was_misfit: bool,
-    /// Names of the attributes that differ between two images; none where there is but one.
+    /// Names of the attributes that differ between two images; empty if there is only one.
     differing: Vec<&'a str>,
-    /// Does the change have both images?
+    /// True if the change has both images.
     modifies: bool,
-    /// Does it have the old one only?
+    /// True if the change has only the old image.
     removes: bool,
 }
 
 impl<'a> Sight<'a> {
-    /// Looks at a change.
+    /// Interprets a change.
     #[must_use]
     pub fn of(schema: &'a Schema, change: &'a Change) -> Self {
         let see = |item: Option<&'a Item>| item.map_or(Seen::Untyped, |item| schema.see(&change.key, item));
@@ -100,7 +100,7 @@ impl<'a> Sight<'a> {
             Seen::Misfit(why) => (None, Some(why)),
             Seen::Untyped | Seen::Unknown => (None, None),
         };
-        // Both images have one key, which is read once where they are of one entity.
+        // Both images have the same key, so it is parsed once if they are of one entity.
         let alike = new.as_ref().zip(change.old_image()).and_then(|(new, old)| new.of_the_same(schema, old));
         let (old, was_misfit) = match alike.map_or_else(|| see(change.old_image()), Seen::Known) {
             Seen::Known(image) => (Some(image.clone()), image.long_index_key().is_some()),
@@ -112,26 +112,26 @@ impl<'a> Sight<'a> {
         Self { old, new, misfit, was_misfit, differing: change.differing(), modifies, removes }
     }
 
-    /// Was the item removed?
+    /// True if the item was removed.
     #[must_use]
     pub fn removes(&self) -> bool {
         self.removes
     }
 
-    /// Do the images differ? Some emulators make a record of a write that changes nothing.
+    /// True if the images differ. Some emulators create a record for a write that changes nothing.
     #[must_use]
     pub fn differs(&self) -> bool {
         !self.modifies || !self.differing.is_empty()
     }
 
-    /// Names of the attributes that differ between two images; none where the change has but one.
+    /// Names of the attributes that differ between two images; empty if the change has only one.
     #[must_use]
     pub fn differing(&self) -> &[&'a str] {
         &self.differing
     }
 
-    /// Does an attribute differ between these images of it, as [`entity`](Self::entity) gives them? An image that is not
-    /// there has no attribute.
+    /// True if an attribute differs between these images, as [`entity`](Self::entity) returns them. A missing image has
+    /// no attributes.
     pub(crate) fn attribute_differs(&self, old: Option<&Image<'_>>, new: Option<&Image<'_>>, attribute: &str) -> bool {
         match (old, new) {
             (Some(_), Some(_)) => self.differs_in(attribute),
@@ -139,7 +139,7 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Does an attribute, or a value inside of one, differ between two images? Never where the change has but one.
+    /// True if an attribute, or a value inside one, differs between two images; false if there is only one image.
     #[must_use]
     pub fn differs_in(&self, attribute: &str) -> bool {
         if !is_path(attribute) {
@@ -150,7 +150,7 @@ impl<'a> Sight<'a> {
         self.differing.contains(&path.attribute.as_str()) && !same(value(&self.old), value(&self.new))
     }
 
-    /// Only what is of this entity: a change of type removes the one entity and inserts the other.
+    /// The images of this entity alone: a change of type removes the one entity and inserts the other.
     #[must_use]
     pub fn entity(&self, entity: &str) -> (Option<&Image<'a>>, Option<&Image<'a>>) {
         (self.old.as_ref().filter(|image| image.is(entity)), self.new.as_ref().filter(|image| image.is(entity)))

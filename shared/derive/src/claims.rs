@@ -1,6 +1,6 @@
-//! Claims: the keys of the sources that a mirror stands for, as the mirror lists them.
+//! Claims: a mirror's list of the keys of its sources.
 //!
-//! A mirror lists them where its own key does not give its source's key, as when a post can be dated anew.
+//! A mirror has this list if its own key does not give its source's key, for example because a post's date can change.
 
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
@@ -10,7 +10,7 @@ use crate::schema::Schema;
 /// Attribute of a mirror that lists the keys of the sources that claim it. Stored, so it is stable.
 pub const CLAIMS: &str = "Claims";
 
-/// The claims that a mirror lists; what cannot be read as a key is none.
+/// The claims that a mirror lists; entries that cannot be read as a key are left out.
 #[must_use]
 pub fn claims(schema: &Schema, item: &Item) -> Vec<Key> {
     let Some(AttributeValue::L(claims)) = item.get(CLAIMS) else { return Vec::new() };

@@ -1,9 +1,9 @@
-//! Coalescing: the additive effects of a whole batch, as few writes.
+//! Coalescing: the additive effects of a whole batch in few writes.
 //!
-//! All effects on one counter, or on one bucket, become one write. Under the ledger of receipts a batch is cut, in stream
-//! order, into chunks that each fit in one transaction together with the receipts of their changes.
+//! All effects on one counter or bucket become one write. With the receipts ledger, a batch is cut in stream order into
+//! transactions; each contains the writes and the receipts of their changes.
 //!
-//! Example: 100 changes of one counter are 99 receipts and one update, then one receipt and one update.
+//! Example: 100 changes of one counter become 99 receipts and one update, then one receipt and one update.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -23,7 +23,7 @@ use crate::{
     write::{Action, TRANSACT_ACTIONS_MAX, Table, Update, Write},
 };
 
-/// A change with what it adds, change by change: +1 and -1 on one counter are two changes, not none.
+/// A change and what it adds. Changes are kept apart: +1 and -1 on one counter are two changes, not none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// Position of the change in its batch.
@@ -36,10 +36,10 @@ pub struct Counted {
     pub amounts: Vec<Amount>,
 }
 
-/// What one change adds to one item of ours.
+/// What one change adds to one counter or bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Amount {
-    /// The counter, or the bucket.
+    /// The counter or bucket.
     pub item: Key,
     /// Position of the derivation in the catalogue.
     pub derivation: DerivationAt,
@@ -47,17 +47,17 @@ pub struct Amount {
     pub adds: Adds,
 }
 
-/// What is added to an item of ours.
+/// What is added to a counter or bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Adds {
-    /// So much, to a counter.
+    /// An amount, to a counter.
     Tally(Tally),
     /// A value, to a bucket of this form.
     Value(Arc<BucketForm>, Sum),
 }
 
-/// Cuts a batch into chunks of at most 100 actions: a receipt for each change, and one action for each counter and each
-/// bucket.
+/// Cuts a batch into transactions of at most 100 actions: a receipt for each change, and one action for each counter
+/// and each bucket.
 #[must_use]
 pub fn chunks(changes: Vec<Counted>) -> Vec<Vec<Counted>> {
     let (mut lengths, mut n_changes) = (Vec::new(), 0);
@@ -77,7 +77,7 @@ pub fn chunks(changes: Vec<Counted>) -> Vec<Vec<Counted>> {
     lengths.into_iter().map(|n_changes| rest.by_ref().take(n_changes).collect()).collect()
 }
 
-/// What a chunk adds to one item.
+/// What a transaction adds to one item.
 enum Added {
     Tally(Tally),
     Bucket(Arc<BucketForm>, Bucket),
@@ -95,13 +95,13 @@ impl Added {
         match (self, adds) {
             (Self::Tally(sum), Adds::Tally(tally)) => sum.add(tally),
             (Self::Bucket(_, bucket), Adds::Value(_, value)) => bucket.add(&Bucket::of(value)),
-            // A key of a counter is none of a bucket.
+            // The key of a counter is never the key of a bucket.
             (Self::Tally(_), Adds::Value(..)) | (Self::Bucket(..), Adds::Tally(_)) => {}
         }
     }
 }
 
-/// The buckets that a chunk adds to, which must be read before it is sent.
+/// The buckets that a transaction adds to, which must be read before it is sent.
 #[must_use]
 pub fn buckets(chunk: &[Counted]) -> Vec<Key> {
     let amounts = chunk.iter().flat_map(|change| &change.amounts);
@@ -110,8 +110,8 @@ pub fn buckets(chunk: &[Counted]) -> Vec<Key> {
     keys.into_iter().cloned().collect()
 }
 
-/// The writes that add a chunk's amounts, with the derivation each is of: one for each counter to which they do not add
-/// up to nothing, and one for each bucket, as it was read.
+/// The writes that add the amounts of a transaction, each with its derivation: one for each counter whose amounts do
+/// not cancel out, and one for each bucket, based on its read.
 #[must_use]
 pub fn amount_writes(schema: &Schema, chunk: &[Counted], held: &HeldBuckets) -> Vec<(Write, DerivationAt)> {
     let mut sums: BTreeMap<&Key, (Added, DerivationAt)> = BTreeMap::new();
@@ -132,8 +132,8 @@ pub fn amount_writes(schema: &Schema, chunk: &[Counted], held: &HeldBuckets) -> 
     sums.into_iter().filter_map(written).collect()
 }
 
-/// The write that adds these amounts to one counter, or to one bucket as it was read. Amounts that add up to nothing are
-/// a write too. `None` without an amount.
+/// The write that adds these amounts to one counter, or to one bucket based on its read. Amounts that cancel out
+/// produce a write too. `None` without an amount.
 #[must_use]
 pub fn item_write<'a>(
     schema: &Schema,
@@ -150,7 +150,7 @@ pub fn item_write<'a>(
     })
 }
 
-/// Every counter has a value, so that one of which only the sum changed can be read too.
+/// Every counter gets a value, so that it is readable even if only its sum changed.
 fn counter_write(schema: &Schema, key: &Key, tally: &Tally) -> Write {
     let kind = schema.layout.type_of(counter::COUNTER);
     let mut add = Item::from([(counter::VALUE.to_owned(), AttributeValue::N(tally.count.to_string()))]);

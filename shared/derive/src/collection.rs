@@ -1,11 +1,11 @@
-//! Counts whose sources stand in the item collection of their target, themselves or mirrored: there a count can be
-//! compared with what it counts, without reading the rest of the table.
+//! Counts whose sources, or mirrors of them, are in the item collection of their target: such a count can be compared
+//! with its sources without reading the rest of the table.
 //!
 //! *Example*: the posts of `USER#ann / PROFILE` are `USER#ann / POST#…`, and those who follow her are mirrored as
-//! `USER#ann / FOLLOWER#…`. The likes of a post stand with the users, so of a like count nothing is said here.
+//! `USER#ann / FOLLOWER#…`. The likes of a post are stored with the users, so a like count is not one of these.
 //!
-//! A mirror answers a count alone, and only one of all items: the mirror may lack what else decides. For a history
-//! the sources may be gone, so nothing answers it.
+//! A mirror serves only a count alone, without a condition: it may lack attributes that decide. For a history count
+//! the sources may be gone, so no collection serves.
 
 use keys::{entity::Definition, key::Key};
 
@@ -22,22 +22,23 @@ use crate::{
     tally::Tally,
 };
 
-/// What stands in a key for a percent sign, and a slash: each can be written otherwise too, so that an item that is
-/// counted may stand in another collection.
+/// Key text for a percent sign, and a slash. Each can also be written in another form, so that a counted item may be in
+/// another collection.
 const IN_TWO_WAYS: [&str; 2] = ["%25", "/"];
 
-/// A count that the collection of its target shows.
+/// A count whose sources are visible in the collection of its target.
 #[derive(Clone, Debug)]
 pub struct CollectionCount {
     /// Position of the count.
     pub count: DerivationAt,
-    /// Position of the mirror whose items stand for the sources; `None` where they stand there themselves.
+    /// Position of the mirror whose items represent the sources; `None` if the sources are in the collection
+    /// themselves.
     pub mirror: Option<DerivationAt>,
     /// Entity of the items that are counted.
     pub entity: String,
-    /// How the target's key is made from their fields.
+    /// How the target's key is built from their fields.
     link: Link,
-    /// How their sort keys begin.
+    /// Prefix of their sort keys.
     prefix: String,
 }
 
@@ -71,7 +72,7 @@ impl CollectionCount {
         });
         let of = |(position, mirror): (DerivationAt, Option<&Mirror>)| {
             let mirror = mirror?;
-            // What the mirror's key has of the source's gives the target's.
+            // The fields of the source's key that the mirror's key has give the target's key.
             let pairs = count.link.0.iter().map(|(to, from)| {
                 let (held, _) = mirror.link.0.iter().find(|(_, by)| by == from)?;
                 Some((to.clone(), held.clone()))
@@ -97,13 +98,13 @@ impl CollectionCount {
         Some(Self { count, mirror, entity: entity.to_owned(), link, prefix })
     }
 
-    /// All that may be counted for a target.
+    /// The query for everything that may be counted for a target.
     #[must_use]
     pub fn query(&self, target: &Key) -> Query {
         Query::prefix(None, &target.pk, &self.prefix)
     }
 
-    /// The target that an item counts for, with what it adds; `None` where it adds nothing, or to none in its
+    /// The target that an item counts for, with what it adds; `None` if it adds nothing, or has no target in its
     /// collection.
     #[must_use]
     pub fn adds(&self, schema: &Schema, catalogue: &Catalogue, image: &Image<'_>) -> Option<(Key, Tally)> {
@@ -118,7 +119,7 @@ impl CollectionCount {
         (target.pk == image.key.pk).then_some((target, tally))
     }
 
-    /// Does this item, which is none of the mirror's, have the key of one? Then the mirror waits, and its source counts.
+    /// True if a foreign item has the key of a mirror. Then the mirror cannot be created, but its source counts.
     #[must_use]
     pub fn is_taken(&self, schema: &Schema, key: &Key, image: Option<&Image<'_>>) -> bool {
         let is_of = image.is_some_and(|image| image.is(&self.entity));
@@ -126,7 +127,7 @@ impl CollectionCount {
         mirrored.is_some_and(|entity| entity.key.parse_key(key).is_some())
     }
 
-    /// Is it sure that no other key has the same text: that of the target, or of an item that is counted for it?
+    /// True if no other form of this key exists: the key of the target, or of an item that is counted for it.
     #[must_use]
     pub fn is_sure(&self, key: &Key) -> bool {
         let is_one = |text: &str| !IN_TWO_WAYS.iter().any(|two| text.contains(two));
@@ -134,7 +135,7 @@ impl CollectionCount {
     }
 }
 
-/// Is the partition key of such items the one text that their fields make? Numbers have several, and so has a spread.
+/// True if the partition key of such items has only one form. Numbers have several, and so has a spread key.
 fn is_one_text(definition: &Definition) -> bool {
     let pk = &definition.key.pk;
     pk.suffixes().len() == 1 && !pk.field_names().iter().any(|name| pk.holds_number(name))

@@ -1,8 +1,8 @@
 //! Conditions: which items of an entity take part in a derivation.
 //!
-//! A condition is written in DynamoDB's condition syntax, with the values in place: `status IN ('paid', 'sent') AND
-//! total > 0`. It holds for the items for which DynamoDB says that it holds. So every item has an answer: values of two types are
-//! never equal and have no order, and a missing attribute meets nothing but `<>` and `attribute_not_exists`.
+//! A condition uses DynamoDB's condition syntax, with literal values: `status IN ('paid', 'sent') AND total > 0`. It
+//! holds for an item exactly if DynamoDB would say so. So it is decided for every item: values of different types are
+//! never equal and have no order, and a missing attribute satisfies only `<>` and `attribute_not_exists`.
 
 pub(crate) mod document_path;
 mod parse;
@@ -24,7 +24,7 @@ pub use self::{
     parse::ConditionError,
 };
 
-/// What must hold for an item to take part.
+/// Condition for an item to take part.
 ///
 /// ```
 /// use derive::condition::Condition;
@@ -50,12 +50,12 @@ pub enum Condition {
     Test(Test, Vec<Operand>),
 }
 
-/// What is asked of operands. A missing one passes only [`Differs`](Self::Differs) and [`Lacks`](Self::Lacks).
+/// A test of operands. A missing operand passes only [`Differs`](Self::Differs) and [`Lacks`](Self::Lacks).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// `=`: the same value.
     Equal,
-    /// `<>`: another value, or only one is there.
+    /// `<>`: different values, or one of them is missing.
     Differs,
     /// `<`
     Below,
@@ -81,7 +81,7 @@ pub enum Test {
     Contains,
 }
 
-/// The type of a value that a comparison with a number, a text or a truth has.
+/// The type of a literal number, text or boolean.
 const fn type_of(operand: &Operand) -> Option<&'static str> {
     match operand {
         Operand::Value(AttributeValue::S(_)) => Some("S"),
@@ -114,7 +114,7 @@ impl Condition {
         Self::Test(test, vec![Operand::Attribute(DocumentPath::of(attribute)), Operand::Value(value)])
     }
 
-    /// Does it hold for this item?
+    /// True if it holds for this item.
     #[must_use]
     pub fn holds(&self, item: &Item) -> bool {
         match self {
@@ -129,13 +129,13 @@ impl Condition {
         }
     }
 
-    /// The attributes that decide.
+    /// The attributes that it reads.
     #[must_use]
     pub fn attributes(&self) -> Vec<&str> {
         self.tests().into_iter().flat_map(|(_, operands)| operands).filter_map(Operand::attribute).collect()
     }
 
-    /// The attributes that are compared with values, each with the type of one, such as `S`.
+    /// The attributes that are compared with literals, each with the type of a literal, such as `S`.
     #[must_use]
     pub fn compared(&self) -> Vec<(&str, &'static str)> {
         let mut compared = Vec::new();
@@ -149,8 +149,9 @@ impl Condition {
         compared
     }
 
-    /// The first attribute of an item that it compares with values of other types only, and what is wrong. Such a comparison
-    /// never holds but for `<>`, which is seldom meant; a null is, and so is an attribute whose type is tested.
+    /// The first attribute of an item that is compared only with values of other types, and the problem. Such a
+    /// comparison never holds, except for `<>`, and is rarely intended. Nulls, and attributes whose type is tested, are
+    /// exempt.
     #[must_use]
     pub fn unlike(&self, item: &Item) -> Option<(&DocumentPath, String)> {
         let tests = self.tests();
@@ -175,7 +176,7 @@ impl Condition {
         })
     }
 
-    /// The values inside of attributes that it reads: each path, with its attribute.
+    /// The values inside attributes that it reads: each path, with its attribute.
     #[must_use]
     pub fn paths(&self) -> Vec<(&DocumentPath, &str)> {
         let read = self.tests().into_iter().flat_map(|(_, operands)| operands);
@@ -186,7 +187,7 @@ impl Condition {
         paths.filter(|(path, _)| !path.steps.is_empty()).collect()
     }
 
-    /// What must hold, in words; `None` where every item takes part.
+    /// The condition in words; `None` if every item takes part.
     #[must_use]
     pub fn words(&self) -> Option<String> {
         (*self != Self::Always).then(|| format!("where {self}"))
@@ -203,7 +204,7 @@ impl Condition {
 }
 
 impl Test {
-    /// Does it compare values, which are of one type where it is meant to hold?
+    /// True if it compares values, which must have the same type to match.
     const fn compares(self) -> bool {
         !matches!(self, Self::Exists | Self::Lacks | Self::Type | Self::Contains)
     }
@@ -238,7 +239,7 @@ impl Test {
     }
 }
 
-/// How two values of one type are ordered: texts and binary values by their bytes.
+/// The order of two values of one type; texts and binary values by their bytes.
 fn order(value: &AttributeValue, other: &AttributeValue) -> Option<Ordering> {
     match (value, other) {
         (AttributeValue::S(value), AttributeValue::S(other)) => Some(value.cmp(other)),
@@ -264,17 +265,17 @@ fn contains(value: &AttributeValue, part: &AttributeValue) -> bool {
     }
 }
 
-// ---- Operands: what a condition tests, and what it tests it against ----
+// ---- Operands: attributes, sizes and literals ----
 
-/// What a condition compares.
+/// An operand of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     /// The value of an attribute.
     Attribute(DocumentPath),
-    /// How large an attribute is: the UTF-16 code units of a text, the bytes of a binary value, the elements of a set, a list or
-    /// a map.
+    /// Size of an attribute: the UTF-16 code units of a text, the bytes of a binary value, the elements of a set, a
+    /// list or a map.
     Size(DocumentPath),
-    /// A value that the condition names.
+    /// A literal value.
     Value(AttributeValue),
 }
 
@@ -308,7 +309,7 @@ fn size(value: &AttributeValue) -> Option<usize> {
     }
 }
 
-// ---- The text of a condition, in the form in which [`parse`](super::parse) reads it ----
+// ---- The text of a condition, in the form that [`parse`](super::parse) reads ----
 
 impl Display for Condition {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -370,7 +371,7 @@ impl Display for Operand {
             Self::Value(AttributeValue::N(number)) => f.write_str(number),
             Self::Value(AttributeValue::Bool(value)) => value.fmt(f),
             Self::Value(AttributeValue::S(text)) => write!(f, "'{}'", text.replace('\'', "''")),
-            // No other value can be written.
+            // No other value can be written in a condition.
             Self::Value(_) => f.write_str("null"),
         }
     }

@@ -1,4 +1,4 @@
-//! The definition of a derivation in words, which are stored, so that a later change of what it derives is seen.
+//! The definition of a derivation in words. The words are stored, so that a later change of the definition is detected.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use keys::{
 
 use crate::{derivation::Derivation, outline::Outline, part::PartOf, schema::Schema};
 
-/// What a derivation derives, in words that are the same as long as it derives the same of the same items. How many
-/// shards a counter has, and how items are found, is not in them: both may change at any time. The keys in indexes of the
-/// items that a level-triggered derivation writes are in them, because a repair sets these keys too.
+/// The definition in words. They stay the same as long as the derivation gives the same values for the same items. The
+/// number of shards of a counter, and how items are found, are left out: both may change at any time. The index keys of
+/// the items that a level-triggered derivation writes are included, because a repair sets these keys too.
 ///
-/// The words are stored, so that a change of what is derived is seen. A kind that comes to derive otherwise says other
-/// words in its outline.
+/// The words are stored, so that a change of the definition is detected. If the code of a kind changes its values, its
+/// outline must change its words.
 #[must_use]
 pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
     let kind = &derivation.kind;
@@ -50,14 +50,14 @@ pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
     words
 }
 
-/// The keys that an entity's items have in indexes, as their writer makes them, in words; empty if there are none.
+/// The index keys of an entity's items, as their writer sets them, in words; empty if there are none.
 #[must_use]
 pub fn index_keys(definition: &Definition) -> String {
     let all: BTreeSet<String> = definition.written_indexes().map(index_key).collect();
     all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// An item's key in an index, and when the item is in the index.
+/// An item's key in an index, and the condition for being in the index.
 fn index_key(IndexKey { index, key, only_if, .. }: &IndexKey) -> String {
     let only_if = only_if.as_ref().map(|only_if| match only_if {
         OnlyIf::Is { attribute, any_of } => format!(" while {attribute} is {}", any_of.join(" or ")),
@@ -96,9 +96,9 @@ mod tests {
             ("post-detail", true),
             ("comment-author", true),
             ("folder-path", true),
-            // It writes into items without a key in an index.
+            // Its target has no index key.
             ("followee-name", false),
-            // A counter is in no index.
+            // A counter is not in an index.
             ("comment-count", false),
         ] {
             assert_eq!(differs(name), is_other, "{name}");

@@ -1,4 +1,4 @@
-//! Derivations: declarations of what is derived from what.
+//! Derivations: declarations of derived data.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::{
     schema::{Image, Schema, Unreadable},
 };
 
-/// A counter's key surely fits if the target's sort key and the name of what counts have fewer bytes than this together:
-/// then nothing needs to be built to know it.
+/// The key of a counter surely fits if the target's sort key and the derivation's name together have fewer bytes than
+/// this; then it need not be built to check it.
 const SURELY_FITS: usize = 512;
 
 /// One declared rule.
@@ -24,11 +24,11 @@ const SURELY_FITS: usize = 512;
 pub struct Derivation {
     /// Its row in the table's design, such as `D-03`.
     pub id: String,
-    /// The name under which it is stored: in the keys of counters, in the registry, in jobs and lists. It is stable.
+    /// The stored name: in the keys of counters, in the registry, in jobs and lists. It is stable.
     pub name: String,
-    /// What people call it once it is renamed: in messages, metrics, reports and options.
+    /// The label once it is renamed: in messages, metrics, reports and options.
     pub renamed: Option<String>,
-    /// What it does.
+    /// Its kind.
     pub kind: Arc<dyn Kind>,
 }
 
@@ -38,7 +38,7 @@ impl Derivation {
         Self { id: id.to_owned(), name: name.to_owned(), renamed: None, kind: Arc::new(kind) }
     }
 
-    /// What a change of an item asks for. A counter that cannot be stored counts nothing.
+    /// The effects of a change of an item. A counter that cannot be stored counts nothing.
     #[must_use]
     pub fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let mut effects = self.kind.plan(schema, sight);
@@ -46,7 +46,7 @@ impl Derivation {
         effects
     }
 
-    /// Why an item cannot be interpreted, and so is absent for it; `None` if it can, or is none of its items.
+    /// Why an item cannot be interpreted, and so counts as absent; `None` if it can, or is not one of its items.
     #[must_use]
     pub fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
         self.kind.unreadable(schema, image).or_else(|| {
@@ -57,15 +57,15 @@ impl Derivation {
         })
     }
 
-    /// What its condition compares with a value of another type in an item, which is decided as DynamoDB decides it and
-    /// looks like a mistake.
+    /// A comparison in its condition with a value of another type in an item. It is decided as DynamoDB decides it, and
+    /// is probably a mistake.
     #[must_use]
     pub fn unlike(&self, image: &Image<'_>) -> Option<Unreadable> {
         let (_, condition) = self.kind.condition().filter(|(entity, _)| image.is(entity))?;
         condition.unlike(image.item).map(|(path, why)| Unreadable { attribute: path.to_string(), why })
     }
 
-    /// What it derives from the items of a table: see [`Kind::derive`].
+    /// The data that it derives from the items of a table: see [`Kind::derive`].
     #[must_use]
     pub fn derive(&self, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived> {
         let mut derived = self.kind.derive(&self.name, schema, items, counts);
@@ -73,7 +73,8 @@ impl Derivation {
         derived
     }
 
-    /// What is wrong with the key of a target's counter if it is too long to be stored, as one behind a long sort key may be.
+    /// The problem with the key of a target's counter if it is too long to be stored, for example after a long sort
+    /// key.
     fn too_long(&self, target: &Key) -> Option<String> {
         if target.pk.len() <= PARTITION_KEY_BYTES_MAX && target.sk.len() + self.name.len() < SURELY_FITS {
             return None;
@@ -82,13 +83,14 @@ impl Derivation {
         counter.key().err().map(|error| error.problem.to_string())
     }
 
-    /// What people call it.
+    /// The name that people use.
     #[must_use]
     pub fn label(&self) -> &str {
         self.renamed.as_ref().unwrap_or(&self.name)
     }
 
-    /// Does this name mean it, in an option? So does its stored name, since the option may be older than the renaming.
+    /// True if an option with this name refers to it. The stored name does too, since the option may predate the
+    /// renaming.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.label() == name || self.name == name

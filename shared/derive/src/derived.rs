@@ -1,4 +1,4 @@
-//! Derived data as the definition of a derivation says it should be, and the items that the definition is given.
+//! Derived data as the definition gives it, and the items that the definition receives.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,32 +6,32 @@ use keys::{item::Item, key::Key};
 
 use crate::{bucket::Bucket, effect::BucketForm, tally::Tally, write::Wanted};
 
-/// A derived item, or part of one, as the definition says it should be.
+/// A derived item, or part of one, as the definition gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Derived {
     /// A count of a target.
     Count {
         /// The target.
         target: Key,
-        /// How many, and what they come to.
+        /// The count and the sum.
         tally: Tally,
-        /// Is it a lower bound only, since the sources may be gone?
+        /// True if it is only a lower bound, since sources may be gone.
         at_least: bool,
     },
-    /// A bucket of a roll-up, as far as the ground shows it.
+    /// A bucket of a roll-up, as far as the existing sources give it.
     Bucket {
         /// Its key.
         key: Key,
-        /// What the values that are there come to.
+        /// The total of the existing values.
         bucket: Bucket,
-        /// What it looks like.
+        /// Its entity and attribute names.
         form: Arc<BucketForm>,
     },
     /// A whole item.
     Item {
         /// Its key.
         key: Key,
-        /// Its attributes, those of other derivations left out.
+        /// Its attributes, without those of other derivations.
         item: Item,
     },
     /// Attributes of an item that exists.
@@ -43,8 +43,8 @@ pub enum Derived {
     },
 }
 
-/// All items of a table by key, in the definition's hands.
+/// All items of a table by key, as input of the definition.
 pub type Items = BTreeMap<Key, Item>;
 
-/// Tallies by target and derivation, in the definition's hands.
+/// Tallies by target and derivation, as input of the definition.
 pub type Counts = BTreeMap<(Key, String), Tally>;

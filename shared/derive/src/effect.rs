@@ -1,4 +1,4 @@
-//! Effects: what one change asks of one derived item.
+//! Effects: what one change requires for one derived item.
 
 use std::{fmt, sync::Arc};
 
@@ -6,48 +6,47 @@ use keys::key::Key;
 
 use crate::{query::Query, schema::Unreadable, tally::Sum};
 
-/// What a change asks for, on behalf of one derivation.
+/// What a change requires for one derivation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Adds to a counter: additive, counts once a change.
     Add(Add),
-    /// Takes a value up into a bucket of a roll-up: additive, counts once a change.
+    /// Adds a value to a bucket of a roll-up: additive, counts once a change.
     Measure(Measure),
-    /// Comes too late: only the insert of the item counts, and nothing is applied. It is counted in the account.
+    /// A change that comes too late: only the insert of the item counts, so nothing is applied. The account reports it.
     Late,
     /// Requests a refresh of an item: its derived part is compared with its definition.
     Look(RefreshRequest),
-    /// The same of a derived item whose key was occupied by an item that is not Ripple's: it may have waited for the
-    /// key.
+    /// Requests a refresh of a derived item whose key was occupied by a foreign item: the derived item may be missing.
     Vacated(RefreshRequest),
     /// Requests a refresh of all items that a query finds.
     Find(Find),
-    /// Touches items of the application itself.
+    /// Changes items of the application itself.
     Ground(Ground),
-    /// The item cannot be interpreted: list it for a person, until it can.
+    /// The item cannot be interpreted: it is listed for a person until it can.
     List {
         /// What is wrong; `None` takes the item off the list.
         unreadable: Option<Unreadable>,
     },
 }
 
-/// What touches items of the application itself, strictly: it cannot be corrected later.
+/// Changes items of the application itself, under strict conditions: they cannot be corrected later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// Something was removed: a job deletes what hangs on it.
+    /// An item was removed: a job deletes its dependent items.
     Cascade(Removal),
-    /// A job goes on.
+    /// A job continues.
     Work(Key),
 }
 
-/// An item that was removed, and what is known of it.
+/// A removed item, and what is known about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// Key of the owner, on which others hang.
+    /// Key of the owner of dependent items.
     pub owner: Key,
-    /// All keys under which the owner was known: it is absent when nothing stands there.
+    /// All keys of the owner: it is absent if no item exists under any of them.
     pub absent: Vec<Key>,
-    /// Items that the removed one named, each with its place in the declaration.
+    /// Items that the removed one named, each with its position in the declaration.
     pub named: Vec<(usize, Key)>,
 }
 
@@ -56,7 +55,7 @@ pub struct Removal {
 pub struct Add {
     /// The item that the count is about; it need not exist.
     pub target: Key,
-    /// How many shards its counter has.
+    /// Number of shards of its counter.
     pub n_shards: u32,
     /// What to add to the count.
     pub count: i64,
@@ -64,56 +63,56 @@ pub struct Add {
     pub sum: Sum,
 }
 
-/// A value to take up into a bucket.
+/// A value to add to a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// The bucket, which need not exist.
     pub bucket: Key,
-    /// What buckets look like.
+    /// Entity and attribute names of the buckets.
     pub form: Arc<BucketForm>,
     /// The value.
     pub value: Sum,
 }
 
-/// What the buckets of a roll-up are called: their entity and attributes. Stored, so they are stable.
+/// Entity and attribute names of a roll-up's buckets. Stored, so they are stable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketForm {
     /// Their entity.
     pub entity: String,
-    /// Attribute that holds how many values there are.
+    /// Attribute with the number of values.
     pub count: String,
-    /// Attribute that holds what they come to.
+    /// Attribute with their sum.
     pub sum: String,
-    /// Attribute that holds the least of them.
+    /// Attribute with the least value.
     pub min: String,
-    /// Attribute that holds the greatest of them.
+    /// Attribute with the greatest value.
     pub max: String,
 }
 
-/// An item to refresh. It says which, never what to write.
+/// An item to refresh. It names the item, never what to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshRequest {
     /// The item, which need not exist.
     pub item: Key,
     /// Its entity.
     pub entity: String,
-    /// Sources that the change names, for an item that keeps a list of those that claim it.
+    /// Sources that the change names, for an item that keeps a list of its claims.
     pub named: Vec<Key>,
 }
 
-/// Items to look for, and to look at.
+/// Items to search for, and to refresh.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Find {
-    /// Where they are found.
+    /// The query that finds them.
     pub query: Query,
     /// Entity of the items that the query finds.
     pub via: String,
-    /// Entity of the items to refresh: the same, or one whose key is made of the other's fields.
+    /// Entity of the items to refresh: the same, or one whose key is built from the found item's fields.
     pub target: String,
 }
 
 impl fmt::Display for Effect {
-    /// What it does, for people.
+    /// The effect, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Add(add) if add.sum.is_zero() => write!(f, "adds {:+} to the count of {}", add.count, add.target),

@@ -1,13 +1,13 @@
-//! Families: why the effects of a derivation are right, and so which function runs it.
+//! Families: why the effects of a derivation are correct, and so which function runs it.
 
 use std::fmt;
 
-/// Why a kind's effects are right under repeats and reordering, and so which function runs it.
+/// Why a kind's effects are correct under repeats and reordering, and so which function runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
-    /// Effects are differences that commute; the ledger counts each change once.
+    /// Effects are commutative differences; the ledger counts each change once.
     Additive,
-    /// Effects are refresh requests; what to write is read when it is written.
+    /// Effects are refresh requests; the refresh reads the sources when it writes.
     LevelTriggered,
 }
 

@@ -1,7 +1,7 @@
-//! Does a table fit what is declared? Its keys, the indexes that derivations need, and its stream.
+//! Checks that a table fits the declarations: its keys, the indexes that derivations need, and its stream.
 //!
-//! It compares a [stored table](StoredTable) with the schema and the catalogue, and gives a line for each difference,
-//! which says what to change. The functions ask it when they start, the command line when it looks at a table.
+//! It compares a [stored table](StoredTable) with the schema and the catalogue, and returns a line for each difference,
+//! with what to change. The functions check when they start, the command line when it opens a table.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,11 +28,11 @@ pub struct StoredTable {
     pub key: StoredKey,
     /// Its global secondary indexes.
     pub indexes: Vec<StoredIndex>,
-    /// The attributes of the keys of all of its indexes, the local ones too.
+    /// The key attributes of all its indexes, including the local ones.
     pub index_keys: BTreeSet<String>,
-    /// Is its stream enabled?
+    /// True if its stream is enabled.
     pub has_stream: bool,
-    /// The view type of the stream that is enabled, such as `NEW_AND_OLD_IMAGES`.
+    /// The view type of the enabled stream, such as `NEW_AND_OLD_IMAGES`.
     pub view: Option<String>,
 }
 
@@ -48,26 +48,26 @@ pub struct StoredIndex {
     pub name: String,
     /// Its key.
     pub key: StoredKey,
-    /// The attributes that it projects, beside keys; `None` for all.
+    /// The projected attributes, besides keys; `None` for all.
     pub projection: Option<BTreeSet<String>>,
 }
 
-/// How whoever asks names what is to be changed.
+/// The caller's names of the settings to change.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
     /// The application's table, or the one of Ripple's own items.
     pub table: &'static str,
-    /// The tables that a manifest names.
+    /// The tables of a manifest.
     pub tables: &'static str,
     /// The ledger's table.
     pub ledger_table: &'static str,
     /// The manifest that declares the table.
     pub config: &'static str,
-    /// The derivations that are switched off.
+    /// The disabled derivations.
     pub disabled: &'static str,
 }
 
-/// What does not fit, in a line that says what to change.
+/// A misfit, in a line that says what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}")]
 pub struct Misfit {
@@ -88,7 +88,7 @@ pub enum TablePart {
     Stream,
 }
 
-/// What a table of the application lacks, or the one of Ripple's own items: nothing, where it fits.
+/// The misfits of a table of the application, or of the table with Ripple's own items; empty if it fits.
 #[must_use]
 pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &StoredTable, names: Names) -> Vec<Misfit> {
     let form = schema.layout.forms.as_ref().and_then(|forms| forms.0.iter().find(|form| form.called == table.name));
@@ -108,14 +108,14 @@ pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &StoredTable, nam
     misfits
 }
 
-/// What the ledger's table lacks, where it is another than the application's. It has the same key, and no index.
+/// The misfit of the ledger's table, if it is a separate one. It has the same key, and no index.
 #[must_use]
 pub fn of_ledger(layout: &Layout, table: &StoredTable, names: Names) -> Option<Misfit> {
     of_key(&declared_key(&layout.pk, &layout.sk), table, names.ledger_table, names.config)
 }
 
-/// Notes which attributes are keys of this table's indexes and nobody declared. Mirrors leave them out: the application
-/// writes them for its own items, and a mirror with them would be in its index too.
+/// Notes which attributes are keys of this table's indexes but undeclared. Mirrors leave them out: the application sets
+/// them for its own items, and a mirror with them would be in its index too.
 pub fn note_undeclared_keys(schema: &mut Schema, table: &StoredTable) {
     let layout = &mut schema.layout;
     let (name, declared): (String, BTreeSet<&str>) = match &layout.forms {
@@ -140,7 +140,7 @@ pub fn needed_indexes(schema: &Schema, catalogue: &Catalogue) -> BTreeSet<String
     needs(schema, catalogue).into_iter().map(|need| need.index.name.clone()).collect()
 }
 
-/// What the stream lacks, which must have both images.
+/// The misfit of the stream, which must have both images.
 #[must_use]
 pub fn of_stream(table: &StoredTable) -> Option<Misfit> {
     let name = &table.name;
@@ -173,7 +173,7 @@ fn key_of<'a>(attributes: impl Iterator<Item = &'a KeyAttribute>) -> StoredKey {
 }
 
 impl StoredKey {
-    /// Where a key can be declared that is not one of two texts, if one of two texts is.
+    /// A hint where to declare another key, if the declared one is two texts and the stored one is not.
     fn hint(&self, declared: &Self) -> &'static str {
         let is_plain = |key: &Self| key.0.len() == 2 && key.0.iter().all(|(_, of)| of == "S");
         if is_plain(declared) && !is_plain(self) { ", in [tables.NAME]" } else { "" }
@@ -187,15 +187,15 @@ impl fmt::Display for StoredKey {
     }
 }
 
-/// What derivations need of an index.
+/// What derivations need from an index.
 struct Need<'a> {
     index: &'a Index,
     derivations: BTreeSet<String>,
-    /// Attributes that they read there, those of keys left out.
+    /// Attributes that they read there, without those of keys.
     attributes: BTreeSet<String>,
 }
 
-/// What derivations need of an index, as the table has it.
+/// What derivations need from an index, in the names of its table.
 struct StoredNeed {
     name: String,
     key: StoredKey,
@@ -204,7 +204,7 @@ struct StoredNeed {
 }
 
 impl Need<'_> {
-    /// The need as a table has it; `None` where it is of another table.
+    /// The need in the names of a table; `None` if the index is in another table.
     fn of_table(self, layout: &Layout, form: Option<&TableForm>) -> Option<StoredNeed> {
         let Self { index, derivations, attributes } = self;
         let Some(forms) = &layout.forms else {
@@ -222,7 +222,7 @@ impl Need<'_> {
     }
 }
 
-/// What the derivations need, by index: those by which they find items, or whose keys they write.
+/// The needs by index: indexes that find items for derivations, or whose keys derivations write.
 fn needs<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<Need<'a>> {
     let mut needs: BTreeMap<&str, Need<'a>> = BTreeMap::new();
     for derivation in catalogue.derivations() {
@@ -237,7 +237,7 @@ fn needs<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<Need<'a>> {
     needs.into_values().collect()
 }
 
-/// The indexes that a derivation needs, each with the attributes that it reads there.
+/// The indexes that a derivation needs, each with the attributes that it reads from it.
 fn asked(schema: &Schema, derivation: &Derivation) -> Vec<(String, BTreeSet<String>)> {
     let kind = &derivation.kind;
     let finds = kind.outline(schema).finds.into_iter();
@@ -253,8 +253,8 @@ fn asked(schema: &Schema, derivation: &Derivation) -> Vec<(String, BTreeSet<Stri
     asked
 }
 
-/// What a search reads of the items that it finds: by what it knows their entity, and what makes the target's key. All
-/// else is read from the item itself.
+/// What a search reads of the items that it finds: the mark of their entity, and the fields of the target's key.
+/// Everything else is read from the item itself.
 fn read_there(schema: &Schema, find: &Find) -> BTreeSet<String> {
     let mut attributes: BTreeSet<String> = schema.mark_of(&find.via).into_iter().map(|(name, _)| name).collect();
     if find.via != find.target
@@ -289,7 +289,7 @@ fn of_index(need: &StoredNeed, table: &StoredTable, names: Names) -> Option<Stri
     (!lacking.is_empty()).then(lacks)
 }
 
-/// Does the index hold this attribute?
+/// True if the index contains this attribute.
 fn holds(stored: &StoredIndex, name: &str) -> bool {
     stored.key.0.iter().any(|(key, _)| key == name) || stored.projection.as_ref().is_none_or(|held| held.contains(name))
 }

@@ -95,7 +95,7 @@ fn key(pk: &str, sk: &str) -> KeyTemplate {
     KeyTemplate::parse(pk, sk).unwrap()
 }
 
-/// An entity of ground items.
+/// An entity of application items.
 pub(crate) fn ground(name: &str, (pk, sk): (&str, &str), attributes: &[&str], derived: &[&str]) -> Definition {
     let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     Definition {
@@ -183,7 +183,7 @@ fn value_of(text: &str) -> AttributeValue {
     }
 }
 
-/// A key of a claim is written `PK/SK`.
+/// The key of a claim is written `PK/SK`.
 fn claim(key: &str) -> AttributeValue {
     let (pk, sk) = key.split_once('/').unwrap();
     AttributeValue::M([("PK".to_owned(), s(pk)), ("SK".to_owned(), s(sk))].into())
@@ -227,13 +227,13 @@ fn change(key: Key, images: Images) -> Change {
     Change { id: "event-1".into(), sequence_number: "1".into(), created_ms: None, key, images }
 }
 
-/// What a change asks of all derivations of a kind, a line an effect.
+/// The effects of a change for all derivations of a kind, one per line.
 pub(crate) fn effects(kind: &str, change: &Change) -> String {
     let schema = schema();
     effects_in(&schema, &catalogue(&schema), kind, change)
 }
 
-/// The same, in another schema and catalogue.
+/// The effects in another schema and catalogue.
 pub(crate) fn effects_in(schema: &Schema, catalogue: &Catalogue, kind: &str, change: &Change) -> String {
     let planned = plan(schema, catalogue, &[Family::Additive, Family::LevelTriggered], change);
     let mut lines = String::new();
@@ -266,7 +266,7 @@ fn line(effect: &Effect) -> String {
     }
 }
 
-// ---- Declarations with little to say ----
+// ---- Short declarations ----
 
 pub(crate) fn mirror(source: &str, target: &str, link: &[(&str, &str)]) -> Mirror {
     Mirror {
@@ -296,7 +296,7 @@ pub(crate) fn display(count: &str, target: &str, attribute: &str) -> Display {
     Display { count, target, shows: Shows::Count, attribute, zero: Zero::Write }
 }
 
-/// A copy of a user's name: to which entity, by which field into which attribute, found where by which field.
+/// A copy of a user's name: target entity, (link field, attribute), index, (entity and field of the search).
 pub(crate) fn copy(target: &str, (by, to): (&str, &str), index: Option<&str>, via: (&str, &str)) -> Copy {
     Copy {
         source: "User".into(),
@@ -308,7 +308,7 @@ pub(crate) fn copy(target: &str, (by, to): (&str, &str), index: Option<&str>, vi
     }
 }
 
-// ---- Declarations of what touches the application's own items, for the tests of this crate ----
+// ---- Declarations that change the application's own items, for the tests of this crate ----
 
 pub(crate) fn user_cascade() -> Cascade {
     let theirs = Fate::DeletedWhere { attribute: "UserId".into(), field: "UserId".into() };

@@ -1,8 +1,8 @@
-//! Flaws: items that can be read, and of which nothing can be derived all the same.
+//! Flaws: invalid data. The items can be read, but no value can be derived from them.
 
 use keys::key::Key;
 
-/// An item of the ground of which a derivation derives nothing, though it can be read: a person should change it.
+/// An application item that can be read, but from which a derivation derives nothing: a person should change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     /// The item.

@@ -1,10 +1,10 @@
-//! Where the sources of a counter stand: one query that gives all items that lead to a target, where there is one.
+//! Finds the sources of a counter: one query for all items that lead to a target, if such a query exists.
 //!
-//! A source leads to its target by its own fields. Where these are also the partition key of the source, or of the source
-//! in an index, the target's key makes that partition key. Where they are not, only the whole table shows the sources.
+//! A source leads to its target by its own fields. If these are also the partition key of the source, in the table or
+//! in an index, the target's key gives that partition key. If not, only a scan of the whole table finds the sources.
 //!
-//! *Example*: the comments of `POST#p / METADATA` are `POST#p / COMMENT#…`. The followers of `USER#ann / PROFILE` stand
-//! with those who follow, and are mirrored beside her as `USER#ann / FOLLOWER#…`.
+//! *Example*: the comments of `POST#p / METADATA` are `POST#p / COMMENT#…`. The followers of `USER#ann / PROFILE` are
+//! stored with the following users, and are mirrored in her collection as `USER#ann / FOLLOWER#…`.
 
 use keys::{
     entity::{Definition, KeyTemplate},
@@ -25,19 +25,19 @@ use crate::{
     tally::Tally,
 };
 
-/// Where the sources of a target stand.
+/// How the sources of a target are found.
 #[derive(Clone, Debug)]
 pub struct Gathering {
-    /// The query that gives them all.
+    /// The query that finds them all.
     pub query: Query,
-    /// Entity of the items to take from it: the sources, or the mirrors that stand for them.
+    /// Entity of the items to use: the sources, or the mirrors that represent them.
     pub entity: String,
-    /// The count that the target's own collection shows, where it does.
+    /// The count whose sources are in the target's own collection, if it is one.
     beside: Option<CollectionCount>,
 }
 
 impl Gathering {
-    /// Where the sources of a target stand that an additive derivation counts; `None` where no query gives them.
+    /// How the sources of a target of an additive derivation are found; `None` if no query finds them.
     #[must_use]
     pub fn of(schema: &Schema, catalogue: &Catalogue, at: DerivationAt, target: &Key) -> Option<Self> {
         let beside = CollectionCount::all(schema, catalogue).into_iter().find(|beside| beside.count == at);
@@ -57,7 +57,7 @@ impl Gathering {
         Some(Self { query, entity: source.clone(), beside: None })
     }
 
-    /// What an item adds to a target; `None` where it adds nothing.
+    /// What an item adds to a target; `None` if it adds nothing.
     #[must_use]
     pub fn adds(
         &self,
@@ -74,7 +74,7 @@ impl Gathering {
     }
 }
 
-/// The query of the table, or else of an index that has all items, whose partition key the target's key makes.
+/// The query of the table, or else of an index with all items, whose partition key is built from the target's key.
 fn query(source: &Definition, target: &Definition, link: &Link, key: &Key) -> Option<Query> {
     let fields = target.key.parse_key(key)?;
     let field = |name: &str| {
@@ -82,7 +82,7 @@ fn query(source: &Definition, target: &Definition, link: &Link, key: &Key) -> Op
         fields.get(to)
     };
     let of = |index: Option<&str>, template: &KeyTemplate| {
-        // A partition key of several texts would need several queries.
+        // A partition key with several forms would need several queries.
         let is_one = template.pk.suffixes().len() == 1;
         let is_one = is_one && !template.pk.field_names().iter().any(|name| template.pk.holds_number(name));
         let (pk, prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);
@@ -92,7 +92,7 @@ fn query(source: &Definition, target: &Definition, link: &Link, key: &Key) -> Op
     of(None, &source.key).or_else(|| whole.into_iter().find_map(|index| of(Some(&index.index), &index.key)))
 }
 
-/// What an item adds to the targets of an additive derivation, by the definition; of a roll-up the count alone.
+/// What an item adds to the targets of an additive derivation, by the definition; for a roll-up, the count alone.
 #[must_use]
 pub fn contributed(derivation: &Derivation, schema: &Schema, key: &Key, item: &Item) -> Vec<(Key, Tally)> {
     let items = Items::from([(key.clone(), item.clone())]);

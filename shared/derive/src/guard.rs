@@ -1,8 +1,8 @@
-//! Every condition that the service ever sends.
+//! All conditions that the service sends.
 //!
 //! No condition text is written anywhere else. Each guard has a purpose, and each purpose names the anomaly that it
-//! prevents. The simulation leaves out one purpose after the other, in random runs or in a script of the exact overlap,
-//! and must fail each time. So a purpose that nothing needs does not belong here.
+//! prevents. The simulation leaves out one purpose at a time, in random runs or in a script of the exact overlap, and
+//! must fail each time. So a purpose that prevents nothing does not belong here.
 
 use std::collections::BTreeMap;
 
@@ -14,38 +14,38 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-/// The condition that makes a write safe: what it is for, and what it asks of the item. All asks must hold.
+/// The condition that makes a write safe: its purpose, and its tests of the item. All tests must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// What it asks of the item.
+    /// Its tests of the item.
     pub asks: Vec<Ask>,
 }
 
-/// One thing that a guard asks of the item, as any store can judge it.
+/// One test of the item, which any store can evaluate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
     /// There is no item.
     Absent,
     /// There is an item.
     Present,
-    /// The attribute is not there, or the item is not.
+    /// The attribute or the item is missing.
     Lacks(String),
     /// The attribute has this value.
     Equal(String, AttributeValue),
-    /// The attribute has another value than this, or is not there.
+    /// The attribute has another value, or is missing.
     Differs(String, AttributeValue),
-    /// The attribute is a number, and at least this one.
+    /// The attribute is a number of at least this value.
     AtLeast(String, AttributeValue),
-    /// The attribute is not there, or has this value.
+    /// The attribute is missing, or has this value.
     LacksOrEqual(String, AttributeValue),
-    /// The attribute is not there, or is below this value, both binary or both numbers.
+    /// The attribute is missing, or is below this value; both are binary or both are numbers.
     LacksOrBelow(String, AttributeValue),
 }
 
 impl Ask {
-    /// The attribute has this value; with `None`, it is not there.
+    /// The attribute has this value; with `None`, it is missing.
     #[must_use]
     pub fn as_read(attribute: &str, value: Option<&AttributeValue>) -> Self {
         match value {
@@ -54,7 +54,7 @@ impl Ask {
         }
     }
 
-    /// The attribute that it asks of; `None` where it asks of the item.
+    /// The attribute that it tests; `None` if it tests the item.
     #[must_use]
     pub fn attribute(&self) -> Option<&str> {
         match self {
@@ -64,7 +64,7 @@ impl Ask {
         }
     }
 
-    /// The same asked of an attribute of this name.
+    /// The same test of another attribute.
     #[must_use]
     pub fn asked_of(&self, attribute: &str) -> Self {
         let name = attribute.to_owned();
@@ -93,7 +93,7 @@ impl Ask {
         }
     }
 
-    /// Does it hold of this item?
+    /// True if it holds for this item.
     #[must_use]
     pub fn holds(&self, item: Option<&Item>) -> bool {
         let held = |attribute: &str| item.and_then(|item| item.get(attribute));
@@ -110,7 +110,7 @@ impl Ask {
     }
 }
 
-/// A guard in DynamoDB's language.
+/// A guard as a DynamoDB expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConditionExpression {
     /// Condition expression.
@@ -134,8 +134,8 @@ impl Guard {
         Self { purpose, asks: vec![Ask::Present] }
     }
 
-    /// There is an item that names the entity that was read, or names none if that one did not; with `None`, there is no
-    /// item.
+    /// There is an item, and its type attribute is the one that was read, or missing as in that item; with `None`,
+    /// there is no item.
     #[must_use]
     pub fn same_type(purpose: Purpose, layout: &Layout, held: Option<&Item>) -> Self {
         let Some(item) = held else { return Self::absent(purpose) };
@@ -143,7 +143,7 @@ impl Guard {
         Self { purpose, asks: vec![Ask::Present, Ask::as_read(name, item.get(name))] }
     }
 
-    /// Each of these attributes has the value that was read; with `None`, it is not there.
+    /// Each of these attributes has the value that was read; with `None`, it is missing.
     #[must_use]
     pub fn as_read<N: AsRef<str>>(
         purpose: Purpose,
@@ -153,8 +153,8 @@ impl Guard {
         Self { purpose, asks: asks.collect() }
     }
 
-    /// The counter counts nothing, and no watermark of it has moved: its count and its sum are zero, or not there, and its
-    /// revision is the one that was read; with `None`, the revision is not asked for.
+    /// The counter counts nothing, and none of its watermarks has moved: its count and its sum are zero or missing, and
+    /// its revision is the one that was read; with `None`, the revision is not tested.
     #[must_use]
     pub fn still_zero(revision: Option<Option<&AttributeValue>>) -> Self {
         let zero = || AttributeValue::N("0".to_owned());
@@ -163,13 +163,13 @@ impl Guard {
         Self { purpose: Purpose::StillZero, asks: asks.collect() }
     }
 
-    /// Does it hold of this item?
+    /// True if it holds for this item.
     #[must_use]
     pub fn holds(&self, item: Option<&Item>) -> bool {
         self.asks.iter().all(|ask| ask.holds(item))
     }
 
-    /// How many operators and functions its condition has, as DynamoDB counts them: comparisons, functions, `AND`, `OR`.
+    /// Number of operators of its condition, as DynamoDB counts them: comparisons, functions, `AND`, `OR`.
     #[must_use]
     pub fn n_operators(&self) -> usize {
         let of_ask = |ask: &Ask| match ask {
@@ -208,12 +208,12 @@ impl Guard {
     }
 }
 
-// ---- What guards are for ----
+// ---- The purposes of guards ----
 
 /// Declares the purposes, each with the anomaly that its guard prevents.
 macro_rules! purposes {
     ($($(#[doc = $what:literal])+ $name:ident: $prevents:literal,)+) => {
-        /// What a guard is for.
+        /// The purpose of a guard.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Purpose {
             $(
@@ -222,7 +222,7 @@ macro_rules! purposes {
                 #[doc = concat!("Without it ", $prevents, ".")]
                 $name,
             )+
-            /// The condition of an application's own write. The service never sends it.
+            /// The condition of the application's own write. The service never sends it.
             Application,
         }
 
@@ -230,7 +230,7 @@ macro_rules! purposes {
             /// All purposes for which the service sends a guard.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// What goes wrong without the guard.
+            /// The anomaly that happens without the guard.
             #[must_use]
             pub fn prevents(self) -> &'static str {
                 match self {
@@ -243,60 +243,63 @@ macro_rules! purposes {
 }
 
 purposes! {
-    /// On a receipt: there is none yet.
+    /// On a receipt: it does not exist yet.
     Receipt: "a change that is delivered again is counted again",
-    /// On the record of the ledger's kind: none is recorded yet.
+    /// On the record of the ledger's kind: it does not exist yet.
     LedgerKind: "two functions that are configured with different ledgers both begin to count",
     /// On a new job: its source has none.
     NewJob: "a job that began meanwhile is replaced: it forgets that it was paused, or that its source changed again",
     /// On a partial update: the item exists, and is of the entity that was read.
     Update: "an update that lands after the item's removal makes a torso: an item with a copied name and nothing else",
-    /// On a derived item that is made, changed or removed: under its key is what was read, nothing or such an item.
+    /// On a derived item that is created, changed or removed: its key still has no item, or an item of the type that
+    /// was read.
     MirrorType: "an application's item of another type that takes a derived item's key meanwhile is overwritten or deleted",
     /// On the deletion of a parked change that is redriven: it is still parked.
     StillParked: "two redrives of a change apply it twice",
-    /// On a write of a bucket: its least and greatest value are as they were read.
+    /// On a write of a bucket: its least and greatest value are those that were read.
     Bucket: "of two writers of a bucket, the second undoes what the first set as its least or greatest",
     /// On an owner, in the transaction that deletes an item of the owner: the owner does not exist.
     OwnerAbsent: "a cascade deletes what hangs on an item that exists again",
-    /// On what a cascade deletes: it is as it was listed, and its attributes still name the owner.
+    /// On a cascade's deletion: the item is as it was listed, and its attributes still name the owner.
     StillTheirs: "a cascade deletes what was given to somebody else meanwhile",
     /// On a job: its revision is the one that was read.
     Job: "a page of a job that read an old value moves on past the restart that a newer change asked for",
-    /// On a cascade that waits: it still waits, and for the time that was read.
+    /// On a pending cascade: it still waits, for the time that was read.
     Wait: "a sweep that read a cascade's first wait ends its second one",
     /// On an item that a fan-out writes without reading it: it still names the source.
     UnreadTarget: "an item that an index still shows gets a copy of what it does not name any more",
-    /// On an item whose index keys are repaired: what they are made of is as it was read, and so are they.
+    /// On an item whose index keys are repaired: the keys and the attributes they are built from are those that were
+    /// read.
     IndexKeys: "index keys are made of what was written over meanwhile",
-    /// On a counter that is added to: under its key is a counter, or nothing.
+    /// On a counter that is added to: its key has a counter, or no item.
     CounterType: "an application's item that has a counter's key is made a counter",
-    /// On the deletion of a counter of a dropped derivation: its value is as it was read.
+    /// On the deletion of a counter of a dropped derivation: its value is the one that was read.
     DroppedCounter: "a count that comes in while its counter is deleted is lost",
-    /// On the deletion of a counter that came to zero: it is still zero.
+    /// On the deletion of a counter that reached zero: it is still zero.
     StillZero: "a count that comes in while its counter of zero is deleted is lost",
     /// On an item that is listed as unreadable or taken off that list: it is as it was judged.
     Listed: "an entry that was decided before the item was mended lands later and stays, and hides that the item differs",
-    /// On the entry of a derived item that waits for its key, when the wait is over: it is as it was read.
+    /// On the entry of a derived item that waits for its key, when the wait is over: the entry is the one that was
+    /// read.
     KeyWait: "a source that was named for a mirror meanwhile is forgotten, and the mirror is not created when its key is free",
-    /// On a mark of a possible loss that a verification clears: it is as it was read.
+    /// On a mark of a possible loss that a verification clears: it is the one that was read.
     LossMark: "a loss that was seen while the table was verified is forgotten",
-    /// On a counter, or a bucket: its watermark of the stream shard is below the first change that the write adds.
+    /// On a counter or bucket: its watermark of the stream shard is below the first change that the write adds.
     Watermark: "a change that is delivered again is counted again, as is one that another invocation counts beside this one",
-    /// On a counter whose old watermarks are removed: each is as it was read.
+    /// On a counter whose old watermarks are removed: each is the one that was read.
     OldWatermark: "a watermark that moves while it is taken for old is removed, and what it covers is counted again",
-    /// On an item that shows a count, written by the function that counted: the item is of its entity, and shows no later
-    /// revision of the counter.
+    /// On a display that the counting function writes: the item is of its entity, and displays no later revision of the
+    /// counter.
     Shown: "a count that lands late replaces a newer one, until the item's record is handled",
     /// On a stream shard's item: no number of counter shards is pinned for the derivation yet.
     Pin: "two invocations pin different numbers of counter shards, and a change that comes again goes to another counter",
-    /// On an exception of a stream shard: there is none for the change yet.
+    /// On the entry for a change that is parked before counting: the stream shard has none for it yet.
     Exception: "a change that was parked and redriven is parked again by a call that lands late, and counts twice",
     /// On the registry of derivations: its revision is the one that was read.
     Registry: "what another function or command registered meanwhile is overwritten",
-    /// On the position of the sweep: it stands where it was read.
+    /// On the position of the sweep: it is the one that was read.
     SweepRound: "a sweep that comes late moves the next round ahead, which then does not compare a part of the table",
-    /// On the note of a suspect: it is the one that was read; on a new note, there is none.
+    /// On the note of a suspect: it is the one that was read; a new note does not exist yet.
     Suspect: "a suspect is taken off the list or noted anew while it still differs, and real drift is not reported",
     /// In the transaction of a repair: no other run has begun since.
     RepairRight: "two runs that found the same both add it",

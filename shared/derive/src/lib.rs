@@ -1,12 +1,13 @@
-//! Derived data as values: what is derived from what, which writes follow from a change, and what everything should be.
+//! Derived data as pure functions: what is derived from what, which writes a change requires, and what everything
+//! should be.
 //!
-//! Everything here is pure: no clock, no randomness, no I/O, no async. The engine fetches what is asked for here and
-//! sends what is decided here.
+//! There is no clock, no randomness, no I/O and no async here. The engine reads what this crate requests, and sends
+//! what this crate decides.
 //!
 //! - A [`catalogue`] is a list of [derivations](derivation), each a declaration of one of the [`kinds`].
-//! - [`plan`] says what a [`change`] asks for, as [effects](effect).
-//! - [`refresh`] says what an item should be, once a refresh request names it.
-//! - [`whole`] says what all derived data should be, from the ground alone. It never calls the other two.
+//! - [`plan`] gives the [effects](effect) of a [`change`].
+//! - [`refresh`] gives the correct state of an item, once a refresh request names it.
+//! - [`whole`] gives all derived data, from the application's items alone. It never calls the other two.
 
 pub mod bucket;
 pub mod catalogue;

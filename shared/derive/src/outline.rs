@@ -1,28 +1,28 @@
-//! Outlines: what a derivation declares, for people and for the checks on a table's design.
+//! Outlines: the declaration of a derivation, for people and for the checks on a table's design.
 //!
-//! An outline is made from the values that plan and refresh, so it cannot say anything else than what is done. Keys
-//! and queries in it hold placeholders for what a change gives, such as `USER#{FolloweeId}`.
+//! An outline is built from the values that plan and refresh use, so the two cannot disagree. Its keys and queries have
+//! placeholders for the values of a change, such as `USER#{FolloweeId}`.
 
 use keys::{entity::Definition, fields::Fields};
 
 use crate::{declaration::Link, effect::Find};
 
-/// What a derivation declares.
+/// The declaration of a derivation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outline {
-    /// Entities whose changes set it going, the main one first.
+    /// Entities whose changes trigger it, the main one first.
     pub from: Vec<String>,
-    /// Which of their items, and what of them, in words; empty where it is all of them.
+    /// Which of their items take part, and with what, in words; empty if all do.
     pub terms: Vec<String>,
-    /// What it writes into: an item's key, as a template.
+    /// Key of the item that it writes into, as a template.
     pub into: Option<String>,
-    /// The queries by which it finds what to write into. None where the change itself names it.
+    /// The queries that find the items to write into. Empty if the change itself names them.
     pub finds: Vec<Find>,
     /// The entity that its counters are about, with the number of shards.
     pub counts: Option<(String, u32)>,
-    /// What it does with items of the application itself, in words; most write only what is derived.
+    /// What it does with items of the application itself, in words; most derivations write only derived data.
     pub touches: Vec<String>,
-    /// How deep it goes over its own target, where it reads of one item what it writes into another.
+    /// Its depth limit, if it reads from one of its own targets what it writes into another.
     pub depth_max: Option<usize>,
 }
 
@@ -34,7 +34,7 @@ impl Outline {
     }
 }
 
-/// The key that a link makes, as a template over the fields of the items that it starts from.
+/// The key that a link gives, as a template over the fields of the items that it starts from.
 #[must_use]
 pub fn linked(to: &Definition, link: &Link) -> String {
     [&to.key.pk, &to.key.sk].map(|template| renamed(&template.to_string(), link)).join(" / ")
@@ -53,7 +53,7 @@ pub(crate) fn renamed(template: &str, link: &Link) -> String {
     text
 }
 
-/// Fields that hold placeholders for themselves: `UserId` is `{UserId}`.
+/// Fields with placeholders for themselves: `UserId` is `{UserId}`.
 #[must_use]
 pub fn placeholders<'a>(names: impl IntoIterator<Item = &'a str>) -> Fields {
     names.into_iter().map(|name| (name, format!("{{{name}}}"))).collect()

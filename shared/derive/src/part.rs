@@ -23,19 +23,19 @@ pub enum PartOf {
     Existence,
     /// One attribute.
     Attribute(String),
-    /// A value inside of an attribute.
+    /// A value inside an attribute.
     Inside {
         /// The attribute.
         attribute: String,
         /// The value, by its path.
         path: String,
     },
-    /// All attributes but these.
+    /// All attributes except these.
     AllBut(BTreeSet<String>),
 }
 
 impl PartOf {
-    /// The attribute that it is, or is inside of.
+    /// The attribute, or the attribute that contains it.
     #[must_use]
     pub fn attribute(&self) -> Option<&str> {
         match self {
@@ -44,7 +44,7 @@ impl PartOf {
         }
     }
 
-    /// Is this attribute in it, or is it inside of the attribute?
+    /// True if this part contains the attribute, or is inside it.
     #[must_use]
     pub fn holds(&self, attribute: &str) -> bool {
         match self {
@@ -56,7 +56,7 @@ impl PartOf {
 }
 
 impl Part {
-    /// An attribute of an entity's items, or a value inside of one.
+    /// An attribute of an entity's items, or a value inside one.
     #[must_use]
     pub fn attribute(entity: &str, name: &str) -> Self {
         let of = if is_path(name) {
@@ -73,7 +73,7 @@ impl Part {
         Self { entity: entity.to_owned(), of: PartOf::Existence }
     }
 
-    /// Do these two parts have something in common?
+    /// True if these two parts overlap.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
         self.entity == other.entity
@@ -85,7 +85,7 @@ impl Part {
             }
     }
 
-    /// Does a change differ in this part?
+    /// True if a change differs in this part.
     #[must_use]
     pub fn differs(&self, sight: &Sight<'_>) -> bool {
         let (old, new) = sight.entity(&self.entity);
@@ -103,7 +103,7 @@ impl Part {
     }
 }
 
-/// What a derivation takes part in.
+/// What a derivation reads and writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// What its values depend on.

@@ -1,4 +1,4 @@
-//! Planning: what a change asks for, of all derivations of a function.
+//! Planning: the effects of a change for all derivations of a function.
 
 use keys::{
     item::{Item, text},
@@ -15,33 +15,33 @@ use crate::{
     schema::{Image, Schema, Unreadable},
 };
 
-/// What a change asks for.
+/// The effects of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     /// What kind of record it is.
     pub record: RecordKind,
     /// Effects, each with the position of its derivation in the catalogue.
     pub effects: Vec<(DerivationAt, Effect)>,
-    /// What cannot be interpreted in an item of a declared entity whose key is of another form; for all derivations.
+    /// The problem of an item of a declared entity with a key of another form; it concerns all derivations.
     pub misfit: Option<Unreadable>,
-    /// Was the item such a one before, and is not any more?
+    /// True if the item had such a problem before, and does not any more.
     pub mended: bool,
 }
 
-/// What kind of record a change is, for the account.
+/// Kind of the record of a change, for the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordKind {
-    /// Of a ground item, with a difference that a derivation reads.
+    /// Of an application item, with a difference that a derivation reads.
     Change,
-    /// Any other of a declared entity: our own writes coming back, and attributes that nobody reads.
+    /// Any other record of a declared entity: echoes of our own writes, and attributes that no derivation reads.
     Echo,
     /// Of an item without a type.
     Untyped,
-    /// Of an item of an entity that nobody declared.
+    /// Of an item of an undeclared entity.
     Unknown,
 }
 
-/// What a change asks of the derivations of these families.
+/// The effects of a change for the derivations of these families.
 #[must_use]
 pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change: &Change) -> Planned {
     let sight = Sight::of(schema, change);
@@ -63,7 +63,7 @@ pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change:
     Planned { record, effects, misfit: sight.misfit, mended }
 }
 
-/// A key of a derived item was occupied by an item that is not Ripple's, and is not any more.
+/// The key of a derived item was occupied by a foreign item, and is free now.
 fn vacated(
     schema: &Schema,
     catalogue: &Catalogue,
@@ -85,7 +85,7 @@ fn vacated(
     vacated.map(|(at, entity)| (at, Effect::Vacated(request(entity)))).collect()
 }
 
-/// A job that was begun or went on goes on.
+/// A job that began or made progress continues.
 fn working(
     schema: &Schema,
     catalogue: &Catalogue,
@@ -99,7 +99,7 @@ fn working(
     Some((catalogue.position(&job.derivation)?, Effect::Ground(Ground::Work(change.key.clone()))))
 }
 
-/// Is this a job, by its key and by what it says of itself where items do?
+/// True if this is a job, by its key and by its type attribute, if there is one.
 fn is_job(schema: &Schema, key: &Key, item: &Item) -> bool {
     let says = schema.layout.entity_type.as_ref().is_none_or(|attribute| text(item, attribute) == Some(JOB));
     says && JobKey::parse(key).is_some()

@@ -1,5 +1,5 @@
-//! Positions: a derivation's in the catalogue, and a record's in its batch. As types of their own, neither can be taken
-//! for the other, or for a number.
+//! Positions: of a derivation in the catalogue, and of a record in its batch. They are separate types, so that they
+//! cannot be confused with each other or with a number.
 
 /// Position of a derivation in the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,37 +11,37 @@
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Query {
-    /// The index, or the table itself.
+    /// The index, or the table itself if `None`.
     pub index: Option<String>,
     /// Partition key.
     pub pk: String,
     /// Which of its sort keys.
     pub sk: SortKeys,
-    /// In which order of the sort key.
+    /// Order by the sort key.
     pub order: Order,
-    /// Most items of a page; as many as fit in it where there is none.
+    /// Most items of a page; as many as fit if `None`.
     pub limit: Option<u32>,
-    /// How it is read; an index can only be read eventually.
+    /// Consistency of the read; an index can only be read eventually.
     pub consistency: Consistency,
 }
 
 /// Which writes a read shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consistency {
-    /// All that were answered before it.
+    /// All writes that completed before it.
     Strong,
-    /// Those of a while ago, at half the price.
+    /// Possibly without the latest writes, at half the price.
     Eventual,
 }
 
-/// Which sort keys a query takes.
+/// The sort keys that a query finds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SortKeys {
     /// All of the partition.
     All,
     /// Those that begin with this text.
     Prefix(String),
-    /// Those from the first text to the second, both included.
+    /// Those from the first text to the second, inclusive.
     Between(String, String),
 }
 
@@ -56,7 +56,7 @@ pub enum Order {
 }
 
 impl Query {
-    /// All items of a partition whose sort key begins with a text, which may be empty; consistently where that can be.
+    /// All items of a partition whose sort key has this prefix, which may be empty; consistent if possible.
     #[must_use]
     pub fn prefix(index: Option<&str>, pk: impl Into<String>, prefix: impl Into<String>) -> Self {
         let prefix = prefix.into();
@@ -64,7 +64,7 @@ impl Query {
         Self::of(index, pk, sk)
     }
 
-    /// All items of a partition in a range of sort keys, ascending; consistently where that can be.
+    /// All items of a partition in a range of sort keys, ascending; consistent if possible.
     #[must_use]
     pub fn of(index: Option<&str>, pk: impl Into<String>, sk: SortKeys) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Query {
 }
 
 impl SortKeys {
-    /// The smallest sort key that can be among them.
+    /// The smallest possible sort key.
     #[must_use]
     pub fn first(&self) -> &str {
         match self {
@@ -88,7 +88,7 @@ impl SortKeys {
         }
     }
 
-    /// Is this one of them?
+    /// True if this sort key is one of them.
     #[must_use]
     pub fn holds(&self, sk: &str) -> bool {
         match self {
@@ -98,7 +98,7 @@ impl SortKeys {
         }
     }
 
-    /// Are there surely none in and behind this one, since it is past all of them?
+    /// True if this sort key and all after it are past the range.
     #[must_use]
     pub fn is_past(&self, sk: &str) -> bool {
         sk > self.first() && !self.holds(sk)

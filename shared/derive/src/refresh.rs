@@ -1,17 +1,17 @@
 //! The refresh: how an item is compared with its definition.
 //!
-//! From a [look](Look), what the item holds and what its sources hold, to a [verdict](Verdict): it is in step, or one
-//! write brings it there. The engine fetches what a [`step`] asks for until the verdict is there.
+//! From a [look](Look), the item and its sources to a [verdict](Verdict): the item is correct, or one write corrects
+//! it. The engine reads what a [`step`] requests until there is a verdict.
 //!
-//! Why it is right under repeats and reordering: a verdict depends on what was read, never on the change that
-//! requested the refresh. A write that was decided on something old makes a record when it lands; that record requests
-//! another refresh of the item, which corrects it. Refreshing ends when nothing differs, and computing after writing
-//! differs from nothing.
+//! Why it is correct under repeats and reordering: a verdict depends on what was read, never on the change that
+//! requested the refresh. A write that was decided on a stale read creates a record when it lands; that record requests
+//! another refresh of the item, which corrects it. Refreshing ends when nothing differs, and a refresh right after a
+//! correct write finds no difference.
 //!
 //! Example: a Follow of Bob by Ann is inserted. Its request names the Follower item `USER#bob / FOLLOWER#ann`. Step one
-//! asks for the Follow itself, since the Follower is its mirror; step two for Ann, whose name the Follower carries.
-//! The item is not there, so the verdict is to put it, whole. Its INSERT record requests one more refresh; now nothing
-//! differs.
+//! requests the Follow itself, since the Follower is its mirror; step two requests Ann, whose name the Follower copies.
+//! The item does not exist, so the verdict is to put it, whole. Its INSERT record requests one more refresh, which
+//! finds no difference.
 
 use std::collections::BTreeSet;
 
@@ -33,20 +33,20 @@ use crate::{
     write::{Action, Table, UPDATE_ATTRIBUTES_MAX, Update, Wanted, Write},
 };
 
-/// An item to refresh, and on whose behalf. Refreshes of one item are merged.
+/// An item to refresh, and the derivations that requested it. Refreshes of one item are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// The item, which need not exist.
     pub item: Key,
     /// Its entity.
     pub entity: String,
-    /// Positions in the catalogue of the derivations that are concerned.
+    /// Positions in the catalogue of the derivations concerned.
     pub derivations: BTreeSet<DerivationAt>,
     /// Sources that changes named.
     pub named: BTreeSet<Key>,
 }
 
-/// What comes next in refreshing an item.
+/// The next step in refreshing an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// These must be read first.
@@ -58,12 +58,12 @@ pub enum Step {
 /// The outcome of refreshing an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Nothing is to be done.
+    /// The item is correct.
     InStep,
-    /// It waits: a derived item should be under the key, and the item there is not Ripple's, so it stays. The position
-    /// is that of the derivation that would create the derived item.
+    /// A derived item should be under the key, but a foreign item is there, which stays. The position is that of the
+    /// derivation that would create the derived item.
     Occupied(DerivationAt),
-    /// This write brings it in step.
+    /// This write corrects it.
     Write {
         /// The write.
         write: Box<Write>,
@@ -78,10 +78,10 @@ impl Look {
     }
 }
 
-/// Refreshes an item that holds `held`, as far as `sources` are known.
+/// Refreshes an item with the stored content `held`, as far as `sources` are known.
 ///
-/// Its parts are computed in the catalogue's order, each on what those before it want; and a part that reads what
-/// another is about to change is computed with it. So an item comes in step with one write.
+/// Its parts are computed in the catalogue's order. Each builds on the correct values of those before it, so that one
+/// write corrects the item.
 #[must_use]
 pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&Item>, sources: &Sources) -> Step {
     let Some(definition) = schema.entity(&look.entity) else { return Step::Decided(Verdict::InStep) };
@@ -136,15 +136,15 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     if !missing.is_empty() {
         return Step::Read(missing.into_iter().collect());
     }
-    // Whatever else took the key meanwhile is not changed.
+    // If another item took the key meanwhile, it is not changed.
     let purpose = if made.is_some() { Purpose::MirrorType } else { Purpose::Update };
-    // A mirror is all Ripple's own, so that of one with many attributes to change all is known and put.
+    // A mirror belongs to Ripple, so the whole content of a mirror with many differing attributes is known and put.
     let put = whole || (is_held && matches!(made, Some(Some(_))) && difference.is_large());
     let guard = Guard::same_type(purpose, &schema.layout, held);
     Step::Decided(difference.verdict(look, put.then_some(becoming), guard))
 }
 
-/// What a refresh of an item that holds `held` is decided by, as far as these sources are known.
+/// What decides the refresh of an item with the stored content `held`, as far as these sources are known.
 #[must_use]
 pub fn decided_by(
     schema: &Schema,
@@ -153,7 +153,7 @@ pub fn decided_by(
     held: Option<&Item>,
     sources: &Sources,
 ) -> BTreeSet<Source> {
-    // A step asks for what it does not know.
+    // A step requests the sources that it does not know.
     let (mut asked, mut own, mut is_known) = (BTreeSet::new(), Sources::default(), true);
     while is_known && let Step::Read(more) = step(schema, catalogue, look, held, &own) {
         is_known = more.iter().all(|source| own.add_known(schema, source, sources));
@@ -167,8 +167,8 @@ fn unknown(wanted: Vec<Source>, sources: &Sources) -> Vec<Source> {
     wanted.into_iter().collect()
 }
 
-/// A mirror without a living source goes, unless another item took its key meanwhile. Should a source have come
-/// meanwhile, the removal's own record requests a refresh, names what the mirror held, and the mirror comes back.
+/// A mirror without an existing source is deleted, unless another item took its key meanwhile. If a source appeared
+/// meanwhile, the deletion's own record requests a refresh with the claims of the mirror, and the mirror is recreated.
 fn removal(layout: &Layout, look: &Look, held: &Item, maker: Option<DerivationAt>) -> Verdict {
     let guard = Some(Guard::same_type(Purpose::MirrorType, layout, Some(held)));
     Verdict::Write {
@@ -177,7 +177,7 @@ fn removal(layout: &Layout, look: &Look, held: &Item, maker: Option<DerivationAt
     }
 }
 
-/// What a mirror wants of all attributes that are not other derivations': what it computed, and nothing else.
+/// The attributes that a mirror should have, besides those of other derivations: exactly the computed ones.
 #[must_use]
 pub fn owned(definition: &Definition, item: &Item, held: Option<&Item>) -> Vec<Wanted> {
     let is_ours = |name: &&str| !item.contains_key(name) && !definition.derives(name) && !is_stores_own(name);
@@ -193,7 +193,7 @@ pub fn owned(definition: &Definition, item: &Item, held: Option<&Item>) -> Vec<W
 
 // ---- difference ----
 
-/// The attributes that differ from what an item holds.
+/// The attributes that differ from the stored ones.
 #[derive(Default)]
 struct ItemDifference {
     /// The attributes to set.
@@ -204,7 +204,7 @@ struct ItemDifference {
 }
 
 impl ItemDifference {
-    /// Adds what a derivation wants, as far as the item does not hold it.
+    /// Adds the attributes that a derivation wants and the item does not have.
     fn add(&mut self, derivation: DerivationAt, held: Option<&Item>, wanted: Vec<Wanted>) {
         let mut differs = false;
         for wanted in wanted {
@@ -227,15 +227,15 @@ impl ItemDifference {
         self.set.keys().chain(self.remove.iter().map(String::as_str))
     }
 
-    /// Are there more attributes that differ than one update can change?
+    /// True if more attributes differ than one update can change.
     fn is_large(&self) -> bool {
         self.set.len() + self.remove.len() > UPDATE_ATTRIBUTES_MAX
     }
 
-    /// The write that makes the item what is wanted, if anything is; `whole` is all of the item where it is to be put.
+    /// The write that corrects the item, if anything differs; `whole` is the whole item if it is to be put.
     ///
-    /// What is too much for one update is written in part. The record of that write asks for a refresh, which writes
-    /// more.
+    /// If there is too much for one update, a part is written. The record of that write requests a refresh, which
+    /// writes more.
     fn verdict(self, look: &Look, whole: Option<Item>, guard: Guard) -> Verdict {
         if self.derivations.is_empty() {
             return Verdict::InStep;
@@ -254,15 +254,15 @@ impl ItemDifference {
 }
 
 impl Wanted {
-    /// Does the item hold the attribute as it is wanted?
+    /// True if the item has the attribute as wanted.
     #[must_use]
     pub fn is_held_by(&self, held: Option<&Item>) -> bool {
         let stored = held.and_then(|item| item.get(&self.name));
         same(stored, self.value.as_ref()) || (self.zero_is_absent && stored.is_none_or(is_zero))
     }
 
-    /// Gives an item the attribute as it is wanted, and as it is held where that is right: what builds on the attribute
-    /// builds on what will be stored.
+    /// Sets the attribute as wanted, or as stored if that is correct: dependent parts build on the value that will be
+    /// stored.
     pub fn apply(&self, item: &mut Item, held: Option<&Item>) {
         let stored = held.and_then(|item| item.get(&self.name));
         let value = if self.is_held_by(held) { stored } else { self.value.as_ref() };

@@ -1,4 +1,4 @@
-//! A schema: how a table is called and what its entities are.
+//! A schema: the attribute names of a table, and its entities.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::condition::document_path;
 
-/// The names and entities of one table, as a value: the engine knows a table by nothing else.
+/// The names and entities of one table, as a value. The engine knows nothing else about a table.
 #[derive(Clone, Debug)]
 pub struct Schema {
     /// Names of attributes and indexes.
@@ -29,7 +29,7 @@ pub struct Schema {
 pub struct Unreadable {
     /// The attribute at fault.
     pub attribute: String,
-    /// What is wrong with it: a sentence whose subject is the attribute, such as "is empty".
+    /// The problem: a sentence whose subject is the attribute, such as "is empty".
     pub why: String,
 }
 
@@ -39,30 +39,30 @@ impl Unreadable {
         Self { attribute: error.attribute, why: format!("{}, so the item is not in the index {index}", error.problem) }
     }
 
-    /// The attribute is of this type, and of another one than this wants: a type, or what stands for it.
+    /// The attribute has a wrong type; `wanted` says which type is needed.
     pub(crate) fn type_of(attribute: &str, held: &AttributeValue, wanted: &str) -> Self {
         Self { attribute: attribute.to_owned(), why: format!("is {}, and {wanted}", value::type_of(held)) }
     }
 }
 
-/// What an item is, as far as the schema shows.
+/// What an item is, according to the schema.
 #[derive(Clone, Debug)]
 pub enum Seen<'a> {
-    /// It has no type attribute of type S: it is none of ours.
+    /// It has no type attribute of type S: it is not ours.
     Untyped,
-    /// Its entity, or the form of its key, is declared nowhere, or a derived item's key has an item that Ripple did not
-    /// create: it is none of ours.
+    /// Its entity or the form of its key is undeclared, or it is a foreign item under a derived item's key: it is not
+    /// ours.
     Unknown,
     /// It is an item of a declared entity.
     Known(Image<'a>),
-    /// It says that it is of a declared entity, and its key is not of that entity's form.
+    /// Its type attribute names a declared entity, but its key does not have that entity's form.
     Misfit(Unreadable),
 }
 
-/// An item of a declared entity, as it stands in an image or in the table.
+/// An item of a declared entity, in an image or in the table.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
-    /// What items of its entity look like.
+    /// Definition of its entity.
     pub definition: &'a Definition,
     /// Its primary key.
     pub key: &'a Key,
@@ -114,8 +114,8 @@ impl Schema {
         })
     }
 
-    /// What an item is in a table without a type attribute: of the first entity whose form its key has, and that it names
-    /// where it must. Whoever makes a schema without a type attribute sees to it that no key is of two entities.
+    /// What an item is in a table without a type attribute: of the first entity whose key form fits, and that it names
+    /// if it must. The code that builds such a schema ensures that no key fits two entities.
     fn told_by_its_key<'a>(&'a self, key: &'a Key, item: &'a Item) -> Seen<'a> {
         let fitting = |definition: &'a Definition| Some((definition, definition.key.parse_key(key)?));
         let named = self.entities().find_map(fitting).filter(|(definition, _)| self.layout.names(definition, item));
@@ -125,14 +125,14 @@ impl Schema {
         }
     }
 
-    /// The attribute by which an item of this entity names it; `None` where its key alone shows the entity.
+    /// The attribute by which an item of this entity names it; `None` if its key alone shows the entity.
     #[must_use]
     pub fn mark_of(&self, entity: &str) -> Option<(String, AttributeValue)> {
         self.entity(entity).map_or_else(|| self.layout.type_of(entity), |entity| self.layout.mark_of(entity))
     }
 
-    /// An item under a key that only this derived entity's items can have, whatever the item is: the fields of the key lead
-    /// to the same items as those of the derived item that waits for the key.
+    /// An item under a key that only this derived entity's items can have, whatever the item is. The fields of the key
+    /// lead to the same items as those of the derived item that should be there.
     #[must_use]
     pub fn under_key_of<'a>(&'a self, derived: &str, key: &'a Key, item: &'a Item) -> Option<Image<'a>> {
         let definition = self.entity(derived).filter(|definition| definition.derived)?;
@@ -140,7 +140,7 @@ impl Schema {
         Some(Image { definition, key, item, fields: Arc::new(fields) })
     }
 
-    /// What is wrong with an item for every derivation: its key, or that it cannot be in an index.
+    /// The problem of an item for every derivation: its key is wrong, or it cannot be in an index.
     #[must_use]
     pub fn unreadable(&self, key: &Key, item: &Item) -> Option<Unreadable> {
         match self.see(key, item) {
@@ -150,7 +150,7 @@ impl Schema {
         }
     }
 
-    /// The item, when it is of a declared entity.
+    /// The item, if it is of a declared entity.
     #[must_use]
     pub fn image<'a>(&'a self, key: &'a Key, item: &'a Item) -> Option<Image<'a>> {
         match self.see(key, item) {
@@ -161,8 +161,8 @@ impl Schema {
 }
 
 impl<'a> Image<'a> {
-    /// Why an item that its writer makes is not in an index: its key there would be too long. Nothing that searches the
-    /// index finds the item; whatever does not search it derives of the item as of any other.
+    /// Why an item that its writer puts into an index is not in it: its key there would be too long. A search of the
+    /// index does not find the item; otherwise it is derived from like any other.
     #[must_use]
     pub fn long_index_key(&self) -> Option<Unreadable> {
         if self.definition.derived {
@@ -179,22 +179,22 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// Is it of this entity?
+    /// True if it is of this entity.
     #[must_use]
     pub fn is(&self, entity: &str) -> bool {
         self.definition.name == entity
     }
 
-    /// Another image of the item, where that is of the same entity.
+    /// Another image of the item, if it is of the same entity.
     pub(crate) fn of_the_same(&self, schema: &Schema, item: &'a Item) -> Option<Self> {
         schema.layout.names(self.definition, item).then(|| Self { item, fields: Arc::clone(&self.fields), ..*self })
     }
 
-    /// A field: of its key, else an attribute of type S, or a value inside of one. `None` when it has neither.
+    /// A field: of its key, or else an attribute of type S, or a value inside one. `None` if it has neither.
     ///
     /// # Errors
     ///
-    /// [`Unreadable`] when the attribute is there and is no text that a key can hold.
+    /// [`Unreadable`] if the attribute exists and is not a text that a key can contain.
     pub fn field(&self, name: &str) -> Result<Option<&str>, Unreadable> {
         match self.fields.get(name) {
             Some(value) => Ok(Some(value)),
@@ -202,7 +202,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// A field that fills one of another item's key: of type N or B where that is all of a key of this type.
+    /// A field that fills one of another item's key: of type N or B if it makes up a whole key of this type.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// The same of a value that an attribute of this name holds.
+    /// The value of an attribute of this name, as a field of another item's key.
     ///
     /// # Errors
     ///
@@ -239,20 +239,20 @@ impl<'a> Image<'a> {
         &self.fields
     }
 
-    /// The value of an attribute that should be a number, or that of a field that is all of a key of type N.
+    /// The value of an attribute that should be a number, or of a field that makes up a whole key of type N.
     pub(crate) fn number(&self, name: &str) -> Option<Cow<'a, AttributeValue>> {
         let of_key = || Some(Cow::Owned(AttributeValue::N(self.fields.get(name)?.to_owned())));
         if self.definition.key.is_of_number(name) { of_key() } else { self.attribute(name).map(Cow::Borrowed) }
     }
 
-    /// The value of an attribute, or inside of one.
+    /// The value of an attribute, or inside one.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeValue> {
         document_path::value(self.item, name)
     }
 }
 
-/// The text of an attribute that can stand in a key.
+/// The text of an attribute, if it can be part of a key.
 fn text_field<'v>(name: &str, held: Option<&'v AttributeValue>) -> Result<Option<&'v str>, Unreadable> {
     match held {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! Sources: what is read to refresh an item, and what was found there.
+//! Sources: what a refresh reads, and the results.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -28,7 +28,7 @@ pub enum Source {
     First(FirstOf),
 }
 
-/// The first items that are of an entity, of those that a query finds in its order: as many as its limit says.
+/// The first items of an entity that a query finds in its order: as many as its limit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FirstOf {
     /// A query of the table itself.
@@ -38,7 +38,7 @@ pub struct FirstOf {
 }
 
 impl Source {
-    /// The item, where it is one.
+    /// The item; `None` for counters and queries.
     #[must_use]
     pub fn into_item(self) -> Option<Key> {
         match self {
@@ -48,19 +48,19 @@ impl Source {
     }
 }
 
-/// What was read. What was read and is not there is known too.
+/// Read results. A missing item is a known result too.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     items: BTreeMap<Key, Option<Item>>,
     counts: BTreeMap<Key, BTreeMap<String, CounterState>>,
     firsts: BTreeMap<FirstOf, Vec<Item>>,
-    /// Is what is not here known not to be there?
+    /// True if sources that are not here are known not to exist.
     is_whole: bool,
-    /// What was read before, and serves as well.
+    /// Earlier read results, which are valid too.
     below: Option<Arc<Sources>>,
 }
 
-/// What a counter comes to, over all its items, and how many these are.
+/// The total of a counter over all its items, and their number.
 #[derive(Clone, Debug, Default)]
 struct CounterState {
     tally: Tally,
@@ -71,20 +71,20 @@ struct CounterState {
 /// How often a counter's watermarks have moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Revision {
-    /// So often, where the counter is one item.
+    /// The number, if the counter is one item.
     Of(String),
-    /// A number does not say it, since the counter has several items, which nobody reads at one moment.
+    /// Several items, which are not read at one moment, so that no number describes the counter.
     Sharded,
 }
 
 impl Sources {
-    /// Nothing yet, on top of what was read before.
+    /// An empty layer on top of earlier results.
     #[must_use]
     pub fn on(below: Arc<Self>) -> Self {
         Self { below: Some(below), ..Self::default() }
     }
 
-    /// All items of a table were added: what is not among them is not there, and the counters are among them.
+    /// Declares that all items of a table were added: missing items do not exist, and the counters are included.
     pub fn close(&mut self, schema: &Schema) {
         self.is_whole = true;
         for ((target, derivation), state) in counter_states(schema, self.items.values().flatten()) {
@@ -92,18 +92,18 @@ impl Sources {
         }
     }
 
-    /// The size of the items that were added, in bytes, without what was read before.
+    /// The size of the added items, in bytes, without earlier results.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.items.values().flatten().chain(self.firsts.values().flatten()).map(item_bytes).sum()
     }
 
-    /// Adds an item that was read, or that is not there.
+    /// Adds an item that was read; `None` if it does not exist.
     pub fn add_item(&mut self, key: Key, item: Option<Item>) {
         self.items.insert(key, item);
     }
 
-    /// Adds the counters of a target: all items that its query gave.
+    /// Adds the counters of a target: all items that its query found.
     pub fn add_counters<'a>(&mut self, schema: &Schema, target: Key, items: impl IntoIterator<Item = &'a Item>) {
         let counts = counter_states(schema, items).into_iter().filter(|((of, _), _)| *of == target);
         let counts = counts.map(|((_, derivation), state)| (derivation, state)).collect();
@@ -115,7 +115,7 @@ impl Sources {
         self.firsts.insert(of, items);
     }
 
-    /// Adds what others know of a source; false where they do not know it.
+    /// Adds the result for a source from `others`; false if they do not have it.
     pub fn add_known(&mut self, schema: &Schema, source: &Source, others: &Self) -> bool {
         let is_known = others.knows(source);
         match source {
@@ -129,7 +129,7 @@ impl Sources {
         is_known
     }
 
-    /// Has this been read?
+    /// True if this was read.
     #[must_use]
     pub fn knows(&self, source: &Source) -> bool {
         let is_here = match source {
@@ -163,13 +163,13 @@ impl Sources {
         }
     }
 
-    /// The revision of a target's counter; `None` if no counter of the target has one, as under receipts.
+    /// The revision of a target's counter; `None` if no counter of the target has one, as with receipts.
     #[must_use]
     pub fn revision(&self, target: &Key, derivation: &str) -> Option<&Revision> {
         self.counts_of(target)?.get(derivation)?.revision.as_ref()
     }
 
-    /// A tally of a target, over all shards; `None` where there is none.
+    /// A tally of a target, over all shards; `None` if there is none.
     #[must_use]
     pub fn tally(&self, target: &Key, derivation: &str) -> Option<&Tally> {
         self.counts_of(target)?.get(derivation).map(|state| &state.tally)
@@ -181,26 +181,26 @@ impl Sources {
 }
 
 impl FirstOf {
-    /// How many items are asked for.
+    /// The number of items to find.
     #[must_use]
     pub fn length(&self) -> usize {
         self.query.limit.map_or(1, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
-    /// No item that the query finds has a smaller key.
+    /// The least possible key of an item that the query finds.
     #[must_use]
     pub fn begin(&self) -> Key {
         Key::new(&self.query.pk, self.query.sk.first())
     }
 
-    /// Is the item under this key one of those that the query may find?
+    /// True if the query may find an item with this key.
     #[must_use]
     pub fn may_be(&self, key: &Key) -> bool {
         key.pk == self.query.pk && self.query.sk.holds(&key.sk)
     }
 }
 
-/// The first items of a query, in its order, of items in the order of their keys, from its beginning on.
+/// The first items of a query, in its order, from items in key order that start at the beginning of its range.
 #[must_use]
 pub fn first_of<'a>(
     schema: &Schema,
@@ -219,7 +219,7 @@ pub fn first_of<'a>(
     }
 }
 
-/// Tallies by target and derivation, shards added up. A part of a counter that cannot be read is left out.
+/// Tallies by target and derivation, with shards added up. Unreadable parts of a counter are left out.
 #[must_use]
 pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), Tally> {
     counter_states(schema, items).into_iter().map(|(of, state)| (of, state.tally)).collect()
@@ -252,7 +252,7 @@ fn counter_states<'a>(
     counter_states
 }
 
-/// What a counter holds; `None` where neither its count nor its sum can be read.
+/// The content of a counter; `None` if neither its count nor its sum can be read.
 pub(crate) fn tally(counter: &Item) -> Option<Tally> {
     let (count, sum) =
         (counter.get(counter::VALUE).and_then(whole_number), counter.get(counter::SUM).and_then(Sum::of));
@@ -260,7 +260,7 @@ pub(crate) fn tally(counter: &Item) -> Option<Tally> {
     is_read.then(|| Tally { count: count.unwrap_or(0), sum: sum.unwrap_or_default() })
 }
 
-/// Why an attribute of a counter cannot be read; one that has no sum has a sum of zero.
+/// Why an attribute of a counter cannot be read; a missing sum is a sum of zero.
 pub(crate) fn unreadable(name: &str, held: Option<&AttributeValue>) -> Option<&'static str> {
     match name {
         counter::VALUE if held.and_then(whole_number).is_none() => Some("is not a whole number of type N"),

@@ -1,7 +1,7 @@
-//! Tallies: how many, and what they come to.
+//! Tallies: a count and a sum.
 //!
-//! Sums are exact. DynamoDB holds numbers of 38 digits, and each that is summed is one; what they come to on the way may
-//! have more, and is held in full until it is written. So the order in which amounts are added up changes nothing.
+//! Sums are exact. DynamoDB numbers have up to 38 digits, and so has each summed number. Intermediate sums may have
+//! more, and are kept in full until they are written. So the order of adding does not matter.
 
 use std::{fmt, num::NonZeroU64, str::FromStr};
 
@@ -28,30 +28,30 @@ pub struct Sum(BigDecimal);
 impl FromStr for Sum {
     type Err = bigdecimal::ParseBigDecimalError;
 
-    /// Reads what its text says, of any number of digits.
+    /// Parses a number with any number of digits.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse().map(Self)
     }
 }
 
-/// How many, and what they come to.
+/// A count and a sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// The count.
     pub count: i64,
-    /// What they come to; 0 where nothing is summed.
+    /// The sum; 0 if nothing is summed.
     pub sum: Sum,
 }
 
-/// Most digits of a number that DynamoDB holds.
+/// Most digits of a number in DynamoDB.
 const DIGITS: NonZeroU64 = NonZeroU64::new(DIGITS_MAX).unwrap();
 
-/// Most digits of an average behind its point.
+/// Most decimal places of an average.
 pub const AVERAGE_PLACES: i64 = 6;
 
 impl Tally {
-    /// The sum divided by how many there are, rounded to 6 digits behind the point and 38 in all, a half to the even digit;
-    /// `None` for a count of 0.
+    /// The sum divided by the count, rounded to 6 decimal places and 38 digits in all, half to even; `None` for a count
+    /// of 0.
     ///
     /// ```
     /// use derive::tally::Tally;
@@ -72,18 +72,18 @@ impl Tally {
 }
 
 impl Sum {
-    /// The number that a value is; `None` when it is none that DynamoDB holds.
+    /// The number in a value; `None` if it is not a number that DynamoDB can store.
     #[must_use]
     pub fn of(value: &AttributeValue) -> Option<Self> {
         let AttributeValue::N(text) = value else { return None };
         Decimal::parse(text).map(|number| Self(number.into()))
     }
 
-    /// The number that an attribute is, where it is there.
+    /// The number in an attribute, if the attribute exists.
     ///
     /// # Errors
     ///
-    /// [`Unreadable`] when it is of another type, or no number that DynamoDB holds.
+    /// [`Unreadable`] if it has another type, or is not a number that DynamoDB can store.
     pub fn read(name: &str, value: Option<&AttributeValue>) -> Result<Option<Self>, Unreadable> {
         let read = |value: &AttributeValue| match value {
             AttributeValue::N(_) => Self::of(value).ok_or_else(|| Unreadable {
@@ -109,23 +109,23 @@ impl Sum {
         }
     }
 
-    /// Is it 0?
+    /// True if it is 0.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.0.is_zero()
     }
 
-    /// The sum as an attribute, in the form in which DynamoDB gives it back. One of more than 38 digits is refused when
-    /// it is written.
+    /// The sum as an attribute, in the form that DynamoDB returns. A sum of more than 38 digits is refused when it is
+    /// written.
     #[must_use]
     pub fn to_value(&self) -> AttributeValue {
         AttributeValue::N(self.to_string())
     }
 }
 
-/// In the form in which DynamoDB gives it back.
+/// In the form that DynamoDB returns.
 impl fmt::Display for Tally {
-    /// The count, with its sign where that is asked for, and the sum if there is one.
+    /// The count, with its sign if the format requests it, and the sum if it is not zero.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.sign_plus() {
             write!(f, "{:+}", self.count)?;
@@ -143,7 +143,7 @@ impl fmt::Display for Sum {
 }
 
 impl Tally {
-    /// So many of a count that sums nothing.
+    /// A count without a sum.
     #[must_use]
     pub fn of(count: i64) -> Self {
         Self { count, sum: Sum::default() }
@@ -161,7 +161,7 @@ impl Tally {
         self.sum.subtract(&other.sum);
     }
 
-    /// Is there nothing of either?
+    /// True if count and sum are zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.count == 0 && self.sum.is_zero()

@@ -1,12 +1,12 @@
-//! The definition: what all derived data should be, from all items of a table.
+//! The definition: all derived data that should exist, computed from all items of a table.
 //!
-//! This is what `verify` and the tests hold the service to. It shares no code with planning and refreshing but the
-//! interpretation of single items, and it is as dull as it can be: take the ground, and let each derivation add its
-//! part, those that others build on first.
+//! `verify` and the tests compare the service with this. It shares only the interpretation of single items with
+//! planning and refreshing, and it is as simple as possible: take the application's items, and let each derivation add
+//! its part, in the order of the catalogue.
 //!
-//! A history count cannot be derived from the ground, so its counters are taken as they are stored, where they are not
-//! below what the ground shows; a display of it is a display of that. So are the buckets of a roll-up. Whether a counter
-//! stands at all is taken as it is stored too: a [display](crate::kinds::display) of zero depends on it.
+//! A history count cannot be derived from the application's items, so its counters are taken as they are stored, unless
+//! they are below the derived lower bound; its displays are derived from them. So are the buckets of a roll-up. Whether
+//! a counter exists is also taken as stored: a [display](crate::kinds::display) of zero depends on it.
 
 use crate::{
     catalogue::Catalogue,
@@ -23,17 +23,17 @@ use keys::{
     key::Key,
 };
 
-/// All that should be derived.
+/// All derived data.
 #[derive(Clone, Debug, Default)]
 pub struct Whole {
-    /// What each derivation derives, in the catalogue's order.
+    /// The data of each derivation, in the catalogue's order.
     pub by_derivation: Vec<(String, Vec<Derived>)>,
-    /// What each derivation cannot derive anything of, in the same order.
+    /// The invalid data of each derivation, in this order.
     pub flaws: Vec<(String, Flaw)>,
 }
 
-/// The ground: items without those, and without those attributes, that are derived. Items of no declared entity are the
-/// application's too: they stand where nothing else can.
+/// The application's data: all items without derived items and derived attributes. Items of undeclared entities belong
+/// to the application too: no other item can have their keys.
 #[must_use]
 pub fn ground(schema: &Schema, items: &Items) -> Items {
     let mut ground = Items::new();
@@ -51,12 +51,12 @@ pub fn ground(schema: &Schema, items: &Items) -> Items {
     ground
 }
 
-/// What should be derived from these items, of which only the ground is read.
+/// The derived data for these items; only the application's data among them is read.
 #[must_use]
 pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
     let is_history = |name: &str| catalogue.derivations().any(|d| d.name == name && d.kind.is_history());
     let mut counts: Counts = sums(schema, items.values());
-    // Any other counter says only that it stands. What it should hold comes from the ground.
+    // Any other counter only shows that it exists. Its content is derived.
     for (_, tally) in counts.iter_mut().filter(|((_, derivation), _)| !is_history(derivation)) {
         *tally = Tally::default();
     }
@@ -70,7 +70,7 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
         if starts_anew(catalogue, &derivation.name) {
             derived.retain(|part| !matches!(part, Derived::Count { at_least: true, .. }));
         }
-        // Whatever else is under the key of a derived item stays.
+        // A foreign item under the key of a derived item stays.
         derived.retain(|part| {
             let Derived::Item { key, .. } = part else { return true };
             let flaw = items.get(key).map(|item| occupied(schema, key, item));
@@ -81,19 +81,19 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
             match part {
                 Derived::Count { target, tally, at_least } => {
                     let counted = counts.entry((target.clone(), derivation.name.clone())).or_default();
-                    // Of a history the sum says nothing beside a count that is higher.
+                    // The derived sum of a history count means nothing if the stored count is higher.
                     if !*at_least || counted.count < tally.count {
                         *counted = tally.clone();
                     }
                 }
-                // Taken as it is stored, where the ground shows that it should be there.
+                // Taken as it is stored, if the derived data says that it should exist.
                 Derived::Bucket { key, .. } => {
                     items.extend(stored.get_key_value(key).map(|(key, item)| (key.clone(), item.clone())));
                 }
                 Derived::Item { key, item } => {
                     items.insert(key.clone(), item.clone());
                 }
-                // Nothing that is derived depends on where the item stands.
+                // No derived value depends on the item's position in an index.
                 Derived::Attributes { key, attributes } => {
                     let Some(item) = items.get_mut(key) else { continue };
                     for wanted in attributes {
@@ -107,7 +107,7 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
     whole
 }
 
-/// The flaw of an item under the key of a derived item that it is not.
+/// The invalid data report about a foreign item under the key of a derived item.
 #[must_use]
 pub fn occupied(schema: &Schema, key: &Key, item: &Item) -> Flaw {
     let attribute = schema.layout.type_name();
@@ -125,8 +125,8 @@ pub fn occupied(schema: &Schema, key: &Key, item: &Item) -> Flaw {
     }
 }
 
-/// Does a cascade delete counters of this count? Then what the ground shows is no lower bound: sources that were counted
-/// before the target was removed may outlive it, and be there when it exists again.
+/// True if a cascade deletes counters of this count. Then the existing sources give no lower bound: sources that were
+/// counted before the target was removed may outlive it, and be there when the target exists again.
 #[must_use]
 pub fn starts_anew(catalogue: &Catalogue, count: &str) -> bool {
     let mut derivations = catalogue.derivations();
@@ -158,7 +158,7 @@ mod tests {
         write::{Action, Update},
     };
 
-    /// Items of a small domain, right and wrong, some under one key.
+    /// Items of a small domain, valid and invalid, some under one key.
     fn items() -> impl Strategy<Value = String> {
         let line = (1..=3, prop::sample::select(vec!["", " ProductId=p", " ProductId=q", " ProductId=N:1"]));
         let quantity =
@@ -175,12 +175,12 @@ mod tests {
         prop_oneof![line, reading]
     }
 
-    /// What becomes of the item under a key: another, or none.
+    /// A new item for a key, or its removal.
     fn steps() -> impl Strategy<Value = Vec<(String, bool)>> {
         prop::collection::vec((items(), prop::bool::weighted(0.25)), 1..60)
     }
 
-    /// The change that puts an item, or removes what is under its key; `None` where there is nothing to remove.
+    /// The change that puts an item, or removes the item under its key; `None` if there is nothing to remove.
     fn change(at: usize, table: &mut Items, text: &str, is_removal: bool) -> Option<Change> {
         let new = item(text);
         let key = key_of(&new);
@@ -211,7 +211,7 @@ mod tests {
         Counted { position: RecordAt(0), id: String::new(), sequence_number: String::new(), amounts: amounts.collect() }
     }
 
-    /// What the engine makes of these changes: chunk by chunk, each with the buckets as they are.
+    /// The items after the engine applied these changes: transaction by transaction, based on the current buckets.
     fn applied(schema: &Schema, changes: &[Counted], n_a_chunk: usize) -> BTreeMap<Key, Item> {
         let mut written: BTreeMap<Key, Item> = BTreeMap::new();
         for chunk in changes.chunks(n_a_chunk) {
@@ -257,7 +257,7 @@ mod tests {
                     targets.insert(key);
                 }
             }
-            // What the whole does not name has come to nothing.
+            // A counter that the definition does not contain is zero.
             for (key, item) in written.iter().filter(|(key, _)| key.pk.starts_with("WARE") && !targets.contains(*key)) {
                 prop_assert!(number(Some(item), "Value").is_zero() && number(Some(item), "Sum").is_zero(), "{}", key);
             }
@@ -292,7 +292,7 @@ mod tests {
                     prop_assert_eq!(held.get(name), Some(value), "{}", name);
                 }
             }
-            // The whole is never above it in count.
+            // The defined count is never higher.
             for (name, derived) in derive(&schema, &catalogue, &table).by_derivation {
                 for part in derived {
                     let Derived::Bucket { key, bucket, .. } = part else { continue };

@@ -10,8 +10,8 @@ use crate::guard::Guard;
 /// Most actions of one transaction. Source: DynamoDB service quotas.
 pub const TRANSACT_ACTIONS_MAX: usize = 100;
 
-/// Attributes that one update changes at most. Source: DynamoDB takes update expressions of 4,096 bytes, and the longest term
-/// that the store sends has 15, such as `#s100 = :s100, `.
+/// Most attributes that one update changes. Source: DynamoDB takes update expressions of 4,096 bytes, and the longest
+/// term that the store sends has 15, such as `#s100 = :s100, `.
 pub const UPDATE_ATTRIBUTES_MAX: usize = 250;
 
 /// Largest item, names included, in bytes. Source: DynamoDB service quotas.
@@ -29,13 +29,13 @@ pub enum Table {
 /// One write on one item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// Where.
+    /// The table.
     pub table: Table,
     /// The item.
     pub key: Key,
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// On which condition; none where any order of writes ends right.
+    /// The condition; `None` if any order of writes ends correctly.
     pub guard: Option<Guard>,
 }
 
@@ -44,11 +44,12 @@ pub struct Write {
 pub enum Action {
     /// Puts the whole item. The attributes hold the key too.
     Put(Item),
-    /// Changes some attributes; makes the item when it is not there.
+    /// Changes some attributes; creates the item if it does not exist.
     Update(Update),
     /// Deletes the item.
     Delete,
-    /// Leaves it as it is, and asks for the guard alone: a transaction's condition on an item that it does not write.
+    /// Leaves the item unchanged and only checks the guard: a transaction's condition on an item that it does not
+    /// write.
     Check,
 }
 
@@ -61,9 +62,9 @@ pub struct Update {
     pub remove: BTreeSet<String>,
     /// Adds to these attributes: a number to one of type N, where a missing one counts as 0; elements to a set.
     pub add: Item,
-    /// Takes these elements out of these sets.
+    /// Removes these elements from these sets.
     pub delete: Item,
-    /// Adds 1 to these attributes; one that is missing begins with this number.
+    /// Adds 1 to these attributes; a missing one starts with this number.
     pub count_from: Item,
 }
 
@@ -83,7 +84,7 @@ impl Write {
     }
 }
 
-/// Writes that happen together or not at all: between 1 and 100, each on another item.
+/// Writes that happen together or not at all: between 1 and 100, each on a different item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction(Vec<Write>);
 
@@ -92,7 +93,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`TransactionError`] when DynamoDB would refuse it.
+    /// [`TransactionError`] if DynamoDB would refuse it.
     pub fn new(writes: Vec<Write>) -> Result<Self, TransactionError> {
         if writes.is_empty() {
             return Err(TransactionError::Empty);
@@ -114,13 +115,13 @@ impl Transaction {
     }
 }
 
-/// Writes that make no transaction.
+/// Why writes cannot form a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransactionError {
     /// There is no write.
     #[error("a transaction needs a write")]
     Empty,
-    /// There are more than DynamoDB takes.
+    /// There are more than DynamoDB allows.
     #[error("a transaction of {n_actions} actions; the limit is {TRANSACT_ACTIONS_MAX}")]
     TooMany {
         /// How many.
@@ -139,8 +140,8 @@ pub enum TransactionError {
 pub struct Wanted {
     /// The attribute.
     pub name: String,
-    /// Its value; `None` when the item should not have it.
+    /// Its value; `None` if the item should not have it.
     pub value: Option<AttributeValue>,
-    /// Are a stored zero and no attribute both right, where one of them is wanted?
+    /// True if a stored zero and a missing attribute are both correct when one of them is wanted.
     pub zero_is_absent: bool,
 }

@@ -1,8 +1,8 @@
 //! Typed values of an entity's attributes.
 //!
-//! Every value has one type in DynamoDB, and reads back as what was written: a number exactly, whatever its size, and
-//! never through binary floating point.
-//! A value of another type is refused by the attribute's name, and no error holds a value.
+//! Every value has one type in DynamoDB, and reads back as it was written: a number exactly, whatever its size, and
+//! never through binary floating point. A value of another type is refused by the attribute's name, and errors contain
+//! no value.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ use crate::{error::EntityError, item::Item, number::Decimal};
 
 /// A typed value of an attribute.
 pub trait Attribute: Sized {
-    /// What an attribute of this type holds, for the error message.
+    /// Description of this type, for the error message.
     const WANTED: &'static str;
 
-    /// The attribute's value; `None` where the attribute is left out.
+    /// The attribute's value; `None` if the attribute is omitted.
     fn to_value(&self) -> Option<AttributeValue>;
 
-    /// The typed value; `None` when the value is none of this type.
+    /// The typed value; `None` if the value does not have this type.
     fn from_value(value: &AttributeValue) -> Option<Self>;
 
-    /// What an absent attribute says; `None` where it must not be absent.
+    /// The value of an absent attribute; `None` if it must not be absent.
     #[must_use]
     fn absent() -> Option<Self> {
         None
@@ -32,7 +32,7 @@ pub trait Attribute: Sized {
 ///
 /// # Errors
 ///
-/// [`EntityError::Attribute`] when it is absent and must not be, or its value is of another type.
+/// [`EntityError::Attribute`] if it is absent and must not be, or its value is of another type.
 pub fn read<T: Attribute>(entity: &'static str, attribute: &'static str, item: &Item) -> Result<T, EntityError> {
     let value = match item.get(attribute) {
         Some(value) => T::from_value(value),
@@ -41,7 +41,7 @@ pub fn read<T: Attribute>(entity: &'static str, attribute: &'static str, item: &
     value.ok_or(EntityError::Attribute { entity, attribute, wanted: T::WANTED })
 }
 
-/// Absent, or what it holds. Another client may have written `NULL` for absent.
+/// Absent, or the value. Another client may have written `NULL` for absent.
 impl<T: Attribute> Attribute for Option<T> {
     const WANTED: &'static str = T::WANTED;
 
@@ -76,7 +76,7 @@ impl Attribute for String {
     }
 }
 
-/// A count, or another number that is whole by its nature.
+/// A count, or another whole number.
 impl Attribute for i64 {
     const WANTED: &'static str = "a whole number (N)";
 
@@ -92,7 +92,7 @@ impl Attribute for i64 {
     }
 }
 
-/// An amount, exactly.
+/// An exact amount.
 impl Attribute for Decimal {
     const WANTED: &'static str = "a number (N)";
 
@@ -108,7 +108,7 @@ impl Attribute for Decimal {
     }
 }
 
-/// A flag, which is left out while it is not set.
+/// A flag, which is omitted while it is not set.
 impl Attribute for bool {
     const WANTED: &'static str = "a flag (BOOL)";
 
@@ -128,7 +128,7 @@ impl Attribute for bool {
     }
 }
 
-/// A set of texts, which is left out while it is empty: DynamoDB holds no empty set.
+/// A set of texts, which is omitted while it is empty: DynamoDB has no empty sets.
 impl Attribute for BTreeSet<String> {
     const WANTED: &'static str = "a set of texts (SS)";
 
@@ -148,7 +148,7 @@ impl Attribute for BTreeSet<String> {
     }
 }
 
-/// A list, in which nothing is left out.
+/// A list, whose elements are never omitted.
 impl<T: Attribute> Attribute for Vec<T> {
     const WANTED: &'static str = "a list (L)";
 

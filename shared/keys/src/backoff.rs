@@ -1,6 +1,6 @@
-//! Waits between tries of the same thing.
+//! Waits between retries.
 
-/// Waits that double with each try, up to a longest one. With jitter, they are the bounds of what is drawn.
+/// Waits that double with each retry, up to a maximum. With jitter, they are the bounds of the random waits.
 ///
 /// ```
 /// use keys::backoff::Backoff;
@@ -17,7 +17,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The wait after so many others, in milliseconds.
+    /// The wait after this many others, in milliseconds.
     #[must_use]
     pub fn ms(&self, n_waits: u32) -> u64 {
         self.ms_min.saturating_mul(1 << n_waits.min(32)).min(self.ms_max)

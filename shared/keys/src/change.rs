@@ -2,30 +2,30 @@
 
 use crate::{entity::Entity, error::EntityError, item::Item, layout::Layout};
 
-/// What a stream record says happened to an item of the entity `E`.
+/// A change of an item of the entity `E`, from a stream record.
 ///
 /// An item whose type attribute changed is removed from the one entity and inserted into the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntityChange<E> {
-    /// The item was not there before.
+    /// The item did not exist before.
     Inserted(E),
-    /// The item was there before, and differs.
+    /// The item existed before, and differs.
     Modified {
-        /// As it was.
+        /// Before.
         old: E,
-        /// As it is.
+        /// After.
         new: E,
     },
-    /// The item is not there any more.
+    /// The item no longer exists.
     Removed(E),
 }
 
 impl<E: Entity> EntityChange<E> {
-    /// The typed change of two images; `None` when neither is of this entity.
+    /// The typed change of two images; `None` if neither is of this entity.
     ///
     /// # Errors
     ///
-    /// [`EntityError`] when an image says it is of this entity and does not fit its declaration.
+    /// [`EntityError`] if an image names this entity and does not fit its declaration.
     pub fn from_images(layout: &Layout, old: Option<&Item>, new: Option<&Item>) -> Result<Option<Self>, EntityError> {
         let typed = |image: Option<&Item>| image.map_or(Ok(None), |item| E::from_item(layout, item));
         Ok(match (typed(old)?, typed(new)?) {

@@ -1,8 +1,8 @@
-//! Keys of counters: the items that hold the counts and sums of a target, beside it.
+//! Keys of counters: the items with the counts and sums of a target, in its collection.
 //!
-//! A counter stands in its target's collection, behind the target's own sort key, so that a target and everything
-//! about it is one query: `PK = …` and `begins_with(SK, "PROFILE")`.
-//! The form is the same in every table, whatever the target's keys look like.
+//! A counter's sort key starts with the target's own sort key, so that one query finds a target and everything about
+//! it: `PK = …` and `begins_with(SK, "PROFILE")`. The form is the same in every table, whatever the target's keys look
+//! like.
 //!
 //! ```
 //! use keys::{counter::CounterKey, key::Key};
@@ -26,17 +26,17 @@ use crate::{
 /// Text of the type attribute of every counter. Stored, so it is stable.
 pub const COUNTER: &str = "Counter";
 
-/// Attribute that holds a counter's count. Stored, so it is stable.
+/// Attribute with a counter's count. Stored, so it is stable.
 pub const VALUE: &str = "Value";
 
-/// Attribute that holds what a counter's items come to, where the derivation sums too. Stored, so it is stable.
+/// Attribute with the sum over a counter's sources, if the derivation sums. Stored, so it is stable.
 pub const SUM: &str = "Sum";
 
-/// Attribute that says how often a counter's watermarks have moved: a number that begins with the time in milliseconds, so
-/// that a counter that begins anew is above what it was before. Stored, so it is stable.
+/// Attribute with the number of times that a counter's watermarks have moved. It starts with the time in milliseconds,
+/// so that a recreated counter is above its earlier revisions. Stored, so it is stable.
 pub const REVISION: &str = "Rev";
 
-/// Attribute that is true on a counter whose last count was shown by the function that made it. Stored, so it is stable.
+/// Attribute that is true if the function that changed the count also wrote its display. Stored, so it is stable.
 pub const SHOWN: &str = "Shown";
 
 /// Template of a counter's partition key: the target's.
@@ -45,25 +45,25 @@ pub const PARTITION_KEY: &str = "{TargetPK*}";
 /// Template of a counter's sort key.
 pub const SORT_KEY: &str = "{TargetSK*}#COUNT#{Derivation}#{Shard:2}";
 
-/// Field of [`SORT_KEY`] that names what counts.
+/// Field of [`SORT_KEY`] with the derivation's name.
 pub const DERIVATION: &str = "Derivation";
 
-/// What stands between the sort key of a target and the name of what counts it. Stored, so it is stable.
+/// Separates a target's sort key from the name of the counting derivation. Stored, so it is stable.
 pub const MARK: &str = "#COUNT#";
 
-/// What a counter counts.
+/// Identifies a counter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CounterKey {
     /// Key of the item that the count is about; it need not exist.
     pub target: Key,
     /// Name of the derivation.
     pub derivation: String,
-    /// Shard, below 100; 0 when the derivation is not sharded.
+    /// Shard, below 100; 0 if the derivation is not sharded.
     pub shard: u32,
 }
 
 impl Default for CounterKey {
-    /// The key of no counter, which stands in a typed one until its own is read.
+    /// The key of no counter, a placeholder in a typed counter until its own key is read.
     fn default() -> Self {
         Self { target: Key::new("", ""), derivation: String::new(), shard: 0 }
     }
@@ -74,7 +74,7 @@ impl CounterKey {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] when the shard has more than two digits, or the target's key leaves no room.
+    /// [`KeyError`] if the shard has more than two digits, or the target's key leaves no room.
     pub fn key(&self) -> Result<Key, KeyError> {
         if self.shard > 99 {
             return Err(KeyError::new("Shard", Problem::DoesNotFit { digits: 2 }).of(COUNTER));
@@ -92,7 +92,7 @@ impl CounterKey {
         Ok(key)
     }
 
-    /// The counter of a primary key; `None` when it is no counter's.
+    /// The counter of a primary key; `None` if it is not a counter's key.
     #[must_use]
     pub fn parse(key: &Key) -> Option<Self> {
         let (sk, shard) = key.sk.rsplit_once('#')?;
@@ -128,16 +128,16 @@ impl EntityKey for CounterKey {
     }
 }
 
-/// Start of the sort keys of all counters of a target.
+/// Prefix of the sort keys of all counters of a target.
 #[must_use]
 pub fn prefix(target: &Key) -> String {
     format!("{}{MARK}", target.sk)
 }
 
-/// Start of the sort keys of all shards of one derivation's counter of a target.
+/// Prefix of the sort keys of all shards of one derivation's counter of a target.
 #[must_use]
 pub fn derivation_prefix(target: &Key, derivation: &str) -> String {
-    // Written out, with room for the shard: every amount that is planned makes one.
+    // Reserves room for the shard, since every planned amount builds one.
     let mut prefix = String::with_capacity(target.sk.len() + MARK.len() + derivation.len() + 8);
     prefix.extend([&target.sk, MARK, &escape::value(derivation), "#"]);
     prefix

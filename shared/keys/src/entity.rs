@@ -1,4 +1,4 @@
-//! Entities: what items of one kind look like, as data and as types.
+//! Entities: the form of one kind of items, as data and as types.
 
 use serde_dynamo::AttributeValue;
 use smol_str::SmolStr;
@@ -13,7 +13,7 @@ use crate::{
     layout::Layout,
 };
 
-/// What items of one entity look like.
+/// The form of the items of one entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// Its row in the table's design, such as `E-04`.
@@ -24,9 +24,9 @@ pub struct Definition {
     pub key: KeyTemplate,
     /// Its keys in indexes.
     pub indexes: Vec<IndexKey>,
-    /// Is the whole item derived?
+    /// True if the whole item is derived.
     pub derived: bool,
-    /// Names of the application's attributes, fields of the key left out.
+    /// Names of the application's attributes, without fields of the key.
     pub attributes: Vec<String>,
     /// Names of the attributes that this service writes.
     pub derived_attributes: Vec<String>,
@@ -42,7 +42,7 @@ impl Definition {
         self.build_of(|name| fields.get(name))
     }
 
-    /// Builds a primary key of values that stand elsewhere.
+    /// Builds a primary key from values that are looked up by field name.
     ///
     /// # Errors
     ///
@@ -51,11 +51,11 @@ impl Definition {
         self.key.build_of(value).map_err(|error| error.of(&self.name))
     }
 
-    /// The fields of an item: those of its key, and its other attributes of the type that its keys hold: N where one holds
-    /// a number, B where one holds bytes, else S. A value of another type cannot be interpreted, so it is absent here, as it
-    /// is for derivations.
+    /// The fields of an item: those of its key, and its other attributes with the type that the entity's keys need: N
+    /// for a number, B for bytes, else S. A value of another type cannot be interpreted, so it is absent here, as for
+    /// derivations.
     ///
-    /// The key wins, since an item is addressed by it. `None` when the key is not of this entity's form.
+    /// The key has precedence, since it addresses the item. `None` if the key does not have this entity's form.
     #[must_use]
     pub fn fields(&self, key: &Key, item: &Item) -> Option<Fields> {
         let mut fields: Fields = item
@@ -81,11 +81,11 @@ impl Definition {
         self.key.holds_number(field) || self.indexes.iter().any(|index| index.key.holds_number(field))
     }
 
-    /// The item's key in an index; `None` when it should not be in there.
+    /// The item's key in an index; `None` if it should not be in the index.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] when the item should be in the index and its key cannot be built.
+    /// [`KeyError`] if the item should be in the index and its key cannot be built.
     pub fn index_key(&self, index: &IndexKey, fields: &Fields) -> Result<Option<Key>, KeyError> {
         if !index.only_if.as_ref().is_none_or(|only_if| only_if.holds(fields)) {
             return Ok(None);
@@ -93,8 +93,7 @@ impl Definition {
         index.key.build(fields).map(Some).map_err(|error| error.of(&self.name))
     }
 
-    /// The first key in an index that the item's writer makes and DynamoDB does not take, since it is too long: the index,
-    /// and what is wrong.
+    /// The first index key that the item's writer sets and DynamoDB refuses as too long: the index, and the problem.
     #[must_use]
     pub fn long_index_key<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Option<(&str, KeyError)> {
         let is_in = |only_if: &OnlyIf| only_if.holds_of(value(only_if.attribute()));
@@ -105,8 +104,8 @@ impl Definition {
         })
     }
 
-    /// The index key attributes of an item that its writer makes: with their values, or `None` where the item must not
-    /// have them. Derived ones are none of the writer's.
+    /// The index key attributes that an item's writer sets: with their values, or `None` if the item must not have
+    /// them. Derived ones are not set by the writer.
     ///
     /// A key that cannot be built keeps the item out of that index.
     #[must_use]
@@ -132,7 +131,7 @@ impl Definition {
         })
     }
 
-    /// The indexes whose keys the item's writer makes.
+    /// The indexes whose keys the item's writer sets.
     pub fn written_indexes(&self) -> impl Iterator<Item = &IndexKey> {
         self.indexes.iter().filter(|index| !index.derived)
     }
@@ -143,7 +142,7 @@ pub trait EntityKey: Sized {
     /// Its fields by name.
     fn fields(&self) -> Fields;
 
-    /// The typed key of these fields; `None` when one is missing or of another form.
+    /// The typed key of these fields; `None` if one is missing or has another form.
     fn from_fields(fields: &Fields) -> Option<Self>;
 }
 
@@ -161,14 +160,14 @@ pub trait Entity: Sized {
     /// The item's key.
     fn key(&self) -> &Self::Key;
 
-    /// The declared attributes that it has; the key is not among them.
+    /// The declared attributes that it has, without the key.
     fn attributes(&self) -> Item;
 
-    /// The item of this key with these attributes; those that are not declared are left out.
+    /// The item of this key with these attributes; undeclared ones are omitted.
     ///
     /// # Errors
     ///
-    /// [`EntityError::Attribute`] naming one that does not fit its declaration.
+    /// [`EntityError::Attribute`] naming an attribute that does not fit its declaration.
     fn read(key: Self::Key, attributes: &Item) -> Result<Self, EntityError>;
 
     /// The primary key of a typed key, without the item.
@@ -180,7 +179,7 @@ pub trait Entity: Sized {
         Self::definition().build(&key.fields())
     }
 
-    /// The typed key of a primary key; `None` when it is another entity's.
+    /// The typed key of a primary key; `None` if it is another entity's.
     #[must_use]
     fn parse_key(key: &Key) -> Option<Self::Key> {
         Self::Key::from_fields(&Self::definition().key.parse_key(key)?)
@@ -195,11 +194,11 @@ pub trait Entity: Sized {
         Self::definition().key.sk.prefix(fields).map_err(|error| error.of(Self::NAME))
     }
 
-    /// The whole item, with primary key, type and the index keys that a writer makes.
+    /// The whole item, with primary key, type and the index keys that a writer sets.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] when a key cannot be built, index keys included.
+    /// [`KeyError`] if a key cannot be built, including index keys.
     fn to_item(&self, layout: &Layout) -> Result<Item, EntityError> {
         let definition = Self::definition();
         let mut item = self.attributes();
@@ -216,11 +215,12 @@ pub trait Entity: Sized {
         Ok(item)
     }
 
-    /// The typed item; `None` when the item is of another entity. Where items have no type it must have this key.
+    /// The typed item; `None` if the item is of another entity. In a table without types, it must have this entity's
+    /// key.
     ///
     /// # Errors
     ///
-    /// [`EntityError`] when it says it is of this entity and its key or attributes do not fit.
+    /// [`EntityError`] if it names this entity and its key or attributes do not fit.
     fn from_item(layout: &Layout, item: &Item) -> Result<Option<Self>, EntityError> {
         if layout.entity_type.as_ref().is_some_and(|attribute| text(item, attribute) != Some(Self::NAME)) {
             return Ok(None);

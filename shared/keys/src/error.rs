@@ -1,15 +1,15 @@
-//! Why a key or a typed item cannot be made.
+//! Why a key or a typed item cannot be built.
 
 use std::fmt;
 
-/// A key that cannot be built. It is the caller's value that is wrong: nothing was written.
+/// A key that cannot be built, because the caller's value is wrong. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct KeyError {
-    /// The entity, where it is known.
+    /// The entity, if it is known.
     pub entity: Option<String>,
     /// The attribute whose value is at fault.
     pub attribute: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: Problem,
 }
 
@@ -35,19 +35,19 @@ impl fmt::Display for KeyError {
     }
 }
 
-/// What is wrong with a value that should go into a key.
+/// A problem with a value for a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// There is no value.
     #[error("is missing; the key needs it")]
     Missing,
-    /// The value is the empty text, which no key may hold.
+    /// The value is the empty text, which no key may contain.
     #[error("is empty; a key value must not be")]
     Empty,
-    /// The finished key is longer than DynamoDB takes.
+    /// The finished key is longer than DynamoDB allows.
     #[error("makes a key of {bytes} bytes; the limit is {bytes_max}")]
     TooLong {
-        /// Length of the key that it would make.
+        /// Length of the resulting key.
         bytes: usize,
         /// The limit.
         bytes_max: usize,
@@ -64,21 +64,21 @@ pub enum Problem {
         /// Width of the field.
         digits: usize,
     },
-    /// The number has more digits than the key has room for, on one side of the point or the other.
+    /// The number has more digits than the key has room for, before or after the decimal point.
     #[error("does not fit in {digits} digits, {places} of them behind the point")]
     DoesNotFitDecimal {
         /// Width of the field.
         digits: usize,
-        /// How many of them are behind the point.
+        /// Number of decimal places among them.
         places: u32,
     },
-    /// The value should be a number that a key can hold.
+    /// The value should be a number that a key can contain.
     #[error("is not a number with at most 99 digits before the point")]
     NotSortable,
     /// The value should be bytes in hexadecimal digits.
     #[error("is not bytes in hexadecimal digits")]
     NotBytes,
-    /// The value holds the character that joins the parts of a key, in a table whose keys escape nothing.
+    /// The value contains the separator of key parts, in a table whose keys escape nothing.
     #[error("holds `#`, which a key of this table cannot hold in a value")]
     HoldsSeparator,
     /// The value should be a path such as `/a/b`.
@@ -86,25 +86,25 @@ pub enum Problem {
     NotAPath,
 }
 
-/// A template that cannot be read.
+/// A template that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("key template `{template}`: {problem}")]
 pub struct TemplateError {
     /// The whole template.
     pub template: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: &'static str,
 }
 
 /// An item that does not fit its entity's declaration.
 #[derive(Debug, thiserror::Error)]
 pub enum EntityError {
-    /// The key is not of the entity's form.
+    /// The key does not have the entity's form.
     #[error("{entity}: the item's key is not of the form {template}")]
     Key {
         /// The entity.
         entity: &'static str,
-        /// The form that its keys have.
+        /// The form of its keys.
         template: String,
     },
     /// An attribute is missing or of another type.

@@ -1,9 +1,9 @@
-//! Percent escapes, so that a value may hold the characters that join the parts of a key.
+//! Percent escapes, so that a value may contain the separators of key parts.
 //!
-//! `#` and `%` are escaped in every value, `/` in a path segment too.
-//! A text without either, which most are, is taken as it is.
-//! On the way out only the escapes that are made here are undone; any other `%` stands for itself. A key template takes a
-//! value only as it is written here, so a key with the value `50%` is of no form: what is made of its field is under `50%25`.
+//! `#` and `%` are escaped in every value, `/` in a path segment too. A text without these, which is the common case,
+//! is unchanged. Unescaping only undoes the escapes that are produced here; any other `%` is literal. A key template
+//! only accepts a value as it is written here, so a key with the value `50%` matches no form; items derived from that
+//! value have `50%25`.
 
 /// Escapes `#` and `%`.
 #[must_use]

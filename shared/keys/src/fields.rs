@@ -1,10 +1,10 @@
-//! The values that fill a key template, by name.
+//! The values of a key template's fields, by name.
 
 use smol_str::SmolStr;
 
 /// Field values by attribute name, unescaped.
 ///
-/// In order of their names, in one piece of memory: a key has few fields, and every change's key is parsed.
+/// Sorted by name, in one allocation: a key has few fields, and every change's key is parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(SmolStr, SmolStr)>);
 
@@ -21,7 +21,7 @@ impl Fields {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
-    /// Sets a field, and gives its former value.
+    /// Sets a field, and returns its former value.
     pub fn insert(&mut self, name: impl Into<SmolStr>, value: impl Into<SmolStr>) -> Option<SmolStr> {
         let (name, value) = (name.into(), value.into());
         match self.0.binary_search_by(|(other, _)| other.cmp(&name)) {
@@ -33,7 +33,7 @@ impl Fields {
         }
     }
 
-    /// Adds a field; false when it is there with another value, which then stays.
+    /// Adds a field; false if it exists with another value, which then stays.
     pub(crate) fn agrees(&mut self, name: &SmolStr, value: SmolStr) -> bool {
         match self.0.binary_search_by(|(other, _)| other.cmp(name)) {
             Ok(at) => self.0.get(at).is_some_and(|(_, former)| *former == value),
@@ -44,7 +44,7 @@ impl Fields {
         }
     }
 
-    /// Adds all of `other`, or nothing: false when a field is in both with different values.
+    /// Adds all of `other`, or nothing: false if a field is in both with different values.
     #[must_use]
     pub fn merge(&mut self, other: Self) -> bool {
         let agree = other.iter().all(|(name, value)| self.get(name).is_none_or(|former| former == value));

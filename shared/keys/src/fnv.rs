@@ -1,6 +1,6 @@
-//! FNV-1a, a hash that is the same in every build, which the standard library's hashes do not promise.
+//! FNV-1a, a hash that is the same in every build, which the standard library's hashes do not guarantee.
 //!
-//! What it gives may be stored. It keeps nothing secret, and whoever wants two inputs of one hash can find them.
+//! Its results may be stored. It is not cryptographic: collisions are easy to find.
 
 /// The hash of 64 bits.
 ///

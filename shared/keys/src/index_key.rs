@@ -1,8 +1,8 @@
-//! Keys of items in indexes, and when an item is in one.
+//! Keys of items in indexes, and the conditions for being in one.
 
 use crate::{entity::KeyTemplate, fields::Fields};
 
-/// An item is in a sparse index only while this holds.
+/// Condition for an item to be in a sparse index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnlyIf {
     /// An attribute has one of several texts.
@@ -12,7 +12,7 @@ pub enum OnlyIf {
         /// The texts.
         any_of: Vec<String>,
     },
-    /// An attribute is there, whatever its text.
+    /// An attribute exists, with any text.
     Has {
         /// Attribute of type S.
         attribute: String,
@@ -20,7 +20,7 @@ pub enum OnlyIf {
 }
 
 impl OnlyIf {
-    /// The attribute that decides.
+    /// The attribute that it tests.
     #[must_use]
     pub fn attribute(&self) -> &str {
         match self {
@@ -28,13 +28,13 @@ impl OnlyIf {
         }
     }
 
-    /// Does it hold for an item with these fields?
+    /// True if it holds for an item with these fields.
     #[must_use]
     pub fn holds(&self, fields: &Fields) -> bool {
         self.holds_of(fields.get(self.attribute()))
     }
 
-    /// Does it hold for an item with this text?
+    /// True if it holds for an item with this text.
     pub(crate) fn holds_of(&self, text: Option<&str>) -> bool {
         match self {
             Self::Is { any_of, .. } => any_of.iter().any(|one| text == Some(one.as_str())),
@@ -50,9 +50,9 @@ pub struct IndexKey {
     pub index: String,
     /// The key's form.
     pub key: KeyTemplate,
-    /// When the item is in the index; always where there is none.
+    /// Condition for the item to be in the index; always if `None`.
     pub only_if: Option<OnlyIf>,
-    /// Does this service alone write the key? Then no writer of the item makes it.
+    /// True if only this service sets the key. Then no writer of the item sets it.
     pub derived: bool,
 }
 

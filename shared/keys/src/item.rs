@@ -1,14 +1,14 @@
-//! Items as this workspace holds them: attributes in order of their names.
+//! Items in memory: attributes in order of their names.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_dynamo::AttributeValue;
 use smol_str::SmolStr;
 
-/// An item's attributes by name, in order of the names, so that whatever is computed from an item comes out the same
-/// in every run.
+/// An item's attributes by name, in order of the names, so that computations over an item have the same result in every
+/// run.
 ///
-/// In use it is a map. It is one piece of memory with the names in it, since making and dropping items is most of what
-/// a batch costs: as a `BTreeMap<String, _>`, it took half of the time from an event to its writes.
+/// It is used like a map. It is one allocation that includes the names, since creating and dropping items is most of
+/// the cost of a batch: as a `BTreeMap<String, _>`, it took half of the time from an event to its writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Item(Vec<(SmolStr, AttributeValue)>);
 
@@ -19,13 +19,13 @@ impl Item {
         Self(Vec::new())
     }
 
-    /// How many attributes it has.
+    /// Number of attributes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Has it no attribute?
+    /// True if it has no attribute.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -37,19 +37,19 @@ impl Item {
         self.0.get(self.at(name).ok()?).map(|(_, value)| value)
     }
 
-    /// The value of an attribute, to be changed.
+    /// The value of an attribute, mutable.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut AttributeValue> {
         let at = self.at(name).ok()?;
         self.0.get_mut(at).map(|(_, value)| value)
     }
 
-    /// Has it this attribute?
+    /// True if it has this attribute.
     #[must_use]
     pub fn contains_key(&self, name: &str) -> bool {
         self.at(name).is_ok()
     }
 
-    /// Sets an attribute, and gives its former value.
+    /// Sets an attribute, and returns its former value.
     pub fn insert(&mut self, name: impl Into<SmolStr>, value: AttributeValue) -> Option<AttributeValue> {
         let name = name.into();
         match self.at(&name) {
@@ -61,13 +61,13 @@ impl Item {
         }
     }
 
-    /// Takes an attribute away, and gives its value.
+    /// Removes an attribute, and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<AttributeValue> {
         let at = self.at(name).ok()?;
         Some(self.0.remove(at).1)
     }
 
-    /// Keeps the attributes that `keep` says.
+    /// Keeps only the attributes for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut AttributeValue) -> bool) {
         self.0.retain_mut(|(name, value)| keep(name, value));
     }
@@ -87,7 +87,7 @@ impl Item {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Where an attribute stands, or would.
+    /// Position of an attribute, or where it would be inserted.
     fn at(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(other, _)| other.as_str().cmp(name))
     }
@@ -99,7 +99,7 @@ pub type Iter<'a> = std::iter::Map<
     fn(&'a (SmolStr, AttributeValue)) -> (&'a str, &'a AttributeValue),
 >;
 
-/// An iterator that takes an item apart.
+/// An iterator that consumes an item.
 pub type IntoIter = std::iter::Map<
     std::vec::IntoIter<(SmolStr, AttributeValue)>,
     fn((SmolStr, AttributeValue)) -> (String, AttributeValue),
@@ -123,7 +123,7 @@ impl IntoIterator for Item {
     }
 }
 
-/// The last of several values of one name stands.
+/// If a name occurs several times, its last value is kept.
 impl<N: Into<SmolStr>> FromIterator<(N, AttributeValue)> for Item {
     fn from_iter<T: IntoIterator<Item = (N, AttributeValue)>>(pairs: T) -> Self {
         let pairs = pairs.into_iter();
@@ -133,7 +133,7 @@ impl<N: Into<SmolStr>> FromIterator<(N, AttributeValue)> for Item {
     }
 }
 
-/// The last of several values of one name stands.
+/// If a name occurs several times, its last value is kept.
 impl From<Vec<(SmolStr, AttributeValue)>> for Item {
     fn from(attributes: Vec<(SmolStr, AttributeValue)>) -> Self {
         let mut item = Self(attributes);
@@ -148,7 +148,7 @@ impl Item {
             return;
         }
         self.0.sort_by(|(one, _), (other, _)| one.cmp(other));
-        // `dedup_by` keeps the first of equals, so the last is moved there.
+        // `dedup_by` keeps the first of equal entries, so the last value is swapped into it.
         self.0.dedup_by(|later, kept| {
             let same = later.0 == kept.0;
             if same {
@@ -185,7 +185,7 @@ impl<'de> Deserialize<'de> for Item {
     }
 }
 
-/// The text of an attribute of type S, when it is one.
+/// The text of an attribute, if it has type S.
 #[must_use]
 pub fn text<'a>(item: &'a Item, attribute: &str) -> Option<&'a str> {
     match item.get(attribute) {
@@ -194,7 +194,7 @@ pub fn text<'a>(item: &'a Item, attribute: &str) -> Option<&'a str> {
     }
 }
 
-/// Is this an attribute that DynamoDB itself writes, such as those of a global table of the version of 2017?
+/// True for an attribute that DynamoDB itself writes, such as those of global tables version 2017.
 #[must_use]
 pub fn is_stores_own(attribute: &str) -> bool {
     attribute.starts_with("aws:")

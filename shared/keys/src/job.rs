@@ -1,7 +1,7 @@
-//! Keys of jobs: the items in which long work keeps how far it is.
+//! Keys of jobs: the items that store the progress of long work.
 //!
-//! A job stands in the application's table, since its records in the stream are what drives it. Jobs are spread over a
-//! few partitions, so that all of them are found without a scan.
+//! A job is in the application's table, since its own stream records drive it. Jobs are spread over a few partitions,
+//! so that all of them are found without a scan.
 //!
 //! ```
 //! use keys::{job::JobKey, key::Key};
@@ -16,7 +16,7 @@ use crate::{escape, key::Key};
 /// Text of the type attribute of every job. Stored, so it is stable.
 pub const JOB: &str = "Job";
 
-/// Attribute that says how a job stands: [`WAITING`] or [`RUNNING`]. Stored, so it is stable.
+/// Attribute with a job's state: [`WAITING`] or [`RUNNING`]. Stored, so it is stable.
 pub const STATE: &str = "State";
 
 /// State of a job that has not begun. Stored, so it is stable.
@@ -25,25 +25,25 @@ pub const WAITING: &str = "waiting";
 /// State of a job that has begun. Stored, so it is stable.
 pub const RUNNING: &str = "running";
 
-/// Attribute of a job that an operator holds, whatever its state. Stored, so it is stable.
+/// Attribute of a job that an operator has paused, in any state. Stored, so it is stable.
 pub const PAUSED: &str = "Paused";
 
-/// Attribute that counts how often a job moved on or took an order; each time makes a record, which drives it.
+/// Attribute that counts how often a job progressed or took a command; each time creates a record, which drives it.
 /// Stored, so it is stable.
 pub const MOVES: &str = "Moves";
 
 /// Partitions that jobs are spread over. Stored in keys, so it is stable.
 pub const PARTITIONS: u32 = 8;
 
-/// What the partition keys of all jobs begin with. Stored, so it is stable.
+/// Prefix of the partition keys of all jobs. Stored, so it is stable.
 pub const PARTITION: &str = "JOBS#";
 
-/// What a job is for.
+/// Identifies a job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobKey {
     /// Name of the derivation.
     pub derivation: String,
-    /// Id of what started it, or of what it starts from, of which there is one job.
+    /// Id of the event that started it, or of its source, which has at most one job.
     pub id: String,
 }
 
@@ -55,7 +55,7 @@ impl JobKey {
         Key::new(partition(crc32fast::hash(sk.as_bytes()) % PARTITIONS), sk)
     }
 
-    /// The job of a primary key; `None` when it is no job's.
+    /// The job of a primary key; `None` if it is not a job's key.
     #[must_use]
     pub fn parse(key: &Key) -> Option<Self> {
         let (derivation, id) = key.sk.split_once('#').filter(|(_, id)| !id.contains('#'))?;

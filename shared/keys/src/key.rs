@@ -8,7 +8,7 @@ pub const PARTITION_KEY_BYTES_MAX: usize = 2_048;
 /// Longest sort key, in bytes. Source: DynamoDB service quotas.
 pub const SORT_KEY_BYTES_MAX: usize = 1_024;
 
-/// A partition key and a sort key, as they stand in the table.
+/// A partition key and a sort key, as they are in the table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Partition key.
@@ -32,8 +32,8 @@ impl Key {
 
 /// The text of a key for a log.
 ///
-/// Keys say which item is meant, so logs have them; but a part between two `#` that is no plain id or number, such as an
-/// address or words with spaces, may be about a person, and `…` stands for it.
+/// Logs contain keys to identify items. But a part between two `#` that is not a plain id or number, such as an address
+/// or words with spaces, may be about a person, and is replaced by `…`.
 #[must_use]
 pub fn for_log(text: &str) -> String {
     let is_plain = |part: &str| part.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c));
@@ -41,26 +41,26 @@ pub fn for_log(text: &str) -> String {
     parts.join("#")
 }
 
-/// What a part of a key may hold, beside letters and digits of ASCII, that logs have as it is: what stands in times, in
-/// paths, in escapes, and in what the service makes of several keys.
+/// Characters that a part of a key may have in logs, besides letters and digits of ASCII: those of times, paths and
+/// escapes, and of keys that the service builds from several keys.
 const PLAIN: &str = "-_.:%/~|*+";
 
-/// Characters that are no controls, and yet break a line or turn its direction: separators of lines and paragraphs, and
-/// marks of bidirectional text. Source: Unicode, UAX #9 and #14.
+/// Characters that are not control characters, but break a line or change its direction: line and paragraph separators,
+/// and marks of bidirectional text. Source: Unicode, UAX #9 and #14.
 const TURNING: [char; 14] = [
     '\u{061c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}',
     '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
 ];
 
-/// Would this character do something to a terminal, instead of being shown?
+/// True if a terminal would interpret this character instead of displaying it.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     c.is_control() || TURNING.contains(&c)
 }
 
 impl fmt::Display for Key {
-    /// `PK / SK` on one line, for messages to whoever asked; logs have [`for_log`](Key::for_log). What is
-    /// [hidden](is_hidden) is written as its escape, such as `\n`.
+    /// `PK / SK` on one line, for messages to the user; logs use [`for_log`](Key::for_log). Characters that are
+    /// [hidden](is_hidden) are escaped, such as `\n`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in [self.pk.as_str(), " / ", self.sk.as_str()] {
             for c in part.chars() {

@@ -1,15 +1,16 @@
-//! Key forms that one key can be of, found without a comparison of each with each.
+//! Finds key forms that the same key can match, without comparing all pairs.
 //!
-//! A key begins with the text before the first field of its form, so only forms can meet of which one begins as the other does.
+//! A key begins with the text before the first field of its form. So two forms can only meet if one beginning is a
+//! prefix of the other.
 
 use std::collections::BTreeMap;
 
 use crate::{entity::KeyTemplate, template::Template};
 
-/// Values by the text that their form begins with.
+/// Values by the beginning of their form.
 type ByBeginning<'a, T> = BTreeMap<&'a str, T>;
 
-/// Key forms, each with whose form it is.
+/// Key forms, each with its owner.
 #[derive(Debug)]
 pub struct KeyForms<'a, T> {
     /// By the beginning of the partition key, then of the sort key.
@@ -29,19 +30,19 @@ impl<'a, T> KeyForms<'a, T> {
         by_sort_key.entry(form.sk.beginning()).or_default().push((form, of));
     }
 
-    /// Whose forms a key of this form could be of too.
+    /// The owners of the forms that a key of this form could match too.
     pub fn meeting<'f>(&'f self, form: &'f KeyTemplate) -> impl Iterator<Item = &'f T> {
         self.alike(form).filter(|(other, _)| other.meets(form)).map(|(_, of)| of)
     }
 
-    /// The forms that are compared with this one.
+    /// The forms to compare with this one.
     fn alike<'f>(&'f self, form: &'f KeyTemplate) -> impl Iterator<Item = &'f (&'a KeyTemplate, T)> {
         let by_sort_key = alike(&self.forms, &form.pk);
         by_sort_key.flat_map(|forms| alike(forms, &form.sk)).flatten()
     }
 }
 
-/// The values of beginnings that begin with a form's, or that it begins with.
+/// The values whose beginnings are prefixes of the form's beginning, or have it as a prefix.
 fn alike<'f, T>(by: &'f ByBeginning<'_, T>, form: &'f Template) -> impl Iterator<Item = &'f T> {
     let beginning = form.beginning();
     let shorter = beginning.char_indices().filter_map(move |(end, _)| by.get(beginning.get(..end)?));
@@ -55,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// Many entities, each in a partition or at a sort key of its own.
+    /// Many entities, each with its own partition or sort key.
     const MANY: usize = 2_000;
 
     fn form(pk: &str, sk: &str) -> KeyTemplate {

@@ -17,7 +17,7 @@ pub struct KeyTemplate {
     pub pk: Template,
     /// Of the sort key.
     pub sk: Template,
-    /// How a key of this form is stored, which decides whether it is too long.
+    /// How a key of this form is stored, which decides if it is too long.
     pub stored: StoredForm,
 }
 
@@ -29,7 +29,7 @@ pub enum StoredForm {
     Texts,
     /// As values of attributes of a table of [another form](crate::tables).
     Values {
-        /// What stands before the partition key's text, and is not stored: the name of the table.
+        /// Prefix of the partition key's text that is not stored: the name of the table.
         prefix: String,
         /// Attributes of the partition key.
         pk: Vec<KeyAttribute>,
@@ -39,7 +39,7 @@ pub enum StoredForm {
 }
 
 impl StoredForm {
-    /// The bytes of a partition key's text, and of a sort key's, as they are stored.
+    /// The stored sizes of the texts of a partition key and a sort key, in bytes.
     fn bytes(&self, pk: &str, sk: &str) -> [usize; 2] {
         match self {
             Self::Texts => [pk.len(), sk.len()],
@@ -51,16 +51,16 @@ impl StoredForm {
 }
 
 impl KeyTemplate {
-    /// Reads both templates.
+    /// Parses both templates.
     ///
     /// # Errors
     ///
-    /// [`TemplateError`] of the one that cannot be read.
+    /// [`TemplateError`] of the template that cannot be parsed.
     pub fn parse(pk: &str, sk: &str) -> Result<Self, TemplateError> {
         Ok(Self { pk: Template::parse(pk)?, sk: Template::parse(sk)?, stored: StoredForm::Texts })
     }
 
-    /// The same with texts as they are, of a table whose keys escape nothing.
+    /// The template with unescaped texts, for a table whose keys escape nothing.
     #[must_use]
     pub fn unescaped(self) -> Self {
         Self { pk: self.pk.unescaped(), sk: self.sk.unescaped(), stored: self.stored }
@@ -75,14 +75,14 @@ impl KeyTemplate {
         self.build_of(|name| fields.get(name))
     }
 
-    /// Builds a key of values that stand elsewhere.
+    /// Builds a key from values that are looked up by field name.
     ///
     /// # Errors
     ///
     /// As [`build`](Self::build).
     pub fn build_of<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Result<Key, KeyError> {
         let mut key = Key { pk: self.pk.build_of(&value)?, sk: String::new() };
-        // What is stored is never longer than its text.
+        // The stored form is never longer than the text.
         if key.pk.len() > PARTITION_KEY_BYTES_MAX {
             let [pk, _] = self.stored.bytes(&key.pk, "");
             limited(pk, &self.pk, PARTITION_KEY_BYTES_MAX)?;
@@ -95,38 +95,39 @@ impl KeyTemplate {
         Ok(key)
     }
 
-    /// The fields of a key of this form; `None` when it is of another.
+    /// The fields of a key of this form; `None` if it has another form.
     #[must_use]
     pub fn parse_key(&self, key: &Key) -> Option<Fields> {
         let mut fields = Fields::new();
         (self.pk.parse_into(&key.pk, &mut fields) && self.sk.parse_into(&key.sk, &mut fields)).then_some(fields)
     }
 
-    /// Does a key of this form hold this field?
+    /// True if a key of this form contains this field.
     #[must_use]
     pub fn holds(&self, field: &str) -> bool {
         self.pk.holds(field) || self.sk.holds(field)
     }
 
-    /// Does either part hold this field as a number?
+    /// True if either part contains this field as a number.
     #[must_use]
     pub fn holds_number(&self, field: &str) -> bool {
         self.pk.holds_number(field) || self.sk.holds_number(field)
     }
 
-    /// Is this field, a number, all of a key of type N?
+    /// True if this field is a number that makes up a whole key of type N.
     #[must_use]
     pub fn is_of_number(&self, field: &str) -> bool {
         self.pk.forms(field).chain(self.sk.forms(field)).any(|form| form == Form::Number)
     }
 
-    /// Is this field, bytes, all of a key of type B? Its value is text of [hexadecimal digits](crate::value::hexadecimal).
+    /// True if this field is bytes that make up a whole key of type B. Its value is text of [hexadecimal
+    /// digits](crate::value::hexadecimal).
     #[must_use]
     pub fn is_of_bytes(&self, field: &str) -> bool {
         self.pk.forms(field).chain(self.sk.forms(field)).any(|form| form == Form::Bytes)
     }
 
-    /// The type of the attribute that fills a field: N or B where a whole key is of that type, else S.
+    /// The type of the attribute that fills a field: N or B if it makes up a whole key of that type, else S.
     #[must_use]
     pub fn type_of(&self, field: &str) -> KeyType {
         if self.is_of_number(field) {
@@ -138,13 +139,13 @@ impl KeyTemplate {
         }
     }
 
-    /// The attribute that holds a field's value by itself: of type N or B where a whole key is of that type, else S.
+    /// The attribute value for a field: of type N or B if it makes up a whole key of that type, else S.
     #[must_use]
     pub fn typed(&self, field: &str, value: &str) -> Option<AttributeValue> {
         self.pk.typed(field, value).or_else(|| self.sk.typed(field, value))
     }
 
-    /// Could one key be of both forms? `false` is sure; where a field occurs twice, `true` may be too much.
+    /// True if one key could match both forms. `false` is certain; if a field occurs twice, `true` may be wrong.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
         self.pk.meets(&other.pk) && self.sk.meets(&other.sk)
@@ -175,7 +176,7 @@ fn limited(bytes: usize, template: &Template, bytes_max: usize) -> Result<(), Ke
 pub trait KeyField: Sized {
     /// Its text.
     fn to_text(&self) -> String;
-    /// The value of a text; `None` when it is none of this type.
+    /// The value of a text; `None` if it is not of this type.
     fn from_text(text: &str) -> Option<Self>;
 }
 

@@ -1,4 +1,4 @@
-//! How a table is called and which attributes its keys stand in.
+//! The names of a table's attributes and indexes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,18 +22,18 @@ pub struct Layout {
     pub pk: String,
     /// Attribute of the sort key, of type S.
     pub sk: String,
-    /// Attribute that names the entity of an item, of type S. Where the table has none, an item's key shows its entity; a
+    /// Attribute that names the entity of an item, of type S. In a table without it, an item's key shows its entity; a
     /// derived item also names it, in [`TYPE`].
     pub entity_type: Option<String>,
-    /// Attribute of the time to live in epoch seconds, of type N, where the table has one.
+    /// Attribute of the time to live in epoch seconds, of type N, if the table has one.
     pub time_to_live: Option<String>,
     /// Global secondary indexes.
     pub indexes: Vec<Index>,
-    /// The tables that stand behind this layout, where it is not one table's own: then items are made [the
-    /// same](crate::tables) as they are read and written.
+    /// The stored tables behind this layout, if it is not one table's own: items are [converted](crate::tables) when
+    /// they are read and written.
     pub forms: Option<Arc<TableForms>>,
-    /// Attributes of keys of indexes that nobody declared, by the name of their table in the manifest, which is empty where
-    /// there is one table. They are known where the table was described.
+    /// Undeclared attributes of index keys, by the name of their table in the manifest; the name is empty if there is
+    /// only one table. They are known if the table was described.
     pub undeclared_keys: Arc<BTreeMap<String, BTreeSet<String>>>,
 }
 
@@ -46,7 +46,7 @@ pub struct Index {
     pub pk: String,
     /// Attribute of its sort key, of type S.
     pub sk: String,
-    /// Attributes that it projects beside the keys (`INCLUDE`).
+    /// Attributes that it projects besides the keys (`INCLUDE`).
     pub projection: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl Layout {
         Self { pk, sk, entity_type: None, time_to_live: None, indexes, forms: None, undeclared_keys }
     }
 
-    /// The table whose keys are the layout's: the only one, or that of Ripple's own items, which has no index.
+    /// The table whose keys are the layout's: the only table, or the one with Ripple's own items, which has no index.
     #[must_use]
     pub fn own_table(&self) -> TableForm {
         let text = KeyAttribute::of_form;
@@ -82,7 +82,7 @@ impl Layout {
         }
     }
 
-    /// The primary key of an item; `None` when it has none of type S.
+    /// The primary key of an item; `None` if it has none of type S.
     #[must_use]
     pub fn key(&self, item: &Item) -> Option<Key> {
         Some(Key::new(text(item, &self.pk)?, text(item, &self.sk)?))
@@ -94,7 +94,7 @@ impl Layout {
         self.indexes.iter().find(|index| index.name == name)
     }
 
-    /// The name under which an index stores an attribute of its items; `None` if it holds no such attribute.
+    /// The name of an attribute in an index; `None` if the index does not contain it.
     #[must_use]
     pub fn stored_in<'a>(&'a self, index: &Index, attribute: &'a str) -> Option<&'a str> {
         if let Some((table, form)) = self.forms.as_ref().and_then(|forms| forms.index(&index.name)) {
@@ -113,39 +113,39 @@ impl Layout {
         ])
     }
 
-    /// The attribute by which an item says that it is of this entity, where the table has one.
+    /// The type attribute of an item of this entity, if the table has one.
     #[must_use]
     pub fn type_of(&self, entity: &str) -> Option<(String, AttributeValue)> {
         Some((self.entity_type.clone()?, AttributeValue::S(entity.to_owned())))
     }
 
-    /// The attribute that names the entity of an item: of each item, or of derived ones where the table has no type.
+    /// The attribute that names the entity of an item: of each item, or of derived items if the table has no type.
     #[must_use]
     pub fn type_name(&self) -> &str {
         self.entity_type.as_deref().unwrap_or(TYPE)
     }
 
-    /// Do items of this entity name it? In a table without a type attribute derived items do, so that an item of the
-    /// application under the key of a derived one is not taken for it. A counter is known by its key.
+    /// True if items of this entity name it. In a table without a type attribute derived items do, so that an item of
+    /// the application under the key of a derived one is not taken for it. A counter is known by its key.
     fn is_named_by(&self, entity: &Definition) -> bool {
         self.entity_type.is_some() || (entity.derived && entity.name != COUNTER)
     }
 
-    /// The attribute by which an item of this entity names it; `None` where its key alone shows the entity.
+    /// The attribute by which an item of this entity names it; `None` if its key alone shows the entity.
     #[must_use]
     pub fn mark_of(&self, entity: &Definition) -> Option<(String, AttributeValue)> {
         let mark = || (self.type_name().to_owned(), AttributeValue::S(entity.name.clone()));
         self.is_named_by(entity).then(mark)
     }
 
-    /// Does an item name this entity, where items of the entity must?
+    /// True if an item names this entity, or its items need not.
     #[must_use]
     pub fn names(&self, entity: &Definition, item: &Item) -> bool {
         !self.is_named_by(entity) || text(item, self.type_name()) == Some(&entity.name)
     }
 
-    /// Is this an attribute of the key of an index that the table of this entity has, and nobody declared? One that the
-    /// entity declares is meant to be there.
+    /// True for an undeclared attribute of an index key in the table of this entity. If the entity declares the
+    /// attribute, it belongs to the item.
     #[must_use]
     pub fn is_undeclared_key(&self, entity: &Definition, attribute: &str) -> bool {
         let table = self.forms.as_ref().and_then(|forms| forms.of_entity(entity)).map_or("", |table| &table.name);
@@ -153,13 +153,13 @@ impl Layout {
         is_key && !entity.attributes.iter().any(|name| name == attribute)
     }
 
-    /// The attributes of a time to live: one a table at most.
+    /// The attributes of the times to live: at most one per table.
     pub fn times_to_live(&self) -> impl Iterator<Item = &String> {
         let of_forms = self.forms.iter().flat_map(|forms| &forms.0).filter_map(|form| form.time_to_live.as_ref());
         self.time_to_live.iter().chain(of_forms)
     }
 
-    /// Is this an attribute of the primary key or of an index key?
+    /// True for an attribute of the primary key or of an index key.
     #[must_use]
     pub fn is_key(&self, attribute: &str) -> bool {
         attribute == self.pk

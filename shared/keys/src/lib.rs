@@ -1,12 +1,12 @@
-//! Key machinery: every key string of a table is made and parsed here, and nowhere else.
+//! Keys: every key string of a table is built and parsed here, and nowhere else.
 //!
-//! A key is made from a [template](template::Template), such as `USER#{UserId}` / `POST#{CreatedAt}#{PostId}`.
+//! A key is built from a [template](template::Template), such as `USER#{UserId}` / `POST#{CreatedAt}#{PostId}`.
 //! Templates are data: the same value builds a key without the item, parses a key back into its fields, gives the
-//! prefix for `begins_with`, and is what the design document prints.
+//! prefix for `begins_with`, and is printed in the design document.
 //!
-//! What it keeps true: building a key and parsing it again gives the fields back, for every string; and two different
-//! sets of fields never make the same key.
-//! What cannot be kept is refused with an [error](error::KeyError) that names the entity, the attribute and the limit.
+//! What it keeps true: building a key and parsing it again returns the fields, for every string; and two different sets
+//! of fields never build the same key. Values that would break this are refused with an [error](error::KeyError) that
+//! names the entity, the attribute and the limit.
 //!
 //! ```
 //! use keys::{fields::Fields, template::Template};
@@ -19,7 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This crate is machinery: it knows no entity of any table.
+//! This crate knows no entity of any table.
 
 pub mod attribute;
 pub mod backoff;

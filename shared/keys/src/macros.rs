@@ -55,7 +55,7 @@ macro_rules! id {
     )+};
 }
 
-/// Declares an entity: its typed key, its typed item, and the same as data.
+/// Declares an entity: its typed key, its typed item, and both as data.
 ///
 /// ```
 /// use keys::{entity::Entity, fields::Fields, key::Key};
@@ -92,8 +92,8 @@ macro_rules! id {
 ///
 /// A whole item is declared `derived Follower …` instead of `ground …`; a sparse index as
 /// `index "GSI2" (…, …) only if "Status" = "paid" | "packed";` or `index "GSI1" (…, …) only with "ParentId";`.
-/// An index key that this service alone writes stands behind the others, as `derived index "GSI2" (…, …);`.
-/// A declaration is read when it is first used, so a wrong template stops the first test that touches it.
+/// An index key that only this service sets is declared after the others, as `derived index "GSI2" (…, …);`.
+/// A declaration is parsed at its first use, so a wrong template fails the first test that uses it.
 #[macro_export]
 macro_rules! entity {
     (

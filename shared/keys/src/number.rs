@@ -1,7 +1,6 @@
-//! Numbers as DynamoDB holds them: decimals of 38 digits, in one form.
+//! Numbers as DynamoDB stores them: decimals of 38 digits, in canonical form.
 //!
-//! They are text from one end to the other, and no binary floating point is ever between: what is written is what was
-//! meant, and what is read is what was written.
+//! They are text throughout, and never binary floating point, so they are written and read exactly.
 
 use std::{fmt, str::FromStr};
 
@@ -19,13 +18,13 @@ const EXPONENT_MIN: i128 = -130;
 /// Largest exponent of a number's first digit: 9.99…E+125. Source: DynamoDB, "Supported data types".
 const EXPONENT_MAX: i128 = 125;
 
-/// Longest text of a number that is read, in characters: ample for 130 zeros and 38 digits, and no text makes a huge
-/// number.
+/// Longest text of a number that is parsed, in characters: enough for 130 zeros and 38 digits, and a bound on the size
+/// of the number.
 const TEXT_MAX: usize = 512;
 
-/// A number that DynamoDB can hold: at most 38 significant digits, 1E-130 to 9.9E+125 in size, or 0.
+/// A number that DynamoDB can store: at most 38 significant digits, 1E-130 to 9.9E+125 in size, or 0.
 ///
-/// Compared by value, and written in the form in which DynamoDB gives it back.
+/// Compared by value, and written in the form that DynamoDB returns.
 ///
 /// ```
 /// use keys::number::Decimal;
@@ -39,7 +38,7 @@ const TEXT_MAX: usize = 512;
 pub struct Decimal(BigDecimal);
 
 impl Decimal {
-    /// Reads a number; `None` when it is none, or out of range.
+    /// Parses a number; `None` if it is not a number, or out of range.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_number = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
@@ -49,43 +48,43 @@ impl Decimal {
         Self::in_range(&BigDecimal::from_str(text).ok()?)
     }
 
-    /// The exact sum; `None` when it is out of range.
+    /// The exact sum; `None` if it is out of range.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Option<Self> {
         Self::in_range(&(&self.0 + &other.0))
     }
 
-    /// Is it 0?
+    /// True if it is 0.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.0.is_zero()
     }
 
-    /// Has it nothing behind the point?
+    /// True if it has no decimal places.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.0.is_integer()
     }
 
-    /// The whole number that it is; `None` when it is none, or too large.
+    /// The number as an integer; `None` if it is not whole, or too large.
     #[must_use]
     pub fn whole(&self) -> Option<i64> {
-        // Nothing is behind the point, so nothing is cut off.
+        // It has no decimal places, so nothing is truncated.
         self.is_whole().then(|| self.0.to_i64()).flatten()
     }
 
-    /// The number times ten to the power of `places`; `None` when that is not whole, is negative, or too large.
+    /// The number times ten to the power of `places`; `None` if that is not whole, is negative, or too large.
     pub(crate) fn scaled(&self, places: u32) -> Option<u128> {
         let scaled = &self.0 * BigDecimal::new(BigInt::from(1), -i64::from(places));
         scaled.is_integer().then(|| scaled.to_u128()).flatten()
     }
 
-    /// The number that [`scaled`](Self::scaled) gives as this.
+    /// The inverse of [`scaled`](Self::scaled).
     pub(crate) fn from_scaled(scaled: u128, places: u32) -> Option<Self> {
         Self::in_range(&BigDecimal::new(BigInt::from(scaled), i64::from(places)))
     }
 
-    /// Is it below 0?
+    /// True if it is below 0.
     pub(crate) fn is_negative(&self) -> bool {
         self.0.sign() == Sign::Minus
     }
@@ -108,34 +107,34 @@ impl From<i64> for Decimal {
     }
 }
 
-/// The number for arithmetic that may pass 38 digits on its way.
+/// The number for arithmetic whose intermediate results may exceed 38 digits.
 impl From<Decimal> for BigDecimal {
     fn from(number: Decimal) -> Self {
         number.0
     }
 }
 
-/// In the form in which DynamoDB gives it back: without an exponent, and without zeros that say nothing.
+/// In the form that DynamoDB returns: without an exponent, and without redundant zeros.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.to_plain_string())
     }
 }
 
-/// The number in the form in which DynamoDB gives it back: `1.50` is `1.5`, `1E3` is `1000`; `None` when it is none, or
-/// out of range.
+/// The number in the form that DynamoDB returns: `1.50` is `1.5`, `1E3` is `1000`; `None` if it is not a number, or out
+/// of range.
 #[must_use]
 pub fn canonical(text: &str) -> Option<String> {
     Decimal::parse(text).map(|number| number.to_string())
 }
 
-/// The exact sum; `None` when it is out of range, or a text is no number.
+/// The exact sum; `None` if it is out of range, or a text is not a number.
 #[must_use]
 pub fn sum(text: &str, amount: &str) -> Option<String> {
     Decimal::parse(text)?.plus(&Decimal::parse(amount)?).map(|number| number.to_string())
 }
 
-/// Are these two texts the same number, or the same text?
+/// True if these two texts are the same number, or the same text.
 #[must_use]
 pub fn same(a: &str, b: &str) -> bool {
     if let (Some(a), Some(b)) = (plain(a), plain(b)) {
@@ -144,19 +143,19 @@ pub fn same(a: &str, b: &str) -> bool {
     a == b || matches!((Decimal::parse(a), Decimal::parse(b)), (Some(a), Some(b)) if a == b)
 }
 
-/// The whole number that a text is; `None` when it is another number, or none, or too large to count.
+/// The whole number in a text; `None` if it is another number, not a number, or too large for a count.
 #[must_use]
 pub fn whole(text: &str) -> Option<i64> {
     plain(text).or_else(|| Decimal::parse(text)?.whole())
 }
 
-/// A whole number as it is mostly written, which needs no arithmetic of any length.
+/// A whole number in its usual form, which needs no arbitrary-precision arithmetic.
 fn plain(text: &str) -> Option<i64> {
     text.parse().ok().filter(|_| text.len() <= TEXT_MAX)
 }
 
-/// What a number takes in an item, in bytes: a byte, a byte for every two digits on either side of the point, and one
-/// for the minus. Zeros before and after the other digits take nothing.
+/// The size of a number in an item, in bytes: a byte, a byte for every two digits on either side of the decimal point,
+/// and one for the minus sign. Leading and trailing zeros take no bytes.
 #[must_use]
 pub fn bytes(text: &str) -> usize {
     let Some(Decimal(number)) = Decimal::parse(text) else {
@@ -225,7 +224,7 @@ mod tests {
         {
             assert_eq!(bytes(text), size, "{text}");
         }
-        // And these were measured on AWS: see the reference, A1.
+        // These were measured on AWS: see the reference, A1.
         for (text, size) in [
             ("12345678901234567890123456789012345678", 20),
             ("100", 2),

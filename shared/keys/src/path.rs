@@ -9,7 +9,7 @@ use crate::{
     escape,
 };
 
-/// A path of one segment or more; a segment is any text that is not empty.
+/// A path of one segment or more; a segment is any non-empty text.
 ///
 /// Its text form starts with `/` and escapes `/`, `#` and `%` within a segment, so that the text of a path is a
 /// prefix of the text of everything below it, up to the next `/`.
@@ -22,7 +22,7 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// [`Problem::NotAPath`] when there is no segment or one is empty.
+    /// [`Problem::NotAPath`] if there is no segment or one is empty.
     pub fn new(segments: Vec<String>) -> Result<Self, KeyError> {
         if segments.is_empty() || segments.iter().any(String::is_empty) {
             return Err(KeyError::new("Path", Problem::NotAPath));
@@ -30,7 +30,7 @@ impl Path {
         Ok(Self(segments))
     }
 
-    /// The segments, unescaped, from the top down.
+    /// The segments, unescaped, from the root down.
     #[must_use]
     pub fn segments(&self) -> &[String] {
         &self.0

@@ -1,33 +1,33 @@
-//! The revision of a counter, in an attribute beside the one that shows its count.
+//! The revision of a counter, in an attribute beside its display.
 //!
-//! Its value is the counter's revision with five digits behind the point, which are a hash of the item and the attribute. So
-//! a revision that was copied from another item is known, and those of one item are in their order.
+//! Its value is the counter's revision with five decimal places, which are a hash of the item and the attribute. So a
+//! revision that was copied from another item is detected, and those of one item keep their order.
 
 use serde_dynamo::AttributeValue;
 
 use crate::{entity::Definition, fnv::hash_64, key::Key};
 
-/// What follows the name of the attribute that shows the count. Stored, so it is stable.
+/// Suffix of the display's attribute name. Stored, so it is stable.
 const REVISION_SUFFIX: &str = ":rev";
 
-/// Name of the attribute with the revision of the counter whose count this attribute shows.
+/// Name of the attribute with the revision of the counter that this attribute displays.
 #[must_use]
 pub fn revision_of(attribute: &str) -> String {
     format!("{attribute}{REVISION_SUFFIX}")
 }
 
-/// The revision of a counter as this item has it beside this attribute.
+/// The revision of a counter in the form for this item and attribute.
 #[must_use]
 pub fn shown_revision(item: &Key, attribute: &str, revision: &str) -> AttributeValue {
     AttributeValue::N(format!("{revision}.{}", digits(item, attribute)))
 }
 
-/// Is this value the revision of a counter that was shown in this attribute of this item, and of no other?
+/// True if this value is a counter's revision in the form for this item and attribute, and no other.
 #[must_use]
 pub fn is_shown_in(item: &Key, attribute: &str, value: &AttributeValue) -> bool {
     let AttributeValue::N(number) = value else { return false };
     let fraction = number.split_once('.').map_or("", |(_, fraction)| fraction);
-    // DynamoDB stores no zeros at the end.
+    // DynamoDB stores no trailing zeros.
     format!("{fraction:0<5}") == digits(item, attribute)
 }
 
@@ -36,14 +36,14 @@ fn digits(item: &Key, attribute: &str) -> String {
     format!("{:05}", hash_64(bytes) % 100_000)
 }
 
-/// Is this the name of such an attribute?
+/// True for the name of a revision attribute.
 #[must_use]
 pub fn is_revision(attribute: &str) -> bool {
     attribute.ends_with(REVISION_SUFFIX)
 }
 
 impl Definition {
-    /// Does this service write an attribute of this name: a derived attribute, or the revision of one?
+    /// True if this service writes an attribute of this name: a derived attribute, or the revision of one.
     #[must_use]
     pub fn derives(&self, name: &str) -> bool {
         let name = name.strip_suffix(REVISION_SUFFIX).unwrap_or(name);

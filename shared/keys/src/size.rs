@@ -1,6 +1,6 @@
-//! How large an item is, by DynamoDB's rule.
+//! The size of an item, by DynamoDB's rule.
 //!
-//! An attribute takes its name and its value, in UTF-8 bytes; a list or map takes 3 more, and 1 for each element.
+//! An attribute counts its name and its value, in UTF-8 bytes; a list or map adds 3, and 1 for each element.
 //! Source: DynamoDB developer guide, "Item sizes and formats".
 
 use serde_dynamo::AttributeValue;

@@ -1,8 +1,8 @@
-//! Numbers as text that sorts as numbers do.
+//! Numbers as text that sorts by value.
 //!
 //! A sort key of type N is ordered by value. Everything else here compares keys as text, so the text of a number begins
-//! with how many digits it has before the point: `13:1700000000000` is behind `03:999`, and `01:0.5` before both.
-//! A number below zero has the digits of its complement, between `-` and `~`, so that the least is first.
+//! with its number of digits before the decimal point: `13:1700000000000` is after `03:999`, and `01:0.5` before both.
+//! A negative number has the digits of its complement, between `-` and `~`, so that the least is first.
 //!
 //! ```
 //! use keys::sortable::{restored, text};
@@ -14,10 +14,10 @@
 
 use crate::number::canonical;
 
-/// Most digits before the point, so that their number has two.
+/// Most digits before the decimal point, so that their number has two digits.
 const WHOLE_DIGITS_MAX: usize = 99;
 
-/// The text of a number; `None` when it is none, or has more than 99 digits before the point.
+/// The text of a number; `None` if it is not a number, or has more than 99 digits before the decimal point.
 #[must_use]
 pub fn text(number: &str) -> Option<String> {
     let number = canonical(number)?;
@@ -30,7 +30,7 @@ pub fn text(number: &str) -> Option<String> {
     Some(if is_negative { format!("-{}~", complement(&text)) } else { text })
 }
 
-/// The number of a text, in the form in which DynamoDB gives it; `None` when it is the text of no number.
+/// The number of a text, in the form that DynamoDB returns; `None` if it is not the text of a number.
 #[must_use]
 pub fn restored(sortable: &str) -> Option<String> {
     let negative = sortable.strip_prefix('-').and_then(|rest| rest.strip_suffix('~'));
@@ -38,11 +38,11 @@ pub fn restored(sortable: &str) -> Option<String> {
     let (_, digits) = plain.split_once(':')?;
     let number = if negative.is_some() { format!("-{digits}") } else { digits.to_owned() };
     let number = canonical(&number)?;
-    // Only the one text that a number has, so that no two keys are one item.
+    // Only the one text of a number is accepted, so that no two keys are one item.
     (text(&number).as_deref() == Some(sortable)).then_some(number)
 }
 
-/// Each digit taken from 9.
+/// Each digit subtracted from 9.
 fn complement(text: &str) -> String {
     let of = |c: char| c.to_digit(10).and_then(|digit| char::from_digit(9 - digit, 10)).unwrap_or(c);
     text.chars().map(of).collect()

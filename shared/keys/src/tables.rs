@@ -1,8 +1,8 @@
 //! Tables of any form, as one key space.
 //!
-//! The rest of the workspace knows one table whose keys are two texts. That is what a table with text keys, a sort key and
-//! a type attribute is. Any other table, and several of them, are made the same at the edge, where items are read and
-//! written: an item's address is the name of its table and its key as text.
+//! The rest of the workspace knows one table whose keys are two texts. A table with text keys, a sort key and a type
+//! attribute has this inner form already. Any other table, or several tables, are converted to it where items are read
+//! and written: an item's address is the name of its table and its key as text.
 //!
 //! | the table has | outside | inside |
 //! |---|---|---|
@@ -13,9 +13,9 @@
 //! | an index over plain attributes | `postId`, `createdAt` | two attributes more: `Posts/byPost/pk`, `Posts/byPost/sk` |
 //! | an index over texts of declared forms | `GSI1PK` = `USER#ann` | those two attributes instead |
 //!
-//! What stands inside only is made when an item is [read](TableForm::inward) and taken away when it is
-//! [written](TableForm::outward), so nothing of it is ever stored.
-//! Ripple's own items, the counters and jobs, stand in a table of its own, whose key attributes are [`PK`] and [`SK`].
+//! Attributes that exist only in the inner form are added when an item is [read](TableForm::inward) and removed when it
+//! is [written](TableForm::outward), so they are never stored. Ripple's own items, the counters and jobs, are in a
+//! table of their own, whose key attributes are [`PK`] and [`SK`].
 
 use std::fmt;
 
@@ -32,17 +32,17 @@ use crate::{
     template::Piece,
 };
 
-/// Attribute of the partition key inside, and in a table of Ripple's own. Stored, so it is stable.
+/// Attribute of the partition key in the inner form, and in Ripple's own table. Stored, so it is stable.
 pub const PK: &str = "RipplePK";
 
-/// Attribute of the sort key inside, and in a table of Ripple's own. Stored, so it is stable.
+/// Attribute of the sort key in the inner form, and in Ripple's own table. Stored, so it is stable.
 pub const SK: &str = "RippleSK";
 
-/// Attribute that names an item's entity inside, and in a table of Ripple's own; and a derived item's in a table without a
-/// type attribute. Stored, so it is stable.
+/// Attribute that names an item's entity in the inner form, and in Ripple's own table; and a derived item's entity in a
+/// table without a type attribute. Stored, so it is stable.
 pub const TYPE: &str = "RippleType";
 
-/// Sort key, inside, of an item whose table has none.
+/// Sort key, in the inner form, of an item whose table has none.
 pub const NO_SORT_KEY: &str = "-";
 
 /// The application's tables.
@@ -54,13 +54,13 @@ pub struct TableForms(pub Vec<TableForm>);
 pub struct TableForm {
     /// Its name in the manifest.
     pub name: String,
-    /// What the table itself is called.
+    /// The table's name in DynamoDB.
     pub called: String,
     /// Its partition key.
     pub pk: KeyAttribute,
     /// Its sort key, if it has one.
     pub sk: Option<KeyAttribute>,
-    /// How an item's entity is known.
+    /// How an item's entity is determined.
     pub entity: EntityBy,
     /// Attribute of the time to live, if it has one.
     pub time_to_live: Option<String>,
@@ -68,26 +68,26 @@ pub struct TableForm {
     pub indexes: Vec<IndexForm>,
 }
 
-/// How an item's entity is known.
+/// How an item's entity is determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntityBy {
     /// This attribute, of type S, names it.
     Attribute(String),
-    /// All items of the table are of this one.
+    /// All items of the table are of this entity.
     Table(String),
 }
 
-/// Where an item stands.
+/// The table that an item is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place<'a> {
-    /// In a table of the application.
+    /// A table of the application.
     Table(&'a TableForm),
-    /// In the table of Ripple's own items.
+    /// The table of Ripple's own items.
     Own,
 }
 
 impl TableForms {
-    /// Where the item of this key stands.
+    /// The table of the item with this key.
     #[must_use]
     pub fn place(&self, key: &Key) -> Place<'_> {
         let table = self.named(key.pk.split_once('#').map_or("", |(name, _)| name));
@@ -100,21 +100,21 @@ impl TableForms {
         self.0.iter().find(|table| table.name == name)
     }
 
-    /// The table in which an entity's items are.
+    /// The table of an entity's items.
     #[must_use]
     pub fn of_entity(&self, entity: &Definition) -> Option<&TableForm> {
         let Some(Piece::Literal(text)) = entity.key.pk.pieces().first() else { return None };
         self.named(text.split_once('#')?.0)
     }
 
-    /// The table and the index that have this name inside.
+    /// The table and the index with this inner name.
     #[must_use]
     pub fn index(&self, inside: &str) -> Option<(&TableForm, &IndexForm)> {
         let of = |table: &'_ TableForm, index: &IndexForm| table.inside(&index.name) == inside;
         self.0.iter().find_map(|table| Some((table, table.indexes.iter().find(|index| of(table, index))?)))
     }
 
-    /// What the rest of the workspace knows of these tables.
+    /// The inner layout of these tables.
     #[must_use]
     pub fn layout(self) -> Layout {
         let index = |table: &TableForm, index: &IndexForm| {
@@ -133,13 +133,13 @@ impl TableForms {
 }
 
 impl TableForm {
-    /// The name inside of an index of this table.
+    /// The inner name of an index of this table.
     #[must_use]
     pub fn inside(&self, index: &str) -> String {
         format!("{}.{index}", self.name)
     }
 
-    /// The address of the item that has these attributes; `None` where one of its key is missing or of another type.
+    /// The address of the item with these attributes; `None` if a key attribute is missing or of another type.
     #[must_use]
     pub fn key(&self, item: &Item) -> Option<Key> {
         let sk = match &self.sk {
@@ -149,7 +149,7 @@ impl TableForm {
         Some(Key { pk: format!("{}#{}", self.name, self.pk.text(item.get(&self.pk.name)?)?), sk })
     }
 
-    /// The key attributes of the item of this address; `None` where it is the address of none.
+    /// The key attributes of the item at this address; `None` if the address is invalid.
     #[must_use]
     pub fn key_item(&self, key: &Key) -> Option<Item> {
         let pk = self.pk.value(key.pk.strip_prefix(&self.name)?.strip_prefix('#')?)?;
@@ -160,7 +160,7 @@ impl TableForm {
         Some(item)
     }
 
-    /// An item as it stands inside; `None` where its key is not of this table's form.
+    /// An item in the inner form; `None` if its key does not have this table's form.
     #[must_use]
     pub fn inward(&self, mut item: Item) -> Option<Item> {
         let key = self.key(&item)?;
@@ -180,7 +180,7 @@ impl TableForm {
         Some(item)
     }
 
-    /// The attributes of an item that stands inside as they are stored; `None` where it has no address in this table.
+    /// The stored attributes of an item in the inner form; `None` if it has no address in this table.
     #[must_use]
     pub fn outward(&self, item: &Item) -> Option<Item> {
         let key = Key::new(text(item, PK)?, text(item, SK)?);
@@ -189,14 +189,14 @@ impl TableForm {
         Some(stored)
     }
 
-    /// Attributes as they are stored, without those of keys.
+    /// The stored form of attributes, without those of keys.
     #[must_use]
     pub fn stored(&self, attributes: &Item) -> Item {
         let stored = |(name, value): (&str, &AttributeValue)| Some((self.stored_name(name)?.to_owned(), value.clone()));
         attributes.iter().filter_map(stored).collect()
     }
 
-    /// The name under which an attribute is stored; `None` for one of a key, and for one that stands inside only.
+    /// The stored name of an attribute; `None` for key attributes, and for those that exist only in the inner form.
     #[must_use]
     pub fn stored_name<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         match name {
@@ -212,7 +212,7 @@ impl TableForm {
         }
     }
 
-    /// The key by which a query of an index goes on, as it stands inside.
+    /// The inner form of the key from which a query continues.
     #[must_use]
     pub fn cursor_inward(&self, index: Option<&IndexForm>, stored: &Item) -> Option<Item> {
         let key = self.key(stored)?;
@@ -221,7 +221,7 @@ impl TableForm {
         Some(cursor)
     }
 
-    /// The same key as it is stored.
+    /// The stored form of such a key.
     #[must_use]
     pub fn cursor_outward(&self, index: Option<&IndexForm>, cursor: &Item) -> Option<Item> {
         let mut stored = self.key_item(&Key::new(text(cursor, PK)?, text(cursor, SK)?))?;
@@ -240,20 +240,20 @@ impl TableForm {
         }
     }
 
-    /// Is this an attribute of the primary key?
+    /// True for an attribute of the primary key.
     #[must_use]
     pub fn is_of_key(&self, stored: &str) -> bool {
         self.pk.name == stored || self.sk.as_ref().is_some_and(|sk| sk.name == stored)
     }
 
-    /// Does an index of this table hold this attribute, as it is stored?
+    /// True if an index of this table contains this stored attribute.
     #[must_use]
     pub fn index_holds(&self, index: &IndexForm, stored: &str) -> bool {
         let projected = || index.projection.as_ref().is_none_or(|names| names.iter().any(|name| name == stored));
         self.is_of_key(stored) || index.parts().any(|part| part.name == stored) || projected()
     }
 
-    /// The attributes that do not stand inside under their own names.
+    /// The stored attributes that the inner form does not have under their own names.
     pub fn outside(&self) -> impl Iterator<Item = &str> {
         let of_key = [Some(&*self.pk.name), self.sk.as_ref().map(|sk| &*sk.name), self.type_attribute()];
         let of_indexes = self.indexes.iter().filter(|index| !index.is_plain());
@@ -273,13 +273,13 @@ pub struct IndexForm {
     pub pk: Vec<KeyAttribute>,
     /// The attributes of its sort key, none to four.
     pub sk: Vec<KeyAttribute>,
-    /// Attributes that it projects beside keys; `None` for all.
+    /// Attributes that it projects besides keys; `None` for all.
     pub projection: Option<Vec<String>>,
-    /// The entities whose items have its key, as they are declared.
+    /// The entities whose items declare a key in it.
     pub entities: Vec<String>,
 }
 
-/// The attributes inside of the key of a table's index. With a dot or a bracket their names would be paths into others.
+/// The inner key attributes of a table's index. A dot or a bracket would make their names paths into other attributes.
 fn attributes(table: &str, index: &str) -> [String; 2] {
     ["pk", "sk"].map(|part| format!("{table}/{index}/{part}"))
 }
@@ -290,25 +290,25 @@ impl IndexForm {
         self.pk.iter().chain(&self.sk)
     }
 
-    /// Is it over plain attributes, whose items are in it whenever they have them?
+    /// True if it is over plain attributes: an item with these attributes is in it.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.parts().all(|attribute| attribute.is_plain)
     }
 
-    /// The key of a stored item inside; `None` where the item is not in the index.
+    /// The inner form of a stored item's index key; `None` if the item is not in the index.
     fn key(&self, table: &str, item: &Item) -> Option<[(String, AttributeValue); 2]> {
         let [pk, sk] = attributes(table, &self.name);
         Some([(pk, AttributeValue::S(joined(&self.pk, item)?)), (sk, AttributeValue::S(joined(&self.sk, item)?))])
     }
 
-    /// What a stored item of an entity has of the key inside.
+    /// The inner index key attributes of a stored item of an entity.
     fn inward(&self, table: &str, entity: Option<&str>, item: &Item) -> Vec<(String, AttributeValue)> {
         if self.is_plain() {
             let is_in = entity.is_some_and(|entity| self.entities.iter().any(|other| other == entity));
             return self.key(table, item).filter(|_| is_in).into_iter().flatten().collect();
         }
-        // Each by itself: an application may write one of them.
+        // Each part separately: an application may write only one of them.
         let [pk, sk] = attributes(table, &self.name);
         let has_pk = joined(&self.pk, item);
         let has_sk = joined(&self.sk, item).filter(|_| has_pk.is_some() || !self.sk.is_empty());
@@ -318,7 +318,7 @@ impl IndexForm {
             .collect()
     }
 
-    /// The stored attributes behind an attribute inside; `None` if that one is not in this index's key.
+    /// The stored attributes of an inner attribute; `None` if that one is not in this index's key.
     fn part(&self, table: &str, name: &str) -> Option<&[KeyAttribute]> {
         match name.strip_prefix(table)?.strip_prefix('/')?.strip_prefix(&self.name)?.strip_prefix('/')? {
             "pk" => Some(&self.pk),
@@ -327,7 +327,7 @@ impl IndexForm {
         }
     }
 
-    /// The attributes of a cursor, as they are stored.
+    /// The stored attributes of a cursor.
     fn cursor(&self, table: &str, cursor: &Item) -> Option<Vec<(String, AttributeValue)>> {
         let [pk, sk] = attributes(table, &self.name);
         let mut stored = values(&self.pk, text(cursor, &pk)?)?;
@@ -338,7 +338,7 @@ impl IndexForm {
     }
 }
 
-/// The texts of an item's attributes, as one; `None` where it lacks one of them.
+/// The joined texts of an item's attributes; `None` if it lacks one of them.
 fn joined(attributes: &[KeyAttribute], item: &Item) -> Option<String> {
     let texts: Option<Vec<String>> =
         attributes.iter().map(|attribute| attribute.text(item.get(&attribute.name)?)).collect();
@@ -354,11 +354,11 @@ pub struct KeyAttribute {
     pub name: String,
     /// Its type.
     pub of: KeyType,
-    /// Is its value a field as it is, rather than a text of a declared form such as `USER#{userId}`?
+    /// True if its value is a plain field, rather than a text of a declared form such as `USER#{userId}`.
     pub is_plain: bool,
 }
 
-/// Why a key cannot hold a value.
+/// Why a value cannot be in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyMisfit {
     /// It is of another type.
@@ -367,13 +367,13 @@ pub enum KeyMisfit {
     Empty,
     /// It is too long.
     TooLong {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
 }
 
 impl KeyMisfit {
-    /// Why a key part of at most this many bytes cannot hold a value of its type; `None` if it can.
+    /// Why a value does not fit in a key part of at most this many bytes; `None` if it does.
     #[must_use]
     pub fn of_size(value: &AttributeValue, bytes_max: usize) -> Option<Self> {
         match key_bytes(value) {
@@ -384,7 +384,7 @@ impl KeyMisfit {
     }
 }
 
-/// The length of a value by which DynamoDB limits a key; `None` of a number, which is always short enough.
+/// The length of a value that DynamoDB limits in a key; `None` for a number, which is always short enough.
 fn key_bytes(value: &AttributeValue) -> Option<usize> {
     match value {
         AttributeValue::S(text) => Some(text.len()),
@@ -405,19 +405,19 @@ pub enum KeyType {
 }
 
 impl KeyAttribute {
-    /// An attribute whose value is a field as it is.
+    /// An attribute whose value is a plain field.
     #[must_use]
     pub fn plain(name: &str, of: KeyType) -> Self {
         Self { name: name.to_owned(), of, is_plain: true }
     }
 
-    /// An attribute that holds a text of a declared form.
+    /// An attribute with a text of a declared form.
     #[must_use]
     pub fn of_form(name: &str) -> Self {
         Self { name: name.to_owned(), of: KeyType::S, is_plain: false }
     }
 
-    /// The text of a value; `None` where it is of another type.
+    /// The text of a value; `None` if the value is of another type.
     #[must_use]
     pub fn text(&self, value: &AttributeValue) -> Option<String> {
         match (self.of, value) {
@@ -429,14 +429,14 @@ impl KeyAttribute {
         }
     }
 
-    /// Why a key part of this many bytes cannot hold a value; `None` if it can. DynamoDB refuses an item whose index key is of
-    /// another type, empty or too long.
+    /// Why a value cannot be in a key part of at most this many bytes; `None` if it can. DynamoDB refuses an item whose
+    /// index key has another type, is empty or too long.
     #[must_use]
     pub fn misfit(&self, value: &AttributeValue, bytes_max: usize) -> Option<KeyMisfit> {
         if self.text(value).is_none() { Some(KeyMisfit::Type) } else { KeyMisfit::of_size(value, bytes_max) }
     }
 
-    /// The value of a text; `None` where it is the text of none.
+    /// The value of a text; `None` if the text has no value.
     #[must_use]
     pub fn value(&self, text: &str) -> Option<AttributeValue> {
         Some(match self.of {
@@ -447,7 +447,7 @@ impl KeyAttribute {
         })
     }
 
-    /// How a field that is all of a key of this type stands in a template.
+    /// The template of a field that makes up a whole key of this type.
     #[must_use]
     pub fn template(&self) -> String {
         match self.of {
@@ -465,28 +465,28 @@ impl fmt::Display for KeyAttribute {
     }
 }
 
-// ---- Ranges of sort keys, as they are asked for outside ----
+// ---- Ranges of sort keys, in the stored form ----
 
-/// What a query asks of the attributes of a key: the last of them may be a range.
+/// A query's conditions on the attributes of a key: the last of them may be a range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KeyRange {
     /// Attributes that have one value.
     pub equal: Vec<(String, AttributeValue)>,
-    /// The attribute behind them that begins with a text.
+    /// The next attribute, which begins with a text.
     pub begins_with: Option<(String, AttributeValue)>,
-    /// The attribute that is between two values, both included.
+    /// The attribute that is between two values, inclusive.
     pub between: Option<(String, [AttributeValue; 2])>,
 }
 
 impl KeyRange {
-    /// What a partition key asks; `None` where no item can have it.
+    /// The condition for a partition key; `None` if no item can have it.
     #[must_use]
     pub fn partition(attributes: &[KeyAttribute], text: &str) -> Option<Self> {
         Some(Self { equal: values(attributes, text)?, ..Self::default() })
     }
 
-    /// What all sort keys ask that begin with a text. It may find more, where the text is no whole number, so whoever asks
-    /// compares what is found.
+    /// The condition for all sort keys with a prefix. It may match more, if the text is not a whole number, so the
+    /// caller filters the results.
     #[must_use]
     pub fn prefix(attributes: &[KeyAttribute], text: &str) -> Self {
         let mut range = Self::default();
@@ -500,7 +500,7 @@ impl KeyRange {
             Some((attribute, part)) if attribute.of == KeyType::S && !part.is_empty() => {
                 range.begins_with = attribute.value(part).map(|value| (attribute.name.clone(), value));
             }
-            // Whoever knows a number or bytes knows all of them.
+            // A number or bytes are always complete.
             Some((attribute, part)) if attribute.of != KeyType::S => {
                 range.equal.extend(attribute.value(part).map(|value| (attribute.name.clone(), value)));
             }
@@ -509,7 +509,8 @@ impl KeyRange {
         range
     }
 
-    /// What all sort keys ask from the first text to the last. It may find more, as [`prefix`](Self::prefix) does.
+    /// The condition for all sort keys from the first text to the last. It may match more, as [`prefix`](Self::prefix)
+    /// does.
     #[must_use]
     pub fn between(attributes: &[KeyAttribute], first: &str, last: &str) -> Self {
         let of = |attribute: &KeyAttribute| Some([attribute.value(first)?, attribute.value(last)?]);
@@ -521,25 +522,25 @@ impl KeyRange {
     }
 }
 
-/// The values of a key's attributes, whose texts are joined; `None` where it is the text of none.
+/// The values of a key's attributes from their joined texts; `None` if the text is invalid.
 fn values(attributes: &[KeyAttribute], text: &str) -> Option<Vec<(String, AttributeValue)>> {
     let parts = parts(attributes, text).into_iter();
     let values = parts.map(|(attribute, part)| Some((attribute.name.clone(), attribute.value(part)?)));
     values.collect::<Option<Vec<_>>>().filter(|values| values.len() == attributes.len())
 }
 
-/// The bytes of the longest value of a key's attributes, whose texts are joined: DynamoDB limits each of them. Those of the
-/// text itself where it is the text of none.
+/// The bytes of the longest value among a key's attributes, from their joined texts: DynamoDB limits each value. The
+/// bytes of the text itself if it is invalid.
 #[must_use]
 pub fn stored_bytes(attributes: &[KeyAttribute], text: &str) -> usize {
     let longest = |values: Vec<(String, AttributeValue)>| values.iter().filter_map(|(_, value)| key_bytes(value)).max();
     values(attributes, text).map_or(text.len(), |values| longest(values).unwrap_or_default())
 }
 
-/// The text of each attribute of a key, as far as there is one.
+/// The text of each attribute of a key, as far as the text has parts.
 fn parts<'a>(attributes: &'a [KeyAttribute], text: &'a str) -> Vec<(&'a KeyAttribute, &'a str)> {
     match attributes {
-        // A text of a declared form is one value, whatever is in it.
+        // A text of a declared form is one value, whatever it contains.
         [only] => vec![(only, text)],
         all => all.iter().zip(text.split('#')).collect(),
     }

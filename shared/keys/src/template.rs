@@ -4,24 +4,25 @@
 //!
 //! | written | meaning | in the key |
 //! |---|---|---|
-//! | `{UserId}` | any text that is not empty | `#` and `%` escaped |
-//! | `{UserId!}` | any text that is not empty and holds no `#` | as it is |
+//! | `{UserId}` | any non-empty text | `#` and `%` escaped |
+//! | `{UserId!}` | any non-empty text without `#` | as it is |
 //! | `{Path/}` | a path | as it is |
 //! | `{Path/last}` | the last segment of the field `Path` | as a text; not read back |
 //! | `{Shard:2}` | a whole number of at most 2 digits | padded with zeros |
-//! | `{MAX-UnitsSold:12}` | the same, descending | `999999999999 - UnitsSold`, padded |
-//! | `{Total:14.2}` | a number of at most 14 digits, 2 of them behind the point | `100 × Total`, padded: the point is not written |
-//! | `{MAX-Total:14.2}` | the same, descending | `99999999999999 - 100 × Total`, padded |
+//! | `{MAX-UnitsSold:12}` | a whole number of at most 12 digits, descending | `999999999999 - UnitsSold`, padded |
+//! | `{Total:14.2}` | a number of at most 14 digits, 2 of them decimal places | `100 × Total`, padded: without the point |
+//! | `{MAX-Total:14.2}` | such a number, descending | `99999999999999 - 100 × Total`, padded |
 //! | `{UserId%8}` | the spread of a static partition key over 8 suffixes | CRC-32 of `UserId` mod 8, two digits; not read back |
-//! | `{Target*}` | another key's text, which may hold `#`; at the start only | as it is |
+//! | `{Target*}` | another key's text, which may contain `#`; at the start only | as it is |
 //! | `{CreatedAt:N}` | the whole of a key of type N: any number | as text that sorts by value |
 //! | `{Id:B}` | the whole of a key of type B: bytes | in hexadecimal digits |
 //!
-//! A number is decimal text, not negative, and whole in the unit of its last digit; what is not, or has more digits than
-//! the field, is refused, never rounded or cut off. It is read back in the form that DynamoDB gives a number.
+//! A number is decimal text, not negative, and whole in the unit of its last digit. Any other text, or a number with
+//! more digits than the field, is refused, never rounded or truncated. It is read back in the form that DynamoDB
+//! returns.
 //!
-//! Text and field alternate, and a field ends where the literal after it begins, so parsing has no choice to make:
-//! a value that holds `#` was escaped on the way in, and one that stands raw in the key is not this template's.
+//! Text and field alternate, and a field ends where the literal after it begins, so parsing is unambiguous: a `#` in a
+//! value is escaped when the key is built, and a key with a raw one does not match the template.
 
 pub mod form;
 mod meets;
@@ -37,7 +38,7 @@ use crate::{
     fields::Fields,
 };
 
-/// What most keys need, in bytes, so that a key is one allocation.
+/// Size of most keys, in bytes, so that building a key needs one allocation.
 const KEY_BYTES: usize = 48;
 
 /// The form of a key.
@@ -50,23 +51,23 @@ pub struct Template {
 /// A piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Text that stands in every key as it is.
+    /// Text that is the same in every key.
     Literal(String),
     /// A field.
     Field {
         /// Name of the field.
         name: SmolStr,
-        /// How its value stands in the key.
+        /// Form of its value in the key.
         form: Form,
     },
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
     ///
-    /// [`TemplateError`] with the template and what is wrong: braces, an unknown form, two fields without text between.
+    /// [`TemplateError`] with the template and the problem: braces, an unknown form, two fields without text between.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let fail = |problem| TemplateError { template: text.to_owned(), problem };
         let mut pieces = Vec::new();
@@ -122,13 +123,13 @@ impl Template {
         names
     }
 
-    /// Does a key of this form hold this field?
+    /// True if a key of this form contains this field.
     #[must_use]
     pub fn holds(&self, field: &str) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Field { name, .. } if name == field))
     }
 
-    /// A field as it stands in the template, with its braces, such as `{Shard:2}`.
+    /// A field as it is written in the template, with its braces, such as `{Shard:2}`.
     #[must_use]
     pub fn written(&self, field: &str) -> Option<String> {
         let fields = self.text.split('{').filter_map(|part| part.split_once('}')).map(|(written, _)| written);
@@ -136,13 +137,13 @@ impl Template {
         of_it.next().map(|written| format!("{{{written}}}"))
     }
 
-    /// Does a key of this form hold this field as a number?
+    /// True if a key of this form contains this field as a number.
     #[must_use]
     pub fn holds_number(&self, field: &str) -> bool {
         self.forms(field).any(Form::is_number)
     }
 
-    /// The forms in which a key holds this field.
+    /// The forms of this field in a key.
     pub(crate) fn forms(&self, field: &str) -> impl Iterator<Item = Form> {
         self.pieces.iter().filter_map(move |piece| match piece {
             Piece::Field { name, form } if name == field => Some(*form),
@@ -150,7 +151,7 @@ impl Template {
         })
     }
 
-    /// The attribute that holds a field's value by itself: of type N or B where a whole key is of that type, else S.
+    /// The attribute value for a field: of type N or B if it makes up a whole key of that type, else S.
     #[must_use]
     pub fn typed(&self, field: &str, value: &str) -> Option<AttributeValue> {
         Some(match self.forms(field).next()? {
@@ -160,8 +161,8 @@ impl Template {
         })
     }
 
-    /// The template once for each suffix of its spread, in their order: what a reader of all of them asks for. A
-    /// template without a spread is its only one.
+    /// The template for each suffix of its spread, in order, for reading all of them. Without a spread, only the
+    /// template itself.
     #[must_use]
     pub fn suffixes(&self) -> Vec<Self> {
         let spread = self.pieces.iter().find_map(|piece| match piece {
@@ -190,7 +191,8 @@ impl Template {
         self.build_of(|name| fields.get(name))
     }
 
-    /// Builds the key text of values that stand elsewhere: planning makes many keys, and copies none of their fields.
+    /// Builds the key text from values that are looked up by field name: planning builds many keys without copying
+    /// fields.
     ///
     /// # Errors
     ///
@@ -209,16 +211,16 @@ impl Template {
         Ok(key)
     }
 
-    /// The longest start of the key that these fields decide: the operand of `begins_with`.
+    /// The longest prefix of the key that these fields decide: the operand of `begins_with`.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] naming a field that is there and does not fit.
+    /// [`KeyError`] naming a field that is present and does not fit.
     pub fn prefix(&self, fields: &Fields) -> Result<String, KeyError> {
         self.prefix_of(|name| fields.get(name))
     }
 
-    /// The same of values that stand elsewhere.
+    /// The prefix from values that are looked up by field name.
     ///
     /// # Errors
     ///
@@ -237,14 +239,14 @@ impl Template {
         Ok(key)
     }
 
-    /// The fields of a key of this form; `None` when it is of another.
+    /// The fields of a key of this form; `None` if it has another form.
     #[must_use]
     pub fn parse_key(&self, key: &str) -> Option<Fields> {
         let mut fields = Fields::new();
         self.parse_into(key, &mut fields).then_some(fields)
     }
 
-    /// Adds the fields of a key of this form; false when it is of another, or a field is there with another value.
+    /// Adds the fields of a key of this form; false if it has another form, or a field is present with another value.
     pub(crate) fn parse_into(&self, key: &str, fields: &mut Fields) -> bool {
         parse_pieces(&self.pieces, key, fields)
     }
@@ -274,7 +276,7 @@ fn parse_pieces(pieces: &[Piece], key: &str, fields: &mut Fields) -> bool {
     }
 }
 
-/// A raw field may hold anything, so the last place where the rest fits ends it.
+/// A raw field may contain anything, so it ends at the last position where the rest fits.
 fn parse_raw(name: &SmolStr, rest: &[Piece], key: &str, fields: &mut Fields) -> bool {
     let Some(Piece::Literal(literal)) = rest.first() else {
         fields.insert(name.clone(), key);

@@ -1,7 +1,7 @@
-//! When two attribute values are the same.
+//! Equality of attribute values.
 //!
-//! By value, as DynamoDB compares them: a number whatever its form (`2.0` is `2`), a set and a map whatever their
-//! order. What is the same is never written again.
+//! Values are compared like in DynamoDB: a number in any form (`2.0` is `2`), a set and a map in any order. An equal
+//! value is never written again.
 
 use std::cmp::Ordering;
 
@@ -29,7 +29,7 @@ pub fn type_of(value: &AttributeValue) -> &'static str {
     }
 }
 
-/// Are these the same value? Two absent ones are.
+/// True if these are the same value, or both are absent.
 #[must_use]
 pub fn same(a: Option<&AttributeValue>, b: Option<&AttributeValue>) -> bool {
     match (a, b) {
@@ -39,19 +39,19 @@ pub fn same(a: Option<&AttributeValue>, b: Option<&AttributeValue>) -> bool {
     }
 }
 
-/// Do these two items hold the same attributes with the same values?
+/// True if these two items have the same attributes with the same values.
 #[must_use]
 pub fn same_item(a: &Item, b: &Item) -> bool {
     a.len() == b.len()
         && a.iter().zip(b).all(|((a, a_value), (b, b_value))| a == b && same(Some(a_value), Some(b_value)))
 }
 
-/// Names of the attributes that differ between two items, an item that lacks one having no value for it.
+/// Names of the attributes that differ between two items, or that only one of them has.
 #[must_use]
 pub fn differing<'a>(a: &'a Item, b: &'a Item) -> Vec<&'a str> {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let mut names = Vec::new();
-    // Both are in order of their names, so one walk along both will do.
+    // Both are sorted by name, so they are merged in one pass.
     loop {
         let order = match (a.peek(), b.peek()) {
             (Some((a, _)), Some((b, _))) => a.cmp(b),
@@ -67,7 +67,7 @@ pub fn differing<'a>(a: &'a Item, b: &'a Item) -> Vec<&'a str> {
     }
 }
 
-/// Is the first below the second? Binary values are compared byte by byte, numbers by their values, and nothing else.
+/// True if the first is below the second. Compares binary values by bytes and numbers by value; false for other types.
 #[must_use]
 pub fn below(value: &AttributeValue, bound: &AttributeValue) -> bool {
     match (value, bound) {
@@ -77,7 +77,7 @@ pub fn below(value: &AttributeValue, bound: &AttributeValue) -> bool {
     }
 }
 
-/// Are both numbers, and is the first at least the second?
+/// True if both are numbers, and the first is at least the second.
 #[must_use]
 pub fn at_least(value: &AttributeValue, least: &AttributeValue) -> bool {
     match (value, least) {
@@ -88,13 +88,13 @@ pub fn at_least(value: &AttributeValue, least: &AttributeValue) -> bool {
     }
 }
 
-/// Is this the number 0?
+/// True if this is the number 0.
 #[must_use]
 pub fn is_zero(value: &AttributeValue) -> bool {
     whole_number(value) == Some(0)
 }
 
-/// The whole number that a value is; `None` when it is another number, or none, or too large to count.
+/// The whole number in a value; `None` if it is another number, not a number, or too large for a count.
 #[must_use]
 pub fn whole_number(value: &AttributeValue) -> Option<i64> {
     match value {
@@ -123,7 +123,7 @@ fn same_set<T>(a: &[T], b: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
     a.len() == b.len() && a.iter().all(|a| b.iter().any(|b| same(a, b)))
 }
 
-/// Bytes as the field of a key of type B has them: each as two hexadecimal digits.
+/// Bytes in the form of a key field of type B: each as two hexadecimal digits.
 #[must_use]
 pub fn hexadecimal(bytes: &[u8]) -> String {
     hex::encode(bytes)

@@ -1,6 +1,6 @@
-//! `[entity.…]`: what the table's items look like.
+//! `[entity.…]`: the form of the table's items.
 //!
-//! Counters are items of the service's own, the same in every table, so they are added here and never declared.
+//! Counters are the service's own items, the same in every table, so they are added here and never declared.
 
 use std::collections::BTreeSet;
 
@@ -96,7 +96,7 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
     Ok(Schema::new(layout, definitions))
 }
 
-/// The same in tables of any form. Counters are in a table of Ripple's own.
+/// The schema in tables of any form. Counters are in a table of Ripple's own.
 pub(crate) fn in_forms(root: &Section<'_>, mut forms: TableForms) -> Result<Schema, ManifestError> {
     let layout = forms.clone().layout();
     let mut counter = counter().map_err(|error| root.place.wrong(error.to_string()))?;
@@ -116,7 +116,7 @@ pub(crate) fn in_forms(root: &Section<'_>, mut forms: TableForms) -> Result<Sche
     Ok(Schema::new(forms.layout(), definitions))
 }
 
-/// All that may be said of counters: their row in the table's design.
+/// The row of the counters in the table's design, the only key of their section.
 fn counter_id(section: &Section<'_>) -> Result<String, ManifestError> {
     match section.entries().find(|entry| entry.key != "id") {
         Some(other) => {
@@ -126,8 +126,9 @@ fn counter_id(section: &Section<'_>) -> Result<String, ManifestError> {
     }
 }
 
-/// No key may be of two entities that Ripple writes, or each would replace the other's item, without end. Where items have no
-/// type, an item is known by its key, so none may be of any two; the counters are among them.
+/// Checks that no key can belong to two entities that Ripple writes; otherwise each would overwrite the other's item,
+/// without end. In a table without types, an item is known by its key, so no key may belong to any two entities,
+/// including the counters.
 fn distinct(
     entities: &[(Definition, Section<'_>)],
     counter_of_untyped: Option<&Definition>,
@@ -159,7 +160,7 @@ fn distinct(
     Ok(())
 }
 
-/// A counter, as the machinery writes it.
+/// The definition of a counter.
 fn counter() -> Result<Definition, TemplateError> {
     Ok(Definition {
         id: COUNTER.to_owned(),
@@ -172,7 +173,7 @@ fn counter() -> Result<Definition, TemplateError> {
     })
 }
 
-/// What items of an entity look like; where tables are of other forms, in this one.
+/// The definition of an entity; with table forms, in this one.
 fn entity(
     name: &str,
     section: &Section<'_>,
@@ -221,7 +222,7 @@ pub(crate) fn template(section: &Section<'_>, key: &str, purpose: &str) -> Resul
     form(&text)
 }
 
-/// The form that a text is. That of a whole number or of bytes follows from the type of the key.
+/// The form of a key text. The form of a number or of bytes that makes up the whole text follows from the key's type.
 pub(crate) fn form(text: &Named<'_>) -> Result<Template, ManifestError> {
     let template = Template::parse(text.text).map_err(|error| text.place.wrong(error.to_string()))?;
     let mut pairs = template.pieces().iter().zip(template.pieces().iter().skip(1));
@@ -243,8 +244,8 @@ pub(crate) fn form(text: &Named<'_>) -> Result<Template, ManifestError> {
     Ok(template)
 }
 
-/// Each attribute is declared once, and none of them is a key, a field of the key or the type. Ripple writes no
-/// time to live.
+/// Checks that each attribute is declared once, and none of them is a key, a field of the key or the type. Ripple
+/// writes no time to live.
 fn free(
     layout: &Layout,
     form: Option<&TableForm>,

@@ -4,22 +4,22 @@ use std::{fmt, io};
 
 use toml_edit::TomlError;
 
-/// A mistake in a manifest. It prints as `12:1: derivation.followers.from: there is no entity "Folow": …`, so that a
-/// file's name and a colon before it make a place that editors open.
+/// A mistake in a manifest. It prints as `12:1: derivation.followers.from: there is no entity "Folow": …`. With a file
+/// name and a colon before it, editors open the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestError {
     /// The line, counted from 1.
     pub line: usize,
     /// The column, in characters, counted from 1.
     pub column: usize,
-    /// The key with the tables that it is in, joined by points; empty where the file is no TOML.
+    /// The key with its tables, joined by points; empty if the file is not TOML.
     pub key: String,
-    /// What is wrong, and what was meant.
+    /// The problem, and a suggestion.
     pub what: String,
 }
 
 impl ManifestError {
-    /// The file is no TOML.
+    /// The file is not TOML.
     pub(crate) fn syntax(text: &str, error: &TomlError) -> Self {
         let span = error.span().unwrap_or_default();
         let why = error.message().lines().next().unwrap_or_default();
@@ -45,7 +45,7 @@ impl fmt::Display for ManifestError {
 
 impl std::error::Error for ManifestError {}
 
-/// A manifest's file that cannot be used.
+/// Why a manifest's file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestFileError {
     /// It cannot be read.
@@ -56,12 +56,12 @@ pub enum ManifestFileError {
         /// Why.
         source: io::Error,
     },
-    /// It is read, and says something that cannot be.
+    /// It was read, and its content is invalid.
     #[error("{file}:{error}")]
     Wrong {
         /// The file.
         file: String,
-        /// The mistake; it is in the message, and so is no source.
+        /// The mistake; it is part of the message, so it is not a source.
         error: ManifestError,
     },
 }

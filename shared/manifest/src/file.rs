@@ -1,4 +1,4 @@
-//! Reading a text from a file of any kind, within a limit.
+//! Reads a text from any kind of file, within a limit.
 
 use std::{
     fs::File,
@@ -6,11 +6,11 @@ use std::{
     path::Path,
 };
 
-/// The text of a file of at most so many bytes: a device or a pipe may never end.
+/// The text of a file of at most `bytes_max` bytes: a device or a pipe may never end.
 ///
 /// # Errors
 ///
-/// Those of reading it, and one for a longer file or for bytes that are no UTF-8.
+/// Read errors, and an error for a longer file or for bytes that are not UTF-8.
 pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     let n_bytes = File::open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;

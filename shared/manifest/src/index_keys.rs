@@ -41,7 +41,7 @@ pub(crate) const INDEX_KEY: [KeySyntax; 5] = [
     ),
 ];
 
-/// The key of an entity's items in the index that has this name inside.
+/// The key of an entity's items in the index with this inner name.
 pub(crate) fn index_key(
     name: &str,
     section: &Section<'_>,
@@ -57,7 +57,7 @@ pub(crate) fn index_key(
     let derived = section.get("derived").map_or(Ok(false), |entry| entry.truth())?;
     let mut known = entity.key.field_names();
     known.extend(entity.attributes.iter().map(String::as_str));
-    // What Ripple derives is in no key that the application makes.
+    // A derived attribute cannot be part of a key that the application sets.
     known.extend(entity.derived_attributes.iter().map(String::as_str).filter(|_| derived));
     let must_be_known = |named: &Named<'_>| {
         let is_known = known.contains(&named.text);
@@ -86,7 +86,7 @@ pub(crate) fn index_key(
     Ok(IndexKey { index: name.to_owned(), key, only_if, derived })
 }
 
-/// The form of a key in an index; one without a sort key has none for it.
+/// The form of a key in an index; without a sort key in the index, there is no form for it.
 fn index_form(section: &Section<'_>, layout: &Layout, name: &str) -> Result<KeyTemplate, ManifestError> {
     let index = layout.forms.as_ref().and_then(|forms| forms.index(name));
     if index.is_none_or(|(_, index)| !index.sk.is_empty()) {
@@ -100,7 +100,7 @@ fn index_form(section: &Section<'_>, layout: &Layout, name: &str) -> Result<KeyT
     Ok(KeyTemplate { pk, sk, stored: StoredForm::Texts })
 }
 
-/// When an item is in an index, and the attribute that says so; always where there is none.
+/// The condition for an item to be in an index, with its attribute; `None` means always.
 fn only_if<'a>(section: &Section<'a>) -> Result<Option<(Named<'a>, OnlyIf)>, ManifestError> {
     let only_with = section.get("only-with").map(|entry| entry.text()).transpose()?;
     let Some(entry) = section.get("only-if") else {

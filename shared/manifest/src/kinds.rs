@@ -1,4 +1,4 @@
-//! `[derivation.…]`: what is derived, a kind a file.
+//! `[derivation.…]`: the derivations, with one file per kind.
 //!
 //! A new kind is a file with a [`KindSyntax`] and an entry in [`KINDS`].
 
@@ -33,20 +33,20 @@ use crate::{
     syntax::{KeySyntax, KindDescription, ValueSyntax},
 };
 
-/// What the name of a count's display ends with. Stored, so it is stable.
+/// Suffix of the name of a count's display. Stored, so it is stable.
 const DISPLAY: &str = "-display";
 
-/// What the name of the items that a count creates ends with. Stored, so it is stable.
+/// Suffix of the name of the items that a count creates. Stored, so it is stable.
 const ITEM: &str = "-item";
 
-/// How a kind of derivation is written.
+/// The syntax of a kind of derivation.
 struct KindSyntax {
     description: KindDescription,
-    /// Makes its derivations: one, or a count with its displays.
+    /// Builds its derivations: one, or a count with its displays.
     read: fn(&Rule<'_>) -> Result<Vec<Derivation>, ManifestError>,
 }
 
-/// All kinds that a manifest can say.
+/// All kinds of the language.
 const KINDS: [&KindSyntax; 9] = [
     &count::KIND,
     &copy::KIND,
@@ -76,27 +76,27 @@ pub(crate) const COMMON: [KeySyntax; 3] = [
     ),
 ];
 
-/// A derivation that is being read.
+/// A derivation while it is parsed.
 struct Rule<'a> {
     /// Its name.
     name: &'a str,
     section: Section<'a>,
     schema: &'a Schema,
-    /// The types of attributes, as far as the manifest says them.
+    /// The types of attributes, as far as the manifest determines them.
     types: &'a KnownTypes<'a>,
-    /// All derivations, as they stand in the file.
+    /// All derivations, in the order of the file.
     declared: &'a [(&'a str, Section<'a>)],
-    /// What those derivations were that are renamed.
+    /// The stored names of renamed derivations.
     renamed: &'a BTreeMap<&'a str, &'a str>,
 }
 
 impl<'a> Rule<'a> {
-    /// The entity that a key names, which must be there for this purpose.
+    /// The entity that a key names; the key is required for this purpose.
     fn entity(&self, key: &str, purpose: &str) -> Result<&'a Definition, ManifestError> {
         entity(self.schema, &self.section.required(key, purpose)?.text()?)
     }
 
-    /// The entity and its derived attribute that `into` names, as in `Folder.path`.
+    /// The entity and its derived attribute that `into` names, such as `Folder.path`.
     fn shown_attribute(&self, purpose: &str) -> Result<(&'a Definition, String), ManifestError> {
         let into = self.section.required("into", purpose)?.text()?;
         let Some((target, attribute)) = into.text.split_once('.') else {
@@ -107,7 +107,7 @@ impl<'a> Rule<'a> {
         Ok((target, attribute))
     }
 
-    /// Its derivation of this name, which is its own or begins with it.
+    /// A derivation of this section with this name, which is the section's name or begins with it.
     fn derivation(&self, name: &str, kind: impl derive::kind::Kind + 'static) -> Result<Derivation, ManifestError> {
         let id = self.section.get("id").map(|entry| entry.text()).transpose()?;
         let stored = name.strip_prefix(self.name).map(|end| format!("{}{end}", self.stored(self.name)));
@@ -121,13 +121,13 @@ impl<'a> Rule<'a> {
         self.declared.iter().filter(move |(_, section)| says(section, "kind", kind))
     }
 
-    /// The name under which a derivation is stored.
+    /// The stored name of a derivation.
     fn stored<'n>(&'n self, name: &'n str) -> &'n str {
         self.renamed.get(name).unwrap_or(&name)
     }
 }
 
-/// All kinds, for those who describe the language.
+/// All kinds, for the descriptions of the language.
 pub(crate) fn descriptions() -> Vec<KindDescription> {
     KINDS.iter().map(|kind| kind.description).collect()
 }
@@ -163,7 +163,7 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
     };
     Catalogue::new(schema, derivations).map_err(|error| {
         let (name, what) = in_words(error, &labels, &declared);
-        // Of two with one name it is the second that is wrong.
+        // If two have the same name, the second one is wrong.
         let place = places.iter().rev().find(|(other, _)| *other == name).map_or(&root.place, |(_, place)| place);
         place.wrong(what)
     })
@@ -195,7 +195,7 @@ fn rule(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     (kind.read)(rule)
 }
 
-/// Which derivation is at fault, and what is wrong with it.
+/// The derivation at fault, and the problem.
 fn in_words(
     error: CatalogueError,
     labels: &BTreeMap<String, String>,
@@ -224,7 +224,7 @@ fn in_words(
     }
 }
 
-/// Is this text the value of a section's key?
+/// True if this text is the value of a section's key.
 fn says(section: &Section<'_>, key: &str, text: &str) -> bool {
     section.get(key).and_then(|entry| entry.text().ok()).is_some_and(|said| said.text == text)
 }
@@ -235,7 +235,7 @@ fn entity<'a>(schema: &'a Schema, named: &Named<'_>) -> Result<&'a Definition, M
     schema.entity(named.text).ok_or_else(|| named.unknown("there is no entity", declared()))
 }
 
-/// An attribute that the application's items or ours may have.
+/// An attribute of the application or of Ripple.
 fn attribute(entity: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
     named.top_level()?;
     let mut all = entity.attributes.iter().chain(&entity.derived_attributes).map(String::as_str);
@@ -257,16 +257,17 @@ fn derived_attribute(entity: &Definition, named: &Named<'_>) -> Result<String, M
     Err(named.unknown(&format!("{} does not declare as derived", entity.name), declared))
 }
 
-// ---- The names of derivations, and `was`: the first name of one that is renamed ----
+// ---- The names of derivations, and `was`: the first name of a renamed derivation ----
 
-/// Longest name of a derivation, in bytes: a counter's sort key holds it beside the target's key, and has 1,024.
+/// Longest name of a derivation, in bytes: a counter's sort key of at most 1,024 bytes contains it and the target's
+/// key.
 const NAME_MAX: usize = 64;
 
-/// What `DISABLED` and `--disable` take for several derivations.
+/// The name of a group of derivations in `DISABLED` and `--disable`.
 const RESERVED: &str = "ground";
 
-/// What those derivations were that are renamed, by the names that they have now. What one was is the name of no other,
-/// because what is stored under it would be of both.
+/// The stored names of the renamed derivations, by their current names. A stored name must not be the name of another
+/// derivation, because both would share the stored data.
 fn renamed<'a>(declared: &[(&'a str, Section<'a>)]) -> Result<BTreeMap<&'a str, &'a str>, ManifestError> {
     let mut renamed = BTreeMap::new();
     for (name, section) in declared {
@@ -288,7 +289,7 @@ fn renamed<'a>(declared: &[(&'a str, Section<'a>)]) -> Result<BTreeMap<&'a str, 
     Ok(renamed)
 }
 
-/// The name stands in the keys of counters, in metrics and in what commands print.
+/// Checks the characters of a name, which becomes part of counter keys, metrics and command output.
 fn storable(name: &str, place: &TomlPlace<'_>) -> Result<(), ManifestError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || !name.chars().all(plain) {

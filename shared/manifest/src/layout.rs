@@ -1,4 +1,4 @@
-//! `[table]` and `[index.…]`: how the table is called and which attributes its keys stand in.
+//! `[table]` and `[index.…]`: the attributes of the table's keys and indexes.
 
 use keys::layout::{Index, Layout};
 
@@ -31,7 +31,7 @@ pub(crate) const TABLE: [KeySyntax; 5] = [
     ),
 ];
 
-/// Do the keys of the table contain values as they are?
+/// True if the keys of the table contain unescaped values.
 pub(crate) fn is_unescaped(root: &Section<'_>) -> Result<bool, ManifestError> {
     let table = root.get("table").map(|entry| entry.section()).transpose()?;
     let Some(entry) = table.and_then(|table| table.get("escape")) else { return Ok(false) };
@@ -82,7 +82,7 @@ pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
     Ok(layout)
 }
 
-/// The name of an attribute at the top of an item.
+/// The name of a top-level attribute of an item.
 pub(crate) fn attribute(entry: &Entry<'_>) -> Result<String, ManifestError> {
     let named = entry.text()?;
     named.top_level()?;
@@ -101,7 +101,7 @@ fn index(name: &str, section: &Section<'_>) -> Result<Index, ManifestError> {
     })
 }
 
-/// An attribute has one use. Only keys may share one, as an index with both keys changed about does.
+/// Checks that each attribute has one use. Only keys may share attributes, such as an index with both keys swapped.
 fn distinct(layout: &Layout, table: &Section<'_>) -> Result<(), ManifestError> {
     let twice = |key: &str| {
         let place = table.get(key).map_or_else(|| table.place.clone(), |entry| entry.place);

@@ -1,16 +1,14 @@
-//! The manifest: a `ripple.toml` that declares a table of any shape and what is derived in it, without Rust.
+//! The manifest: a `ripple.toml` that declares a table of any shape and its derivations, without Rust.
 //!
-//! What it keeps true: a manifest makes the same values as typed declarations, a [`Schema`] and a [`Catalogue`], so
-//! the engine cannot know which it was given; and a manifest that says something that cannot be, or that nobody would
-//! understand, is refused with the line, the key and what was meant. Nothing in it is passed over: a key that means
-//! nothing is an error, not a comment.
+//! What it keeps true: a manifest gives the same values as typed declarations, a [`Schema`] and a [`Catalogue`], so the
+//! engine cannot tell them apart. An invalid or unclear manifest is refused with the line, the key and a suggestion.
+//! Nothing in it is ignored: an unknown key is an error.
 //!
-//! It goes through the file once, in this order: the `layout` (`[table]`, `[index.…]`) or
-//! the `tables` (`[tables.…]`), the `entities`
-//! (`[entity.…]`), and the derivations (`[derivation.…]`), a kind a file in `kinds`. Each looks up names in what was
-//! read before it, so that a name that is wrong is not reported as one that is missing.
-//! What only all of it together can show (a circle, two writers of one attribute) is the catalogue's to refuse; here
-//! its error gets the line of the derivation.
+//! It parses the file once, in this order: the `layout` (`[table]`, `[index.…]`) or the `tables` (`[tables.…]`), the
+//! `entities` (`[entity.…]`), and the derivations (`[derivation.…]`), with one file per kind in `kinds`. Each step
+//! looks up names in the results of earlier steps, so that a wrong name is not reported as a missing one. Mistakes that
+//! only appear in the whole (a circle, two writers of one attribute) are refused by the catalogue; its error gets the
+//! line of the derivation here.
 //!
 //! ```
 //! let (schema, catalogue) = manifest::load(r##"
@@ -39,7 +37,7 @@
 //! # Ok::<(), manifest::error::ManifestError>(())
 //! ```
 //!
-//! [`syntax`] has every key as data: the parser refuses others, and [`mod@reference`] and [`schema`] show them.
+//! [`syntax`] has every key as data: the parser refuses others, and [`mod@reference`] and [`schema`] describe them.
 
 mod entities;
 pub mod error;
@@ -64,14 +62,14 @@ use toml_edit::Document;
 /// Longest manifest, in bytes: one of 5,000 entities has less than 2 MB.
 const BYTES_MAX: u64 = 16_000_000;
 
-/// What the top of a manifest may hold.
+/// The keys at the top of a manifest.
 const TOP: [&str; 5] = ["table", "index", "tables", "entity", "derivation"];
 
 /// Schema and catalogue of a manifest's text.
 ///
 /// # Errors
 ///
-/// [`ManifestError`] with the line, the key and what was meant.
+/// [`ManifestError`] with the line, the key and a suggestion.
 pub fn load(text: &str) -> Result<(Schema, Catalogue), ManifestError> {
     let document = Document::parse(text).map_err(|error| ManifestError::syntax(text, &error))?;
     let root = Section::root(text, document.as_table());
@@ -88,7 +86,7 @@ pub fn load(text: &str) -> Result<(Schema, Catalogue), ManifestError> {
 ///
 /// # Errors
 ///
-/// [`ManifestFileError`] naming the file, and in it the line, the key and what was meant.
+/// [`ManifestFileError`] naming the file, the line, the key and a suggestion.
 pub fn read(path: &Path) -> Result<(Schema, Catalogue), ManifestFileError> {
     let file = path.display().to_string();
     match file::text(path, BYTES_MAX) {

@@ -1,9 +1,9 @@
-//! What was meant by a name that does not exist.
+//! Suggestions for a name that does not exist.
 
-/// Most names that are listed where none of them is near.
+/// Most names that are listed if none of them is similar.
 const LISTED_MAX: usize = 16;
 
-/// The end of a sentence about a name that is none of these: what was meant, or else what there is.
+/// The end of a sentence about an unknown name: a suggestion, or else the valid names.
 #[must_use]
 pub fn meant<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
@@ -18,14 +18,14 @@ pub fn meant<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String
     }
 }
 
-/// The same for a person at a terminal, who may list the names.
+/// The end of such a sentence for a person at a terminal, with the command that lists the names.
 #[must_use]
 pub fn meant_or_listed<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let meant = meant(name, names);
     if meant.is_empty() { "; `ripple design` lists all".to_owned() } else { meant }
 }
 
-/// The name that is one typing error or two away, of several the nearest and first.
+/// The nearest name within one or two typing errors; the first one if several are equally near.
 fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let distance = |other: &str| strsim::damerau_levenshtein(&lower, &other.to_lowercase());

@@ -1,4 +1,4 @@
-//! The reference page of the language, `docs/manifest.md`, made of what the parser takes.
+//! The reference page of the language, `docs/manifest.md`, generated from the parser's syntax.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::{
     tables,
 };
 
-/// What stands before the tables.
+/// The text before the tables.
 const INTRODUCTION: &str = "\
 # The language of a manifest
 
@@ -120,7 +120,7 @@ fn words(value: ValueSyntax) -> String {
     }
 }
 
-/// Adds to the page. A text takes everything.
+/// Adds to the page. Writing to a text cannot fail.
 fn write(page: &mut String, text: std::fmt::Arguments<'_>) {
     let written = page.write_fmt(text);
     debug_assert!(written.is_ok(), "a text takes everything");

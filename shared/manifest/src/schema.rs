@@ -1,4 +1,4 @@
-//! A JSON Schema of a manifest, for editors that complete and check TOML by one.
+//! A JSON Schema of a manifest, for editors that use one to complete and check TOML.
 
 use keys::counter::COUNTER;
 use serde_json::{Map, Value, json};
@@ -48,7 +48,7 @@ fn named(each: &Value) -> Value {
     json!({ "type": "object", "additionalProperties": each })
 }
 
-/// A table with these keys; some of them have another value than their syntax says.
+/// A table with these keys; `instead` replaces the values of some of them.
 fn object(keys: &[KeySyntax], instead: &[(&str, Value)]) -> Value {
     let mut properties = Map::new();
     for key in keys {

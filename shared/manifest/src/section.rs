@@ -27,14 +27,14 @@ impl TomlPlace<'_> {
         ManifestError::at(self.text, self.at, self.key.clone(), what.into())
     }
 
-    /// The place of a key in the table at this place.
+    /// The position of a key in the table at this position.
     fn below(&self, key: &str, span: Option<Range<usize>>) -> Self {
         let dot = if self.key.is_empty() { "" } else { "." };
         Self { text: self.text, at: span.map_or(self.at, |span| span.start), key: format!("{}{dot}{key}", self.key) }
     }
 }
 
-/// A text of the file, and where it stands.
+/// A text of the file, with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Named<'a> {
     pub(crate) text: &'a str,
@@ -42,7 +42,7 @@ pub(crate) struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// The path that it is into a map or a list, such as `profile.name` or `tags[0]`; `None` if it is the name of an attribute.
+    /// Its path into a map or a list, such as `profile.name` or `tags[0]`; `None` if it is the name of an attribute.
     pub(crate) fn path(&self) -> Result<Option<DocumentPath>, ManifestError> {
         if !is_path(self.text) {
             return Ok(None);
@@ -62,7 +62,7 @@ impl Named<'_> {
         )))
     }
 
-    /// A mistake: the text names nothing that there is, as `there is no entity` says; these names there are.
+    /// The mistake that the text is an unknown name, such as `there is no entity`; `names` are the valid ones.
     pub(crate) fn unknown<'n>(&self, there_is_no: &str, names: impl IntoIterator<Item = &'n str>) -> ManifestError {
         self.place.wrong(format!("{there_is_no} \"{}\"{}", self.text, meant(self.text, names)))
     }
@@ -81,12 +81,12 @@ impl<'a> Section<'a> {
         Self { place: TomlPlace { text, at: 0, key: String::new() }, table }
     }
 
-    /// Refuses every key but those of this syntax.
+    /// Refuses every key that is not in this syntax.
     pub(crate) fn follows(&self, keys: &[KeySyntax]) -> Result<(), ManifestError> {
         self.only(&names(keys))
     }
 
-    /// Refuses every key but these.
+    /// Refuses every key that is not one of these.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), ManifestError> {
         match self.entries().find(|entry| !known.contains(&entry.key)) {
             Some(entry) => {
@@ -97,13 +97,13 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The entry of a key, where there is one.
+    /// The entry of a key, if it exists.
     pub(crate) fn get(&self, key: &str) -> Option<Entry<'a>> {
         let (key, item) = self.table.get_key_value(key)?;
         Some(Entry { key: key.get(), place: self.place.below(key.get(), key.span()), item })
     }
 
-    /// The entry of a key that must be there, for this purpose.
+    /// The entry of a key that is required for this purpose.
     pub(crate) fn required(&self, key: &str, purpose: &str) -> Result<Entry<'a>, ManifestError> {
         self.get(key).ok_or_else(|| self.place.wrong(format!("{key} is missing: {purpose}")))
     }
@@ -113,7 +113,7 @@ impl<'a> Section<'a> {
         self.table.iter().filter_map(|(key, _)| self.get(key))
     }
 
-    /// The tables below a key: of `entity`, those of `[entity.User]` and `[entity.Order]`.
+    /// The tables below a key: for `entity`, those of `[entity.User]` and `[entity.Order]`.
     pub(crate) fn sections(&self, key: &str) -> Result<Vec<(&'a str, Self)>, ManifestError> {
         let Some(entry) = self.get(key) else { return Ok(Vec::new()) };
         let named = |entry: Entry<'a>| Ok((entry.key, entry.section()?));
@@ -154,17 +154,17 @@ impl<'a> Entry<'a> {
         Ok(Named { text, place: self.place.clone() })
     }
 
-    /// Is it a text, rather than a list or a table?
+    /// True if it is a text, rather than a list or a table.
     pub(crate) fn is_text(&self) -> bool {
         self.item.is_str()
     }
 
-    /// Is it a table, in braces or below a header?
+    /// True if it is a table, in braces or below a header.
     pub(crate) fn is_table(&self) -> bool {
         self.item.is_table_like()
     }
 
-    /// Is it a list?
+    /// True if it is a list.
     pub(crate) fn is_list(&self) -> bool {
         self.item.is_array()
     }
@@ -193,7 +193,7 @@ impl<'a> Entry<'a> {
         list.iter().map(each).collect()
     }
 
-    /// A list of texts, none of them twice.
+    /// A list of texts without duplicates.
     pub(crate) fn texts(&self) -> Result<Vec<Named<'a>>, ManifestError> {
         let list = self.item.as_array().ok_or_else(|| self.is_not("a list of texts, as in [\"a\", \"b\"]"))?;
         let mut texts: Vec<Named<'a>> = Vec::new();
@@ -263,7 +263,7 @@ impl<'a> Entry<'a> {
         Ok((Named { text: entry.key, place: entry.place.clone() }, texts))
     }
 
-    /// A whole number between these.
+    /// A whole number in this range.
     pub(crate) fn whole_number(&self, range: Range<u32>) -> Result<u32, ManifestError> {
         let number = self.item.as_integer().ok_or_else(|| self.is_not("a whole number"))?;
         let fits = u32::try_from(number).ok().filter(|number| range.contains(number));
@@ -276,12 +276,12 @@ impl<'a> Entry<'a> {
         self.item.as_bool().ok_or_else(|| self.is_not("true or false"))
     }
 
-    /// A mistake: it is something else than this.
+    /// The mistake that the value is not what is wanted.
     pub(crate) fn is_not(&self, wanted: &str) -> ManifestError {
         self.place.wrong(format!("is {}: write {wanted}", self.is()))
     }
 
-    /// What it is, in TOML's words.
+    /// Its type, in TOML's words.
     fn is(&self) -> &'static str {
         match self.item {
             Item::None => "nothing",

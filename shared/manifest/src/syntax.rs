@@ -1,28 +1,29 @@
-//! What a manifest can say, as data: the parser refuses every other key, and the reference page and the JSON Schema show it.
+//! The syntax of a manifest, as data: the parser refuses every other key, and the reference page and the JSON Schema
+//! describe it.
 
 /// A key of a table of the manifest.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySyntax {
     /// The key.
     pub name: &'static str,
-    /// What it takes.
+    /// Its value.
     pub value: ValueSyntax,
-    /// Must it be there, or what holds where it is not.
+    /// Whether it is required, and its default otherwise.
     pub absent: Absent,
-    /// What it says, as a sentence without its end.
+    /// Its description, as a sentence without its end.
     pub says: &'static str,
 }
 
-/// What holds where a key is absent.
+/// What an absent key means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// It must be there.
+    /// It is required.
     Required,
-    /// This, in words.
+    /// The default, in words.
     Default(&'static str),
 }
 
-/// What a key takes.
+/// The value of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueSyntax {
     /// A text.
@@ -33,7 +34,7 @@ pub enum ValueSyntax {
     Texts,
     /// `true` or `false`.
     Truth,
-    /// A whole number between these, the last one included.
+    /// A whole number between these, inclusive.
     WholeNumber(u32, u32),
     /// Pairs of texts.
     Pairs,
@@ -53,17 +54,17 @@ pub enum ValueSyntax {
     KeyAttributes,
     /// A list of tables with these keys.
     Tables(&'static [KeySyntax]),
-    /// Tables of the manifest, by name; the reference shows each kind of them by itself.
+    /// Tables of the manifest, by name; the reference describes each kind of them separately.
     Sections,
 }
 
 impl KeySyntax {
-    /// A key that must be there.
+    /// A required key.
     pub(crate) const fn required(name: &'static str, value: ValueSyntax, says: &'static str) -> Self {
         Self { name, value, absent: Absent::Required, says }
     }
 
-    /// A key that may be absent: what holds then, in words; empty where that is nothing.
+    /// An optional key, with its default in words; empty if there is none.
     pub(crate) const fn optional(
         name: &'static str,
         value: ValueSyntax,
@@ -74,10 +75,10 @@ impl KeySyntax {
     }
 }
 
-/// A kind of derivation, as it is written.
+/// The syntax of a kind of derivation.
 #[derive(Clone, Copy, Debug)]
 pub struct KindDescription {
-    /// What `kind` says.
+    /// The value of `kind`.
     pub name: &'static str,
     /// What it keeps true.
     pub keeps: &'static str,
@@ -87,7 +88,7 @@ pub struct KindDescription {
     pub costs: &'static str,
     /// An example.
     pub example: &'static str,
-    /// Its keys beside those that all have.
+    /// Its keys besides the common ones.
     pub keys: &'static [KeySyntax],
 }
 

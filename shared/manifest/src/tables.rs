@@ -1,7 +1,7 @@
-//! `[tables.NAME]`: tables as they are, with keys of any type, with or without a sort key, and several of them.
+//! `[tables.NAME]`: tables of any form, with keys of any type, with or without a sort key, and several of them.
 //!
-//! The rest of the workspace knows one key space, so what an entity says of its key in such a table becomes a form in that:
-//! `{createdAt}` in a key of type N is `{createdAt:N}`, and all of them begin with the table's name.
+//! The rest of the workspace knows one key space, so an entity's key in such a table is converted to a form in that
+//! space: `{createdAt}` in a key of type N is `{createdAt:N}`, and all forms begin with the table's name.
 
 use std::collections::BTreeSet;
 
@@ -27,10 +27,10 @@ use crate::{
 /// Most attributes of a key of an index. Source: DynamoDB, "Multi-attribute keys pattern".
 const ATTRIBUTES_MAX: usize = 4;
 
-/// How an attribute of a key is written.
+/// The syntax of a key attribute.
 const AN_ATTRIBUTE: &str = "the name of an attribute, or { name = \"createdAt\", type = \"N\" }";
 
-/// Keys of an attribute of a key.
+/// Keys of a key attribute.
 pub(crate) const KEY_ATTRIBUTE: [KeySyntax; 2] = [
     KeySyntax::required("name", Text, "its name"),
     KeySyntax::optional("type", OneOf(&["S", "N", "B"]), "`\"S\"`", "its type, as DynamoDB names it"),
@@ -57,7 +57,7 @@ pub(crate) const TABLE_INDEX: [KeySyntax; 3] = [
     KeySyntax::optional("projection", Texts, "it projects all", "attributes that it projects beside the keys"),
 ];
 
-/// The tables, as far as they say themselves; `None` where the manifest has `[table]`.
+/// The tables, as far as their own sections describe them; `None` if the manifest has `[table]`.
 pub(crate) fn read(root: &Section<'_>) -> Result<Option<TableForms>, ManifestError> {
     let sections = root.sections("tables")?;
     if sections.is_empty() {
@@ -164,7 +164,7 @@ fn key_attribute(said: &TextOrSection<'_>) -> Result<KeyAttribute, ManifestError
     plain(&section.required("name", "the name of the attribute")?.text()?, of)
 }
 
-/// The table that an entity names; the only one where it names none.
+/// The table that an entity names; by default the only one.
 pub(crate) fn of_entity<'f>(section: &Section<'_>, forms: &'f TableForms) -> Result<&'f TableForm, ManifestError> {
     match (section.get("table"), forms.0.as_slice()) {
         (Some(entry), _) => {
@@ -177,7 +177,8 @@ pub(crate) fn of_entity<'f>(section: &Section<'_>, forms: &'f TableForms) -> Res
     }
 }
 
-/// What the entities say of the tables: whether keys are texts of forms, and which entity is a table's only one.
+/// Adds what the entities declare of the tables: whether keys are texts of forms, and which entity is a table's only
+/// one.
 fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError> {
     for (name, section) in root.sections("entity")? {
         if name == keys::counter::COUNTER {
@@ -202,7 +203,7 @@ fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError
                 )));
             }
             name.clone_into(only);
-            // What Ripple creates says so, or an item of the application under its key would be taken for it.
+            // A derived item names its entity; otherwise an application's item under its key would be taken for it.
             if section.get("derived").map_or(Ok(false), |entry| entry.truth())? {
                 form.entity = EntityBy::Attribute(TYPE.to_owned());
             }
@@ -261,7 +262,7 @@ pub(crate) fn key(section: &Section<'_>, form: &TableForm) -> Result<KeyTemplate
     Ok(KeyTemplate { pk: part("partition-key", Some(&form.pk))?, sk: part("sort-key", form.sk.as_ref())?, stored })
 }
 
-/// DynamoDB has one definition of each attribute of a table's keys and of its indexes' keys.
+/// Checks that an attribute has one type in all keys of a table and its indexes: DynamoDB has one definition of it.
 fn one_type_each(form: &TableForm, section: &Section<'_>) -> Result<(), ManifestError> {
     let of_indexes = form.indexes.iter().flat_map(IndexForm::parts);
     let parts: Vec<&KeyAttribute> =
@@ -278,7 +279,7 @@ fn one_type_each(form: &TableForm, section: &Section<'_>) -> Result<(), Manifest
     Ok(())
 }
 
-/// The name of one of an entity's indexes, as the rest knows it: the manifest names it without its table.
+/// The inner name of one of an entity's indexes: the manifest names it without its table.
 pub(crate) fn inside(schema: &Schema, entity: &Definition, index: &str) -> String {
     let table = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(entity));
     table.map_or_else(|| index.to_owned(), |table| table.inside(index))
@@ -286,7 +287,7 @@ pub(crate) fn inside(schema: &Schema, entity: &Definition, index: &str) -> Strin
 
 // ---- plain indexes ----
 
-/// Gives the entities their keys in indexes over plain attributes, where they have all of the attributes.
+/// Gives the entities their keys in indexes over plain attributes, if they have all of the attributes.
 pub(crate) fn plain_indexes(definitions: &mut [Definition], forms: &mut TableForms) {
     for form in &mut forms.0 {
         let (name, keys) = (form.name.clone(), [Some(form.pk.clone()), form.sk.clone()]);
@@ -302,7 +303,7 @@ pub(crate) fn plain_indexes(definitions: &mut [Definition], forms: &mut TableFor
     }
 }
 
-/// The form of an entity's key in an index over plain attributes; `None` where its items lack one of them.
+/// The form of an entity's key in an index over plain attributes; `None` if its items lack one of them.
 fn in_index(definition: &Definition, index: &IndexForm, keys: &[Option<KeyAttribute>; 2]) -> Option<KeyTemplate> {
     let part = |attributes: &[KeyAttribute]| {
         let texts = attributes.iter().map(|attribute| {
@@ -318,7 +319,7 @@ fn in_index(definition: &Definition, index: &IndexForm, keys: &[Option<KeyAttrib
     Some(KeyTemplate { pk: part(&index.pk)?, sk: part(&index.sk)?, stored })
 }
 
-/// The attribute for which an entity is not in this index over plain attributes: one that it does not declare.
+/// The attribute that keeps an entity out of this index over plain attributes: one that it does not declare.
 pub(crate) fn lacking(schema: &Schema, entity: &Definition, index: &str) -> Option<String> {
     let table = schema.layout.forms.as_ref()?.of_entity(entity)?;
     let index = table.indexes.iter().find(|it| it.name == index && it.is_plain())?;
@@ -327,8 +328,8 @@ pub(crate) fn lacking(schema: &Schema, entity: &Definition, index: &str) -> Opti
     parts.find(|part| !table.is_of_key(&part.name) && !is_declared(&part.name)).map(|part| part.name.clone())
 }
 
-/// The type of an attribute of an entity's items that is none of their key, where an index over plain attributes says it,
-/// with the index's name.
+/// The type of an attribute that is not in the key of an entity's items, if an index over plain attributes has it, with
+/// the index's name.
 pub(crate) fn type_by_index<'a>(schema: &'a Schema, entity: &Definition, name: &str) -> Option<(&'a str, KeyType)> {
     let table = schema.layout.forms.as_ref()?.of_entity(entity).filter(|_| !entity.key.holds(name))?;
     table.indexes.iter().filter(|index| index.is_plain()).find_map(|index| {

@@ -1,4 +1,4 @@
-//! Manifests that are right, and many that are not.
+//! Valid manifests, and many invalid ones.
 
 mod bytes;
 mod form;
@@ -20,7 +20,7 @@ use serde_dynamo::AttributeValue;
 
 use super::*;
 
-/// A manifest with something of everything.
+/// A manifest with a part of every kind.
 const SHOP: &str = r##"[table]
 partition-key = "pk"
 sort-key = "sk"
@@ -86,7 +86,7 @@ attributes = ["customerName"]
 found = { through = "Order", index = "byCustomer", by = { buyerId = "customerId" } }
 "##;
 
-/// The manifest with one piece of its text changed, and what is said of it.
+/// Checks the error about the manifest with one piece of its text replaced.
 #[track_caller]
 fn refused(piece: &str, instead: &str, wanted: &Expect) {
     assert_eq!(SHOP.matches(piece).count(), 1, "{piece} stands there once");

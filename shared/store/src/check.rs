@@ -1,7 +1,7 @@
-//! What DynamoDB refuses by its own rules, seen before the call.
+//! Checks calls against DynamoDB's rules before they are sent.
 //!
-//! A refusal here names the item; DynamoDB's would name the call, and a call may have a hundred items. Both stores ask
-//! here first, so that the model refuses what the real one would.
+//! A refusal here names the item; DynamoDB's would only name the call, which may have a hundred items. Both stores
+//! check first, so that the model refuses what DynamoDB would.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ use crate::{
 /// How deep lists and maps may be nested. Source: DynamoDB service quotas.
 const DEPTH_MAX: usize = 32;
 
-/// Can an item of this key be stored? Reads take a key that none can have for one under which nothing is.
+/// Checks that an item can have this key. Reads treat the item of any other key as missing.
 pub(crate) fn key(layout: &Layout, table: Table, key: &Key) -> Result<(), Refusal> {
     let Some(form) = form(layout, table, key) else {
         key_text(&layout.pk, &key.pk, PARTITION_KEY_BYTES_MAX)?;
@@ -42,7 +42,7 @@ pub(crate) fn key(layout: &Layout, table: Table, key: &Key) -> Result<(), Refusa
     parts.try_for_each(|(part, bytes_max)| stored.get(&part.name).map_or(Ok(()), |it| key_value(part, it, bytes_max)))
 }
 
-/// What a query asks of the attributes of its key; `None` if no item can be among what it asks for.
+/// The query's conditions on its key attributes; `None` if no item can match.
 pub(crate) fn query(layout: &Layout, table: Table, query: &Query) -> Result<Option<(KeyRange, KeyRange)>, Refusal> {
     if let Some(name) = &query.index {
         if layout.index(name).is_none() || table != Table::Main {
@@ -69,7 +69,7 @@ pub(crate) fn write(layout: &Layout, write: &Write) -> Result<(), Refusal> {
     if matches!(&write.action, Action::Put(item) if layout.key(item).as_ref() != Some(&write.key)) {
         return Err(Refusal::KeyDiffers);
     }
-    // By what is stored, which may be less than what stands inside.
+    // Checks the stored form, which may be smaller than the inner one.
     match form(layout, write.table, &write.key) {
         None => action(&Keys::Texts(layout, write.table), write),
         Some(form) => {
@@ -79,9 +79,9 @@ pub(crate) fn write(layout: &Layout, write: &Write) -> Result<(), Refusal> {
     }
 }
 
-/// The attributes of a table's keys, and of its indexes' keys.
+/// The key attributes of a table and its indexes.
 enum Keys<'a> {
-    /// Texts, as the layout says.
+    /// Texts, under the layout's names.
     Texts(&'a Layout, Table),
     /// Values of their types.
     Values(&'a TableForm),
@@ -102,7 +102,7 @@ impl Keys<'_> {
         }
     }
 
-    /// An attribute of an index's key that this item cannot have. It may lack one, but what there is must fit.
+    /// Checks an item's attributes of index keys. They may be missing, but present ones must fit.
     fn of_indexes(&self, item: &Item) -> Result<(), Refusal> {
         let text = |attribute: &str, bytes_max| match item.get(attribute) {
             None => Ok(()),
@@ -114,7 +114,7 @@ impl Keys<'_> {
         };
         match self {
             Self::Texts(_, Table::Ledger) => Ok(()),
-            // Where there are forms these are Ripple's own items, which have none of their attributes.
+            // With table forms, these are Ripple's own items, which have no index attributes.
             Self::Texts(layout, Table::Main) => layout.indexes.iter().try_for_each(|index| {
                 text(&index.pk, PARTITION_KEY_BYTES_MAX)?;
                 text(&index.sk, SORT_KEY_BYTES_MAX)
@@ -126,7 +126,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Is this an attribute of an index's key of type S or B, to which nothing can be added?
+    /// True for an attribute of an index key of type S or B, to which nothing can be added.
     fn takes_no_amount(&self, name: &str) -> bool {
         match self {
             Self::Texts(_, Table::Ledger) => false,
@@ -175,12 +175,12 @@ fn condition(pk: &str, guard: &Guard) -> Result<(), Refusal> {
     guard.asks.iter().filter_map(Ask::value).try_for_each(|(attribute, value)| value_of(attribute, value, 0))
 }
 
-/// A write that stands alone.
+/// Checks a single write.
 pub(crate) fn single(layout: &Layout, one: &Write) -> Result<(), Refusal> {
     if one.action == Action::Check { Err(Refusal::CheckAlone) } else { write(layout, one) }
 }
 
-/// The first write that is refused, and why.
+/// The first write that would be refused, with the reason.
 pub(crate) fn transaction<'a>(layout: &Layout, transaction: &'a Transaction) -> Result<(), (&'a Key, Refusal)> {
     let mut bytes = 0;
     for one in transaction.writes() {
@@ -197,7 +197,7 @@ pub(crate) fn transaction<'a>(layout: &Layout, transaction: &'a Transaction) -> 
     Ok(())
 }
 
-/// The size of an item of this key as it is stored.
+/// Checks the size of an item with this key in its stored form.
 pub(crate) fn stored_size(layout: &Layout, (table, key): (Table, &Key), item: &Item) -> Result<(), Refusal> {
     match form(layout, table, key).and_then(|form| form.outward(item)) {
         Some(stored) => item_size(&stored),

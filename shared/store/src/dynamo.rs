@@ -1,27 +1,28 @@
-//! DynamoDB, by the SDK.
+//! DynamoDB, through the SDK.
 //!
-//! What it keeps true: a call ends in an outcome, in an error to send again, or in one that a person must look at, and
-//! never in silence. Names and values of a write stand behind placeholders, and a condition comes from
-//! [`Guard::condition`](derive::guard::Guard::condition) alone.
+//! What it keeps true: a call ends in an outcome, in an error to retry, or in one that a person must handle, and never
+//! in silence. Names and values of a write are placeholders, and conditions only come from
+//! [`Guard::condition`](derive::guard::Guard::condition).
 //!
 //! # Repeats
 //!
-//! The SDK sends a call again by itself when its answer is lost, as the client is configured.
+//! The SDK resends a call by itself when its response is lost, as the client is configured.
 //!
-//! - A transaction carries a token that the SDK keeps over its repeats, so it is done once. The answer to a repeat has
+//! - A transaction carries a token that the SDK keeps for its resends, so it is done once. The response to a resend has
 //!   read units instead of write units; they are passed on as they are.
-//! - A single write carries none. A put, a delete, and an update that sets and removes end the same when they are done
-//!   twice. A guard may then fail because of the first time; whoever reads [`Outcome::GuardFailed`] must allow for it.
-//!   An update that *adds* is not the same when done twice: a lost answer would count twice, and nothing would show it.
-//!   So the engine sends an addition only with a proof that it is not done yet: in a transaction with the ledger's item,
-//!   or on the condition that the counter's watermark is below it.
+//! - A single write has no token. A put, a delete, and an update that sets and removes have the same result when they
+//!   are done twice. A guard may then fail because of the first time; code that handles [`Outcome::GuardFailed`] must
+//!   allow for it. An update that *adds* would count twice after a lost response, and nothing would show it. So the
+//!   engine only sends an addition with a proof that it is not done yet: in a transaction with the ledger's item, or on
+//!   the condition that the counter's watermark is below it.
 //!
 //! # Message
 //!
-//! What DynamoDB says of a failure, without the values that it quotes.
+//! DynamoDB's message about a failure, without the values that it quotes.
 //!
-//! *Keeps true*: what of a message reaches an error names operations, attributes and rules, and no value of any item:
-//! errors are logged. DynamoDB quotes values in quotation marks, brackets or braces, or at the end, behind `value:`.
+//! *Keeps true*: the part of a message that reaches an error names operations, attributes and rules, and no value of
+//! any item, because errors are logged. DynamoDB quotes values in quotation marks, brackets or braces, or after
+//! `value:` at the end.
 
 mod read;
 mod stored;
@@ -44,10 +45,10 @@ use keys::{item::Item, key::Key, layout::Layout};
 
 use crate::{Busy, Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 
-/// The names of the service's tables; one and the same where a deployment wants a single one.
+/// The names of the service's tables; equal if a deployment uses a single table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableNames {
-    /// The application's table; where it has tables of [other forms](keys::tables), the table of Ripple's own items.
+    /// The application's table; with tables of [other forms](keys::tables), the table of Ripple's own items.
     pub main: String,
     /// The ledger's table.
     pub ledger: String,
@@ -64,7 +65,7 @@ impl TableNames {
     }
 }
 
-/// Two tables of DynamoDB.
+/// The two tables in DynamoDB.
 #[derive(Clone, Debug)]
 pub struct DynamoStore {
     client: Client,
@@ -80,8 +81,8 @@ impl DynamoStore {
     }
 }
 
-// A call waits for the network, so that the memory which each makes for its state costs nothing beside it, and keeps those
-// who wait for several calls small.
+// A call waits for the network, so the allocation for its boxed future does not matter, and futures that wait for
+// several calls stay small.
 impl Store for DynamoStore {
     async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
         Box::pin(read::get(self, table, keys, consistency)).await
@@ -115,26 +116,26 @@ fn to_sdk(values: &Item) -> HashMap<String, SdkValue> {
     values.iter().map(|(name, value)| (name.to_owned(), value.clone().into())).collect()
 }
 
-/// An item of the SDK's.
+/// An item from the SDK.
 fn from_sdk(item: HashMap<String, SdkValue>) -> Item {
     item.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 
-/// A map for the SDK, which takes none where an empty one would be refused.
+/// A map for the SDK; `None` if it is empty, since DynamoDB would refuse an empty one.
 fn unless_empty<V>(map: impl IntoIterator<Item = (String, V)>) -> Option<HashMap<String, V>> {
     let map: HashMap<String, V> = map.into_iter().collect();
     (!map.is_empty()).then_some(map)
 }
 
-// ---- What DynamoDB says of a failure, without the values that it quotes ----
+// ---- DynamoDB's message about a failure, without the values that it quotes ----
 
-/// Longest message that is shown, in bytes: what says why stands in front.
+/// Longest message that is reported, in bytes: the reason is at its beginning.
 const BYTES_MAX: usize = 400;
 
-/// Stands for what is left out.
+/// Replaces what is left out.
 const LEFT_OUT: &str = "…";
 
-/// A message, without what it quotes.
+/// A message without its quoted values.
 fn without_values(message: &str) -> String {
     let (mut kept, mut rest) = (String::new(), message);
     while let Some(at) = rest.find(['\'', '"', '`', '[', '{', ':']) {
@@ -163,15 +164,15 @@ fn without_values(message: &str) -> String {
     kept
 }
 
-/// Does it stand within a word?
+/// True if the apostrophe is within a word.
 fn is_apostrophe(mark: char, before: &str, after: &str) -> bool {
     let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
     mark == '\'' && is_letter(before.chars().next_back()) && is_letter(after.chars().next())
 }
 
-/// Where what is quoted ends, behind the mark that ends it; `None` where nothing does.
+/// End of a quoted value, after its closing mark; `None` without one.
 ///
-/// What is quoted may hold the mark itself, so the last one counts; of brackets and braces too.
+/// The value may contain the mark itself, so the last one counts; for brackets and braces too.
 fn end_of(mark: char, quoted: &str) -> Option<usize> {
     let end = match mark {
         '[' => ']',
@@ -181,22 +182,22 @@ fn end_of(mark: char, quoted: &str) -> Option<usize> {
     quoted.rfind(end).map(|at| at + end.len_utf8())
 }
 
-// ---- Which failures are worth sending again ----
+// ---- Which failures to retry ----
 
-/// Codes of failures that lie in what was sent, so that the same will be refused whenever it comes. Source: DynamoDB
-/// developer guide, "Error handling", and the SDK's error types.
+/// Codes of failures caused by the request itself, so that it would be refused at any time. Source: DynamoDB developer
+/// guide, "Error handling", and the SDK's error types.
 ///
-/// Everything else may pass, and a person who mends a policy or a table's name must find nothing parked that had no
-/// fault: throttles, conflicts, lost connections, missing permissions, expired credentials, missing tables.
+/// All other failures may pass: throttles, conflicts, lost connections, missing permissions, expired credentials,
+/// missing tables. Once an operator corrects a policy or a table's name, no change without a fault must be left parked.
 const REFUSED_CODES: &[&str] =
     &["ItemCollectionSizeLimitExceededException", "SerializationException", "ValidationException"];
 
-/// Codes of failures that ask a caller to slow down. Source: as above.
+/// Codes of failures that tell a caller to slow down. Source: as above.
 const THROTTLED_CODES: &[&str] =
     &["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"];
 
-/// Codes of failures that last until somebody changes the set-up. Source: DynamoDB developer guide, "Error handling"; the
-/// codes that begin with `KMS` are of the table's encryption key.
+/// Codes of failures that last until an operator changes the set-up. Source: DynamoDB developer guide, "Error
+/// handling"; the codes that begin with `KMS` concern the table's encryption key.
 const STANDING_CODES: &[&str] = &[
     "AccessDeniedException",
     "MissingAuthenticationTokenException",
@@ -205,7 +206,7 @@ const STANDING_CODES: &[&str] = &[
 ];
 const KMS: &str = "KMS";
 
-/// A failed call as an error that says what to do.
+/// A failed call as an error: retry or reject.
 fn failed<E>(operation: &'static str, item: String, error: &SdkError<E, HttpResponse>) -> StoreError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -220,8 +221,8 @@ where
     }
 }
 
-/// What happened, in a line without the values that a message may quote. A failure of the service's own is shown without
-/// the SDK's wrapping, which says nothing more.
+/// The failure in one line, without the values that a message may quote. A failure of the service is reported without
+/// the SDK's wrapping, which adds nothing.
 fn in_a_line<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
     if let Some(service) = error.as_service_error()
         && let Some(code) = service.code()

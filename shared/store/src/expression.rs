@@ -1,7 +1,7 @@
-//! Update expressions, in DynamoDB's language.
+//! Update expressions of DynamoDB.
 //!
-//! Names and values stand behind placeholders, so that an attribute may have any name: a reserved word, or one with
-//! dots or `#` in it. Placeholders of a guard start with `#g` and `:g`, which none here does.
+//! Names and values are placeholders, so that an attribute may have any name: a reserved word, or one with dots or `#`
+//! in it. Placeholders of a guard start with `#g` and `:g`, which are not used here.
 //!
 //! Setting `Name`, removing `a.b` and adding 2 to `Value` is `SET #s0 = :s0 REMOVE #r0 ADD #a0 :a0`. Counting `Rev` from 7
 //! is `SET #c0 = if_not_exists(#c0, :c0) + :one`.
@@ -19,7 +19,7 @@ pub(crate) const EXPRESSION_BYTES_MAX: usize = 4_096;
 /// The expressions of updates have none: the `=` of a `SET` does not count.
 pub(crate) const OPERATORS_MAX: usize = 300;
 
-/// An update in DynamoDB's language.
+/// An update expression with its names and values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UpdateExpression {
     pub(crate) text: String,
@@ -39,7 +39,7 @@ impl UpdateExpression {
         expression
     }
 
-    /// Counts these attributes, as a part of the clause that sets others.
+    /// Increments these attributes, as a part of the `SET` clause.
     fn count(&mut self, count_from: &Item) {
         for (at, (name, from)) in count_from.iter().enumerate() {
             self.text.push_str(if self.text.is_empty() { "SET " } else { ", " });

@@ -1,44 +1,45 @@
-//! The model with faults: what the platform may do to a call, before it is done and after.
+//! The model with faults: what may happen to a call, before it is done and after.
 //!
-//! A [`Database`] holds the tables. Each caller, an invocation of a function say, has a handle of its own, a [`Faulty`],
-//! which asks the caller's [`Decider`] at every call what goes wrong with it. This module is the mechanism and decides
-//! nothing; the simulation decides, from its seed.
+//! A [`Database`] has the tables. Each caller, such as an invocation of a function, has its own handle, a [`Faulty`],
+//! which asks the caller's [`Decider`] at every call which fault to inject. This module only injects; the simulation
+//! decides, from its seed.
 //!
 //! | fault | before the call | after the call |
 //! |---|---|---|
-//! | [unanswered](Fault::Unanswered) | not done; to be sent again | done, the answer is lost; to be sent again |
-//! | [conflict](Fault::Conflict) | cancelled at a position (a single write: to be sent again) | done, and the resend of the SDK's own met another writer; to be sent again |
-//! | [throttle](Fault::Throttle) | as a conflict, at one position or several | done, and the resend of the SDK's own was throttled; to be sent again |
-//! | [killed](Fault::Killed) | not done; the caller is gone | done; the caller is gone before it sees the answer |
-//! | [late](Fault::Late) | the caller is gone; the call lands when [`Database::land`] says so | the caller gave up on it and goes on; the call lands when [`Database::land`] says so |
-//! | [hung](Fault::Hung) | not done; never ready, and the caller gives up on it | done; never ready, and the caller gives up on it |
-//! | [denied](Fault::Denied) | not done; it lasts until somebody changes the set-up | as before the call |
-//! | [refused](Fault::Refused) | not done; it is refused whenever it comes | as before the call |
+//! | [unanswered](Fault::Unanswered) | not done; to be retried | done, the response is lost; to be retried |
+//! | [conflict](Fault::Conflict) | cancelled at a position (a single write: to be retried) | done, and the SDK's own resend met another writer; to be retried |
+//! | [throttle](Fault::Throttle) | like a conflict, at one position or several | done, and the SDK's own resend was throttled; to be retried |
+//! | [killed](Fault::Killed) | not done; the caller is gone | done; the caller is gone before it sees the response |
+//! | [late](Fault::Late) | the caller is gone; the call lands at [`Database::land`] | the caller abandoned it and continues; the call lands at [`Database::land`] |
+//! | [hung](Fault::Hung) | not done; never ready, and the caller abandons it | done; never ready, and the caller abandons it |
+//! | [denied](Fault::Denied) | not done; it lasts until an operator changes the set-up | as before the call |
+//! | [refused](Fault::Refused) | not done; it is refused at any time | as before the call |
 //!
-//! A caller that is gone is one whose call is never ready: the decider, which said so, drops the caller's future. A read
-//! is never late and meets no writer: both are a lost answer then.
+//! If a caller is gone, its call is never ready: the decider, which chose that fault, drops the caller's future. A read
+//! is never late and meets no writer: both become a lost response.
 //!
-//! Every call lets others run, before it is done and after it; a read of several keys also between its halves, as on AWS.
+//! Every call yields to others before it is done and after it; a read of several keys also between its halves, as on
+//! AWS.
 //!
-//! A transaction and another write of an item conflict while both are under way, if the decider says so: the one that comes
-//! later is cancelled, as by the fault. A call is under way until it is answered, or its caller is gone.
+//! A transaction and another write of an item conflict while both are in flight, if the decider says so: the later one
+//! is cancelled, as by the fault. A call is in flight until it has a response, or its caller is gone.
 //!
-//! An index may lag: with [`Database::lagging`] it is answered from a view of the main table that follows it item by
-//! item, each change when [`Database::catch_up`] says so.
+//! An index may lag: with [`Database::lagging`], queries use a view of the main table that follows it item by item, one
+//! change at each [`Database::catch_up`].
 //!
-//! What it rests on (no emulator shows conflicts, throttling or a lagging index):
+//! Sources (no emulator shows conflicts, throttling or a lagging index):
 //!
 //! - Conflicts: "a `TransactionConflict` … when a `PutItem`, `UpdateItem` or `DeleteItem` request conflicts with an
 //!   in-flight transaction on the same item", and two transactions on one item, of which one is cancelled with a reason
 //!   by position; `GetItem` never conflicts. DynamoDB developer guide, "Transactions: how it works".
 //! - Throttling: the reasons `ThrottlingError` and `ProvisionedThroughputExceeded` of `TransactionCanceledException`,
 //!   by position; the exceptions of the same names on single calls. DynamoDB API reference, `TransactWriteItems`.
-//! - Lost answers and resends: the SDKs send again after a time-out or a reset connection, a transaction under the token
-//!   of its first sending, a single write under none; so the write may have been done whatever the last answer was.
+//! - Lost responses and resends: the SDKs resend after a time-out or a reset connection, a transaction under the token
+//!   of its first attempt, a single write without one; so the write may have been done whatever the last response was.
 //!   AWS SDKs reference guide, "Retry behavior"; API reference, `ClientRequestToken`.
 //! - Killed: an invocation ends at its time-out, or with its environment, wherever it is. Lambda developer guide,
 //!   "Understanding the Lambda execution environment lifecycle".
-//! - Late: what was sent is not taken back when its sender dies, and nothing bounds when it is done.
+//! - Late: a sent call is not withdrawn when its sender dies, and nothing bounds when it is done.
 //! - Lag: "global secondary indexes … are updated asynchronously, using an eventually consistent model". DynamoDB
 //!   developer guide, "Using global secondary indexes".
 
@@ -68,9 +69,9 @@ use crate::{
     faulty::{database::Late, ends::brief, page_ends::PageEnds},
 };
 
-// ---- A turn for the others ----
+// ---- Yielding to other callers ----
 
-/// Is ready at the second poll, and asks for that one at once.
+/// Is ready at the second poll, and requests that one at once.
 async fn turn() {
     let mut is_over = false;
     poll_fn(|context| {
@@ -92,7 +93,7 @@ pub use self::{
     fault::Fault,
 };
 
-/// On which side of the call a fault is.
+/// Whether a fault happens before or after the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// Before it is done.
@@ -101,28 +102,28 @@ pub enum Side {
     After,
 }
 
-/// How a read ends that is not of one moment: the table was written between the halves of its keys, or between this page
-/// and the page before it.
+/// Outcome of a read that is not of one moment: the table was written between the halves of its keys, or between this
+/// page and the previous one.
 pub const TORN: &str = "read, torn";
 
-/// Decides what goes wrong with the calls of one caller.
+/// Decides the faults of one caller's calls.
 pub trait Decider: Send + Sync {
-    /// What goes wrong with this call, and on which side.
+    /// The fault of this call, and its side.
     fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)>;
 
-    /// A call meets another caller's on an item, and one of the two is a transaction. Does it conflict?
+    /// True if a call conflicts that meets another caller's call on an item, when one of the two is a transaction.
     fn conflicts(&self, _call: &Call<'_>) -> bool {
         false
     }
 
-    /// A call ended so. A call whose caller is gone is not reported.
+    /// A call ended with this outcome. A call whose caller is gone is not reported.
     fn ended(&self, call: &Call<'_>, how: &str);
 
-    /// Is this guard sent? A write whose guard is not is done whatever the item holds.
+    /// True if this guard is sent. A write without its guard is done whatever the item contains.
     fn sends(&self, guard: &Guard) -> bool;
 }
 
-/// One caller's handle on a database.
+/// One caller's handle of a database.
 #[derive(Debug)]
 pub struct Faulty<D> {
     database: Arc<Database>,
@@ -137,7 +138,7 @@ impl<D: Decider> Faulty<D> {
         Self { database: Arc::clone(database), decider, answered: Mutex::default(), page_ends: PageEnds::default() }
     }
 
-    /// The write units that were answered to this caller.
+    /// The write units in the responses to this caller.
     pub fn answered(&self) -> Units {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,7 +147,7 @@ impl<D: Decider> Faulty<D> {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) += units;
     }
 
-    /// A read, which says whether it is torn, with what goes wrong with it.
+    /// A read, which reports whether it is torn, with its fault.
     async fn read<T>(
         &self,
         call: Call<'_>,
@@ -180,7 +181,7 @@ impl<D: Decider> Faulty<D> {
         }
     }
 
-    /// A write or a transaction, with what goes wrong with it.
+    /// A write or a transaction, with its fault.
     async fn change<T>(
         &self,
         call: Call<'_>,
@@ -238,9 +239,9 @@ impl<D: Decider> Faulty<D> {
         }
     }
 
-    /// The write without the guard that is not sent, if there is one.
+    /// The write without its guard, if the guard is not sent.
     fn sent(&self, write: &Write) -> Write {
-        // A check is nothing without a condition; one that asks nothing always holds.
+        // A check needs a condition; an empty guard always holds.
         let nothing =
             matches!(write.action, Action::Check).then(|| Guard { purpose: Purpose::Application, asks: Vec::new() });
         let guard = write.guard.clone().filter(|guard| self.decider.sends(guard)).or(nothing);

@@ -1,14 +1,14 @@
-//! What the engine needs of a database, and what provides it.
+//! The engine's interface to a database, and its implementations.
 //!
-//! - [`dynamo`] is DynamoDB, by the SDK.
-//! - [`memory`] is the model: the same contract in a map, held to the real thing by the contract suite.
+//! - [`dynamo`] is DynamoDB, through the SDK.
+//! - [`memory`] is the model: the same contract in a map, checked against DynamoDB by the contract suite.
 //! - [`faulty`] is the model with faults, for the simulation.
-//! - [`recording`] records what a store is asked for.
-//! - [`observing`] writes nothing, and says what each write would have come to.
+//! - [`recording`] records the requests to a store.
+//! - [`observing`] writes nothing, and reports what each write would have done.
 //!
-//! The trait speaks in outcomes: a guard that does not hold and a cancelled transaction are answers, not errors.
-//! What is left are two kinds of [error](StoreError): one to send again, since its fate is unknown or it came at a bad
-//! moment, and one that a person must look at.
+//! The trait returns outcomes: a failed guard and a cancelled transaction are results, not errors. There are two kinds
+//! of [error](StoreError): one to retry, since its fate is unknown or the database was busy, and one that a person must
+//! handle.
 
 mod check;
 pub mod dynamo;
@@ -28,12 +28,12 @@ use derive::{
 };
 use keys::{item::Item, key::Key};
 
-/// Capacity units that a call consumed, as DynamoDB reports them; 0 where it reports none.
+/// Capacity units that a call consumed, as DynamoDB reports them; 0 if it reports none.
 pub type Units = f64;
 
 /// A table to read from and write to.
 pub trait Store: Send + Sync {
-    /// Reads items by key, in any number; each key once. What is not there is not in the answer.
+    /// Reads any number of items by key; each key once. Missing items are not in the result.
     ///
     /// # Errors
     ///
@@ -100,17 +100,17 @@ pub trait Store: Send + Sync {
     fn transact(&self, transaction: &Transaction) -> impl Future<Output = Result<TransactOutcome, StoreError>> + Send;
 }
 
-/// A part of a table that is scanned by itself; all parts of a division are the whole table.
+/// A part of a table that is scanned separately; all parts together are the whole table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Which part, from 0.
+    /// The number of the part, from 0.
     pub number: u32,
-    /// How many parts there are, 1 to 1,000,000.
+    /// Number of parts, 1 to 1,000,000.
     pub of: u32,
 }
 
 impl Segment {
-    /// All of a table.
+    /// The whole table.
     pub const WHOLE: Self = Self { number: 0, of: 1 };
 }
 
@@ -121,52 +121,52 @@ pub struct Cursor(pub Item);
 /// A page of items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// The items; those of an index query hold what the index projects.
+    /// The items; those of an index query have the projected attributes.
     pub items: Vec<Item>,
-    /// Where to go on; `None` at the end.
+    /// The next page; `None` at the end.
     pub next: Option<Cursor>,
 }
 
-/// How a write ended.
+/// Outcome of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It was done.
     Done {
-        /// What it consumed, the index arms included.
+        /// Consumed units, including indexes.
         units: Units,
     },
     /// Its guard did not hold; nothing was done.
     GuardFailed,
 }
 
-/// How an update ended, with the item.
+/// Outcome of an update, with the item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Updated {
     /// It was done.
     Done {
-        /// What it consumed, the index arms included.
+        /// Consumed units, including indexes.
         units: Units,
-        /// The item after it.
+        /// The item after the update.
         item: Item,
     },
     /// Its guard did not hold; nothing was done.
     GuardFailed {
-        /// The item as it is; `None` where there is none.
+        /// The current item; `None` if there is none.
         item: Option<Item>,
     },
 }
 
-/// How a transaction ended.
+/// Outcome of a transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransactOutcome {
     /// All was done.
     Done {
-        /// What it consumed in each table, the index arms included.
+        /// Consumed units of each table, including indexes.
         units: Vec<(Table, Units)>,
     },
     /// Nothing was done.
     Cancelled {
-        /// Why, a reason for each write in its position.
+        /// A reason for each write, at its position.
         reasons: Vec<Reason>,
     },
 }
@@ -178,53 +178,53 @@ pub enum Reason {
     None,
     /// This write's guard did not hold.
     GuardFailed,
-    /// The item could not be written just then: send again later.
+    /// The item could not be written at that moment: retry later.
     Busy(Busy),
-    /// DynamoDB refuses this write, whenever it comes.
+    /// DynamoDB refuses this write, at any time.
     Rejected(String),
 }
 
-/// The writes of a cancelled transaction whose guard did not hold.
+/// The writes of a cancelled transaction whose guards failed.
 pub fn unheld<'a>(transaction: &'a Transaction, reasons: &'a [Reason]) -> impl Iterator<Item = &'a Write> {
     let with_reason = transaction.writes().iter().zip(reasons);
     with_reason.filter(|(_, reason)| **reason == Reason::GuardFailed).map(|(write, _)| write)
 }
 
-/// Why an item could not be written just then.
+/// Why an item could not be written at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Busy {
-    /// Another write on the same item was under way, one of the two a transaction.
+    /// Another write on the same item was in flight, and one of the two is a transaction.
     Conflict,
-    /// Its partition, its table or the account takes no more for now.
+    /// Its partition, its table or the account is at its limit.
     Throttled,
 }
 
-/// A call that gave no outcome.
+/// A call without an outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Its fate is unknown, or it came at a bad moment: send the same again.
+    /// Its fate is unknown, or the database was busy: retry the same call.
     #[error("{operation} on {item}: not answered, or not now; to be sent again")]
     Retry {
         /// The operation.
         operation: &'static str,
-        /// The item, as a log may name it, or the table.
+        /// The item as logs may name it, or the table.
         item: String,
-        /// What was busy, where that is why.
+        /// What was busy, if that is the cause.
         busy: Option<Busy>,
-        /// Does it last until somebody changes the set-up? See [`is_standing`](Self::is_standing).
+        /// True if it lasts until an operator changes the set-up. See [`is_standing`](Self::is_standing).
         is_standing: bool,
-        /// Did nothing answer? See [`is_unreachable`](Self::is_unreachable).
+        /// True if nothing responded. See [`is_unreachable`](Self::is_unreachable).
         is_unreachable: bool,
         /// What happened.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// DynamoDB refuses it, whenever it comes: a person must look.
+    /// DynamoDB refuses it at any time: a person must handle it.
     #[error("{operation} on {item}: refused")]
     Reject {
         /// The operation.
         operation: &'static str,
-        /// The item, as a log may name it, or the table.
+        /// The item as logs may name it, or the table.
         item: String,
         /// Why.
         #[source]
@@ -233,13 +233,13 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Is it worth sending again?
+    /// True if the call can be retried.
     #[must_use]
     pub fn is_retry(&self) -> bool {
         matches!(self, Self::Retry { .. })
     }
 
-    /// A call that was not answered in the time that there was.
+    /// The error of a call without a response before its deadline.
     #[must_use]
     pub fn late() -> Self {
         let source = "not answered before the deadline".into();
@@ -247,20 +247,20 @@ impl StoreError {
         Self::Retry { operation, item, busy: None, is_standing: false, is_unreachable: false, source }
     }
 
-    /// Does it last until somebody changes the set-up, such as a missing permission, table or encryption key? Then waiting
-    /// does not help, and nothing that was sent has a fault.
+    /// True if it lasts until an operator changes the set-up, such as a missing permission, table or encryption key.
+    /// Then waiting does not help, and the calls themselves have no fault.
     #[must_use]
     pub fn is_standing(&self) -> bool {
         matches!(self, Self::Retry { is_standing: true, .. })
     }
 
-    /// Was there no connection to a database, or no answer from it?
+    /// True if there was no connection to a database, or no response from it.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Retry { is_unreachable: true, .. })
     }
 
-    /// What was busy, where that is why.
+    /// What was busy, if that is the cause.
     #[must_use]
     pub fn busy(&self) -> Option<Busy> {
         match self {
@@ -270,7 +270,7 @@ impl StoreError {
     }
 }
 
-/// The operation that does an action, as DynamoDB names it.
+/// DynamoDB's name of the operation for an action.
 #[must_use]
 pub fn operation(action: &Action) -> &'static str {
     match action {
@@ -281,7 +281,7 @@ pub fn operation(action: &Action) -> &'static str {
     }
 }
 
-// ---- One store in many hands ----
+// ---- Sharing one store ----
 
 impl<S: Store> Store for Arc<S> {
     async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
@@ -309,7 +309,7 @@ impl<S: Store> Store for Arc<S> {
     }
 }
 
-// ---- What a write of an item of a size costs, and how large a transaction may be ----
+// ---- Cost of writing an item by its size, and the size limit of a transaction ----
 
 /// Bytes of one write unit. Source: DynamoDB, "Read and write operations".
 pub const WRITE_UNIT_BYTES: usize = 1_024;

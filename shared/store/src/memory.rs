@@ -1,13 +1,13 @@
 //! The model: the contract of [`Store`] in a map.
 //!
-//! It does what DynamoDB does, as far as the service can see it: guards, updates, indexes, pages, transactions, refusals
-//! and units. The contract suite (`tests/database/contract.rs`) runs one set of tests, and random writes, against it and
-//! against the embedded DynamoDB, so that it cannot drift. What it leaves to a store around it: lagging indexes,
-//! conflicts, throttling and lost answers.
+//! It behaves like DynamoDB, as far as the service can see: guards, updates, indexes, pages, transactions, refusals and
+//! units. The contract suite (`tests/database/contract.rs`) runs the same tests, and random writes, against it and
+//! against the embedded DynamoDB, so that they cannot drift apart. A store around it adds lagging indexes, conflicts,
+//! throttling and lost responses.
 //!
-//! It also keeps the stream of the main table: [`MemoryStore::take_records`]. A write that changes nothing makes no
-//! record, as on AWS. It is the table under the simulation, so it is quick: indexes are kept and not calculated, and
-//! [`MemoryStore::view`] looks at a table in place.
+//! It also keeps the stream of the main table: [`MemoryStore::take_records`]. A write that changes nothing creates no
+//! record, as on AWS. The simulation runs on it, so it is fast: indexes are maintained and not recomputed, and
+//! [`MemoryStore::view`] reads a table in place.
 //!
 //! ```
 //! use derive::write::{Action, Table, Update, Write};
@@ -30,7 +30,7 @@
 //!
 //! # Cost
 //!
-//! What a write consumes, by DynamoDB's rules.
+//! The units that a write consumes, by DynamoDB's rules.
 //!
 //! | arm   | before and after                    | units                  |
 //! |-------|-------------------------------------|------------------------|
@@ -70,9 +70,9 @@ use crate::{
     refusal::Refusal, write_units,
 };
 
-// ---- What a write consumes, by DynamoDB's rules ----
+// ---- The units that a write consumes, by DynamoDB's rules ----
 
-/// A transaction writes to the table twice: to prepare, and to commit.
+/// A transaction writes to the table twice: prepare and commit.
 const TRANSACT_FACTOR: Units = 2.0;
 
 fn table_units(old: Option<&Item>, new: Option<&Item>) -> Units {
@@ -106,9 +106,9 @@ fn one_index_units(layout: &Layout, index: &Index, old: Option<&Item>, new: Opti
     }
 }
 
-// ---- The form in which a value is kept ----
+// ---- The stored form of a value ----
 
-/// The value in DynamoDB's form: numbers in their one form, sets in an order of their own.
+/// The value in DynamoDB's form: canonical numbers, sorted sets.
 fn canonical(value: &AttributeValue) -> AttributeValue {
     let number = |text: &String| number::canonical(text).unwrap_or_else(|| text.clone());
     match value {
@@ -129,7 +129,7 @@ fn sorted<T: Ord>(mut set: Vec<T>) -> Vec<T> {
     set
 }
 
-// ---- Pages, of a table's items in order of their keys ----
+// ---- Pages of a table's items, in order of their keys ----
 
 fn run_query(
     layout: &Layout,
@@ -168,15 +168,15 @@ fn scan(
     paged(found.map(|(_, item)| item.clone()), &[&layout.pk, &layout.sk], page_bytes, None)
 }
 
-/// The segment in which an item is, of so many: all items of a partition are in one.
+/// The segment of an item, of this many: all items of a partition are in one segment.
 fn segment_of(key: &Key, n_segments: u32) -> u32 {
     let sum = key.pk.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
     sum % n_segments.max(1)
 }
 
-/// The items up to the first with which the page is full, by bytes or by the query's limit.
+/// The items up to the one that fills the page, by bytes or by the query's limit.
 ///
-/// A page that is full says that there may be more, even when there is none, as DynamoDB does.
+/// A full page has a cursor even if no item follows, as in DynamoDB.
 fn paged(found: impl Iterator<Item = Item>, cursor_names: &[&String], page_bytes: usize, limit: Option<u32>) -> Page {
     let n_items_max = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let mut items = Vec::new();
@@ -200,7 +200,7 @@ mod tests;
 /// Bytes after which a page ends. Source: DynamoDB service quotas.
 pub const PAGE_BYTES: usize = 1_024 * 1_024;
 
-/// Decides whether a guard holds of an item.
+/// Evaluates a guard for an item.
 pub type Judge = fn(&Guard, Option<&Item>) -> bool;
 
 /// The model of DynamoDB: two tables in memory, and the stream of the main one.
@@ -216,24 +216,24 @@ pub struct MemoryStore {
 struct Tables {
     main: BTreeMap<Key, Item>,
     ledger: BTreeMap<Key, Item>,
-    /// What is in each index of the main table, in the layout's order.
+    /// The entries of each index of the main table, in the layout's order.
     indexes: Vec<index::Places>,
     records: Vec<RecordedChange>,
-    /// How many items of each table were written.
+    /// Number of writes to each table.
     n_written: BTreeMap<Table, u64>,
 }
 
-/// A key with the item under it before and after a write.
+/// A key with its item before and after a write.
 pub(crate) type RecordedChange = (Key, Option<Item>, Option<Item>);
 
 impl MemoryStore {
-    /// Two empty tables. The layout is the main one's; the ledger has its key attributes, and no index.
+    /// Two empty tables. The layout is the main one's; the ledger has the same key attributes, and no index.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
         Self::with_page_bytes(layout, PAGE_BYTES)
     }
 
-    /// Like [`new`](Self::new), with pages that end after so many bytes; a page of 1 byte holds one item.
+    /// Like [`new`](Self::new), with pages that end after this many bytes; a page of 1 byte has one item.
     #[must_use]
     pub fn with_page_bytes(layout: Layout, page_bytes: usize) -> Self {
         let indexes = layout.indexes.iter().map(|_| index::Places::new()).collect();
@@ -241,39 +241,39 @@ impl MemoryStore {
         Self { layout, page_bytes, judge: Guard::holds, tables }
     }
 
-    /// The same with another judge of guards.
+    /// Replaces the judge of guards.
     #[must_use]
     pub fn judged(self, judge: Judge) -> Self {
         Self { judge, ..self }
     }
 
-    /// Takes the stream records of the main table that were made since the last call: key, old item, new item.
+    /// Takes the stream records of the main table since the last call: key, old item, new item.
     #[must_use]
     pub fn take_records(&self) -> Vec<(Key, Option<Item>, Option<Item>)> {
         std::mem::take(&mut self.tables().records)
     }
 
-    /// How many items of a table were written since it was made: two reads are of one moment if it is equal.
+    /// Number of writes to a table since its creation: if it is equal, two reads are of one moment.
     pub(crate) fn n_written(&self, table: Table) -> u64 {
         self.tables().n_written.get(&table).copied().unwrap_or_default()
     }
 
-    /// All items of a table, as they are.
+    /// A copy of all items of a table.
     #[must_use]
     pub fn snapshot(&self, table: Table) -> BTreeMap<Key, Item> {
         self.tables().of(table).clone()
     }
 
-    /// Looks at the items of a table in place. Nothing else can be done with the store meanwhile.
+    /// Reads the items of a table in place. The store is locked meanwhile.
     pub fn view<T>(&self, table: Table, look: impl FnOnce(&BTreeMap<Key, Item>) -> T) -> T {
         look(self.tables().of(table))
     }
 
-    /// Puts an item that no check has seen, as a stand-in for data that is older than a rule. It makes a record too.
+    /// Puts an item without any check, to represent data older than a rule. It creates a record too.
     ///
     /// # Errors
     ///
-    /// [`Refusal::KeyType`] when the item has no primary key.
+    /// [`Refusal::KeyType`] if the item has no primary key.
     pub fn put_raw(&self, table: Table, item: Item) -> Result<(), Refusal> {
         let key = self.layout.key(&item).ok_or_else(|| Refusal::KeyType { attribute: self.layout.pk.clone() })?;
         self.tables().put(&self.layout, table, key, Some(item));
@@ -281,11 +281,11 @@ impl MemoryStore {
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        // Nothing here leaves a table half written when it panics.
+        // A panic here leaves no table half written.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes one item; what it cost in the table, and in the indexes.
+    /// Writes one item, and returns its units in the table, and in the indexes.
     fn do_write(&self, tables: &mut Tables, write: &Write, new: Option<Item>) -> (Units, Units) {
         let old = tables.of(write.table).get(&write.key);
         let index_units = match write.table {
@@ -304,7 +304,7 @@ impl MemoryStore {
         })
     }
 
-    /// Does one write; its item is empty where there is none any more.
+    /// Does one write; the returned item is empty if none is left.
     fn update_now(&self, write: &Write) -> Result<Updated, Refusal> {
         check::single(&self.layout, write)?;
         let mut tables = self.tables();

@@ -1,15 +1,14 @@
-//! A store that writes nothing: it says what each write would have come to.
+//! A store that writes nothing: it reports what each write would have done.
 //!
-//! *Keeps true*: nothing is sent but reads. A write is done on the item as it stands, in the model of DynamoDB
-//! ([`memory`](crate::memory)), so that its guard, what DynamoDB would refuse and the units are those of a write that is
-//! sent at this moment. What it costs is a consistent read of each item that would be written.
+//! *Keeps true*: it only sends reads. A write is applied to the current item in the model of DynamoDB
+//! ([`memory`](crate::memory)), so that its guard, refusals and units are those of a write that is sent at this moment.
+//! It costs a consistent read of each item that would be written.
 //!
-//! What would have been written is remembered until [`forget`](Observing::forget), and shown by the reads that name the
-//! item and by the guards: an engine that moves a watermark twice in an invocation finds it where it left it. A query
-//! or a scan shows the tables as they are.
+//! The results are remembered until [`forget`](Observing::forget). Reads by key and guards see them: an engine that
+//! moves a watermark twice in an invocation finds its first move. Queries and scans see the stored tables.
 //!
-//! Two writes on one item at the same moment may both find it as it was. Then both are said to be done, where one would
-//! have met the other.
+//! Two simultaneous writes on one item may both find it unchanged. Then both are reported as done, although one would
+//! have conflicted with the other.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +25,7 @@ use crate::{
     Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated, memory::MemoryStore, operation,
 };
 
-/// Items as they would be; `None` for one that would not be there.
+/// Items as they would be; `None` for an item that would not exist.
 type Unwritten = BTreeMap<(Table, Key), Option<Item>>;
 
 /// A store that passes reads on, and writes nothing.
@@ -43,7 +42,7 @@ impl<S: Store> Observing<S> {
         Self { store, layout, unwritten: Mutex::default() }
     }
 
-    /// Forgets what would have been written, so that all is as it stands again: at the start of each invocation.
+    /// Forgets the remembered results, so that reads see the stored items again: at the start of each invocation.
     pub fn forget(&self) {
         self.unwritten().clear();
     }
@@ -52,7 +51,7 @@ impl<S: Store> Observing<S> {
         self.unwritten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A model that holds the items of these writes, as they would be by now.
+    /// A model with the items of these writes, as they would be by now.
     async fn model(&self, writes: &[Write]) -> Result<MemoryStore, StoreError> {
         let model = MemoryStore::new(self.layout.clone());
         for table in [Table::Main, Table::Ledger] {
@@ -70,7 +69,7 @@ impl<S: Store> Observing<S> {
         Ok(model)
     }
 
-    /// Remembers what these writes made of their items in the model.
+    /// Remembers the items after these writes in the model.
     fn remember(&self, writes: &[Write], model: &MemoryStore) {
         for table in [Table::Main, Table::Ledger] {
             let own = writes.iter().filter(|write| write.table == table);
@@ -169,7 +168,7 @@ mod tests {
         Action::Update(Update { add: one, ..Update::default() })
     }
 
-    /// A table with one item, and what observes it.
+    /// A table with one item, and its observing store.
     fn observed() -> (Arc<MemoryStore>, Observing<Arc<MemoryStore>>) {
         let store = Arc::new(MemoryStore::new(layout()));
         store.put_raw(Table::Main, item("held", "5")).unwrap();
@@ -195,7 +194,7 @@ mod tests {
         for write in &writes {
             let observed = observing.write(write).await.unwrap();
             observing.forget();
-            // The same on a table of its own, which is written.
+            // The write on a separate table, where it is done.
             let written = MemoryStore::new(layout());
             written.put_raw(Table::Main, item("held", "5")).unwrap();
             assert_eq!(observed, written.write(write).await.unwrap(), "{write:?}");

@@ -1,5 +1,4 @@
-//! Keys, writes and queries as they are stored, where the tables are of [other forms](keys::tables) than they are to the
-//! rest.
+//! Stored forms of keys, writes and queries, for tables of [other forms](keys::tables).
 
 use derive::{
     guard::{Ask, Guard},
@@ -15,7 +14,7 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-/// The form of the table in which the item of this key stands; `None` if the layout says how it is stored.
+/// The form of the table of the item with this key; `None` if it is stored as in the layout.
 pub(crate) fn form<'a>(layout: &'a Layout, table: Table, key: &Key) -> Option<&'a TableForm> {
     match layout.forms.as_ref().filter(|_| table == Table::Main)?.place(key) {
         Place::Table(form) => Some(form),
@@ -23,7 +22,7 @@ pub(crate) fn form<'a>(layout: &'a Layout, table: Table, key: &Key) -> Option<&'
     }
 }
 
-/// The form of the table, and of the index, that a query goes to.
+/// The form of a query's table, and of its index.
 pub(crate) fn queried<'a>(
     layout: &'a Layout,
     table: Table,
@@ -33,7 +32,7 @@ pub(crate) fn queried<'a>(
     if let Some((form, index)) = forms.zip(query.index.as_ref()).and_then(|(forms, name)| forms.index(name)) {
         return (Some(form), Some(index));
     }
-    // The counters of an item stand with Ripple's own items, although their keys begin with the item's.
+    // The counters of an item are in the table of Ripple's own items, although their keys begin with the item's.
     let is_of_counters = matches!(&query.sk, SortKeys::Prefix(prefix) if prefix.contains(MARK));
     if is_of_counters {
         return (None, None);
@@ -41,7 +40,7 @@ pub(crate) fn queried<'a>(
     (form(layout, table, &Key::new(&query.pk, query.sk.first())), None)
 }
 
-/// What a query asks of the attributes of its key; `None` where no item can have it.
+/// A query's conditions on its key attributes; `None` if no item can match.
 pub(crate) fn ranges(layout: &Layout, table: Table, query: &Query) -> Option<(KeyRange, KeyRange)> {
     let inside = query.index.as_deref().and_then(|name| layout.index(name));
     let names = inside.map_or((&layout.pk, &layout.sk), |index| (&index.pk, &index.sk));
@@ -61,7 +60,7 @@ pub(crate) fn ranges(layout: &Layout, table: Table, query: &Query) -> Option<(Ke
     Some((KeyRange::partition(&pk, text)?, range))
 }
 
-/// A write as the table has its attributes; `None` where no stored item can have its key.
+/// A write with the table's attributes; `None` if no stored item can have its key.
 pub(crate) fn outward(form: &TableForm, write: &Write) -> Option<Write> {
     let action = match &write.action {
         Action::Put(item) => Action::Put(form.outward(item)?),
@@ -77,21 +76,21 @@ pub(crate) fn outward(form: &TableForm, write: &Write) -> Option<Write> {
     Some(Write { action, guard: write.guard.as_ref().map(|guard| asked(form, guard)), ..write.clone() })
 }
 
-/// A guard as the table has its attributes.
+/// A guard with the table's attributes.
 fn asked(form: &TableForm, guard: &Guard) -> Guard {
     let asks = guard.asks.iter().flat_map(|ask| asked_of(form, &guard.asks, ask));
     Guard { purpose: guard.purpose, asks: asks.collect() }
 }
 
-/// What the table can be asked instead. What follows from the key, from the table or from other attributes is asked as
-/// whether there is an item; what never holds is asked as both.
+/// The equivalent test on the stored item. A value that follows from the key, from the table or from other attributes
+/// is tested by whether the item exists; a test that never holds becomes a contradiction.
 fn asked_of(form: &TableForm, all: &[Ask], ask: &Ask) -> Vec<Ask> {
     let Some(attribute) = ask.attribute() else { return vec![ask.clone()] };
     if let Some(stored) = form.stored_name(attribute) {
         return vec![ask.asked_of(stored)];
     }
-    // The item that is there under this key, as far as it is known. Of an index over plain attributes they are asked
-    // themselves, so that the key has the value which is asked.
+    // The existing item under this key, as far as it is known. For an index over plain attributes, these are tested
+    // themselves, so the key has the tested value.
     let mut item = Item::new();
     if let (TYPE, EntityBy::Table(entity)) = (attribute, &form.entity) {
         item.insert(TYPE, AttributeValue::S(entity.clone()));

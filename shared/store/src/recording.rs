@@ -1,4 +1,4 @@
-//! A store that records what it is asked for, so that a pattern can be held to its requests, and its design shown.
+//! A store that records its requests, so that an access pattern can be compared with them, and its design displayed.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,14 +10,14 @@ use keys::{item::Item, key::Key};
 
 use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 
-/// A store with a record of the requests that came to it.
+/// A store with a record of its requests.
 #[derive(Debug)]
 pub struct Recording<S> {
     store: S,
     requests: Mutex<Vec<Request>>,
 }
 
-/// A request, as the store was given it.
+/// A request as the store received it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Items by key: `GetItem` for one key, else `BatchGetItem`.
@@ -33,17 +33,17 @@ pub enum Request {
 }
 
 impl<S> Recording<S> {
-    /// Records what is asked of a store.
+    /// Records the requests to a store.
     pub fn new(store: S) -> Self {
         Self { store, requests: Mutex::default() }
     }
 
-    /// The store behind it.
+    /// The wrapped store.
     pub fn inner(&self) -> &S {
         &self.store
     }
 
-    /// Takes what was asked for since the last call, in its order.
+    /// Takes the requests since the last call, in order.
     #[must_use]
     pub fn take(&self) -> Vec<Request> {
         std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))

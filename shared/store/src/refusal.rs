@@ -1,4 +1,4 @@
-//! Why a write is refused without asking DynamoDB, which would refuse it too.
+//! Why a write is refused without sending it to DynamoDB, which would refuse it too.
 
 use derive::write::ITEM_BYTES_MAX;
 
@@ -7,9 +7,9 @@ use crate::{
     expression::{EXPRESSION_BYTES_MAX, OPERATORS_MAX},
 };
 
-/// A rule of DynamoDB's that a call breaks, whenever it comes.
+/// A rule of DynamoDB that a call breaks at any time.
 ///
-/// It stands in [`StoreError::Reject`], which names the item.
+/// It is the source of [`StoreError::Reject`], which names the item.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A key attribute is empty.
@@ -28,7 +28,7 @@ pub enum Refusal {
         /// How long it may be.
         bytes_max: usize,
     },
-    /// A key attribute, of the table or of an index, is not of the type that the key has.
+    /// A key attribute, of the table or of an index, does not have the type of the key.
     #[error("the key attribute {attribute} is not of the type of its key")]
     KeyType {
         /// The attribute.
@@ -43,7 +43,7 @@ pub enum Refusal {
         /// The attribute.
         attribute: String,
     },
-    /// An update names an attribute twice.
+    /// An update changes an attribute twice.
     #[error("the attribute {attribute} is updated twice")]
     UpdatedTwice {
         /// The attribute.
@@ -52,49 +52,49 @@ pub enum Refusal {
     /// A check that is not part of a transaction.
     #[error("a check of an item stands in a transaction only")]
     CheckAlone,
-    /// A check that asks for nothing.
+    /// A check without any test.
     #[error("a check of an item asks for nothing")]
     CheckEmpty,
-    /// An index is asked to be read consistently.
+    /// A consistent read of an index.
     #[error("the index {index} cannot be read consistently")]
     IndexConsistent {
         /// The index.
         index: String,
     },
-    /// An update says nothing.
+    /// An update without any change.
     #[error("the update changes no attribute")]
     UpdateEmpty,
-    /// An update names too many attributes.
+    /// An update changes too many attributes.
     #[error("the update expression has {bytes} bytes; the limit is {EXPRESSION_BYTES_MAX}")]
     UpdateTooLong {
         /// How long it is.
         bytes: usize,
     },
-    /// A condition asks for too much.
+    /// A condition is too long.
     #[error("the condition has {bytes} bytes; the limit is {EXPRESSION_BYTES_MAX}")]
     ConditionTooLong {
         /// How long it is.
         bytes: usize,
     },
-    /// A condition asks for too many things.
+    /// A condition has too many operators.
     #[error("the condition has {n_operators} operators; the limit is {OPERATORS_MAX}")]
     ConditionOperators {
         /// How many it has.
         n_operators: usize,
     },
-    /// An amount is added to something that is no number.
+    /// An amount is added to an attribute that is not a number.
     #[error("the attribute {attribute} is not of type N, nothing can be added to it")]
     AddType {
         /// The attribute.
         attribute: String,
     },
-    /// A number has too many digits, is too large or too small, or is none.
+    /// A number has too many digits, is too large or too small, or is not a number.
     #[error("the attribute {attribute} holds a number that DynamoDB cannot hold")]
     Number {
         /// The attribute.
         attribute: String,
     },
-    /// A set is empty, or holds a value twice.
+    /// A set is empty, or contains a value twice.
     #[error("the attribute {attribute} holds a set that is empty or has a value twice")]
     Set {
         /// The attribute.
@@ -106,7 +106,7 @@ pub enum Refusal {
         /// The attribute.
         attribute: String,
     },
-    /// A value is nested too deep.
+    /// A value is nested too deeply.
     #[error("the attribute {attribute} is nested too deep")]
     Depth {
         /// The attribute.
@@ -136,7 +136,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The refusal of an operation on an item, named as a log may.
+    /// The refusal of an operation on an item, named as logs may name it.
     pub(crate) fn of(self, operation: &'static str, item: &str) -> StoreError {
         StoreError::Reject { operation, item: item.to_owned(), source: Box::new(self) }
     }

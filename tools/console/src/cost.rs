@@ -1,4 +1,4 @@
-//! The page of costs: write units by derivation and over time, beside those of the same changes by hand.
+//! The page of costs: write units by derivation and over time, compared with plain code for the same changes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -52,7 +52,7 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
     )
 }
 
-/// The part of the page, as it changes.
+/// The updates of the page's live part.
 pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
     let Some(flow) = console.flow.clone() else {
         return frame::failed(StatusCode::NOT_FOUND, "No functions run here.").into_response();
@@ -60,7 +60,7 @@ pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console
     live::events(flow.watch(), move || part(&flow))
 }
 
-/// What the page shows, as JSON.
+/// The content of the page, as JSON.
 pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
     let Some(flow) = &console.flow else { return json::failed(StatusCode::NOT_FOUND, "No functions run here.") };
     let SpentWrites { totals, conflicts, ledger, whole, slots } = flow.spent();
@@ -111,7 +111,7 @@ fn row(name: &Markup, total: &WriteTotal) -> Markup {
     html! { tr { th scope="row" { (name) } td.number { (total.n_writes) } td.number { (number(total.units)) } } }
 }
 
-/// Two bars a slot: what Ripple wrote, and what it would be by hand.
+/// Two bars per slot: Ripple's write units, and those of plain code.
 fn chart(spent: &SpentWrites, now: u64) -> Markup {
     let first = (now + 1).saturating_sub(SLOTS as u64);
     let shown: Vec<(usize, SpentUnits)> = spent
@@ -136,7 +136,7 @@ fn chart(spent: &SpentWrites, now: u64) -> Markup {
     }
 }
 
-/// What a month at the rate of the last ten minutes would cost.
+/// The cost of a month at the rate of the last ten minutes.
 fn month(spent: &SpentWrites, now: u64) -> Markup {
     let first = (now + 1).saturating_sub(SLOTS as u64);
     let mut last = SpentUnits::default();

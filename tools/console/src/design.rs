@@ -18,7 +18,7 @@ use crate::{
     frame::{self, ConsolePage},
 };
 
-/// What the page says of itself.
+/// The command that the page names as its source.
 const WRITTEN_BY: &str = "ripple design";
 
 pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {

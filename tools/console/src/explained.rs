@@ -1,4 +1,4 @@
-//! How an explanation looks.
+//! Renders an explanation.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{flow::shown::DerivationFigures, frame};
 
-/// A value as DynamoDB writes it.
+/// A value in DynamoDB's form.
 pub(crate) fn text(value: &AttributeValue) -> String {
     match value {
         AttributeValue::S(text) | AttributeValue::N(text) => text.clone(),
@@ -26,7 +26,7 @@ pub(crate) fn text(value: &AttributeValue) -> String {
     }
 }
 
-/// An item as DynamoDB's API writes it, each value with its type, behind a switch.
+/// An item in the form of DynamoDB's API, each value with its type, collapsed under a summary.
 pub(crate) fn typed(switch: &str, item: &Item) -> Markup {
     html! {
         details {
@@ -41,7 +41,7 @@ pub(crate) fn read_units_text(units: f64) -> String {
     if (units - 1.0).abs() < f64::EPSILON { "1 read unit".to_owned() } else { format!("{units} read units") }
 }
 
-/// What a derivation writes into an item, and why.
+/// A derivation's values in an item, with their explanation.
 pub(crate) fn value(value: &ExplainedValue, is_there: bool) -> Markup {
     let is_needed = value.should_exist != Some(false);
     html! {
@@ -103,7 +103,7 @@ fn source_of(source: &ExplainedSource) -> Markup {
     }
 }
 
-/// What a derivation counts, and why.
+/// A derivation's count, with its explanation.
 pub(crate) fn counter(counter: &ExplainedCounter, changes: Option<&StreamChanges>) -> Markup {
     let CounterSources { query, listed, n_sources, n_unreadable, tally, is_whole } = &counter.sources;
     html! {
@@ -143,7 +143,7 @@ fn counter_item(item: &CounterItem, changes: Option<&StreamChanges>) -> Markup {
     }
 }
 
-/// What is parked, or left to a job, of an item.
+/// The parked changes and jobs of an item.
 pub(crate) fn pending(pending: &Pending) -> Markup {
     let Pending { parked, n_undecodable, jobs } = pending;
     html! {
@@ -156,7 +156,7 @@ pub(crate) fn pending(pending: &Pending) -> Markup {
     }
 }
 
-/// The changes that moved an item's values.
+/// The changes of an item's values.
 pub(crate) fn changes(changes: &StreamChanges) -> Markup {
     html! {
         @if changes.n_concerning == 0 {
@@ -210,7 +210,7 @@ const WHOLE: usize = RIGHT + WIDTH;
 /// Names with their rows.
 type Rows<'a> = BTreeMap<&'a str, usize>;
 
-/// The picture; each derivation in it leads to its flow, and has its changes a second, where functions run in this process.
+/// The picture. Each derivation links to its flow, and has its changes a second if functions run in this process.
 pub(crate) fn graph(
     schema: &Schema,
     catalogue: &Catalogue,
@@ -257,7 +257,7 @@ pub(crate) fn graph(
     }
 }
 
-/// The changes a second of a derivation that has any.
+/// The changes a second of a derivation, if it has any.
 fn rate(row: usize, figures: Option<&DerivationFigures>) -> Markup {
     let a_second = figures.map_or(0.0, DerivationFigures::changes_a_second);
     html! {

@@ -1,16 +1,17 @@
-//! The flow: the last changes that functions of this process handled, and what each of them wrote for them.
+//! The flow: the last changes that functions of this process handled, and their writes for each change.
 //!
-//! A change is known by its event, which every function gets, and gets again after a failure. So each entry is brought up
-//! to date as functions answer; the number of its last update orders entries for whoever follows.
+//! A change is identified by its event, which every function gets, and gets again after a failure. So each entry is
+//! updated whenever a function responds; the number of its last update orders the entries for clients that follow the
+//! flow.
 //!
-//! *Keeps to itself*: at most 2,000 changes, each with texts that are cut, so that memory does not grow.
+//! *Bounded*: at most 2,000 changes with shortened texts, so that memory does not grow.
 //!
 //! # Events
 //!
-//! The changes of the flow as they come: one stream of server-sent events a page.
+//! New changes of the flow: one stream of server-sent events per page.
 //!
-//! An event's data is a JSON text: the change as the page shows it. Its id is the number of the update, so that a browser
-//! that lost its connection goes on behind it.
+//! An event's data is JSON text: the change in the page's form. Its id is the number of the update, so that a browser
+//! that lost its connection continues after it.
 
 pub mod entry;
 pub(crate) mod followed;
@@ -54,27 +55,27 @@ use crate::{
     json,
 };
 
-/// Changes that are kept.
+/// Limit on the stored changes.
 pub(crate) const ENTRIES_MAX: usize = 2_000;
 
-/// The last changes, and what followed from each.
+/// The last changes, and the effects of each.
 pub struct Flow {
     schema: Arc<Schema>,
     catalogue: Arc<Catalogue>,
-    /// Names of the derivations that somebody would write by hand too.
+    /// Names of the derivations that plain code would write too.
     by_hand: BTreeSet<String>,
     kept: Mutex<KeptChanges>,
     updates: watch::Sender<u64>,
 }
 
-/// What is kept of the changes.
+/// The stored changes.
 #[derive(Default)]
 struct KeptChanges {
     /// The oldest first.
     entries: VecDeque<FlowEntry>,
-    /// Number of the first entry, from the first that ever was.
+    /// Number of the first entry, counted from the first change ever.
     first: u64,
-    /// Numbers of the entries by their events.
+    /// Numbers of the entries by event.
     by_event: BTreeMap<String, u64>,
     n_updates: u64,
     spent: SpentWrites,
@@ -89,12 +90,12 @@ impl Flow {
         Self { schema, catalogue, by_hand, kept: Mutex::default(), updates: watch::Sender::new(0) }
     }
 
-    /// Takes in what a function has made of a batch, and how long that took.
+    /// Adds a function's results for a batch, and its duration.
     pub fn take_in(&self, function: &str, handled: &Handled, elapsed: Duration) {
         self.take_in_with(function, handled, elapsed, None);
     }
 
-    /// Takes in a batch, with what stood in the way of all of its records.
+    /// Adds a batch, with the trouble that all of its records had.
     fn take_in_with(&self, function: &str, handled: &Handled, elapsed: Duration, trouble: Option<&Trouble>) {
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let began_ms = SystemClock.now_ms().saturating_sub(elapsed_ms);
@@ -115,7 +116,7 @@ impl Flow {
         self.updates.send_replace(n_updates);
     }
 
-    /// What became of each record of a batch.
+    /// The delivery of each record of a batch.
     fn deliveries(
         &self,
         function: &str,
@@ -155,22 +156,22 @@ impl Flow {
         deliveries
     }
 
-    /// What was written since the start.
+    /// The write units since the start.
     pub(crate) fn spent(&self) -> SpentWrites {
         self.kept().spent.clone()
     }
 
-    /// Figures of each derivation.
+    /// Metrics of each derivation.
     pub(crate) fn figures(&self) -> BTreeMap<String, DerivationFigures> {
         DerivationFigures::of(self.kept().entries.iter(), SystemClock.now_ms())
     }
 
-    /// The number of the last update, whenever there is another one.
+    /// Watches the number of the last update.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.updates.subscribe()
     }
 
-    /// The entries that this holds of, the newest first, and the number of the last update.
+    /// The matching entries, the newest first, and the number of the last update.
     fn entries(&self, is_asked: impl Fn(&FlowEntry) -> bool, n_max: usize) -> (Vec<FlowEntry>, u64) {
         let kept = self.kept();
         let found = kept.entries.iter().rev().filter(|entry| is_asked(entry)).take(n_max).cloned().collect();
@@ -183,7 +184,7 @@ impl Flow {
 }
 
 impl KeptChanges {
-    /// Adds a delivery to the entry of an event, which may be new.
+    /// Adds a delivery to the entry of an event, which is created if it does not exist.
     fn update(&mut self, event: &str, new: impl FnOnce() -> FlowEntry, delivery: FlowDelivery) {
         self.n_updates += 1;
         let known = self.by_event.get(event).and_then(|number| usize::try_from(number - self.first).ok());
@@ -212,17 +213,17 @@ impl KeptChanges {
     }
 }
 
-/// A number of parts.
+/// The number of parts of a share.
 fn share(n: usize) -> f64 {
     f64::from(u32::try_from(n.max(1)).unwrap_or(u32::MAX))
 }
 
-// ---- The changes of the flow as they come: one stream of server-sent events a page ----
+// ---- New changes of the flow: one stream of server-sent events per page ----
 
-/// Time between two looks at the flow by one page: a browser has time to show what came.
+/// Time between two updates of one page, so that a browser has time to render.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What the address says beside the selection.
+/// The parameters of the address besides the selection.
 #[derive(Debug, Deserialize)]
 pub(crate) struct After {
     #[serde(default)]
@@ -247,7 +248,7 @@ pub(crate) async fn events<S: Store + 'static>(
     Sse::new(events.flatten()).keep_alive(KeepAlive::default()).into_response()
 }
 
-/// One page's look at the flow.
+/// One page that follows the flow.
 struct Looking {
     flow: Arc<Flow>,
     updates: tokio::sync::watch::Receiver<u64>,
@@ -257,7 +258,7 @@ struct Looking {
 }
 
 impl Looking {
-    /// What is new, the oldest first: of more than a page shows only the newest. `None` when the flow has ended.
+    /// The new changes, the oldest first; at most as many as a page displays. `None` if the flow has ended.
     async fn next(&mut self) -> Option<Vec<Event>> {
         tokio::time::sleep(LOOK_EVERY).await;
         let after = self.after;
@@ -285,7 +286,7 @@ fn entry_update(entry: &entry::FlowEntry) -> u64 {
 pub(crate) const NO_FLOW: &str = "No functions run here. The flow is shown by the console of `ripple dev` where it runs the \
                                   functions itself: open the address that it prints.";
 
-/// Changes that the page shows when it is loaded.
+/// Changes that the page displays when it is loaded.
 pub(crate) const SHOWN: usize = 200;
 
 pub(crate) async fn page<S: Store + 'static>(
@@ -334,26 +335,26 @@ fn choice(name: &str, chosen: &str, values: impl Iterator<Item = (String, String
     }
 }
 
-// ---- Which changes of the flow a page shows, as its address says it ----
+// ---- The changes that a page selects, from its address ----
 
-/// What the address of the flow says.
+/// The parameters of the flow's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Selection {
-    /// Only of this entity; of all if empty.
+    /// Only changes of this entity; all if empty.
     pub(crate) entity: String,
-    /// Only of this derivation; of all if empty.
+    /// Only changes for this derivation; all if empty.
     pub(crate) derivation: String,
-    /// Only of items whose key, as a page writes it, holds this.
+    /// Only changes of items whose key, in the form of a page, contains this.
     pub(crate) key: String,
-    /// Only with this [outcome](OUTCOMES); with any if empty.
+    /// Only changes with this [outcome](OUTCOMES); all if empty.
     pub(crate) outcome: String,
-    /// Is every record shown? Otherwise only those that ask for something, or could not be applied.
+    /// True if every record is displayed. Otherwise only records with effects, or that could not be applied.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) echoes: bool,
 }
 
-/// The outcomes that can be asked for, each with what it is called.
+/// The selectable outcomes, each with its label.
 pub(crate) const OUTCOMES: [(&str, &str); 5] = [
     ("written", "something was written"),
     ("trouble", "could not be applied"),
@@ -380,15 +381,15 @@ impl Selection {
             }
     }
 
-    /// The address of a page, with what is selected.
+    /// The address of a page with this selection.
     pub(crate) fn address(&self, page: &str) -> String {
-        // Texts have a form for an address, whatever they hold.
+        // Any text can be encoded in an address.
         format!("{page}?{}", serde_urlencoded::to_string(self).unwrap_or_default())
     }
 }
 
 impl FlowEntry {
-    /// Did a function get it more than once?
+    /// True if a function got it more than once.
     pub(crate) fn is_again(&self) -> bool {
         let of = |function: &str| self.deliveries.iter().filter(|delivery| delivery.function == function).count();
         self.deliveries.iter().any(|delivery| of(&delivery.function) > 1)
@@ -396,7 +397,7 @@ impl FlowEntry {
 }
 
 impl Trouble {
-    /// What it is, in words.
+    /// The text of the trouble.
     pub(crate) fn said(&self) -> String {
         match self {
             Self::Again(why) => format!("comes again: {why}"),
@@ -450,7 +451,7 @@ mod tests {
         let (entries, _) = flow.entries(|_| true, usize::MAX);
         assert_eq!(entries.len(), ENTRIES_MAX);
         assert!(entries.iter().all(|entry| entry.event != "event-0"));
-        // The numbers of those that are left still lead to them.
+        // The remaining numbers still lead to their entries.
         comes(ENTRIES_MAX, None);
         let again = |entry: &FlowEntry| entry.event == format!("event-{ENTRIES_MAX}") && entry.is_again();
         assert_eq!(flow.entries(again, 10).0.len(), 1);

@@ -1,4 +1,4 @@
-//! What all pages have: their head, the way to the other pages, and the form that looks an item up.
+//! The parts that all pages share: the head, the navigation, and the form that looks an item up.
 
 use axum::{
     http::{StatusCode, header},
@@ -16,7 +16,7 @@ const LIVE_SCRIPT: &str = include_str!("live.js");
 
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// The pages that have a list of their own: address, name, and how their titles begin.
+/// The pages in the navigation: address, name, and the prefix of their titles.
 const PAGES: [(&str, &str, &str); 9] = [
     ("/", "Overview", "The table "),
     ("/flow", "Flow", "Flow"),
@@ -34,7 +34,7 @@ pub(crate) fn page(title: &str, content: &Markup) -> ConsolePage {
     framed(StatusCode::OK, title, content)
 }
 
-/// A page that says what is wrong.
+/// A page with an error.
 pub(crate) fn failed(status: StatusCode, why: &str) -> ConsolePage {
     framed(status, "Not shown", &html! { p.empty { (why) } })
 }
@@ -83,7 +83,7 @@ pub(crate) async fn flow_script() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, JAVASCRIPT)], FLOW_SCRIPT)
 }
 
-/// The script of parts that come anew.
+/// The script of live parts.
 pub(crate) async fn live_script() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, JAVASCRIPT)], LIVE_SCRIPT)
 }
@@ -95,7 +95,7 @@ pub(crate) fn of_item(key: &Key) -> String {
     address("/item", &[("pk", &key.pk), ("sk", &key.sk)])
 }
 
-/// What the page of an item shows, as JSON.
+/// The content of an item's page, as JSON.
 pub(crate) fn of_item_object(key: &Key, reads_stream: bool) -> String {
     let changes = if reads_stream { "true" } else { "false" };
     address("/item.json", &[("pk", &key.pk), ("sk", &key.sk), ("changes", changes)])
@@ -113,7 +113,7 @@ pub(crate) fn of_change(event: &str) -> String {
     address("/change", &[("event", event)])
 }
 
-/// The page of what a redrive would do.
+/// The page with the expected result of a redrive.
 pub(crate) fn of_try(event: &str) -> String {
     address("/parked/try", &[("id", event)])
 }
@@ -129,12 +129,12 @@ pub(crate) fn of_flow(derivation: &str) -> String {
 }
 
 fn address(page: &str, named: &[(&str, &str)]) -> String {
-    // Texts have a form for an address, whatever they hold.
+    // Any text can be encoded in an address.
     let query = serde_urlencoded::to_string(named).unwrap_or_default();
     format!("{page}?{query}")
 }
 
-/// A key that leads to its item.
+/// A key that links to its item.
 pub(crate) fn key(key: &Key) -> Markup {
     html! { a.key href=(of_item(key)) { (key) } }
 }

@@ -1,4 +1,4 @@
-//! The page of an item: what the application wrote, and what is derived, with its explanation.
+//! The page of an item: the application's attributes, and the derived ones with their explanation.
 
 use std::sync::Arc;
 
@@ -24,18 +24,18 @@ use crate::{
     json,
 };
 
-/// Sources and changes that a page lists.
+/// Number of sources, and of changes, that a page lists.
 const LISTED: usize = 20;
 
-/// Sources of a counter that a page reads at most.
+/// Limit on the sources of a counter that a page reads.
 const SOURCES_MAX: usize = 10_000;
 
-/// What the address of the page says.
+/// The parameters of the page's address.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ItemAddress {
     pk: String,
     sk: String,
-    /// Is the stream read too?
+    /// True if the stream is read too.
     #[serde(default)]
     changes: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) async fn page<S: Store + 'static>(
     let key = Key::new(pk, sk);
     match why(&console.opened, &request(&key, changes)).await {
         Ok(explanation) => frame::page(&key.to_string(), &whole(&console, &explanation, &key)),
-        // Nothing is derived of the item, but the item itself is worth a page.
+        // Nothing is derived for the item, but the page can still display the item itself.
         Err(OperateError::Usage(nothing)) => match console.engine.held(vec![key.clone()], console.patience()).await {
             Ok(held) => frame::page(
                 &key.to_string(),
@@ -65,7 +65,7 @@ pub(crate) async fn page<S: Store + 'static>(
     }
 }
 
-/// What the page shows, as `ripple why --json` prints it.
+/// The content of the page, as `ripple why --json` prints it.
 pub(crate) async fn object<S: Store + 'static>(
     State(console): State<Arc<Console<S>>>,
     Query(ItemAddress { pk, sk, changes }): Query<ItemAddress>,
@@ -112,7 +112,7 @@ fn whole<S: Store>(console: &Console<S>, explanation: &Explanation, key: &Key) -
     }
 }
 
-/// What the application wrote of an item; of an item that nobody declared, all of it.
+/// The application's attributes of an item; for an undeclared item, all attributes.
 fn ground<S: Store>(console: &Console<S>, key: &Key, item: &Item) -> Markup {
     let schema = console.engine.schema();
     let definition = schema.image(key, item).map(|image| image.definition);

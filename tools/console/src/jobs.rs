@@ -29,7 +29,7 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
     }
 }
 
-/// What the page shows, as `ripple jobs --json` prints it.
+/// The content of the page, as `ripple jobs --json` prints it.
 pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
     match console.jobs().await {
         Ok((jobs, held)) => json::object(jobs_list(&jobs, &held, &console.opened.schema.layout)),
@@ -38,7 +38,7 @@ pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console
 }
 
 impl<S: Store> Console<S> {
-    /// All jobs, and what holds their cascades; or why they cannot be read.
+    /// All jobs, and what blocks their cascades; or why they cannot be read.
     async fn jobs(&self) -> Result<(Vec<Job>, HeldCascades), String> {
         let mut jobs = jobs(&self.opened.store, &self.opened.schema.layout).await.map_err(|error| describe(&error))?;
         let until_ms = SystemClock.now_ms().saturating_add(READ_MS_MAX);
@@ -78,7 +78,7 @@ fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &HeldCascades) -> M
     }
 }
 
-/// What a job has still to do, as far as it is known.
+/// The remaining work of a job, as far as it is known.
 fn left(job: &Job) -> Markup {
     html! {
         @match (pages(job), left_ms(job)) {

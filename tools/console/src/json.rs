@@ -1,7 +1,7 @@
-//! What the pages show, as JSON: the address of a page with `.json` at its end.
+//! The content of the pages as JSON: the address of a page with `.json` at its end.
 //!
-//! An object that a command prints with `--json` has the same form here, and both are made by [`operate::objects`]; a page is
-//! made from the same values. The schema is at `/schema.json`.
+//! An object that a command prints with `--json` has the same form here, and [`operate::objects`] builds both; a page
+//! is built from the same values. The schema is at `/schema.json`.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(crate) fn object(object: Value) -> Response {
     answered(StatusCode::OK, &with_version(object))
 }
 
-/// An object that says why there is no other.
+/// An object with the error.
 pub(crate) fn failed(status: StatusCode, why: &str) -> Response {
     answered(status, &with_version(json!({ "error": why })))
 }

@@ -1,12 +1,12 @@
-//! The console: pages for a browser about an application's table and what is derived in it.
+//! The console: browser pages about an application's table and its derived data.
 //!
 //! It reads with the same calls as `ripple why`, `ripple parked` and `ripple jobs`, and knows no kind of derivation:
-//! what it shows of a value is what [`operate::why`] says. Each page is made when it is asked for; the only script is that of
-//! the [`flow`], which grows as changes come.
+//! its explanations of values come from [`operate::why`]. Each page is built when it is requested; the only script is
+//! that of the [`flow`], which grows with new changes.
 //!
-//! *Keeps to itself*: it answers only whoever names it as `localhost` or by a loopback address, since another name leads to
-//! it if a foreign page has itself resolved to this machine. Nothing is loaded from elsewhere, and nothing is kept by the
-//! browser.
+//! *Local only*: it only responds to requests that name it as `localhost` or by a loopback address, since a foreign
+//! page whose own name resolves to this machine would use another name. Nothing is loaded from elsewhere, and the
+//! browser stores nothing.
 
 mod cost;
 mod design;
@@ -49,27 +49,27 @@ use crate::{
     verification::LastVerification,
 };
 
-/// How long a call is tried, in milliseconds.
+/// Time limit for a call, in milliseconds.
 pub(crate) const READ_MS_MAX: u64 = 30_000;
 
-/// What the pages are about.
+/// State of the console.
 pub(crate) struct Console<S> {
     pub(crate) opened: Deployment<S>,
     pub(crate) engine: Engine<Arc<S>>,
     /// The table's design.
     pub(crate) design: Design,
-    /// What functions of this process handle, if any run here.
+    /// The changes that functions of this process handle, if any run here.
     pub(crate) flow: Option<Arc<Flow>>,
-    /// Holds the stream before them.
+    /// The gate that holds the stream before them.
     pub(crate) step: Option<Arc<StepGate<S>>>,
-    /// The scene that is played.
+    /// The current scene.
     pub(crate) scene: Mutex<Option<SceneRun>>,
     verification: LastVerification,
-    /// May the pages order what writes?
+    /// Whether the pages may start commands that write.
     pub(crate) writes: ConsoleWrites,
-    /// What an order must hold.
+    /// The token that a command's form must contain.
     token: String,
-    /// Where the console is.
+    /// The address of the console.
     pub(crate) address: SocketAddr,
 }
 
@@ -80,30 +80,30 @@ impl<S: Store> Console<S> {
     }
 }
 
-/// May the pages order what writes into the tables?
+/// Whether the pages may start commands that write into the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConsoleWrites {
-    /// They only show.
+    /// The pages are read-only.
     Refused {
-        /// What a person does to allow them, such as the options that the command takes.
+        /// How a person allows writes, such as with options of the command.
         allowed_by: String,
     },
-    /// A person orders them by a click.
+    /// A click starts them.
     Allowed {
-        /// Where the tables are, in words, if that is the real AWS.
+        /// The location of the tables, in words, if that is the real AWS.
         place: Option<String>,
     },
 }
 
-/// What the pages show.
+/// Input of the pages.
 pub struct Served<S> {
     /// The tables.
     pub opened: Deployment<S>,
     /// Their design.
     pub design: Design,
-    /// May the pages order what writes?
+    /// Whether the pages may start commands that write.
     pub writes: ConsoleWrites,
-    /// What the functions of this process do, if any run here.
+    /// The work of the functions in this process, if any run here.
     pub functions: Option<(Arc<Flow>, Arc<StepGate<S>>)>,
 }
 
@@ -111,7 +111,7 @@ pub struct Served<S> {
 ///
 /// # Errors
 ///
-/// Those of the listener.
+/// The errors of the listener.
 pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener) -> io::Result<()> {
     let Served { opened, design, writes, functions } = served;
     let (flow, step) = functions.unzip();

@@ -1,4 +1,4 @@
-//! A part of a page that comes anew whenever something changed.
+//! A part of a page that is updated whenever something changes.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -10,7 +10,7 @@ use futures::stream;
 use maud::{Markup, html};
 use tokio::sync::watch;
 
-/// Time between two looks by one page: a browser has time to show what came.
+/// Time between two updates of one page, so that a browser has time to render.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A part with the address of its events.
@@ -18,14 +18,14 @@ pub(crate) fn part(address: &str, content: &Markup) -> Markup {
     html! { div.live data-live=(address) { (content) } }
 }
 
-/// What brings the parts of a page anew.
+/// The script that updates the parts of a page.
 pub(crate) fn script() -> Markup {
     html! { script type="module" src="/live.js" {} }
 }
 
-/// The part as it is with each change: an event's data is a JSON text.
+/// The part after each change: an event's data is JSON text.
 pub(crate) fn events(changes: watch::Receiver<u64>, part: impl Fn() -> Markup + Send + Sync + 'static) -> Response {
-    // A page may be older than its stream, so the first event comes at once.
+    // A page may be older than its stream, so the first event is sent at once.
     let events = stream::unfold((changes, part, true), |(mut changes, part, is_first)| async move {
         if !is_first {
             tokio::time::sleep(LOOK_EVERY).await;

@@ -1,5 +1,5 @@
-//! What the pages may order: a redrive, a pause, and a verification. Each order is a form with the token of this start, which
-//! no other page knows; where the console only reads, there is none.
+//! Commands of the pages: redrive, pause, and verification. Each command is a form with the token of this process,
+//! which no other page knows; a read-only console has no such forms.
 
 use std::{fmt::Debug, net::SocketAddr, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
     frame::{self, ConsolePage},
 };
 
-/// A form's order.
+/// A command of a form.
 #[derive(Debug, Deserialize)]
 struct Ordered<T> {
     token: String,
@@ -31,7 +31,7 @@ struct Ordered<T> {
     order: T,
 }
 
-/// What a job is told.
+/// A command for a job.
 #[derive(Debug, Deserialize)]
 struct OrderedJob {
     /// Sort key of the job.
@@ -39,22 +39,23 @@ struct OrderedJob {
     order: String,
 }
 
-/// Orders for jobs, each with what a button says.
+/// Commands for jobs, each with the name that its button sends.
 const JOB_ORDERS: [(&str, JobOrder); 3] =
     [("pause", JobOrder::Pause), ("resume", JobOrder::Resume), ("cancel", JobOrder::Cancel)];
 
 impl<S: Store> Console<S> {
-    /// A form of one button, with these hidden fields. Nothing where the console only reads.
+    /// A form of one button, with these hidden fields. Empty if the console is read-only.
     pub(crate) fn button(&self, action: &str, fields: &[(&str, &str)], text: &str) -> Markup {
         self.form(action, fields, &Markup::default(), text)
     }
 
-    /// A form with these hidden fields, its button, and fields that a person fills in. Nothing where the console only reads.
+    /// A form with these hidden fields, its button, and fields for a person to fill in. Empty if the console is
+    /// read-only.
     pub(crate) fn form(&self, action: &str, fields: &[(&str, &str)], more: &Markup, text: &str) -> Markup {
         self.form_of(action, fields, &html! { button { (text) } (more) })
     }
 
-    /// A form with these hidden fields, and this content with a button. Nothing where the console only reads.
+    /// A form with these hidden fields, and this content with a button. Empty if the console is read-only.
     pub(crate) fn form_of(&self, action: &str, fields: &[(&str, &str)], content: &Markup) -> Markup {
         html! {
             @if let ConsoleWrites::Allowed { place } = &self.writes {
@@ -82,7 +83,7 @@ impl<S: Store> Console<S> {
         }
     }
 
-    /// The order of a form, if it may be carried out.
+    /// The command of a form, if it is allowed.
     pub(crate) fn ordered<T: DeserializeOwned>(&self, form: &str) -> Result<T, ConsolePage> {
         let refused = |status, why: &str| Err(frame::failed(status, why));
         if let ConsoleWrites::Refused { allowed_by } = &self.writes {
@@ -113,7 +114,7 @@ pub(crate) async fn job<S: Store + 'static>(State(console): State<Arc<Console<S>
         Ok(jobs) => jobs,
         Err(error) => return failed(&describe(&error)),
     };
-    // A job that has ended is not on the page any more, which says as much.
+    // A job that has ended is no longer on the page, so no message is needed.
     for job in jobs.iter().filter(|job| job.key.sk == id) {
         if let Err(error) = console.engine.order(job, *order, SystemClock.now_ms().saturating_add(READ_MS_MAX)).await {
             return failed(&describe(&error));
@@ -126,22 +127,23 @@ fn failed(why: &str) -> Response {
     frame::failed(StatusCode::BAD_GATEWAY, why).into_response()
 }
 
-// ---- Who is answered, and what a browser may do with the answer ----
+// ---- Which requests are served, and what a browser may do with the response ----
 
-/// Headers of each answer: nothing is loaded from elsewhere, nothing runs but its own script, nobody frames it, nothing is kept.
+/// Headers of each response: nothing is loaded from elsewhere, only its own script runs, no other page frames it, and
+/// nothing is stored.
 const HEADERS: [(&str, &str); 5] = [
     (
         "content-security-policy",
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     ),
     ("x-content-type-options", "nosniff"),
-    // Under `no-referrer` a browser calls the origin of a form `null`, and the form would be refused.
+    // With `no-referrer`, a browser sends the origin of a form as `null`, and the form would be refused.
     ("referrer-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("cache-control", "no-store"),
 ];
 
-/// Answers a request that may be answered, with those headers.
+/// Serves a request if it is allowed, with those headers.
 pub(crate) async fn guarded<S: Store + 'static>(
     State(console): State<Arc<Console<S>>>,
     request: Request,
@@ -159,7 +161,7 @@ pub(crate) async fn guarded<S: Store + 'static>(
     response
 }
 
-/// Does the request name the console by a local name, and come from no other page?
+/// True if the request uses a local name of the console, and comes from no other page.
 fn is_local(headers: &HeaderMap, address: SocketAddr) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let port = address.port();

@@ -1,4 +1,4 @@
-//! The first page: what the table is, what is derived in it, and some of its items.
+//! The first page: the table, its derivations, and some of its items.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::{
     live,
 };
 
-/// Items that the page shows.
+/// Items that the page displays.
 const ITEMS: usize = 10;
 
-/// What the page says of the present.
+/// The current numbers of the page.
 struct Present {
     n_parked: usize,
     n_jobs: usize,
@@ -102,7 +102,7 @@ fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
     }
 }
 
-/// The derivations with what they declare.
+/// The derivations with their declarations.
 fn declared<S>(console: &Console<S>) -> Markup {
     html! {
         div.wide tabindex="0" { table {
@@ -114,7 +114,7 @@ fn declared<S>(console: &Console<S>) -> Markup {
     }
 }
 
-/// The derivations with their figures.
+/// The derivations with their metrics.
 fn derivations<S>(console: &Console<S>, flow: &Flow) -> Markup {
     let (spent, figures) = (flow.spent(), flow.figures());
     html! {
@@ -172,7 +172,7 @@ fn measured(
     }
 }
 
-/// The figures of the derivations, as they change.
+/// The updates of the derivations' metrics.
 pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
     let Some(flow) = console.flow.clone() else {
         return frame::failed(StatusCode::NOT_FOUND, "No functions run here.").into_response();
@@ -180,7 +180,7 @@ pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console
     live::events(flow.watch(), move || derivations(&console, &flow))
 }
 
-/// An item with its type, and what else a table shows of it.
+/// An item with its type, and further cells of its row.
 pub(crate) fn item_row(schema: &Schema, key: &Key, item: &Item, more: Option<&Markup>) -> Markup {
     let entity = schema.image(key, item).map(|image| image.definition.name.as_str());
     html! {

@@ -1,4 +1,4 @@
-//! The pages of what is parked: each change with both of its images, what a redrive would do, and the redrive.
+//! The pages of parked changes: each change with both of its images, the expected result of a redrive, and the redrive.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ use crate::{
     json,
 };
 
-/// Which parked change; all of them if none is named.
+/// Which parked change; all if `None`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct WhichParked {
     id: Option<String>,
@@ -66,7 +66,7 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
     }
 }
 
-/// What the page shows, as `ripple parked --json` prints it.
+/// The content of the page, as `ripple parked --json` prints it.
 pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
     let (store, layout) = (&console.opened.store, &console.opened.schema.layout);
     match (parked(store).await, to_recount(store).await, n_unreadable(store).await) {
@@ -129,7 +129,7 @@ fn one<S: Store>(console: &Console<S>, change: &ParkedChange) -> Markup {
     }
 }
 
-/// Both images side by side; what differs is marked.
+/// Both images side by side; differences are marked.
 fn images(change: &Change) -> Markup {
     let (old, new) = (change.old_image(), change.new_image());
     let mut names: Vec<&str> = old.iter().chain(&new).flat_map(|item| item.keys()).collect();
@@ -152,7 +152,7 @@ fn images(change: &Change) -> Markup {
     }
 }
 
-/// What a redrive would do. Nothing is written.
+/// The expected result of a redrive. Nothing is written.
 pub(crate) async fn tried<S: Store + 'static>(
     State(console): State<Arc<Console<S>>>,
     Query(which): Query<WhichParked>,
@@ -183,7 +183,7 @@ pub(crate) async fn tried<S: Store + 'static>(
 }
 
 impl<S: Store + 'static> Console<S> {
-    /// What a redrive of a change would do now, in words.
+    /// The expected result of a redrive of a change, in words.
     async fn would(&self, change: &ParkedChange) -> Markup {
         let (schema, catalogue) = (&self.opened.schema, &self.opened.catalogue);
         let store = Arc::new(Observing::new(Arc::clone(&self.opened.store), schema.layout.clone()));
@@ -202,7 +202,7 @@ impl<S: Store + 'static> Console<S> {
         }
     }
 
-    /// What a change asks for on behalf of its family.
+    /// The effects of a change for its family.
     fn asked(&self, change: &ParkedChange) -> Markup {
         let (schema, catalogue) = (&self.opened.schema, &self.opened.catalogue);
         let decoded = change.record().ok().and_then(|record| decode(&schema.layout, &record).ok());
@@ -210,7 +210,7 @@ impl<S: Store + 'static> Console<S> {
         html! { ul { @for (at, effect) in planned.iter().flatten() { li { b { (catalogue.label(*at)) } " " (effect) } } } }
     }
 
-    /// What was written beside that.
+    /// The writes that come with it.
     fn writes(&self, account: &Account) -> Markup {
         let (schema, catalogue) = (&self.opened.schema, &self.opened.catalogue);
         let write = |commit| FlowWrite::new(commit, written(schema, catalogue, commit), catalogue);

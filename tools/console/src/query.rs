@@ -1,4 +1,4 @@
-//! A query of the table or of an index: the items of one partition key, with the read units that they cost.
+//! A query of the table or of an index: the items of one partition key, with the consumed read units.
 
 use std::sync::Arc;
 
@@ -28,29 +28,29 @@ use crate::{
     overview::item_row,
 };
 
-/// Items of a page, if the address says no other number, and at most.
+/// Default number of items of a page, and its maximum.
 const ITEMS: u32 = 100;
 const ITEMS_MAX: u32 = 1_000;
 
-/// Conditions on the sort key, each with what it is called.
+/// Conditions on the sort key, each with its label.
 const CONDITIONS: [(&str, &str); 4] =
     [("all", "any"), ("equals", "is"), ("begins", "begins with"), ("between", "is between")];
 
-/// What the address of the page says.
+/// The parameters of the page's address.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct QueryAddress {
     pk: String,
-    /// The index; the table if it is empty.
+    /// The index; the table if empty.
     index: String,
-    /// One of the [conditions](CONDITIONS); any sort key if it is empty.
+    /// One of the [conditions](CONDITIONS); any sort key if empty.
     sort: String,
     sk: String,
     /// The last sort key of a range.
     to: String,
-    /// The greatest sort key first?
+    /// True if the greatest sort key comes first.
     descending: bool,
-    /// Read consistently? An index cannot be.
+    /// True for an eventually consistent read; an index has no other.
     eventual: bool,
     /// Most items.
     limit: Option<u32>,
@@ -88,7 +88,7 @@ pub(crate) async fn page<S: Store + 'static>(
     frame::page(&format!("Query{place} under {}", address.pk), &content)
 }
 
-/// What a query finds.
+/// The result of a query.
 struct QueryFound {
     items: Vec<Item>,
     /// Its read units.
@@ -97,7 +97,7 @@ struct QueryFound {
     consistency: Consistency,
 }
 
-/// What the page shows, as JSON.
+/// The content of the page, as JSON.
 pub(crate) async fn object<S: Store + 'static>(
     State(console): State<Arc<Console<S>>>,
     Asked(address): Asked<QueryAddress>,
@@ -131,9 +131,9 @@ impl QueryAddress {
         Ok(QueryFound { items, units, has_more: next.is_some(), consistency: query.consistency })
     }
 
-    /// The address of the same as JSON.
+    /// The address of the result as JSON.
     fn object(&self) -> String {
-        // Texts have a form for an address, whatever they hold.
+        // Any text can be encoded in an address.
         format!("/collection.json?{}", serde_urlencoded::to_string(self).unwrap_or_default())
     }
 

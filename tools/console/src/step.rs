@@ -1,12 +1,12 @@
-//! Step mode: the stream is held before the functions, and each record is delivered when a person says so.
+//! Step mode: the stream is held before the functions, and a person decides when each record is delivered.
 //!
-//! A mapping invokes a function as always; the invocation waits here. While the stream is held, each record is a batch of
-//! its own: the function gets it alone, once or as often as the person likes, also after later ones, or twice at once, and
-//! an invocation may be killed after so many writes. The mapping gets its answer when all records of its batch were
-//! delivered, so a checkpoint passes no record that was not.
+//! A mapping invokes a function as always; the invocation waits here. While the stream is held, each record is a batch
+//! of its own: the function gets it alone, once or as often as the person likes, also after later ones, or twice at
+//! once, and an invocation may be killed after a number of writes. The mapping gets its response when all records of
+//! its batch were delivered, so no checkpoint passes an undelivered record.
 //!
-//! *Why no record is delivered before an earlier one that was never delivered*: Lambda does not do that within a shard, and
-//! a ledger of watermarks rests on it.
+//! *Why no record is delivered before an earlier undelivered one*: Lambda does not do that within a shard, and the
+//! watermarks ledger relies on it.
 
 pub(crate) mod delivering;
 pub mod killing;
@@ -38,7 +38,7 @@ use crate::step::delivering::{BatchEnvelope, HeldBatch};
 /// Records that can be delivered again: the last ones.
 const DELIVERED_MAX: usize = 30;
 
-/// Reports that are kept: the last ones.
+/// Stored reports: the last ones.
 const REPORTS_MAX: usize = 60;
 
 /// A function whose invocations can be held.
@@ -49,7 +49,7 @@ pub trait SteppedFunction<S>: Send + Sync {
     /// The families of derivations that it runs.
     fn families(&self) -> Vec<Family>;
 
-    /// An instance of it on this store.
+    /// An instance of the function with this store.
     fn instance(&self, store: Arc<KillingStore<Arc<S>>>) -> Engine<Arc<KillingStore<Arc<S>>>>;
 
     /// An instance has handled a batch.
@@ -59,26 +59,26 @@ pub trait SteppedFunction<S>: Send + Sync {
     fn unanswered(&self, unanswered: &UnansweredInvocation, elapsed: Duration);
 }
 
-/// What becomes of an invocation that a mapping began.
+/// Result of an invocation that waited at the gate.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Passage {
     /// The function gets this event.
     Handle(String),
-    /// The function has had all records of the event, with the state of the tumbling window that it gave back.
+    /// The function has handled all records of the event, and returned this state of the tumbling window.
     Delivered {
         /// JSON of that state; `None` without a window.
         state: Option<String>,
     },
-    /// The service stops. The function has had the records before this one.
+    /// The service stops. The function has handled the records before this one.
     Stopped {
-        /// Sequence number of the first record that the function has not had; `None` if it has had none.
+        /// Sequence number of the first unhandled record; `None` if the function has handled none.
         failed_from: Option<String>,
         /// JSON of the state of the tumbling window.
         state: Option<String>,
     },
 }
 
-/// Says whether everything is handled that was written before a moment, with all that follows from it.
+/// True if everything written before a moment is handled, with all its effects.
 pub type QuietSince = Box<dyn Fn(Instant) -> bool + Send + Sync>;
 
 /// Holds the stream before the functions of this process.
@@ -86,26 +86,26 @@ pub struct StepGate<S> {
     pub(crate) functions: Vec<Arc<dyn SteppedFunction<S>>>,
     store: Arc<S>,
     held: Mutex<HeldStream>,
-    /// Number of changes to what is held.
+    /// Number of changes to the state.
     changes: watch::Sender<u64>,
-    /// One record is delivered at a time.
+    /// Only one record is delivered at a time.
     delivering: tokio::sync::Mutex<()>,
     quiet: OnceLock<QuietSince>,
 }
 
-/// Does the stream flow?
+/// State of the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StreamFlow {
-    /// The functions get what comes.
+    /// The functions get the records at once.
     #[default]
     Flows,
-    /// They get what a person delivers.
+    /// The functions get the records that a person delivers.
     Held,
     /// The service stops.
     Stops,
 }
 
-/// What is held, and what was delivered.
+/// The held and the delivered records.
 #[derive(Default)]
 pub(crate) struct HeldStream {
     pub(crate) flow: StreamFlow,
@@ -122,7 +122,7 @@ pub(crate) struct HeldStream {
 }
 
 impl<S: Store + 'static> StepGate<S> {
-    /// A gate before these functions, whose store is this one. The stream flows.
+    /// A gate before these functions with their store. The stream flows.
     #[must_use]
     pub fn new(store: &Arc<S>, functions: Vec<Arc<dyn SteppedFunction<S>>>) -> Self {
         let (store, delivering) = (Arc::clone(store), tokio::sync::Mutex::default());
@@ -130,9 +130,9 @@ impl<S: Store + 'static> StepGate<S> {
         Self { functions, store, held: Mutex::default(), changes: watch::Sender::default(), delivering, quiet }
     }
 
-    /// From now on the gate knows when everything is handled.
+    /// Tells the gate how to check that everything is handled.
     pub fn watches(&self, quiet: QuietSince) {
-        // Only the first one is taken.
+        // Only the first call has an effect.
         drop(self.quiet.set(quiet));
     }
 
@@ -162,7 +162,7 @@ impl<S: Store + 'static> StepGate<S> {
         }
     }
 
-    /// Lets go of what is held, because the service stops: the mapping gets no answer for what was not delivered.
+    /// Releases all held invocations, because the service stops: the mapping gets no response for undelivered records.
     pub fn stop(&self) {
         self.changed(|held| held.flow = StreamFlow::Stops);
     }
@@ -176,17 +176,17 @@ impl<S: Store + 'static> StepGate<S> {
         });
     }
 
-    /// What is held and what was delivered.
+    /// The held and the delivered records.
     pub(crate) fn held(&self) -> MutexGuard<'_, HeldStream> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells of each change to what is held.
+    /// Watches the number of changes to the state.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Changes what is held.
+    /// Changes the state.
     fn changed<T>(&self, change: impl FnOnce(&mut HeldStream) -> T) -> T {
         let changed = change(&mut self.held());
         self.changes.send_modify(|n| *n += 1);
@@ -194,7 +194,7 @@ impl<S: Store + 'static> StepGate<S> {
     }
 }
 
-/// The next record of a function, and where it is from.
+/// The next record of a function, and its invocation.
 pub(crate) struct NextRecord {
     number: u64,
     envelope: BatchEnvelope,
@@ -202,7 +202,7 @@ pub(crate) struct NextRecord {
 }
 
 impl HeldStream {
-    /// What becomes of an invocation; `None` while it is held.
+    /// The result for an invocation; `None` while it is held.
     fn passage(&mut self, number: u64) -> Option<Passage> {
         let (_, batch) = self.batches.get(&number).filter(|_| self.busy != Some(number))?;
         let state = batch.envelope.state.clone();
@@ -227,7 +227,7 @@ impl HeldStream {
         Some(NextRecord { number: *number, envelope: batch.envelope.clone(), record: record.clone() })
     }
 
-    /// How many records of a function are held.
+    /// Number of held records of a function.
     pub(crate) fn n_waiting(&self, function: usize) -> usize {
         self.batches.values().filter(|(at, _)| *at == function).map(|(_, batch)| batch.waiting.len()).sum()
     }

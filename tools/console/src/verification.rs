@@ -1,4 +1,4 @@
-//! The page of a verification: begun by a click, with its progress and what it finds.
+//! The page of a verification: started by a click, with its progress and its findings.
 
 pub(crate) mod repair;
 
@@ -40,7 +40,7 @@ use crate::{Console, ConsoleWrites, explained::text, frame, json, verification::
 /// Differences that the page lists of each kind.
 const LISTED: usize = 100;
 
-/// The last verification that this page began.
+/// The last verification that this page started.
 #[derive(Default)]
 pub(crate) struct LastVerification(Mutex<Stage>);
 
@@ -54,7 +54,7 @@ enum Stage {
     Repair(Arc<Result<RepairOutcome, String>>),
 }
 
-/// How far a verification is.
+/// Progress of a verification.
 #[derive(Default)]
 #[expect(clippy::struct_field_names, reason = "each is a number, as everywhere")]
 struct VerificationCounts {
@@ -81,18 +81,18 @@ impl Progress for VerificationCounts {
     fn waits(&self, _until_ms: u64) {}
 }
 
-/// What a verification found.
+/// Result of a verification.
 struct Found {
     ended_ms: u64,
     /// The object of `ripple verify --json`, with the first entries of each list.
     text: String,
-    /// The same, read.
+    /// The parsed object.
     object: VerifyObject,
-    /// How many there are of each list.
+    /// Number of entries of each list.
     numbers: BTreeMap<&'static str, usize>,
 }
 
-/// What the page reads of the object.
+/// The parts of the object that the page needs.
 #[derive(Deserialize)]
 struct VerifyObject {
     items: usize,
@@ -118,7 +118,7 @@ impl LastVerification {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins one, unless one runs.
+    /// Begins a verification, unless one is running.
     fn begin(&self) -> Option<Arc<VerificationCounts>> {
         let mut stage = self.stage();
         if matches!(*stage, Stage::Runs(_)) {
@@ -130,7 +130,7 @@ impl LastVerification {
     }
 }
 
-/// An order that says nothing more.
+/// A command without fields.
 #[derive(Deserialize)]
 struct NoFields {}
 
@@ -141,7 +141,7 @@ pub(crate) async fn begun<S: Store + 'static>(State(console): State<Arc<Console<
     }
     if let Some(counts) = console.verification.begin() {
         let runtime = tokio::runtime::Handle::current();
-        // What is found is kept in a file, whose handle stays on one thread.
+        // The findings are stored in a file, whose handle stays on one thread.
         tokio::task::spawn_blocking(move || {
             let found = runtime.block_on(verified(&console, counts)).map_err(|error| describe(&error));
             *console.verification.stage() = Stage::Ended(Arc::new(found));
@@ -168,7 +168,7 @@ async fn verified<S: Store + 'static>(
     Ok(Found { ended_ms, text: String::from_utf8_lossy(&text).into_owned(), object, numbers })
 }
 
-/// What the page shows, as `ripple verify --json` prints it, with the first entries of each list.
+/// The content of the page, as `ripple verify --json` prints it, with the first entries of each list.
 pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
     let stage = console.verification.stage().clone();
     if let Stage::Ended(ended) = &stage
@@ -298,7 +298,7 @@ fn held(item: Option<&Item>) -> Markup {
 
 // ---- about nothing ----
 
-/// What the page reads of the counts about items that do not exist.
+/// The parts that the page needs of the counts about items that do not exist.
 #[derive(Deserialize)]
 struct AboutNothing {
     derivation: String,
@@ -312,7 +312,7 @@ struct ExampleKey {
     sk: String,
 }
 
-/// What the page reads of a condition that compares values with those of another type.
+/// The parts that the page needs of a condition that compares values of different types.
 #[derive(Deserialize)]
 struct ComparedTypes {
     derivation: String,

@@ -1,5 +1,5 @@
-//! Checkpoints of the local event source mapping, stored in the ledger's table, so that they live as long as the
-//! tables: the next start continues where the last one stopped, with any database.
+//! Checkpoints of the local event source mapping, stored in the ledger's table. They live as long as the tables: after
+//! a restart the mapping continues where it stopped, with any database.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use serde_dynamo::AttributeValue;
 use store::{Store, StoreError};
 use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 
-/// What stands between a function and a table in the name of a mapping.
+/// Separates the function from the table in the name of a mapping.
 pub const OF: &str = "--";
 
 /// Attribute with the position, as JSON. Stored, so it is stable.
 const POSITION: &str = "Position";
 
-/// Attribute with the stream's ARN. A new table has a new stream, in which old positions mean nothing.
+/// Attribute with the stream's ARN. A recreated table has a new stream, where old positions mean nothing.
 const STREAM: &str = "Stream";
 
 /// Checkpoints in the ledger's table.
@@ -37,7 +37,7 @@ impl<S: Store> LedgerCheckpoints<S> {
         Self { store, layout, stream_arn: stream_arn.to_owned() }
     }
 
-    /// Has a mapping stored a position in this stream?
+    /// True if a mapping has stored a position in this stream.
     ///
     /// # Errors
     ///
@@ -95,14 +95,14 @@ impl<S: Store> Checkpoints for LedgerCheckpoints<S> {
     }
 }
 
-/// The position of a function in a shard. A function has a mapping for each table, with the table's name behind [`OF`]; no
-/// two streams have a shard of one name.
+/// Key of a function's position in a shard. A function has a mapping for each table, with the table's name after
+/// [`OF`]; shard names are unique across streams.
 fn key(mapping: &str, shard: &str) -> Key {
     let function = mapping.split_once(OF).map_or(mapping, |(function, _)| function);
     Key::new(format!("MAPPING#{function}"), shard)
 }
 
-/// A call of the database failed.
+/// Classifies the error of a database call.
 fn called(error: StoreError) -> CheckpointError {
     if error.is_unreachable() {
         CheckpointError::Unreachable(error.into())

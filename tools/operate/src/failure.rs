@@ -26,7 +26,7 @@ pub enum OperateError {
         #[source]
         cause: io::Error,
     },
-    /// There is no folder for the progress file that is temporary.
+    /// The temporary folder for the progress file cannot be created.
     #[error("cannot write temporary files in the folder {folder}: name another with TMPDIR, or a file with --progress")]
     NoTemporary {
         /// The folder.
@@ -35,7 +35,7 @@ pub enum OperateError {
         #[source]
         cause: io::Error,
     },
-    /// The progress file is something else.
+    /// The file is not a progress file.
     #[error("{file} is not the progress file of a verification: give another file")]
     NoSpool {
         /// The file.
@@ -50,13 +50,13 @@ pub enum OperateError {
     /// A number in the progress file cannot be decoded.
     #[error("{text} is not a number")]
     NoNumber {
-        /// The text in its place.
+        /// The text instead of the number.
         text: String,
     },
     /// A file or the output cannot be written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The verification ended.
+    /// The verification stopped with an error.
     #[error(transparent)]
     Verify(#[from] VerifyError),
     /// The database refuses a call, or does not respond.
@@ -65,7 +65,7 @@ pub enum OperateError {
     /// The database refuses a read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The ledger does not say of which kind it is.
+    /// The ledger's settings cannot be read, or do not fit.
     #[error(transparent)]
     Ledger(#[from] SettingsError),
     /// A position in the stream cannot be read.

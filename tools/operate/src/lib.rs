@@ -1,19 +1,20 @@
 //! Verify, repair and backfill, as the command line uses them.
 //!
-//! The command line parses arguments and prints; everything between is here, and is tested without it.
+//! The command line parses arguments and prints. This crate does the rest, and is tested without the command line.
 //!
-//! - [`verify`] decides what is a finding, over any [`Store`](store::Store). [`verify::check`] is a whole verification: it
-//!   keeps its progress in a file, and follows the stream.
-//! - [`repair`] is a whole repair: it takes the right to repair, verifies, corrects each finding, and marks derivations as
-//!   filled. [`repair::remedy`] corrects one finding.
-//! - [`why`] explains what is derived of one item, and reads only that.
-//! - [`rates`] measures what the application writes.
-//! - [`mod@written`] says what a write of the functions did.
+//! - [`verify`] decides what is a finding, over any [`Store`](store::Store). [`verify::check`] is a whole verification:
+//!   it keeps its progress in a file, and follows the stream.
+//! - [`repair`] is a whole repair: it takes the right to repair, verifies, corrects each finding, and marks derivations
+//!   as filled. [`repair::remedy`] corrects one finding.
+//! - [`why`] explains the derived values of one item, and reads only what they need.
+//! - [`rates`] measures the application's write rates.
+//! - [`mod@written`] describes what a write of the functions did.
 //! - [`redriving`] redrives a parked change.
-//! - [`objects`] makes the JSON objects of `--json`, which the console serves too.
+//! - [`objects`] builds the JSON objects of `--json`, which the console serves too.
 //! - [`loss`] handles the marks of a possible loss, which a verification removes.
 //!
-//! All work on a [`Deployment`](tables::Deployment), and end early with an [`OperateError`](failure::OperateError).
+//! All work on a [`Deployment`](tables::Deployment), and return an [`OperateError`](failure::OperateError) when they
+//! fail.
 
 pub mod checkpoints;
 pub mod failure;

@@ -1,5 +1,5 @@
-//! The marks of a possible loss. A verification removes those that existed before it began, unless it finds something that
-//! may be missing because of the loss and that can still be corrected.
+//! Marks of a possible loss. A verification removes the marks that existed before it began. It keeps a mark if it finds
+//! something that may be missing because of the loss and that can still be corrected.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,27 @@ use store::Store;
 
 use crate::{failure::OperateError, tables::Deployment, verify::Finding};
 
-/// A mark, and what became of it.
+/// A mark and its fate.
 #[derive(Clone, Debug)]
 pub struct Marked {
     /// The mark.
     pub mark: Mark,
-    /// What became of it.
+    /// Its fate.
     pub fate: MarkFate,
 }
 
-/// What became of a mark in a verification.
+/// What a verification did with a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkFate {
     /// It was removed.
     Removed,
-    /// It stays: something of its family is found that can be corrected, or is not decided.
+    /// It stays: its family has a finding that can be corrected, or an undecided difference.
     Kept,
     /// It stays: a part of the table was not read.
     PartRead,
     /// It stays: the verification may not write.
     NotPermitted,
-    /// It stays: a function renewed it meanwhile.
+    /// It stays: a function renewed it during the verification.
     Renewed,
 }
 
@@ -42,18 +42,18 @@ pub async fn before<S: Store>(opened: &Deployment<S>) -> Result<Vec<Mark>, Opera
     Ok(marks(&opened.store).await?)
 }
 
-/// Family of the marks that stay because of a difference; `None` if nobody can correct it, because its sources are gone or
-/// because items of the application stand in a loop.
+/// Family whose marks stay because of a difference; `None` if no repair can correct it, because its sources are gone or
+/// because items of the application form a loop.
 #[must_use]
 pub fn keeps(catalogue: &Catalogue, finding: &Finding) -> Option<Family> {
     let derivation = catalogue.position(&finding.derivation).and_then(|at| catalogue.derivation(at));
-    // An index key is no derivation of the catalogue, and level-triggered.
+    // An index key is not a derivation of the catalogue; it is level-triggered.
     let Some(derivation) = derivation else { return Some(Family::LevelTriggered) };
     (finding.flaw.is_none() && !derivation.kind.is_history()).then(|| derivation.kind.family())
 }
 
-/// Removes these marks after a verification, which read the whole table or a part of it, but for those of the families that
-/// a difference [keeps].
+/// Removes these marks after a verification of the whole table or a part of it. Marks stay if a difference [keeps]
+/// their family.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! The JSON objects that commands print with `--json`, and that the console serves.
 //!
-//! One function makes an object for both, and [`schema`] describes each form, so a program may read either.
+//! One function builds an object for both, and [`schema`] describes each form, so a program may read either.
 //! Names and words are stable.
 
 pub mod job;
@@ -40,7 +40,7 @@ use crate::{
     words::{time, visible},
 };
 
-/// The version of all objects. It rises when a name is removed, or means something else. Stable.
+/// The version of all objects. It rises when a name is removed or changes its meaning. Stable.
 pub const VERSION: u32 = 1;
 
 /// An object with the version.
@@ -58,7 +58,7 @@ pub fn key(key: &Key) -> Value {
     json!({ "pk": key.pk, "sk": key.sk })
 }
 
-/// A word of the text as a word of an object: `still parked` is `still_parked`.
+/// A phrase as one word of an object: `still parked` becomes `still_parked`.
 #[must_use]
 pub fn word(text: &str) -> String {
     text.replace([' ', '-'], "_")
@@ -66,7 +66,7 @@ pub fn word(text: &str) -> String {
 
 // ---- An effect of a change, as `ripple explain` and `ripple why` print it ----
 
-/// What an effect does, in one word that is stable, and to what.
+/// The effect in one stable word, and its target.
 #[must_use]
 pub fn effect_object((derivation, effect): &(String, Effect)) -> Value {
     let mut object = match effect {
@@ -101,9 +101,9 @@ pub fn effect_object((derivation, effect): &(String, Effect)) -> Value {
     object
 }
 
-// ---- What is parked, as `ripple parked` prints it and the console shows it ----
+// ---- Parked changes, as `ripple parked` prints them and the console shows them ----
 
-/// All that is parked, and the counts that need a recount.
+/// All parked changes, and the counts that need a recount.
 #[must_use]
 pub fn parked_list(parked: &[ParkedChange], recount: &[ToRecount], n_unreadable: usize, layout: &Layout) -> Value {
     json!({
@@ -132,7 +132,7 @@ pub fn record(change: &ParkedChange) -> Value {
     }
 }
 
-/// The item of a parked change, unless the change cannot be read.
+/// The item of a parked change; `None` if the change cannot be read.
 #[must_use]
 pub fn item(change: &ParkedChange, layout: &Layout) -> Option<Key> {
     decode(layout, &change.record().ok()?).ok().map(|change| change.key)
@@ -169,7 +169,7 @@ fn recount_object(listed: &ToRecount) -> Value {
 
 // ---- A repair, as `ripple repair` prints it and the console serves it ----
 
-/// The numbers of a repair, of a table of so many items.
+/// The numbers of a repair of a table with this many items.
 #[must_use]
 pub fn repair_sums(summary: &Summary, n_items: usize) -> Map<String, Value> {
     let Summary {
@@ -194,11 +194,11 @@ pub fn repair_sums(summary: &Summary, n_items: usize) -> Map<String, Value> {
     sums.into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect()
 }
 
-/// Gives each difference that the last verification of a repair left, as a JSON text.
+/// Passes each difference that the last verification of a repair left to `act`, as JSON text.
 ///
 /// # Errors
 ///
-/// [`OperateError`] when the file cannot be read, or that of `act`.
+/// [`OperateError`] if the file cannot be read, or the error of `act`.
 pub fn each_left(last: &Verified, mut act: impl FnMut(String) -> Result<(), OperateError>) -> Result<(), OperateError> {
     for kind in [UNDECIDED, WAITING] {
         last.each_entry(kind, |entry| act(format!("{{\"kind\":\"{kind}\",\"difference\":{entry}}}")))?;
@@ -233,11 +233,11 @@ pub fn repair_object(mended: &Mended) -> Value {
 const LISTS: [(&str, &str); 4] =
     [("findings", FINDING), ("undecided", UNDECIDED), ("waiting", WAITING), ("unreadable", UNREADABLE)];
 
-/// Writes the object, piece by piece because it may be large, with at most so many entries in each list.
+/// Writes the object piece by piece, because it may be large. Each list has at most `n_listed_max` entries.
 ///
 /// # Errors
 ///
-/// [`OperateError`] when the file cannot be read, or nothing can be written.
+/// [`OperateError`] if the file cannot be read, or the output cannot be written.
 pub fn write(
     out: &mut impl Write,
     verified: &Verified,
@@ -274,14 +274,14 @@ pub fn write(
     Ok(())
 }
 
-/// The counts of a derivation that are about items that do not exist, as an object.
+/// A derivation's counts about items that do not exist, as an object.
 fn about_nothing(about: &CountsAboutNothing) -> Value {
     let CountsAboutNothing { derivation, counts, examples } = about;
     let examples: Vec<Value> = examples.iter().map(|(pk, sk)| key(&Key::new(pk, sk))).collect();
     json!({ "derivation": derivation, "counts": counts, "examples": examples })
 }
 
-/// The items of which a condition compares a value with one of another type, as objects.
+/// Items where a condition compares two values of different types, as objects.
 fn compared_types(all: &[UnlikeItems]) -> Value {
     let one = |UnlikeItems { items, example: UnreadableItem { derivation, pk, sk, why } }: &UnlikeItems| json!({ "derivation": derivation, "items": items, "example": key(&Key::new(pk, sk)), "why": why });
     all.iter().map(one).collect()
@@ -301,9 +301,9 @@ fn possible_loss(marked: &Marked) -> Value {
     })
 }
 
-// ---- What `ripple why --json` prints. The names are stable ----
+// ---- The output of `ripple why --json`. The names are stable ----
 
-/// The object.
+/// The explanation as an object.
 #[must_use]
 pub fn explanation(why: &Explanation) -> Value {
     let unreadable = why.unreadable.iter().map(|(derivation, unreadable)| {

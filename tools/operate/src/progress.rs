@@ -10,13 +10,13 @@ pub trait Progress: Send + Sync {
     /// This many more items were read.
     fn read(&self, n_items: usize);
 
-    /// This many more items were compared with what is derived of them.
+    /// This many more items were compared with their derived values.
     fn looked(&self, n_items: usize);
 
     /// This many more counts were compared with their counters. A count may be compared several times.
     fn counted(&self, n_counts: usize);
 
-    /// The verification waits until this moment, in milliseconds since the epoch. An instance of a function without the
-    /// derivations to repair may run until then.
+    /// The verification waits until this moment, in milliseconds since the epoch: an instance of a function may run
+    /// until then without the derivations to repair.
     fn waits(&self, until_ms: u64);
 }

@@ -1,5 +1,5 @@
-//! What an application writes, measured by the records that its table's stream still has: the rates that an estimate of
-//! costs needs.
+//! Write rates of an application, measured from the records that its table's stream still has. A cost estimate needs
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,37 +24,37 @@ use crate::{
 /// Milliseconds of a second.
 const SECOND_MS: f64 = 1_000.0;
 
-/// What an application writes.
+/// Write rates of an application.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rates {
     /// The time between the first and the last record, in seconds.
     pub seconds: f64,
     /// How many records were read.
     pub n_records: usize,
-    /// How many of them are changes of the application that a derivation reads.
+    /// How many of them are application changes that a derivation reads.
     pub n_changes: usize,
-    /// How many of those are of a source that others carry, so that they ask for a fan-out.
+    /// How many of those change a source that other items copy, so that they start a fan-out.
     pub n_fanned_out: usize,
-    /// Changes a second of each entity, those that ask for a fan-out left out.
+    /// Changes a second of each entity, without those that start a fan-out.
     pub entities: BTreeMap<String, f64>,
-    /// Over how many targets the changes of a count or roll-up spread.
+    /// Number of targets of each count or roll-up.
     pub targets: BTreeMap<String, usize>,
-    /// By derivation, the changes a second that ask for a fan-out, and the items that each concerned on average.
+    /// By derivation, the changes a second that start a fan-out, and the average number of items that each refreshes.
     pub fan_outs: BTreeMap<String, (f64, f64)>,
 }
 
-/// What is counted over all records.
+/// Counts over all records.
 #[derive(Default)]
 struct RecordCounts {
     times_ms: Option<(u64, u64)>,
     entities: BTreeMap<String, u32>,
-    /// Hashes of the targets, so that a table of any size can be measured.
+    /// Hashes of the targets, so that memory suffices for a table of any size.
     targets: BTreeMap<DerivationAt, BTreeSet<u64>>,
     finds: BTreeMap<DerivationAt, u32>,
     followed: BTreeMap<DerivationAt, u32>,
 }
 
-/// Measures what the stream still has.
+/// Measures the records that the stream still has.
 ///
 /// # Errors
 ///
@@ -90,7 +90,7 @@ fn add<S>(opened: &Deployment<S>, change: &Change, rates: &mut Rates, counts: &m
     let entity = image.definition;
     if let Images::Modified { .. } = change.images {
         for at in catalogue.refreshing(&entity.name) {
-            // The first time it is written for the item's own sake.
+            // The first write of an attribute belongs to the item's creation.
             let had = |name: &str| sight.old.as_ref().is_some_and(|old| old.attribute(name).is_some());
             let is_written = |name: &str| sight.differs_in(name) && had(name);
             let writes = catalogue.writes(at).iter().filter_map(|part| part.of.attribute());
@@ -107,7 +107,7 @@ fn add<S>(opened: &Deployment<S>, change: &Change, rates: &mut Rates, counts: &m
         let target = match effect {
             Effect::Add(add) => add.target,
             Effect::Measure(measure) => measure.bucket,
-            // Of a new source there is nothing to find.
+            // A new source has no dependent items.
             Effect::Find(_) if !is_new => {
                 is_fanned_out = true;
                 *counts.finds.entry(at).or_default() += 1;
@@ -130,7 +130,7 @@ fn hash(key: &Key) -> u64 {
 
 fn divided<S>(opened: &Deployment<S>, mut rates: Rates, counts: RecordCounts) -> Rates {
     let (first, last) = counts.times_ms.unwrap_or_default();
-    // A record's time is rounded down, so it stands for a second.
+    // A record's time is rounded down to a second, so one record counts as one second.
     rates.seconds = f64::from(u32::try_from(last.saturating_sub(first)).unwrap_or(u32::MAX)) / SECOND_MS + 1.0;
     let name = |at: &DerivationAt| opened.catalogue.label(*at).to_owned();
     let a_second = |n: u32| f64::from(n) / rates.seconds;

@@ -1,4 +1,4 @@
-//! Redrives a parked change, and says how that ended.
+//! Redrives a parked change and reports the outcome.
 
 use std::{fmt, sync::Arc};
 
@@ -20,7 +20,7 @@ const CHANGE_MS_MAX: u64 = 300_000;
 pub enum RedriveOutcome {
     /// The change is applied.
     Applied,
-    /// It was not parked any more.
+    /// It was no longer parked.
     Gone,
     /// It cannot be applied yet.
     Still {
@@ -29,7 +29,7 @@ pub enum RedriveOutcome {
     },
     /// The database did not respond: the change is applied or parked, and can safely be redriven again.
     Failed {
-        /// What it said.
+        /// What the database reported.
         why: String,
     },
     /// An earlier redrive failed.
@@ -63,7 +63,7 @@ impl fmt::Display for RedriveOutcome {
 ///
 /// # Errors
 ///
-/// [`RegistryError`] when the engine cannot register what it has; then nothing is redriven.
+/// [`RegistryError`] if the engine cannot register its derivations; then nothing is redriven.
 pub async fn redrive<S: Store>(
     engine: &Engine<Arc<S>>,
     change: &ParkedChange,

@@ -1,18 +1,18 @@
-//! A whole repair: corrects the findings of a verification, while writes go on.
+//! A whole repair: corrects the findings of a verification, while writes continue.
 //!
 //! The run takes the right to repair counts before it reads anything, so its findings can be trusted until another run
-//! takes that right. The file stores the name of the run: a run that was killed continues, and adds nothing twice.
+//! takes that right. The file stores the name of the run, so a run that was killed continues without adding twice.
 //!
-//! *Example*: `begin`, then `mend` with a function that receives each outcome. Without a run nothing is written, and
-//! each outcome says what would be done. [`repair`] does both until nothing is left that can be corrected.
+//! *Example*: call `begin`, then `mend` with a function that receives each outcome. Without a run nothing is written,
+//! and each outcome states what would be done. [`repair`] does both until nothing is left that can be corrected.
 //!
 //! # Rounds
 //!
-//! Repairs in rounds: each verifies, and corrects what it finds, until one finds nothing more that it can correct.
+//! Each round verifies and corrects its findings. The rounds end when one finds nothing that it can correct.
 //!
-//! A correction can uncover another difference: at rest, the display of a count that was added to; or the flaw of a
-//! mirror that several items claim, which is seen when they have all written it. So only a verification that comes after
-//! the last correction proves that nothing is left, and what it finds decides the exit code.
+//! A correction can uncover another difference: at rest, the display of a corrected count; or a mirror that several
+//! items claim, whose invalid data shows only after all of them have written it. So only a verification after the last
+//! correction proves that nothing is left, and its findings decide the exit code.
 
 pub mod remedy;
 
@@ -52,7 +52,7 @@ pub struct PlannedRepair {
     /// The run with the right to repair; `None` if nothing is applied.
     run: Option<String>,
     before: Option<Before>,
-    /// Does another round come before this one? Then what that one refused is not reported again.
+    /// True for every round but the first. Then findings that an earlier round refused are not reported again.
     is_later: bool,
     /// The result of the verification.
     pub verified: Verified,
@@ -61,7 +61,7 @@ pub struct PlannedRepair {
 /// The outcome for a finding.
 #[derive(Clone, Debug)]
 pub struct Mended {
-    /// The finding, and why it is believed.
+    /// The finding, with the reason to trust it.
     pub difference: Difference,
     /// The action for it.
     pub remedy: Remedy,
@@ -99,7 +99,7 @@ pub struct Sums {
     pub would: usize,
 }
 
-/// Checks that this derivation can be filled, and makes the request to repair it alone.
+/// Checks that this derivation can be filled, and builds the request to repair it alone.
 ///
 /// # Errors
 ///
@@ -124,11 +124,11 @@ pub fn backfill<S: Store>(
     Ok(VerifyOptions { derivation: vec![name.to_owned()], ..args })
 }
 
-/// Makes the request to fill all derivations that can be filled.
+/// Builds the request to fill all derivations that can be filled.
 ///
 /// # Errors
 ///
-/// [`OperateError::Usage`] if there is none.
+/// [`OperateError::Usage`] if the manifest has none.
 pub fn backfill_all<S>(opened: &Deployment<S>, args: VerifyOptions) -> Result<VerifyOptions, OperateError> {
     let fillable = opened.catalogue.derivations().filter(|derivation| is_fillable(derivation));
     let derivation: Vec<String> = fillable.map(|derivation| derivation.name.clone()).collect();
@@ -150,13 +150,13 @@ pub async fn begin<S: Store + 'static>(
     progress: &Arc<dyn Progress>,
 ) -> Result<PlannedRepair, OperateError> {
     let engine = opened.engine();
-    // With or without --apply, and even if no function runs now: the functions will run again.
+    // Checked with or without --apply, and even if no function runs now: the functions will run again.
     Before::read(opened).await?.knows_all(opened)?;
     let prepared = prepare(opened, args)?;
-    // The file's earlier content proves nothing about now.
+    // Content that the file already had proves nothing about the present.
     let is_new = prepared.spool.is_new()?;
     let run = if is_applied { Some(right(&engine, &prepared.spool).await?) } else { None };
-    // Without a running instance nobody has other derivations.
+    // At rest no instance runs, so no instance has other derivations.
     let is_waited_for = is_applied && !args.at_rest;
     let before = if is_waited_for { Some(Before::ready(opened, args, is_new, progress.as_ref()).await?) } else { None };
     let unfilled = before.iter().flat_map(|before| before.unfilled(opened, args)).collect();
@@ -165,11 +165,11 @@ pub async fn begin<S: Store + 'static>(
 }
 
 impl PlannedRepair {
-    /// Repairs the findings, or says what it would do; `act` receives each outcome.
+    /// Repairs the findings, or reports what it would do; `act` receives each outcome.
     ///
     /// # Errors
     ///
-    /// [`OperateError`], and those of `act`. The repairs so far are done once, whichever run continues.
+    /// [`OperateError`], and those of `act`. Completed repairs are not repeated, whichever run continues.
     pub async fn mend<S: Store>(
         &self,
         opened: &Deployment<S>,
@@ -229,7 +229,7 @@ fn position(finding: &Finding) -> ([&str; 3], bool) {
     ([&finding.derivation, &finding.pk, &finding.sk], finding.flaw.is_some())
 }
 
-/// The run with the right to repair: that of the file, or a new one.
+/// The run with the right to repair: the one in the file, or a new one.
 async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<String, OperateError> {
     let deadline_ms = SystemClock.now_ms().saturating_add(REPAIR_MS_MAX);
     let repairing = Repairing::new(engine);
@@ -253,7 +253,7 @@ async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<Strin
 }
 
 impl Summary {
-    /// Is a difference left that is wrong, or not known to be right?
+    /// True if a difference is left that is wrong or undecided.
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.sums.refused + self.sums.would + self.n_undecided + self.n_waiting > 0
@@ -261,7 +261,7 @@ impl Summary {
 }
 
 impl Sums {
-    /// Counts the outcome of a finding, and returns whether nothing of it is left.
+    /// Counts the outcome of a finding, and returns true if the finding is resolved.
     pub fn add(&mut self, remedy: &Remedy, repaired: Option<&Repaired>) -> bool {
         let (counted, is_right) = match (remedy, repaired) {
             (Remedy::None { .. }, _) | (_, Some(Repaired::Refused { .. } | Repaired::Overtaken)) => {
@@ -278,26 +278,26 @@ impl Sums {
 
 // ---- rounds ----
 
-/// Number of rounds that correct something beside functions, which carry on what a correction changes.
+/// Limit on rounds that correct something while the functions run and propagate each correction.
 const ROUNDS_MAX: usize = 4;
 
-/// The same at rest, where each level of a path may need a round: a folder is at most 64 deep.
+/// Limit on rounds at rest, where each level of a path may need a round: a folder is at most 64 deep.
 const ROUNDS_MAX_AT_REST: usize = 70;
 
 /// The outcome of all rounds.
 pub struct RoundsReport {
-    /// What was corrected in all rounds, and what the last one left.
+    /// Corrections of all rounds, and what the last one left.
     pub summary: Summary,
     /// The last verification.
     pub last: Verified,
 }
 
-/// Verifies and repairs until nothing is left that can be corrected; without applying anything, verifies once. `act`
-/// receives each outcome, of what is refused only once.
+/// Verifies and repairs until nothing is left that can be corrected; without `is_applied`, verifies once. `act`
+/// receives each outcome; a refused finding is passed only once.
 ///
 /// # Errors
 ///
-/// [`OperateError`], and those of `act`. The repairs so far are done once, whichever run continues.
+/// [`OperateError`], and those of `act`. Completed repairs are not repeated, whichever run continues.
 pub async fn repair<S: Store + 'static>(
     opened: &Deployment<S>,
     args: &VerifyOptions,
@@ -312,7 +312,7 @@ pub async fn repair<S: Store + 'static>(
     let (mut done, mut not_needed) = (0, 0);
     let mut n_rounds = 0;
     loop {
-        // What the last round finds is reported, so that a value that never settles ends the rounds.
+        // The last round only reports, so that a value that keeps differing cannot extend the rounds.
         let is_applied = is_applied && n_rounds < n_rounds_max;
         let found = Box::pin(begin(opened, &args, is_applied, progress)).await?;
         let found = PlannedRepair { is_later: n_rounds > 0, ..found };
@@ -328,7 +328,7 @@ pub async fn repair<S: Store + 'static>(
     }
 }
 
-// ---- The outcome for a finding, in words ----
+// ---- The outcome for a finding, as text ----
 
 impl fmt::Display for Mended {
     /// The planned remedy, or its result.

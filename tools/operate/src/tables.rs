@@ -13,7 +13,7 @@ use crate::{failure::OperateError, verify::Scope};
 /// Time between two reads of the registry by an operator's engine, in milliseconds.
 const LEARN_MS: u64 = 1_000;
 
-/// The application's table and the ledger's, with their declarations.
+/// The application's and the ledger's table, with their declarations.
 pub struct Deployment<S> {
     /// The schema.
     pub schema: Arc<Schema>,
@@ -21,17 +21,17 @@ pub struct Deployment<S> {
     pub catalogue: Arc<Catalogue>,
     /// Both tables.
     pub store: Arc<S>,
-    /// Name of the application's table; of the one of Ripple's own items, where there are several.
+    /// Name of the application's table. With several tables: of the one with Ripple's own items.
     pub name: String,
     /// ARN of that table.
     pub arn: String,
-    /// The streams of the tables that have one: of several, where the application has several.
+    /// The streams of the application's tables.
     pub streams: Vec<TableStream>,
-    /// Number of items, as the tables last counted them.
+    /// Number of items, as DynamoDB last counted them.
     pub n_items: u64,
-    /// Size of their items in bytes, as the tables last added them up.
+    /// Size of the items in bytes, as DynamoDB last added them up.
     pub bytes: u64,
-    /// Is it on the real AWS, where the functions' progress cannot be read?
+    /// True on the real AWS, where the functions' progress cannot be read.
     pub is_aws: bool,
 }
 
@@ -70,20 +70,20 @@ pub struct VerifyOptions {
     pub segments: u32,
     /// Limit on read units a second.
     pub read_units: Option<u32>,
-    /// Treats every difference as a finding: nobody writes, and no function has work left.
+    /// Treats every difference as a finding: no program writes, and the functions have no work left.
     pub at_rest: bool,
     /// The greatest recent iterator age of the functions, in seconds; for the real AWS.
     pub iterator_age: Option<u64>,
     /// How long to wait for the functions, in seconds, before a difference is undecided.
     pub wait: u64,
-    /// Are unreadable items no failure?
+    /// True if unreadable items do not count as a failure.
     pub allow_unreadable: bool,
     /// File that keeps the progress; a temporary one if `None`.
     pub progress: Option<PathBuf>,
 }
 
 impl Default for VerifyOptions {
-    /// The whole table, while writes go on.
+    /// The whole table, while writes continue.
     fn default() -> Self {
         Self {
             derivation: Vec::new(),
@@ -123,13 +123,13 @@ pub(crate) fn selection(args: &VerifyOptions) -> Option<String> {
     (!given.is_empty()).then(|| given.join(" "))
 }
 
-/// Refuses the name of a derivation that does not exist.
+/// The error for the name of a derivation that does not exist.
 pub(crate) fn no_derivation(catalogue: &Catalogue, name: &str) -> OperateError {
     let near = meant_or_listed(name, catalogue.derivations().map(Derivation::label));
     OperateError::Usage(format!("there is no derivation {name}{near}"))
 }
 
-/// The scope, if everything in it is declared.
+/// The scope; an error if it names something undeclared.
 pub(crate) fn scope<S>(opened: &Deployment<S>, args: &VerifyOptions) -> Result<Scope, OperateError> {
     let mut derivations = BTreeSet::new();
     for name in &args.derivation {

@@ -1,23 +1,23 @@
-//! Verify: is every derived value what the definition says, while writes go on?
+//! Verify: checks that every derived value matches its definition, while writes continue.
 //!
-//! [`Verification`](run::Verification) reads the table once, in segments, and holds nothing that grows with it. What
-//! the [`scan`] has read is not read again, as far as that proves something.
+//! [`Verification`](run::Verification) reads the table once, in segments, and its memory does not grow with the table.
+//! It reuses what the [`scan`] has read, as far as that is a valid proof.
 //!
-//! *Level-triggered*: each item is taken as if it had just been inserted, and what that would request a refresh is
-//! refreshed, by the refresh's own step, without its writes. *Counts*: what each item adds is noted outside memory
-//! ([`tallies`]), and what a target's sources come to is compared with its counters.
+//! *Level-triggered*: each item is treated as if it had just been inserted. The items that this insert would refresh
+//! are compared by the refresh's own step, without its writes. *Counts*: each item's contributions are stored outside
+//! memory ([`tallies`]), and the total of a target's sources is compared with its counters.
 //!
-//! **No false finding.** What differs may be on its way. So it is looked at once more, when the functions have handled
-//! all that was written before a moment ([`Following`]); and it is a finding only if nothing that it was decided by was
-//! written between that moment and the end of the second look. Both are read in the table's own stream: a change that
-//! was made before has been handled, and one that was made since is seen. What changes all the time, and what is
-//! unknown, is *undecided*; what a parked change or a job will still change is *waiting*.
+//! **No false finding.** A difference may be a change that the functions have not handled yet. So it is checked again
+//! once the functions have handled everything written before a moment ([`Following`]). It is a finding only if nothing
+//! that decided it was written between that moment and the end of the second check. The table's own stream shows both:
+//! changes before the moment have been handled, and later ones are seen. A value that keeps changing, or lacks
+//! information, is *undecided*; one that a parked change or a job will still change is *waiting*.
 //!
-//! *Example*: Bob is renamed, and a comment of his still holds the old name. The second look comes when the functions
-//! are past the first. Still the old name, and neither Bob nor the comment was written since: a finding. Bob was
-//! renamed once more: checked again.
+//! *Example*: Bob is renamed, and one of his comments still has the old name. The second check runs when the functions
+//! have passed the first. If the comment still has the old name, and neither Bob nor the comment was written since, it
+//! is a finding. If Bob was renamed again, it is checked again.
 //!
-//! [`definition`] compares a small table that is at rest with the definition itself.
+//! [`definition`] compares a small table at rest with the definition itself.
 
 mod candidates;
 pub mod check;
@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::time;
 
-/// A difference between what is stored and what the definition says.
+/// A difference between the stored and the derived value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Name of the derivation.
@@ -51,12 +51,12 @@ pub struct Finding {
     pub pk: String,
     /// Sort key of the derived item.
     pub sk: String,
-    /// The attributes that differ, as they are stored; `None` where the item is not there.
+    /// The attributes that differ, as they are stored; `None` if the item does not exist.
     pub stored: Option<Item>,
-    /// The same attributes as the definition gives them; `None` where the item should not be there.
+    /// The same attributes as the definition gives them; `None` if the item should not exist.
     pub derived: Option<Item>,
-    /// What a person should do, since no repair can. Of a flaw, which is in the ground, `stored` is the attribute at
-    /// fault, and nothing is derived; of a count, why nothing may be added to it.
+    /// What a person should do, if no repair can correct it. For invalid data of the application, `stored` is the
+    /// attribute at fault, and nothing is derived. For a count, the reason why nothing may be added to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaw: Option<String>,
 }
@@ -74,8 +74,8 @@ pub struct UnreadableItem {
     pub why: String,
 }
 
-/// Counts of a derivation about items that do not exist: their sources name items that are gone, or the link leads
-/// nowhere.
+/// Counts of a derivation about items that do not exist: their sources name deleted items, or the link leads to no
+/// item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountsAboutNothing {
     /// Name of the derivation.
@@ -91,25 +91,25 @@ pub(crate) fn finding(derivation: &str, key: &Key, stored: Option<Item>, derived
     Finding { derivation: derivation.to_owned(), pk: key.pk.clone(), sk: key.sk.clone(), stored, derived, flaw: None }
 }
 
-/// An item that is not Ripple's under the key of a derived item, which waits.
+/// A foreign item under the key of a derived item, which therefore cannot be created.
 pub(crate) fn occupied_key(schema: &Schema, derivation: &str, key: &Key, held: &Item) -> Finding {
     let flaw = occupied(schema, key, held);
     let stored = Some(counts::only(held, &[&flaw.attribute]));
     Finding { flaw: Some(flaw.why), ..finding(derivation, key, stored, Some(Item::new())) }
 }
 
-// ---- What of a table is verified ----
+// ---- The scope of a verification ----
 
-/// What is verified.
+/// Scope of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Derivations, by name; all where none is named.
+    /// Derivations, by name; all if empty.
     pub derivations: BTreeSet<String>,
-    /// Entities of derived items, or of a count's targets; all where none is named.
+    /// Entities of derived items, or of a count's targets; all if empty.
     pub entities: BTreeSet<String>,
-    /// How the partition key of a derived item begins.
+    /// Prefix of the partition key of a derived item.
     pub pk_prefix: String,
-    /// Sort key of a derived item; any where none is given.
+    /// Sort key of a derived item; any if `None`.
     pub sk: Option<String>,
 }
 
@@ -126,7 +126,7 @@ impl Scope {
         key.pk.starts_with(&self.pk_prefix) && self.sk.as_ref().is_none_or(|sk| key.sk == *sk)
     }
 
-    /// Is this found in what is verified?
+    /// True if the finding is within the scope.
     fn has_finding(&self, finding: &Finding) -> bool {
         self.has_derivation(&finding.derivation) && self.has_item(&Key::new(&finding.pk, &finding.sk))
     }
@@ -143,41 +143,41 @@ pub struct ShardRecords {
     pub records: Vec<String>,
 }
 
-/// Follows a table's stream, and knows the functions that read it.
+/// Follows a table's stream, and knows how far the functions have read it.
 ///
-/// A moment is in milliseconds since the epoch, by the clock of the engine.
+/// Moments are in milliseconds since the epoch, by the clock of the engine.
 pub trait Following: Send + Sync {
-    /// The records that came since the last call, those of one item in their order. What was given by the call before
-    /// this one has been taken up, and need not be given again.
+    /// The records that arrived since the last call; those of one item are in order. The call confirms the records that
+    /// the previous call returned, so they need not be returned again.
     fn records(&self) -> Vec<ShardRecords>;
 
-    /// Was every record given that was made before this moment?
+    /// True if every record of a change before this moment was returned.
     fn has_given(&self, moment_ms: u64) -> bool;
 
-    /// Have the functions handled every record that was made before this moment? `None` if unknown.
+    /// True if the functions have handled every record of a change before this moment; `None` if unknown.
     fn is_handled(&self, moment_ms: u64) -> Option<bool>;
 
-    /// Does [`is_handled`](Self::is_handled) rest on what somebody typed, and not on the functions' own positions? Then
-    /// the ledger must prove what is counted.
+    /// True if [`is_handled`](Self::is_handled) relies on an iterator age that the operator typed, and not on the
+    /// functions' own positions. Then the ledger must prove what is counted.
     fn is_typed(&self) -> bool {
         false
     }
 
-    /// Reads what the stream still holds of the records that were made before this moment.
+    /// Reads the records that the stream still has of changes before this moment.
     fn retained(&self, until_ms: u64) -> Box<dyn Retained + '_>;
 }
 
-/// Records that a stream still holds, from the oldest on.
+/// Records that a stream still has, the oldest first.
 pub trait Retained: Send {
-    /// Some records more; `None` when all were given that were made before the moment.
+    /// The next records; `None` when all records before the moment were returned.
     ///
     /// # Errors
     ///
-    /// Those of the stream.
+    /// The errors of the stream.
     fn next(&mut self) -> BoxFuture<'_, io::Result<Option<ShardRecords>>>;
 }
 
-/// A table at rest: nobody writes, and what was written is handled, or never will be.
+/// A table at rest: no program writes, and all changes are handled, or never will be.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AtRest;
 
@@ -199,7 +199,7 @@ impl Following for AtRest {
     }
 }
 
-/// A stream that holds nothing, or of which nothing is asked.
+/// A stream without records, or one that is not read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
@@ -209,7 +209,7 @@ impl Retained for Nothing {
     }
 }
 
-// ---- What a verification reports, and how it ends ----
+// ---- Events and errors of a verification ----
 
 /// Why something is undecided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,11 +218,11 @@ pub enum Why {
     Changing,
     /// The functions, or the stream that is followed, are behind.
     Behind,
-    /// It is unknown how far the functions are.
+    /// The functions' progress is unknown.
     Unknown,
-    /// A record of the stream could not be read, so that it is not known what is counted.
+    /// A record of the stream could not be read, so it is unknown what is counted.
     Unreadable,
-    /// The ledger has no proof that a change of the count is in.
+    /// The ledger has no proof that a change of the count is counted.
     NotIn,
 }
 
@@ -238,12 +238,12 @@ impl std::fmt::Display for Why {
     }
 }
 
-/// Why a finding is believed: it was the same when it was checked again.
+/// Why a finding can be trusted: it was the same when it was checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Belief {
-    /// The functions had handled all that was written before, in milliseconds since the epoch.
+    /// The functions had handled everything written before this moment, in milliseconds since the epoch.
     pub handled_ms: u64,
-    /// Nothing that it was decided by was written since, until then, in milliseconds since the epoch.
+    /// Nothing that decided it was written between that moment and this one, in milliseconds since the epoch.
     pub until_ms: u64,
 }
 
@@ -257,68 +257,69 @@ impl std::fmt::Display for Belief {
 /// What a verification reports while it runs. It may report the same thing more than once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VerifyEvent {
-    /// A difference that nothing under way explains.
+    /// A difference that no pending work explains.
     Finding(Finding, Belief),
-    /// A difference that may be on its way.
+    /// A difference that a pending change may still correct.
     Undecided(Finding, Why),
     /// A difference that a parked change, an unreadable item or a job explains.
     Waiting(Finding),
-    /// A count that was equal to what its sources come to, which proves nothing while changes of it are on their way.
+    /// A count that was equal to the total of its sources, which proves nothing while changes of it are pending.
     Unproven(Target),
     /// An item that cannot be interpreted.
     Unreadable(UnreadableItem),
-    /// An item of which a condition compares a value with one of another type.
+    /// An item where a condition compares two values of different types.
     Unlike(UnreadableItem),
-    /// Counts about items that do not exist, which is no fault of theirs.
+    /// Counts about items that do not exist; they are not wrong.
     AboutNothing(CountsAboutNothing),
 }
 
-/// Receives what is found, and how far the verification is.
+/// Receives findings and progress.
 pub trait Listener: Send {
-    /// Something was found. Of a derivation an item has one flaw and one other difference at most, so a later one takes
-    /// the place of an earlier one.
+    /// Something was found. For one derivation an item has at most one report of invalid data and one other difference,
+    /// so a later report replaces an earlier one.
     ///
     /// # Errors
     ///
-    /// Those of whatever keeps it; the verification then ends.
+    /// The errors of whatever stores the event; the verification then ends.
     fn report(&mut self, event: VerifyEvent) -> io::Result<()>;
 
-    /// So many items more were read.
+    /// This many more items were read.
     fn read(&mut self, n_items: usize);
 
-    /// So many items more were checked.
+    /// This many more items were checked.
     fn looked(&mut self, n_items: usize);
 
-    /// So many counts more were compared; each may be compared several times.
+    /// This many more counts were compared. A count may be compared several times.
     fn counted(&mut self, n_counts: usize);
 }
 
-/// What was read.
+/// How much was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Items of the table.
     pub n_items: usize,
-    /// Those of them without a type, or of one that nobody declared.
+    /// Items without a type, or of an undeclared one.
     pub n_ignored: usize,
-    /// Those of them that are verified: of the scope, or counted or counting there.
+    /// Items that are verified: those in the scope, and sources and counters of counts in the scope.
     pub n_selected: usize,
-    /// Had the functions counted all that was written before it began? Then the counts that are not reported are right.
-    /// Where the ledger proves it, those of the derivations alone that were to be proven.
+    /// True if the functions had counted all changes from before it began. Then the unreported counts are correct. If
+    /// the ledger proves it: only the counts of the derivations to prove.
     pub is_proven: bool,
-    /// Had they handled all that was written before it began? Then what is not reported and is no count is right.
+    /// True if the functions had handled all changes from before it began. Then all other unreported values are
+    /// correct.
     pub is_handled: bool,
 }
 
-/// Why a verification ended early. What was reached is kept.
+/// Why a verification ended early. Its progress is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The database refuses a call, or does not answer.
+    /// The database refuses a call, or does not respond.
     #[error(transparent)]
     Store(#[from] GaveUp),
     /// The stream cannot be read again.
     #[error("the table's stream cannot be read again")]
     Stream(#[source] io::Error),
-    /// What was read cannot be kept.
+    /// The progress cannot be stored.
     #[error("what was read cannot be kept")]
     Kept(#[from] io::Error),
 }

@@ -1,12 +1,11 @@
-//! Why a derived value is what it is: what it comes from, and whether that gives it now.
+//! Explains a derived value: its sources, and whether it matches them now.
 //!
-//! Everything is asked of the kinds themselves: a [level-triggered](value) one names the sources that it reads and
-//! computes its part from them; an [additive](counter) one says what each source adds. So a new kind is explained
-//! without a line here. Beside them are the changes that the stream still has, and what is pending: parked, or left to
-//! a job.
+//! All answers come from the kinds themselves: a [level-triggered](value) kind names its sources and computes its part
+//! from them; an [additive](counter) kind gives what each source adds. So a new kind needs no line here. Added to this
+//! are the changes that the stream still has, and pending work: parked changes and jobs.
 //!
-//! Only the item, its sources and what is pending are read, so an item is explained on a table of any size. What would
-//! need the whole table is not decided here, and [`verify`](crate::verify) decides it.
+//! Only the item, its sources and pending work are read, so the size of the table does not matter. Questions that need
+//! the whole table are left to [`verify`](crate::verify).
 
 pub mod counter;
 pub mod value;
@@ -54,36 +53,36 @@ use crate::{
     words::event,
 };
 
-/// How long a call is tried, in milliseconds.
+/// Time limit for a call, in milliseconds.
 const CALL_MS_MAX: u64 = 30_000;
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Debug)]
 pub struct WhyRequest {
     /// The item; it need not exist.
     pub key: Key,
-    /// The attribute; all that are derived where there is none.
+    /// The attribute; all derived attributes if `None`.
     pub attribute: Option<String>,
-    /// Sources and changes that are listed, of each at most so many.
+    /// Limit on the sources, and on the changes, that are listed.
     pub n_listed: usize,
-    /// Items that are read at most for the sources of a counter.
+    /// Limit on the items that are read as sources of a counter.
     pub n_read_max: usize,
-    /// Is the stream read?
+    /// True if the stream is read.
     pub reads_stream: bool,
 }
 
-/// Does a value hold what its definition gives now?
+/// Whether a value matches its definition now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueState {
     /// It does.
     Right,
-    /// It does not, and a parked change or a job is still to do that.
+    /// It does not, and a parked change or a job may still correct it.
     Waits,
-    /// It does not. It may be on its way.
+    /// It does not. A pending change may still correct it.
     Differs,
     /// Nothing can be derived until the application corrects the item, for this reason.
     Flawed(String),
-    /// What was read does not tell, for this reason.
+    /// It cannot be decided from what was read, for this reason.
     Undecided(String),
 }
 
@@ -101,22 +100,22 @@ impl fmt::Display for ValueState {
     }
 }
 
-/// What is derived of an item, and why.
+/// The derived values of an item, with their explanation.
 #[derive(Debug)]
 pub struct Explanation {
     /// The item.
     pub key: Key,
-    /// The entities that it is of: one if it is there, else those whose form its key has.
+    /// The entities of the item: one if it exists, else those whose key form fits.
     pub entities: Vec<String>,
-    /// The item as it is held.
+    /// The item as it is stored.
     pub item: Option<Item>,
     /// What level-triggered derivations write into it.
     pub values: Vec<ExplainedValue>,
     /// What additive derivations count of it.
     pub counters: Vec<ExplainedCounter>,
-    /// Derivations that take the item for absent, and why.
+    /// Derivations that treat the item as absent, and why.
     pub unreadable: Vec<(String, Unreadable)>,
-    /// What is parked, or left to a job, of all this.
+    /// Parked changes and jobs that concern it.
     pub pending: Pending,
     /// The changes that moved it; `None` if the stream was not read.
     pub changes: Option<StreamChanges>,
@@ -124,7 +123,7 @@ pub struct Explanation {
     pub read_units: f64,
 }
 
-/// The derivations that are asked about, and the items whose changes concern the answer.
+/// The derivations in question, and the items whose changes concern the answer.
 #[derive(Debug, Default)]
 pub(crate) struct AskedAbout {
     /// The item and its counters.
@@ -139,15 +138,15 @@ pub(crate) struct AskedAbout {
 pub(crate) struct Explainer<'a, S> {
     pub(crate) engine: &'a Engine<Paced<Arc<S>>>,
     pub(crate) request: &'a WhyRequest,
-    /// What is under way, which is read when something differs.
+    /// Pending work, read if something differs.
     waiting: OnceCell<Waiting>,
 }
 
-/// Explains what is derived of an item. Writes nothing.
+/// Explains the derived values of an item. Writes nothing.
 ///
 /// # Errors
 ///
-/// [`OperateError`] if nothing derives what is asked about, or the database refuses a read.
+/// [`OperateError`] if no derivation writes the requested value, or the database refuses a read.
 pub async fn why<S: Store + 'static>(
     opened: &Deployment<S>,
     request: &WhyRequest,
@@ -184,7 +183,7 @@ impl<S: Store> Explainer<'_, S> {
         self.engine.schema()
     }
 
-    /// The entity of an item that is there; of one that is not, those whose form its key has.
+    /// The entity of an existing item; for a missing item, those whose key form fits.
     fn entities(&self, item: Option<&Item>) -> Vec<String> {
         let key = &self.request.key;
         if let Some(item) = item {
@@ -194,7 +193,8 @@ impl<S: Store> Explainer<'_, S> {
         fits.map(|entity| entity.name.clone()).collect()
     }
 
-    /// The entities of derived items that may wait for this key, since an item of another entity is under it.
+    /// The entities of derived items that cannot be created under this key, since an item of another entity occupies
+    /// it.
     fn entities_that_wait(&self, item: Option<&Item>) -> Vec<String> {
         let key = &self.request.key;
         let Some(item) = item else { return Vec::new() };
@@ -204,12 +204,12 @@ impl<S: Store> Explainer<'_, S> {
         makers.filter(|entity| fits(entity) && !is_of(entity)).map(str::to_owned).collect()
     }
 
-    /// The counter that the asked item is, if it is one.
+    /// The counter, if the item is one.
     fn counter_itself(&self, entities: &[String]) -> Option<CounterKey> {
         CounterKey::parse(&self.request.key).filter(|_| entities.iter().any(|entity| entity == COUNTER))
     }
 
-    /// Does a derivation write the attribute that is asked about?
+    /// True if a derivation writes the requested attribute.
     fn writes_asked(&self, at: DerivationAt) -> bool {
         let Some(attribute) = &self.request.attribute else { return true };
         self.engine.catalogue().writes(at).iter().any(|part| match &part.of {
@@ -218,12 +218,12 @@ impl<S: Store> Explainer<'_, S> {
         })
     }
 
-    /// What is under way, read when something differs.
+    /// Pending work, read if something differs.
     async fn waiting(&self) -> Result<&Waiting, GaveUp> {
         self.waiting.get_or_try_init(|| self.engine.what_is_under_way(self.patience())).await
     }
 
-    /// The derivations that take the item for absent, and why it is not in an index.
+    /// The derivations that treat the item as absent with their reasons, and why it is not in an index.
     fn unreadable(&self, item: Option<&Item>) -> Vec<(String, Unreadable)> {
         let Some(image) = item.and_then(|item| self.schema().image(&self.request.key, item)) else { return Vec::new() };
         let derivations = self.engine.catalogue().derivations();
@@ -232,7 +232,7 @@ impl<S: Store> Explainer<'_, S> {
         long.into_iter().chain(why).collect()
     }
 
-    /// Why nothing can be explained.
+    /// Why there is nothing to explain.
     fn nothing(&self, entities: &[String], item: Option<&Item>) -> String {
         let key = &self.request.key;
         if entities.is_empty() {
@@ -253,9 +253,9 @@ impl<S: Store> Explainer<'_, S> {
     }
 }
 
-// ---- The last changes that moved what is asked about, as far as the stream still has them ----
+// ---- The last changes that concern the question, as far as the stream still has them ----
 
-/// What the stream still has of what is asked about.
+/// The stream's content that concerns the question.
 #[derive(Debug, Default)]
 pub struct StreamChanges {
     /// The last changes that concern it, the oldest first.
@@ -264,16 +264,16 @@ pub struct StreamChanges {
     pub n_concerning: usize,
     /// How many records were read.
     pub n_records: usize,
-    /// The stream shards that records came of, by the names of their watermarks.
+    /// The stream shards of the records, by the names of their watermarks.
     pub shards: BTreeMap<String, String>,
 }
 
-/// A change that concerns what is asked about.
+/// A change that concerns the question.
 #[derive(Debug)]
 pub struct StreamChange {
     /// Id of its event.
     pub id: String,
-    /// When it was made, in milliseconds since the epoch, rounded down to the second or minute.
+    /// Time of the write, in milliseconds since the epoch, rounded down to the second or minute.
     pub created_ms: Option<u64>,
     /// Its stream shard.
     pub shard: Option<String>,
@@ -281,9 +281,9 @@ pub struct StreamChange {
     pub sequence_number: String,
     /// The item that was changed.
     pub item: Key,
-    /// What became of the item: `INSERT`, `MODIFY` or `REMOVE`, as DynamoDB says it.
+    /// DynamoDB's event name: `INSERT`, `MODIFY` or `REMOVE`.
     pub event: &'static str,
-    /// What it asks of the asked derivations, each with its name; nothing where it is the item's own write.
+    /// Its effects for the derivations in question, each with its name; empty for the item's own write.
     pub effects: Vec<(String, Effect)>,
 }
 
@@ -303,7 +303,7 @@ impl<S: Store> Explainer<'_, S> {
                 }
             }
             let n_over = changes.last.len().saturating_sub(self.request.n_listed);
-            // Shards are read side by side, so the newest are known only by their times.
+            // Shards are read in parallel, so only the times show which changes are the newest.
             changes.last.make_contiguous().sort_by_key(|change| change.created_ms);
             changes.last.drain(..n_over);
         }
@@ -333,20 +333,20 @@ impl<S: Store> Explainer<'_, S> {
     }
 }
 
-// ---- What is parked, or left to a job, of what is asked about ----
+// ---- Parked changes and jobs that concern the question ----
 
-/// What is pending.
+/// Pending work.
 #[derive(Debug, Default)]
 pub struct Pending {
     /// Parked changes that concern it.
     pub parked: Vec<ParkedOfItem>,
-    /// How many parked changes cannot be decoded, and may concern it or not.
+    /// Number of parked changes that cannot be decoded, so that they may or may not concern it.
     pub n_undecodable: usize,
     /// Jobs that concern it.
     pub jobs: Vec<Job>,
 }
 
-/// A parked change that concerns what is asked about.
+/// A parked change that concerns the question.
 #[derive(Debug)]
 pub struct ParkedOfItem {
     /// Id of its event.
@@ -360,7 +360,7 @@ pub struct ParkedOfItem {
 }
 
 impl<S: Store> Explainer<'_, S> {
-    /// What is parked, or left to a job, of what is asked about.
+    /// The parked changes and jobs that concern the question.
     async fn pending(&self, asked: &AskedAbout) -> Result<Pending, OperateError> {
         let mut pending = Pending::default();
         for family in [Family::Additive, Family::LevelTriggered] {
@@ -399,7 +399,7 @@ impl<S: Store> Explainer<'_, S> {
 }
 
 impl AskedAbout {
-    /// Does the effect of a change of this item concern what is asked about?
+    /// True if the effect of a change of this item concerns the question.
     fn concerns(&self, changed: &Key, derivation: &str, effect: &Effect) -> bool {
         if !self.derivations.contains(derivation) {
             return false;
@@ -408,7 +408,7 @@ impl AskedAbout {
             Effect::Add(add) => self.own.contains(&add.target),
             Effect::Measure(measure) => self.own.contains(&measure.bucket),
             Effect::Look(request) | Effect::Vacated(request) => self.own.contains(&request.item),
-            // Whatever the search finds; that is known of a source of the item alone.
+            // The search may find any item; only changes of the item's sources are known to concern it.
             Effect::Find(_) => self.sources.contains(changed),
             Effect::List { .. } => self.own.contains(changed) || self.sources.contains(changed),
             Effect::Late | Effect::Ground(_) => false,

@@ -1,4 +1,4 @@
-//! Words that the command line and the console share.
+//! Text formatting that the command line and the console share.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub fn time(ms: u64) -> String {
     time.map_or_else(|| format!("{ms} ms"), |time| time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
 }
 
-/// The text without characters that would control a terminal: JSON's escapes stand for them, so JSON stays JSON.
+/// The text with characters that would control a terminal as JSON escapes, so JSON stays JSON.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
@@ -30,7 +30,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escaped).collect())
 }
 
-/// What became of an item, as DynamoDB says it.
+/// DynamoDB's name of the event.
 #[must_use]
 pub fn event(images: &Images) -> &'static str {
     match images {

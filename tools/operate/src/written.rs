@@ -1,4 +1,4 @@
-//! What a write of the functions did, for people: by derivation, to which item.
+//! Describes a write of the functions to people: by derivation, and the item.
 
 use derive::{
     catalogue::Catalogue,
@@ -22,22 +22,22 @@ use crate::words::counted;
 pub enum WrittenEffect {
     /// It counted, or set numbers, such as `+1` or `follower-count = 3`.
     Number {
-        /// The item that the number is about; of a counter that is its target.
+        /// The item that the number is about; for a counter, its target.
         item: Key,
         /// The number.
         number: String,
     },
-    /// It did this, such as `copied Name to`, which it may have done to many items alike.
+    /// An action such as `copied Name to`, which may apply to many items alike.
     Alike {
-        /// What it did, up to the item.
+        /// The action, up to the item.
         what: String,
         /// Entity of the item.
         entity: String,
     },
 }
 
-/// What a write did for each of its derivations, in the order of the catalogue. A job's own item, the ledger's and a
-/// write that left its item as it was have none.
+/// What a write did for each of its derivations, in the order of the catalogue. Writes to a job's own item or the
+/// ledger, and writes that changed nothing, have none.
 #[must_use]
 pub fn written(schema: &Schema, catalogue: &Catalogue, commit: &Commit) -> Vec<(DerivationAt, WrittenEffect)> {
     if commit.table != Table::Main || JobKey::parse(&commit.key).is_some() {
@@ -58,7 +58,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// What the write did for a derivation. What it did to the item as a whole is told of the first only.
+    /// What the write did for a derivation. An effect on the whole item is reported only for the first derivation.
     fn effect(&self, at: DerivationAt, is_first: bool) -> Option<WrittenEffect> {
         let Commit { key, action, is_correction, .. } = self.commit;
         let kind = &self.catalogue.derivation(at)?.kind;
@@ -113,7 +113,8 @@ impl Words<'_> {
         Some(WrittenEffect::Alike { what, entity })
     }
 
-    /// The entity of the item, as one that the derivation writes; of what a cascade deletes, the one whose key the item has.
+    /// The item's entity, among those the derivation writes; for an item that a cascade deletes, the one whose key form
+    /// fits.
     fn entity(&self, at: DerivationAt) -> String {
         let is_of = |name: &str| {
             self.schema.entity(name).is_some_and(|entity| entity.key.parse_key(&self.commit.key).is_some())

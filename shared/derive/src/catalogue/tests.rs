@@ -64,7 +64,7 @@ fn a_kind_that_recurs_over_its_own_target_is_no_circle_and_any_other_is() {
         found: fixture::files::folder_path().found,
     };
     check_one(named("a", own_name("Path")), &expect!["derivations build on each other in a circle: a"]);
-    // Two that build on each other, of which one recurs.
+    // Two that build on each other; one of them recurs.
     let schema = Schema::new(
         fixture::schema().layout,
         fixture::files::entities().map(|mut entity| {

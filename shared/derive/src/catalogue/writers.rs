@@ -1,4 +1,4 @@
-//! Which derivations write into a part of items, by the entity and the attribute.
+//! The derivations that write a part of items, by entity and attribute.
 //!
 //! A catalogue may have thousands of derivations, and nearly none of them write into the same entity.
 
@@ -12,9 +12,9 @@ pub(super) struct Writers<'a>(BTreeMap<&'a str, EntityWriters<'a>>);
 
 #[derive(Default)]
 struct EntityWriters<'a> {
-    /// Those of an attribute, or of a value inside of it.
+    /// Writers of an attribute, or of a value inside it.
     of_attribute: BTreeMap<&'a str, Vec<usize>>,
-    /// Those of any other part.
+    /// Writers of any other part.
     of_others: Vec<(usize, &'a Part)>,
     /// All of them.
     all: Vec<(usize, &'a Part)>,
@@ -36,7 +36,7 @@ impl<'a> Writers<'a> {
         Self(writers)
     }
 
-    /// The entries that write something that this part has in common with what they write.
+    /// The entries whose writes overlap this part.
     pub(super) fn meeting(&self, part: &Part) -> BTreeSet<usize> {
         let Some(of_entity) = self.0.get(part.entity.as_str()) else { return BTreeSet::new() };
         let (named, others) = match part.of.attribute() {

@@ -47,7 +47,7 @@ fn sum(text: &str) -> Sum {
     Sum::of(&n(text)).unwrap()
 }
 
-/// A change that adds so much to the counter `a`.
+/// A change that adds this amount to the counter `a`.
 fn tallied(position: usize, count: i64, text: &str) -> Counted {
     let mut change = counted(position, &["a"]);
     change.amounts[0].adds = Adds::Tally(Tally { count, sum: sum(text) });

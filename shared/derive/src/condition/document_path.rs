@@ -1,7 +1,7 @@
-//! Document paths: an attribute of an item, or a value inside of one.
+//! Document paths: an attribute of an item, or a value inside one.
 //!
-//! A declaration names what it reads by a text: an attribute as it is called, or a path, which has a `.` or a `[`. No
-//! attribute that is declared has one of these in its name, so each text means one of both.
+//! A declaration names what it reads by a text: the name of an attribute, or a path, which contains a `.` or a `[`. The
+//! names of declared attributes contain neither, so each text is unambiguous.
 
 use std::{borrow::Cow, str::FromStr};
 
@@ -10,12 +10,12 @@ use serde_dynamo::AttributeValue;
 
 use crate::condition::parse::{ConditionError, Scanner, first};
 
-/// An attribute, or a value inside of one: `address.city`, `tags[0]`.
+/// An attribute, or a value inside one: `address.city`, `tags[0]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentPath {
     /// The attribute of the item.
     pub attribute: String,
-    /// The way into it.
+    /// The steps into it.
     pub steps: Vec<PathStep>,
 }
 
@@ -29,14 +29,14 @@ pub enum PathStep {
 }
 
 impl DocumentPath {
-    /// What a declaration names: a whole attribute, or a value inside of one.
+    /// Parses a declared name: a whole attribute, or a value inside one.
     #[must_use]
     pub fn of(name: &str) -> Self {
         let whole = || Self { attribute: name.to_owned(), steps: Vec::new() };
         if is_path(name) { name.parse().unwrap_or_else(|_| whole()) } else { whole() }
     }
 
-    /// The value of an item; `None` where a step leads into something that is no map or list, or lacks it.
+    /// The value in an item; `None` if a step leads into something that is not a map or list, or that lacks it.
     #[must_use]
     pub fn value<'a>(&self, item: &'a Item) -> Option<&'a AttributeValue> {
         let into = |value: &'a AttributeValue, step: &PathStep| match (value, step) {
@@ -65,19 +65,19 @@ impl FromStr for DocumentPath {
     }
 }
 
-/// Does what a declaration names lead into an attribute?
+/// True if a declared name is a path into an attribute.
 #[must_use]
 pub fn is_path(name: &str) -> bool {
     name.contains(['.', '['])
 }
 
-/// The attribute that what a declaration names is, or is a part of.
+/// The attribute of a declared name.
 #[must_use]
 pub(crate) fn root(name: &str) -> Cow<'_, str> {
     if is_path(name) { Cow::Owned(DocumentPath::of(name).attribute) } else { Cow::Borrowed(name) }
 }
 
-/// The value that a declaration names, of an item.
+/// The value of a declared name in an item.
 #[must_use]
 pub(crate) fn value<'a>(item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
     if is_path(name) { DocumentPath::of(name).value(item) } else { item.get(name) }

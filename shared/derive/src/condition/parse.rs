@@ -1,4 +1,4 @@
-//! Reads a condition's text.
+//! Parses a condition's text.
 //!
 //! ```text
 //! condition = conjunction *( OR conjunction )
@@ -9,8 +9,8 @@
 //! path = name *( "." name / "[" digits "]" )
 //! ```
 //!
-//! `AND`, `OR`, `NOT`, `BETWEEN` and `IN` may be in small letters. A quote in a text is written twice. A name with other
-//! characters than letters, digits and `_` stands in double quotes.
+//! `AND`, `OR`, `NOT`, `BETWEEN` and `IN` may be in lower case. A quote in a text is doubled. A name with characters
+//! other than letters, digits and `_` is written in double quotes.
 
 use std::{cmp::Ordering, str::FromStr};
 
@@ -23,11 +23,11 @@ use crate::condition::document_path::{DocumentPath, PathStep};
 /// Deepest nesting of parentheses and `NOT`. DynamoDB allows 300 operators in an expression.
 const DEPTH_MAX: usize = 50;
 
-/// Operators in a condition, and values of an `IN`, at most: as many as DynamoDB allows.
+/// Limits on the operators of a condition, and on the values of an `IN`: those of DynamoDB.
 const TESTS_MAX: usize = 300;
 const IN_MAX: usize = 100;
 
-/// The comparisons, the longer signs first.
+/// The comparison signs, the longer ones first.
 pub(super) const SIGNS: [(&str, Test); 6] = [
     ("<>", Test::Differs),
     ("<=", Test::AtMost),
@@ -37,7 +37,7 @@ pub(super) const SIGNS: [(&str, Test); 6] = [
     (">", Test::Above),
 ];
 
-/// The functions that are tests, each with the number of its operands.
+/// The functions that are tests, each with its number of operands.
 pub(super) const FUNCTIONS: [(&str, Test, usize); 5] = [
     ("attribute_exists", Test::Exists, 1),
     ("attribute_not_exists", Test::Lacks, 1),
@@ -46,10 +46,10 @@ pub(super) const FUNCTIONS: [(&str, Test, usize); 5] = [
     ("contains", Test::Contains, 2),
 ];
 
-/// Words that are no names, in capital letters.
+/// Words that cannot be names, in upper case.
 const WORDS: [&str; 9] = ["AND", "OR", "NOT", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "SIZE"];
 
-/// The types that `attribute_type` takes.
+/// The type names that `attribute_type` accepts.
 const TYPES: [&str; 10] = ["S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"];
 
 impl FromStr for Condition {
@@ -65,7 +65,7 @@ impl FromStr for Condition {
     }
 }
 
-/// Can this name be written without quotes?
+/// True if this name can be written without quotes.
 pub(super) fn is_plain(name: &str) -> bool {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     begins && name.chars().all(is_of_name) && !is_word(name)
@@ -156,7 +156,7 @@ impl Parser<'_> {
         Err(self.scanner.wanted("a comparison is wanted: =, <>, <, <=, >, >=, BETWEEN or IN"))
     }
 
-    /// Refuses what holds for every item or for none, and what DynamoDB refuses.
+    /// Refuses a test that holds for every item or for none, and what DynamoDB refuses.
     fn checked(&self, begin: usize, test: Test, operands: Vec<Operand>) -> Result<Condition, ConditionError> {
         let wrong = |what: &str| Err(self.scanner.error(begin, what));
         if operands.iter().all(|operand| matches!(operand, Operand::Value(_))) {
@@ -237,7 +237,7 @@ impl Parser<'_> {
     }
 }
 
-/// One condition as it is, and several as one.
+/// A single condition as it is; several are joined into one.
 fn joined(mut all: Vec<Condition>, join: impl FnOnce(Vec<Condition>) -> Condition) -> Condition {
     match all.pop() {
         Some(one) if all.is_empty() => one,
@@ -248,27 +248,27 @@ fn joined(mut all: Vec<Condition>, join: impl FnOnce(Vec<Condition>) -> Conditio
     }
 }
 
-// ---- A place in a condition's text, and what comes next there ----
+// ---- The scanner: a position in a condition's text ----
 
-/// Why a text is no condition.
+/// Why a text is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at character {at}: {what}")]
 pub struct ConditionError {
-    /// Where, in characters from 1.
+    /// Position, in characters from 1.
     pub at: usize,
-    /// What is wrong there, and what would do.
+    /// The problem there, and what would be valid.
     pub what: String,
 }
 
-/// A place in the text.
+/// A position in the text.
 pub(in crate::condition) struct Scanner<'a> {
     pub(in crate::condition) text: &'a str,
-    /// What is read, in bytes.
+    /// Position, in bytes.
     pub(in crate::condition) at: usize,
 }
 
 impl<'a> Scanner<'a> {
-    /// What stands between these quotes; two of them are one.
+    /// Reads a quoted text; a doubled quote is one.
     pub(in crate::condition) fn quoted(&mut self, quote: char) -> Result<String, ConditionError> {
         let (begin, mut text) = (self.at, String::new());
         let mut chars = self.rest().char_indices().skip(1).peekable();
@@ -285,7 +285,7 @@ impl<'a> Scanner<'a> {
         Err(self.error(begin, "the quote is not closed"))
     }
 
-    /// What is not read yet, without the space before it.
+    /// The unread text, without leading white space.
     pub(in crate::condition) fn rest(&mut self) -> &'a str {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let trimmed = rest.trim_start();
@@ -293,27 +293,27 @@ impl<'a> Scanner<'a> {
         trimmed
     }
 
-    /// The letters, digits and `_` that come next.
+    /// The letters, digits and `_` at the position.
     pub(in crate::condition) fn plain(&mut self) -> &'a str {
         let rest = self.rest();
         rest.get(..rest.find(|c| !is_of_name(c)).unwrap_or(rest.len())).unwrap_or_default()
     }
 
-    /// Reads a word, if it comes next, in capital or small letters.
+    /// Reads a word if it is next, in upper or lower case.
     pub(in crate::condition) fn word(&mut self, word: &str) -> bool {
         let comes = self.plain().eq_ignore_ascii_case(word);
         self.at += if comes { word.len() } else { 0 };
         comes
     }
 
-    /// Reads a function's name, if it comes next.
+    /// Reads a function's name if it is next.
     pub(in crate::condition) fn exact(&mut self, function: &str) -> bool {
         let comes = self.plain() == function;
         self.at += if comes { function.len() } else { 0 };
         comes
     }
 
-    /// Reads a sign, if it comes next.
+    /// Reads a sign if it is next.
     pub(in crate::condition) fn sign(&mut self, sign: &str) -> bool {
         let comes = self.rest().starts_with(sign);
         self.at += if comes { sign.len() } else { 0 };
@@ -331,7 +331,7 @@ impl<'a> Scanner<'a> {
         Err(self.wanted(&format!("{called} is wanted {before}")))
     }
 
-    /// A mistake where the parser stands.
+    /// An error at the position.
     pub(in crate::condition) fn wanted(&mut self, what: &str) -> ConditionError {
         self.rest();
         self.error(self.at, what)
@@ -388,12 +388,12 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Can a name have this character without quotes?
+/// True if a name can contain this character without quotes.
 pub(in crate::condition) fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// What a message quotes of the text.
+/// Quotes the first word of the text, for a message.
 pub(in crate::condition) fn first(rest: &str) -> String {
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     format!("\"{}\"", rest.get(..end).unwrap_or(rest))

@@ -1,13 +1,13 @@
-//! What derivations are declared with.
+//! The declarations of derivations.
 //!
-//! The declarations of those kinds that have a [shape](crate::kind) of their own stand here, apart from what the
-//! kinds do with them: whoever matches on the shape reads them. The other kinds have theirs in their own files.
+//! The declarations of the kinds that have their own [shape](crate::kind) are here, apart from the code of the kinds,
+//! because code that matches on the shape reads them. The other kinds have theirs in their own files.
 //!
 //! # Found by
 //!
-//! How the items that belong to a source are found: by one query, which the source's key makes.
+//! How the items that belong to a source are found: by one query, built from the source's key.
 //!
-//! What the query finds are the targets themselves, or other items whose fields hold the keys of the targets.
+//! The query finds the targets themselves, or other items whose fields give the keys of the targets.
 
 use std::sync::Arc;
 
@@ -32,49 +32,50 @@ use crate::{
 /// The declaration of a cascade.
 #[derive(Clone, Debug)]
 pub struct Cascade {
-    /// Entity on which the others hang.
+    /// Entity that the dependent items belong to.
     pub owner: String,
-    /// Entities whose removal starts it, each with the way to the owner's key: the owner, and what it is a mirror of.
+    /// Entities whose removal starts it, each with the link to the owner's key: the owner, and the source that it
+    /// mirrors.
     pub starts: Vec<(String, Link)>,
-    /// The items that are deleted with the owner, in the order in which they are deleted.
+    /// The dependent items, in the order in which they are deleted.
     pub hanging: Vec<Hanging>,
 }
 
-/// Items that hang on an owner.
+/// Dependent items of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hanging {
     /// Their entity.
     pub entity: String,
     /// How they are found.
     pub found: Way,
-    /// What becomes of them.
+    /// What happens to them.
     pub fate: Fate,
 }
 
-/// How the items that hang on an owner are found.
+/// How the dependent items of an owner are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// By a query that the owner's key makes.
+    /// By a query that is built from the owner's key.
     Found(FoundBy),
     /// They are the owner's counters of this derivation.
     Counters(String),
-    /// Their key is made of what the removed item held, in lower case and without blanks around it.
+    /// Their key is built from attributes of the removed item, in lower case and without surrounding blanks.
     Named(Link),
 }
 
-/// What becomes of an item that hung on an owner.
+/// What happens to a dependent item when its owner is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is deleted.
     Deleted,
-    /// It is deleted as long as this attribute holds this field of the owner's key.
+    /// It is deleted if this attribute still equals this field of the owner's key.
     DeletedWhere {
         /// The attribute.
         attribute: String,
         /// The field.
         field: String,
     },
-    /// It stays, with this attribute set to this text.
+    /// It stays, and this attribute is set to this text.
     Set {
         /// The attribute.
         attribute: String,
@@ -90,7 +91,7 @@ pub(crate) fn entity<'a>(schema: &'a Schema, name: &str) -> Result<&'a Definitio
     schema.entity(name).ok_or_else(|| format!("there is no entity {name}"))
 }
 
-/// Checks that an entity's items may have these attributes, or those that these are inside of.
+/// Checks that an entity's items may have these attributes, or the attributes that contain these values.
 pub(crate) fn knows<'a>(definition: &Definition, names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
     for name in names {
         let mut known = definition.attributes.iter().chain(&definition.derived_attributes);
@@ -101,7 +102,7 @@ pub(crate) fn knows<'a>(definition: &Definition, names: impl IntoIterator<Item =
     Ok(())
 }
 
-/// Checks that an entity's items may have numbers under these names: attributes, or fields that are all of a key of
+/// Checks that an entity's items may have numbers under these names: attributes, or fields that make up a whole key of
 /// type N.
 pub(crate) fn knows_numbers<'a>(
     definition: &Definition,
@@ -122,7 +123,7 @@ pub(crate) fn declares<'a>(definition: &Definition, names: impl IntoIterator<Ite
 
 // ---- The declaration of a [count](crate::kinds::count) ----
 
-/// Shards of a counter at most: two digits stand for one in its key.
+/// Most shards of a counter: its key has two digits for them.
 pub const SHARDS_MAX: u32 = 100;
 
 /// The declaration of a count.
@@ -130,28 +131,28 @@ pub const SHARDS_MAX: u32 = 100;
 pub struct Count {
     /// Entity of the items that are counted.
     pub source: String,
-    /// Which of them.
+    /// Which of the items are counted.
     pub condition: Condition,
     /// Entity of the target.
     pub target: String,
-    /// How the target's key is made.
+    /// How the target's key is built.
     pub link: Link,
-    /// The attribute that is summed, if there is one.
+    /// The attribute to sum, if any.
     pub sum: Option<String>,
-    /// How many shards the counter is spread over, 1 to 100.
+    /// Number of shards of the counter, 1 to 100.
     pub n_shards: u32,
-    /// Does it count arrivals only?
+    /// True if it counts arrivals only.
     pub history: bool,
 }
 
-// ---- How the items that belong to a source are found: by one query, which the source's key makes ----
+// ---- How the items that belong to a source are found: by one query, built from the source's key ----
 
 /// How the items that name a source are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundBy {
-    /// Entity of the items that are queried: the targets, or items whose fields hold the keys of the targets.
+    /// Entity of the queried items: the targets, or items whose fields give the keys of the targets.
     pub via: String,
-    /// The index that is queried; the table itself where there is none.
+    /// The queried index; the table itself if `None`.
     pub index: Option<String>,
     /// Pairs of (field of the queried key, field of the source's key).
     pub by: Link,
@@ -165,7 +166,7 @@ impl FoundBy {
         index.map(|index| &index.key).ok_or_else(|| format!("{} is not in the index {name}", self.via))
     }
 
-    /// The query that finds them, from the fields of the source's key; `None` when one is missing.
+    /// The query that finds them, built from the fields of the source's key; `None` if one is missing.
     #[must_use]
     pub fn query(&self, schema: &Schema, source: &Fields) -> Option<Query> {
         let field = |to: &str| source.get(self.by.filling(to)?);
@@ -184,7 +185,7 @@ impl FoundBy {
         Some(Effect::Find(self.search(schema, source.key_fields(), target)?))
     }
 
-    /// The search for all targets of a source of this key.
+    /// The search for all targets of a source with this key.
     pub(crate) fn find_from(&self, schema: &Schema, entity: &str, source: &Key, target: &str) -> Option<Find> {
         self.search(schema, &schema.entity(entity)?.key.parse_key(source)?, target)
     }
@@ -194,8 +195,8 @@ impl FoundBy {
         Some(Find { query, via: self.via.clone(), target: target.to_owned() })
     }
 
-    /// The target to which an item leads that was made, that leads elsewhere than before, or that is found otherwise.
-    /// A target that the search itself finds is refreshed when it is created, so only other targets are refreshed here.
+    /// The target of an item that was created, that now leads to another target, or whose index key changed. A target
+    /// that the search itself finds is refreshed when it is created, so only other targets are refreshed here.
     pub(crate) fn newly_led(&self, schema: &Schema, sight: &Sight<'_>, target: &str) -> Option<Key> {
         let (old, new) = sight.entity(&self.via);
         let (is_moved, is_there) = (self.is_moved(schema, sight), old.is_some() && new.is_some());
@@ -211,13 +212,13 @@ impl FoundBy {
         (is_moved || before.as_ref() != Some(&led)).then_some(led)
     }
 
-    /// Did an item come to another place in the index? A search that was made before may have missed it.
+    /// True if an item moved within the index. A search that ran before may have missed it.
     fn is_moved(&self, schema: &Schema, sight: &Sight<'_>) -> bool {
         let index = self.index.as_ref().and_then(|name| schema.layout.index(name));
         index.is_some_and(|index| [&index.pk, &index.sk].into_iter().any(|name| sight.differs_in(name)))
     }
 
-    /// Checks that a source's key makes the query's, and that what is found leads to a target.
+    /// Checks that a source's key gives the query's key, and that the found items lead to a target.
     pub(crate) fn check(&self, schema: &Schema, source: &Definition, target: &Definition) -> Result<(), String> {
         let template = self.template(schema)?;
         if let Some(name) = template.pk.field_names().iter().find(|name| !self.by.0.iter().any(|(to, _)| to == *name)) {
@@ -236,7 +237,7 @@ impl FoundBy {
     }
 }
 
-/// The item that a found item leads to: its key is made of the found item's fields of the same names.
+/// The item that a found item leads to: its key is built from the found item's fields of the same names.
 #[must_use]
 pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
     if via.is(target) {
@@ -249,10 +250,10 @@ pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
     definition.build_of(value).ok()
 }
 
-// ---- Links: how the key of one item is made from the fields of another ----
+// ---- Links: how the key of one item is built from the fields of another ----
 
-/// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item's key,
-/// else an attribute or the path of a value inside of one).
+/// How the key of another item is built from an item's fields: pairs of (field of that key; field of the item's key, or
+/// else an attribute or the path of a value inside one).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link(pub Vec<(String, String)>);
 
@@ -263,16 +264,16 @@ impl Link {
         Self(pairs.iter().map(|(to, from)| ((*to).to_owned(), (*from).to_owned())).collect())
     }
 
-    /// The key that an item leads to; `None` when it lacks one of the fields.
+    /// The key that an item leads to; `None` if the item lacks one of the fields.
     ///
     /// # Errors
     ///
-    /// [`Unreadable`] when a field is there and cannot stand in a key.
+    /// [`Unreadable`] if a field exists and cannot be part of a key.
     pub fn key(&self, to: &Definition, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
         self.key_with(to, image, None)
     }
 
-    /// The same, where a list of the item stands for one of its members: the name of the list, and the member.
+    /// The key with one member in place of a list of the item: the name of the list, and the member.
     pub(crate) fn key_with(
         &self,
         to: &Definition,
@@ -301,7 +302,7 @@ impl Link {
         to.build_of(value).map(Some).map_err(unreadable)
     }
 
-    /// What is wrong with the fields that make the key.
+    /// The problem with the fields that the key is built from.
     #[must_use]
     pub fn unreadable(&self, to: &Definition, image: &Image<'_>) -> Option<Unreadable> {
         self.key(to, image).err()
@@ -317,7 +318,7 @@ impl Link {
         self.0.iter().map(|(_, from)| from.as_str())
     }
 
-    /// Checks that it makes a whole key of `to` from fields that `from` may have.
+    /// Checks that it gives a whole key of `to` from fields that `from` may have.
     pub(crate) fn check(&self, to: &Definition, from: &Definition) -> Result<(), String> {
         for name in to.key.field_names() {
             if !self.0.iter().any(|(field, _)| field == name) {
@@ -330,8 +331,7 @@ impl Link {
                 return Err(format!("{} has no field or attribute {name}", from.name));
             }
         }
-        // A field of a key of type B is text of hexadecimal digits, which means something else in a key of another
-        // type.
+        // A field of a key of type B is text of hexadecimal digits, which has another meaning in a key of another type.
         let is_other = |(field, name): &&(String, String)| {
             from.key.holds(name) && from.key.is_of_bytes(name) != to.key.is_of_bytes(field)
         };
@@ -345,7 +345,7 @@ impl Link {
     }
 }
 
-/// The error of an attribute that is no text, with the field of the key that wants one.
+/// The error about an attribute that is not a text, with the field of the key that needs one.
 fn with_wanted_type(error: Unreadable, field: &str, to: &Definition, image: &Image<'_>) -> Unreadable {
     if to.key.is_of_bytes(field) {
         return error;
@@ -362,23 +362,23 @@ fn with_wanted_type(error: Unreadable, field: &str, to: &Definition, image: &Ima
 /// The declaration of a mirror.
 #[derive(Clone, Debug)]
 pub struct Mirror {
-    /// Entity that is mirrored.
+    /// Entity of the sources.
     pub source: String,
     /// Entity of the mirrors.
     pub target: String,
-    /// How the mirror's key is made from the source's fields.
+    /// How the mirror's key is built from the source's fields.
     pub link: Link,
     /// Which sources are mirrored.
     pub condition: Condition,
-    /// The attribute of the source that lists members, if there is a mirror for each of them: where the link names it,
-    /// it stands for the member.
+    /// The attribute of the source that lists members, if each member has its own mirror: in the link, its name stands
+    /// for the member.
     pub each: Option<String>,
     /// Attributes of the source that are left out.
     pub except: Vec<String>,
 }
 
 impl Mirror {
-    /// The source's fields and attributes that stand in the mirror's key as they are.
+    /// The source's fields and attributes that are copied into the mirror's key.
     pub fn key_fields(&self) -> impl Iterator<Item = &str> {
         self.link.from_fields().filter(|from| self.each.as_deref() != Some(*from))
     }
@@ -391,18 +391,18 @@ impl Mirror {
 pub struct Rollup {
     /// Entity of the items that are rolled up.
     pub source: String,
-    /// Which of them take part.
+    /// Which of the items take part.
     pub condition: Condition,
     /// Their field that holds the time, such as `2024-01-15T10:30:00.000Z`.
     pub time: String,
-    /// Their attribute that holds the value.
+    /// Their attribute with the value.
     pub value: String,
-    /// How the rest of a bucket's key is made.
+    /// How the other fields of a bucket's key are built.
     pub link: Link,
-    /// The buckets' field that takes the name of the grain.
+    /// The field of the bucket's key for the name of the grain.
     pub grain: String,
-    /// The buckets' field that takes the beginning of the time.
+    /// The field of the bucket's key for the start of the time span.
     pub bucket: String,
-    /// What the buckets are called.
+    /// Entity and attribute names of the buckets.
     pub form: Arc<BucketForm>,
 }

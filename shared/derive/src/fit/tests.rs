@@ -29,7 +29,7 @@ fn index(name: &str, pk: &str, sk: &str, projected: Option<&[&str]>) -> StoredIn
     StoredIndex { name: name.to_owned(), key: key(pk, sk), projection }
 }
 
-/// A table with all that derivations need and nothing more.
+/// A table with exactly what derivations need.
 fn fitting() -> StoredTable {
     StoredTable {
         name: "shop".to_owned(),
@@ -48,7 +48,7 @@ fn with_indexes(indexes: Vec<StoredIndex>) -> StoredTable {
     StoredTable { indexes, ..fitting() }
 }
 
-/// The lines of what does not fit, of the derivations that these names leave.
+/// The lines of the misfits, for the derivations that the filter keeps.
 fn lines(table: &StoredTable, is_on: impl Fn(&str) -> bool) -> String {
     let schema = schema();
     let derivations = derivations().into_iter().filter(|derivation| is_on(&derivation.name));
@@ -126,7 +126,7 @@ fn a_ledger_has_the_key_of_the_table() {
     assert_eq!(of_ledger(&layout, &fitting(), NAMES), None);
 }
 
-/// A table with a numeric sort key and an index without a sort key, where the layout says another one of Ripple's own.
+/// A table with a numeric sort key and an index without a sort key, where the layout declares its own table forms.
 fn in_forms() -> (Schema, Catalogue) {
     let attribute = KeyAttribute::plain;
     let index = IndexForm {

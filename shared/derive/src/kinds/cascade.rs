@@ -1,16 +1,16 @@
-//! Cascade: what hangs on an item goes when the item goes.
+//! Cascade: deletes the dependent items of a removed item.
 //!
-//! *Keeps true*: when a cascade has ended, what hung on the removed item is gone, unless the item exists again. *From*
-//! the removal of an item *to* a job, which deletes page by page what it finds.
+//! *Keeps true*: when a cascade has ended, the dependent items of the removed item are gone, unless the item exists
+//! again. *From* the removal of an item *to* a job, which deletes page by page what it finds.
 //!
-//! *Level-triggered, and strict.* Deleting the application's items is the one thing that cannot be corrected later. So
-//! a removal starts a job once, whatever is delivered again or replayed; the job begins after a settling time longer
-//! than the stream is kept, when everything that was written before the removal has been seen. It then lists what
-//! hangs, waits as long again, and deletes only what is still as it was listed; and each deletion is a transaction
-//! which checks that the owner, under every key that it had, is absent. It is judged by history: what arrives later is
-//! an ordinary item.
+//! *Level-triggered, and strict.* Deleting the application's items is the one effect that cannot be corrected later. So
+//! a removal starts one job, even if its record is redelivered or replayed. The job begins after a grace period longer
+//! than the stream's retention, when everything written before the removal has been seen. It lists the dependent items,
+//! waits for a second grace period, and deletes only items that are still as they were listed. Each deletion is a
+//! transaction that checks that the owner is absent under every key that it had. Items that arrive later are ordinary
+//! items.
 //!
-//! Counts follow from the deletions, by their own records.
+//! The stream records of the deletions update counts.
 //!
 //! *Example*: the Post of `p1` is removed, and with it its mirror `POST#p1 / METADATA`. A day later the job lists the
 //! comments `POST#p1 / COMMENT#…`, and a day after that it deletes them, one transaction each.
@@ -30,7 +30,7 @@ use crate::{
 };
 
 impl Hanging {
-    /// What becomes of it, in words.
+    /// What happens to it, in words.
     fn words(&self) -> String {
         let entity = match &self.found {
             Way::Counters(name) => format!("{} of {name}", self.entity),
@@ -46,7 +46,7 @@ impl Hanging {
 }
 
 impl Cascade {
-    /// The keys that the removed item names itself, each with the place of what hangs there in the declaration.
+    /// The keys that the removed item itself names, each with the position of the dependent items in the declaration.
     fn named(&self, schema: &Schema, removed: &Image<'_>) -> Vec<(usize, Key)> {
         let named = |(at, hanging): (usize, &Hanging)| match &hanging.found {
             Way::Named(link) => Some((at, named(link, schema.entity(&hanging.entity)?, removed)?)),
@@ -55,7 +55,7 @@ impl Cascade {
         self.hanging.iter().enumerate().filter_map(named).collect()
     }
 
-    /// All keys under which the owner was, as far as the removed item shows.
+    /// All keys of the owner, as far as the removed item gives them.
     fn absent(schema: &Schema, owner: &Key, removed: &Image<'_>) -> Vec<Key> {
         let mut absent = vec![owner.clone(), removed.key.clone()];
         absent.extend(claims(schema, removed.item));
@@ -74,8 +74,7 @@ impl Kind for Cascade {
         Shape::Cascade(self)
     }
 
-    /// It writes nothing that a derivation reads: what it deletes lowers counts, and requests refreshes like any
-    /// removal.
+    /// It writes nothing that a derivation reads: its deletions lower counts and request refreshes like any removal.
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let owner = entity(schema, &self.owner)?;
         for (name, link) in &self.starts {
@@ -134,7 +133,7 @@ impl Kind for Cascade {
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let started = |(name, link): &(String, Link)| {
-            // An item of which only the type changed still stands there.
+            // An item that only changed its type still exists.
             let removed = sight.entity(name).0.filter(|_| sight.removes())?;
             let owner = link.key(schema.entity(&self.owner)?, removed).ok()??;
             let (absent, named) = (Self::absent(schema, &owner, removed), self.named(schema, removed));

@@ -1,16 +1,16 @@
-//! Copy: attributes of one item, carried by all items that name it.
+//! Copy: attributes of one item, copied into all items that name it.
 //!
-//! *Keeps true*: an item that names a source holds the source's attributes as they are; what the source lacks, the
-//! item lacks, and a source that does not exist, or does not meet the condition, lacks everything. *From* a source
-//! whose attributes changed *to* a refresh of all items that name it; *from* an item that was made, that names another
+//! *Keeps true*: an item that names a source has the source's current attributes; it lacks those that the source lacks.
+//! A source that does not exist, or does not meet the condition, counts as lacking all. *From* a source whose
+//! attributes changed *to* a refresh of all items that name it; *from* an item that was created, that names another
 //! source now, or whose copy changed, *to* a refresh of that item.
 //!
-//! *Level-triggered.* The source is read when the copy is written, so the newest value wins whatever the order of
-//! requests. An item that arrives before its source, or while a rename is fanned out, requests its own refresh. What an
-//! item takes depends on nothing of its own but the fields by which it names the source, so it can be written unread.
+//! *Level-triggered.* The source is read when the copy is written, so the newest value wins in any order of requests.
+//! An item that arrives before its source, or while a rename is fanned out, requests its own refresh. The copy depends
+//! only on the fields by which the item names the source, so the item can be written without reading it.
 //!
-//! *Example*: Ann becomes Anna. The change of `USER#ann / PROFILE` finds her comments by the index, `GSI1PK =
-//! USER#ann` and `begins_with(GSI1SK, "COMMENT#")`, and each is refreshed.
+//! *Example*: Ann becomes Anna. The change of `USER#ann / PROFILE` finds her comments by the index, `GSI1PK = USER#ann`
+//! and `begins_with(GSI1SK, "COMMENT#")`, and each is refreshed.
 
 use std::iter;
 
@@ -38,7 +38,7 @@ pub struct Copy {
     pub source: String,
     /// Entity that is copied to.
     pub target: String,
-    /// How the source's key is made from the target's fields.
+    /// How the source's key is built from the target's fields.
     pub link: Link,
     /// Which sources are copied.
     pub condition: Condition,
@@ -61,7 +61,7 @@ impl Copy {
         self.found.find(schema, source, &self.target)
     }
 
-    /// The target was made, names another source now, or its copy changed: refresh it.
+    /// The target was created, names another source now, or its copy changed: refresh it.
     fn target_changed(&self, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.target);
         let names = self.link.from_fields().chain(self.attributes.iter().map(|(_, to)| to.as_str()));
@@ -181,9 +181,9 @@ impl Refresh for Copy {
             match held.get(by) {
                 Some(held) if held == text => {}
                 Some(_) => return None,
-                // No condition asks for a part of an attribute here.
+                // A condition cannot test a part of an attribute here.
                 None if is_path(by) => return None,
-                // Bytes, or else text; a number could stand there in many forms.
+                // Bytes, or else text; a number could be stored in many forms.
                 None => {
                     let bytes = from.key.typed(field, text).filter(|value| matches!(value, AttributeValue::B(_)));
                     names.insert(by.to_owned(), bytes.unwrap_or_else(|| AttributeValue::S(text.to_owned())));

@@ -1,23 +1,24 @@
-//! Count: how many items of an entity belong to a target, and what a number of theirs comes to.
+//! Count: the number of items that belong to a target, and optionally the sum of one of their attributes.
 //!
-//! *Keeps true*: the shards of a target's Counter add up to the number of source items that lead to the target and
-//! meet the condition, and to the sum of an attribute of theirs where one is named. *From* the two images of a source item *to* an amount for the old target and one for the new.
+//! *Keeps true*: the shards of a target's counter add up to the number of source items that lead to the target and meet
+//! the condition, and to the sum of their attribute, if one is declared. *From* the two images of a source item *to* an
+//! amount for the old target and one for the new.
 //!
-//! *Additive.* The effect of a change is the difference of its images, so effects commute and any order is right, as
-//! long as each change counts once; the ledger sees to that. A foreign key that moved takes one from the old target
-//! and gives one to the new; a condition that flips gives or takes one. The amount lives in a Counter item of our own,
-//! so the target need not exist and a put over the target changes nothing.
+//! *Additive.* The effect of a change is the difference of its images, so effects commute and any order is correct, as
+//! long as each change counts once; the ledger ensures that. A changed foreign key subtracts one from the old target
+//! and adds one to the new; a condition that flips adds or subtracts one. The amount is in a counter item of Ripple's
+//! own, so the target need not exist and a put over the target changes nothing.
 //!
-//! A *history* count takes arrivals only, because the platform deletes its sources. An item arrives at a target by its
-//! insert, or by an update after which it counts there and before which it did not; so an item that leaves and comes
-//! again counts again. What it counts cannot be derived from the ground, which gives a lower bound.
+//! A *history* count only counts arrivals, because DynamoDB's time to live deletes its sources. An item arrives at a
+//! target by its insert, or by an update after which it counts there and before which it did not; so an item that
+//! leaves and returns counts again. The existing items only give a lower bound of the count.
 //!
-//! The sum is exact, in decimals of 38 digits. An item without the summed attribute adds 0; one in which it is no number
-//! counts as absent. Where the sum changes and the count does not, the effect is a difference of 0 in count.
+//! The sum is exact, in decimals of 38 digits. An item without the summed attribute adds 0; one whose attribute is not
+//! a number counts as absent. If the sum changes and the count does not, the effect has a difference of 0 in count.
 //!
-//! *Example*: a post moves from draft to published. Old image: no part in `post-count`. New image: one for its author.
-//! Effect: +1 on the counter of `USER#ann / PROFILE`. An order of hers goes from 19.90 to 25: 0 and +5.1 on that of
-//! `order-totals`.
+//! *Example*: a post moves from draft to published. Old image: not in `post-count`. New image: one for its author.
+//! Effect: +1 on the counter of `USER#ann / PROFILE`. An order of hers goes from 19.90 to 25: 0 and +5.1 on the counter
+//! of `order-totals`.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ use crate::{
 };
 
 impl Count {
-    /// The target that an item counts for, and what it adds to the sum; `None` when it does not count.
+    /// The target that an item counts for, and what it adds to the sum; `None` if it does not count.
     pub(crate) fn counted(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Key, Sum)>, Unreadable> {
         if !self.condition.holds(image.item) {
             return Ok(None);
@@ -63,7 +64,7 @@ impl Count {
     }
 }
 
-/// A sum taken the other way.
+/// The negated sum.
 fn less(sum: &Sum) -> Sum {
     let mut less = Sum::default();
     less.subtract(sum);

@@ -1,19 +1,19 @@
-//! Counted item: a derived item that exists while anything is counted for it.
+//! Counted item: a derived item that exists while its count is above zero.
 //!
 //! *Keeps true*: there is an item of the target's entity under a key exactly while the count of that key is above zero.
-//! *From* a counter that changed *to* a refresh of its target; *from* such an item that anybody made, changed or
+//! *From* a counter that changed *to* a refresh of its target; *from* such an item that any writer created, changed or
 //! removed *to* a refresh of that item.
 //!
-//! It makes groups of a count: an item for each value that is counted, such as one for each status of a user's orders.
-//! A count of these items is the number of different values. What the item shows of its count,
-//! [displays](super::display) write; the item itself has its key, its type and its index keys.
+//! It groups a count: an item for each counted value, such as one for each status of a user's orders. A count of these
+//! items is the number of different values. [Displays](super::display) write the count into the item; the item itself
+//! has its key, its type and its index keys.
 //!
-//! *Level-triggered.* The counters are read when the item is made or removed. Every change of a counter requests a
-//! refresh, also under watermarks: from one of a counter's items nobody sees whether the others cancel it out. A
-//! removal that lands after the count has come back makes a record, and that requests a refresh.
+//! *Level-triggered.* The counters are read when the item is created or removed. Every change of a counter requests a
+//! refresh, even with watermarks: a single item of a counter does not show whether the others cancel it out. If a
+//! removal lands after the count has risen again, its record requests another refresh.
 //!
-//! *Example*: the first order of Ann is paid, so `USER#ann / STATUS#paid#COUNT#orders-by-status#00` comes to 1. Refresh
-//! of `USER#ann / STATUS#paid`: nothing is there, so it is made, with what its displays show.
+//! *Example*: the first order of Ann is paid, so `USER#ann / STATUS#paid#COUNT#orders-by-status#00` becomes 1. Refresh
+//! of `USER#ann / STATUS#paid`: it does not exist, so it is created, with its displays.
 
 use std::iter;
 
@@ -37,7 +37,7 @@ use crate::{
     tally::Tally,
 };
 
-/// The declaration of items that exist while anything is counted for them.
+/// The declaration of items that exist while their count is above zero.
 #[derive(Clone, Debug)]
 pub struct CountedItem {
     /// Name of the derivation that counts.
@@ -73,7 +73,7 @@ impl CountedItem {
         Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
     }
 
-    /// Does a change of such an item differ in what this kind writes?
+    /// True if a change of such an item differs in something that this kind writes.
     fn is_changed(&self, schema: &Schema, sight: &Sight<'_>) -> bool {
         let (old, new) = sight.entity(&self.target);
         let Some(target) = schema.entity(&self.target) else { return false };

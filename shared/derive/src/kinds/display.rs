@@ -1,27 +1,25 @@
-//! Display: a count, a sum, an average, or whether there is anything, shown as an attribute of the item that it is
-//! about.
+//! Display: a count, a sum, an average, or the existence of anything, as an attribute of the target of the count.
 //!
-//! *Keeps true*: the attribute of an existing target is what its counter's shards come to, in count, in sum, or in
-//! the sum divided by the count; or it is `true` while the count is above zero.
-//! *From* a counter that changed, or a target that was made or whose display changed, *to* a refresh of the target.
+//! *Keeps true*: the attribute of an existing target is the total of its counter's shards: the count, the sum, or the
+//! sum divided by the count; or it is `true` while the count is above zero. *From* a counter that changed, or a target
+//! that was created or whose display changed, *to* a refresh of the target.
 //!
-//! *Zero*, by the declaration's [`Zero`]: `Absent` removes the attribute, and `Write` writes 0 where the target had a
-//! count before, which is judged by what is stored at the refresh: a counter stands for it, or the attribute is there.
-//! A target that nothing was ever counted for has neither, and gets no attribute. Where no counter stands, 0 and no
-//! attribute are both right, so the sweep may collect a counter of zero and nothing has to be written; with either
-//! declaration a display never changes from the one to the other by itself. `Always` writes 0 into every target, from
-//! its birth on. The average and the existence of nothing are absent. `Display::wanted` is the only place that knows
-//! this.
+//! *Zero* depends on the declaration's [`Zero`]. `Absent` removes the attribute. `Write` writes 0 if the target had a
+//! count before; the refresh judges that by stored data: a counter exists, or the attribute does. A target that never
+//! had a count has neither, and gets no attribute. Without a counter, 0 and no attribute are both correct, so the sweep
+//! may delete a counter of zero without another write; a display never changes between the two by itself, with either
+//! declaration. `Always` writes 0 into every target, from its creation on. Without items, the average and the existence
+//! are absent. `Display::wanted` is the only place that implements this.
 //!
-//! *Shown by who counts.* Under watermarks the function that counts writes the display with what its update of the
-//! counter returned, and the counter's revision beside it, in `{attribute}:rev`. Its record of the counter then
-//! requests nothing, and neither does one that brings the target from one of its own revisions to a later one and
-//! changes nothing of the application's. Whatever else changes the counter or the display requests a refresh, such as
-//! another item's count or an old one.
+//! *Shown by the counting function.* With watermarks, the function that counts writes the display from the result of
+//! its counter update, and the counter's revision beside it, in `{attribute}:rev`. The record of that counter update
+//! requests nothing. Neither does the record of a target whose display moves to a later revision of its own counter,
+//! without a change by the application. Any other change of the counter or the display requests a refresh, such as the
+//! count of another item or an older one.
 //!
 //! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of requests
-//! ends at the newest sum, and a put over the target that takes the display away requests the refresh that brings it
-//! back.
+//! ends at the newest sum. If a put over the target removes the display, the put's record requests the refresh that
+//! restores it.
 //!
 //! *Example*: the counter `USER#bob / PROFILE#COUNT#follower-count#03` goes from 4 to 5. Refresh of `USER#bob /
 //! PROFILE`: its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
@@ -51,7 +49,7 @@ use crate::{
     write::Wanted,
 };
 
-/// What stands for the revision of a counter of several items. Stored, so it is stable.
+/// Replaces the revision for a counter of several items. Stored, so it is stable.
 const SHARDED: &str = "sharded";
 
 /// The declaration of a display.
@@ -59,18 +57,18 @@ const SHARDED: &str = "sharded";
 pub struct Display {
     /// Name of the derivation that counts.
     pub count: String,
-    /// Entity of the items that show it.
+    /// Entity of the items that display it.
     pub target: String,
-    /// What of it is shown.
+    /// What it displays.
     pub shows: Shows,
-    /// Attribute that shows it.
+    /// Attribute with the display.
     pub attribute: String,
-    /// What stands for zero.
+    /// How zero is displayed.
     pub zero: Zero,
 }
 
 impl Display {
-    /// What the target should hold; the tally is `None` where no counter stands for it.
+    /// The correct attribute of the target; the tally is `None` if no counter exists.
     fn wanted(&self, tally: Option<&Tally>) -> Wanted {
         let value = tally.and_then(|tally| self.shows.value(tally));
         let (value, zero_is_absent) = match (value, self.zero) {
@@ -83,7 +81,7 @@ impl Display {
         Wanted { name: self.attribute.clone(), value, zero_is_absent }
     }
 
-    /// What the target should hold of the counter's revision; nothing where it is not known.
+    /// The correct revision attribute of the target; `None` if the revision is unknown.
     fn wanted_revision(&self, target: &Key, revision: Option<&Revision>) -> Option<Wanted> {
         let value = match revision? {
             Revision::Of(number) => shown_revision(target, &self.attribute, number),
@@ -92,10 +90,10 @@ impl Display {
         Some(Wanted { name: revision_of(&self.attribute), value: Some(value), zero_is_absent: false })
     }
 
-    /// Does this change of the target show a later revision of its counter, written by whoever counted? It changes
-    /// nothing but what Ripple writes, and more than this number, except where the changes of a batch cancel each other
-    /// out. An item that an application puts has another item's revision, or an earlier one, or follows a change that
-    /// requested a refresh.
+    /// True if this change moves the target's display to a later revision of its counter, written by the counting
+    /// function. It changes only attributes that Ripple writes, and more than the revision, unless the changes of a
+    /// batch cancel out. An item that an application puts has another item's revision, or an earlier one, or follows a
+    /// change that requested a refresh.
     fn is_later(&self, sight: &Sight<'_>, old: &Image<'_>, new: &Image<'_>) -> bool {
         let name = revision_of(&self.attribute);
         let (before, after) = (old.attribute(&name), new.attribute(&name));
@@ -110,22 +108,21 @@ impl Display {
         Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
     }
 
-    /// The target of a changed counter, when it is this display's.
+    /// The target of a changed counter, if this display shows that count.
     fn counted(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Key> {
         let (old, new) = sight.entity(COUNTER);
         let counter = self.counter(schema, new.or(old)?)?;
-        // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum, and one
-        // that goes may leave a counter of one item, whose revision the target then holds; and one that comes to have a
-        // revision, by changes that cancel each other out, makes the display have one.
+        // A new counter changes an absent attribute to zero, even if it adds nothing to a sum. A removed counter may
+        // leave a counter of one item, whose revision the target then displays. A counter that gets its first revision,
+        // from changes that cancel out, gives the display one.
         let stands = |image: Option<&Image<'_>>| image.is_some_and(|image| tally(image.item).is_some());
         let differs = |name: &&str| sight.attribute_differs(old, new, name);
         let has_revision = |image: Option<&Image<'_>>| image.is_some_and(|image| image.attribute(REVISION).is_some());
         let is_other = stands(new) != stands(old) || has_revision(new) && !has_revision(old);
-        // The target holds the revision of a counter of one item, which may rise without another number.
+        // The target has the revision of a counter of one item, which may rise while the number stays.
         let is_revised = sight.attribute_differs(old, new, REVISION);
         let rings = is_other || is_revised && counter.shard == 0 || self.shows.attributes().iter().any(differs);
-        // Whoever moved its watermark shows the count, and where that cannot be, the counter says no more that it is
-        // shown.
+        // The function that moved its watermark writes the display. If it cannot, it clears the counter's `Shown` flag.
         let is_shown = |image: &Image<'_>| image.attribute(SHOWN) == Some(&AttributeValue::Bool(true));
         let (was_shown, is_shown) = (old.is_some_and(is_shown), new.is_some_and(is_shown));
         let is_left = was_shown && !is_shown && new.is_some();
@@ -135,7 +132,7 @@ impl Display {
 
     /// The key of a counter that this display shows; `None` for any other item.
     fn counter(&self, schema: &Schema, image: &Image<'_>) -> Option<CounterKey> {
-        // Every display is asked about every counter, so most are turned away before a key is made.
+        // Every display sees every counter, so the cheap tests come before parsing the key.
         if !image.is(COUNTER) || image.key_fields().get(counter::DERIVATION) != Some(&self.count) {
             return None;
         }
@@ -239,22 +236,22 @@ impl Refresh for Display {
     }
 }
 
-// ---- What a display shows of a tally, and what it makes of zero ----
+// ---- What a display shows of a tally, and how it shows zero ----
 
-/// What a display makes of zero.
+/// How a display shows zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Zero {
     /// The attribute is removed.
     Absent,
-    /// The attribute is 0, where the target had a count before.
+    /// The attribute is 0 if the target had a count before.
     #[default]
     Write,
-    /// The attribute is 0, also where nothing was ever counted.
+    /// The attribute is 0, even if nothing was ever counted.
     Always,
 }
 
 impl Zero {
-    /// It, in words that are stored.
+    /// Its stored words.
     fn word(self) -> Option<&'static str> {
         match self {
             Self::Absent => None,
@@ -267,18 +264,18 @@ impl Zero {
 /// What a display shows of a tally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// How many.
+    /// The count.
     Count,
-    /// What they come to.
+    /// The sum.
     Sum,
-    /// What they come to on average.
+    /// The average.
     Average,
-    /// `true` while there are any.
+    /// `true` while the count is above zero.
     Exists,
 }
 
 impl Shows {
-    /// The counter's attributes that say it.
+    /// The counter's attributes that it depends on.
     fn attributes(self) -> &'static [&'static str] {
         match self {
             Self::Count | Self::Exists => &[VALUE],
@@ -287,7 +284,7 @@ impl Shows {
         }
     }
 
-    /// It, in words that are stored.
+    /// Its stored words.
     fn word(self) -> &'static str {
         match self {
             Self::Count => VALUE,
@@ -297,12 +294,12 @@ impl Shows {
         }
     }
 
-    /// Does it show a number, which can be zero?
+    /// True if it shows a number that can be zero.
     fn has_zero(self) -> bool {
         matches!(self, Self::Count | Self::Sum)
     }
 
-    /// It, as an attribute; `None` for a count or sum of zero, and for the average or the existence of nothing.
+    /// Its attribute; `None` for a count or sum of zero, and for the average or the existence of nothing.
     fn value(self, tally: &Tally) -> Option<AttributeValue> {
         match self {
             Self::Count => (tally.count != 0).then(|| AttributeValue::N(tally.count.to_string())),

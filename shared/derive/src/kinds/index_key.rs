@@ -1,18 +1,18 @@
-//! Index key: an item's place in an index that is ordered by a number which we derive.
+//! Index key: an item's key in an index that is ordered by a derived number.
 //!
-//! *Keeps true*: while the number is above zero and the item has what else the key is made of, the item holds the
-//! index's key attributes as they follow from its own; otherwise it holds neither, and is not in the index. *From* an
-//! item that was made, or whose key attributes or what they are made of changed, *to* a refresh of that item.
+//! *Keeps true*: while the number is above zero and the item has the other attributes of the key, the item has the
+//! index's key attributes that they give; otherwise it has neither, and is not in the index. *From* an item that was
+//! created, or whose key attributes or their inputs changed, *to* a refresh of that item.
 //!
-//! *Level-triggered.* The key is computed from what the item holds when it is looked at, and in the same write in which
-//! the number itself is brought in step, so that the two never differ for long. An application that puts the item with
-//! an old key, or without one, requests the refresh that brings it back.
+//! *Level-triggered.* The refresh computes the key from the item's content, in the same write that corrects the number
+//! itself, so that the two never differ for long. If an application puts the item with an old key, or without one, the
+//! record requests the refresh that restores it.
 //!
-//! A number that is negative, fractional or of more digits than the key has room for gives no key. The item is not at
-//! fault, so it is none that cannot be read; it is a flaw, since what was counted is.
+//! A number that is negative, fractional or has too many digits for the key gives no key. The item itself is not at
+//! fault, so it does not count as unreadable; the invalid data is in the counted items.
 //!
 //! *Example*: `UnitsSold` of `PRODUCT#tea / METADATA` in the category `drinks` goes from 4 to 5. Its `GSI2PK` stays
-//! `BESTSELLERS#drinks`; its `GSI2SK`, made of `{MAX-UnitsSold:12}#{ProductId}`, becomes `999999999994#tea`.
+//! `BESTSELLERS#drinks`; its `GSI2SK`, built from `{MAX-UnitsSold:12}#{ProductId}`, becomes `999999999994#tea`.
 
 use keys::{entity::Definition, index_key, key::Key, layout::Index, value::is_zero};
 use serde_dynamo::AttributeValue;
@@ -52,7 +52,7 @@ impl DerivedIndexKey {
         schema.layout.index(&self.index)
     }
 
-    /// The key that follows from an item; `None` where it should have none.
+    /// The key that an item gives; `None` if it should have none.
     fn key(&self, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
         let Some(index) = self.declared(image.definition) else { return Ok(None) };
         let names = index.key.field_names();
@@ -86,7 +86,7 @@ impl DerivedIndexKey {
         [(&names.pk, pk), (&names.sk, sk)].map(wanted).to_vec()
     }
 
-    /// All attributes of which a change may change the key, and those of the key itself.
+    /// All attributes that the key depends on, and those of the key itself.
     fn concerned<'a>(&self, schema: &'a Schema) -> Vec<&'a str> {
         let declared = schema.entity(&self.target).and_then(|target| self.declared(target));
         let mut names = declared.map(|index| index.key.field_names()).unwrap_or_default();
@@ -180,7 +180,7 @@ impl Refresh for DerivedIndexKey {
         true
     }
 
-    /// Items whose number is none that the key can hold.
+    /// Items whose number does not fit the key.
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let flaw = |(key, item)| {
             let image = schema.image(key, item).filter(|image| image.is(&self.target))?;

@@ -1,15 +1,15 @@
-//! Latest: attributes of the last item of a collection, or of its first, carried by the item that the collection is of.
+//! Latest: attributes of the last item of a collection, or of its first, copied into the item that owns the collection.
 //!
-//! *Keeps true*: an existing target holds the attributes of the source with the greatest sort key, or the least one, of
-//! those that lead to it, or a list of the first few of them in that order; where there is none it lacks them. *From* a
-//! source that was made or removed, or whose attributes changed, and *from* a target that was made or whose derived
-//! attributes changed, *to* a refresh of the target.
+//! *Keeps true*: an existing target has the attributes of the source with the greatest sort key (or the least) among
+//! the sources that lead to it, or a list of the first few of them in that order; without a source it lacks them.
+//! *From* a source that was created or removed, or whose attributes changed, and *from* a target that was created or
+//! whose derived attributes changed, *to* a refresh of the target.
 //!
-//! The sources of a target are one range of one partition of the table, so the refresh reads their end with one
-//! consistent query: a removal of the latest source is answered by the one before it. An index cannot serve, since it
-//! may not show a source yet, and nothing would request a refresh when it does.
+//! The sources of a target are one range of one partition of the table, so the refresh reads the end of the range with
+//! one consistent query: if the latest source is removed, the query finds the one before it. An index cannot be used:
+//! it may not contain a source yet, and no record would request a refresh once it does.
 //!
-//! *Level-triggered.* Which item is the latest is read when it is written, so any order of requests ends at the same
+//! *Level-triggered.* The latest item is read when the target is written, so any order of requests ends at the same
 //! value.
 //!
 //! *Example*: the comment `POST#p / COMMENT#2024-05-01` is deleted. Refresh of `POST#p / METADATA`: the last comment of
@@ -35,30 +35,30 @@ use crate::{
     write::Wanted,
 };
 
-/// The declaration of a latest.
+/// The declaration of a `latest` derivation.
 #[derive(Clone, Debug)]
 pub struct Latest {
     /// Entity of the items in the collection.
     pub source: String,
-    /// Entity of the items that carry its attributes.
+    /// Entity of the items that its attributes are copied into.
     pub target: String,
-    /// How the target's key is made from the fields of a source's key.
+    /// How the target's key is built from the fields of a source's key.
     pub link: Link,
-    /// Which source: the one with the greatest sort key, `Descending`, or with the least.
+    /// Which source: the greatest sort key (`Descending`), or the least.
     pub order: Order,
-    /// Pairs of (field of the source's key, else attribute of it; attribute of the target, or name in an entry of the
+    /// Pairs of (field of the source's key, or else its attribute; attribute of the target, or name in an entry of the
     /// list).
     pub attributes: Vec<(String, String)>,
-    /// The list of several sources, if it carries more than one.
+    /// The list of several sources, if it copies more than one.
     pub list: Option<SourceList>,
 }
 
-/// A list of the latest sources, the latest one first. It is absent where there is none.
+/// A list of the latest sources, the latest one first. It is absent without sources.
 #[derive(Clone, Debug)]
 pub struct SourceList {
-    /// Attribute of the target that has it.
+    /// Attribute of the target.
     pub attribute: String,
-    /// Most entries that it has.
+    /// Most entries.
     pub length: u32,
 }
 
@@ -68,7 +68,7 @@ impl Latest {
     }
 
     /// The query whose first items are the sources of a target; `None` for a key that no source leads to, such as one
-    /// whose fields are escaped in another way.
+    /// with fields in another escaped form.
     fn first(&self, schema: &Schema, target: &Key) -> Option<FirstOf> {
         let (source, definition) = (schema.entity(&self.source)?, schema.entity(&self.target)?);
         let fields = definition.key.parse_key(target)?;
@@ -116,7 +116,7 @@ impl Latest {
         self.attributes.iter().map(|(_, to)| wanted(to, taken.remove(to))).collect()
     }
 
-    /// What is taken of a source, under the names that it gets.
+    /// The attributes copied from a source, under their target names.
     fn taken(&self, schema: &Schema, source: Option<&Item>) -> impl Iterator<Item = (String, AttributeValue)> {
         let key = source.and_then(|item| schema.layout.key(item));
         let image = key.as_ref().zip(source).and_then(|(key, item)| schema.image(key, item));
@@ -132,7 +132,7 @@ impl Latest {
     }
 }
 
-/// A field of the key, as the attribute that it would be, else an attribute.
+/// A field of the key, typed as its attribute would be, or else an attribute.
 fn value(image: &Image<'_>, name: &str) -> Option<AttributeValue> {
     let Some(field) = image.key_fields().get(name) else { return image.attribute(name).cloned() };
     let key = &image.definition.key;

@@ -1,30 +1,30 @@
-//! Mirror: an item that stands under another key as well, so that it can be found from the other side.
+//! Mirror: a second item for a source under another key, so that it can be found from the other side.
 //!
-//! *Keeps true*: for every source item there is one mirror under the key that the source's fields make, holding the
+//! *Keeps true*: for every source item there is one mirror under the key that the source's fields give, with the
 //! source's attributes and the fields of its key, and no mirror without a source. *From* a source that was put or
-//! removed, or whose mirrored attributes changed, *to* a refresh of its mirror; *from* a mirror that anybody made,
-//! changed or removed *to* a refresh of that mirror.
+//! removed, or whose mirrored attributes changed, *to* a refresh of its mirror; *from* a mirror that any writer
+//! created, changed or removed *to* a refresh of that mirror.
 //!
-//! *Level-triggered.* The source is read when the mirror is written. Where the mirror's key gives the source's key
-//! (Follow and Follower), that is the one source. Where a source can change its key (a post that is dated anew), the
-//! mirror keeps the list of the sources that claim it: the refresh reads all of those and all that the records named,
-//! the greatest key among the living wins, and with none living the mirror goes.
+//! *Level-triggered.* The source is read when the mirror is written. If the mirror's key gives the source's key (Follow
+//! and Follower), that is the one source. If a source can change its key (a post whose date changes), the mirror keeps
+//! the list of the sources that claim it: the refresh reads all of those and all that the records named. The greatest
+//! key among the existing sources wins; if none exists, the mirror is deleted.
 //!
-//! The mirror's key may hold an attribute that is derived itself. A source without it has no mirror. When it changes,
-//! the mirror under the old key and the one under the new key are both refreshed: the old one is claimed by nobody, and
-//! goes.
+//! The mirror's key may contain an attribute that is derived itself. A source without it has no mirror. When it
+//! changes, the mirrors under the old key and under the new key are both refreshed; no source claims the old one, so it
+//! is deleted.
 //!
-//! Not every source need have one mirror. One that does not meet the condition has none. Where a list of the source
-//! says who its members are, it has a mirror for each member, under a key that holds the member; the list itself is not
-//! mirrored. A member that comes or goes requests a refresh of its own mirror alone.
+//! A source need not have exactly one mirror. A source that does not meet the condition has none. If an attribute of
+//! the source lists members, it has a mirror for each member, under a key with the member; the list itself is not
+//! mirrored. A new or removed member requests a refresh of its own mirror alone.
 //!
-//! Never mirrored: table and index keys, those of indexes that nobody declared too, the type, derived attributes of
-//! either side, the time to live, what DynamoDB itself writes, what the declaration leaves out, and what the mirror's
-//! table could not take, since a key there has the name, or an index wants another type. A mirror's own index keys are
-//! made from what it holds.
+//! Never mirrored: table and index keys, including those of undeclared indexes; the type; derived attributes of either
+//! side; the time to live; DynamoDB's own attributes; the declared exceptions; and attributes that the mirror's table
+//! could not store, since a key there has the name, or an index needs another type. A mirror's own index keys are built
+//! from its content.
 //!
-//! *Example*: the Follow `USER#ann / FOLLOWS#bob` is removed. Refresh of `USER#bob / FOLLOWER#ann`: its source is not
-//! there, so it goes.
+//! *Example*: the Follow `USER#ann / FOLLOWS#bob` is removed. Refresh of `USER#bob / FOLLOWER#ann`: its source does not
+//! exist, so the mirror is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ impl Mirror {
         Some((schema.entity(&self.source)?, schema.entity(&self.target)?))
     }
 
-    /// Does a mirror's key not give its source's key? Then the mirror lists its claims.
+    /// True if a mirror's key does not give its source's key. Then the mirror lists its claims.
     pub(crate) fn lists_claims(&self, source: &Definition) -> bool {
         source.key.field_names().iter().any(|name| !self.link.0.iter().any(|(_, from)| from == name))
     }
@@ -69,7 +69,7 @@ impl Mirror {
         source.build(&fields).ok()
     }
 
-    /// Is this an attribute of the source that is not mirrored?
+    /// True if this attribute of the source is not mirrored.
     fn leaves_out(&self, schema: &Schema, source: &Definition, target: &Definition, name: &str) -> bool {
         let layout = &schema.layout;
         layout.is_key(name)
@@ -83,7 +83,7 @@ impl Mirror {
             || stored_outside(schema, target).any(|other| other == name)
     }
 
-    /// All of those that can be named.
+    /// All attributes that are not mirrored and whose names are known.
     fn left_out(&self, schema: &Schema, source: &Definition, target: &Definition) -> BTreeSet<String> {
         let layout = &schema.layout;
         let mut left_out: BTreeSet<String> = self.except.iter().chain(&self.each).cloned().collect();
@@ -96,7 +96,7 @@ impl Mirror {
         left_out
     }
 
-    /// The whole mirror of a source, but for the attributes of other derivations.
+    /// The whole mirror of a source, without the attributes of other derivations.
     fn mirrored(&self, schema: &Schema, key: &Key, source: &Image<'_>, claims: &[Key]) -> Option<Item> {
         let (_, target) = self.definitions(schema)?;
         let unfit = self.unfit(schema, source, target);
@@ -141,7 +141,7 @@ impl Mirror {
             return Vec::new();
         }
         let [old_keys, new_keys] = [old, new].map(|image| self.readable_keys(schema, image));
-        // Where only what decides the keys differs, a mirror that stays is right.
+        // If only inputs of the keys differ, a mirror that keeps its key is correct.
         let mirrors: BTreeSet<Key> = if differs { &old_keys | &new_keys } else { &old_keys ^ &new_keys };
         let named: Vec<Key> = new.or(old).map(|image| image.key.clone()).into_iter().collect();
         mirrors.into_iter().map(|mirror| self.request(mirror, named.clone())).collect()
@@ -159,7 +159,7 @@ impl Mirror {
     }
 }
 
-/// The attributes of keys of the table that an entity is in, under which an item of it can hold nothing else.
+/// The key attributes of an entity's table, where its items cannot store other values.
 fn stored_outside<'a>(schema: &'a Schema, entity: &Definition) -> impl Iterator<Item = &'a str> {
     let table = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(entity));
     table.into_iter().flat_map(TableForm::outside)
@@ -306,7 +306,7 @@ impl Mirror {
         members(list, source.attribute(list))?.iter().filter_map(key).collect()
     }
 
-    /// Attributes that a mirror cannot have, since they are of the key of an index there and of another type, empty or
+    /// Attributes that a mirror cannot have, since they are in an index key there and have another type, are empty or
     /// too long: DynamoDB would refuse the mirror.
     fn unfit(&self, schema: &Schema, source: &Image<'_>, target: &Definition) -> Vec<Unreadable> {
         let Some(table) = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(target)) else {
@@ -351,7 +351,8 @@ impl Mirror {
         })
     }
 
-    /// Checks that an index of the mirror's table takes the fields of the source's key that a mirror has as attributes.
+    /// Checks that an index of the mirror's table accepts the fields of the source's key that a mirror has as
+    /// attributes.
     fn check_indexes(schema: &Schema, source: &Definition, target: &Definition) -> Result<(), String> {
         let Some(table) = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(target)) else { return Ok(()) };
         for index in table.indexes.iter().filter(|index| index.is_plain()) {
@@ -370,13 +371,13 @@ impl Mirror {
         Ok(())
     }
 
-    /// The keys of a source's mirrors; none where it cannot be interpreted.
+    /// The keys of a source's mirrors; empty if the source cannot be interpreted.
     fn readable_keys(&self, schema: &Schema, source: Option<&Image<'_>>) -> BTreeSet<Key> {
         source.and_then(|source| self.target_keys(schema, source).ok()).unwrap_or_default()
     }
 }
 
-/// The members of a list or of a set.
+/// The members of a list or set.
 fn members(name: &str, held: Option<&AttributeValue>) -> Result<Vec<AttributeValue>, Unreadable> {
     match held {
         None => Ok(Vec::new()),

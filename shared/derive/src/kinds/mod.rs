@@ -1,4 +1,4 @@
-//! The kinds of derivations, a file each; [`kind`](crate::kind) says what a new one needs.
+//! The kinds of derivations, one per file; [`kind`](crate::kind) describes how to add one.
 
 pub mod cascade;
 pub mod copy;

@@ -1,18 +1,18 @@
-//! Path: where an item stands in a tree, spelled out from the top.
+//! Path: an item's position in a tree, spelled out from the root.
 //!
 //! *Keeps true*: an item's path is its parent's path, `/`, and its own name with `/`, `#` and `%` escaped; an item of
-//! the parents' own entity that names no parent is a root, and its path is `/` and its name. There is no path where
-//! the name is missing, where the parent does not exist or has no path, and where it would have more segments than the
-//! declaration allows. *From* a parent whose path changed *to* a refresh of all items that stand in it; *from* an item
-//! that was made, was renamed or moved, or whose path changed, and from the item through which it is found when that
-//! is made, *to* a refresh of that item.
+//! the parents' own entity that names no parent is a root, and its path is `/` and its name. There is no path if the
+//! name is missing, if the parent does not exist or has no path, or if the path would have more segments than the
+//! declaration allows. *From* a parent whose path changed *to* a refresh of all its children; *from* an item that was
+//! created, renamed or moved, or whose path changed, and from the creation of the item through which it is found, *to*
+//! a refresh of that item.
 //!
-//! *Level-triggered.* The parent is read when the path is written, so the newest path wins whatever the order of
-//! requests. A change at the top goes down level by level: each written item's record finds what stands in it.
+//! *Level-triggered.* The parent is read when the path is written, so the newest path wins in any order of requests. A
+//! change at the root propagates level by level: the record of each written item finds its children.
 //!
 //! *Why it ends*: each write makes a path one segment longer than the parent's, and no path is longer than the bound.
 //! In a loop an old path goes round, one segment longer at each item, until it is too long; then nothing in or under
-//! the loop has a path. The definition agrees: it walks up from every item, and gives up at the bound.
+//! the loop has a path. The definition agrees: it walks up from every item, and stops at the bound.
 //!
 //! *Example*: `/docs` is renamed to `/papers`. The folder gets its new path; that write's record finds the folders in
 //! it.
@@ -46,28 +46,28 @@ use crate::{
 pub struct TreePath {
     /// Entity of the items that have a path.
     pub target: String,
-    /// Entity of the items that they stand in. Where it is the same, an item that names no parent is a root.
+    /// Entity of the parents. If it is the same, an item that names no parent is a root.
     pub parent: String,
-    /// How the parent's key is made from the item's fields.
+    /// How the parent's key is built from the item's fields.
     pub link: Link,
-    /// Attribute that holds an item's name, or a field of its key.
+    /// Attribute with an item's name, or a field of its key.
     pub name: String,
-    /// Attribute that holds the path, of an item and of its parent.
+    /// Attribute with the path, of an item and of its parent.
     pub attribute: String,
     /// Most segments of a path.
     pub depth_max: usize,
-    /// How the items that stand in a parent are found.
+    /// How the children of a parent are found.
     pub found: FoundBy,
 }
 
-/// Where an item says that it stands, with its name.
+/// An item's declared position, with its name.
 enum TreePlace {
     Root(String),
     In(Key, String),
 }
 
 impl TreePath {
-    /// Where an item says that it stands; `None` when it lacks a name, or a parent that it should have.
+    /// An item's declared position; `None` if it lacks a name, or a required parent.
     fn place(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<TreePlace>, Unreadable> {
         let parent = match schema.entity(&self.parent) {
             Some(parent) => self.link.key(parent, image)?,
@@ -81,19 +81,19 @@ impl TreePath {
         })
     }
 
-    /// Where an item of a table says that it stands. One that cannot be read counts as absent.
+    /// The declared position of an item of a table. An unreadable item counts as absent.
     fn place_of(&self, schema: &Schema, items: &Items, key: &Key) -> Option<TreePlace> {
         let image = schema.image(key, items.get(key)?).filter(|image| image.is(&self.target))?;
         self.place(schema, &image).ok().flatten()
     }
 
-    /// The path that a parent holds.
+    /// The stored path of a parent.
     fn held<'a>(&self, schema: &Schema, key: &Key, item: Option<&'a Item>) -> Option<&'a str> {
         let item = item.filter(|item| schema.image(key, item).is_some_and(|image| image.is(&self.parent)))?;
         text(item, &self.attribute).filter(|path| path.starts_with('/'))
     }
 
-    /// An item's path as it is defined: walked up from the item. A loop has no end, and so passes the bound.
+    /// An item's path by definition: walked up from the item. A loop has no end, so it passes the bound.
     fn walked(&self, schema: &Schema, items: &Items, key: &Key) -> Option<String> {
         let (mut names, mut at) = (Vec::new(), key.clone());
         while names.len() < self.depth_max {
@@ -123,7 +123,7 @@ impl TreePath {
         Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
     }
 
-    /// The parent's path changed: find all that stand in it.
+    /// The parent's path changed: find all children.
     fn parent_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.parent);
         let differs = sight.attribute_differs(old, new, &self.attribute);
@@ -131,7 +131,7 @@ impl TreePath {
         self.found.find(schema, parent, &self.target)
     }
 
-    /// The item was made, renamed or moved, or its path changed: refresh it.
+    /// The item was created, renamed or moved, or its path changed: refresh it.
     fn target_changed(&self, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.target);
         let new = new?;
@@ -240,7 +240,7 @@ impl Refresh for TreePath {
         true
     }
 
-    /// Items in a loop, and the first on the way down that are too deep; what is under those is not reported.
+    /// Items in a loop, and the topmost items that are too deep; items below those are not reported.
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let parents = items.keys().filter_map(|key| match self.place_of(schema, items, key)? {
             TreePlace::In(parent, _) => Some((key.clone(), parent)),
@@ -271,9 +271,9 @@ impl Refresh for TreePath {
     }
 }
 
-// ---- Loops: items that stand in themselves, by way of their parents ----
+// ---- Loops: items that are their own ancestors ----
 
-/// The keys that stand in a loop, where each has one parent or none.
+/// The keys in a loop, if each key has at most one parent.
 fn in_loops(parents: &BTreeMap<Key, Key>) -> BTreeSet<Key> {
     let (mut done, mut looped) = (BTreeSet::new(), BTreeSet::new());
     for start in parents.keys() {
@@ -285,7 +285,7 @@ fn in_loops(parents: &BTreeMap<Key, Key>) -> BTreeSet<Key> {
                 None => break,
             }
         }
-        // Where this very walk came by before, the walk from there on is a loop.
+        // If this walk has already passed the key, the walk from there on is a loop.
         looped.extend(walk.into_iter().skip_while(|key| *key != at || !parents.contains_key(at)).cloned());
     }
     looped
@@ -293,12 +293,12 @@ fn in_loops(parents: &BTreeMap<Key, Key>) -> BTreeSet<Key> {
 
 // ---- Segments: the text of a path ----
 
-/// How many segments a path has.
+/// Number of segments of a path.
 fn depth(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// A path of these segments, below another; `None` when it would have more than `depth_max`.
+/// The path with these segments below another; `None` if it would have more than `depth_max`.
 fn below<'a>(above: &str, names: impl DoubleEndedIterator<Item = &'a String>, depth_max: usize) -> Option<String> {
     let mut path = above.to_owned();
     for name in names {

@@ -1,30 +1,31 @@
-//! Roll-up: what the values of a time come to, by hour and by day.
+//! Roll-up: the total of the values of a time span, by hour and by day.
 //!
-//! *Keeps true*: a bucket holds the count, the sum, the least and the greatest of the values that came to stand in the
-//! table with a time in it. *From* the insert of a source item *to* its value for the bucket of each grain.
+//! *Keeps true*: a bucket has the count, the sum, the least and the greatest of the values that arrived in the table
+//! with a time in its span. *From* the insert of a source item *to* its value for the bucket of each grain.
 //!
-//! *Additive, and a history.* Count and sum are added to; least and greatest are set where they widen, under the guard
-//! that the bucket is as it was read (module [`bucket`](crate::bucket)), in the ledger's transaction. All four commute,
-//! so any order is right as long as each change counts once. As in a history count only arrivals count, since the
-//! platform removes old readings, and a least value cannot be taken back: a value arrives in a bucket by an insert, or by
-//! an update before which the item had no value there. When a value changes or goes, that is a *late change*, which is
-//! counted in the account and taken from no bucket.
+//! *Additive, and a history.* A write adds to count and sum; it sets the least and greatest if they widen, under the
+//! guard that the bucket is as it was read (module [`bucket`](crate::bucket)), in the ledger's transaction. All four
+//! commute, so any order is correct as long as each change counts once. As in a history count, only arrivals count:
+//! time to live removes old readings, and a least value cannot be taken back. A value arrives in a bucket by an insert,
+//! or by an update before which the item had no value there. A changed or removed value is a *late change*, which the
+//! account reports and no bucket subtracts.
 //!
-//! An item that does not meet the condition, or that is without the value, takes no part. One whose value is no number, or whose time cannot be cut or is not in UTC, counts as absent,
-//! and is listed; mended, it comes to stand there, and counts.
+//! An item that does not meet the condition, or has no value, takes no part. An item whose value is not a number, or
+//! whose time cannot be cut or is not in UTC, counts as absent, and is listed; once it is corrected, it arrives and
+//! counts.
 //!
-//! What the ground shows is a lower bound of the count alone: after a late change the values that it shows are not those
-//! that were taken up. So a bucket is held to it by its count, and by having a sum and bounds at all.
+//! The existing items give a lower bound of the count alone: after a late change their values are not those that were
+//! added. So a bucket is checked only by its count, and for having a sum and bounds at all.
 //!
-//! *Example*: `SENSOR#s#2024-01-15 / 2024-01-15T10:30:00.000Z` is put with `Value` 21.5. It goes into
-//! `SENSOR#s / HOUR#2024-01-15T10` and `SENSOR#s / DAY#2024-01-15`.
+//! *Example*: `SENSOR#s#2024-01-15 / 2024-01-15T10:30:00.000Z` is put with `Value` 21.5. It goes into `SENSOR#s /
+//! HOUR#2024-01-15T10` and `SENSOR#s / DAY#2024-01-15`.
 //!
 //! # Grain
 //!
-//! Grains: the lengths of time by which values are rolled up, and the bucket that a time falls into.
+//! Grains: the time spans of buckets, and the bucket of a time.
 //!
-//! Buckets are those of UTC, and a time without a zone is taken for one of UTC. One with another offset would go into
-//! the bucket of its text, which is hours away, so it is no time here.
+//! Buckets are in UTC, and a time without a zone is taken as UTC. A time with another offset would go into the bucket
+//! of its text, which is hours away, so it is not accepted as a time.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -45,18 +46,18 @@ use crate::{
 };
 
 impl Rollup {
-    /// The item's fields and attributes that decide what it gives.
+    /// The item's fields and attributes that decide its value and buckets.
     fn decides(&self) -> impl Iterator<Item = &str> {
         let own = [self.time.as_str(), &self.value];
         self.link.from_fields().chain(own).chain(self.condition.attributes())
     }
 
-    /// The value of an item; `None` when it has none.
+    /// The value of an item; `None` if it has none.
     fn value(&self, image: &Image<'_>) -> Result<Option<Sum>, Unreadable> {
         Sum::read(&self.value, image.number(&self.value).as_deref())
     }
 
-    /// The bucket of an item, of one grain; `None` when it lacks one of the fields.
+    /// The bucket of an item for one grain; `None` if the item lacks one of the fields.
     fn bucket(&self, target: &Definition, image: &Image<'_>, grain: BucketSpan) -> Result<Option<Key>, Unreadable> {
         let unreadable =
             |attribute: &str, why: &str| Unreadable { attribute: attribute.to_owned(), why: why.to_owned() };
@@ -79,7 +80,7 @@ impl Rollup {
         target.build_of(field).map(Some).map_err(refused)
     }
 
-    /// The buckets that an item's value goes into, with the value; `None` when it takes no part.
+    /// The buckets that an item's value goes into, with the value; `None` if it takes no part.
     fn measured(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Vec<Key>, Sum)>, Unreadable> {
         if !self.condition.holds(image.item) {
             return Ok(None);
@@ -178,9 +179,9 @@ impl Kind for Rollup {
     }
 }
 
-// ---- Grains: the lengths of time by which values are rolled up, and the bucket that a time falls into ----
+// ---- Grains: the time spans of buckets, and the bucket of a time ----
 
-/// How long the time of a bucket is. Its name is stored, so it is stable.
+/// The time span of a bucket. Its name is stored, so it is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BucketSpan {
     /// An hour, such as `2024-01-15T10`.
@@ -200,7 +201,7 @@ impl BucketSpan {
         }
     }
 
-    /// The beginning of a time that names the bucket; `None` when the time is of another form, or not in UTC.
+    /// The prefix of a time that names the bucket; `None` if the time has another form, or is not in UTC.
     fn cut(self, time: &str) -> Option<&str> {
         let form = match self {
             Self::Hour => "dddd-dd-ddTdd",
@@ -217,7 +218,7 @@ impl BucketSpan {
     }
 }
 
-/// Does it end in an offset from UTC, such as `+02:00`?
+/// True if the text ends with an offset from UTC, such as `+02:00`.
 fn has_offset(rest: &str) -> bool {
     let Some((_, offset)) = rest.rsplit_once(['+', '-']) else { return false };
     let digits = offset.replace(':', "");

@@ -12,7 +12,7 @@ use crate::{
     write::{UPDATE_ATTRIBUTES_MAX, Update},
 };
 
-/// Refreshes an item of a table, on behalf of all derivations that write into its entity, and gives the verdict.
+/// Refreshes an item of a table for all derivations that write into its entity, and returns the verdict.
 fn verdict(table: &[&str], entity: &str, key: &str, named: &[&str]) -> Verdict {
     let items = table.iter().map(|text| item(text)).map(|item| (key_of(&item), item)).collect();
     let named = named.iter().map(|key| key_of(&item(key))).collect();
@@ -358,7 +358,7 @@ fn a_display_adds_up_the_shards_that_can_be_read() {
     );
 }
 
-/// A counter of Ann's followers that has come down to zero.
+/// A counter of Ann's followers that has reached zero.
 const NONE_LEFT: &str = "USER#ann / PROFILE#COUNT#follower-count#00 Counter Value=N:0";
 
 #[test]
@@ -424,7 +424,7 @@ fn zero_is_removed_where_the_declaration_says_so() {
 
 #[test]
 fn a_counter_of_zero_may_go_and_come_back() {
-    // The sweep collects the counter after the display was written: nothing is left to write, with and without it.
+    // The sweep deletes the counter after the display was written: nothing is left to write, with and without it.
     let held = format!("{ANN} FollowerCount=N:0");
     for sources in [&[held.as_str(), NONE_LEFT][..], &[held.as_str()]] {
         check(
@@ -471,7 +471,7 @@ fn an_item_of_another_entity_is_left_alone_also_where_a_mirror_must_be_there() {
     );
 }
 
-/// The verdict of a look on behalf of one derivation.
+/// The verdict of a refresh for one derivation.
 fn verdict_for(table: &[&str], derivation: &str, entity: &str, key: &str) -> Verdict {
     let schema = schema();
     let catalogue = catalogue(&schema);
@@ -519,7 +519,7 @@ fn a_part_that_reads_nothing_of_what_another_changes_is_left_for_its_own_bell() 
     )));
 }
 
-/// Items of a table: which there are, and attributes in forms that DynamoDB would keep otherwise.
+/// Items of a table: a subset, and attributes in forms that DynamoDB would normalize.
 fn tables() -> impl Strategy<Value = Vec<String>> {
     let keys = [
         "USER#ann / PROFILE User",
@@ -555,7 +555,7 @@ fn attributes() -> impl Strategy<Value = String> {
     })
 }
 
-/// The value as DynamoDB may give it back: another form of the same.
+/// The value as DynamoDB may return it: in another form.
 fn given_back(value: &AttributeValue) -> AttributeValue {
     let number = |text: &str| bigdecimal::BigDecimal::from_str(text).unwrap().normalized().to_plain_string();
     match value {

@@ -200,7 +200,7 @@ proptest! {
         prop_assert_eq!(form.key_item(&key), Some(keys));
         for index in form.indexes.iter().map(Some).chain([None]) {
             let cursor = form.cursor_inward(index, item).unwrap();
-            // An item that is not in an index is no beginning of a page of it.
+            // An item that is not in an index cannot be the cursor of one of its pages.
             let index = index.filter(|_| cursor.len() > 2);
             prop_assert_eq!(form.cursor_inward(index, &form.cursor_outward(index, &cursor).unwrap()), Some(cursor));
         }

@@ -1,13 +1,13 @@
-//! The forms that a field of a template has in the key.
+//! The forms of a template's fields in the key.
 
 use smol_str::{SmolStr, ToSmolStr};
 
 use crate::{error::Problem, escape, fields::Fields, number::Decimal, path::Path, sortable};
 
-/// Most digits of a padded or inverted number: what DynamoDB's own numbers hold.
+/// Most digits of a padded or inverted number: those of DynamoDB's own numbers.
 const DIGITS_MAX: usize = 38;
 
-/// How a field's value stands in the key.
+/// Form of a field's value in the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `{UserId}`: any text, with `#` and `%` escaped.
@@ -20,11 +20,11 @@ pub enum Form {
     LastSegment,
     /// `{Shard:2}`: a number, padded with zeros.
     Padded(Width),
-    /// `{MAX-Shard:2}`: the same in descending order.
+    /// `{MAX-Shard:2}`: a number in descending order, padded.
     Inverted(Width),
     /// `{UserId%8}`: a suffix that spreads a partition key; not read back.
     Spread {
-        /// How many suffixes there are, 1 to 100.
+        /// Number of suffixes, 1 to 100.
         suffixes: u32,
     },
     /// `{Target*}`: another key's text, as it is.
@@ -35,17 +35,17 @@ pub enum Form {
     Bytes,
 }
 
-/// How many digits a number has in the key: in all, and behind the point, which is not written.
+/// Number of digits of a number in the key: in all, and after the decimal point, which is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
     /// Digits in all, 1 to 38.
     pub digits: usize,
-    /// Digits behind the point.
+    /// Decimal places.
     pub places: u32,
 }
 
 impl Form {
-    /// The name and the form of what stands between braces.
+    /// The name and the form of a field, from the text between braces.
     pub(super) fn parse(field: &str) -> Option<(&str, Self)> {
         let (name, form) = if let Some(inverted) = field.strip_prefix("MAX-") {
             let (name, width) = inverted.split_once(':')?;
@@ -73,7 +73,7 @@ impl Form {
         named.then_some((name, form))
     }
 
-    /// Does the key hold the value as a number?
+    /// True if the key contains the value as a number.
     #[must_use]
     pub fn is_number(self) -> bool {
         matches!(self, Self::Padded(_) | Self::Inverted(_) | Self::Number)
@@ -104,7 +104,7 @@ impl Form {
         Ok(())
     }
 
-    /// Reads a value back into the fields; false when it is not of this form.
+    /// Reads a value back into the fields; false if it does not have this form.
     pub(super) fn read(self, name: &SmolStr, value: &str, fields: &mut Fields) -> bool {
         let number = |digits: usize| {
             let all = value.len() == digits && value.bytes().all(|byte| byte.is_ascii_digit());
@@ -122,13 +122,13 @@ impl Form {
             Self::LastSegment => return !value.is_empty(),
             Self::Spread { suffixes } => return number(2).is_some_and(|suffix| suffix < u128::from(suffixes)),
         };
-        // A field may occur twice; then both must say the same.
+        // A field may occur twice; then both values must be equal.
         read.is_some_and(|value| fields.agrees(name, value))
     }
 }
 
-/// The text that is written as this value; `None` if none is: two keys would have the same fields. Most values hold no escape, and
-/// need no text of their own.
+/// The text whose escaped form is this value; `None` if there is none: two keys would have the same fields. Most values
+/// have no escapes, and need no new text.
 fn restored(value: &str) -> Option<SmolStr> {
     if !value.contains('%') {
         return Some(value.into());
@@ -137,7 +137,7 @@ fn restored(value: &str) -> Option<SmolStr> {
     (escape::value(&text) == value).then(|| text.into())
 }
 
-/// The value, if it is what bytes are written as.
+/// The value, if it is bytes in hexadecimal digits.
 fn bytes(value: &str) -> Option<&str> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     (!value.is_empty() && value.len().is_multiple_of(2) && value.bytes().all(is_digit)).then_some(value)
@@ -161,7 +161,7 @@ impl Width {
     /// The value as a whole number of its smallest unit.
     fn scaled(self, value: &str) -> Result<u128, Problem> {
         let scaled = if self.places == 0 && value.bytes().all(|byte| byte.is_ascii_digit()) {
-            // As most of them are written, which needs no arithmetic of any length.
+            // The usual form, which needs no arbitrary-precision arithmetic.
             value.parse().ok()
         } else {
             let number = Decimal::parse(value).filter(|number| !number.is_negative());
@@ -171,7 +171,7 @@ impl Width {
         scaled.filter(|number| *number <= self.highest()).ok_or(self.does_not_fit())
     }
 
-    /// The text of the value, of a number of its smallest unit.
+    /// The text of a number given in its smallest unit.
     fn text(self, scaled: u128) -> Option<SmolStr> {
         if self.places == 0 {
             return Some(scaled.to_smolstr());
@@ -179,7 +179,7 @@ impl Width {
         Decimal::from_scaled(scaled, self.places).map(|number| number.to_smolstr())
     }
 
-    /// The largest number of so many digits; at most 38, which a `u128` holds.
+    /// The largest number of this many digits; at most 38, which a `u128` can represent.
     fn highest(self) -> u128 {
         (0..self.digits).fold(0, |number, _| number * 10 + 9)
     }

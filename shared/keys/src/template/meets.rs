@@ -1,7 +1,7 @@
-//! Can one key be of two forms?
+//! Decides whether one key can match two forms.
 //!
-//! No key may be of two entities that Ripple writes; and where items have no type attribute, an item is known by its key alone,
-//! so no key may be of any two.
+//! No key may match two entities that Ripple writes. In a table without a type attribute, an item is known by its key
+//! alone, so no key may match any two entities.
 
 use super::{Form, Piece, Template};
 
@@ -10,7 +10,7 @@ use super::{Form, Piece, Template};
 enum Class {
     Is(char),
     Digit,
-    /// Any character but `#`, which is escaped in a value.
+    /// Any character except `#`, which is escaped in a value.
     InValue,
     Any,
 }
@@ -34,12 +34,12 @@ struct CharStep {
 }
 
 impl Template {
-    /// Could one key text be of both forms? `false` is sure. A field that occurs twice is taken for two, so `true` may
-    /// be too much.
+    /// True if one key text could match both forms. `false` is certain. A field that occurs twice is treated as two
+    /// fields, so `true` may be wrong.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.steps(), other.steps());
-        // Places in both forms that one text can lead to; each is looked at once.
+        // Positions in both forms that one text can lead to; each is checked once.
         let mut known = vec![(0, 0)];
         let mut at = 0;
         while let Some(&(one, another)) = known.get(at) {
@@ -68,7 +68,7 @@ impl Template {
         false
     }
 
-    /// The text before its first field, which every key of this form begins with.
+    /// The text before its first field, with which every key of this form begins.
     #[must_use]
     pub fn beginning(&self) -> &str {
         match self.pieces.first() {
@@ -77,7 +77,7 @@ impl Template {
         }
     }
 
-    /// The same with texts as they are, of a table whose keys escape nothing.
+    /// The template with unescaped texts, for a table whose keys escape nothing.
     #[must_use]
     pub fn unescaped(self) -> Self {
         let mut template = self;

@@ -1,4 +1,4 @@
-//! `kind = "cascade"`: what hangs on an item goes with it.
+//! `kind = "cascade"`: deletes the dependent items of a removed item.
 
 use derive::{
     declaration::{Cascade, Fate, Hanging, Link, Way},
@@ -107,8 +107,8 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     Ok(vec![rule.derivation(rule.name, Cascade { owner: owner.name.clone(), starts, hanging })?])
 }
 
-/// With several tables a cascade goes by nothing that is derived: whether a derived item is missing depends on the streams
-/// of other tables, and no sign shows that the functions are at work on each of them.
+/// With several tables, a cascade must not depend on derived items: whether a derived item is missing depends on the
+/// streams of other tables, and nothing shows that the functions handle each of them.
 fn not_derived(rule: &Rule<'_>, entity: &Definition, key: &str) -> Result<(), ManifestError> {
     if !entity.derived || rule.schema.layout.forms.is_none() {
         return Ok(());
@@ -121,7 +121,7 @@ fn not_derived(rule: &Rule<'_>, entity: &Definition, key: &str) -> Result<(), Ma
     )))
 }
 
-/// An item of the owner's key, made of fields and attributes of the same names.
+/// A link to the owner's key from fields and attributes of the same names.
 fn own(owner: &Definition, start: &Definition, named: &Named<'_>) -> Result<Link, ManifestError> {
     let known = link::fields(start);
     match owner.key.field_names().into_iter().find(|field| !known.contains(field)) {
@@ -173,7 +173,7 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
     Ok(Hanging { entity: target.name.clone(), found, fate: fate(section, target, owner)? })
 }
 
-/// What becomes of it.
+/// What happens to a dependent item.
 fn fate(section: &Section<'_>, target: &Definition, owner: &Definition) -> Result<Fate, ManifestError> {
     match (section.get("set"), section.get("only-if")) {
         (None, None) => Ok(Fate::Deleted),

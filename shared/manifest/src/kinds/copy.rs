@@ -1,6 +1,6 @@
-//! `kind = "copy"`: attributes of one item, carried by all items that name it.
+//! `kind = "copy"`: attributes of one item, copied into all items that name it.
 //!
-//! `found` says how the items that carry a copy are found when its source changes, see [`found`].
+//! `found` declares how the items with a copy are found when its source changes, see [`found`].
 
 use derive::{derivation::Derivation, kinds::copy::Copy};
 
@@ -77,7 +77,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     Ok(vec![rule.derivation(rule.name, Copy { source, target, link, condition, attributes, found })?])
 }
 
-/// The pairs of an attribute that is carried and the one that carries it, as these are looked up.
+/// The pairs of source attribute and target attribute, each looked up by `pair`.
 pub(super) fn carried(
     entry: &Entry<'_>,
     pair: impl Fn(&Named<'_>, &Named<'_>) -> Result<(String, String), ManifestError>,

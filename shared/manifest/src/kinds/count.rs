@@ -1,4 +1,4 @@
-//! `kind = "count"`: how many items of an entity belong to a target, and what an attribute of them comes to.
+//! `kind = "count"`: the number of items that belong to a target, and the sum of one of their attributes.
 
 use derive::{
     declaration::Count,
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Most shards of a counter, and one: two digits of its key hold them.
+/// Most shards of a counter, plus one: its key has two digits for them.
 const SHARDS_END: u32 = 101;
 
 pub(super) const KIND: KindSyntax = KindSyntax {
@@ -137,11 +137,11 @@ const KEYS: [KeySyntax; 10] = [
     ),
 ];
 
-/// What a count can show, in the order of its displays.
+/// The parts of a count that can be displayed, in the order of its displays.
 const SHOWN: [(&str, Shows); 4] =
     [("count", Shows::Count), ("sum", Shows::Sum), ("average", Shows::Average), ("exists", Shows::Exists)];
 
-/// An attribute that shows a part of a count.
+/// An attribute that displays a part of a count.
 struct ShownPart {
     part: &'static str,
     shows: Shows,
@@ -207,7 +207,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     Ok(derivations)
 }
 
-/// The attribute that is summed.
+/// The attribute to sum.
 fn summed(source: &Definition, named: &Named<'_>, types: &KnownTypes<'_>) -> Result<String, ManifestError> {
     if named.text.contains(['*', '+', '/', '(']) {
         let what =
@@ -217,7 +217,7 @@ fn summed(source: &Definition, named: &Named<'_>, types: &KnownTypes<'_>) -> Res
     number(source, named, types)
 }
 
-/// What `shows` says: each part of the count with the attribute that shows it.
+/// The content of `shows`: each part of the count with its attribute.
 fn shown(rule: &Rule<'_>, target: &Definition, has_sum: bool) -> Result<Vec<ShownPart>, ManifestError> {
     let Some(entry) = rule.section.get("shows") else { return Ok(Vec::new()) };
     let section = entry.section()?;
@@ -234,7 +234,7 @@ fn shown(rule: &Rule<'_>, target: &Definition, has_sum: bool) -> Result<Vec<Show
     Ok(shown)
 }
 
-/// Does the count create its targets?
+/// True if the count creates its targets.
 fn creates(rule: &Rule<'_>, target: &Definition) -> Result<bool, ManifestError> {
     let Some(entry) = rule.section.get("creates") else { return Ok(false) };
     if entry.truth()? && !target.derived {
@@ -247,7 +247,7 @@ fn creates(rule: &Rule<'_>, target: &Definition) -> Result<bool, ManifestError> 
     entry.truth()
 }
 
-/// What the display makes of zero.
+/// How the display shows zero.
 fn zero(rule: &Rule<'_>, is_shown: bool) -> Result<Zero, ManifestError> {
     let Some(entry) = rule.section.get("zero") else { return Ok(Zero::default()) };
     if !is_shown {

@@ -1,7 +1,7 @@
 //! `kind = "extreme"`: the least or greatest value of an attribute over the items that lead to a target.
 //!
-//! The sort key of these items begins with the value, behind what leads to the target, so the extreme is that of the first
-//! or last of them, and is right after any of them was deleted.
+//! The sort key of these items begins with the value, after the fields that lead to the target. So the extreme is that
+//! of the first or last of them, and stays correct after deletions.
 
 use derive::{declaration::Link, derivation::Derivation, kinds::latest::Latest, query::Order};
 use keys::entity::Definition;
@@ -79,7 +79,8 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     Ok(vec![rule.derivation(rule.name, Latest { source, target, link, order, attributes, list: None })?])
 }
 
-/// Does the field stand in the sort key so that its greatest value comes first? It is the first that the link leaves.
+/// True if the field's greatest value comes first in the sort key. It must be the first field that the link does not
+/// use.
 fn is_descending(source: &Definition, link: &Link, entry: &Entry<'_>) -> Result<bool, ManifestError> {
     let named = entry.text()?;
     let sort = &source.key.sk;

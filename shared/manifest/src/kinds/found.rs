@@ -1,7 +1,7 @@
 //! `found`: how the items that name a source are found when it changes.
 //!
-//! By a query for an entity that holds the source's fields in its partition key, in the table or in an index, and whose
-//! fields hold the target's key. Where nothing is said it is the target itself, in the table.
+//! They are found by a query for an entity with the source's fields in its partition key, in the table or in an index,
+//! and with fields for the target's key. The default is the target itself, in the table.
 
 use derive::{
     claims::CLAIMS,
@@ -44,7 +44,7 @@ pub(super) fn read(
     target: &Definition,
     link: &Link,
 ) -> Result<FoundBy, ManifestError> {
-    // A found item has the fields of the target's key under the same names, so the link read backwards finds it.
+    // A found item has the fields of the target's key under the same names, so the reversed link finds it.
     let backwards = || Link(link.0.iter().map(|(to, from)| (from.clone(), to.clone())).collect());
     let entry = rule.section.get("found");
     let place = entry.as_ref().map_or_else(|| rule.section.place.clone(), |entry| entry.place.clone());
@@ -71,13 +71,13 @@ pub(super) fn read(
     Ok(found)
 }
 
-/// Is this the name of an index, as the manifest gives it?
+/// True if this is the name of an index in the manifest.
 fn is_index(rule: &Rule<'_>, name: &str) -> bool {
     let mut indexes = rule.schema.layout.indexes.iter();
     indexes.any(|index| index.name == name || index.name.rsplit('.').next() == Some(name))
 }
 
-/// What the keys `through`, `index` and `by` of a section say.
+/// The content of the keys `through`, `index` and `by` of a section.
 pub(super) fn of_section(
     section: &Section<'_>,
     schema: &Schema,
@@ -93,7 +93,7 @@ pub(super) fn of_section(
     Ok(FoundBy { via: via.name.clone(), index, by: by.unwrap_or_else(by_default) })
 }
 
-/// One of an entity's indexes, by the name that the manifest gives it.
+/// One of an entity's indexes, by its name in the manifest.
 pub(super) fn index_of(
     schema: &Schema,
     entity: &Definition,
@@ -115,8 +115,8 @@ pub(super) fn index_of(
     Ok(format!("{inside}{}", named.text))
 }
 
-/// Refuses a query that the source's key does not make, or whose items lead to no target. The hint of a way is for an entry
-/// of a cascade's `hanging`, or for `found`.
+/// Refuses a query that the source's key does not give, or whose items lead to no target. The hint is for an entry of a
+/// cascade's `hanging`, or for `found`.
 pub(super) fn finds(
     rule: &Rule<'_>,
     source: &Definition,
@@ -189,7 +189,7 @@ fn lacks<'a>(key: &'a KeyTemplate, by: &Link) -> Option<&'a str> {
     key.pk.field_names().into_iter().find(|field| !by.0.iter().any(|(to, _)| to == field))
 }
 
-/// An attribute that the queried index must project, and does not: the type, or what the target's key is made of.
+/// An attribute that the queried index must project and does not: the type, or a field of the target's key.
 fn not_projected<'a>(schema: &'a Schema, found: &FoundBy, target: &'a Definition) -> Option<&'a str> {
     let name = found.index.as_ref()?;
     let index = schema.layout.index(name)?;
@@ -203,22 +203,22 @@ fn not_projected<'a>(schema: &'a Schema, found: &FoundBy, target: &'a Definition
     needed.filter_map(|name| table.stored_name(name)).find(|name| !table.index_holds(form, name))
 }
 
-/// Where a query would find them.
+/// A place to query for the targets.
 struct QueryPlace<'a> {
-    /// The entity that is queried; `None` where it is the target itself.
+    /// The queried entity; `None` if it is the target itself.
     through: Option<&'a str>,
     index: Option<&'a str>,
 }
 
 impl QueryPlace<'_> {
-    /// As keys of a table.
+    /// In the form of a table's keys.
     fn keys(&self) -> String {
         let key = |key: &str, name: Option<&str>| name.map(|name| format!("{key} = \"{name}\""));
         let keys = [key("through", self.through), key("index", self.index)];
         keys.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// As a value of `found`.
+    /// In the form of a value of `found`.
     fn found(&self) -> String {
         match (self.through, self.index) {
             (Some(name), None) => format!("\"{name}\""),
@@ -251,8 +251,8 @@ fn places<'a>(rule: &'a Rule<'_>, target: &'a Definition, by: &Link) -> Vec<Quer
     places
 }
 
-/// Is the id in the key of what would be queried another one than that of the targets? Each table has an id of its own, and
-/// only a mirror has that of its source.
+/// True if the queried entity's key has another id than the targets. Each table has its own ids, and only a mirror has
+/// the id of its source.
 fn has_own_id(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
     let has_id = |entity: &Definition| entity.key.holds("id");
     let mut mirrors = mirrors(rule, via, target).chain(mirrors(rule, target, via));
@@ -263,8 +263,8 @@ fn has_own_id(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
         && mirrors.next().is_none()
 }
 
-/// Are there targets without an item of their own among those that would be queried, since a mirror makes one of the two from
-/// the other? The catalogue refuses that.
+/// True if some targets may lack a queried item, since a mirror creates one of the two from the other. The catalogue
+/// refuses that.
 fn misses(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
     let is_of_some = |mirror: &Section<'_>| ["where", "each"].iter().any(|key| mirror.get(key).is_some());
     mirrors(rule, via, target).any(|mirror| is_of_some(mirror) || via.derives(CLAIMS))

@@ -1,4 +1,4 @@
-//! What a derivation reads of an item: a field of its key, an attribute, or a value inside of one by its path.
+//! What a derivation reads from an item: a field of its key, an attribute, or a value inside one by its path.
 
 use keys::entity::Definition;
 
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::{error::ManifestError, meant::meant, section::Named};
 
-/// A field of the key, an attribute, or the path of a value inside of one, such as `address.city`.
+/// A field of the key, an attribute, or the path of a value inside one, such as `address.city`.
 pub(super) fn given(entity: &Definition, named: &Named<'_>, types: &KnownTypes<'_>) -> Result<String, ManifestError> {
     let there_is_no = format!("{} has no field or attribute", entity.name);
     inside(entity, named, types)?.map_or_else(|| whole(named, &there_is_no, &fields(entity)), Ok)
 }
 
-/// The same without the fields of the key.
+/// An attribute, or the path of a value inside one; not a field of the key.
 pub(super) fn held(entity: &Definition, named: &Named<'_>, types: &KnownTypes<'_>) -> Result<String, ManifestError> {
     if entity.key.holds(named.text) {
         let what = format!("{} is a field of the key of {}, and here stands an attribute", named.text, entity.name);
@@ -24,7 +24,7 @@ pub(super) fn held(entity: &Definition, named: &Named<'_>, types: &KnownTypes<'_
     inside(entity, named, types)?.map_or_else(|| whole(named, &there_is_no, &attributes(entity)), Ok)
 }
 
-/// A number: an attribute, the path of a value, or a field that is all of a key of type N.
+/// A number: an attribute, the path of a value, or a field that makes up a whole key of type N.
 pub(super) fn number(entity: &Definition, named: &Named<'_>, types: &KnownTypes<'_>) -> Result<String, ManifestError> {
     if entity.key.is_of_number(named.text) { Ok(named.text.to_owned()) } else { held(entity, named, types) }
 }
@@ -34,7 +34,7 @@ fn whole(named: &Named<'_>, there_is_no: &str, names: &[&str]) -> Result<String,
     Ok(named.text.to_owned())
 }
 
-/// The path, if it is one, of a value inside of an attribute.
+/// The path of a value inside an attribute, if it is a path.
 fn inside(entity: &Definition, named: &Named<'_>, types: &KnownTypes<'_>) -> Result<Option<String>, ManifestError> {
     let Some(path) = named.path()? else { return Ok(None) };
     let (text, root, name) = (named.text, &path.attribute, &entity.name);

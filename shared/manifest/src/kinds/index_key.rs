@@ -1,4 +1,4 @@
-//! `kind = "index-key"`: an item's place in an index that a derived number orders.
+//! `kind = "index-key"`: an item's key in an index that is ordered by a derived number.
 
 use derive::{derivation::Derivation, kinds::index_key::DerivedIndexKey, tally::AVERAGE_PLACES};
 use keys::{
@@ -57,7 +57,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     Ok(vec![rule.derivation(rule.name, DerivedIndexKey { target, index, number })?])
 }
 
-/// Does the key in the index have room for the digits of an average?
+/// True if the key in the index has room for the digits of an average.
 fn takes_averages(target: &Definition, index: &str, number: &str) -> bool {
     let key = target.indexes.iter().find(|key| key.index == index).map(|key| &key.key);
     let pieces = key.into_iter().flat_map(|key| key.pk.pieces().iter().chain(key.sk.pieces()));

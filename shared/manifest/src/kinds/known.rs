@@ -1,9 +1,10 @@
-//! The types of attributes, as far as a manifest says them: displays of counts, what is summed, and what copies and mirrors make
-//! of them; the keys of indexes; times; and what conditions compare them with.
+//! The types of attributes, as far as a manifest determines them: displays of counts, sums, and their copies and
+//! mirrors; keys of indexes; times; and the literals that conditions compare them with.
 //!
-//! A link and a `where` take texts. DynamoDB keeps a number and a text of the same digits apart, so an attribute of a number
-//! gives no key, and equals no text. A text has no parts, and no members. What the types say is refused by name here. What only
-//! an item shows, such as a number that the application writes, is reported with the record of that item.
+//! A link and a `where` need texts. DynamoDB distinguishes a number from a text of the same digits, so a number gives
+//! no key, and equals no text. A text has no parts and no members. Conflicts between these types are refused here, by
+//! name. Types that only an item shows, such as a number that the application writes, are reported with the item's
+//! record.
 
 use std::collections::BTreeMap;
 
@@ -20,25 +21,25 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct KnownTypes<'a> {
     schema: &'a Schema,
-    /// What each attribute shows of a count.
+    /// The part of a count that each attribute displays.
     numbers: BTreeMap<(String, String), ShownNumber>,
-    /// How derivations use the other ones: what says it, and the type.
+    /// How derivations use the other attributes: a description of the use, and the type.
     used: BTreeMap<(String, String), (String, &'static str)>,
 }
 
 #[derive(Clone, Debug)]
 struct ShownNumber {
-    /// The derivation that shows or sums it.
+    /// The derivation that displays or sums it.
     by: String,
-    /// What it is, as in `is summed by totals`.
+    /// Its description, such as `is summed by totals`.
     what: String,
-    /// Its type: N, or BOOL for what shows that there is anything.
+    /// Its type: N, or BOOL for a display of existence.
     of: &'static str,
     is_average: bool,
 }
 
 impl<'a> KnownTypes<'a> {
-    /// The types that all derivations say. What is wrong with a derivation is found when it is read, and passed over here.
+    /// The types that all derivations determine. Mistakes in a derivation are ignored here and found when it is parsed.
     pub(super) fn of(schema: &'a Schema, derivations: &[(&str, Section<'_>)]) -> Self {
         let mut known = Self { schema, numbers: BTreeMap::new(), used: BTreeMap::new() };
         let is_of_key = |of: &str, name| schema.entity(of).is_some_and(|entity| entity.key.holds(name));
@@ -70,12 +71,12 @@ impl<'a> KnownTypes<'a> {
                 known.numbers.insert((entity.to_owned(), attribute.to_owned()), number);
             }
         }
-        // A copy may be copied or mirrored again, and the derivations stand in any order.
+        // A copy may be copied or mirrored again, and the derivations are in any order.
         while derivations.iter().fold(false, |is_more, (_, section)| known.spread(section) || is_more) {}
         known
     }
 
-    /// Adds what a derivation uses as a text, or compares with values of one type.
+    /// Adds the attributes that a derivation uses as text, or compares with values of one type.
     fn uses(&mut self, name: &str, section: &Section<'_>) {
         let Some(from) = text(section, "from") else { return };
         let mut add = |attribute: &str, what: String, of| {
@@ -94,7 +95,7 @@ impl<'a> KnownTypes<'a> {
         }
     }
 
-    /// Adds what a copy or a mirror makes of the numbers so far. Says whether that is more.
+    /// Adds the copies and mirrors of the numbers so far. Returns true if there are new ones.
     fn spread(&mut self, section: &Section<'_>) -> bool {
         let (Some(from), Some(to)) = (text(section, "from"), text(section, "to")) else { return false };
         let held = self.numbers.range((from.to_owned(), String::new())..).take_while(|((entity, _), _)| entity == from);
@@ -124,7 +125,7 @@ impl<'a> KnownTypes<'a> {
         is_more
     }
 
-    /// Refuses an attribute of an entity that holds a number, where a text is taken.
+    /// Refuses an attribute with a number where text is required.
     pub(super) fn refuse(&self, entity: &str, named: &Named<'_>, taken: &str) -> Result<(), ManifestError> {
         let Some(ShownNumber { what, of, .. }) = self.get(entity, named.text) else { return Ok(()) };
         Err(named.place.wrong(format!(
@@ -133,7 +134,7 @@ impl<'a> KnownTypes<'a> {
         )))
     }
 
-    /// Refuses the comparison of what holds a number, or says whether there is anything, with a value of another type.
+    /// Refuses a comparison of a number, or of a display of existence, with a value of another type.
     pub(super) fn compare(&self, entity: &str, named: &Named<'_>, with: &str) -> Result<(), ManifestError> {
         match self.get(entity, named.text) {
             Some(ShownNumber { what, of, .. }) if *of != with => Err(named.place.wrong(format!(
@@ -145,7 +146,7 @@ impl<'a> KnownTypes<'a> {
         }
     }
 
-    /// Refuses an attribute or a field of a number or of bytes where a text is taken for this purpose.
+    /// Refuses an attribute or a field with a number or bytes where text is required for this purpose.
     pub(super) fn text(&self, entity: &Definition, named: &Named<'_>, taken: &str) -> Result<(), ManifestError> {
         let is_other = |(_, of): &(String, &str)| *of != "S";
         let of_key = || {
@@ -158,7 +159,7 @@ impl<'a> KnownTypes<'a> {
         Err(named.place.wrong(format!("{}.{} {what} ({of}), and {taken}", entity.name, named.text)))
     }
 
-    /// Refuses an attribute of a single value where one with parts is taken for this purpose.
+    /// Refuses an attribute with a single value where one with parts is required for this purpose.
     pub(super) fn with_parts(
         &self,
         entity: &Definition,
@@ -170,7 +171,7 @@ impl<'a> KnownTypes<'a> {
         Err(named.place.wrong(format!("{}.{attribute} {what} ({of}), and {taken}", entity.name)))
     }
 
-    /// The type of an attribute that is not in the entity's key, with what says it: its displays, an index, or its uses.
+    /// The type of an attribute that is not in the entity's key, with its origin: its displays, an index, or its uses.
     fn of_entity(&self, entity: &Definition, attribute: &str) -> Option<(String, &'static str)> {
         let shown = self.get(&entity.name, attribute).map(|shown| (shown.what.clone(), shown.of));
         let by_index = || {
@@ -186,7 +187,7 @@ impl<'a> KnownTypes<'a> {
         shown.or_else(by_index).or_else(in_form).or_else(used)
     }
 
-    /// Refuses a number in the key of an index over attributes as they are that takes text there: DynamoDB would refuse it.
+    /// Refuses a number in the key of an index over plain attributes that needs text: DynamoDB would refuse the item.
     pub(super) fn fit_indexes(&self, root: &Section<'_>) -> Result<(), ManifestError> {
         for ((entity, attribute), ShownNumber { by, what, of, .. }) in &self.numbers {
             let definition = self.schema.entity(entity);
@@ -207,7 +208,7 @@ impl<'a> KnownTypes<'a> {
         Ok(())
     }
 
-    /// Is it an average, which has digits behind the point?
+    /// True if it is an average, which has decimal places.
     pub(super) fn is_average(&self, entity: &str, attribute: &str) -> bool {
         self.get(entity, attribute).is_some_and(|shown| shown.is_average)
     }

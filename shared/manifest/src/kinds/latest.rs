@@ -1,4 +1,4 @@
-//! `kind = "latest"`: attributes of the last or first item that leads to a target, carried by the target.
+//! `kind = "latest"`: attributes of the last or first item that leads to a target, copied into the target.
 
 use derive::{
     derivation::Derivation,
@@ -42,7 +42,7 @@ attributes = ["placedAt", "total"]
     read,
 };
 
-/// Most entries of a list: a target that holds it is written whenever one of them changes.
+/// Most entries of a list: its target is written whenever one of them changes.
 const LENGTH_MAX: u32 = 100;
 
 const KEYS: [KeySyntax; 7] = [
@@ -99,7 +99,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     Ok(vec![rule.derivation(rule.name, Latest { source, target, link, order, attributes, list })?])
 }
 
-/// The target, and the list that it has of several items.
+/// The target, and its list of several items, if declared.
 fn target<'a>(rule: &Rule<'a>) -> Result<(&'a Definition, Option<SourceList>), ManifestError> {
     let (to, into, n) = (rule.section.get("to"), rule.section.get("into"), rule.section.get("n"));
     match (to, into, n) {

@@ -1,7 +1,7 @@
-//! `link`: how the key of one item is made from the fields of another.
+//! `link`: how the key of one item is built from the fields of another.
 //!
-//! It pairs a field of that key with a field or attribute of the item that gives it, as in
-//! `link = { userId = "followedId" }`. A field that the item has under the same name needs no pair.
+//! It pairs a field of that key with the field or attribute that gives it, such as
+//! `link = { userId = "followedId" }`. A field of the same name in the item needs no pair.
 
 use derive::declaration::Link;
 use keys::{entity::Definition, tables::KeyType};
@@ -19,7 +19,7 @@ impl Rule<'_> {
         self.link_but(to, from, &[])
     }
 
-    /// The same of all fields of the key but these.
+    /// The link for all fields of the key except these.
     pub(super) fn link_but(&self, to: &Definition, from: &Definition, but: &[&str]) -> Result<Link, ManifestError> {
         let given =
             self.section.get("link").map(|entry| pairs(&entry, to, from, self.types)).transpose()?.unwrap_or_default();
@@ -48,7 +48,7 @@ impl Rule<'_> {
         Ok(link)
     }
 
-    /// Refuses an attribute that is of type N or B, since an index says so, where the key is of another type.
+    /// Refuses an attribute that an index declares as type N or B, where the key has another type.
     fn fits(&self, to: &Definition, from: &Definition, link: &Link) -> Result<(), ManifestError> {
         for (field, name) in &link.0 {
             let Some((index, of)) = tables::type_by_index(self.schema, from, name) else { continue };
@@ -89,12 +89,12 @@ pub(super) fn pairs(
     Ok(pairs)
 }
 
-/// Refuses a name that is none of these.
+/// Refuses a name that is not one of these.
 pub(super) fn known(named: &Named<'_>, there_is_no: &str, names: &[&str]) -> Result<(), ManifestError> {
     if names.contains(&named.text) { Ok(()) } else { Err(named.unknown(there_is_no, names.iter().copied())) }
 }
 
-/// What an item's key or attributes can give.
+/// The fields and attributes that an item can give.
 pub(super) fn fields(entity: &Definition) -> Vec<&str> {
     let mut fields = entity.key.field_names();
     fields.extend(entity.attributes.iter().chain(&entity.derived_attributes).map(String::as_str));

@@ -1,4 +1,4 @@
-//! `kind = "mirror"`: an item that stands under another key as well.
+//! `kind = "mirror"`: a second item for a source under another key.
 
 use derive::{
     claims::CLAIMS,

@@ -1,4 +1,4 @@
-//! `kind = "path"`: where an item stands in a tree, spelled out from the top.
+//! `kind = "path"`: an item's position in a tree, spelled out from the root.
 
 use derive::{derivation::Derivation, kinds::path::TreePath};
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Most levels of a tree, and one.
+/// Most levels of a tree, plus one.
 const DEPTH_END: u32 = 1_025;
 
 pub(super) const KIND: KindSyntax = KindSyntax {
@@ -62,7 +62,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let (target, attribute) = rule.shown_attribute("the attribute that holds the path, as in \"Folder.path\"")?;
     let parent = rule.entity("parent", "the entity of the items that they stand in")?;
     let name = rule.section.required("name", "the attribute or field that is an item's part of the path")?.text()?;
-    // A field of the key is the text that stands in the key, whatever the key's type.
+    // A field of the key is always text, whatever the key's type.
     if !target.key.holds(name.text) {
         rule.types.text(target, &name, "a part of a path is text (S): name an attribute of text")?;
     }

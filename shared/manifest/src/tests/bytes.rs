@@ -78,7 +78,7 @@ fn n(number: &str) -> AttributeValue {
     AttributeValue::N(number.to_owned())
 }
 
-/// The table's items, of stored attributes.
+/// An item of a table in the inner form, from stored attributes.
 fn inside(table: &str, stored: &[(&str, AttributeValue)]) -> Item {
     let (schema, _) = load(BINARY).unwrap();
     let stored: Item = stored.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -89,7 +89,7 @@ fn post(author: AttributeValue) -> Item {
     inside("Post", &[("id", b(&[7])), ("authorId", author), ("createdAt", n("3"))])
 }
 
-/// What a change asks for.
+/// The effects of a change.
 fn effects(images: Images) -> String {
     let (schema, catalogue) = load(BINARY).unwrap();
     let item = match &images {

@@ -1,4 +1,4 @@
-//! Mistakes of form: no TOML, unknown and missing keys, values of another type.
+//! Mistakes of form: not TOML, unknown and missing keys, values of another type.
 
 use super::*;
 

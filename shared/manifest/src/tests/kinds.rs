@@ -1,4 +1,4 @@
-//! The shipped table has every kind; each of these changes makes it wrong.
+//! The shipped table has every kind; each of these changes makes it invalid.
 
 use super::*;
 
@@ -9,7 +9,7 @@ const SOCIAL: &str = include_str!("../../../../examples/social/ripple.toml");
 fn refused_in(from: &str, to: &str, expect: &Expect) {
     assert!(SOCIAL.contains(from), "{from}");
     let refused = load(&SOCIAL.replacen(from, to, 1)).map(drop);
-    // Its lines move with the example.
+    // The example's lines may change.
     let ManifestError { key, what, .. } = refused.expect_err("it is refused");
     expect.assert_eq(&format!("{key}: {what}"));
 }
@@ -20,7 +20,7 @@ fn the_shipped_table_is_a_manifest() {
     assert_eq!((schema.entities().count(), catalogue.derivations().count()), (30, 53));
 }
 
-/// What the examples name.
+/// The declarations that the examples refer to.
 const BASE: &str = include_str!("base.toml");
 
 #[test]
@@ -348,7 +348,7 @@ fn an_owner_and_what_becomes_of_what_hangs_on_it_are_looked_up() {
     );
 }
 
-/// The example of a kind is refused with this change in it, or in what it names.
+/// Checks that the example of a kind is refused with this change in it, or in the base.
 #[track_caller]
 fn refused_example(kind: &str, from: &str, to: &str, expect: &Expect) {
     let kind = crate::kinds::descriptions().into_iter().find(|it| it.name == kind).unwrap();

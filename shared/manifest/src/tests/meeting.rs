@@ -1,11 +1,11 @@
-//! Entities that Ripple writes and whose keys meet.
+//! Entities that Ripple writes and whose keys could be equal.
 
 use expect_test::expect;
 
 use super::refused_whole;
 use crate::load;
 
-/// Two groups of items, and something that creates an item for each.
+/// Two groups of items, and a derivation that creates an item for each.
 fn manifest(kinds: [&str; 2], keys: [&str; 2], of_type: &str) -> String {
     let part = |at: usize| {
         let (kind, key, from) = (kinds[at], keys[at], ["Item", "Note"][at]);

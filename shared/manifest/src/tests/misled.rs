@@ -1,4 +1,4 @@
-//! What people who know DynamoDB and not this language have written.
+//! Manifests of people who know DynamoDB but not this language.
 
 use expect_test::{Expect, expect};
 

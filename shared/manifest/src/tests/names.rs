@@ -1,4 +1,4 @@
-//! Mistakes about what a name stands for: entities, attributes, fields and derivations.
+//! Mistakes in names: entities, attributes, fields and derivations.
 
 use super::*;
 

@@ -1,11 +1,11 @@
-//! Paths of values inside of attributes.
+//! Paths of values inside attributes.
 
 use expect_test::expect;
 
 use super::{SHOP, refused};
 use crate::load;
 
-/// The manifest with these pieces changed.
+/// The manifest with these pieces replaced.
 fn changed(pieces: &[(&str, &str)]) -> String {
     pieces.iter().fold(SHOP.to_owned(), |text, (piece, instead)| {
         assert_eq!(text.matches(piece).count(), 1, "{piece} stands there once");

@@ -1,4 +1,4 @@
-//! What DynamoDB would refuse of a table with an index, since an attribute of the index's key is of another type.
+//! Items that DynamoDB would refuse in a table with an index, since an attribute of the index's key has another type.
 
 use derive::{
     derived::{Derived, Items},
@@ -58,7 +58,7 @@ fn a_mirror_lacks_what_an_index_of_its_table_would_refuse_and_its_source_says_wh
     let all = [
         post("empty", [("authorId", s("")), ("createdAt", number("1"))]),
         post("late", [("authorId", s("ann")), ("createdAt", s("yesterday"))]),
-        // No index asks what it holds.
+        // No index depends on its content.
         post("other", [("authorId", s("ann")), ("text", number("1"))]),
         post("right", [("authorId", s("ann")), ("createdAt", number("1"))]),
     ];

@@ -1,4 +1,4 @@
-//! `was`: a derivation that is renamed.
+//! `was`: a renamed derivation.
 
 use expect_test::expect;
 
@@ -7,7 +7,7 @@ use crate::load;
 
 const COUNT: &str = "[derivation.order-count]\n";
 
-/// The names of the derivations of a manifest: what is stored, and what people call it.
+/// The names of the derivations of a manifest: the stored name and the label.
 fn names(text: &str) -> Vec<(String, String)> {
     let (_, catalogue) = load(text).unwrap();
     catalogue.derivations().map(|it| (it.name.clone(), it.label().to_owned())).collect()
@@ -98,7 +98,7 @@ fn a_first_name_is_the_name_of_no_other() {
             "58:13: derivation.orders-display: there is another derivation of this name; that of a count's display ends with -display, and that of the items that it creates with -item"
         ],
     );
-    // What is wrong with a display is said of its count, by the name that it has.
+    // A mistake of a display is reported for its count, by the current name.
     refused_whole(
         &format!(
             "{}\n[derivation.other]\nkind = \"count\"\nfrom = \"Order\"\ninto = \"Customer.orderCount\"\nlink = {{ customerId = \"buyerId\" }}\n",

@@ -1,4 +1,4 @@
-//! Declarations that the types of attributes, as far as the manifest says them, rule out.
+//! Declarations that conflict with the types of attributes, as far as the manifest determines them.
 
 use derive::derived::{Derived, Items};
 use expect_test::{Expect, expect};
@@ -7,7 +7,7 @@ use serde_dynamo::AttributeValue;
 use super::refused_whole;
 use crate::load;
 
-/// Readings of sensors, by a number as their time, with their buckets.
+/// Sensor readings with a number as their time, and their buckets.
 const READINGS: &str = r#"[tables.Reading]
 partition-key = "sensor"
 sort-key = { name = "at", type = "N" }

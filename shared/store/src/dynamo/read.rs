@@ -25,8 +25,8 @@ use crate::{Busy, Cursor, Page, Segment, StoreError, check};
 /// Most keys of one call. Source: DynamoDB service quotas.
 const GET_KEYS_MAX: usize = 100;
 
-/// Calls of one read that are under way at once: a batch of 10,000 records is read in 25 round trips, and a partition's
-/// 3,000 read units a second still serve others.
+/// Parallel calls of one read: a batch of 10,000 records is read in 25 round trips, and a partition's 3,000 read units
+/// a second still serve other readers.
 const GET_CALLS_MAX: usize = 4;
 
 /// First pause after a call that read nothing, in milliseconds; it doubles.
@@ -99,7 +99,8 @@ async fn get_slice(
     let mut n_idle = 0;
     while !asked.is_empty() {
         let (found, unread) = get_once(store, name, asked, consistency).await?;
-        // A call that read something goes on at once: its answer was full, or one partition of several is throttled.
+        // After a call that read something, continue at once: its response was full, or one of several partitions is
+        // throttled.
         n_idle = if found.is_empty() { n_idle + 1 } else { 0 };
         items.extend(found.into_iter().filter_map(|item| {
             let item = stands.inward(from_sdk(item))?;
@@ -127,7 +128,7 @@ async fn get_slice(
 
 type SdkItem = HashMap<String, SdkValue>;
 
-/// Asks for items once: those found, and the keys that were not looked at.
+/// Requests items once: returns those found, and the unprocessed keys.
 async fn get_once(
     store: &DynamoStore,
     name: &str,
@@ -192,7 +193,7 @@ pub(super) async fn query(
     Ok(page)
 }
 
-/// Where a page begins, as it is stored.
+/// The stored form of the cursor.
 fn outward(stands: Stands<'_>, index: Option<&IndexForm>, Cursor(after): Cursor) -> Option<SdkItem> {
     match stands.form {
         Some(form) => form.cursor_outward(index, &after).as_ref().map(to_sdk),
@@ -200,7 +201,7 @@ fn outward(stands: Stands<'_>, index: Option<&IndexForm>, Cursor(after): Cursor)
     }
 }
 
-/// Reads a page of the tables, one behind another; in each of them, a segment is a part.
+/// Reads a page of the tables, one table after another; a segment is a part of each of them.
 pub(super) async fn scan(
     store: &DynamoStore,
     table: Table,
@@ -223,7 +224,7 @@ pub(super) async fn scan(
 }
 
 fn page(stands: Stands<'_>, index: Option<&IndexForm>, items: Option<Vec<SdkItem>>, last: Option<SdkItem>) -> Page {
-    // Some emulators end with an empty key, where DynamoDB gives none.
+    // Some emulators end with an empty key, where DynamoDB returns none.
     let last = last.filter(|key| !key.is_empty()).map(from_sdk);
     let next = last.and_then(|key| match stands.form {
         Some(form) => form.cursor_inward(index, &key),

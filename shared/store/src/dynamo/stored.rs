@@ -1,4 +1,4 @@
-//! Items and writes as they are stored, where the tables are of [other forms](keys::tables) than they are to the rest.
+//! Stored forms of items and writes, for tables of [other forms](keys::tables).
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct Stands<'a> {
     /// Its name.
     pub(super) table: &'a str,
-    /// Its form, where that is not what the layout says.
+    /// Its form, if it differs from the layout.
     pub(super) form: Option<&'a TableForm>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Stands<'a> {
         Self { table: &form.called, form: Some(form) }
     }
 
-    /// An item as the rest sees it; `None` for one whose key is not of the table's form.
+    /// An item in the inner form; `None` if its key does not have the table's form.
     pub(super) fn inward(self, item: Item) -> Option<Item> {
         match self.form {
             Some(form) => form.inward(item),
@@ -52,23 +52,23 @@ impl<'a> Stands<'a> {
 }
 
 impl DynamoStore {
-    /// The table in which the item of this key stands.
+    /// The table of the item with this key.
     pub(super) fn stands(&self, table: Table, key: &Key) -> Stands<'_> {
         self.of(table, form(&self.layout, table, key))
     }
 
-    /// The table and the index that a query goes to.
+    /// The table and the index of a query.
     pub(super) fn queried<'a>(&'a self, table: Table, query: &Query) -> (Stands<'a>, Option<&'a IndexForm>) {
         let (form, index) = queried(&self.layout, table, query);
         (self.of(table, form), index)
     }
 
-    /// The table of this form; Ripple's own where there is none.
+    /// The table of this form; Ripple's own if `None`.
     fn of<'a>(&'a self, table: Table, form: Option<&'a TableForm>) -> Stands<'a> {
         form.map_or_else(|| Stands { table: self.names.of(table), form: None }, Stands::of)
     }
 
-    /// The table that a scan reads, where in it, and where the scan goes on behind it.
+    /// The table that a scan reads, the position in it, and where the scan continues after this table.
     pub(super) fn scanned(&self, table: Table, after: Option<Cursor>) -> (Stands<'_>, Option<Cursor>, Option<Cursor>) {
         let own = Stands { table: self.names.of(table), form: None };
         let Some(forms) = self.layout.forms.as_ref().filter(|_| table == Table::Main) else {
@@ -78,7 +78,7 @@ impl DynamoStore {
         let named = |name: &str| forms.0.iter().position(|form| form.name == name);
         let (at, after) = match key {
             None => (Some(0), None),
-            // A beginning: no item has an empty partition key.
+            // A start of a table: no item has an empty partition key.
             Some(Key { pk, .. }) if pk == "#" => (None, None),
             Some(Key { pk, .. }) if pk.strip_suffix('#').and_then(named).is_some() => {
                 (pk.strip_suffix('#').and_then(named), None)
@@ -94,7 +94,7 @@ impl DynamoStore {
         (Stands::of(form), after, Some(Cursor(self.layout.key_item(&beginning))))
     }
 
-    /// The key attributes of the item of this key; `None` where no stored item can have it.
+    /// The key attributes of the item with this key; `None` if no stored item can have it.
     pub(super) fn key_item(&self, stands: Stands<'_>, key: &Key) -> Option<Item> {
         match stands.form {
             Some(form) => form.key_item(key),
@@ -106,7 +106,7 @@ impl DynamoStore {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] where no stored item can have its key.
+    /// [`Refusal`] if no stored item can have its key.
     pub(super) fn stored<'a>(&'a self, write: &'a Write) -> Result<StoredWrite<'a>, Refusal> {
         let stands = self.stands(write.table, &write.key);
         let pk = stands.form.map_or(self.layout.pk.as_str(), |form| form.pk.name.as_str());

@@ -80,7 +80,7 @@ fn action(StoredWrite { table, pk, key, write }: StoredWrite<'_>) -> Result<Tran
 fn units(names: &TableNames, capacity: &[ConsumedCapacity]) -> Vec<(Table, Units)> {
     let mut units = BTreeMap::<Table, Units>::new();
     for one in capacity {
-        // Where both tables are one, its units are the main one's.
+        // If the service uses a single table, its units count as the main one's.
         let is_main = one.table_name().is_none_or(|name| name != names.ledger || name == names.main);
         let table = if is_main { Table::Main } else { Table::Ledger };
         *units.entry(table).or_default() += one.capacity_units().unwrap_or_default();
@@ -88,9 +88,9 @@ fn units(names: &TableNames, capacity: &[ConsumedCapacity]) -> Vec<(Table, Units
     units.into_iter().collect()
 }
 
-/// The reasons for a cancellation, a reason a write; `None` when it is another failure.
+/// The reasons for a cancellation, one for each write; `None` for another failure.
 ///
-/// A cancellation that does not give a reason for each write is another failure: no position in it can be trusted.
+/// A cancellation without a reason for each write counts as another failure: its positions cannot be trusted.
 fn reasons<R>(error: &SdkError<TransactWriteItemsError, R>, n_writes: usize) -> Option<Vec<Reason>> {
     let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
         return None;
@@ -107,7 +107,7 @@ fn reason(reason: &CancellationReason) -> Reason {
         Some("ProvisionedThroughputExceeded" | "ThrottlingError" | "RequestLimitExceeded") => {
             Reason::Busy(Busy::Throttled)
         }
-        // ValidationError, ItemCollectionSizeLimitExceeded, and what DynamoDB may add.
+        // ValidationError, ItemCollectionSizeLimitExceeded, and future codes of DynamoDB.
         Some(code) => Reason::Rejected(match reason.message() {
             Some(message) => format!("{code}: {}", without_values(message)),
             None => code.to_owned(),

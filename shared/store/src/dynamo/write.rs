@@ -20,7 +20,7 @@ use derive::{
     write::{Action, Write},
 };
 
-/// A write in DynamoDB's language, without its item.
+/// The expressions of a write, without its item.
 pub(super) struct Text {
     pub(super) update: Option<String>,
     pub(super) condition: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Of a write as it is stored, in a table with this partition key.
+    /// Of a write in its stored form, in a table with this partition key.
     pub(super) fn new(pk: &str, write: &Write) -> Self {
         let UpdateExpression { text: update, mut names, mut values } = match &write.action {
             Action::Update(update) => UpdateExpression::new(update),
@@ -75,7 +75,7 @@ pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome,
             let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
             outcome(write, call.send().await.map(|answer| answer.consumed_capacity))
         }
-        // Only a transaction has such an action; it is refused before.
+        // Only a transaction has such an action; it was refused earlier.
         Action::Check => Err(Refusal::CheckAlone.of(operation(&write.action), &write.key.for_log())),
     }
 }
@@ -117,7 +117,7 @@ where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
     match answer {
-        // The total includes the index arms.
+        // The total includes the index units.
         Ok(capacity) => Ok(Outcome::Done { units: capacity.and_then(|c| c.capacity_units).unwrap_or_default() }),
         Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(Outcome::GuardFailed),
         Err(error) => Err(failed(operation(&write.action), write.key.for_log(), &error)),

@@ -38,13 +38,13 @@ impl Call<'_> {
         }
     }
 
-    /// Does it only read?
+    /// True if it only reads.
     #[must_use]
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Get(..) | Self::Query(..) | Self::Scan(_))
     }
 
-    /// Writes of the call; 0 where it only reads.
+    /// Number of writes of the call; 0 if it only reads.
     #[must_use]
     pub fn n_writes(&self) -> usize {
         match self {
@@ -69,7 +69,7 @@ impl Call<'_> {
 }
 
 impl fmt::Display for Call<'_> {
-    /// For a person who reads a trace: every item, and what is written.
+    /// For a reader of a trace: every item, and what is written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Get(table, keys) => {
@@ -90,7 +90,7 @@ impl fmt::Display for Call<'_> {
     }
 }
 
-/// A write, in a few words.
+/// A short description of a write.
 fn described(write: &Write) -> String {
     let (key, mut parts) = (&write.key, Vec::new());
     match &write.action {
@@ -128,7 +128,7 @@ fn attributes(item: &Item) -> String {
     item.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect::<Vec<_>>().join(" ")
 }
 
-/// A value, the same in every run: the attributes of a map in order of their names.
+/// A value, formatted the same in every run: the attributes of a map in order of their names.
 fn shown(value: &AttributeValue) -> String {
     match value {
         AttributeValue::S(text) => format!("{text:?}"),

@@ -1,4 +1,4 @@
-//! The tables that callers share, with the calls whose callers are gone.
+//! The tables that callers share, with the late calls.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,21 +22,21 @@ pub struct Database {
     memory: MemoryStore,
     late: Mutex<Vec<Late>>,
     pub(super) flights: Flights,
-    /// Records of the main table that are for the indexes and that nobody has taken yet.
+    /// Records of the main table for the indexes, not taken yet.
     records: Mutex<Vec<RecordedChange>>,
     lag: Option<(Lagging, Mutex<Lag>)>,
 }
 
-/// What is answered from a view that lags behind the main table.
+/// The reads that a lagging view of the main table serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lagging {
     /// Queries of an index, as on AWS.
     Indexes,
-    /// Reads by key: as if they were not asked to be consistent.
+    /// Reads by key, as if they were eventually consistent.
     Reads,
 }
 
-/// A call whose caller is gone, or gave it up.
+/// A call whose caller is gone, or abandoned it.
 #[derive(Debug)]
 pub(super) enum Late {
     Write(Box<Write>),
@@ -46,14 +46,14 @@ pub(super) enum Late {
 /// A call that landed late.
 #[derive(Debug)]
 pub struct Landed {
-    /// What it was, for a person.
+    /// The call, for a person.
     pub call: String,
-    /// How it ended, which nobody heard.
+    /// Its outcome, which no caller received.
     pub how: String,
 }
 
 impl Database {
-    /// Two empty tables, whose pages end after so many bytes.
+    /// Two empty tables, whose pages end after this many bytes.
     #[must_use]
     pub fn new(layout: Layout, page_bytes: usize) -> Self {
         Self {
@@ -65,39 +65,39 @@ impl Database {
         }
     }
 
-    /// The same, where some reads lag.
+    /// Tables of which some reads lag.
     #[must_use]
     pub fn lagging(layout: Layout, page_bytes: usize, lagging: Lagging) -> Self {
         let lag = Lag::new(layout.clone(), page_bytes);
         Self { lag: Some((lagging, Mutex::new(lag))), ..Self::new(layout, page_bytes) }
     }
 
-    /// The same with another judge of guards.
+    /// Replaces the judge of guards.
     #[must_use]
     pub fn judged(self, judge: Judge) -> Self {
         Self { memory: self.memory.judged(judge), ..self }
     }
 
-    /// The tables as they are.
+    /// The current tables.
     #[must_use]
     pub fn memory(&self) -> &MemoryStore {
         &self.memory
     }
 
-    /// Takes the stream records of the main table that were made since the last call: key, old item, new item.
+    /// Takes the stream records of the main table since the last call: key, old item, new item.
     #[must_use]
     pub fn take_records(&self) -> Vec<(Key, Option<Item>, Option<Item>)> {
         self.note_records();
         std::mem::take(&mut locked(&self.records))
     }
 
-    /// Calls that have not landed yet.
+    /// Number of calls that have not landed yet.
     #[must_use]
     pub fn n_late(&self) -> usize {
         locked(&self.late).len()
     }
 
-    /// Lets one of the late calls land, counted from the one that has waited longest; `None` when there is none such.
+    /// Lands one of the late calls, counted from the oldest; `None` if there is none at this position.
     pub fn land(&self, at: usize) -> Option<Landed> {
         let late = {
             let mut waiting = locked(&self.late);
@@ -116,14 +116,14 @@ impl Database {
         Some(Landed { call, how })
     }
 
-    /// Items that the indexes have not followed to where they are.
+    /// Number of items that the indexes have not caught up with.
     #[must_use]
     pub fn n_behind(&self) -> usize {
         self.note_records();
         self.lag.as_ref().map_or(0, |(_, lag)| locked(lag).len())
     }
 
-    /// Lets the indexes follow one item by one change; counted in order of the items' keys.
+    /// Applies the next change of one item to the indexes; counted in order of the items' keys.
     pub fn catch_up(&self, at: usize) {
         if let Some((_, lag)) = &self.lag {
             locked(lag).catch_up(at);
@@ -141,7 +141,7 @@ impl Database {
         }
     }
 
-    /// Reads some of the keys, lets others run, and reads the rest; and says whether the table was written between.
+    /// Reads some of the keys, yields, and reads the rest; also returns whether the table was written in between.
     pub(super) async fn read_in_halves(
         &self,
         table: Table,
@@ -166,7 +166,7 @@ impl Database {
         }
     }
 
-    /// The view, where it is what answers such reads.
+    /// The lagging view, if it serves such reads.
     fn view(&self, reads: Lagging) -> Option<Arc<MemoryStore>> {
         let (_, lag) = self.lag.as_ref().filter(|(lagging, _)| *lagging == reads)?;
         self.note_records();
@@ -186,6 +186,6 @@ impl Database {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing here leaves what it holds half changed when it panics.
+    // A panic here leaves no half-changed state.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! How a call ends that something went wrong with.
+//! Outcomes of calls with a fault.
 
 use super::{Call, Decider, Fault, Faulty};
 use crate::{Reason, StoreError, Units};
@@ -32,7 +32,7 @@ impl<D: Decider> Faulty<D> {
         Err(StoreError::Reject { operation, item, source })
     }
 
-    /// The end of a call that met other writers, or was throttled, before it was done.
+    /// The outcome of a call that met other writers, or was throttled, before it was done.
     pub(super) fn conflicting<T>(
         &self,
         call: &Call<'_>,
@@ -50,7 +50,7 @@ impl<D: Decider> Faulty<D> {
     }
 }
 
-/// The reasons that are some, each with its position.
+/// The reasons other than `None`, each with its position.
 pub(super) fn brief(reasons: &[Reason]) -> String {
     let some = reasons.iter().enumerate().filter(|(_, reason)| **reason != Reason::None);
     some.map(|(at, reason)| format!("{at}: {reason:?}")).collect::<Vec<_>>().join(", ")

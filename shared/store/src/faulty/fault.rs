@@ -1,15 +1,15 @@
-//! What may go wrong with a call.
+//! Faults of calls.
 
 use std::collections::BTreeSet;
 
 use crate::Busy;
 
-/// What goes wrong with a call. The table of [`faulty`](super) says what each does on either side.
+/// A fault of a call. The table of [`faulty`](super) describes each on either side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not answered.
+    /// It gets no response.
     Unanswered,
-    /// Another writer holds the item at this position of the transaction.
+    /// Another writer's call is in flight on the item at this position of the transaction.
     Conflict(usize),
     /// The partitions of the items at these positions of the transaction are throttled.
     Throttle(BTreeSet<usize>),
@@ -17,11 +17,11 @@ pub enum Fault {
     Killed,
     /// The call lands much later.
     Late,
-    /// It is never answered, and the caller lives.
+    /// It never gets a response, and the caller lives.
     Hung,
     /// The caller lacks a permission.
     Denied,
-    /// DynamoDB refuses the call, whenever it comes.
+    /// DynamoDB refuses the call, at any time.
     Refused,
 }
 

@@ -1,4 +1,4 @@
-//! A view of the main table that lags behind it, item by item: what an index holds.
+//! A view of the main table that lags behind it, item by item: the content of an index.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,7 +11,7 @@ use keys::{item::Item, key::Key, layout::Layout};
 
 use crate::{Store as _, memory::MemoryStore};
 
-/// The view, and the changes that it has not followed yet, in their order for each item.
+/// The view, and the changes that it has not applied yet, in order for each item.
 #[derive(Debug)]
 pub(super) struct Lag {
     view: Arc<MemoryStore>,
@@ -27,17 +27,17 @@ impl Lag {
         Arc::clone(&self.view)
     }
 
-    /// Takes up a change of an item, to follow it later.
+    /// Adds a change of an item, to apply it later.
     pub(super) fn note(&mut self, key: &Key, new: Option<&Item>) {
         self.behind.entry(key.clone()).or_default().push_back(new.cloned());
     }
 
-    /// Items that are behind.
+    /// Number of items that are behind.
     pub(super) fn len(&self) -> usize {
         self.behind.len()
     }
 
-    /// Follows the item at this place by one change.
+    /// Applies the next change of the item at this position.
     pub(super) fn catch_up(&mut self, at: usize) {
         let Some(key) = self.behind.keys().nth(at).cloned() else { return };
         let changes = self.behind.get_mut(&key);
@@ -45,7 +45,7 @@ impl Lag {
         self.behind.retain(|_, changes| !changes.is_empty());
         let action = new.map_or(Action::Delete, Action::Put);
         let write = Write { table: Table::Main, key, action, guard: None };
-        // The main table took it, so the view does; and the model is never busy.
+        // The main table accepted the write, so the view does too; and the model is never busy.
         drop(self.view.write(&write).now_or_never());
         drop(self.view.take_records());
     }

@@ -1,4 +1,4 @@
-//! Calls under way: a transaction conflicts with another write of the same item while both are.
+//! Calls in flight: a transaction conflicts with another write of the same item while both are in flight.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use keys::key::Key;
 
 use super::call::Call;
 
-/// The writes and transactions that were sent and have not been answered.
+/// The writes and transactions that were sent and have no response yet.
 #[derive(Debug, Default)]
 pub(super) struct Flights(Mutex<Inner>);
 
@@ -26,7 +26,7 @@ struct Flight {
     items: Vec<(Table, Key)>,
 }
 
-/// A call under way, until it is dropped.
+/// A call in flight, until it is dropped.
 #[derive(Debug)]
 pub(super) struct UnderWay<'a> {
     flights: &'a Flights,
@@ -34,7 +34,7 @@ pub(super) struct UnderWay<'a> {
 }
 
 impl Flights {
-    /// The first position of this call whose item another call holds, if one of the two is a transaction.
+    /// The first position of this call whose item another call in flight writes, if one of the two is a transaction.
     pub(super) fn met_by(&self, call: &Call<'_>) -> Option<usize> {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let flight = Flight::of(call);

@@ -1,15 +1,16 @@
-//! Pages are not of one moment: others write between them.
+//! Pages are not of one moment: other callers write between them.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::{Cursor, Page};
 
-/// Where pages ended that nobody has read on from yet, with the number of writes until then.
+/// Ends of pages that were not continued yet, with the number of writes until then.
 #[derive(Debug, Default)]
 pub(super) struct PageEnds(Mutex<Vec<(Cursor, u64)>>);
 
 impl PageEnds {
-    /// Was the table written since the page before this one? So many writes were done when it was read.
+    /// True if the table was written since the previous page; `n_written` is the number of writes when this page was
+    /// read.
     pub(super) fn is_torn(&self, after: Option<&Cursor>, page: &Page, n_written: u64) -> bool {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = after.and_then(|after| ends.iter().position(|(cursor, _)| cursor == after));

@@ -10,7 +10,7 @@ use serde_dynamo::AttributeValue;
 use super::*;
 use crate::Busy;
 
-/// Says the same of every call.
+/// Decides the same for every call.
 struct Says(Option<(Side, Fault)>);
 
 impl Decider for Says {
@@ -44,12 +44,12 @@ fn n(text: &str) -> AttributeValue {
     AttributeValue::N(text.to_owned())
 }
 
-/// What a single addition is answered, whether it was done, and what it cost the caller.
+/// The outcome of a single addition, whether it was done, and its units for the caller.
 fn added(side: Side, fault: Fault) -> (Option<bool>, bool, Units) {
     let database = Arc::new(Database::new(layout(), 400));
     let handle = Faulty::new(&database, Says(Some((side, fault))));
     let write = add("P");
-    // Three polls are more than a call takes that is answered at all.
+    // A call with a response takes fewer than these polls.
     let answer = block_on(async {
         let mut call = Box::pin(handle.write(&write));
         for _ in 0..4 {
@@ -136,7 +136,7 @@ fn an_index_lags_item_by_item() {
     assert_eq!(database.take_records().len(), 2, "the stream has every record once");
 }
 
-/// Conflicts where calls overlap.
+/// Conflicts when calls overlap.
 struct Overlaps;
 
 impl Decider for Overlaps {
@@ -175,7 +175,7 @@ fn a_transaction_and_another_write_of_its_item_conflict_only_while_both_are_unde
         assert!(matches!(first.await.unwrap(), TransactOutcome::Done { .. }));
         assert!(matches!(other.write(&single).await.unwrap(), Outcome::Done { .. }), "it is answered");
 
-        // Two single writes wait for each other, and a caller that is gone holds nothing.
+        // Two single writes wait for each other, and a caller that is gone blocks nothing.
         let mut write = Box::pin(one.write(&single));
         assert!(poll!(&mut write).is_pending());
         assert!(matches!(other.write(&single).await.unwrap(), Outcome::Done { .. }));
@@ -186,7 +186,7 @@ fn a_transaction_and_another_write_of_its_item_conflict_only_while_both_are_unde
     assert_eq!(value(&database, "P"), Some(n("4")));
 }
 
-/// Keeps how each call ended.
+/// Stores the outcome of each call.
 #[derive(Default)]
 struct Keeps(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! What a write makes of an item.
+//! Applies a write to an item.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_dynamo::AttributeValue;
 use crate::memory::canonical;
 use crate::{check, refusal::Refusal};
 
-/// The item after the write; `None` when there is none.
+/// The item after the write; `None` if none is left.
 pub(super) fn apply(layout: &Layout, write: &Write, old: Option<&Item>) -> Result<Option<Item>, Refusal> {
     match &write.action {
         Action::Put(item) => Ok(Some(canonical_item(item))),
@@ -17,8 +17,8 @@ pub(super) fn apply(layout: &Layout, write: &Write, old: Option<&Item>) -> Resul
         Action::Check => Ok(old.cloned()),
         Action::Update(Update { set, remove, add, delete, count_from }) => {
             if old.is_none() && set.is_empty() && add.is_empty() && count_from.is_empty() {
-                // Removing from nothing makes no item, as seen on AWS by the older parameters
-                // (https://github.com/scylladb/scylladb/issues/5862); the emulators make one of the key alone. The
+                // Removing from a missing item creates none, as seen on AWS with the older parameters
+                // (https://github.com/scylladb/scylladb/issues/5862); the emulators create one with only the key. The
                 // service sends no such update without a guard.
                 return Ok(None);
             }
@@ -71,7 +71,7 @@ fn union<T: Ord + Clone>(held: &[T], more: &[T]) -> Vec<T> {
     held.iter().chain(more).collect::<BTreeSet<_>>().into_iter().cloned().collect()
 }
 
-/// A set without these elements; `None` when none is left, since no set is empty.
+/// A set without these elements; `None` if none is left, since a set cannot be empty.
 fn taken(
     name: &str,
     value: Option<&AttributeValue>,

@@ -1,7 +1,7 @@
-//! Indexes: which items are in them, kept as the items are written; an entry is made when it is asked for.
+//! Indexes: the keys of their items are maintained by each write; an entry is built when it is read.
 //!
-//! An item is in an index when it has both of the index's keys. An entry holds the table's keys, the index's keys and
-//! the attributes that the index projects.
+//! An item is in an index if it has both of the index's keys. An entry has the table's keys, the index's keys and the
+//! projected attributes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use crate::{Cursor, Page};
 /// The entries of an index, in its order: partition key and sort key of the index, key of the item.
 pub(super) type Places = BTreeSet<(String, String, Key)>;
 
-/// Takes an item out of an index, and puts it in where it is now.
+/// Moves an item's entry in an index to its new position.
 pub(super) fn moved(index: &Index, places: &mut Places, key: &Key, old: Option<&Item>, new: Option<&Item>) {
     let place = |item: Option<&Item>| {
         let (pk, sk) = keys(index, item?)?;
@@ -35,12 +35,12 @@ pub(super) fn moved(index: &Index, places: &mut Places, key: &Key, old: Option<&
     }
 }
 
-/// The keys of an item's entry in an index; `None` when it has none.
+/// The keys of an item's entry in an index; `None` if it has none.
 pub(super) fn keys<'a>(index: &Index, item: &'a Item) -> Option<(&'a str, &'a str)> {
     Some((text(item, &index.pk)?, text(item, &index.sk)?))
 }
 
-/// What an index holds of an item.
+/// An index's entry for an item.
 pub(super) fn entry(layout: &Layout, index: &Index, item: &Item) -> Item {
     if let Some(entry) = layout.forms.as_ref().and_then(|forms| in_forms(forms, index, item)) {
         return entry;
@@ -51,8 +51,8 @@ pub(super) fn entry(layout: &Layout, index: &Index, item: &Item) -> Item {
     held.map(|(name, value)| (name, value.clone())).collect()
 }
 
-/// The same where tables of any form stand behind the layout: the index holds attributes as they are stored, and all of them
-/// where it says no projection.
+/// The entry for a table of any form: the index has attributes in their stored form, and all of them without a declared
+/// projection.
 fn in_forms(forms: &TableForms, index: &Index, item: &Item) -> Option<Item> {
     let (table, form) = forms.index(&index.name)?;
     let stored = table.outward(item)?;
@@ -63,7 +63,7 @@ fn in_forms(forms: &TableForms, index: &Index, item: &Item) -> Option<Item> {
     table.inward(held.collect())
 }
 
-/// A page of an index: in order of its sort key, and of the table's keys where that is the same.
+/// A page of an index: in order of its sort key, and then of the table's keys.
 pub(super) fn query(
     layout: &Layout,
     (index, places): (&Index, &Places),

@@ -1,4 +1,4 @@
-//! What the contract suite cannot see: records, small pages, raw items.
+//! Behavior that the contract suite cannot see: records, small pages, raw items.
 
 use std::collections::BTreeSet;
 
@@ -97,7 +97,7 @@ fn an_item_without_a_key_cannot_be_put() {
 #[tokio::test]
 async fn pages_of_one_item_hold_everything_in_order() {
     let store = MemoryStore::with_page_bytes(layout(), 1);
-    // The index turns the order around, and two of its sort keys are the same.
+    // The index reverses the order, and two of its sort keys are equal.
     for (sk, index_sk) in [("a", "3"), ("b", "2"), ("c", "2"), ("d", "1")] {
         done(&store, &put(sk, &[("IPK", s("I")), ("ISK", s(index_sk)), ("V", n("1"))]));
     }

@@ -1,7 +1,7 @@
-//! Texts of recorded requests, with values in the place of their placeholders such as `{UserId}`.
+//! Texts of recorded requests, with values in place of their placeholders such as `{UserId}`.
 //!
-//! A value in a key is escaped as [`keys::escape`] says, since a template would have done it: `#` and `%`, and in a segment of
-//! a path `/` too.
+//! A value in a key is escaped with [`keys::escape`], as a template would do: `#` and `%`, and in a segment of a path
+//! also `/`.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn parts(text: &str) -> Vec<TextPart<'_>> {
     parts
 }
 
-/// The names of the placeholders in a text, in their order.
+/// The names of the placeholders in a text, in order.
 pub(super) fn placeholders(text: &str) -> Vec<String> {
     let name = |part: TextPart<'_>| match part {
         TextPart::Placeholder(name) => Some(name.to_owned()),
@@ -39,7 +39,8 @@ pub(super) fn placeholders(text: &str) -> Vec<String> {
     parts(text).into_iter().filter_map(name).collect()
 }
 
-/// The value of a placeholder. The queries put an email into small letters, and its placeholder `{email}` is in them too.
+/// The value of a placeholder. The queries put an email into lower case, and its placeholder `{email}` is in lower case
+/// too.
 fn of(values: &PlaceholderValues, name: &str) -> Option<String> {
     if name != name.to_lowercase() {
         return values.get(name).cloned();
@@ -48,17 +49,17 @@ fn of(values: &PlaceholderValues, name: &str) -> Option<String> {
     values.get(name).or_else(same).map(|value| value.to_lowercase())
 }
 
-/// A text that is no key.
+/// Fills a text that is not a key.
 pub(super) fn in_text(text: &str, values: &PlaceholderValues) -> String {
     filled(text, values, |_, value| value.to_owned())
 }
 
-/// A key, or the beginning of one.
+/// Fills a key, or the beginning of one.
 pub(super) fn in_key(text: &str, values: &PlaceholderValues) -> String {
     filled(text, values, |before, it| if before.ends_with('/') { segment(it) } else { value(it) })
 }
 
-/// `escaped` gets what comes before the value, and the value.
+/// `escaped` receives the text before the value, and the value.
 fn filled(text: &str, values: &PlaceholderValues, escaped: impl Fn(&str, &str) -> String) -> String {
     let mut filled = String::new();
     for part in parts(text) {

@@ -1,13 +1,13 @@
-//! The table's design is a page of Markdown; this shows as much of Markdown as that page has.
+//! Renders the table's design, a page of Markdown; supports only the Markdown that this page has.
 //!
-//! A line is a heading, a row of a table, a point of a list, a line of a fenced block, or a sentence. Within a line there is
-//! code between backticks, and a link, whose text alone is shown.
+//! A line is a heading, a row of a table, a list item, a line of a fenced block, or a sentence. Within a line there is
+//! code between backticks, and a link, which is rendered as its text.
 
 use std::iter::Peekable;
 
 use maud::{Markup, html};
 
-/// A page of Markdown below a heading of the first level, which is left out.
+/// A page of Markdown without its first-level heading.
 pub(super) fn page(text: &str) -> Markup {
     let mut lines = text.lines().filter(|line| !line.starts_with("# ")).peekable();
     let mut blocks = Vec::new();
@@ -57,14 +57,14 @@ fn table(rows: &[&str]) -> Markup {
     }
 }
 
-/// The cells of a row; an escaped bar ends none.
+/// The cells of a row; an escaped bar does not end a cell.
 fn cells(row: &str) -> Vec<String> {
     let inner = row.trim().trim_start_matches('|');
     let inner = inner.strip_suffix('|').unwrap_or(inner).replace("\\|", "\u{0}");
     inner.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
 }
 
-/// A line with its code; of a link the text.
+/// A line with its code, and with links as text.
 fn inline(line: &str) -> Markup {
     let line = line.replace("\\<", "<");
     let parts: Vec<&str> = line.split('`').collect();

@@ -1,4 +1,4 @@
-//! The page of an access pattern: a form for the values in its keys, and what its reads find; the same as JSON.
+//! The page of an access pattern, also as JSON: a form for the values in its keys, and the results of its reads.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,10 +26,10 @@ use crate::{
     overview::item_row,
 };
 
-/// The name of the pattern's id in the address; no placeholder has it.
+/// The name of the pattern's id in the address; no placeholder has this name.
 const ID: &str = "id";
 
-/// The page of a pattern.
+/// The address of a pattern's page.
 pub(crate) fn address(id: &str) -> String {
     format!("/pattern?{ID}={id}")
 }
@@ -37,17 +37,17 @@ pub(crate) fn address(id: &str) -> String {
 /// A pattern with the reads that ran.
 struct RunPattern<'a> {
     pattern: &'a PatternRequests,
-    /// The given values, by the names of their placeholders.
+    /// The given values, by placeholder.
     values: PlaceholderValues,
-    /// The names of all placeholders, in their order.
+    /// The names of all placeholders, in order.
     asked: Vec<String>,
     reads: Vec<RunRead>,
 }
 
-/// A read, and what it found.
+/// A read, and its result.
 struct RunRead {
     read: PatternRead,
-    /// The items and the read units, or why there are none; `None` while a value of it is not given.
+    /// The items and the read units, or the error; `None` while a value is missing.
     found: Option<Result<(Vec<Item>, f64), String>>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn page<S: Store + 'static>(
     frame::page(&format!("{}: {}", pattern.id, pattern.title), &content)
 }
 
-/// What the page shows, as JSON.
+/// The content of the page, as JSON.
 pub(crate) async fn object<S: Store + 'static>(
     State(console): State<Arc<Console<S>>>,
     Asked(values): Asked<BTreeMap<String, String>>,
@@ -101,7 +101,7 @@ pub(crate) async fn object<S: Store + 'static>(
     json::object(json!({ "id": pattern.id, "title": pattern.title, "values": asked, "reads": reads }))
 }
 
-/// Runs the reads of a pattern that have all their values.
+/// Runs the reads of a pattern whose values are all given.
 async fn run<'a, S: Store + 'static>(
     console: &'a Console<S>,
     values: &BTreeMap<String, String>,
@@ -126,7 +126,7 @@ async fn run<'a, S: Store + 'static>(
     Ok(RunPattern { pattern, values, asked, reads: ran })
 }
 
-/// A read with its condition; what it finds, if all its values are given.
+/// A read with its condition, and its result if all its values are given.
 fn ran<S: Store>(console: &Console<S>, RunRead { read, found }: &RunRead) -> Markup {
     html! {
         section aria-label=(read.condition()) {

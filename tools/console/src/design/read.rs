@@ -1,4 +1,4 @@
-//! A read of an access pattern: a recorded request, with values in the place of its placeholders.
+//! A read of an access pattern: a recorded request, with values in place of its placeholders.
 
 use ::design::{asked::PatternRequests, cost::bed::read_units};
 use derive::{
@@ -12,14 +12,14 @@ use store::{Store, recording::Request};
 use super::filled::{PlaceholderValues, in_key};
 use crate::Console;
 
-/// A read of a pattern. A recorded request has a placeholder such as `{UserId}` in the place of each value.
+/// A read of a pattern. A recorded request has a placeholder such as `{UserId}` in place of each value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PatternRead {
     Get(Vec<Key>, Consistency),
     Query(Query),
 }
 
-/// The reads of a pattern, each form once.
+/// The reads of a pattern, without duplicates.
 pub(super) fn reads(pattern: &PatternRequests) -> Vec<PatternRead> {
     let mut reads: Vec<PatternRead> = Vec::new();
     for request in &pattern.requests {
@@ -36,7 +36,7 @@ pub(super) fn reads(pattern: &PatternRequests) -> Vec<PatternRead> {
 }
 
 impl PatternRead {
-    /// The texts that have placeholders.
+    /// The texts with placeholders.
     pub(super) fn texts(&self) -> Vec<&str> {
         match self {
             Self::Get(keys, _) => keys.iter().flat_map(|key| [key.pk.as_str(), key.sk.as_str()]).collect(),
@@ -75,7 +75,7 @@ impl PatternRead {
         }
     }
 
-    /// The same with values in the place of the placeholders.
+    /// The read with values in place of the placeholders.
     pub(super) fn with(&self, values: &PlaceholderValues) -> Self {
         let filled = |text: &String| in_key(text, values);
         match self {

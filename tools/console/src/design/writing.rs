@@ -1,4 +1,5 @@
-//! The page of an access pattern that writes: a form for its values, the write, its write units, and the way to what followed.
+//! The page of an access pattern that writes: a form for its values, the write, its write units, and a link to its
+//! effects.
 
 mod request;
 
@@ -29,17 +30,17 @@ use crate::{
     frame::{self, ConsolePage},
 };
 
-/// The name of the pattern's position in the address and the form; no field has it.
+/// The name of the pattern's position in the address and the form; no field has this name.
 const AT: &str = "pattern";
 
-/// What the address says.
+/// The parameters of the address.
 #[derive(Debug, Deserialize)]
 pub(crate) struct WritingAddress {
-    /// Position among the patterns of the design: several patterns have one id.
+    /// Position among the patterns of the design: several patterns may have the same id.
     pattern: usize,
 }
 
-/// The page of a pattern.
+/// The address of a pattern's page.
 pub(super) fn address(at: usize) -> String {
     format!("/pattern/write?{AT}={at}")
 }
@@ -83,9 +84,9 @@ fn none() -> ConsolePage {
     frame::failed(StatusCode::NOT_FOUND, "There is no access pattern here that writes: choose one on the page Design.")
 }
 
-/// How the writes of a pattern ended.
+/// Result of the writes of a pattern.
 struct Ran {
-    /// What was written, with the write units of all of it.
+    /// The written items, with their total write units.
     written: Vec<Key>,
     units: Units,
     /// Why the rest was not written.
@@ -152,7 +153,7 @@ impl<S: Store + 'static> Console<S> {
     }
 }
 
-/// That an item is not as a write asks.
+/// The message that an item does not meet a write's condition.
 fn unmet(write: &Write) -> String {
     format!("{} is not as this write asks: see the condition on the page Design.", write.key)
 }
@@ -168,7 +169,7 @@ fn whole<S: Store + 'static>(
         let given = ran.and_then(|(values, _)| values.get(name)).map(String::as_str);
         given.unwrap_or(first).to_owned()
     };
-    // What a person must fill in comes first.
+    // Fields that a person must fill in come first.
     let (empty, given): (Vec<_>, Vec<_>) = fields.iter().partition(|(_, first)| first.is_empty());
     let form = html! {
         div.fields {

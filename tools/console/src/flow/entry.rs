@@ -1,10 +1,11 @@
-//! A change in the flow, and what functions made of it.
+//! A change in the flow, with the results of the functions.
 //!
 //! # Unanswered
 //!
-//! Invocations that ended without an answer: one that was killed, or one whose function failed before it handled a record.
+//! Invocations that ended without a response: one that was killed, or one whose function failed before it handled a
+//! record.
 //!
-//! Lambda delivers their records again. What such an invocation had written is written, so the flow shows it with each record.
+//! Lambda redelivers their records. The writes of such an invocation stay, so the flow displays them with each record.
 
 use std::time::Duration;
 
@@ -33,10 +34,10 @@ use crate::{
     flow::{Flow, share},
 };
 
-/// Attributes of a change that a page shows.
+/// Attributes of a change that a page displays.
 const ATTRIBUTES_MAX: usize = 12;
 
-/// Characters of a value that a page shows.
+/// Characters of a value that a page displays.
 const VALUE_CHARS_MAX: usize = 60;
 
 /// Deliveries of a change that an entry keeps: the last ones.
@@ -54,31 +55,31 @@ pub(crate) struct FlowEntry {
     pub(crate) event: String,
     /// The item.
     pub(crate) item: Key,
-    /// Its entity, or what else it is.
+    /// Its entity, or a description.
     pub(crate) entity: String,
-    /// What became of it: `INSERT`, `MODIFY` or `REMOVE`, as DynamoDB says it.
+    /// DynamoDB's event name: `INSERT`, `MODIFY` or `REMOVE`.
     pub(crate) action: &'static str,
     pub(crate) record: RecordKind,
-    /// What changed.
+    /// The changed attributes.
     pub(crate) changed: Vec<ChangedAttribute>,
-    /// How many attributes changed beside these.
+    /// Number of other changed attributes.
     pub(crate) n_more: usize,
-    /// Bytes that changed, such as watermarks: they say nothing to a person, but which write it was.
+    /// Changed binary values, such as watermarks: not readable for people, but they identify the write.
     marks: Vec<(String, String)>,
-    /// What it asks for, each by the name of its derivation.
+    /// Its effects, each with the name of its derivation.
     pub(crate) asked: Vec<(String, String)>,
-    /// How many additions it asks for.
+    /// Number of additions among its effects.
     pub(crate) n_additions: usize,
-    /// When the write was made that it shows, in milliseconds since the epoch, as far as the stream says.
+    /// Time of the write, in milliseconds since the epoch, if the stream has it.
     pub(crate) created_ms: Option<u64>,
-    /// When a function first got it, in milliseconds since the epoch.
+    /// Time of the first delivery to a function, in milliseconds since the epoch.
     pub(crate) came_ms: u64,
     pub(crate) deliveries: Vec<FlowDelivery>,
-    /// How many deliveries there were.
+    /// Number of deliveries.
     pub(crate) n_deliveries: usize,
 }
 
-/// An attribute that differs between two images, or is in the only one.
+/// An attribute that differs between two images, or that is in the only image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChangedAttribute {
     pub(crate) name: String,
@@ -86,7 +87,7 @@ pub(crate) struct ChangedAttribute {
     pub(crate) new: Option<String>,
 }
 
-/// What one function made of a change at one delivery.
+/// One function's results for a change in one delivery.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowDelivery {
     pub(crate) function: String,
@@ -95,17 +96,17 @@ pub(crate) struct FlowDelivery {
     /// How long the batch took, in milliseconds.
     pub(crate) elapsed_ms: u64,
     pub(crate) writes: Vec<FlowWrite>,
-    /// How many writes there were.
+    /// Number of writes.
     pub(crate) n_writes: usize,
     pub(crate) trouble: Option<Trouble>,
 }
 
-/// What stood in the way of a change.
+/// Why a change was not applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// It is not done, and comes again.
+    /// It is not done, and is redelivered.
     Again(String),
-    /// The invocation was ended before it answered.
+    /// The invocation was killed before it responded.
     Killed(String),
     Parked(String),
     Refused(String),
@@ -113,22 +114,22 @@ pub(crate) enum Trouble {
     Unreadable(String),
 }
 
-/// A write that followed from a change.
+/// A write caused by a change.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowWrite {
     pub(crate) table: Table,
     pub(crate) item: Key,
-    /// What it did, each with the name of its derivation.
+    /// Its effects, each with the name of its derivation.
     pub(crate) effects: Vec<(String, String)>,
-    /// The values that it set, as an entry shows values.
+    /// The values that it set, in the form of an entry.
     sets: Vec<(String, String)>,
-    /// Does it delete the item?
+    /// True if it deletes the item.
     removes: bool,
-    /// When it was answered, in milliseconds since the epoch.
+    /// Time of its response, in milliseconds since the epoch.
     pub(crate) at_ms: u64,
     /// This change's part of its write units: several changes may share one write.
     pub(crate) units: Units,
-    /// How many other changes share it.
+    /// Number of other changes that share it.
     pub(crate) n_others: usize,
 }
 
@@ -176,7 +177,7 @@ impl FlowEntry {
         }
     }
 
-    /// What it asked for and got, all deliveries together: its part of the write units.
+    /// Its part of the write units, over all deliveries.
     pub(crate) fn units(&self) -> Units {
         self.writes().map(|write| write.units).sum()
     }
@@ -185,7 +186,7 @@ impl FlowEntry {
         self.deliveries.iter().flat_map(|delivery| &delivery.writes)
     }
 
-    /// What stands in its way: of each function, at its last delivery.
+    /// The troubles of its last delivery to each function.
     pub(crate) fn troubles(&self) -> impl Iterator<Item = (&str, &Trouble)> {
         let is_last = |at: usize, function: &str| {
             self.deliveries.iter().skip(at + 1).all(|delivery| delivery.function != function)
@@ -194,12 +195,12 @@ impl FlowEntry {
         last.filter_map(|(_, delivery)| Some((delivery.function.as_str(), delivery.trouble.as_ref()?)))
     }
 
-    /// How many of its last invocations were killed.
+    /// Number of killed invocations among the stored ones.
     pub(crate) fn n_killed(&self) -> usize {
         self.deliveries.iter().filter(|delivery| matches!(delivery.trouble, Some(Trouble::Killed(_)))).count()
     }
 
-    /// Is it of a derivation: does it ask for it, or was it written for it?
+    /// True if it has an effect or a write for this derivation.
     pub(crate) fn is_of(&self, derivation: &str) -> bool {
         let written = self.writes().flat_map(|write| &write.effects);
         self.asked.iter().chain(written).any(|(name, _)| name == derivation)
@@ -233,12 +234,12 @@ impl FlowWrite {
         }
     }
 
-    /// Is this the change that it made? The values that both show decide.
+    /// True if this write caused the change. The values that both contain decide.
     pub(crate) fn made(&self, entry: &FlowEntry) -> bool {
         let is_shown = |(name, value): &(String, String)| {
             let of = entry.changed.iter().find(|it| it.name == *name).map(|it| it.new.as_ref());
             let mark = || entry.marks.iter().find(|(mark, _)| mark == name).map(|(_, mark)| Some(mark));
-            // What was written as it was is in no difference.
+            // A value that was already stored is in no difference.
             of.or_else(mark).is_none_or(|new| new == Some(value))
         };
         self.table == Table::Main
@@ -248,7 +249,7 @@ impl FlowWrite {
     }
 }
 
-/// What an item of no declared entity is.
+/// Description of an item of no declared entity.
 fn unknown(key: &Key) -> String {
     let what = if CounterKey::parse(key).is_some() {
         "counter"
@@ -260,7 +261,7 @@ fn unknown(key: &Key) -> String {
     what.to_owned()
 }
 
-/// Does an item have bytes there?
+/// True if the item has a binary value there.
 fn is_bytes(item: Option<&Item>, name: &str) -> bool {
     matches!(item.and_then(|item| item.get(name)), Some(AttributeValue::B(_)))
 }
@@ -275,28 +276,28 @@ fn told(value: &AttributeValue) -> String {
 
 // ---- unanswered ----
 
-/// An invocation without an answer.
+/// An invocation without a response.
 #[derive(Clone, Debug)]
 pub struct UnansweredInvocation {
-    /// The event that it got.
+    /// Its event.
     pub event: String,
-    /// What it had written.
+    /// Its writes so far.
     pub commits: Vec<Commit>,
-    /// Why it did not answer.
+    /// Why it did not respond.
     pub why: NoAnswer,
 }
 
-/// Why an invocation did not answer.
+/// Why an invocation did not respond.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// It was ended, as at the function's time-out.
+    /// It was killed, for example at the function's time-out.
     Killed,
     /// The function failed, with this message.
     Failed(String),
 }
 
 impl Flow {
-    /// Takes in an invocation that ended without an answer, and how long it took.
+    /// Adds an invocation that ended without a response, and its duration.
     pub fn take_in_unanswered(&self, function: &str, unanswered: &UnansweredInvocation, elapsed: Duration) {
         let UnansweredInvocation { event, commits, why } = unanswered;
         let Ok(event) = Event::parse(event) else { return };

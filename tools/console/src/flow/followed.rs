@@ -1,7 +1,7 @@
-//! The page of one change: all that followed from it, from function to function, until nothing more was to be done.
+//! The page of one change: all its effects, from function to function, until no work is left.
 //!
-//! The record of a write is known by what it shows: the watermark that the write set, or the values. A counter under
-//! receipts shows neither; of several changes that moved it at once, the record of another may be taken.
+//! The record of a write is identified by its content: the watermark that the write set, or the values. A counter with
+//! receipts has neither; if several changes moved it at once, the wrong record may be chosen.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -24,19 +24,19 @@ use crate::{
     frame::{self, ConsolePage},
 };
 
-/// Changes that are followed from one.
+/// Limit on the changes that are followed.
 const STEPS_MAX: usize = 200;
 
 /// Width of the time axis, in parts.
 const AXIS: f64 = 1_000.0;
 
-/// What the address of the page says.
+/// The parameters of the page's address.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChangeAddress {
     event: String,
 }
 
-/// A change that followed, how many writes after the first one.
+/// A change in the chain, and its number of writes after the first change.
 struct FollowedChange {
     entry: FlowEntry,
     depth: usize,
@@ -60,7 +60,7 @@ pub(crate) async fn page<S: Store + 'static>(
 }
 
 impl Flow {
-    /// A change and all that followed from it, each before what followed from it.
+    /// A change and all changes that it caused, each before its own effects.
     fn followed(&self, event: &str) -> Vec<FollowedChange> {
         let kept = self.kept();
         let number = |event: &str| kept.by_event.get(event).and_then(|it| usize::try_from(it - kept.first).ok());
@@ -73,7 +73,7 @@ impl Flow {
                 let made = kept.entries.iter().enumerate().skip(at + 1);
                 let made = made.filter(|(at, it)| !taken.contains(at) && write.made(it));
                 let made: Vec<(usize, u64)> = made.map(|(at, it)| (at, it.came_ms)).collect();
-                // A record comes after its write; the answer may come a moment after both.
+                // A record comes after its write; the response may come a moment after both.
                 let later = made.iter().find(|(_, came_ms)| *came_ms >= write.at_ms);
                 if let Some((at, _)) = later.or(made.last()) {
                     taken.insert(*at);
@@ -86,7 +86,7 @@ impl Flow {
     }
 }
 
-/// The time that is shown.
+/// The displayed time range.
 #[derive(Clone, Copy)]
 struct Axis {
     from_ms: u64,

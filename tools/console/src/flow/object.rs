@@ -1,4 +1,4 @@
-//! The changes of the flow as JSON, as the page of the flow selects them.
+//! The changes of the flow as JSON, with the selection of the flow's page.
 
 use std::sync::Arc;
 

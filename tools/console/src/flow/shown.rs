@@ -1,20 +1,21 @@
-//! How a change looks in the flow.
+//! Renders a change of the flow.
 //!
 //! # Spent
 //!
-//! Write units over time: what the functions wrote, and what plain code would have written for the same changes.
+//! Write units over time: those of the functions, and those of plain code for the same changes.
 //!
-//! *By hand* is a function with plain `ADD`, `PUT` and `SET`: for each change one `ADD` of one write unit on the item that
-//! shows a count, and of all other derivations the same writes as here. It has no counters, no displays of them, and no
-//! proof that a change is counted once; so it is cheaper, and counts again when a batch comes again.
+//! *By hand* is a function with plain `ADD`, `PUT` and `SET`: for each counted change one `ADD` of one write unit on
+//! the item that displays the count, and for all other derivations the same writes as here. It has no counters, no
+//! displays, and no proof that a change is counted once; so it is cheaper, and counts twice when a batch is
+//! redelivered.
 //!
 //! # Figures
 //!
-//! What the flow says of each derivation: changes a second, lag, conflicts, and the items that it writes most.
+//! Metrics of each derivation: changes a second, lag, conflicts, and the items that it writes most.
 //!
-//! *Its own lag* is the time from the start of a function's batch to the answer of the write; *the whole lag* begins with the
-//! application's write, or with the write that the record shows. The stream's times are whole seconds, rounded down, on the
-//! embedded database, so the whole lag is up to a second too long.
+//! *Its own lag* is the time from the start of a function's batch to the response of the write; *the whole lag* begins
+//! with the application's write, or with the write that caused the record. On the embedded database, the stream's times
+//! are whole seconds, rounded down, so the whole lag is up to a second too long.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -33,7 +34,7 @@ use crate::{
     frame,
 };
 
-/// A change, with what followed at once.
+/// A change, with its direct effects.
 pub(crate) fn change(entry: &FlowEntry) -> Markup {
     html! {
         article.change id=(format!("change-{}", entry.event)) {
@@ -48,7 +49,7 @@ pub(crate) fn change(entry: &FlowEntry) -> Markup {
     }
 }
 
-/// What functions wrote for it, and what stood in the way.
+/// The functions' writes for it, and its troubles.
 fn outcome(entry: &FlowEntry) -> Markup {
     let n_writes: usize = entry.deliveries.iter().map(|delivery| delivery.n_writes).sum();
     html! {
@@ -91,7 +92,7 @@ pub(crate) fn write(write: &FlowWrite) -> Markup {
     }
 }
 
-/// What changed of the item.
+/// The changed attributes of the item.
 pub(crate) fn changed(entry: &FlowEntry) -> Markup {
     html! {
         @for (at, attribute) in entry.changed.iter().enumerate() {
@@ -114,7 +115,7 @@ fn value(ChangedAttribute { name, old, new }: &ChangedAttribute) -> Markup {
     }
 }
 
-/// What became of an item.
+/// The event of an item, in words.
 pub(crate) fn action(action: &str) -> &'static str {
     match action {
         "INSERT" => "made",
@@ -142,18 +143,18 @@ pub(crate) fn clock(ms: u64) -> String {
 /// Length of a slot, in milliseconds.
 pub(crate) const SLOT_MS: u64 = 10_000;
 
-/// Slots that are kept: ten minutes.
+/// Number of stored slots: ten minutes.
 pub(crate) const SLOTS: usize = 60;
 
 /// Write units of an `ADD` by hand, on an item of up to 1 KB.
 const ADD_UNITS: Units = 1.0;
 
-/// What a derivation has written since the start.
+/// The writes of a derivation since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WriteTotal {
     /// Its writes.
     pub(crate) n_writes: usize,
-    /// Its write units: of a write for several derivations, an equal part.
+    /// Its write units; a write for several derivations is divided equally.
     pub(crate) units: Units,
 }
 
@@ -171,16 +172,16 @@ pub(crate) struct SpentWrites {
     pub(crate) totals: BTreeMap<String, WriteTotal>,
     /// Conflicts and throttles by derivation.
     pub(crate) conflicts: BTreeMap<String, u64>,
-    /// Of the ledger's own items.
+    /// Writes of the ledger's own items.
     pub(crate) ledger: WriteTotal,
-    /// Everything.
+    /// All writes.
     pub(crate) whole: SpentUnits,
     /// Number of the slot since the epoch, with its units; the oldest first.
     pub(crate) slots: VecDeque<(u64, SpentUnits)>,
 }
 
 impl SpentWrites {
-    /// Takes in a write. The derivations are those that somebody [would write by hand](written_by_hand) too.
+    /// Adds a write. `by_hand` are the derivations that plain code [would write](written_by_hand) too.
     pub(in crate::flow) fn write(&mut self, by_hand: &BTreeSet<String>, commit: &Commit) {
         let Commit { derivations, units, at_ms, .. } = commit;
         let part = units / share(derivations.len());
@@ -198,14 +199,14 @@ impl SpentWrites {
         self.add(*at_ms, SpentUnits { ripple: *units, by_hand: units_by_hand });
     }
 
-    /// Takes in what a batch met.
+    /// Adds the conflicts and throttles of a batch.
     pub(in crate::flow) fn conflicts(&mut self, contention: &Contention) {
         for (derivation, n_conflicts, n_throttles) in contention.by_derivation() {
             *self.conflicts.entry(derivation.to_owned()).or_default() += n_conflicts + n_throttles;
         }
     }
 
-    /// Takes in a change that came for the first time, and asks for so many additions.
+    /// Adds a change at its first delivery, with its number of additions.
     pub(in crate::flow) fn change(&mut self, n_additions: usize, at_ms: u64) {
         let n = f64::from(u32::try_from(n_additions).unwrap_or(u32::MAX));
         self.add(at_ms, SpentUnits { ripple: 0.0, by_hand: n * ADD_UNITS });
@@ -213,7 +214,7 @@ impl SpentWrites {
 
     fn add(&mut self, at_ms: u64, spent: SpentUnits) {
         self.whole.add(spent);
-        // Functions run beside each other, so an older write may come later; it goes into the newest slot.
+        // Functions run in parallel, so an older write may come later; it goes into the newest slot.
         let slot = at_ms / SLOT_MS;
         match self.slots.back_mut().filter(|(last, _)| *last >= slot) {
             Some((_, units)) => units.add(spent),
@@ -232,8 +233,8 @@ impl SpentUnits {
     }
 }
 
-/// The derivations that somebody would write by hand too. Not counters and what shows them: by hand, the count is added where
-/// it is shown.
+/// The derivations that plain code would write too. Counters and their displays are excluded: plain code adds to the
+/// count where it is displayed.
 pub(in crate::flow) fn written_by_hand(schema: &Schema, catalogue: &Catalogue) -> BTreeSet<String> {
     let is_by_hand = |derivation: &&Derivation| {
         let reads = derivation.kind.reach(schema).map(|reach| reach.reads).unwrap_or_default();
@@ -248,13 +249,13 @@ pub(in crate::flow) fn written_by_hand(schema: &Schema, catalogue: &Catalogue) -
 /// Time over which changes are counted, in milliseconds.
 const WINDOW_MS: u64 = 60_000;
 
-/// Targets that are named.
+/// Number of targets that are named.
 const HOTTEST: usize = 3;
 
-/// Figures of a derivation, of the changes that the flow keeps.
+/// Metrics of a derivation, over the stored changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DerivationFigures {
-    /// Changes of the last minute that asked for it.
+    /// Changes of the last minute with an effect for it.
     n_changes: u32,
     own_ms: Vec<u64>,
     whole_ms: Vec<u64>,
@@ -262,7 +263,7 @@ pub(crate) struct DerivationFigures {
 }
 
 impl DerivationFigures {
-    /// The figures of each derivation.
+    /// The metrics of each derivation.
     pub(in crate::flow) fn of<'a>(entries: impl Iterator<Item = &'a FlowEntry>, now_ms: u64) -> BTreeMap<String, Self> {
         let mut all: BTreeMap<String, Self> = BTreeMap::new();
         for entry in entries {
@@ -288,7 +289,7 @@ impl DerivationFigures {
         all
     }
 
-    /// Changes a second, of the last minute.
+    /// Changes a second, over the last minute.
     pub(crate) fn changes_a_second(&self) -> f64 {
         f64::from(self.n_changes) / 60.0
     }
@@ -303,7 +304,7 @@ impl DerivationFigures {
         self.whole_ms.get(self.whole_ms.len() / 2).copied()
     }
 
-    /// The items that it wrote most often, with how often; none that it wrote once.
+    /// The items that it wrote most often, with the number of writes; without items that it wrote once.
     pub(crate) fn hottest(&self) -> Vec<(&Key, usize)> {
         let mut targets: Vec<(&Key, usize)> = self.targets.iter().map(|(key, n)| (key, *n)).collect();
         targets.retain(|(_, n)| *n > 1);
@@ -339,7 +340,7 @@ mod tests {
         let mut spent = SpentWrites::default();
         spent.change(2, 5);
         spent.change(1, SLOT_MS + 1);
-        // Of an earlier moment.
+        // A change of an earlier moment.
         spent.change(1, 7);
         let by_hand: Vec<(u64, Units)> = spent.slots.iter().map(|(slot, units)| (*slot, units.by_hand)).collect();
         assert_eq!(by_hand, [(0, 2.0), (1, 2.0)]);

@@ -1,4 +1,4 @@
-//! A record is delivered to a function, in the way that a person chose.
+//! Delivers a record to a function, in the way that a person chose.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -34,7 +34,7 @@ use crate::{
 /// Time limit of an invocation, in milliseconds.
 const INVOCATION_MS: u64 = 60_000;
 
-/// Which record is delivered.
+/// The record to deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WhichRecord {
     /// The next one.
@@ -43,18 +43,18 @@ pub(crate) enum WhichRecord {
     Again(String),
 }
 
-/// How it is delivered.
+/// How the record is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeliveryWay {
     /// To one instance.
     Once,
     /// To two instances at the same time.
     AtOnce,
-    /// To one instance, which is killed after so many writes.
+    /// To one instance, which is killed after this many writes.
     Killed(usize),
 }
 
-/// A record that a function has had.
+/// A record that was delivered to a function.
 #[derive(Clone, Debug)]
 pub(crate) struct DeliveredRecord {
     pub(crate) function: usize,
@@ -62,7 +62,7 @@ pub(crate) struct DeliveredRecord {
     pub(super) record: HeldRecord,
 }
 
-/// What came of a delivery.
+/// Result of a delivery.
 #[derive(Clone, Debug)]
 pub(crate) struct DeliveryReport {
     /// From 1.
@@ -72,7 +72,7 @@ pub(crate) struct DeliveryReport {
     pub(crate) record: String,
     pub(crate) is_again: bool,
     pub(crate) way: DeliveryWay,
-    /// Of each instance.
+    /// The end of each instance.
     pub(crate) ends: Vec<InvocationEnd>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct InvocationEnd {
     pub(crate) writes: Vec<FlowWrite>,
     /// Changes that were counted already.
     pub(crate) n_duplicates: usize,
-    /// Items that were as they should be.
+    /// Items that were already correct.
     pub(crate) n_in_step: usize,
     /// Items that cannot be read, and are listed.
     pub(crate) n_unreadable: usize,
@@ -96,14 +96,14 @@ pub(crate) enum EndedHow {
     Done,
     /// It is done, and was parked.
     Parked(String),
-    /// The function says that the record must come again.
+    /// The function reports that the record must be redelivered.
     Again(String),
     /// The invocation was killed.
     Killed,
 }
 
 impl<S: Store + 'static> StepGate<S> {
-    /// Delivers a record to a function, and keeps what came of it; `None` if there is none.
+    /// Delivers a record to a function, and stores the result; `None` if there is no record.
     pub(crate) async fn deliver(
         &self,
         function: usize,
@@ -114,7 +114,7 @@ impl<S: Store + 'static> StepGate<S> {
         Some(self.changed(|held| held.keep(delivered, report)))
     }
 
-    /// Delivers a record to a function, and keeps nothing.
+    /// Delivers a record to a function, and stores nothing.
     pub(super) async fn deliver_unseen(
         &self,
         function: usize,
@@ -133,7 +133,7 @@ impl<S: Store + 'static> StepGate<S> {
         let _one_at_a_time = self.delivering.lock().await;
         let (number, envelope, record) = self.changed(|held| held.taken(function, which))?;
         let event = envelope.event(std::iter::once(record.json.as_str()));
-        // An invocation's future is large.
+        // An invocation's future is large, so it is boxed.
         let invoked = |n_writes_max| Box::pin(self.invoke(function, &event, n_writes_max));
         let (ends, state) = match way {
             DeliveryWay::AtOnce => {
@@ -161,13 +161,13 @@ impl<S: Store + 'static> StepGate<S> {
         Some((DeliveredRecord { function, envelope, record }, report))
     }
 
-    /// One invocation: how it ended, and the state that it gave back.
+    /// One invocation: how it ended, and its returned state.
     async fn invoke(&self, at: usize, event: &str, n_writes_max: Option<usize>) -> (InvocationEnd, Option<String>) {
         let Some(function) = self.functions.get(at) else { return (failed("there is no such function"), None) };
         let store = Arc::new(KillingStore::new(Arc::clone(&self.store), n_writes_max));
         let instance = function.instance(Arc::clone(&store));
         let (began, deadline_ms) = (Instant::now(), SystemClock.now_ms().saturating_add(INVOCATION_MS));
-        // What it registers is no write of the record's, so another instance does it before.
+        // Registering is not part of the record's writes, so another instance does it before.
         let unlimited = function.instance(Arc::new(KillingStore::new(Arc::clone(&self.store), None)));
         if let Err(error) = unlimited.publish(deadline_ms).await {
             return (failed(&describe(&error)), None);
@@ -204,7 +204,7 @@ impl<S: Store + 'static> StepGate<S> {
 }
 
 impl HeldStream {
-    /// The record that is to be delivered: the number of its invocation if it is held, and its event.
+    /// The record to deliver: the number of its invocation if it is held, and its event.
     fn taken(&mut self, function: usize, which: &WhichRecord) -> Option<(Option<u64>, BatchEnvelope, HeldRecord)> {
         match which {
             WhichRecord::Next => {
@@ -220,7 +220,7 @@ impl HeldStream {
         }
     }
 
-    /// The record of a held invocation is done, or not.
+    /// Ends the delivery of a held invocation's record.
     fn settle(&mut self, number: Option<u64>, is_done: bool, state: Option<String>) {
         self.busy = None;
         let Some((_, batch)) = number.and_then(|number| self.batches.get_mut(&number)) else { return };
@@ -233,7 +233,7 @@ impl HeldStream {
         }
     }
 
-    /// Keeps a delivery for the page.
+    /// Stores a delivery for the page.
     fn keep(&mut self, delivered: DeliveredRecord, report: DeliveryReport) -> DeliveryReport {
         let is_it = |it: &DeliveredRecord| {
             it.function == delivered.function && it.record.sequence_number == delivered.record.sequence_number
@@ -251,13 +251,13 @@ impl HeldStream {
 }
 
 impl DeliveryReport {
-    /// Is the record done, because an invocation said so?
+    /// True if the record is done, according to one of the invocations.
     pub(super) fn is_done(&self) -> bool {
         self.ends.iter().any(|end| !matches!(end.how, EndedHow::Again(_) | EndedHow::Killed))
     }
 }
 
-/// How an invocation ended that the function answered.
+/// The end of an invocation that got a response from the function.
 fn ended(schema: &Schema, catalogue: &Catalogue, handled: &Handled) -> InvocationEnd {
     let account = &handled.account;
     let again = || account.undone.values().next().cloned().unwrap_or_default();
@@ -286,7 +286,7 @@ fn shown(schema: &Schema, catalogue: &Catalogue, commits: &[Commit]) -> Vec<Flow
     commits.iter().map(write).collect()
 }
 
-/// A write of a killed invocation. Only the key of a counter names the derivation that it is for.
+/// A write of a killed invocation. Only a counter's key names its derivation.
 fn commit(landed: &LandedWrite) -> Commit {
     let LandedWrite { write, units } = landed;
     let counter = CounterKey::parse(&write.key).filter(|_| write.table == Table::Main);
@@ -302,20 +302,20 @@ fn commit(landed: &LandedWrite) -> Commit {
     }
 }
 
-// ---- An invocation that is held, with its records that are still to be delivered ----
+// ---- A held invocation, with its undelivered records ----
 
 /// An invocation of a function, held before the function gets it.
 #[derive(Debug)]
 pub(in crate::step) struct HeldBatch {
     /// Everything in the event but its records and the state of its tumbling window.
     pub(in crate::step) envelope: BatchEnvelope,
-    /// The records that were not delivered yet, in their order.
+    /// The undelivered records, in order.
     pub(in crate::step) waiting: VecDeque<HeldRecord>,
-    /// How many were.
+    /// Number of delivered records.
     pub(in crate::step) n_delivered: usize,
 }
 
-/// What an event says beside its records.
+/// The fields of an event besides its records.
 #[derive(Clone, Debug)]
 pub(in crate::step) struct BatchEnvelope {
     /// Other fields, each with its JSON text.
@@ -335,7 +335,7 @@ pub(in crate::step) struct HeldRecord {
 }
 
 impl HeldBatch {
-    /// The parts of an event; `None` for one without records, which there is nothing to hold of.
+    /// The parts of an event; `None` for an event without records, which need not be held.
     pub(in crate::step) fn of(event: &str) -> Option<Self> {
         let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(event).ok()?;
         let records: Vec<Box<RawValue>> = serde_json::from_str(fields.remove("Records")?.get()).ok()?;
@@ -350,7 +350,7 @@ impl HeldBatch {
         (!waiting.is_empty()).then_some(Self { envelope, waiting, n_delivered: 0 })
     }
 
-    /// The event with the records that are left.
+    /// The event with the remaining records.
     pub(in crate::step) fn rest(&self) -> String {
         self.envelope.event(self.waiting.iter().map(|record| record.json.as_str()))
     }

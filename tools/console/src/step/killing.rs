@@ -1,10 +1,11 @@
-//! A store that ends an invocation after so many writes, as Lambda does at a time-out: wherever the invocation is.
+//! A store that ends an invocation after a number of writes, as Lambda does at a time-out, at any point of the
+//! invocation.
 //!
-//! A call counts if it writes into the application's table. What an invocation notes in the ledger alone, such as a stream
-//! shard that it sees for the first time, does not.
+//! A call counts if it writes into the application's table. Writes to the ledger alone, such as the note of a new
+//! stream shard, do not count.
 //!
-//! *Keeps true*: a write is either sent and answered, or not sent at all, so what is listed as written is what was
-//! written. The write after the last one that may be sent is never answered; whoever runs the invocation drops it then.
+//! *Keeps true*: a write is either sent and gets its response, or is not sent at all, so the listed writes are those
+//! that happened. The first write beyond the limit never gets a response; the caller of the invocation then drops it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,25 +17,25 @@ use keys::{item::Item, key::Key};
 use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Units, Updated};
 use tokio::sync::watch;
 
-/// A store that lets so many calls write.
+/// A store that limits the number of calls that write.
 #[derive(Debug)]
 pub struct KillingStore<S> {
     store: S,
-    /// How many calls may write; any number if `None`.
+    /// Limit on the calls that write; no limit if `None`.
     n_calls_max: Option<usize>,
     calls: watch::Sender<WriteCalls>,
     landed: Mutex<Vec<LandedWrite>>,
 }
 
-/// How many calls write.
+/// Number of calls that write.
 #[derive(Clone, Copy, Debug, Default)]
 struct WriteCalls {
-    /// Those that count.
+    /// The counted ones.
     n_done: usize,
     n_counting: usize,
-    /// All that are under way.
+    /// All calls in flight.
     n_under_way: usize,
-    /// Did another call want to write?
+    /// True if another call tried to write.
     is_over: bool,
 }
 
@@ -51,24 +52,24 @@ impl<S: Store> KillingStore<S> {
         Self { store, n_calls_max, calls: watch::Sender::default(), landed: Mutex::default() }
     }
 
-    /// Waits until as many calls have written as may, and another one wants to.
+    /// Waits until the limit is reached and another call tries to write.
     pub(crate) async fn killed(&self) {
         let ended = |calls: &WriteCalls| calls.is_over && calls.n_under_way == 0;
         // The sender lives as long as the store.
         drop(self.calls.subscribe().wait_for(ended).await);
     }
 
-    /// Have as many calls written as may?
+    /// True if the limit is reached.
     pub(crate) fn is_used_up(&self) -> bool {
         self.n_calls_max.is_some_and(|n_max| self.calls.borrow().n_done >= n_max)
     }
 
-    /// What was written.
+    /// The writes that were done.
     pub(crate) fn landed(&self) -> MutexGuard<'_, Vec<LandedWrite>> {
         self.landed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a call write, or holds it for ever.
+    /// Lets a call write, or blocks it forever.
     async fn admitted(&self, writes: &[Write]) {
         let (mut changes, counts) = (self.calls.subscribe(), usize::from(counts(writes)));
         let n_max = self.n_calls_max.unwrap_or(usize::MAX);
@@ -78,7 +79,7 @@ impl<S: Store> KillingStore<S> {
                 is_admitted = calls.n_done + calls.n_counting < n_max;
                 calls.n_counting += if is_admitted { counts } else { 0 };
                 calls.n_under_way += usize::from(is_admitted);
-                // A call under way may turn out to write nothing, and leaves its place to this one.
+                // A call in flight may turn out to write nothing, and leaves its place to this one.
                 let is_over = !is_admitted && calls.n_done >= n_max;
                 let is_new = is_admitted || is_over != calls.is_over;
                 calls.is_over = is_over;
@@ -107,7 +108,7 @@ impl<S: Store> KillingStore<S> {
     }
 }
 
-/// Does a call with these writes write into the application's table?
+/// True if a call with these writes writes into the application's table.
 fn counts(writes: &[Write]) -> bool {
     writes.iter().any(|write| write.table == Table::Main)
 }

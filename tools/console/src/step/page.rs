@@ -1,4 +1,4 @@
-//! The page of step mode, and its orders.
+//! The page of step mode, and its commands.
 
 use std::sync::Arc;
 
@@ -32,25 +32,25 @@ const DELIVERED_SHOWN: usize = 5;
 /// Reports that the page lists.
 const REPORTS_SHOWN: usize = 10;
 
-/// Writes after which an invocation can be killed, at most.
+/// Most writes after which an invocation can be killed.
 const WRITES_MAX: usize = 5;
 
-/// Is the stream to be held?
+/// The command to hold the stream.
 #[derive(Debug, Deserialize)]
 struct HoldOrder {
     /// `true` or `false`.
     hold: String,
 }
 
-/// Which record is to be delivered, and how.
+/// The command to deliver a record, with the way of delivery.
 #[derive(Debug, Deserialize)]
 struct DeliverOrder {
     function: String,
-    /// Sequence number of a delivered record; the next one if there is none.
+    /// Sequence number of a delivered record; the next one if `None`.
     again: Option<String>,
     /// `once`, `at-once` or `killed`.
     way: String,
-    /// After how many writes the invocation is killed.
+    /// The number of writes after which the invocation is killed.
     writes: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn nothing_to_hold() -> Markup {
     } }
 }
 
-/// The part of the page that comes anew with each change.
+/// The part of the page that is updated with each change.
 pub(crate) fn part<S: Store + 'static>(console: &Console<S>, gate: &StepGate<S>) -> Markup {
     let held = gate.held();
     let is_held = held.flow == StreamFlow::Held;
@@ -153,7 +153,7 @@ fn deliver_buttons<S: Store>(console: &Console<S>, name: &str) -> Markup {
     }
 }
 
-/// A record in words: its item, and what changed.
+/// A record in words: its item, and the changed attributes.
 pub(crate) fn record<S: Store>(console: &Console<S>, json: &str) -> Markup {
     let (schema, catalogue) = (&console.opened.schema, &console.opened.catalogue);
     html! {
@@ -168,7 +168,7 @@ pub(crate) fn record<S: Store>(console: &Console<S>, json: &str) -> Markup {
     }
 }
 
-/// What came of a delivery, in words.
+/// The result of a delivery, in words.
 pub(super) fn of_report<S: Store>(console: &Console<S>, gate: &StepGate<S>, report: &DeliveryReport) -> Markup {
     let name = gate.functions.get(report.function).map(|function| function.name()).unwrap_or_default();
     html! {
@@ -242,7 +242,7 @@ pub(crate) async fn delivers<S: Store + 'static>(State(console): State<Arc<Conso
         _ => return refused("A record is delivered `once`, `at-once` or `killed`."),
     };
     let which = again.map_or(WhichRecord::Next, WhichRecord::Again);
-    // A record that went meanwhile is not on the page any more, which says as much.
+    // A record that is gone is no longer on the page, so no message is needed.
     let _gone = gate.deliver(at, &which, way).await.is_none();
     Redirect::to("/step").into_response()
 }
@@ -251,7 +251,7 @@ pub(super) fn refused(why: &str) -> Response {
     frame::failed(StatusCode::BAD_REQUEST, why).into_response()
 }
 
-/// The part of the page, as it changes.
+/// The updates of the page's live part.
 pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
     let Some(gate) = console.step.clone() else { return refused("There is nothing to hold here.") };
     live::events(gate.watch(), move || part(&console, &gate))

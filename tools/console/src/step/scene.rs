@@ -1,7 +1,7 @@
 //! Guided scenes: an anomaly of the platform or of a client, step by step, on items that the scene writes.
 //!
-//! A scene fits any table: its items are made of the declarations, and what is watched is the first value of the table that
-//! shows the anomaly. Nothing that a scene says is prepared: it reads the value and its definition after each step.
+//! A scene fits any table: its items are built from the declarations, and it watches the first value of the table that
+//! displays the anomaly. Nothing is prepared: the scene reads the value and its definition after each step.
 
 pub(crate) mod act;
 pub(crate) mod cast;
@@ -12,26 +12,26 @@ use self::cast::Subject;
 /// A scene.
 #[derive(Debug)]
 pub(crate) struct Scene {
-    /// In the address of the page.
+    /// Its name in the page's address.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
-    /// What goes wrong, and why it does no harm.
+    /// The anomaly, and why it does no harm.
     pub(crate) about: &'static str,
     pub(crate) subject: Subject,
     pub(crate) steps: &'static [SceneStep],
 }
 
-/// A step of a scene: what happens, in words, and what does it.
+/// A step of a scene: its description, and its action.
 #[derive(Debug)]
 pub(crate) struct SceneStep {
     pub(crate) text: &'static str,
     pub(crate) act: SceneAct,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SceneAct {
-    /// The application writes the item that counts.
+    /// The application writes the counted item.
     Write,
     /// The record of the item is delivered once.
     Deliver,
@@ -39,29 +39,29 @@ pub(crate) enum SceneAct {
     DeliverAtOnce,
     /// It is delivered, and the invocation is killed after its first write.
     DeliverAndKill,
-    /// The record that was delivered first comes again.
+    /// The first delivered record is redelivered.
     Again,
-    /// Everything else is delivered, and what follows from it.
+    /// Everything else is delivered, with its effects.
     LetThrough,
     /// The application changes the source of the copy, to another value each time.
     ChangeSource,
-    /// Somebody reads the item with the derived value.
+    /// A client reads the item with the derived value.
     Read,
-    /// Somebody puts it back as it was read.
+    /// A client overwrites it with the version that was read.
     PutBack,
-    /// Somebody deletes it.
+    /// A client deletes it.
     Delete,
-    /// Somebody overwrites the derived value.
+    /// A client overwrites the derived value.
     Overwrite,
-    /// Somebody puts text in the place of the counter.
+    /// A client replaces the counter by text.
     SpoilCounter,
-    /// Somebody deletes that counter.
+    /// A client deletes that counter.
     RemoveCounter,
-    /// An operator redrives what is parked.
+    /// An operator redrives the parked change.
     Redrive,
-    /// Somebody adds to the counter.
+    /// A client adds to the counter.
     AlterCounter,
-    /// An operator repairs what a verification finds.
+    /// An operator repairs the findings of a verification.
     Repair,
 }
 

@@ -1,4 +1,4 @@
-//! Records that nobody looks at are delivered at once.
+//! Delivers records at once that are not part of the scene.
 
 use std::time::{Duration, Instant};
 
@@ -11,21 +11,21 @@ use super::{
     delivering::{DeliveryWay, EndedHow, WhichRecord},
 };
 
-/// Longest wait for a record, and for the end of what follows.
+/// Longest wait for a record, and for the end of its effects.
 const WAIT_MAX: Duration = Duration::from_mins(1);
 
-/// Time between two looks whether everything is handled.
+/// Time between two checks that everything is handled.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How often a record is delivered that is not done.
+/// Number of deliveries of a record that is not done.
 const TRIES_MAX: usize = 20;
 
 impl<S: Store + 'static> StepGate<S> {
-    /// Delivers what comes to a function, until its next record is of this item.
+    /// Delivers a function's records until its next record is of this item.
     ///
     /// # Errors
     ///
-    /// Why it does not come, for a person.
+    /// Why the record does not come, for a person.
     pub(crate) async fn bring(&self, function: usize, key: &Key, layout: &Layout) -> Result<(), String> {
         let (began, mut n_failed) = (Instant::now(), 0);
         loop {
@@ -39,7 +39,7 @@ impl<S: Store + 'static> StepGate<S> {
         }
     }
 
-    /// Delivers everything that comes, until all that was written before is handled, with all that follows from it.
+    /// Delivers all records, until everything written before is handled, with all its effects.
     ///
     /// # Errors
     ///

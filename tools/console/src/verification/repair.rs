@@ -1,4 +1,4 @@
-//! The repair of what a verification found: first the plan with its price, then, by another click, the repair itself.
+//! The repair of a verification's findings: first the plan with its price, then, by another click, the repair itself.
 
 use std::sync::Arc;
 
@@ -26,25 +26,25 @@ use store::{Store, Units};
 use super::{LISTED, NoFields, Stage, VerificationCounts, held};
 use crate::{Console, flow::shown, frame, json};
 
-/// What a repair would do, or has done.
+/// The plan of a repair, or its result.
 pub(super) struct RepairOutcome {
     is_applied: bool,
     /// The first outcomes.
     listed: Vec<Mended>,
-    /// How many there are.
+    /// Number of outcomes.
     n: usize,
-    /// Write units of what would be written.
+    /// Write units of the repair.
     units: Units,
     read_units: Units,
     summary: Summary,
     /// Items of the table.
     n_items: usize,
-    /// The first differences that are left, as the object has them.
+    /// The first differences that are left, in the object's form.
     left: Vec<Value>,
 }
 
 impl RepairOutcome {
-    /// Is there something that a repair would do?
+    /// True if a repair would do something.
     pub(super) fn is_open(&self) -> bool {
         !self.is_applied && self.summary.sums.would > 0
     }
@@ -79,7 +79,7 @@ pub(crate) async fn applied<S: Store + 'static>(State(console): State<Arc<Consol
 fn begin<S: Store + 'static>(console: &Arc<Console<S>>, is_applied: bool) {
     let Some(counts) = console.verification.begin() else { return };
     let (console, runtime) = (Arc::clone(console), tokio::runtime::Handle::current());
-    // What is found is kept in a file, whose handle stays on one thread.
+    // The findings are stored in a file, whose handle stays on one thread.
     tokio::task::spawn_blocking(move || {
         let repaired = runtime.block_on(repaired(&console, is_applied, counts)).map_err(|error| describe(&error));
         *console.verification.stage() = Stage::Repair(Arc::new(repaired));
@@ -115,7 +115,7 @@ async fn repaired<S: Store + 'static>(
     Ok(RepairOutcome { is_applied, listed, n, units, read_units, summary, n_items, left })
 }
 
-/// What the page shows, as `ripple repair --json` prints it, with the first entries of each list.
+/// The content of the page, as `ripple repair --json` prints it, with the first entries of each list.
 pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
     let stage = console.verification.stage().clone();
     let Stage::Repair(ended) = &stage else { return json::failed(StatusCode::NOT_FOUND, NO_REPAIR) };
@@ -129,7 +129,7 @@ pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console
 /// Why there is no repair.
 const NO_REPAIR: &str = "No repair was planned or made: plan one on the page Verify.";
 
-/// Write units of a remedy, by the sample of the item that it writes.
+/// Write units of a remedy, estimated from a sample of the item that it writes.
 fn price_of<S>(console: &Console<S>, Mended { difference, remedy, .. }: &Mended) -> Units {
     let catalogue = &console.design.catalogue;
     let derivation = catalogue.called(&difference.finding.derivation).and_then(|at| catalogue.derivation(at));
@@ -147,7 +147,7 @@ pub(super) fn plan_button<S: Store>(console: &Console<S>) -> Markup {
     console.button("/verify/plan", &[], "Plan a repair")
 }
 
-/// A plan, or what was repaired.
+/// A plan, or the result of a repair.
 pub(super) fn of_outcome<S: Store>(console: &Console<S>, outcome: &RepairOutcome) -> Markup {
     let RepairOutcome { is_applied, listed, n, units, read_units, summary, .. } = outcome;
     let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unreadable, .. } = summary;

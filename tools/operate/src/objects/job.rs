@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::key;
 use crate::words::time;
 
-/// The cascades that something holds.
+/// The paused cascades, with what blocks each.
 pub type HeldCascades = BTreeMap<Key, HeldBy>;
 
 /// All jobs as an object.
@@ -46,8 +46,8 @@ pub fn per_second(job: &Job) -> Option<u64> {
     (is_fan_out && elapsed_ms > 0).then(|| job.n_touched * 1_000 / elapsed_ms)
 }
 
-/// The pages that a cascade has deleted, and all that it has listed; `None` before it deletes, and for a fan-out, since
-/// nobody has counted the items that follow from a source.
+/// The pages that a cascade has deleted, and all that it has listed; `None` before it deletes. `None` for a fan-out,
+/// since the dependent items of a source are not counted.
 #[must_use]
 pub fn pages(job: &Job) -> Option<(u64, u64)> {
     match job.task {
@@ -56,7 +56,7 @@ pub fn pages(job: &Job) -> Option<(u64, u64)> {
     }
 }
 
-/// How long a cascade that deletes has still to do at the rate so far, in milliseconds.
+/// The remaining time of a deleting cascade at its rate so far, in milliseconds.
 #[must_use]
 pub fn left_ms(job: &Job) -> Option<u64> {
     let (done, all) = pages(job).filter(|(done, _)| job.is_running && *done > 0)?;
@@ -64,7 +64,7 @@ pub fn left_ms(job: &Job) -> Option<u64> {
     Some(all.saturating_sub(done).saturating_mul(elapsed_ms) / done)
 }
 
-/// The last item behind the cursor.
+/// The last item before the cursor.
 #[must_use]
 pub fn last_item(job: &Job, layout: &Layout) -> Option<Key> {
     layout.key(&job.after.as_ref()?.0)

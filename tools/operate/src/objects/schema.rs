@@ -1,7 +1,7 @@
 //! The JSON Schema of the objects of `--json` and of the console's addresses that end in `.json`.
 //!
-//! It names each object under `$defs`, by its command: `why`, `catalogue_diff`, `console_flow`. It allows no name that it
-//! does not know, so it is exact for the release that prints it. The tests hold each printed object to it.
+//! It names each object under `$defs`, by its command: `why`, `catalogue_diff`, `console_flow`. It allows no unknown
+//! names, so it is exact for the release that prints it. The tests check each printed object against it.
 
 mod commands;
 mod forms;
@@ -25,7 +25,7 @@ pub fn json_schema() -> Value {
     })
 }
 
-/// Adds the version to an object, or to each of some objects.
+/// Adds the version to an object, or to each alternative of an `anyOf`.
 fn with_version(mut form: Value) -> Value {
     if let Some(choices) = form.get_mut("anyOf").and_then(Value::as_array_mut) {
         for choice in choices {
@@ -42,12 +42,12 @@ fn with_version(mut form: Value) -> Value {
     form
 }
 
-/// A form that is described under its name.
+/// A reference to a form in `$defs`.
 fn named(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// An object of exactly these names; one that ends in `?` may be missing.
+/// An object with exactly these names; a name that ends in `?` is optional.
 fn object<const N: usize>(names: [(&str, Value); N]) -> Value {
     let is_required = |name: &&str| !name.ends_with('?');
     let required: Vec<&str> = names.iter().map(|(name, _)| *name).filter(is_required).collect();
@@ -57,7 +57,7 @@ fn object<const N: usize>(names: [(&str, Value); N]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-/// An object with names of somebody else.
+/// An object with arbitrary names.
 fn map(each: &Value) -> Value {
     json!({ "type": "object", "additionalProperties": each })
 }

@@ -1,18 +1,18 @@
-//! Repair: corrects the findings of a verification, while writes go on.
+//! Repair: corrects the findings of a verification, while writes continue.
 //!
-//! *Keeps true*: no right value becomes wrong, and a repair that was killed can continue.
+//! *Keeps true*: no correct value becomes wrong, and a repair that was killed can continue.
 //!
-//! *Level-triggered*: the repair refreshes the item as a record of it would, and writes it if it still differs. A
-//! second time does no harm.
+//! *Level-triggered*: the repair refreshes the item as a stream record would, and writes it if it still differs. A
+//! second refresh does no harm.
 //!
 //! *Counts*: the difference between the total of a target's sources and its counters stays the same while every change
-//! counts once. So the repair adds that difference, and the count is right from then on. It must add it only once: each
-//! repair of a target writes a receipt of its run in the same transaction. No other run may add in between: a run takes
-//! the [right to repair](Repairing::begin_repair) *before* it verifies, each transaction checks that right, and an
-//! earlier run can add no more.
+//! counts once. So the repair adds that difference, and the count is correct from then on. It must add it only once:
+//! each repair of a target writes a receipt of its run in the same transaction. No other run may add in between: a run
+//! takes the [right to repair](Repairing::begin_repair) *before* it verifies, each transaction checks that right, and
+//! an earlier run can add no more.
 //!
-//! *Example*: a post has 12 likes, and its counter says 9, so three are added. If two more likes come in meanwhile, the
-//! sources are 14, and the counter goes from 9 to 11; with the three it ends at 14.
+//! *Example*: a post has 12 likes, and its counter is 9, so the repair must add three. If two more likes arrive first,
+//! there are 14 likes, and the counter goes from 9 to 11; the three make it 14.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +71,7 @@ pub enum Remedy {
         /// The number to add to the sum.
         sum: Sum,
     },
-    /// Sets index keys to what the item's other attributes give.
+    /// Sets index keys to the values that the item's other attributes give.
     SetIndexKeys,
     /// Deletes a counter of an undeclared derivation, unless the functions have that derivation.
     Delete,
@@ -82,7 +82,7 @@ pub enum Remedy {
     },
 }
 
-/// Repairs with an engine, which computes what an item should be.
+/// Repairs with an engine, which computes the correct item.
 pub struct Repairing<'a, S> {
     engine: &'a Engine<S>,
 }
@@ -93,8 +93,8 @@ impl<'a, S: Store> Repairing<'a, S> {
         Self { engine }
     }
 
-    /// Takes the right to repair counts for a run, under a name that no other run has. No other run can add to a count
-    /// from now on.
+    /// Takes the right to repair counts for a run. Its name must be unique. No other run can add to a count from now
+    /// on.
     ///
     /// # Errors
     ///
@@ -105,11 +105,11 @@ impl<'a, S: Store> Repairing<'a, S> {
         patience.call(|| self.engine.store().write(&write)).await.map(drop)
     }
 
-    /// Does this run have the right to repair counts?
+    /// True if this run has the right to repair counts.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] if that cannot be read.
+    /// [`GaveUp`] if the right cannot be read.
     pub async fn may_repair(&self, run: &str, deadline_ms: u64) -> Result<bool, GaveUp> {
         let patience = Patience::new(self.engine.clock(), deadline_ms);
         ledger::may_repair(self.engine.store(), run, patience).await
@@ -148,8 +148,8 @@ impl<'a, S: Store> Repairing<'a, S> {
         }
     }
 
-    /// The registry, if the functions have the derivation of a finding as this catalogue has it; else why not. What is
-    /// measured by one definition and counted by another would be made wrong.
+    /// The registry if the functions have the same version of a finding's derivation as this catalogue; else the
+    /// reason. A count that was measured by one definition and is counted by another would become wrong.
     async fn agreed(&self, finding: &Finding, patience: Patience<'_>) -> Result<Result<Registry, String>, GaveUp> {
         let registry = self.engine.registry(patience.deadline_ms).await?;
         let name = &finding.derivation;
@@ -160,8 +160,8 @@ impl<'a, S: Store> Repairing<'a, S> {
         Ok(why.map_or(Ok(registry), Err))
     }
 
-    /// The registry, if the functions have no derivation that this catalogue lacks or has otherwise, and the index keys
-    /// of this schema; else why not.
+    /// The registry if the functions have no other derivations or versions than this catalogue, and the index keys of
+    /// this schema; else the reason.
     async fn agreed_on_all(&self, patience: Patience<'_>) -> Result<Result<Registry, String>, GaveUp> {
         let registry = self.engine.registry(patience.deadline_ms).await?;
         if registry.is_empty() {
@@ -187,7 +187,7 @@ impl<'a, S: Store> Repairing<'a, S> {
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] if the database refuses the call or does not respond. The repair may be done then, and can be
+    /// [`GaveUp`] if the database refuses the call or does not respond. The repair may have been done, and can be
     /// retried.
     pub async fn repair(&self, finding: &Finding, run: &str, deadline_ms: u64) -> Result<Repaired, GaveUp> {
         let patience = Patience::new(self.engine.clock(), deadline_ms);
@@ -211,7 +211,7 @@ impl<'a, S: Store> Repairing<'a, S> {
     }
 }
 
-/// Why a derivation is not, or not yet surely, as the functions have it; `None` if it is.
+/// Why a derivation differs, or may still differ, from that of the functions; `None` if it is the same.
 fn disagreement(name: &str, standing: Standing) -> Option<String> {
     match standing {
         Standing::Otherwise { theirs } => {
@@ -232,15 +232,15 @@ fn tally(item: Option<&Item>) -> Option<Tally> {
     Some(Tally { count, sum })
 }
 
-// ---- The remedies. Each is done once, however often it is tried ----
+// ---- The remedies. Each takes effect once, however often it is tried ----
 
-/// Why a repair is refused in whose transaction the registry is not as it was read.
+/// Reason for a refused repair: the registry changed between its read and the transaction.
 const ANOTHER_CATALOGUE: &str = "the functions have another catalogue or release now: repair again";
 
 impl<S: Store> Repairing<'_, S> {
     async fn refresh(&self, key: &Key, finding: &Finding, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
         let (derived, catalogue) = (finding.derived.as_ref(), self.engine.catalogue());
-        // A finding of single attributes does not name the entity, and the item may be gone.
+        // A finding about single attributes does not name the entity, and the item may be gone.
         let refresh = catalogue.position(&finding.derivation).and_then(|at| catalogue.refresh(at));
         let Some(refresh) = refresh else { return Ok(Repaired::NotNeeded) };
         let entity = refresh.target().to_owned();
@@ -254,7 +254,7 @@ impl<S: Store> Repairing<'_, S> {
         })
     }
 
-    /// Adds the difference to a count, once a run. An item that is no counter stays as it is.
+    /// Adds the difference to a count, once per run. Leaves an item that is not a counter as it is.
     async fn add_once(
         &self,
         counter: &Key,
@@ -295,7 +295,7 @@ impl<S: Store> Repairing<'_, S> {
             if failed(&check.key) {
                 return Ok(Repaired::Overtaken);
             }
-            // This run has added it before.
+            // This run has already added it.
             if failed(&receipt.key) {
                 return Ok(Repaired::Done);
             }
@@ -311,8 +311,8 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Sets the index keys of an item, if they, what they are made of, and the registry are unchanged since they were
-    /// read. The other attributes are not compared: they may be more than a condition can hold.
+    /// Sets the index keys of an item, if they, the attributes they are built from, and the registry are unchanged
+    /// since the read. The other attributes are not compared: they may exceed the size of a condition.
     async fn set_index_keys(&self, key: &Key, registry: &Registry, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
         let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
         let mut tries = Tries::default();
@@ -361,9 +361,9 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Deletes a counter of an undeclared derivation, if it is unchanged since it was read and no function has the
+    /// Deletes a counter of an undeclared derivation, if it is unchanged since the read and no function has the
     /// derivation any more. The registry shows that, and the transaction checks that it is still so. A counter of a
-    /// derivation that no function ever registered may be an application's own.
+    /// derivation that no function ever registered may belong to the application.
     async fn delete_unexplained(
         &self,
         key: &Key,
@@ -426,7 +426,7 @@ impl<S: Store> Repairing<'_, S> {
     }
 }
 
-/// The update that adds to a counter, and makes it if there is none.
+/// The update that adds to a counter, and creates it if it does not exist.
 fn addition(its_type: Option<(String, AttributeValue)>, missing: &Tally) -> Update {
     let mut add = Item::from([(VALUE.to_owned(), AttributeValue::N(missing.count.to_string()))]);
     if !missing.sum.is_zero() {

@@ -1,4 +1,4 @@
-//! Items that differ at a first look, and the second look that decides whether they do.
+//! Items that differ at a first check, and the second check that decides them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::verify::{
     run::Verification,
 };
 
-/// How often a candidate is checked, before it is undecided.
+/// Checks of a candidate before it is undecided.
 const LOOKS_MAX: usize = 6;
 
 /// Candidates that are checked together. Bounds memory.
@@ -26,7 +26,7 @@ const CANDIDATES_AT_ONCE: usize = 250;
 /// Something that differed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Candidate {
-    /// What a look would write.
+    /// The refresh of an item, which would write.
     Look(Look),
     /// An item by itself.
     Single(Key),
@@ -41,17 +41,17 @@ impl Candidate {
     }
 }
 
-/// What a second look came to.
+/// Result of a second check.
 struct Second {
     candidate: Candidate,
     findings: Vec<Finding>,
     read: BTreeSet<ReadFrom>,
-    /// Does it wait for something?
+    /// True if pending work may still change it.
     waits: bool,
 }
 
 impl<S: Store> Verification<'_, S> {
-    /// Checks candidates once more, until each is decided, and reports what it found.
+    /// Checks candidates again until each is decided, and reports the findings.
     pub(super) async fn second_look(&self, mut candidates: Vec<Candidate>) -> Result<(), VerifyError> {
         for n_looks in 1.. {
             if candidates.is_empty() {
@@ -81,8 +81,8 @@ impl<S: Store> Verification<'_, S> {
         Ok(())
     }
 
-    /// Checks all of these, when the functions have handled what was written before, and waits until all is seen that
-    /// was written meanwhile. Says why nothing can be decided, where it cannot.
+    /// Checks all of these once the functions have handled what was written before, and waits until the stream shows
+    /// what was written meanwhile. Also returns the reason if nothing can be decided.
     async fn look_together(&self, candidates: Vec<Candidate>) -> Result<(Vec<Second>, Option<Why>), VerifyError> {
         let mut why = self.handled().await?;
         let waiting = self.engine.what_is_under_way(self.patience()).await?;
@@ -99,7 +99,7 @@ impl<S: Store> Verification<'_, S> {
         Ok((seconds, why))
     }
 
-    /// Checks these, with sources that are read for them alone, each once.
+    /// Checks these candidates with freshly read sources, each read once.
     async fn look_once(
         &self,
         candidates: Vec<Candidate>,
@@ -150,7 +150,7 @@ impl<S: Store> Verification<'_, S> {
 
 // ---- touched ----
 
-/// What something was decided by.
+/// What a decision depends on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::verify) enum ReadFrom {
     /// An item.
@@ -162,7 +162,7 @@ pub(in crate::verify) enum ReadFrom {
 }
 
 impl ReadFrom {
-    /// The item, where it is one.
+    /// The item; `None` for counters and queries.
     pub(in crate::verify) fn item(&self) -> Option<&Key> {
         match self {
             Self::Item(key) => Some(key),
@@ -181,19 +181,19 @@ impl From<Source> for ReadFrom {
     }
 }
 
-/// When items were last seen to be written, as long as somebody wants to know.
+/// When the stream last showed a write of each item, while a watch is active.
 #[derive(Debug, Default)]
 pub(in crate::verify) struct Touched {
     at_ms: BTreeMap<ReadFrom, u64>,
-    /// When a record came that does not say of which item it is.
+    /// When a record arrived whose item is unknown.
     any_at_ms: Option<u64>,
-    /// Since when each of those wants to know who looks at something.
+    /// Start time of each active watch.
     watches: BTreeMap<u64, u64>,
     n_watches: u64,
 }
 
 impl Touched {
-    /// Somebody wants to know of all that is seen from now on, until [`unwatch`](Self::unwatch).
+    /// Starts to note all writes that are seen, until [`unwatch`](Self::unwatch).
     pub(in crate::verify) fn watch(&mut self, now_ms: u64) -> u64 {
         self.n_watches += 1;
         self.watches.insert(self.n_watches, now_ms);
@@ -208,7 +208,7 @@ impl Touched {
         }
     }
 
-    /// A record of this item was seen; of any item where it does not say of which.
+    /// A record of this item was seen; without a key it may be of any item.
     pub(in crate::verify) fn touch(&mut self, key: Option<&Key>, now_ms: u64) {
         let Some(key) = key else {
             self.any_at_ms = Some(now_ms);
@@ -223,7 +223,7 @@ impl Touched {
         }
     }
 
-    /// Was any of these written, as far as was seen since a watch began?
+    /// True if any of these was seen to be written since a watch began.
     pub(in crate::verify) fn has<'a>(&self, watch: u64, read: impl IntoIterator<Item = &'a ReadFrom>) -> bool {
         let Some(since_ms) = self.watches.get(&watch) else { return true };
         let is_since = |at_ms: &u64| at_ms >= since_ms;
@@ -234,7 +234,7 @@ impl Touched {
             })
     }
 
-    /// When each item was seen that a query may find.
+    /// When the stream last showed each item that a query may find.
     fn in_range<'a>(&'a self, of: &'a FirstOf) -> impl Iterator<Item = &'a u64> {
         let items = self.at_ms.range(ReadFrom::Item(of.begin())..);
         items.take_while(|(read, _)| read.item().is_some_and(|key| of.may_be(key))).map(|(_, at_ms)| at_ms)

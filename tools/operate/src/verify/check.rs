@@ -1,4 +1,4 @@
-//! A whole verification: what was read and found is in a file, and the stream is followed beside it.
+//! A whole verification: a file stores what was read and found, and the stream is followed alongside.
 
 use std::{borrow::Cow, collections::BTreeSet, fmt, io, sync::Arc};
 
@@ -27,52 +27,52 @@ use crate::{
     },
 };
 
-/// A difference, as it is kept and printed. Its names are stable.
+/// A difference, as it is stored and printed. Its names are stable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Difference {
     /// The difference.
     #[serde(flatten)]
     pub finding: Finding,
-    /// Why it is undecided, or believed.
+    /// Why it is undecided, or can be trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// Kind under which a [`Difference`] is kept that nothing under way explains.
+/// Kind of the entries for a [`Difference`] that no pending work explains.
 pub const FINDING: &str = "finding";
-/// Kind under which a [`Difference`] is kept that may be on its way.
+/// Kind of the entries for a [`Difference`] that a pending change may still correct.
 pub const UNDECIDED: &str = "undecided";
-/// Kind under which a [`Difference`] is kept that a parked change or a job explains.
+/// Kind of the entries for a [`Difference`] that a parked change or a job explains.
 pub const WAITING: &str = "waiting";
-/// Kind under which an unreadable item is kept.
+/// Kind of the entries for an unreadable item.
 pub const UNREADABLE: &str = "unreadable";
-/// Kind under which a count is kept that was equal while it was changing; it has no value.
+/// Kind of the entries for a count that was equal while it was changing; they have no value.
 pub const UNPROVEN: &str = "unproven";
 
-/// Kind under which the counts of a derivation are kept that are about items that do not exist.
+/// Kind of the entries for a derivation's counts about items that do not exist.
 pub const ABOUT_NOTHING: &str = "about_nothing";
 
-/// Kind under which an item is kept of which a condition compares a value with one of another type.
+/// Kind of the entries for items where a condition compares two values of different types.
 pub const UNLIKE: &str = "unlike";
 
-/// What a verification came to that was asked for by itself.
+/// The outcome of a verification that was requested by itself.
 pub struct Checked {
-    /// What was found.
+    /// The findings.
     pub verified: Verified,
-    /// Is nothing found, undecided or waiting, and nothing unreadable that is not allowed?
+    /// True if nothing is found, undecided or waiting, and nothing is unreadable that is not allowed.
     pub is_clean: bool,
-    /// Marks of a possible loss that there were.
+    /// Marks of a possible loss that existed before.
     pub marked: Vec<Marked>,
-    /// What was marked as filled.
+    /// The derivations that were marked as filled.
     pub marking: Marking,
 }
 
-/// Verifies. Where it `may_write`, what is right all over the table is marked as filled, and marks of a possible loss are
-/// removed when nothing of their family is found that can be corrected.
+/// Verifies. If it `may_write`, it marks derivations as filled that are correct in the whole table, and removes marks
+/// of a possible loss unless their family has a finding that can be corrected.
 ///
 /// # Errors
 ///
-/// [`OperateError`], with what was read kept in the file.
+/// [`OperateError`]. The file keeps what was read.
 pub async fn check<S: Store + 'static>(
     opened: &Deployment<S>,
     args: &VerifyOptions,
@@ -81,7 +81,7 @@ pub async fn check<S: Store + 'static>(
 ) -> Result<Checked, OperateError> {
     let marks = loss::before(opened).await?;
     let prepared = prepare(opened, args)?;
-    // What was read before, and another time, proves nothing of now.
+    // What an earlier run read proves nothing about the present.
     let before = if prepared.spool.is_new()? { Some(Before::read(opened).await?) } else { None };
     let unfilled = before.iter().filter(|_| may_write).flat_map(|before| before.unfilled(opened, args)).collect();
     let verified = Box::pin(verify(prepared, opened, args, unfilled, progress)).await?;
@@ -96,16 +96,16 @@ pub async fn check<S: Store + 'static>(
     Ok(Checked { verified, is_clean, marked, marking })
 }
 
-/// A verification that is about to begin, or to go on.
+/// A verification that is ready to begin or to continue.
 pub(crate) struct Prepared {
     pub(crate) spool: Spool,
     scope: Scope,
-    /// Are the streams followed?
+    /// True if the streams are followed.
     follows: bool,
     temporary: Option<tempfile::TempDir>,
 }
 
-/// Prepares what is asked for.
+/// Prepares a verification with these options.
 pub(crate) fn prepare<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) -> Result<Prepared, OperateError> {
     let scope = scope(opened, args)?;
     let (file, temporary) = if let Some(file) = &args.progress {
@@ -134,7 +134,7 @@ pub(crate) fn prepare<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) ->
     Ok(Prepared { spool, scope, follows, temporary })
 }
 
-/// A folder that goes when nobody needs it any more.
+/// A folder that is deleted when it is dropped.
 pub(crate) fn temporary_folder() -> Result<tempfile::TempDir, OperateError> {
     tempfile::tempdir().map_err(|cause| {
         let folder = std::env::temp_dir().display().to_string();
@@ -142,8 +142,8 @@ pub(crate) fn temporary_folder() -> Result<tempfile::TempDir, OperateError> {
     })
 }
 
-/// Verifies what was prepared. Where the ledger must prove it, all changes of the `unfilled` counts are proven, and else
-/// those of counts that differ.
+/// Runs the prepared verification. If the ledger must prove counts, it proves all changes of the `unfilled` counts, and
+/// otherwise only changes of counts that differ.
 pub(crate) async fn verify<S: Store + 'static>(
     prepared: Prepared,
     opened: &Deployment<S>,
@@ -185,7 +185,7 @@ pub(crate) async fn verify<S: Store + 'static>(
     }
 }
 
-/// How a prepared verification is run.
+/// Options of a prepared verification.
 struct How {
     limits: Limits,
     scope: Scope,
@@ -229,7 +229,7 @@ pub(crate) fn reading<S: Store>(opened: &Deployment<S>, units_a_second: Option<u
 
 // ---- labels ----
 
-/// An entry with what people call its derivation.
+/// An entry with the label of its derivation in place of the stored name.
 fn labelled<'a>(catalogue: &Catalogue, entry: &'a str) -> Result<Cow<'a, str>, OperateError> {
     if catalogue.derivations().all(|derivation| derivation.renamed.is_none()) {
         return Ok(Cow::Borrowed(entry));
@@ -241,7 +241,7 @@ fn labelled<'a>(catalogue: &Catalogue, entry: &'a str) -> Result<Cow<'a, str>, O
     Ok(Cow::Owned(entry.to_string()))
 }
 
-// ---- What a verification will read, before it begins ----
+// ---- The expected reads of a verification ----
 
 /// Bytes that a strongly consistent read unit reads. Source: DynamoDB, read consistency and capacity modes.
 pub(super) const UNIT_BYTES: usize = 4_096;
@@ -249,18 +249,18 @@ pub(super) const UNIT_BYTES: usize = 4_096;
 /// The expected price of one verification of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadPrice {
-    /// Items of the table, as it last counted them.
+    /// Items of the table, as DynamoDB last counted them.
     pub n_items: u64,
-    /// Their size in bytes, as the table last added them up.
+    /// Their size in bytes, as DynamoDB last added them up.
     pub bytes: u64,
     /// Read units of one consistent read of the whole table.
     pub units: u64,
-    /// Does the table fit into one [window](crate::verify::scan), so that what it has read is not read again?
+    /// True if the table fits into one [window](crate::verify::scan), so that the scanned items are not read again.
     pub is_one_window: bool,
 }
 
 impl ReadPrice {
-    /// The price for a table of so many items and bytes that is read in so many segments.
+    /// The price for a table of this many items and bytes, read in this many segments.
     #[must_use]
     pub fn of(n_items: u64, bytes: u64, segments: u32) -> Self {
         let unit_bytes = u64::try_from(UNIT_BYTES).unwrap_or(u64::MAX);
@@ -289,9 +289,9 @@ impl fmt::Display for ReadPrice {
     }
 }
 
-// ---- What a verification reports, kept in its file ----
+// ---- Storing the events of a verification in its file ----
 
-/// Keeps what is reported in the file, and shows the progress.
+/// Stores the events in the file, and reports the progress.
 struct Keeping {
     spool: Spool,
     progress: Arc<dyn Progress>,
@@ -348,27 +348,27 @@ impl Listener for Keeping {
     }
 }
 
-// ---- What a verification came to, as its file has it ----
+// ---- The outcome of a verification, as its file stores it ----
 
-/// What a verification came to: its file, and how much it read.
+/// The outcome of a verification: its file, and how much it read.
 pub struct Verified {
     pub(crate) spool: Spool,
     catalogue: Arc<Catalogue>,
     /// How much was read.
     pub extent: Extent,
-    /// Was all of the table verified?
+    /// True if the whole table was verified.
     pub is_whole: bool,
-    /// The read units that it took, as DynamoDB charges them.
+    /// The read units that it used, as DynamoDB charges them.
     pub read_units: f64,
-    /// Do unreadable items not count as a failure?
+    /// True if unreadable items do not count as a failure.
     allows_unreadable: bool,
-    /// The counts of which the ledger had to prove each change; `None` if the functions' positions are known.
+    /// The counts whose changes the ledger had to prove; `None` if the functions' positions are known.
     pub(crate) proven: Option<BTreeSet<String>>,
-    /// The file that goes when nobody needs it any more.
+    /// The temporary folder of the file, deleted when this is dropped.
     _temporary: Option<tempfile::TempDir>,
 }
 
-/// Items of which the condition of a derivation compares a value with one of another type.
+/// Items where the condition of a derivation compares two values of different types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnlikeItems {
     /// How many there are.
@@ -378,11 +378,11 @@ pub struct UnlikeItems {
 }
 
 impl Verified {
-    /// The items of which a condition compares a value with one of another type, by derivation.
+    /// The items where a condition compares two values of different types, by derivation.
     ///
     /// # Errors
     ///
-    /// [`OperateError`] when the file cannot be read.
+    /// [`OperateError`] if the file cannot be read.
     pub fn unlike(&self) -> Result<Vec<UnlikeItems>, OperateError> {
         let mut all: Vec<UnlikeItems> = Vec::new();
         self.each_entry(UNLIKE, |entry| {
@@ -396,12 +396,12 @@ impl Verified {
         Ok(all)
     }
 
-    /// Is nothing found, undecided or waiting, and nothing unreadable that is not allowed? Nothing is derived of an
-    /// unreadable item, so what agrees beside one does not say that all is right.
+    /// True if nothing is found, undecided or waiting, and nothing is unreadable that is not allowed. Nothing is
+    /// derived from an unreadable item, so with one of them, equal values do not prove that everything is correct.
     ///
     /// # Errors
     ///
-    /// [`OperateError`] when the file cannot be read.
+    /// [`OperateError`] if the file cannot be read.
     pub fn is_clean(&self) -> Result<bool, OperateError> {
         let unreadable = Some(UNREADABLE).filter(|_| !self.allows_unreadable);
         self.has_none_of([FINDING, UNDECIDED, WAITING].into_iter().chain(unreadable))
@@ -411,20 +411,20 @@ impl Verified {
         kinds.try_fold(true, |has_none, kind| Ok(has_none && self.spool.n_entries(kind)? == 0))
     }
 
-    /// How much was found of a kind.
+    /// Number of entries of a kind.
     ///
     /// # Errors
     ///
-    /// [`OperateError`] when the file cannot be read.
+    /// [`OperateError`] if the file cannot be read.
     pub fn n_entries(&self, kind: &str) -> Result<usize, OperateError> {
         self.spool.n_entries(kind)
     }
 
-    /// All that was found of a kind, as JSON, by derivation and key, one after another, with the names that people know.
+    /// Passes all entries of a kind to `act`, as JSON, by derivation and key, with the derivations' labels.
     ///
     /// # Errors
     ///
-    /// [`OperateError`] when the file cannot be read, and those of `act`.
+    /// [`OperateError`] if the file cannot be read, and the errors of `act`.
     pub fn each_entry(
         &self,
         kind: &str,
@@ -433,7 +433,7 @@ impl Verified {
         self.spool.each_entry(kind, |entry| act(&labelled(&self.catalogue, entry)?))
     }
 
-    /// The families whose marks of a possible loss stay, because a difference of theirs can still be corrected.
+    /// The families whose marks of a possible loss stay, because they have a difference that can still be corrected.
     fn families_kept<S: Store>(&self, opened: &Deployment<S>) -> Result<BTreeSet<Family>, OperateError> {
         let mut families = BTreeSet::new();
         for kind in [FINDING, UNDECIDED, WAITING] {
@@ -446,7 +446,7 @@ impl Verified {
         Ok(families)
     }
 
-    /// The derivations of which something was found of a kind.
+    /// The derivations that have entries of a kind.
     pub(crate) fn derivations_with(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
         self.spool.derivations_with(kind)
     }

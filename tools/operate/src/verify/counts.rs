@@ -1,22 +1,21 @@
-//! Counts against what their sources come to, when all sources are read.
+//! Counts against the totals of their sources, once all sources are read.
 //!
-//! Round by round: what the functions have handled is in the counters, so these are compared when they have handled all
-//! that was written before the round; where their positions are not known, when the [ledger proves](super::run) it. A
-//! target is decided when none of its sources changed since then, up to the end of the comparison; the others come
-//! again. A target that had no source and no counter before the first round is left out: the functions have counted all
-//! of it, and a table that is written to all the time always has one more.
+//! Counts are compared in rounds. Each round waits until the functions have handled everything written before it, so
+//! the counters contain it; if the functions' positions are unknown, the [ledger proves](super::run) it. A target is
+//! decided if none of its sources changed from then to the end of the comparison; the others are compared again in the
+//! next round. A target without a source and a counter before the first round is left out: the functions have counted
+//! all of it, and a table with constant writes always has one more.
 //!
-//! A counter need not be read to be found right. The scan read it, and the stream shows each write of it since; so what
-//! was seen last, once the stream is given up to a moment after the proof, is what the counter held after the proof. A
-//! counter that differs from its sources is read, since it may have been written again.
+//! A counter need not be read to be found correct. The scan read it, and the stream shows each later write. So once the
+//! stream is read up to a moment after the proof, the last value seen is the counter's value after the proof. A counter
+//! that differs from its sources is read, since it may have been written again.
 //!
 //! # Counted
 //!
 //! Counters and buckets against what the definition counts.
 //!
-//! Shards are added up, and no counter is as good as one of zero. What is history is held to a lower bound of its
-//! count: the rest of it may differ from the ground for good reason, since the platform removes its sources, and later
-//! changes of them do not count.
+//! Shards are added up, and a missing counter equals one of zero. A count with history is only checked against a lower
+//! bound: it may exceed its remaining sources, because DynamoDB expires them, and later changes of them do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,42 +47,42 @@ use crate::verify::{
     Belief, Finding, VerifyError, VerifyEvent, Why, finding, judge::Judge, run::Verification, tallies::Undecided,
 };
 
-/// How often a target is compared, before it is undecided.
+/// Comparisons of a target before it is undecided.
 const ROUNDS_MAX: usize = 6;
 
 /// Targets that are compared together. Bounds memory.
 const TARGETS_AT_ONCE: usize = 1_000;
 
-/// Was all handled that was written before?
+/// True if everything written before was handled.
 pub(super) struct Proven {
-    /// Of counts.
+    /// For counts.
     pub(super) is_proven: bool,
-    /// Of what is checked.
+    /// For all other values.
     pub(super) is_handled: bool,
 }
 
-/// What one round knows.
+/// State of one round.
 #[derive(Default)]
 struct CountRound {
     /// When it began, in milliseconds since the epoch.
     began_ms: u64,
     is_last: bool,
-    /// Why nothing can be decided, where it cannot.
+    /// Why nothing can be decided; `None` if it can.
     why: Option<Why>,
-    /// Counts of changes that the ledger does not prove.
+    /// Counts with changes that the ledger does not prove.
     not_in: CountsOf,
     waiting: Waiting,
 }
 
 impl<S: Store> Verification<'_, S> {
-    /// Compares all targets. Says whether all that was written before is handled, so that what is equal is right, and
-    /// so is what is nowhere to be seen.
+    /// Compares all targets. Returns whether everything written before is handled: then equal counts are correct, and
+    /// so are targets without any source or counter.
     pub(super) async fn counts(&self) -> Result<Proven, VerifyError> {
         let mut round =
             CountRound { why: if self.given().await? { None } else { Some(Why::Behind) }, ..CountRound::default() };
         self.state().tallies.close();
         let is_by_ledger = self.look_back().await?;
-        // What looks find is not proven by the ledger.
+        // The ledger proves counts only, not refreshed values.
         let handled = if is_by_ledger { self.handled().await? } else { None };
         let mut is_proven = true;
         for n_rounds in 1..=ROUNDS_MAX {
@@ -97,7 +96,7 @@ impl<S: Store> Verification<'_, S> {
             } else {
                 round.why = round.why.or(self.handled().await?);
             }
-            // What the functions wrote before that is seen too, and not only what they had to handle.
+            // The functions' writes from before must be seen too, not only the changes that they had to handle.
             if !self.given().await? {
                 round.why = round.why.or(Some(Why::Behind));
             }
@@ -120,13 +119,13 @@ impl<S: Store> Verification<'_, S> {
         Ok(Proven { is_proven, is_handled })
     }
 
-    /// Decides these targets, but for those that come again in the next round.
+    /// Decides these targets, except those that are left for the next round.
     fn decide(&self, targets: Vec<Undecided>, round: &CountRound, until_ms: u64) -> Result<(), VerifyError> {
         let CountRound { began_ms, is_last, why, not_in, waiting } = round;
         let belief = Belief { handled_ms: *began_ms, until_ms };
         for Undecided { target, touched_at_ms, compared, .. } in targets {
             let is_changing = touched_at_ms >= *began_ms && self.engine.takes(ProtocolStep::UntouchedSince);
-            // A count that began to differ since the stream was read again: its changes from before were not kept.
+            // A count that began to differ after the stream was reread: its earlier changes were not kept.
             let is_new = compared.is_some() && self.state().proving.as_ref().is_some_and(|it| !it.has(&target));
             let why = why.or_else(|| (is_new || not_in.has(&target)).then_some(Why::NotIn));
             let event = match (compared, why) {
@@ -155,7 +154,7 @@ impl<S: Store> Verification<'_, S> {
         Ok(())
     }
 
-    /// Goes over all targets that are not decided, some at a time.
+    /// Goes over all undecided targets in batches.
     pub(super) async fn each_target(
         &self,
         mut act: impl AsyncFnMut(Vec<Undecided>) -> Result<(), VerifyError>,
@@ -170,8 +169,8 @@ impl<S: Store> Verification<'_, S> {
         }
     }
 
-    /// Compares these targets with their counters, and keeps how they differ. Reads the counters of those that differ
-    /// from what was seen.
+    /// Compares these targets with their counters, and stores the differences. Reads only the counters that differ from
+    /// their last seen value.
     pub(super) async fn compare(&self, targets: Vec<Undecided>) -> Result<(), VerifyError> {
         self.state().listener.counted(targets.len());
         let mut unequal: BTreeMap<Key, Vec<Undecided>> = BTreeMap::new();
@@ -219,7 +218,7 @@ impl<S: Store> Verification<'_, S> {
         Ok(())
     }
 
-    /// Is a target equal to its counters as they were last seen? What a record that cannot be read says is not seen.
+    /// True if a target equals its counters as they were last seen. An unreadable record hides changes.
     fn is_seen_equal(&self, undecided: &Undecided) -> Result<bool, VerifyError> {
         let Target { derivation, item } = &undecided.target;
         let mut state = self.state();
@@ -245,9 +244,9 @@ impl<S: Store> Verification<'_, S> {
     }
 }
 
-// ---- Counters and buckets against what the definition counts ----
+// ---- Counters and buckets against the definition ----
 
-/// Counters that differ from what they count.
+/// Counters that differ from their sources.
 pub(in crate::verify) fn counters_compared(
     schema: &Schema,
     kind: Option<&dyn Kind>,
@@ -279,7 +278,7 @@ pub(in crate::verify) fn counters_compared(
     targets.into_iter().filter_map(compared).collect()
 }
 
-/// The counter of a target, in its shards, if it differs from what it counts.
+/// The finding for a target's counter, with its shards added up, if it differs from its sources.
 pub(in crate::verify) fn counter_compared(
     schema: &Schema,
     kind: &dyn Kind,
@@ -292,7 +291,7 @@ pub(in crate::verify) fn counter_compared(
         return None;
     }
     let has_sum = matches!(kind.shape(), Shape::Count(count) if count.sum.is_some());
-    // A counter that cannot be read is shown as it is; otherwise what the shards add up to.
+    // An unreadable counter is reported as it is stored; otherwise the sum of the shards.
     let (key, stored) = match (shards.iter().find(|(_, item)| is_broken(item)), shards.first_key_value()) {
         (Some((key, item)), _) => (key.clone(), Some(only(item, &[VALUE, SUM]))),
         (None, Some((key, _))) => (key.clone(), Some(attributes(&stored, has_sum))),
@@ -315,12 +314,12 @@ pub(crate) fn attributes(tally: &Tally, has_sum: bool) -> Item {
     item
 }
 
-/// These attributes of an item, as far as it has them.
+/// The given attributes of an item that it has.
 pub(in crate::verify) fn only(item: &Item, names: &[&str]) -> Item {
     names.iter().filter_map(|name| Some(((*name).to_owned(), item.get(name)?.clone()))).collect()
 }
 
-/// Buckets that are below what the ground shows: in count, or without a sum or bounds.
+/// Buckets below what their sources give: in count, or without a sum or bounds.
 pub(in crate::verify) fn buckets_compared(derivation: &str, derived: &[Derived], items: &Items) -> Vec<Finding> {
     let compared = |part: &Derived| {
         let Derived::Bucket { key, bucket, form } = part else { return None };
@@ -330,7 +329,7 @@ pub(in crate::verify) fn buckets_compared(derivation: &str, derived: &[Derived],
     derived.iter().filter_map(compared).collect()
 }
 
-/// The finding about a bucket that is below what the ground shows; it names the count.
+/// The finding about a bucket below what its sources give; it names the count.
 pub(in crate::verify) fn bucket_compared(
     derivation: &str,
     key: &Key,

@@ -1,7 +1,7 @@
-//! A table that is at rest and fits in memory, against the definition.
+//! Compares a table that is at rest and fits in memory with the definition.
 //!
-//! Derives everything from the ground, and compares. It never plans and never refreshes, so a fault in those cannot hide
-//! itself here: the tests hold the service, and [`Verification`](super::run::Verification), to it.
+//! Derives everything from the application's items, and compares. It never plans and never refreshes, so a bug in those
+//! cannot hide itself here: the tests check the service and [`Verification`](super::run::Verification) against it.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +21,14 @@ use store::{Segment, Store, StoreError};
 use super::{Finding, UnreadableItem, finding};
 use crate::verify::counts::{buckets_compared, counters_compared, only};
 
-/// What was seen.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// Items in the table.
     pub n_items: usize,
-    /// Items without a type, or of one that nobody declared.
+    /// Items without a type, or of an undeclared one.
     pub n_ignored: usize,
-    /// Differences and flaws, in order of derivation and key.
+    /// Differences and invalid data, in order of derivation and key.
     pub findings: Vec<Finding>,
     /// Items that cannot be interpreted. They count as absent, on both sides.
     pub unreadable: Vec<UnreadableItem>,
@@ -38,7 +38,7 @@ pub struct Comparison {
 ///
 /// # Errors
 ///
-/// [`StoreError`] when the table cannot be read.
+/// [`StoreError`] if the table cannot be read.
 pub async fn compare_table<S: Store>(
     schema: &Schema,
     catalogue: &Catalogue,
@@ -55,7 +55,7 @@ pub async fn compare_table<S: Store>(
     }
 }
 
-/// Compares what these items hold with what the definition gives for their ground.
+/// Compares these items with what the definition derives from the application's items among them.
 #[must_use]
 pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Comparison {
     let Whole { by_derivation, flaws } = derive(schema, catalogue, items);
@@ -106,14 +106,14 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Compari
     verified
 }
 
-/// Attributes of items that exist. An item that is missing is its own derivation's finding.
+/// Differences in attributes of existing items. A missing item is a finding of the derivation that creates it.
 fn attributes_compared(derivation: &str, derived: &Derived, items: &Items) -> Option<Finding> {
     let Derived::Attributes { key, attributes } = derived else { return None };
     let held = items.get(key)?;
     differing(derivation, key, held, attributes)
 }
 
-/// Whole items, but for the attributes of other derivations.
+/// Differences in whole items, except for the attributes of other derivations.
 fn items_compared(schema: &Schema, derivation: &str, target: &str, derived: &[Derived], items: &Items) -> Vec<Finding> {
     let Some(definition) = schema.entity(target) else { return Vec::new() };
     let (mut findings, mut keys) = (Vec::new(), BTreeSet::new());
@@ -143,7 +143,7 @@ fn differing(derivation: &str, key: &Key, held: &Item, wanted: &[Wanted]) -> Opt
     Some(finding(derivation, key, Some(stored.collect()), Some(derived.collect())))
 }
 
-/// What nothing is derived of, with the attribute at fault. It may be derived itself, and then not be stored yet.
+/// Invalid data, with the attribute at fault. The attribute may itself be derived, and not be stored yet.
 fn flawed(derivation: &str, flaw: &Flaw, items: &Items) -> Finding {
     let stored = items.get(&flaw.key).map(|item| only(item, &[&flaw.attribute]));
     Finding { flaw: Some(flaw.why.clone()), ..finding(derivation, &flaw.key, stored, Some(Item::new())) }

@@ -1,5 +1,5 @@
-//! The registry beside a verification: what is to be repaired waits until all functions have it, and what is found to be
-//! right all over the table is marked as filled.
+//! The registry during a verification. A repair waits until all functions have its derivations. Derivations that are
+//! found correct in the whole table are marked as filled.
 
 use derive::{derivation::Derivation, family::Family, position::DerivationAt};
 use std::{collections::BTreeSet, time::Duration};
@@ -18,41 +18,41 @@ use crate::{
     tables::{Deployment, VerifyOptions},
 };
 
-/// How long the registry is asked, in milliseconds.
+/// Time limit for reading the registry, in milliseconds.
 const ASK_MS_MAX: u64 = 30_000;
 
-/// How much earlier than it began what a verification proves ends, in milliseconds: clocks differ, and the times of
-/// records are rounded down.
+/// Safety margin before the start of a verification, in milliseconds. Its proof ends that much earlier: clocks differ,
+/// and the times of records are rounded down.
 const MARGIN_MS: u64 = 120_000;
 
-/// What was marked as filled.
+/// Which derivations were marked as filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marking {
-    /// All that is right; or nothing was to be marked.
+    /// All correct ones; or there was nothing to mark.
     Done,
-    /// Nothing: what a repair that went on has found was read with the functions of another time.
+    /// None: the repair continued an earlier run, whose reads happened with the functions of that time.
     WentOn,
-    /// Not all that is right: a change is parked, or functions with other derivations were at work meanwhile.
+    /// Not all correct ones: a change is parked, or functions with other derivations ran meanwhile.
     NotAll,
 }
 
-/// The registry as it was before a table was read.
+/// The registry before a table was read.
 pub(crate) struct Before {
     registry: Registry,
     at_ms: u64,
-    /// Was anything read before it? That was found with the functions of then.
+    /// False if an earlier run had already read items, with the functions of that time.
     is_new: bool,
 }
 
 impl Before {
-    /// As it is now.
+    /// Reads the registry now.
     pub(crate) async fn read<S: Store>(opened: &Deployment<S>) -> Result<Self, OperateError> {
         let at_ms = SystemClock.now_ms();
         Ok(Self { registry: opened.engine().registry(at_ms.saturating_add(ASK_MS_MAX)).await?, at_ms, is_new: true })
     }
 
-    /// As it is when all functions have what is to be repaired, and no instance runs any more that lacks it. Waits for
-    /// that.
+    /// Waits until all functions have the derivations to repair, and no instance without them runs any more; then reads
+    /// the registry.
     pub(crate) async fn ready<S: Store>(
         opened: &Deployment<S>,
         args: &VerifyOptions,
@@ -92,8 +92,8 @@ impl Before {
         }
     }
 
-    /// Refuses when the functions have a derivation that this catalogue lacks: what they count would be taken for
-    /// something that nothing explains.
+    /// Refuses if the functions have a derivation that this catalogue lacks: the repair would take their counters for
+    /// unexplained ones.
     pub(crate) fn knows_all<S: Store>(&self, opened: &Deployment<S>) -> Result<(), OperateError> {
         let names = self.registry.live_beside(&opened.catalogue);
         if names.is_empty() {
@@ -106,7 +106,7 @@ impl Before {
         )))
     }
 
-    /// The counts that are asked for, and not marked as filled yet.
+    /// The requested counts that are not marked as filled yet.
     pub(crate) fn unfilled<S: Store>(&self, opened: &Deployment<S>, args: &VerifyOptions) -> BTreeSet<String> {
         if !is_all(args) {
             return BTreeSet::new();
@@ -116,7 +116,7 @@ impl Before {
         names.filter(|name| !self.registry.is_filled(name)).cloned().collect()
     }
 
-    /// Marks as filled what was found to be right all over the table, but for these.
+    /// Marks derivations as filled that were found correct in the whole table, except for `open`.
     pub(crate) async fn mark<S: Store>(
         &self,
         opened: &Deployment<S>,
@@ -157,7 +157,7 @@ impl Before {
     }
 }
 
-/// Is all of the table verified, though perhaps not all that is derived?
+/// True if the whole table is verified, though perhaps not all derivations.
 fn is_all(args: &VerifyOptions) -> bool {
     args.entity.is_empty() && args.pk.is_empty() && args.sk.is_none()
 }

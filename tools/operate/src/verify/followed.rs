@@ -1,10 +1,10 @@
-//! The table's stream as a verification follows it, and how far the functions are with it.
+//! Follows the table's stream for a verification, and knows how far the functions have read it.
 //!
-//! Where `ripple dev` runs the functions, their event source mappings keep their positions in the ledger's table, and
-//! the stream is read from there. On the real AWS nobody keeps a position that can be read: the stream is followed from
-//! its newest record. There counts are [proven by the ledger](crate::verify), for which the stream is read once more
-//! from its oldest record on; for all else the functions are taken to have handled what is older than their iterator
-//! age, twice over.
+//! Under `ripple dev`, the event source mappings of the functions store their positions in the ledger's table, and the
+//! stream is read from there. On the real AWS no position can be read, so the stream is followed from its newest
+//! record. There counts are [proven by the ledger](crate::verify), so the stream is also read once from its oldest
+//! record. For everything else, the functions are assumed to have handled all changes older than twice their iterator
+//! age.
 
 use std::{
     collections::BTreeMap,
@@ -42,47 +42,47 @@ use crate::{
     verify::{Following, Retained, ShardRecords, spool::Spool},
 };
 
-/// How much longer than twice the iterator age is waited for the functions, in seconds.
+/// Wait for the functions beyond twice the iterator age, in seconds.
 pub(super) const AGE_MARGIN_S: u64 = 60;
 
 /// Name of the mapping. Its positions are in the verification's own file.
 const NAME: &str = "verify";
 
-/// The answer that a batch is done. The mapping has tumbling windows, since only their events name the shard, so a
-/// state is wanted.
+/// The response for a finished batch. The mapping has tumbling windows, since only their events name the shard, so
+/// Lambda expects a state.
 const DONE: &str = r#"{"state":{}}"#;
 
-/// Wait after an empty read of the stream, in milliseconds: of an emulator, and of the real one, which Lambda reads
-/// four times a second.
+/// Wait after an empty read of the stream, in milliseconds: for an emulator, and for AWS, where Lambda reads four times
+/// a second.
 const IDLE_POLL_MS: u64 = 20;
 const AWS_POLL_MS: u64 = 500;
 
-/// How much longer than twice the iterator age is waited, in milliseconds.
+/// Wait beyond twice the iterator age, in milliseconds.
 const MARGIN_MS: u64 = 30_000;
 
-/// How long the real stream may give nothing though there is something, in milliseconds.
+/// How long the stream on AWS may return empty pages although it has records, in milliseconds.
 const EMPTY_PAGES_MS: u64 = 10_000;
 
 /// How the functions' progress is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProgressSource {
-    /// The positions of their mappings, as `ripple dev` keeps them.
+    /// The positions of their mappings, as `ripple dev` stores them.
     Positions,
-    /// Their iterator age, in milliseconds, as somebody read it on the real AWS; nobody where it is not given.
+    /// Their iterator age on AWS, in milliseconds, as the operator gave it; `None` if it was not given.
     Age(Option<u64>),
 }
 
-/// What the stream is followed by, as long as this lives.
+/// A stream that is followed as long as this lives.
 pub(super) struct Followed {
     shared: Arc<FollowedState>,
     handled: ProgressSource,
-    /// To read it once more.
+    /// The stream, to read it again.
     stream: Stream,
     mapping: Mapping,
     _stop: watch::Sender<bool>,
     watching: AbortHandle,
     following: AbortHandle,
-    /// Ends when the stream cannot be followed; until somebody waits for it.
+    /// Ends when the stream cannot be followed; `None` once a caller waits for it.
     task: Option<JoinHandle<Result<(), StreamError>>>,
 }
 
@@ -100,23 +100,23 @@ struct FollowedState {
 
 #[derive(Default)]
 struct StreamState {
-    /// Records that came and were not given.
+    /// Records that arrived and were not returned yet.
     records: Vec<ShardRecords>,
-    /// Answers for those batches, and for those that were given last.
+    /// Confirmations for those batches, and for those that were returned last.
     came: Vec<oneshot::Sender<()>>,
     given: Vec<oneshot::Sender<()>>,
-    /// How far each shard is.
+    /// Position in each shard.
     seen: BTreeMap<String, Position>,
-    /// Up to when all records came.
+    /// All records up to this time have arrived.
     delivered_ms: u64,
-    /// What the functions must pass next, so that more is handled.
+    /// Positions that the functions must pass before `handled_ms` can rise.
     ahead: Option<Ahead>,
-    /// Up to when all is handled.
+    /// All changes up to this time are handled.
     handled_ms: u64,
 }
 
-/// How far each shard was when all records had come that were made before a time. It stays until the functions are past
-/// it: they are always a little behind a stream that is never empty.
+/// Position in each shard when all records up to a time had arrived. It stays until the functions have passed it: they
+/// are always a little behind a stream that never runs empty.
 #[derive(Clone)]
 struct Ahead {
     until_ms: u64,
@@ -130,7 +130,7 @@ impl FollowedState {
 }
 
 impl Followed {
-    /// Follows a stream from where the file is with it, or from where the functions are.
+    /// Follows a stream from the position in the file, or from the functions' position.
     pub(super) async fn start<S: Store + 'static>(
         table_stream: &TableStream,
         handled: ProgressSource,
@@ -176,7 +176,7 @@ impl Followed {
     }
 }
 
-/// A mapping that gives every record of a stream once, each batch with the name of its shard.
+/// A mapping that delivers every record of a stream once, each batch with the name of its shard.
 fn mapping(stream_arn: &str, is_aws: bool) -> Mapping {
     Mapping {
         name: NAME.to_owned(),
@@ -199,7 +199,7 @@ impl Followed {
     fn records(&self) -> Vec<ShardRecords> {
         let mut state = self.shared.state();
         for taken in std::mem::take(&mut state.given) {
-            // The batch may have been given up.
+            // The batch may have been dropped.
             let _nobody_waits = taken.send(()).is_err();
         }
         state.given = std::mem::take(&mut state.came);
@@ -223,13 +223,13 @@ impl Followed {
     }
 }
 
-/// Is it so long after a moment that functions of this iterator age are past it?
+/// True if enough time has passed since a moment that functions of this iterator age have passed it.
 fn is_past(age_ms: u64, moment_ms: u64, now_ms: u64) -> bool {
     let wait_ms = age_ms.saturating_mul(2).saturating_add(MARGIN_MS);
     now_ms > moment_ms.saturating_add(wait_ms)
 }
 
-/// Takes the records of the stream.
+/// Receives the records of the stream.
 struct Taking(Arc<FollowedState>);
 
 impl LambdaFunction for Taking {
@@ -243,21 +243,21 @@ impl LambdaFunction for Taking {
                 state.records.push(records);
                 state.came.push(taken);
             }
-            // Its position is kept when what it says is.
+            // Its position is stored after the content of its records is.
             is_taken.await.map_err(|_| unhandled("the verification has ended".to_owned()))?;
             Ok(DONE.to_owned())
         })
     }
 }
 
-/// The records of an event of a tumbling window, which names its shard.
+/// The records of an event with a tumbling window, which names its shard.
 fn shard_records(event: &str) -> Result<ShardRecords, EventError> {
     let Event { records, lane, .. } = Event::parse(event)?;
     let records = records.iter().map(|record| record.get().to_owned()).collect();
     Ok(ShardRecords { lane: Arc::new(lane), records })
 }
 
-/// Notes up to when all records came.
+/// Notes the time up to which all records have arrived.
 struct Watching(Arc<FollowedState>);
 
 impl Observer for Watching {
@@ -278,13 +278,13 @@ impl Observer for Watching {
 
 // ---- positions ----
 
-/// The functions that handle all derivations together: one of these does.
+/// The sets of functions that together handle all derivations.
 const READERS: [&[&str]; 2] = [&["combined"], &["aggregate", "propagate"]];
 
-/// How often it is looked how far the functions are.
+/// Poll interval for the functions' positions.
 const POSITIONS_POLL: Duration = Duration::from_millis(50);
 
-/// Positions: of the file, else of the functions; kept in the file.
+/// Positions: loaded from the file, or else from the functions; stored in the file.
 struct Positions<S> {
     shared: Arc<FollowedState>,
     spool: Spool,
@@ -321,7 +321,7 @@ impl<S: Store> Checkpoints for Positions<S> {
     }
 }
 
-/// The readers that have been at the stream.
+/// The sets of functions that have read the stream.
 async fn present<S: Store>(ledger: &LedgerCheckpoints<S>) -> Result<Vec<&'static [&'static str]>, OperateError> {
     let mut present = Vec::new();
     for readers in READERS {
@@ -335,7 +335,7 @@ async fn present<S: Store>(ledger: &LedgerCheckpoints<S>) -> Result<Vec<&'static
     Ok(present)
 }
 
-/// The least of the positions of these functions in a shard; none where one of them has none.
+/// The least position of these functions in a shard; `None` if one of them has none.
 async fn first<S: Store>(
     ledger: &LedgerCheckpoints<S>,
     readers: &[&'static [&'static str]],
@@ -352,7 +352,7 @@ async fn first<S: Store>(
     Ok(least)
 }
 
-/// Is a position as far as another, or farther?
+/// True if a position is at or after another.
 fn covers(position: &Position, other: &Position) -> bool {
     match (position, other) {
         (Position::Ended, _) => true,
@@ -361,7 +361,7 @@ fn covers(position: &Position, other: &Position) -> bool {
     }
 }
 
-/// Sees when the functions have come as far as the stream was seen.
+/// Notes when the functions have reached the positions that this stream was seen at.
 async fn watch_positions<S: Store>(
     shared: Arc<FollowedState>,
     ledger: Arc<LedgerCheckpoints<S>>,
@@ -370,7 +370,7 @@ async fn watch_positions<S: Store>(
     loop {
         let ahead = shared.state().ahead.clone();
         if let Some(Ahead { until_ms, seen }) = ahead {
-            // Where nothing ever was in the stream, nothing is to be handled.
+            // If the stream never had a record, nothing has to be handled.
             let mut is_past = readers.is_empty() && seen.is_empty();
             for names in &readers {
                 is_past = is_past || are_past(&ledger, names, &seen).await.unwrap_or(false);
@@ -385,7 +385,7 @@ async fn watch_positions<S: Store>(
     }
 }
 
-/// Are all these functions past these positions?
+/// True if all these functions have passed these positions.
 async fn are_past<S: Store>(
     ledger: &LedgerCheckpoints<S>,
     names: &[&str],
@@ -436,7 +436,7 @@ impl FollowedStreams {
     }
 }
 
-/// What all of them have given or handled, they have together.
+/// Records before a moment are returned or handled if that holds for every stream.
 impl Following for FollowedStreams {
     fn records(&self) -> Vec<ShardRecords> {
         self.0.iter().flat_map(Followed::records).collect()
@@ -463,15 +463,15 @@ impl Following for FollowedStreams {
     }
 }
 
-// ---- What a stream still holds, read once more from its oldest record on, beside what follows it ----
+// ---- The records that a stream still has, read from its oldest record, besides following it ----
 
-/// How long a stream may say nothing before it counts as one that cannot be read.
+/// Time without a response after which a stream counts as unreadable.
 const SILENCE: Duration = Duration::from_mins(5);
 
-/// The records that a stream still holds.
+/// The records that a stream still has.
 pub(crate) struct RetainedRecords {
     records: mpsc::Receiver<ShardRecords>,
-    /// Up to when all was given, in milliseconds since the epoch.
+    /// All records up to this time were returned, in milliseconds since the epoch.
     delivered_ms: watch::Receiver<u64>,
     until_ms: u64,
     reading: JoinHandle<Result<(), StreamError>>,
@@ -485,10 +485,10 @@ impl Drop for RetainedRecords {
 }
 
 impl RetainedRecords {
-    /// Begins to read with a mapping like this, up to all that was made before a moment.
+    /// Begins to read with this mapping, up to all changes before a moment.
     pub(super) fn read(mapping: Mapping, stream: &Stream, until_ms: u64) -> Self {
         let mapping = Mapping { starting_position: StartingPosition::TrimHorizon, ..mapping };
-        // Held back until it is taken, so memory holds one batch of each shard.
+        // The function waits until the batch is taken, so memory has one batch of each shard.
         let (give, records) = mpsc::channel(1);
         let (report, delivered_ms) = watch::channel(0);
         let (stop, stopped) = watch::channel(false);
@@ -509,7 +509,7 @@ impl RetainedRecords {
     async fn next(&mut self) -> io::Result<Option<ShardRecords>> {
         loop {
             if *self.delivered_ms.borrow_and_update() > self.until_ms {
-                // What was given before that is there already.
+                // Records returned before that are in the channel already.
                 return Ok(self.records.try_recv().ok());
             }
             tokio::select! {
@@ -531,11 +531,11 @@ impl RetainedRecords {
     }
 }
 
-/// The records that the streams of several tables still hold, those of one behind those of another.
+/// The records that the streams of several tables still have, one stream after another.
 pub(crate) struct RetainedStreams(pub(super) Vec<RetainedRecords>);
 
 impl<S> Deployment<S> {
-    /// Begins to read all that the streams still hold.
+    /// Begins to read all records that the streams still have.
     pub(crate) fn retained(&self) -> RetainedStreams {
         let margin_ms = if self.is_aws { EMPTY_PAGES_MS } else { 0 };
         let until_ms = SystemClock.now_ms().saturating_add(margin_ms);
@@ -558,7 +558,7 @@ impl Retained for RetainedStreams {
     }
 }
 
-/// Gives the records to whoever reads them.
+/// Passes the records to their reader.
 struct Giving(mpsc::Sender<ShardRecords>);
 
 impl LambdaFunction for Giving {
@@ -572,7 +572,7 @@ impl LambdaFunction for Giving {
     }
 }
 
-/// Reports up to when all was given.
+/// Reports the time up to which all records were returned.
 struct Reporting(watch::Sender<u64>);
 
 impl Observer for Reporting {

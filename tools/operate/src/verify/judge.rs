@@ -1,4 +1,4 @@
-//! Is an item what its sources give? `verify` and `why` ask here, so neither calls right what the other finds wrong.
+//! Decides whether an item matches its sources. `verify` and `why` share this, so they never disagree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,14 +35,14 @@ use super::{Finding, finding, occupied_key};
 use crate::verify::candidates::ReadFrom;
 use crate::verify::counts::{bucket_compared, counter_compared, only};
 
-/// What was decided about an item.
+/// The decision about an item.
 pub(crate) struct Judged {
     pub(crate) look: Look,
-    /// What would be written, and on whose behalf, if it differs.
+    /// The write that would correct it and the derivations behind it, if it differs.
     pub(crate) decided: Option<(Write, Vec<DerivationAt>)>,
-    /// The derivation that would create the item, where one that is not Ripple's has its key.
+    /// The derivation that would create the item, if a foreign item occupies its key.
     pub(crate) occupied_for: Option<DerivationAt>,
-    /// What it was decided by.
+    /// What the decision depends on.
     pub(super) read: BTreeSet<ReadFrom>,
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct Judge<'a, S> {
 }
 
 impl<'a, S: Store> Judge<'a, S> {
-    /// Checks these items, which are among the sources: what would be written to each, if it differs, and all that it
-    /// was decided by. What is not among the sources is read, for all of them together. Those that cannot be decided,
-    /// since DynamoDB refuses to read a source, are given with its answer.
+    /// Checks these items, which are among the sources. Returns the write that each needs if it differs, and everything
+    /// that decided it. Missing sources are read together. Items whose sources DynamoDB refuses to read are returned
+    /// with its error.
     pub(crate) async fn looks(
         &self,
         looks: Vec<Look>,
@@ -63,7 +63,7 @@ impl<'a, S: Store> Judge<'a, S> {
     ) -> Result<(Vec<Judged>, Vec<(Look, String)>), GaveUp> {
         let begun = |look: Look| {
             let read = BTreeSet::from([ReadFrom::Item(look.item.clone())]);
-            // A step asks for what it does not know, so each look has sources of its own.
+            // Each item has its own sources, because a refresh step asks for the sources it does not know.
             (Judged { look, decided: None, occupied_for: None, read }, Sources::default())
         };
         let mut left: Vec<(Judged, Sources)> = looks.into_iter().map(begun).collect();
@@ -100,7 +100,7 @@ impl<'a, S: Store> Judge<'a, S> {
                         it.occupied_for = Some(at);
                         done.push(it);
                     }
-                    // A kind that panics does so at the records, which are parked.
+                    // If a kind panics, it also panics when handling records, and these are parked.
                     Ok(Step::Decided(Verdict::InStep)) | Err(_) => done.push(it),
                 }
             }
@@ -116,7 +116,7 @@ impl<'a, S: Store> Judge<'a, S> {
         Ok((done, unread))
     }
 
-    /// Does what differs wait for something that is under way?
+    /// True if pending work may still resolve the difference.
     pub(crate) fn waits(&self, judged: &Judged, held: Option<&Item>, waiting: &Waiting) -> bool {
         let Judged { look, decided, occupied_for, read } = judged;
         let items = read.iter().filter_map(ReadFrom::item);
@@ -126,8 +126,8 @@ impl<'a, S: Store> Judge<'a, S> {
         waiting.has(&look.item, held, items, derivations) || self.shows_parked(waiting, read, derivations)
     }
 
-    /// What differs, as findings: one of a whole item, else one for each derivation whose part differs. What
-    /// no derivation writes by its name is the maker's.
+    /// The differences as findings: one for a whole item, else one for each derivation whose part differs. An attribute
+    /// that no derivation writes by name belongs to the derivation that creates the item.
     pub(crate) fn findings(&self, judged: &Judged, held: Option<&Item>) -> Vec<Finding> {
         if let (Some(at), Some(held)) = (judged.occupied_for, held) {
             let name = self.engine.catalogue().name(at);
@@ -143,7 +143,7 @@ impl<'a, S: Store> Judge<'a, S> {
             Action::Update(update) => update,
         };
         let mut by_owner: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        // The type is written again with whatever else is.
+        // The type is always written along with other attributes.
         let is_held = |name: &str| same(held.and_then(|held| held.get(name)), update.set.get(name));
         let names = update.set.keys().filter(|name| !is_held(name));
         for name in names.chain(update.remove.iter().map(String::as_str)) {
@@ -153,12 +153,12 @@ impl<'a, S: Store> Judge<'a, S> {
         by_owner.into_iter().map(|(owner, names)| finding_in(owner, look, &names, update, held)).collect()
     }
 
-    /// How a count differs from what its sources come to, with what is held of its target; other items may be among
-    /// that.
+    /// The finding if a count differs from the total of its sources. `held` has the stored items of its target, and may
+    /// contain other items.
     pub(crate) fn count(&self, target: &Target, tally: &Tally, held: &Items) -> Option<Finding> {
         let (engine, name) = (self.engine, target.derivation.as_str());
         let kind = self.kind(name)?;
-        // What the platform deletes, and a cascade with the target, has no bound.
+        // If DynamoDB expires the items, or a cascade deletes them with the target, no bound holds.
         if kind.is_history() && starts_anew(engine.catalogue(), name) {
             return None;
         }
@@ -179,15 +179,15 @@ impl<'a, S: Store> Judge<'a, S> {
         catalogue.derivation(catalogue.position(derivation)?).map(|derivation| derivation.kind.as_ref())
     }
 
-    /// Does a derivation write this attribute by its name, or the revision of one that it writes?
+    /// True if a derivation writes this attribute by name, or it is the revision of an attribute that it writes.
     fn writes(&self, at: DerivationAt, entity: &str, name: &str) -> bool {
         self.engine.catalogue().writes(at).iter().filter(|part| part.entity == entity).any(
             |part| matches!(&part.of, PartOf::Attribute(written) if written == name || revision_of(written) == name),
         )
     }
 
-    /// Does one of these derivations show a count that a parked change is of? The count may be in already, if the
-    /// invocations died at its display; then the redrive shows it.
+    /// True if one of these derivations displays a count with a parked change. The change may be counted already, if
+    /// the invocations crashed at its display; then the redrive updates the display.
     fn shows_parked(&self, waiting: &Waiting, read: &BTreeSet<ReadFrom>, derivations: &[DerivationAt]) -> bool {
         let refreshes = derivations.iter().filter_map(|at| self.engine.catalogue().refresh(*at));
         let counts: Vec<&str> = refreshes.filter_map(|refresh| refresh.shows()).collect();
@@ -199,8 +199,8 @@ impl<'a, S: Store> Judge<'a, S> {
         })
     }
 
-    /// The items through which the functions find this one when a source changes, as a mirror through which a copy is
-    /// found. One that was made lately leads to this item by a record of its own.
+    /// The items through which the functions find this one when a source changes, such as a mirror that leads to a
+    /// copy. A newly created one leads to this item by its own record.
     fn found_through(
         &self,
         look: &Look,
@@ -220,19 +220,19 @@ impl<'a, S: Store> Judge<'a, S> {
     }
 }
 
-/// What these attributes of an item are, and would be.
+/// The finding with the stored and the derived values of these attributes.
 fn finding_in(derivation: &str, look: &Look, names: &[&str], update: &Update, held: Option<&Item>) -> Finding {
     let stored = held.map(|held| only(held, names)).unwrap_or_default();
     finding(derivation, &look.item, Some(stored), Some(only(&update.set, names)))
 }
 
-// ---- Findings about an item by itself: keys of indexes that its writer makes, flaws, items that several claim, and
-// counters that nothing explains ----
+// ---- Findings about an item by itself: wrong index keys, invalid data, mirrors that several items claim, and
+// unexplained counters ----
 
-/// Name of the derivation in a finding about an index key, which the item's writer makes.
+/// Name of the derivation in a finding about an index key, which the item's writer sets.
 pub(crate) const INDEX_KEYS: &str = "index keys";
 
-/// What was found of an item, and what it was decided by, beside the item.
+/// The findings about an item, and what decided them besides the item.
 #[derive(Debug, Default)]
 pub(crate) struct SingleFinding {
     pub(crate) findings: Vec<Finding>,
@@ -240,7 +240,7 @@ pub(crate) struct SingleFinding {
 }
 
 impl<S: Store> Judge<'_, S> {
-    /// The findings about an item. Reads only what is not among the sources, and adds it to them.
+    /// The findings about an item. Reads only what is missing in the sources, and adds it to them.
     pub(crate) async fn single(
         &self,
         key: &Key,
@@ -268,11 +268,11 @@ impl<S: Store> Judge<'_, S> {
         Ok(found)
     }
 
-    /// Keys of indexes that the item's writer makes, and that are not what its other attributes give.
+    /// Finding about index keys that the item's writer sets, if they do not match its other attributes.
     fn index_keys(&self, image: &Image<'_>) -> Option<Finding> {
         let schema = self.engine.schema();
         let mut derivations = self.engine.catalogue().derivations();
-        // An unreadable item is listed as such: which key is right is known once its writer has corrected it.
+        // An unreadable item is listed as such: the correct key is known once the application has corrected the item.
         let is_long = image.long_index_key().is_some();
         if image.definition.derived || is_long || derivations.any(|it| it.unreadable(schema, image).is_some()) {
             return None;
@@ -290,14 +290,14 @@ impl<S: Store> Judge<'_, S> {
         Some(finding(INDEX_KEYS, image.key, Some(stored), Some(derived)))
     }
 
-    /// A counter of a derivation that is not declared.
+    /// Finding about a counter of an undeclared derivation.
     fn unexplained(&self, image: &Image<'_>) -> Option<Finding> {
         let counter = CounterKey::parse(image.key).filter(|_| image.is(COUNTER))?;
         let is_known = self.engine.catalogue().position(&counter.derivation).is_some();
         (!is_known).then(|| finding(&counter.derivation, image.key, Some(image.item.clone()), None))
     }
 
-    /// A mirror that several living items claim.
+    /// Finding about a mirror that several existing items claim.
     fn claimed_twice(&self, image: &Image<'_>) -> Option<Finding> {
         let claims = claims(self.engine.schema(), image.item);
         let mut parts = self.engine.catalogue().refreshing(&image.definition.name);
@@ -312,7 +312,7 @@ impl<S: Store> Judge<'_, S> {
         Some(Finding { flaw: Some(why), ..finding(name, image.key, stored, Some(Item::new())) })
     }
 
-    /// Does an item lack something that a derivation writes? Nothing is derived of one with a flaw.
+    /// True if an item lacks an attribute that a derivation writes. Nothing is derived from invalid data.
     fn lacks_part(&self, image: &Image<'_>, derivation: DerivationAt) -> bool {
         let kind = self.engine.catalogue().derivation(derivation).map(|derivation| &derivation.kind);
         let reach = kind.and_then(|kind| kind.reach(self.engine.schema()).ok()).unwrap_or_default();
@@ -320,7 +320,7 @@ impl<S: Store> Judge<'_, S> {
         reach.writes.iter().any(|part| image.is(&part.entity) && part.of.attribute().is_some_and(is_lacking))
     }
 
-    /// An item with all above it, as far as a derivation reads them.
+    /// An item with all its ancestors, as far as a derivation reads them.
     async fn above(
         &self,
         image: &Image<'_>,

@@ -1,5 +1,5 @@
-//! A store whose reads keep to so many read units a second, so that a verification takes nothing away from anybody; and
-//! which adds the units up.
+//! A store that limits its read units per second, so that a verification does not slow down the application. It also
+//! adds the units up.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -17,12 +17,12 @@ use tokio::time::{Instant, sleep_until};
 
 use super::check::UNIT_BYTES;
 
-/// A store whose reads wait for their turn.
+/// A store whose reads are delayed to keep the limit.
 pub(crate) struct Paced<S> {
     store: S,
-    /// As many as there are where nothing is said.
+    /// Limit; unlimited if `None`.
     units_a_second: Option<f64>,
-    /// When the units of all reads so far will have been used up.
+    /// When the limit has paid for all reads so far.
     free_at: Mutex<Option<Instant>>,
     used: UsedUnits,
 }
@@ -42,18 +42,18 @@ impl UsedUnits {
 }
 
 impl<S> Paced<S> {
-    /// Reads so many units a second.
+    /// A store with this limit on read units a second.
     pub(crate) fn new(store: S, units_a_second: Option<u32>) -> Self {
         let (units_a_second, used) = (units_a_second.map(f64::from), UsedUnits::default());
         Self { store, units_a_second, free_at: Mutex::new(None), used }
     }
 
-    /// Counts on as long as this reads.
+    /// A shared counter, which keeps counting as long as this store reads.
     pub(crate) fn used(&self) -> UsedUnits {
         self.used.clone()
     }
 
-    /// Waits until what was read before is paid for.
+    /// Waits until the limit has paid for earlier reads.
     async fn turn(&self) {
         let free_at = *self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(free_at) = free_at {
@@ -74,7 +74,7 @@ impl<S> Paced<S> {
     }
 }
 
-/// The read units of so many bytes that are read together.
+/// The read units of this many bytes, read together.
 fn units(bytes: usize, is_consistent: bool) -> f64 {
     let units = f64::from(u32::try_from(bytes.div_ceil(UNIT_BYTES).max(1)).unwrap_or(u32::MAX));
     if is_consistent { units } else { units / 2.0 }
@@ -85,7 +85,7 @@ impl<S: Store> Store for Paced<S> {
         self.turn().await;
         let items = self.store.read(table, keys, consistency).await?;
         let is_consistent = consistency == Consistency::Strong;
-        // What is not there costs as much as what is small.
+        // A missing item costs as much as a small one.
         let n_absent = keys.len().saturating_sub(items.len());
         let absent = std::iter::repeat_n(1, n_absent);
         let all = items.iter().map(|(_, item)| item_bytes(item)).chain(absent);

@@ -1,20 +1,20 @@
-//! A verification: the whole of it, from the first page to the last target.
+//! A whole verification, from the first page to the last target.
 //!
 //! # Proven
 //!
-//! Proof that the changes of a count are in its counters, where nobody can read how far the functions are.
+//! Proof that the changes of a count are in its counters, when the functions' positions cannot be read.
 //!
-//! *Keeps true*: a count is decided only if each change of it that the stream still holds, and that was made before the
-//! counters were read, is [in the ledger](engine::redrive::in_ledger). What the stream does not hold any more, no
-//! function will ever bring.
+//! *Keeps true*: a count is decided only if each of its changes that the stream still has, and that precedes the read
+//! of the counters, is [in the ledger](engine::redrive::in_ledger). No function will ever deliver changes that have
+//! left the stream.
 //!
-//! All counts are compared once, without proof. Then the stream is read again from its oldest record on, and of each
-//! record that concerns a count that differs, its proof is asked for. From then on the records that come are kept until
-//! their proofs are there. So a table without a difference costs no second reading of its stream.
+//! All counts are compared once, without proof. Then the stream is read again from its oldest record, and the ledger is
+//! queried for each record that concerns a differing count. New records are kept until the ledger proves them. So a
+//! table without a difference never needs the second reading of its stream.
 //!
-//! *Example*: one shard is held by the brake, and the others are handled within a second. A post whose like is in that
-//! shard seems to lack one. The stream still holds the like, and the ledger has no receipt of it: the count is
-//! undecided, and no repair adds what the shard adds when it catches up.
+//! *Example*: the breaker stops one shard, and the functions handle the others within a second. A post whose like is in
+//! that shard seems to lack one. The stream still has the like, and the ledger has no receipt of it. So the count is
+//! undecided, and no repair adds what the shard will add when it catches up.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,23 +50,23 @@ use crate::verify::{
     tallies::{Reached, Tallies, Undecided},
 };
 
-/// How long a call is tried, in milliseconds, before the verification ends as failed.
+/// Time limit for a call, in milliseconds, before the verification fails.
 const CALL_MS_MAX: u64 = 60_000;
 
-/// Items that are named of those that counts are about and that do not exist.
+/// Number of examples in a report about counts of items that do not exist.
 const EXAMPLES: usize = 3;
 
-/// Makes the event about an item.
+/// Builds the event about an item.
 type ItemEvent = fn(UnreadableItem) -> VerifyEvent;
 
-/// How it is verified.
+/// Limits of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Segments that are read side by side.
+    /// Segments that are read in parallel.
     pub segments: u32,
-    /// How long is waited for the functions, in milliseconds, before something is undecided.
+    /// Wait for the functions, in milliseconds, before a difference is undecided.
     pub wait_ms: u64,
-    /// Size of the items that are checked together, in bytes: see [`scan`](super::scan).
+    /// Total size of items that are checked together, in bytes: see [`scan`](super::scan).
     pub window_bytes: usize,
 }
 
@@ -82,7 +82,7 @@ pub struct Verification<'a, S> {
     pub(super) targets: BTreeSet<String>,
     /// Entities of the buckets of roll-ups.
     pub(super) buckets: BTreeSet<String>,
-    /// Additive derivations of which every change is to be proven, where the ledger proves it.
+    /// Additive derivations whose changes must all be proven, if the ledger is the proof.
     pub(super) proving: BTreeSet<String>,
     pub(super) state: Mutex<RunState<'a>>,
 }
@@ -91,14 +91,14 @@ pub(super) struct RunState<'a> {
     pub(super) tallies: &'a mut dyn Tallies,
     pub(super) listener: &'a mut dyn Listener,
     pub(super) touched: Touched,
-    /// What the ledger must prove, as long as counts are compared.
+    /// What the ledger must prove while counts are compared.
     pub(super) proving: Option<Proving>,
-    /// Did a record come that cannot be read, so that what it counts is unknown?
+    /// True if an unreadable record arrived, so that its counts are unknown.
     pub(super) is_blind: bool,
 }
 
 impl<'a, S: Store> Verification<'a, S> {
-    /// A verification of what an engine keeps in step, beside whoever this follows.
+    /// A verification of an engine's derivations, while following the stream.
     pub fn new(
         engine: &'a Engine<S>,
         following: &'a dyn Following,
@@ -131,19 +131,19 @@ impl<'a, S: Store> Verification<'a, S> {
         Self { engine, following, scope, limits, counted, targets, buckets, proving, state }
     }
 
-    /// The same that also proves all changes of these derivations, so that what is not reported of them is right.
+    /// Also proves all changes of these derivations, so that their unreported counts are correct.
     #[must_use]
     pub fn proving(self, derivations: BTreeSet<String>) -> Self {
         Self { proving: derivations, ..self }
     }
 
-    /// Verifies, from where it was reached.
+    /// Verifies, from where the last run stopped.
     ///
     /// # Errors
     ///
-    /// [`VerifyError`], with what was reached kept in the tallies.
+    /// [`VerifyError`]. The tallies keep the progress.
     pub async fn run(&self) -> Result<Extent, VerifyError> {
-        // From here on every change is seen, so what a scan reads too early is put right by its record.
+        // From here on every change is seen, so a record corrects whatever the scan read too early.
         if !self.given().await? {
             self.state().is_blind = true;
         }
@@ -159,7 +159,7 @@ impl<'a, S: Store> Verification<'a, S> {
         Ok(reached.into_iter().fold(Extent { is_proven, is_handled, ..Extent::default() }, sum))
     }
 
-    /// Reports the counts whose items are not there.
+    /// Reports the counts about items that do not exist.
     fn report_about_nothing(&self) -> Result<(), VerifyError> {
         for derivation in self.engine.catalogue().derivations() {
             let mut state = self.state();
@@ -176,8 +176,8 @@ impl<'a, S: Store> Verification<'a, S> {
         Ok(())
     }
 
-    /// Reports an item that cannot be read, or of which a condition compares two types; true if nothing is derived of
-    /// it since nobody declared it.
+    /// Reports an item that cannot be read, or where a condition compares two types. Returns true if its entity is
+    /// undeclared, so that nothing is derived from it.
     pub(super) fn report_unreadable(&self, key: &Key, item: &Item) -> Result<bool, VerifyError> {
         let (mut all, mut unlike): (Vec<(String, Unreadable)>, Vec<_>) = (Vec::new(), Vec::new());
         match self.engine.schema().see(key, item) {
@@ -203,7 +203,7 @@ impl<'a, S: Store> Verification<'a, S> {
         Ok(false)
     }
 
-    /// The findings about an item by itself, if it is in what is verified.
+    /// The findings about an item by itself, if it is in the scope.
     pub(super) async fn single(
         &self,
         key: &Key,
@@ -225,14 +225,14 @@ impl<'a, S: Store> Verification<'a, S> {
         Ok(found)
     }
 
-    /// Reports an item that DynamoDB refuses to read, or of which it refuses to read what it is derived from.
+    /// Reports an item that DynamoDB refuses to read, or whose sources it refuses to read.
     pub(super) fn report_refused(&self, derivation: &str, key: &Key, cause: &str) -> Result<(), VerifyError> {
         let (derivation, pk, sk) = (derivation.to_owned(), key.pk.clone(), key.sk.clone());
         let why = format!("what it is decided by cannot be read: {cause}");
         Ok(self.state().listener.report(VerifyEvent::Unreadable(UnreadableItem { derivation, pk, sk, why }))?)
     }
 
-    /// The same of looks.
+    /// Reports refreshes whose reads DynamoDB refused.
     pub(super) fn report_refused_looks(&self, refused: Vec<(Look, String)>) -> Result<(), VerifyError> {
         for (look, cause) in refused {
             for at in &look.derivations {
@@ -242,7 +242,7 @@ impl<'a, S: Store> Verification<'a, S> {
         Ok(())
     }
 
-    /// The same of a candidate that cannot be checked again.
+    /// Reports a candidate that cannot be checked again.
     pub(super) fn report_unread(&self, candidate: Candidate, cause: &str) -> Result<(), VerifyError> {
         match candidate {
             Candidate::Look(look) => self.report_refused_looks(vec![(look, cause.to_owned())]),
@@ -250,7 +250,7 @@ impl<'a, S: Store> Verification<'a, S> {
         }
     }
 
-    /// Begins to watch what is written from now on.
+    /// Begins to note writes from now on.
     pub(super) fn watch(&self) -> Result<u64, VerifyError> {
         self.see()?;
         Ok(self.state().touched.watch(self.engine.clock().now_ms()))
@@ -272,7 +272,7 @@ impl<'a, S: Store> Verification<'a, S> {
         findings.into_iter().try_for_each(|finding| Ok(self.state().report(event(finding))?))
     }
 
-    /// The time that a call has.
+    /// Time limit of one call.
     pub(super) fn patience(&self) -> Patience<'_> {
         let deadline_ms = self.engine.clock().now_ms().saturating_add(CALL_MS_MAX);
         Patience::new(self.engine.clock(), deadline_ms)
@@ -291,33 +291,33 @@ impl RunState<'_> {
 
 // ---- proven ----
 
-/// Counts that are known by their keys at most. Beyond, all of a derivation is. Bounds memory.
+/// Counts that are tracked by key; beyond that, all counts of a derivation are. Bounds memory.
 const TARGETS_MAX: usize = 100_000;
 
-/// Records whose proofs are asked for together, and records that may be without one. Bound memory.
+/// Records that are looked up in the ledger together, and records that may lack a proof. Bound memory.
 const RECORDS_AT_ONCE: usize = 1_000;
 const RECORDS_MAX: usize = 100_000;
 
-/// The counts to prove, and the records that are not known to be in.
+/// The counts to prove, and the records that may not be counted yet.
 #[derive(Debug, Default)]
 pub(in crate::verify) struct Proving {
-    /// Derivations of which each change must be in.
+    /// Derivations whose changes must all be counted.
     derivations: BTreeSet<String>,
     /// Counts that differed at first.
     targets: BTreeSet<Target>,
-    /// Records that concern them, and have no proof yet.
+    /// Records that concern these counts, and have no proof yet.
     open: Vec<CountedRecord>,
-    /// Were there more of these than can be kept?
+    /// True if there were more records than can be kept.
     is_over: bool,
 }
 
 impl Proving {
-    /// Must the changes of this count be in?
+    /// True if the changes of this count must be proven.
     pub(in crate::verify) fn has(&self, target: &Target) -> bool {
         self.derivations.contains(&target.derivation) || self.targets.contains(target)
     }
 
-    /// Takes up a record, if it concerns a count to prove.
+    /// Adds a record if it concerns a count to prove.
     pub(in crate::verify) fn add(&mut self, record: CountedRecord) {
         if self.open.len() >= RECORDS_MAX {
             self.is_over = true;
@@ -329,7 +329,7 @@ impl Proving {
 
 impl<S: Store> Verification<'_, S> {
     /// Finds the counts that differ, and reads the stream again for the records that concern them. Returns `false` if
-    /// the functions' positions are known, so that nothing is to be proven by the ledger.
+    /// the functions' positions are known, so that the ledger need not prove anything.
     pub(in crate::verify) async fn look_back(&self) -> Result<bool, VerifyError> {
         if !self.following.is_typed() {
             return Ok(false);
@@ -380,7 +380,7 @@ impl<S: Store> Verification<'_, S> {
         self.state().proving.as_ref().map_or(0, |proving| proving.open.len())
     }
 
-    /// Waits until all is in that has come so far, and returns the counts of what is not.
+    /// Waits until all changes that have arrived are counted, and returns the counts with changes that are not.
     pub(in crate::verify) async fn not_in(&self) -> Result<CountsOf, VerifyError> {
         let began_ms = self.engine.clock().now_ms();
         if !self.engine.takes(ProtocolStep::ProvenIn) {
@@ -406,7 +406,7 @@ impl<S: Store> Verification<'_, S> {
         Ok(counts)
     }
 
-    /// Those of these records of which the ledger has no proof.
+    /// The records that the ledger does not prove.
     async fn without_proof(&self, mut records: Vec<CountedRecord>) -> Result<Vec<CountedRecord>, VerifyError> {
         let is_asked = |target: &Target| self.state().proving.as_ref().is_some_and(|proving| proving.has(target));
         let mut open = Vec::new();

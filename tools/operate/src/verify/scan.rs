@@ -1,13 +1,13 @@
-//! The scan of the table, and the first look at what it gives.
+//! The scan of the table, and the first check of its items.
 //!
-//! The segments are read side by side until there are enough items for a *window*, which is then checked as a whole.
-//! What an item is compared with is taken from the window if it is there, since it was just read. A table that fits
-//! into one window is read once: what the window does not hold is not in the table.
+//! The segments are read in parallel until there are enough items for a *window*, which is then checked as a whole. The
+//! sources of an item are taken from the window if they are there, since they were just read. A table that fits into
+//! one window is read once: items that are not in the window are not in the table.
 //!
-//! *Why what was read a little earlier may serve*: only what is equal ends here; what differs is read again by the
-//! second look (module `candidates`). All of a window was read after the verification began. If neither an item nor its
-//! sources were written since then, they are compared as they are. If one was, its record requests a refresh of the
-//! item, and the functions refresh it.
+//! *Why slightly older reads suffice*: only equal values are decided here; the second check (module `candidates`) reads
+//! differing ones again. The whole window was read after the verification began. If neither an item nor its sources
+//! were written since then, the comparison is exact. If one was, its record requests a refresh of the item, and the
+//! functions refresh it.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -40,14 +40,14 @@ use crate::verify::{
     tallies::{Contribution, Reached},
 };
 
-/// Size of the items of a window where nothing else is said, in bytes: 16 MB. A window ends with the page that passes
-/// it. Bounds memory, and what a verification that was stopped reads again.
+/// Default size of the items of a window, in bytes: 16 MB. A window ends with the page that passes it. Bounds memory,
+/// and what a stopped verification reads again.
 pub const WINDOW_BYTES: usize = 16 * 1_024 * 1_024;
 
 /// Items that are checked together. Bounds memory.
 const ITEMS_AT_ONCE: usize = 250;
 
-/// Candidates that wait for their second look at most. Bounds memory.
+/// Candidates that are collected before their second check. Bounds memory.
 const CANDIDATES_MAX: usize = 2_000;
 
 /// Items that were read together.
@@ -59,19 +59,19 @@ struct ScanWindow {
     bytes: usize,
 }
 
-/// What an item is for a verification.
+/// Role of an item in a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Noted {
-    /// Nothing is derived of it, since nobody declared it.
+    /// Its entity is undeclared, so nothing is derived from it.
     Ignored,
-    /// It is verified, or is part of a count that is.
+    /// It is verified, or is part of a verified count.
     Selected,
     /// It is declared, and not verified.
     Other,
 }
 
 impl<S: Store> Verification<'_, S> {
-    /// Reads the table from where it was reached, and decides about all but its counts.
+    /// Reads the table from where the last run stopped, and decides everything but its counts.
     pub(super) async fn scan(&self) -> Result<Vec<Reached>, VerifyError> {
         let numbers = 0..self.limits.segments.max(1);
         let reached = numbers.clone().map(|number| self.state().tallies.reached(number));
@@ -96,7 +96,7 @@ impl<S: Store> Verification<'_, S> {
         Ok(reached)
     }
 
-    /// Reads on in a segment until it ends, or the window does.
+    /// Reads a segment until it or the window ends.
     async fn segment(
         &self,
         number: u32,
@@ -129,7 +129,7 @@ impl<S: Store> Verification<'_, S> {
         Ok(reached)
     }
 
-    /// Notes what an item adds to counts, or holds of one.
+    /// Notes what an item adds to counts, or stores of one.
     fn note(&self, key: &Key, item: &Item) -> Result<Noted, VerifyError> {
         let is_ignored = self.report_unreadable(key, item)?;
         let image = self.engine.schema().image(key, item);
@@ -155,7 +155,7 @@ impl<S: Store> Verification<'_, S> {
         })
     }
 
-    /// Checks all items of a window, and those that differ once more.
+    /// Checks all items of a window, and again those that differ.
     async fn look_at_all(&self, keys: Vec<Key>, window: Arc<Sources>) -> Result<(), VerifyError> {
         let mut sources = Sources::on(Arc::clone(&window));
         let mut candidates = Vec::new();
@@ -166,7 +166,7 @@ impl<S: Store> Verification<'_, S> {
             if candidates.len() >= CANDIDATES_MAX {
                 self.second_look(std::mem::take(&mut candidates)).await?;
             }
-            // What is read beside a window may become as large as one.
+            // Sources that are read besides a window may become as large as one.
             if sources.bytes() > self.limits.window_bytes {
                 sources = Sources::on(Arc::clone(&window));
             }
@@ -208,11 +208,11 @@ fn locked(window: &Mutex<ScanWindow>) -> MutexGuard<'_, ScanWindow> {
 
 // ---- seen ----
 
-/// How often it is looked what came, while something is waited for, in milliseconds.
+/// Poll interval while waiting for stream records, in milliseconds.
 const POLL_MS: u64 = 20;
 
 impl<S: Store> Verification<'_, S> {
-    /// Notes the target of a counter: nothing may be left that it counts.
+    /// Notes the target of a counter, since the counter may have no source left.
     pub(in crate::verify) fn see_counter(&self, key: &Key, item: &Item) -> Result<(), VerifyError> {
         let is_counter = || self.engine.schema().image(key, item).is_some_and(|image| image.is(COUNTER));
         if let Some(counter) = CounterKey::parse(key).filter(|_| is_counter()) {
@@ -224,7 +224,7 @@ impl<S: Store> Verification<'_, S> {
         Ok(())
     }
 
-    /// What an item holds of a count that is verified: a counter or a bucket, without what is compared with nothing.
+    /// The part of a counter or bucket of a verified count that is compared.
     pub(in crate::verify) fn counter(&self, key: &Key, item: &Item) -> Option<Item> {
         let layout = &self.engine.schema().layout;
         let image = self.engine.schema().image(key, item)?;
@@ -238,7 +238,7 @@ impl<S: Store> Verification<'_, S> {
         self.is_counted(&target).then(|| only(item, &names))
     }
 
-    /// What an item adds to the counts that are verified, by the definition.
+    /// What an item adds to the verified counts, by the definition.
     pub(in crate::verify) fn adds(&self, key: &Key, item: Option<&Item>) -> Vec<Contribution> {
         let Some(item) = item else { return Vec::new() };
         let Some(image) = self.engine.schema().image(key, item) else { return Vec::new() };
@@ -260,14 +260,14 @@ impl<S: Store> Verification<'_, S> {
         adds
     }
 
-    /// Is this count verified?
+    /// True if this count is verified.
     fn is_counted(&self, target: &Target) -> bool {
         self.counted.get(&target.derivation).is_some_and(|entity| self.scope.has_entity(entity))
             && self.scope.has_derivation(&target.derivation)
             && self.scope.has_item(&target.item)
     }
 
-    /// Takes up what came in the stream.
+    /// Processes the records that arrived in the stream.
     pub(in crate::verify) fn see(&self) -> Result<(), VerifyError> {
         for ShardRecords { lane, records } in self.following.records() {
             self.see_records(&lane, records)?;
@@ -292,7 +292,7 @@ impl<S: Store> Verification<'_, S> {
                         let is_there = change.new_image().is_some();
                         self.state().tallies.target_reported(&change.key, is_there)?;
                     }
-                    // One that was made since the scan was there.
+                    // A counter that was created after the scan.
                     change.new_image().map_or(Ok(()), |new| self.see_counter(&change.key, new))?;
                     let [new, old] = [change.new_image(), change.old_image()]
                         .map(|image| image.and_then(|image| self.counter(&change.key, image)));
@@ -319,7 +319,7 @@ impl<S: Store> Verification<'_, S> {
         Ok(())
     }
 
-    /// Waits until the functions have handled all that was written before now; why that is not known, where it is not.
+    /// Waits until the functions have handled everything written before now; returns the reason if that stays unknown.
     pub(in crate::verify) async fn handled(&self) -> Result<Option<Why>, VerifyError> {
         let began_ms = self.engine.clock().now_ms();
         if !self.engine.takes(ProtocolStep::HandledFirst) {
@@ -337,7 +337,7 @@ impl<S: Store> Verification<'_, S> {
         }
     }
 
-    /// Waits until all is seen that was written before now; false where that takes too long.
+    /// Waits until everything written before now is seen; false if that takes too long.
     pub(in crate::verify) async fn given(&self) -> Result<bool, VerifyError> {
         let began_ms = self.engine.clock().now_ms();
         loop {
@@ -352,7 +352,7 @@ impl<S: Store> Verification<'_, S> {
         }
     }
 
-    /// Waits a little; false where it was waited long enough.
+    /// Waits a little; false if the waiting time is over.
     pub(in crate::verify) async fn pause(&self, began_ms: u64) -> Result<bool, VerifyError> {
         self.see()?;
         if self.engine.clock().now_ms().saturating_sub(began_ms) >= self.limits.wait_ms {

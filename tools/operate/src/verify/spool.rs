@@ -1,8 +1,8 @@
-//! What a verification has read and found, in a file: so that memory holds nothing that grows with the table, and a
-//! verification that was killed goes on.
+//! File with what a verification has read and found. It keeps memory independent of the table's size, and a
+//! verification that was killed continues from it.
 //!
-//! Everything is written in transactions that end together with what they depend on: what an item adds, how far the scan
-//! is, and how far the stream was followed. So a file is at any moment one that a verification can go on from.
+//! Each transaction commits together what depends on each other: the contributions of items, the position of the scan,
+//! and the position in the stream. So a verification can continue from the file at any moment.
 
 use std::{
     collections::BTreeSet,
@@ -28,19 +28,19 @@ use super::{
 };
 use crate::failure::OperateError;
 
-/// The form of the file. One of another is refused.
+/// The form of the file. Files of another form are refused.
 const FORM: &str = "ripple verification 5";
 
-/// When it was last known how far the verification is, in milliseconds since the epoch.
+/// Time of the last saved progress, in milliseconds since the epoch.
 pub(crate) const SAVED_AT: &str = "saved_at";
 
-/// Name under which a repair keeps its run.
+/// Name under which a repair stores its run.
 pub(crate) const RUN: &str = "run";
 
 /// Kind of the entries about findings that a repair has refused to correct.
 const REFUSED: &str = "refused";
 
-/// For how long one can go on from it, in milliseconds: 20 hours, four less than a stream keeps its records.
+/// For how long a file can be continued, in milliseconds: 20 hours, four less than a stream keeps its records.
 const KEPT_MS: u64 = 20 * 3_600 * 1_000;
 
 const TABLES: &str = "
@@ -62,7 +62,7 @@ const TABLES: &str = "
 #[derive(Clone)]
 pub(crate) struct Spool {
     connection: Arc<Mutex<Connection>>,
-    /// Is a target that is first named now not verified any more?
+    /// True once new targets are no longer verified.
     pub(super) is_closed: bool,
 }
 
@@ -73,18 +73,18 @@ pub(crate) struct ResultRow<'a> {
     pub(crate) derivation: &'a str,
     pub(crate) pk: &'a str,
     pub(crate) sk: &'a str,
-    /// Is it a flaw? An item may have one beside a difference of the same derivation.
+    /// True for invalid data. An item may have one such entry beside a difference of the same derivation.
     pub(crate) is_flaw: bool,
     /// JSON.
     pub(crate) value: &'a str,
 }
 
 impl Spool {
-    /// Opens a file, or makes it. `about` says what is verified: a file of something else is refused.
+    /// Opens or creates a file. `about` describes the verification; the file of another verification is refused.
     pub(crate) fn open(file: &Path, about: &[(&str, &str)]) -> Result<Self, OperateError> {
         let opened = || -> rusqlite::Result<Connection> {
             let connection = Connection::open(file)?;
-            // A process that is killed loses nothing; a machine that is, begins again.
+            // A killed process loses nothing; after a machine crash the verification begins again.
             connection
                 .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;")?;
             connection.execute_batch(TABLES)?;
@@ -125,32 +125,32 @@ impl Spool {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is noted under a name.
+    /// The value stored under a name.
     pub(crate) fn about(&self, name: &str) -> Result<Option<String>, OperateError> {
         let connection = self.connection();
         let mut query = connection.prepare_cached("SELECT value FROM about WHERE name = ?1")?;
         Ok(query.query_row([name], |row| row.get(0)).optional()?)
     }
 
-    /// Notes something under a name.
+    /// Stores a value under a name.
     pub(crate) fn set_about(&self, name: &str, value: &str) -> Result<(), OperateError> {
         let upsert = "INSERT INTO about VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
         self.connection().prepare_cached(upsert)?.execute([name, value])?;
         Ok(())
     }
 
-    /// Was nothing read yet?
+    /// True if nothing was read yet.
     pub(crate) fn is_new(&self) -> Result<bool, OperateError> {
         let count = "SELECT (SELECT count(*) FROM segments) + (SELECT count(*) FROM items)";
         Ok(self.connection().query_row(count, [], |row| row.get::<_, u64>(0))? == 0)
     }
 
-    /// Ends the transaction, and begins the next.
+    /// Commits the transaction, and begins the next.
     pub(crate) fn commit(&self) -> Result<(), OperateError> {
         Ok(self.connection().execute_batch("COMMIT; BEGIN")?)
     }
 
-    /// Keeps an entry, and replaces the earlier one about the same item and derivation.
+    /// Stores an entry, and replaces the earlier one about the same item and derivation.
     pub(crate) fn keep(&self, kept: &ResultRow<'_>) -> io::Result<()> {
         let ResultRow { kind, derivation, pk, sk, is_flaw, value } = kept;
         let upsert = "INSERT INTO results VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET value = ?6";
@@ -168,7 +168,7 @@ impl Spool {
         Ok(n_new > 0)
     }
 
-    /// Forgets what was read and found, but for what was refused, so that the same is verified anew.
+    /// Deletes what was read and found, but not what was refused, so that the verification can start again.
     pub(crate) fn begin_anew(&self) -> Result<(), OperateError> {
         let tables = "DELETE FROM items; DELETE FROM targets; DELETE FROM seen; DELETE FROM counters; DELETE FROM segments; \
                       DELETE FROM positions";
@@ -193,7 +193,7 @@ impl Spool {
         Ok(names.collect::<Result<_, _>>()?)
     }
 
-    /// All entries of a kind as JSON, one after another, by derivation and key.
+    /// Passes all entries of a kind to `act`, as JSON, by derivation and key.
     pub(crate) fn each_entry(
         &self,
         kind: &str,
@@ -209,7 +209,7 @@ impl Spool {
         Ok(())
     }
 
-    /// The next entries of a kind behind one, by derivation and key.
+    /// The next entries of a kind after one, by derivation and key.
     pub(crate) fn entries_after(
         &self,
         kind: &str,
@@ -226,7 +226,7 @@ impl Spool {
         Ok(values.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// What a table of the file holds, in rows.
+    /// Number of rows in a table of the file.
     #[cfg(test)]
     fn n_rows(&self, table: &str) -> usize {
         self.connection().query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
@@ -265,7 +265,7 @@ fn lasting(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointE
     CheckpointError::Lasting(Box::new(error))
 }
 
-// ---- What each item adds, what that comes to by target, and what the counters hold ----
+// ---- The contributions of each item, their totals by target, and the counters ----
 
 impl Spool {
     fn adds_of(connection: &Connection, item: &Key) -> rusqlite::Result<Option<String>> {
@@ -320,7 +320,7 @@ impl Spool {
         self.add(adds, 1, now_ms)
     }
 
-    /// The counts of a derivation about items that are not there: how many, and the first of the items.
+    /// A derivation's counts about items that do not exist: how many, and the first of the items.
     fn missing_targets(&self, derivation: &str, n_examples: usize) -> rusqlite::Result<(usize, Vec<Key>)> {
         let from = "FROM targets AS t WHERE t.derivation = ?1 AND t.count <> 0 AND NOT EXISTS \
                     (SELECT 1 FROM seen AS s WHERE s.pk = t.pk AND s.sk = t.sk AND s.is_there)";
@@ -370,7 +370,7 @@ impl Spool {
     }
 }
 
-/// What an item adds, as it is kept: derivation, key of the target, count and sum.
+/// What an item adds, as it is stored: derivation, key of the target, count and sum.
 type Written = (String, String, String, i64, String);
 
 fn written(adds: &[Contribution]) -> Result<String, OperateError> {
@@ -516,7 +516,7 @@ mod tests {
         Contribution { target: target(name), tally: Tally { count: 1, sum: sum.parse().unwrap() } }
     }
 
-    /// Goes through what a verification does with an item, scanned and seen in records in any order.
+    /// Replays an item's scan and its records in various orders.
     fn tallied(tallies: &mut dyn Tallies) -> Vec<Undecided> {
         let [a, b, c] = ["a", "b", "c"].map(|id| Key::new("USER#ann", id));
         tallies.scanned(&a, &[one("p", "0.1")]).unwrap();

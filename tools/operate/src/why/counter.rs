@@ -1,4 +1,4 @@
-//! What an additive derivation counts of an item: its counters with their watermarks, and what each source adds.
+//! An additive derivation's count of an item: its counters with their watermarks, and what each source adds.
 
 use derive::{
     derivation::Derivation,
@@ -28,62 +28,62 @@ use store::Store;
 use super::{AskedAbout, Explainer, ValueState, value::ExplainedValue};
 use crate::{failure::OperateError, verify::judge::Judge};
 
-/// What a derivation counts of an item.
+/// A derivation's count of an item.
 #[derive(Debug)]
 pub struct ExplainedCounter {
     /// The derivation.
     pub derivation: String,
     /// Its kind.
     pub kind: &'static str,
-    /// What it declares, in words.
+    /// Its declaration, in words.
     pub terms: Vec<String>,
     /// The item that it counts for.
     pub target: Key,
-    /// The items that hold the count: the counter's shards, or the bucket of a roll-up.
+    /// The items that store the count: the counter's shards, or the bucket of a roll-up.
     pub items: Vec<CounterItem>,
-    /// What they come to.
+    /// Their total.
     pub stored: Tally,
     /// The sources.
     pub sources: CounterSources,
-    /// May the sources be gone, so that they give no more than a lower bound?
+    /// True if sources may be gone, so that they give only a lower bound.
     pub is_history: bool,
-    /// Is it what its definition gives?
+    /// Whether it matches its definition.
     pub state: ValueState,
 }
 
-/// An item that holds a count.
+/// An item that stores a count.
 #[derive(Debug)]
 pub struct CounterItem {
     /// Its key.
     pub key: Key,
-    /// What it holds.
+    /// Its content.
     pub tally: Tally,
-    /// How often its watermarks have moved; `None` under receipts.
+    /// How often its watermarks have moved; `None` with receipts.
     pub revision: Option<String>,
-    /// Up to which change of each stream shard it is counted; none under receipts.
+    /// The last counted change of each stream shard; empty with receipts.
     pub watermarks: Vec<Watermark>,
 }
 
 /// The sources of a count, as far as they are read.
 #[derive(Debug, Default)]
 pub struct CounterSources {
-    /// Where they stand; `None` where no query gives them.
+    /// The query that finds them; `None` if no query does.
     pub query: Option<Query>,
-    /// The first of those that add something, with what they add.
+    /// The first of those that add something, with their amounts.
     pub listed: Vec<(Key, Tally)>,
-    /// How many add something, of those that were read.
+    /// Number of sources that add something, of those that were read.
     pub n_sources: usize,
-    /// How many cannot be read, and so add nothing.
+    /// Number of unreadable sources, which add nothing.
     pub n_unreadable: usize,
-    /// What they add.
+    /// Their total.
     pub tally: Tally,
-    /// Are all of them read?
+    /// True if all of them were read.
     pub is_whole: bool,
 }
 
 impl<S: Store> Explainer<'_, S> {
-    /// What additive derivations count of the item, or of the target of the counter that it is; only what is shown in the
-    /// attribute that is asked about, if one is.
+    /// The counts of the item, or of the target if the item is a counter. If an attribute is requested, only the counts
+    /// that it displays.
     pub(super) async fn counters(
         &self,
         entities: &[String],
@@ -230,7 +230,7 @@ fn counter_item(key: &Key, item: &Item, tally: Tally) -> CounterItem {
     CounterItem { key: key.clone(), tally, revision, watermarks: watermarks(item) }
 }
 
-/// Does a roll-up write this attribute into its buckets?
+/// True if a roll-up writes this attribute into its buckets.
 fn bucket_has(derivation: &Derivation, attribute: &str) -> bool {
     let Shape::Rollup(rollup) = derivation.kind.shape() else { return false };
     let form = &rollup.form;

@@ -1,4 +1,4 @@
-//! What a level-triggered derivation writes into an item: from which sources, and what it should be.
+//! What a level-triggered derivation writes into an item: its sources, and the correct value.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub struct ExplainedValue {
     pub derivation: String,
     /// Its kind.
     pub kind: &'static str,
-    /// What it declares, in words.
+    /// Its declaration, in words.
     pub terms: Vec<String>,
     /// What it reads in the item itself.
     pub own: Item,
@@ -35,31 +35,31 @@ pub struct ExplainedValue {
     pub sources: Vec<ExplainedSource>,
     /// What it writes.
     pub attributes: Vec<ExplainedAttribute>,
-    /// For a derivation that makes the whole item: should it exist?
+    /// For a derivation that creates the whole item: whether it should exist.
     pub should_exist: Option<bool>,
-    /// Is it what its definition gives?
+    /// Whether it matches its definition.
     pub state: ValueState,
-    /// The count that it shows.
+    /// The count that it displays.
     pub(super) shows: Option<String>,
 }
 
-/// What a derivation reads.
+/// A source of a derivation.
 #[derive(Debug)]
 pub struct ExplainedSource {
     /// The item; `None` for a search that finds none.
     pub key: Option<Key>,
-    /// What it is: the item itself, a counter, or the first item of a collection.
+    /// Its role: an item, a counter, or the first item of a collection.
     pub role: SourceRole,
-    /// Is it there?
+    /// True if it exists.
     pub is_there: bool,
-    /// What the derivation reads in it, as far as it is there.
+    /// The attributes of it that the derivation reads, as far as it has them.
     pub gives: Item,
 }
 
-/// What a source is.
+/// Role of a source.
 #[derive(Debug)]
 pub enum SourceRole {
-    /// An item that the asked one names.
+    /// An item that the explained item names.
     Item,
     /// The counter of this derivation, with its shards added up.
     Counter(String),
@@ -76,25 +76,25 @@ pub struct ExplainedAttribute {
     pub stored: Option<AttributeValue>,
     /// As the definition gives it.
     pub derived: Option<AttributeValue>,
-    /// Is it stored as the definition gives it? A missing attribute may be as good as one of 0.
+    /// True if the stored value matches the definition. A missing attribute may equal 0.
     pub is_right: bool,
 }
 
-/// Why nothing says whether an item that is not there should be.
+/// Why it cannot be decided whether a missing item should exist.
 const UNTOLD: &str = "it is not there, and its key does not give the items that it is made of";
 
-/// All that is derived of an item, judged together.
+/// All derived parts of an item, judged together.
 struct JudgedItem {
     sources: Sources,
-    /// The item as it will be when it is right.
+    /// The item with all its parts corrected.
     becoming: Option<Item>,
     /// The derivations whose part differs.
     differing: BTreeSet<DerivationAt>,
-    /// What only the application can correct, among others.
+    /// Invalid data, which only the application can correct, among other findings.
     flaws: Vec<Finding>,
-    /// Does what differs wait for something that is under way?
+    /// True if pending work may still resolve the difference.
     waits: bool,
-    /// The derivation that would create the item, where one that is not Ripple's has its key.
+    /// The derivation that would create the item, if a foreign item occupies its key.
     occupied_for: Option<DerivationAt>,
 }
 
@@ -111,8 +111,7 @@ impl JudgedItem {
 }
 
 impl<S: Store> Explainer<'_, S> {
-    /// What level-triggered derivations write into the item. One that is not there has at most a derivation that makes
-    /// it.
+    /// What level-triggered derivations write into the item. A missing item has at most the derivation that creates it.
     pub(super) async fn values(
         &self,
         entities: &[String],
@@ -140,14 +139,14 @@ impl<S: Store> Explainer<'_, S> {
             let judged = self.judged(&entity, item).await?;
             let Some(at) = judged.occupied_for.filter(|at| self.writes_asked(*at)) else { continue };
             if let (Some(derivation), Some(refresh)) = (catalogue.derivation(at), catalogue.refresh(at)) {
-                // For the derived item it is as if there were nothing under its key.
+                // For the derived item, the key counts as free.
                 values.push(self.value(derivation, (at, refresh), None, &judged, asked)?);
             }
         }
         Ok(values)
     }
 
-    /// Judges all that is derived of the item, as a verification does: a part may be built on another that is wrong.
+    /// Judges all derived parts of the item, as a verification does: a part may build on another that is wrong.
     async fn judged(&self, entity: &str, item: Option<&Item>) -> Result<JudgedItem, OperateError> {
         let (key, judge) = (&self.request.key, Judge { engine: self.engine });
         let derivations = self.engine.catalogue().refreshing(entity).collect();
@@ -165,7 +164,7 @@ impl<S: Store> Explainer<'_, S> {
             differing.extend(derivations.iter().copied());
             match &write.action {
                 Action::Put(whole) => becoming = Some(whole.clone()),
-                // An item that should not be there has no right part.
+                // An item that should not exist has no correct part.
                 Action::Delete | Action::Check => differing.extend(self.engine.catalogue().refreshing(entity)),
                 Action::Update(Update { set, remove, .. }) => {
                     let becoming = becoming.get_or_insert_default();
@@ -202,11 +201,11 @@ impl<S: Store> Explainer<'_, S> {
         let Some(definition) = schema.entity(refresh.target()) else {
             return Err(OperateError::Refused(format!("there is no entity {}", refresh.target())));
         };
-        // A maker reads the item as it is stored, and the others as it will be.
+        // A derivation that creates items reads the stored item; the others read it with its corrections.
         let built_on = if refresh.makes_item() { item } else { judged.becoming.as_ref() };
         let target = RefreshTarget { key, definition, item: built_on, named: &BTreeSet::new() };
         let wanted = refresh.sources(schema, &target);
-        // The sources of an item that is not there may be named by themselves alone.
+        // A missing item may be the only one that names its sources.
         let is_untold = item.is_none() && wanted.is_empty();
         let (should_exist, wanted_parts) = match refresh.compute(schema, &target, sources) {
             _ if is_untold => (None, Vec::new()),
@@ -248,14 +247,14 @@ impl<S: Store> Explainer<'_, S> {
         })
     }
 
-    /// The attributes of an entity's item that a derivation reads, one by one.
+    /// The attributes of an entity's item that a derivation reads.
     fn read_of(&self, derivation: &Derivation, entity: &str, item: &Item) -> Item {
         let reads = derivation.kind.reach(self.schema()).unwrap_or_default().reads;
         let names = reads.iter().filter(|part| part.entity == entity).filter_map(|part| part.of.attribute());
         names.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
     }
 
-    /// What was read of a source: one item, or the first few of a search.
+    /// The items read for a source: one item, or the first few of a search.
     fn explained_sources(
         &self,
         derivation: &Derivation,

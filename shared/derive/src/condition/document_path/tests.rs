@@ -1,4 +1,4 @@
-//! Derivations of every kind that read values inside of attributes, by their paths.
+//! Derivations of every kind that read values inside attributes, by their paths.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -156,7 +156,7 @@ fn person(attributes: &[(&str, AttributeValue)]) -> (Key, Item) {
     item("PERSON#1", "PROFILE", "Person", attributes)
 }
 
-/// What a change of an item asks for.
+/// The effects of a change of an item.
 fn effects(old: Option<(Key, Item)>, new: (Key, Item)) -> String {
     let schema = schema();
     let catalogue = Catalogue::new(&schema, derivations()).unwrap();
@@ -189,7 +189,7 @@ fn what_a_change_asks_for_follows_from_the_values_inside() {
         residents: adds +1 to the count and 2.5 to the sum of CITY#b / CITY
     "#]]
     .assert_eq(&effects(Some(person(&[address("a", "x"), orders("1")])), person(&[address("b", "x"), orders("2.5")])));
-    // The attribute differs, and nothing that is read of it.
+    // The attribute differs, but not the part that is read.
     expect![""].assert_eq(&effects(Some(person(&[address("a", "x")])), person(&[address("a", "y")])));
 }
 
@@ -256,7 +256,7 @@ fn a_path_whose_attribute_is_not_declared_is_refused() {
     assert_eq!(Condition::is("Address.city", "a"), "Address.city = 'a'".parse().unwrap());
 }
 
-/// A value with parts of the names that are read, of right and of wrong types.
+/// A value with parts under the names that are read, of correct and wrong types.
 fn nested() -> impl Strategy<Value = AttributeValue> {
     let leaf = || prop_oneof![6 => prop::sample::select(vec!["1", "2", "old"]).prop_map(s), 1 => Just(n("5")), 1 => Just(s(""))];
     let names = prop_oneof![3 => vec(leaf(), 0..3).prop_map(AttributeValue::L), 1 => leaf()];
@@ -294,7 +294,7 @@ fn put() -> impl Strategy<Value = (Key, Option<Item>)> {
     })
 }
 
-/// What the changes of a table so far add up to, by target.
+/// The total of the additive effects of a table's changes so far, by target.
 fn added(table: &TestTable) -> BTreeMap<Key, Tally> {
     let mut added: BTreeMap<Key, Tally> = BTreeMap::new();
     for change in &table.records {

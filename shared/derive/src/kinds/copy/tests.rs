@@ -10,7 +10,7 @@ fn check(change: &Change, wanted: &Expect) {
     wanted.assert_eq(&effects("copy", change));
 }
 
-/// What an item that names Ann takes from her, and by which attributes it must name her.
+/// What an item that names Ann copies from her, and the attributes by which it must name her.
 fn taken(source: &str, name: &str, item_key: &str) -> Option<String> {
     let (schema, source) = (schema(), item(source));
     let catalogue = catalogue(&schema);

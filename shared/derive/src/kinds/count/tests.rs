@@ -217,7 +217,7 @@ fn what_no_count_reads_counts_nothing() {
 
 const LINE: &str = "ORDER#o / LINE#1 Line";
 
-/// What a change asks of the counts that sum.
+/// Checks the effects of a change for the counts with a sum.
 fn check_sum(change: &Change, wanted: &Expect) {
     wanted.assert_eq(&effects("count and sum", change));
 }
@@ -354,7 +354,7 @@ fn an_amount_that_cannot_be_read_counts_as_absent_with_its_item() {
         nothing
     "#]],
     );
-    // A status of another type than a text is not `cancelled`.
+    // A status that is not a text is not equal to `cancelled`.
     check_sum(
         &inserted(&format!("{line}=N:2 Status=N:1")),
         &expect![[r#"

@@ -44,7 +44,7 @@ fn a_target_that_is_not_derived_is_refused() {
     expect!["derivation made: Desk is not declared as derived"].assert_eq(&error);
 }
 
-/// The groups of a table of these items, and what the desk shows, when all is quiet.
+/// The groups of a table of these items, and the displays of the desk, when everything is handled.
 fn held(items: &[&str]) -> String {
     let mut table = TestTable::new();
     for text in items {

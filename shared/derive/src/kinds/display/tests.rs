@@ -102,14 +102,14 @@ fn a_display_that_is_altered_or_dropped_rings() {
     );
 }
 
-/// The target shows a count with the revision that it has beside it.
+/// The target with a display and its revision.
 fn shown(count: u32, revision: &str, rest: &str) -> String {
     let key = key_of(&item("USER#bob / PROFILE User"));
     let revision = short(&shown_revision(&key, "FollowerCount", revision));
     format!("USER#bob / PROFILE User FollowerCount=N:{count} FollowerCount:rev={revision}{rest}")
 }
 
-/// The function that counts shows the count with its revision, so nobody need look.
+/// The counting function writes the count with its revision, so no refresh is needed.
 #[test]
 fn a_later_revision_of_the_same_item_rings_nothing_and_whatever_else_shows_another_count_rings() {
     let rings = "follower-shown: look USER#bob / PROFILE (User)\n";
@@ -117,12 +117,12 @@ fn a_later_revision_of_the_same_item_rings_nothing_and_whatever_else_shows_anoth
     let of_another = "USER#bob / PROFILE User FollowerCount=N:5 FollowerCount:rev=N:1705315200005.1".to_owned();
     for (before, after, wanted) in [
         (before.as_str(), shown(2, "1705315200002", ""), "nothing\n"),
-        // The revision alone, the count alone, an earlier revision, and the first one.
+        // Only the revision changes, only the count changes, an earlier revision, and the first one.
         (&before, shown(1, "1705315200002", ""), rings),
         (&before, shown(2, "1705315200001", ""), rings),
         (&before, shown(3, "1705315100009", ""), rings),
         ("USER#bob / PROFILE User", shown(1, "1705315200001", ""), rings),
-        // Another item's revision, and one that comes with something of the application's.
+        // Another item's revision, and one together with an attribute of the application.
         (&before, of_another, rings),
         (&before, shown(2, "1705315200002", " Name=Bob"), rings),
     ] {
@@ -130,7 +130,7 @@ fn a_later_revision_of_the_same_item_rings_nothing_and_whatever_else_shows_anoth
     }
 }
 
-/// A like that came and went in one batch, the first under watermarks of a counter that receipts made.
+/// A like and its removal in one batch, the first under watermarks of a counter that was created with receipts.
 #[test]
 fn a_counter_that_comes_to_have_a_revision_rings_though_it_comes_to_the_same() {
     let before = format!("{COUNTER} Value=N:4");
@@ -165,8 +165,8 @@ fn a_counter_that_cannot_be_read_is_listed() {
     );
 }
 
-/// Changes that cancel each other out raise the counter's revision and leave its value. The target holds the revision
-/// of a counter that is one item, so it must be refreshed, unless the function that counts shows the count itself.
+/// Changes that cancel out raise the counter's revision and leave its value. The target has the revision of a counter
+/// that is one item, so it must be refreshed, unless the counting function writes the display itself.
 #[test]
 fn a_later_revision_of_the_first_shard_rings_though_it_comes_to_the_same() {
     let first = |rest: &str| format!("USER#bob / PROFILE#COUNT#follower-count#00 Counter Value=N:4 {rest}");
@@ -215,7 +215,7 @@ fn each_display_of_a_counter_is_rung_by_what_it_shows() {
     );
 }
 
-/// One of two shards is collected. The other is the whole counter from then on, and its revision that of each display.
+/// One of two shards is deleted. The other is then the whole counter, and its revision is that of each display.
 #[test]
 fn a_counter_of_nothing_that_goes_rings_each_display() {
     check(

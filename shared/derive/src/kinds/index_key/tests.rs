@@ -90,7 +90,7 @@ fn a_category_that_cannot_be_read_is_listed_and_a_number_is_not() {
     );
 }
 
-/// The keys of products of which so much was sold.
+/// The keys of products with these numbers of units sold.
 fn defined(sold: &[&str], wanted: &Expect) {
     let mut table = TestTable::new();
     for (at, sold) in sold.iter().enumerate() {

@@ -52,7 +52,7 @@ fn a_target_that_is_made_or_whose_part_was_changed_is_looked_at() {
     check(&modified(ROOM, &format!("{ROOM} LastBy=me")), &expect!["last-message: look ROOM#r / METADATA (Room)\n"]);
 }
 
-/// What a room holds of these messages, in the order of their coming.
+/// The content of a room after these messages, in order of arrival.
 fn held(messages: &[&str]) -> String {
     let mut table = TestTable::new();
     for text in [&[ROOM], messages].concat() {

@@ -264,7 +264,7 @@ fn what_dynamodb_writes_and_keys_of_undeclared_indexes_are_not_mirrored() {
     let Verdict::Write { write, .. } = table::decided(&schema, &catalogue, &look, &items) else { unreachable!() };
     let Action::Put(mut mirror) = write.action else { unreachable!() };
     assert_eq!(mirror.keys().collect::<Vec<_>>(), ["EntityType", "Note", "PK", "SK"]);
-    // A stamp of its own stays, and what was mirrored before goes.
+    // DynamoDB's attribute on the mirror stays, and attributes that were mirrored before are removed.
     mirror.insert("aws:rep:updatetime", AttributeValue::N("7".to_owned()));
     items.insert(key.clone(), mirror.clone());
     assert_eq!(table::decided(&schema, &catalogue, &look, &items), Verdict::InStep);

@@ -215,7 +215,7 @@ fn a_name_or_a_parent_that_cannot_be_read_is_listed() {
     );
 }
 
-/// The paths of a table as they are defined, and what a person should change in it.
+/// The paths of a table by definition, and the invalid data that a person should correct.
 fn defined(table: &[&str], wanted: &Expect) {
     let mut given = TestTable::new();
     for item in table.iter().map(|text| item(text)) {
@@ -321,7 +321,7 @@ fn what_is_in_a_loop_or_too_deep_has_no_path_and_its_cause_is_told() {
     );
 }
 
-/// What may happen to a table of a few folders, in any order.
+/// Events on a table of a few folders, in any order.
 #[derive(Clone, Debug)]
 enum Happening {
     Put { folder: usize, name: usize, parent: usize },
@@ -350,7 +350,7 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 
 const FOLDERS: [&str; 7] = ["1", "2", "3", "4", "5", "6", "7"];
 const NAMES: [&str; 4] = ["Name=a", "Name=b/c", "Name=N:1", "Note=x"];
-/// Often another of the few folders, so that there are loops.
+/// Mostly other folders of the few, so that there are loops.
 const PARENTS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "gone", ""];
 const PATHS: [&str; 4] = ["/a", "/a/b/a/b/a", "a", "N:1"];
 
@@ -389,7 +389,7 @@ const EMPLOYEES: [&str; 5] = ["1", "2", "3", "4", "5"];
 const MANAGERS: [&str; 7] = ["1", "2", "3", "4", "5", "gone", ""];
 const FORGED: [&str; 4] = ["Path=/1", "Path=/2/1/2", "Path=x", "Path=N:1"];
 
-/// What may happen to an organization of a few employees, by whom, and to what: numbers that choose.
+/// An event on an organization of a few employees; the numbers choose the action, the employee and the other one.
 fn happen_at_work(table: &mut TestTable, (what, who, other): (usize, usize, usize)) {
     let id = EMPLOYEES[who];
     let key = key_of(&item(&format!("ORG#o / EMPLOYEE#{id}")));
@@ -398,7 +398,7 @@ fn happen_at_work(table: &mut TestTable, (what, who, other): (usize, usize, usiz
             let manager = MANAGERS[other % MANAGERS.len()];
             let below = format!(" ManagerId={manager} GSI2PK=MANAGER#{manager} GSI2SK=EMP#{id}");
             let below = if manager.is_empty() { "" } else { below.as_str() };
-            // As an application does, that keeps what is not its own; or that puts the whole item.
+            // Like an application that keeps foreign attributes, or one that puts the whole item.
             let path = table.items.get(&key).filter(|_| what > 0).and_then(|item| item.get("Path")).cloned();
             let mut employee = item(&format!("ORG#o / EMPLOYEE#{id} Employee{below}"));
             employee.extend(path.map(|path| ("Path".to_owned(), path)));
@@ -429,7 +429,7 @@ fn happen_at_work(table: &mut TestTable, (what, who, other): (usize, usize, usiz
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// The same of employees, each of whom has a mirror under their path: no mirror stays under another.
+    /// The same test with employees, each with a mirror under their path: no mirror stays under another path.
     #[test]
     fn whoever_works_for_whomever_paths_and_mirrors_end_as_they_are_defined(
         happenings in prop::collection::vec((0..16usize, 0..EMPLOYEES.len(), 0..99usize), 1..80),
@@ -443,8 +443,8 @@ proptest! {
         prop_assert_eq!(table.differing(), [""; 0]);
     }
 
-    /// Loops that are made and broken, folders without a parent and too deep, in any order of records, with writes
-    /// that land late and records that come again: all ends, and ends as it is defined.
+    /// Loops that appear and break, folders without a parent and too deep, in any order of records, with late writes
+    /// and redelivered records: everything ends, and ends as defined.
     #[test]
     fn whatever_stands_wherever_paths_end_as_they_are_defined(
         happenings in happenings(),

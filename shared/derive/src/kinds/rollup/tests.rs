@@ -137,7 +137,7 @@ fn a_time_is_cut_only_where_it_is_one() {
     {
         assert_eq!(cut(time), [Some("2024-01-15T23"), Some("2024-01-15")], "{time}");
     }
-    // In UTC these are in other hours, and some on another day.
+    // In UTC these are in other hours, and some are on another day.
     for time in
         ["2024-01-15T23:30:00+02:00", "2024-01-15T23:30:00.000-05:30", "2024-01-15T23:30+0200", "2024-01-15T23-08"]
     {
@@ -148,7 +148,7 @@ fn a_time_is_cut_only_where_it_is_one() {
     }
 }
 
-/// It went into the bucket of its text, two hours from its own.
+/// It would go into the bucket of its text, two hours from its own.
 #[test]
 fn a_reading_whose_time_has_an_offset_is_listed_and_goes_into_no_bucket() {
     check(

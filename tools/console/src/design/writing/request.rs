@@ -1,8 +1,8 @@
-//! A recorded request that writes, with values of a person in the place of what was recorded.
+//! A recorded write request, with a person's values in place of the recorded ones.
 //!
-//! A field of the form is a placeholder such as `{UserId}`, or an attribute that was recorded with another value, such as a
-//! time. Keys are made of the values by the entity's own templates where the whole item is written, so that they are escaped
-//! and the keys of indexes follow.
+//! A field of the form is a placeholder such as `{UserId}`, or an attribute that was recorded with another value, such
+//! as a time. If the whole item is written, the entity's own templates build its keys from the values, so that they are
+//! escaped and index keys are included.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,16 +17,16 @@ use store::recording::Request;
 
 use super::super::filled::{PlaceholderValues, in_key, in_text, placeholders};
 
-/// Fields of a form, each with the value that it has at first.
+/// Fields of a form, each with its initial value.
 pub(super) type FormFields = BTreeMap<String, String>;
 
-/// A recorded write, with what its entity says of it.
+/// A recorded write, with the schema of its entity.
 struct RecordedWrite<'a> {
     schema: &'a Schema,
     write: &'a Write,
 }
 
-/// The writes of a request, in their order.
+/// The writes of a request, in order.
 pub(super) fn writes(request: &Request) -> &[Write] {
     match request {
         Request::Write(write) => std::slice::from_ref(write),
@@ -35,7 +35,7 @@ pub(super) fn writes(request: &Request) -> &[Write] {
     }
 }
 
-/// The fields of a form for these requests; times begin with `now`.
+/// The fields of a form for these requests; the initial value of times is `now`.
 pub(super) fn fields(schema: &Schema, requests: &[Request], now: &str) -> FormFields {
     let mut fields = FormFields::new();
     for write in requests.iter().flat_map(writes) {
@@ -48,7 +48,7 @@ pub(super) fn fields(schema: &Schema, requests: &[Request], now: &str) -> FormFi
             fields.extend(names.into_iter().map(|name| (name, String::new())));
         }
     }
-    // The value of `{email}` is that of `{Email}`.
+    // The value of `{email}` comes from `{Email}`.
     let names: BTreeSet<String> = fields.keys().cloned().collect();
     let is_other = |name: &String| names.iter().any(|other| other != name && other.to_lowercase() == *name);
     fields.retain(|name, _| !is_other(name));
@@ -59,7 +59,7 @@ pub(super) fn fields(schema: &Schema, requests: &[Request], now: &str) -> FormFi
 ///
 /// # Errors
 ///
-/// A sentence that says which value is wrong, and why.
+/// A sentence with the invalid value and the reason.
 pub(super) fn filled(schema: &Schema, request: &Request, values: &PlaceholderValues) -> Result<Request, String> {
     let write = |write: &Write| (RecordedWrite { schema, write }).filled(values);
     match request {
@@ -74,12 +74,12 @@ pub(super) fn filled(schema: &Schema, request: &Request, values: &PlaceholderVal
     }
 }
 
-/// The name of a field for the value that an attribute must have before.
+/// The name of a field for the value that an attribute must have before the write.
 fn stored_name(attribute: &str) -> String {
     format!("{attribute} as stored")
 }
 
-/// The texts of a value that a form asks for: a text or a number, and those texts of a set that hold a placeholder.
+/// The texts of a value that become fields: a text or a number, and the texts of a set with a placeholder.
 fn asked_of(value: &AttributeValue) -> impl Iterator<Item = &str> {
     let set = if let AttributeValue::Ss(texts) = value { texts.as_slice() } else { &[] };
     let set = set.iter().map(String::as_str).filter(|text| !placeholders(text).is_empty());
@@ -101,7 +101,7 @@ impl RecordedWrite<'_> {
         Some((item, self.schema.image(&self.write.key, item)?.definition))
     }
 
-    /// The attributes that it writes or asks of, whose values a person may choose.
+    /// The attributes that it writes or tests, whose values a person may choose.
     fn attributes(&self) -> Vec<(&str, &AttributeValue)> {
         let written = match &self.write.action {
             Action::Put(item) => item.iter().collect(),
@@ -113,20 +113,20 @@ impl RecordedWrite<'_> {
         written.into_iter().filter(|(name, _)| !self.is_made(name)).collect()
     }
 
-    /// Is the attribute made of others?
+    /// True if the attribute is built from others.
     fn is_made(&self, name: &str) -> bool {
         let layout = &self.schema.layout;
         layout.is_key(name) || layout.entity_type.as_deref() == Some(name)
     }
 
-    /// The recorded texts, each with the name of the field that a text without a placeholder gets.
+    /// The recorded texts, each with its field name in case it has no placeholder.
     fn texts(&self) -> Vec<(String, String)> {
         let mut texts = Vec::new();
         if let Some(fields) = self.put().and_then(|(item, definition)| definition.fields(&self.write.key, item)) {
             let free = fields.iter().filter(|(name, _)| !self.is_made(name));
             texts.extend(free.map(|(name, text)| (name.to_owned(), text.to_owned())));
         } else {
-            // What is fixed in a key stays.
+            // The fixed parts of a key stay.
             let Key { pk, sk } = &self.write.key;
             let names = placeholders(pk).into_iter().chain(placeholders(sk));
             texts.extend(names.map(|name| (name.clone(), format!("{{{name}}}"))));
@@ -160,7 +160,7 @@ impl RecordedWrite<'_> {
         Ok(Write { table: *table, key, action, guard })
     }
 
-    /// The whole item, with its keys made of its fields.
+    /// The whole item, with its keys built from its fields.
     fn item(&self, item: &Item, definition: &Definition, values: &PlaceholderValues) -> Result<(Key, Item), String> {
         let layout = &self.schema.layout;
         let recorded = definition.fields(&self.write.key, item).unwrap_or_default();
@@ -214,7 +214,7 @@ impl RecordedWrite<'_> {
     }
 }
 
-/// The text in the place of a recorded one.
+/// The text that replaces a recorded one.
 fn chosen(field: &str, recorded: &str, values: &PlaceholderValues) -> String {
     if placeholders(recorded).is_empty() {
         return values.get(field).cloned().unwrap_or_else(|| recorded.to_owned());

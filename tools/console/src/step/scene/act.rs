@@ -1,4 +1,4 @@
-//! What the steps of a scene do.
+//! The actions of a scene's steps.
 
 use std::sync::Arc;
 
@@ -36,11 +36,11 @@ use crate::{
     },
 };
 
-/// What an altered counter has too much.
+/// The error that is added to a counter.
 const ADDED: i64 = 5;
 
 impl SceneRun {
-    /// Does one act.
+    /// Does one action.
     pub(super) async fn act<S: Store + 'static>(
         &mut self,
         console: &Arc<Console<S>>,
@@ -152,7 +152,7 @@ impl SceneRun {
         Ok(said)
     }
 
-    /// Redrives what is parked of the scene's item.
+    /// Redrives the parked changes of the scene's item.
     async fn redrive<S: Store + 'static>(&self, console: &Console<S>) -> Result<String, String> {
         let parked = parked(&console.opened.store).await.map_err(|error| describe(&error))?;
         let layout = &console.opened.schema.layout;
@@ -177,7 +177,7 @@ impl SceneRun {
             ..VerifyOptions::default()
         };
         let (console, runtime) = (Arc::clone(console), tokio::runtime::Handle::current());
-        // What is found is kept in a file, whose handle stays on one thread.
+        // The findings are stored in a file, whose handle stays on one thread.
         let repaired = tokio::task::spawn_blocking(move || {
             let progress: Arc<dyn Progress> = Arc::new(Unwatched);
             let repair = repair::repair(&console.opened, &options, true, &progress, |_| Ok(()));
@@ -205,7 +205,7 @@ impl SceneRun {
     }
 }
 
-/// Nobody watches the repair of one count.
+/// Ignores the progress of the repair of one count.
 struct Unwatched;
 
 impl Progress for Unwatched {
@@ -220,29 +220,29 @@ impl Progress for Unwatched {
     fn waits(&self, _until_ms: u64) {}
 }
 
-// ---- A scene as it is played: the steps so far, with what came of each ----
+// ---- A running scene: the steps so far, with the result of each ----
 
-/// Sources of a count that are read at most.
+/// Limit on the sources of a count that are read.
 const SOURCES_MAX: usize = 1_000;
 
-/// Numbers of the items that scenes write, so that each scene has items of its own.
+/// Numbers of the items that scenes write, so that each scene has its own items.
 const NUMBERS: u64 = 1_000_000;
 
-/// A scene that is played.
+/// A running scene.
 pub(crate) struct SceneRun {
     pub(crate) scene: &'static Scene,
     pub(crate) cast: SceneCast,
-    /// The function that brings the value about.
+    /// The function that writes the value.
     pub(in crate::step::scene) function: usize,
-    /// What was done, first what is before the first step.
+    /// The steps so far, preceded by the state before the first step.
     pub(crate) lines: Vec<SceneLine>,
     /// The item whose record is delivered next.
     pub(in crate::step::scene) changed: Key,
     /// Sequence number of the record that was delivered first.
     pub(in crate::step::scene) first: Option<String>,
-    /// How often the source was changed.
+    /// Number of changes of the source.
     pub(in crate::step::scene) n_changes: usize,
-    /// The item as somebody read it.
+    /// The item as the client read it.
     pub(in crate::step::scene) read: Option<Item>,
 }
 
@@ -253,7 +253,7 @@ pub(crate) struct SceneLine {
     pub(crate) watched: WatchedValue,
 }
 
-/// What came of an act.
+/// The result of an action.
 #[derive(Default)]
 pub(crate) struct ActDone {
     pub(crate) report: Option<DeliveryReport>,
@@ -264,17 +264,17 @@ pub(crate) struct ActDone {
 pub(crate) struct WatchedValue {
     pub(crate) name: String,
     pub(crate) stored: String,
-    /// By its definition.
+    /// The value by its definition.
     pub(crate) derived: String,
     pub(crate) state: ValueState,
 }
 
 impl SceneRun {
-    /// Begins a scene: the stream is held, and the items are written that it needs.
+    /// Begins a scene: holds the stream, and writes the items that the scene needs.
     ///
     /// # Errors
     ///
-    /// Why it cannot be played, for a person.
+    /// Why the scene cannot run, for a person.
     pub(crate) async fn begin<S: Store + 'static>(
         console: &Console<S>,
         gate: &Arc<StepGate<S>>,
@@ -304,7 +304,7 @@ impl SceneRun {
     ///
     /// # Errors
     ///
-    /// Why it cannot be done, for a person.
+    /// Why the step cannot be done, for a person.
     pub(crate) async fn next<S: Store + 'static>(
         &mut self,
         console: &Arc<Console<S>>,
@@ -315,7 +315,7 @@ impl SceneRun {
         self.note(console, step.text.to_owned(), done).await
     }
 
-    /// How many steps are done.
+    /// Number of completed steps.
     pub(crate) fn n_done(&self) -> usize {
         self.lines.len().saturating_sub(1)
     }
@@ -331,7 +331,7 @@ impl SceneRun {
         Ok(())
     }
 
-    /// The value as it is now, and as its definition gives it.
+    /// The stored value, and the value by its definition.
     async fn watched<S: Store + 'static>(&self, console: &Console<S>) -> Result<WatchedValue, OperateError> {
         let (key, derivation) = (self.cast.target.clone(), &self.cast.derivation);
         let request = WhyRequest { key, attribute: None, n_listed: 1, n_read_max: SOURCES_MAX, reads_stream: false };

@@ -20,16 +20,16 @@ use operate::{
 };
 use serde_dynamo::AttributeValue;
 
-/// What a scene is about.
+/// The subject of a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// A count.
     Count,
-    /// A count that one counter holds, not several shards.
+    /// A count in a single counter, without several shards.
     Counter,
     /// A copied value.
     Copy,
-    /// An item that Ripple alone writes.
+    /// An item that only Ripple writes.
     Mirror,
 }
 
@@ -38,32 +38,32 @@ pub(crate) enum Subject {
 pub(crate) struct SceneCast {
     /// Items that the application has written before the scene begins.
     pub(crate) before: Vec<Item>,
-    /// The item that the scene's first write makes; in `before` too, unless it counts.
+    /// The item of the scene's first write; it is also in `before`, unless it is counted.
     pub(crate) item: (Key, Item),
     /// The item with the derived value, and its derivation.
     pub(crate) target: Key,
     pub(crate) derivation: String,
-    /// The family of functions that bring the value about.
+    /// The family of the function that writes the value.
     pub(crate) family: Family,
-    /// The copied value; `None` if the scene is not about one.
+    /// The copied value; `None` if the scene has none.
     pub(crate) copy: Option<CopiedValue>,
 }
 
 /// A copied value.
 #[derive(Clone, Debug)]
 pub(crate) struct CopiedValue {
-    /// The attribute that holds it.
+    /// The attribute with the value.
     pub(crate) attribute: String,
     /// The item that it is copied from.
     pub(crate) source: Key,
-    /// The attribute there.
+    /// The attribute of the source.
     pub(crate) source_attribute: String,
-    /// What it holds at first.
+    /// Its initial value.
     pub(crate) text: String,
 }
 
 impl SceneCast {
-    /// A cast for a subject, with items of this number; `None` if the table derives nothing of the kind.
+    /// A cast for a subject, with items of this number; `None` if the table derives nothing of this kind.
     pub(crate) async fn of(design: &Design, subject: Subject, n: u64) -> Option<Self> {
         let mut ground: Vec<_> = design.schema.entities().filter(|entity| !entity.derived).collect();
         ground.sort_by_key(|entity| &entity.id);
@@ -84,7 +84,7 @@ impl SceneCast {
 }
 
 impl Subject {
-    /// Why a table has no scene of it.
+    /// Why a table has no scene of this subject.
     pub(crate) fn is_missing(self) -> &'static str {
         match self {
             Self::Count => "This table has no count whose items stay, so it cannot play this scene.",
@@ -97,7 +97,7 @@ impl Subject {
     }
 }
 
-/// The first count of an item, with so many shards at most.
+/// The first count of an item, with at most this many shards.
 fn counted(design: &Design, key: &Key, cast: &Cast, n_shards_max: u32) -> Option<SceneCast> {
     let images = Images::Inserted(cast.item.clone());
     let change =

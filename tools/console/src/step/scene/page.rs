@@ -1,4 +1,4 @@
-//! The page of a scene, and its orders.
+//! The page of a scene, and its commands.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use crate::{
 /// The last step of the scene, so that a long scene need not be scrolled.
 const LAST: &str = "/step/scene#last";
 
-/// Which scene is to begin.
+/// The scene to begin.
 #[derive(Debug, Deserialize)]
 struct BeginOrder {
     scene: String,
 }
 
-/// How many steps the page showed as done, so that a click that comes twice does one step.
+/// The number of completed steps on the page, so that a repeated click does only one step.
 #[derive(Debug, Deserialize)]
 struct NextOrder {
     done: String,
@@ -97,7 +97,7 @@ fn of_line<S: Store>(console: &Console<S>, gate: &StepGate<S>, line: &SceneLine)
     }
 }
 
-/// Whether a value is right, in a few words: the steps of the scene explain the rest.
+/// The state of a value, in a few words: the steps of the scene explain the rest.
 fn short(state: &ValueState) -> Markup {
     match state {
         ValueState::Right => html! { span.right { "right" } },

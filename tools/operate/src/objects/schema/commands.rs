@@ -1,4 +1,4 @@
-//! The objects of the commands that the console has no page of.
+//! The objects of the commands that have no page in the console.
 
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn preflight() -> Value {
     json!({ "anyOf": [both(of_table, &rest), both(several, &rest)] })
 }
 
-/// An object with the names of two.
+/// One object with the names of both.
 fn both(mut one: Value, other: &Value) -> Value {
     let more = other.get("properties").and_then(Value::as_object);
     if let (Some(properties), Some(more)) = (one.get_mut("properties").and_then(Value::as_object_mut), more) {
@@ -185,7 +185,7 @@ fn design_check() -> Value {
     ])
 }
 
-/// The filters are what the Lambda API takes.
+/// The filters, as the Lambda API accepts them.
 fn design_filters() -> Value {
     let filters = || or_null(&object([("Filters", list(&object([("Pattern", text())])))]));
     let of_several = || object([("own_table", filters()), ("tables", map(&filters()))]);

@@ -1,4 +1,4 @@
-//! The parts that several objects have.
+//! The parts that several objects share.
 
 use serde_json::{Value, json};
 
@@ -23,10 +23,10 @@ pub(super) fn parts() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The types of DynamoDB's API.
+/// Attribute types of DynamoDB's API.
 const ATTRIBUTE_TYPES: [&str; 10] = ["S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"];
 
-/// A finding, which as a difference may say why it is believed or undecided.
+/// A finding. A difference may also state why it is a finding or undecided.
 fn finding(is_difference: bool) -> Value {
     let item = or_null(&named("item"));
     let [derivation, pk, sk] = ["derivation", "pk", "sk"].map(|name| (name, text()));

@@ -1,4 +1,4 @@
-//! The objects that are about one table: those that the console serves too, and those of an operator's orders.
+//! The objects about one table: those that the console serves too, and those of an operator's commands.
 
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ fn verify() -> Value {
     ])
 }
 
-/// Names of what is right or not.
+/// States of a derived value.
 const STATES: [&str; 5] = ["right", "differs", "waits", "flawed", "undecided"];
 
 fn why() -> Value {
@@ -183,7 +183,7 @@ fn parked() -> Value {
         ]
     };
     let [id, family, parked_at, stream, shard, sequence_number, item, cause] = change();
-    // A record that cannot be read is a text.
+    // A record that cannot be read is given as text.
     let record = ("record", Value::Bool(true));
     let whole_change = object([id, family, parked_at, stream, shard, sequence_number, item, cause, record]);
     let recount = object([
@@ -271,7 +271,7 @@ fn spent() -> Value {
     ])
 }
 
-/// What the console's query found.
+/// The result of the console's query.
 fn query() -> Value {
     object([("items", list(&named("item"))), ("read_units", number()), ("more", boolean())])
 }
