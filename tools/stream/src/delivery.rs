@@ -21,8 +21,8 @@
 //!
 //! - **A final invocation has no records**, since a batch is not held back until it is known to be the last.
 //!   It is tried until it succeeds: "If invocation is unsuccessful, your Lambda function suspends further processing
-//! until a successful invocation." The "existing retry policies" that windows "fully support" limit the batches: there
-//! is no record in a final invocation to give up on. The state that it returns is dropped.
+//!   until a successful invocation." The "existing retry policies" that windows "fully support" limit the batches: there
+//!   is no record in a final invocation to give up on. The state that it returns is dropped.
 //! - **An idle window ends at its end**, with the first read that finds nothing more. For Kinesis, AWS waits "for up to 2
 //!   minutes before assuming that the window is over"; an empty read of an emulator says it at once.
 //! - **A record that comes after its window ended opens it again**, with an empty state: it is a record of no other.
@@ -32,9 +32,9 @@
 //! - **A partial response's state is kept if the checkpoint moved**, because it speaks for the records that are done. If
 //!   nothing was done the next try has the state of the last.
 //! - **A restart forgets the window that was open**, since the state is nowhere but here: the checkpoint moves with each
-//! batch as it does without windows (AWS says no more than that it moves after the final invocation), and what is left
-//! of the window begins with an empty state. A window without more records then has no final invocation. Stopping does
-//! not end a window either.
+//!   batch as it does without windows (AWS says no more than that it moves after the final invocation), and what is left
+//!   of the window begins with an empty state. A window without more records then has no final invocation. Stopping does
+//!   not end a window either.
 
 use std::{sync::Arc, time::SystemTime};
 

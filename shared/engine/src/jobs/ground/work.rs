@@ -187,14 +187,13 @@ impl<S: Store> Worker<'_, S> {
         let items = if via == hanging.entity {
             found.into_iter().filter(|(key, item)| schema.image(key, item).is_some_and(|image| image.is(via))).collect()
         } else {
-            let leads_to = |(key, item): &(Key, Item)| match schema.image(key, item).filter(|image| image.is(via)) {
-                Some(image) => through(schema, &image, &hanging.entity),
-                // An application item under the key of a mirror that waits: the key shows which item the mirror
-                // repeats.
-                None => {
-                    let fields = schema.entity(via)?.key.parse_key(key)?;
-                    schema.entity(&hanging.entity)?.build_of(|name| fields.get(name)).ok()
+            let leads_to = |(key, item): &(Key, Item)| {
+                if let Some(image) = schema.image(key, item).filter(|image| image.is(via)) {
+                    return through(schema, &image, &hanging.entity);
                 }
+                // An application item under the key of a mirror that waits: the key shows which item the mirror repeats.
+                let fields = schema.entity(via)?.key.parse_key(key)?;
+                schema.entity(&hanging.entity)?.build_of(|name| fields.get(name)).ok()
             };
             self.items_now(&found.iter().filter_map(leads_to).collect::<Vec<_>>(), work).await?
         };
