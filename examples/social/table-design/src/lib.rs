@@ -23,7 +23,7 @@ use queries::{
 pub const PATH: &str = "docs/table-design.md";
 
 /// The command that generates the page.
-pub const WRITTEN_BY: &str = "cargo run -p table-design > docs/table-design.md";
+pub const WRITTEN_BY: &str = "cargo run --locked -p table-design > docs/table-design.md";
 
 /// Why there is no design. Tests show that this does not happen.
 #[derive(Debug, thiserror::Error)]
