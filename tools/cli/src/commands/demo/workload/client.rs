@@ -21,7 +21,7 @@ pub(crate) struct AppAction {
 /// A part of an action.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// A PutItem, an UpdateItem or a DeleteItem. A refused write ends the action.
+    /// A `PutItem`, an `UpdateItem` or a `DeleteItem`. A refused write ends the action.
     Write(Write),
     /// Puts back a whole item as it was read earlier, stale derived attributes included, with these attributes.
     PutBack(Key, Item),

@@ -96,7 +96,9 @@ impl Items {
             None => drop(update.remove.insert(name.to_owned())),
         };
         edit("UpdatedAt", Some(AttributeValue::S(self.now())));
-        attributes.iter().for_each(|(name, value)| edit(name, value.clone()));
+        for (name, value) in attributes {
+            edit(name, value.clone());
+        }
         for index in definition.written_indexes() {
             let decides = |name: &str| {
                 let only_if = index.only_if.as_ref().map(keys::index_key::OnlyIf::attribute);

@@ -40,8 +40,9 @@ pub(crate) struct Application {
 type Drawn = anyhow::Result<AppAction>;
 
 /// An action of these writes.
-fn action<const N: usize>(subject: &str, writes: [Write; N]) -> Drawn {
-    Ok(AppAction { subject: subject.to_owned(), steps: writes.map(Step::Write).into() })
+fn action<const N: usize>(subject: &str, writes: [anyhow::Result<Write>; N]) -> Drawn {
+    let steps = writes.into_iter().map(|write| write.map(Step::Write)).collect::<anyhow::Result<_>>()?;
+    Ok(AppAction { subject: subject.to_owned(), steps })
 }
 
 /// The value of a key field.

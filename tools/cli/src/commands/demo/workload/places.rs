@@ -30,13 +30,13 @@ impl Application {
         let (Some(organization), true) = (self.any("Organization"), n > 7) else {
             let id = self.items.new_id("o");
             self.remember("Organization", &key([("OrgId", &id)]));
-            return action(&id, [self.items.create("Organization", &key([("OrgId", &id)]), &[text("Name", name)])?]);
+            return action(&id, [self.items.create("Organization", &key([("OrgId", &id)]), &[text("Name", name)])]);
         };
         let id = field(&organization, "OrgId");
         match n {
             0..=15 => {
                 let name = text("Name", format!("{name}, renamed"));
-                action(&id, [self.items.update("Organization", &organization, &[name])?])
+                action(&id, [self.items.update("Organization", &organization, &[name])])
             }
             16..=27 => {
                 let (name, team) = (text("Name", self.new_name("Team")), self.items.new_id("t"));
@@ -61,7 +61,7 @@ impl Application {
             Some(known) if self.happens(1, 2) => (self.items.update(entity, &known, &[attribute]), known),
             Some(known) => (self.items.delete(entity, &known), known),
         };
-        action(&field(&of, "OrgId"), [write?])
+        action(&field(&of, "OrgId"), [write])
     }
 
     fn of_employees(&mut self, org: &str) -> Drawn {
@@ -71,14 +71,14 @@ impl Application {
             let fields = key([("OrgId", org), ("EmployeeId", &id)]);
             let manager = self.manager(org, &id);
             self.remember("Employee", &fields);
-            return action(org, [self.items.create("Employee", &fields, &[name, ("ManagerId", manager)])?]);
+            return action(org, [self.items.create("Employee", &fields, &[name, ("ManagerId", manager)])]);
         };
         let (org, id) = (field(&employee, "OrgId"), field(&employee, "EmployeeId"));
         if n > 7 {
-            return action(&org, [self.items.delete("Employee", &employee)?]);
+            return action(&org, [self.items.delete("Employee", &employee)]);
         }
         let manager = self.manager(&org, &id);
-        action(&org, [self.items.update("Employee", &employee, &[("ManagerId", manager)])?])
+        action(&org, [self.items.update("Employee", &employee, &[("ManagerId", manager)])])
     }
 
     /// A new manager for an employee: a random one of the organization, and sometimes none.
@@ -116,7 +116,7 @@ impl Application {
             let id = self.items.new_id("d");
             let attributes = self.place(&id, true, self.new_name("folder"));
             self.remember("Folder", &key([("FolderId", &id)]));
-            return action(FOLDERS, [self.items.create("Folder", &key([("FolderId", &id)]), &attributes)?]);
+            return action(FOLDERS, [self.items.create("Folder", &key([("FolderId", &id)]), &attributes)]);
         };
         let id = field(&folder, "FolderId");
         match n {
@@ -125,9 +125,9 @@ impl Application {
                 let name = if is_renamed { None } else { self.names.get(&id).cloned() };
                 let name = name.unwrap_or_else(|| format!("{}, renamed", self.new_name("folder")));
                 let attributes = self.place(&id, !is_renamed, name);
-                action(FOLDERS, [self.items.update("Folder", &folder, &attributes)?])
+                action(FOLDERS, [self.items.update("Folder", &folder, &attributes)])
             }
-            35..=39 => action(FOLDERS, [self.items.delete("Folder", &folder)?]),
+            35..=39 => action(FOLDERS, [self.items.delete("Folder", &folder)]),
             _ => self.of_folder(n > 64, &id),
         }
     }
@@ -156,17 +156,17 @@ impl Application {
             let (id, now) = (self.items.new_id("f"), self.items.now());
             let fields = key([("FolderId", folder), ("UploadedAt", &now), ("FileId", &id)]);
             self.remember("File", &fields);
-            return action(&id, [self.items.create("File", &fields, &attributes)?]);
+            return action(&id, [self.items.create("File", &fields, &attributes)]);
         };
         let (id, uploaded) = (field(&file, "FileId"), field(&file, "UploadedAt"));
         match self.chance.random_range(0..3) {
             0 => {
                 let moved = key([("FolderId", folder), ("UploadedAt", &uploaded), ("FileId", &id)]);
                 self.moved("File", &file, &moved);
-                action(&id, [self.items.delete("File", &file)?, self.items.put("File", &moved, &attributes)?])
+                action(&id, [self.items.delete("File", &file), self.items.put("File", &moved, &attributes)])
             }
-            1 => action(&id, [self.items.update("File", &file, &attributes)?]),
-            _ => action(&id, [self.items.delete("File", &file)?]),
+            1 => action(&id, [self.items.update("File", &file, &attributes)]),
+            _ => action(&id, [self.items.delete("File", &file)]),
         }
     }
 
@@ -203,6 +203,6 @@ impl Application {
         } else {
             self.items.put("Reading", reading, &[value])
         };
-        action(&field(reading, "SensorId"), [write?])
+        action(&field(reading, "SensorId"), [write])
     }
 }
