@@ -309,6 +309,24 @@ fn n_notes_of(bed: &Bed, prefix: &str) -> usize {
 }
 
 #[tokio::test]
+async fn a_collection_that_two_runs_read_is_compared_as_a_whole() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    bed.set(&counter("USER#ann", "PROFILE", "post-count"), "Value", "N:4").await;
+    drop(bed.records());
+    for n_items in 1..12 {
+        let mut n_suspects = 0;
+        while {
+            let slice = run(&bed, n_items).await;
+            n_suspects += slice.n_suspects;
+            slice.round_ms.is_none()
+        } {}
+        // The count, and the display of it.
+        assert_eq!(n_suspects, if n_items == 1 { 2 } else { 0 }, "{n_items}");
+    }
+}
+
+#[tokio::test]
 async fn a_shard_of_zero_goes_while_others_stay() {
     let bed = Bed::new();
     let target = Key::new("POST#p", "METADATA");

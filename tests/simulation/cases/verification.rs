@@ -1,13 +1,13 @@
 //! Single verifications: what is reported as undecided or unproven, and what is found beside differences.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 
 use derive::write::Table;
 use engine::{limits::FanOutLimits, record::event::Lane};
-use keys::key::Key;
+use keys::{item::Item, key::Key};
 use operate::{
     repair::remedy::{Repaired, Repairing},
     verify::{
@@ -17,6 +17,7 @@ use operate::{
     },
 };
 use serde_json::Value;
+use store::memory::MemoryStore;
 use support::{clock::ManualClock, record::STREAM_ARN};
 
 use crate::{
@@ -346,4 +347,54 @@ async fn a_mirror_that_is_missing_is_found_beside_a_fan_out_to_it() {
         told(&events.iter().filter(is_of).cloned().collect::<Vec<_>>(), "METADATA")
     };
     assert_eq!([of("POST#p3")[0].as_str(), &of("POST#p4")[0]], ["waiting", "found"], "{events:?}");
+}
+
+/// The functions write a counter when they are asked whether all is handled, and the stream shows that.
+struct HandledLast<'a> {
+    store: &'a MemoryStore,
+    /// The counter as it is written, and its record, until then.
+    last: Mutex<Option<(Item, String)>>,
+    records: Mutex<Vec<String>>,
+}
+
+impl Following for HandledLast<'_> {
+    fn records(&self) -> Vec<ShardRecords> {
+        let records = std::mem::take(&mut *self.records.lock().unwrap());
+        if records.is_empty() { Vec::new() } else { vec![of_shard(records)] }
+    }
+
+    fn has_given(&self, _moment_ms: u64) -> bool {
+        self.records.lock().unwrap().is_empty()
+    }
+
+    fn is_handled(&self, _moment_ms: u64) -> Option<bool> {
+        if let Some((counter, record)) = self.last.lock().unwrap().take() {
+            self.store.put_raw(Table::Main, counter).unwrap();
+            self.records.lock().unwrap().push(record);
+        }
+        Some(true)
+    }
+
+    fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
+        Box::new(Nothing)
+    }
+}
+
+/// What the scan read of a counter is not what it holds when its changes are handled.
+#[tokio::test]
+async fn a_counter_is_compared_as_the_functions_left_it_and_not_as_it_was_scanned() {
+    let counter = Key::new("USER#ann", "PROFILE#COUNT#following-count#00");
+    for (scanned, handled, wanted) in [("N:1", "N:7", &["found"][..]), ("N:7", "N:1", &[])] {
+        let (mut bed, _) = followed(scanned).await;
+        bed.records();
+        bed.set(&counter, "Value", handled).await;
+        let record = bed.records().last().unwrap().to_string();
+        let last = bed.memory().snapshot(Table::Main).remove(&counter).unwrap();
+        bed.set(&counter, "Value", scanned).await;
+        let store = bed.memory();
+        let following = HandledLast { store, last: Mutex::new(Some((last, record))), records: Mutex::default() };
+        let (events, extent) = verified(&bed, &following).await;
+        assert_eq!(told(&events, "following-count"), wanted, "{events:?}");
+        assert!(extent.is_proven);
+    }
 }
