@@ -68,7 +68,7 @@ pub async fn design() -> Result<Design, TableDesignError> {
 ///
 /// # Errors
 ///
-/// As [`design`].
+/// As [`design()`].
 pub async fn page() -> Result<String, TableDesignError> {
     let design = design().await?;
     Ok(document::page(&design, WRITTEN_BY, &review::review(&design)))
