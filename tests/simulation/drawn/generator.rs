@@ -90,9 +90,14 @@ pub(super) fn draw(chance: &Chance) -> Description {
 /// The longest text that every field of every key may have at once.
 fn longest(of: &Description) -> String {
     let text = |n_bytes: usize| format!("é#%{}", "x".repeat(n_bytes.saturating_sub(4)));
-    let mut n_bytes = 4;
-    while has_room(of, &text(n_bytes + 1)) {
-        n_bytes += 1;
+    let (mut n_bytes, mut too_many) = (4, PARTITION_KEY_BYTES_MAX);
+    while n_bytes + 1 < too_many {
+        let middle = n_bytes.midpoint(too_many);
+        if has_room(of, &text(middle)) {
+            n_bytes = middle;
+        } else {
+            too_many = middle;
+        }
     }
     text(n_bytes)
 }
