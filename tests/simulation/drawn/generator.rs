@@ -11,7 +11,7 @@ mod rules;
 pub(super) use crate::drawn::generator::places::with_meeting_keys;
 pub(super) use rules::WORDS;
 
-use super::description::{Description, FieldOf, Holds, KeyOf, Piece, Ref, What};
+use super::description::{Description, DrawnIndex, FieldOf, Holds, KeyOf, Piece, Ref, What};
 use crate::{chance::Chance, oracle::table::escaped};
 
 /// Most tables of a manifest.
@@ -117,18 +117,23 @@ fn has_room(of: &Description, text: &str) -> bool {
     let fits = |(pk, sk): (&[Piece], &[Piece]), has_forms: bool, beside: usize| {
         bytes(pk, has_forms) + beside <= PARTITION_KEY_BYTES_MAX && bytes(sk, has_forms) + beside <= SORT_KEY_BYTES_MAX
     };
-    of.entities.iter().enumerate().all(|(at, entity)| {
-        let form = &of.tables[entity.table];
-        let is_counted = of.rules.iter().any(|rule| match &rule.what {
-            What::Count(rule) => rule.to == at,
-            What::RollUp(rule) => rule.to == at,
-            What::Extreme { to, .. } => *to == at,
-            _ => false,
-        });
-        let beside = if is_counted { COUNTER_BYTES_MAX } else { 0 };
-        let keys = entity.index_keys.iter().all(|key| fits((&key.pk, &key.sk), true, 0));
-        keys && fits((&entity.pk, &entity.sk), form.has_forms || is_counted, beside)
-    })
+    // An index over values takes any attribute as it is.
+    let values = of.tables.iter().flat_map(|table| &table.indexes).filter(|index| !index.has_forms);
+    let bytes_max = |index: &DrawnIndex| if index.sk.is_empty() { PARTITION_KEY_BYTES_MAX } else { SORT_KEY_BYTES_MAX };
+    let fits_values = values.map(bytes_max).all(|bytes_max| text.len() <= bytes_max);
+    fits_values
+        && of.entities.iter().enumerate().all(|(at, entity)| {
+            let form = &of.tables[entity.table];
+            let is_counted = of.rules.iter().any(|rule| match &rule.what {
+                What::Count(rule) => rule.to == at,
+                What::RollUp(rule) => rule.to == at,
+                What::Extreme { to, .. } => *to == at,
+                _ => false,
+            });
+            let beside = if is_counted { COUNTER_BYTES_MAX } else { 0 };
+            let keys = entity.index_keys.iter().all(|key| fits((&key.pk, &key.sk), true, 0));
+            keys && fits((&entity.pk, &entity.sk), form.has_forms || is_counted, beside)
+        })
 }
 
 impl Draft<'_> {
