@@ -8,7 +8,11 @@ use keys::{
     item::{Item, text},
     key::Key,
 };
-use store::Store as _;
+use serde_json::Value;
+use store::{
+    Store as _,
+    faulty::{Call, Fault, Side},
+};
 
 use crate::{cases::bed::Bed, executor::now, items::s};
 
@@ -198,4 +202,33 @@ pub(crate) async fn vacated(mut bed: Bed) -> bool {
     bed.delete(&mirror).await;
     bed.settle().await;
     item(&bed, &mirror).is_some()
+}
+
+/// The application's item leaves the key, and a record that follows in the batch cannot be done: both are redelivered.
+#[tokio::test]
+async fn an_entry_goes_when_a_record_of_the_same_item_is_done_later_than_the_one_that_freed_the_key() {
+    let mut bed = Bed::new();
+    let mirror = Key::new("USER#bob", "FOLLOWER#ann");
+    note(&bed, &mirror, Some("Note"));
+    bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
+    let follow = bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    bed.settle().await;
+    assert_eq!(listed(&bed).len(), 1);
+    bed.set(&follow, "FolloweeName", "Bobby").await;
+    bed.records();
+    bed.delete(&mirror).await;
+    bed.put("Follower", &[("FolloweeId", "bob"), ("FollowerId", "ann")], &[]).await;
+    let records = bed.records();
+    assert_eq!(records.len(), 2);
+    bed.fails(move |call| {
+        let is_of_follow = matches!(call, Call::Write(write) if write.key == follow);
+        is_of_follow.then_some((Side::Before, Fault::Unanswered))
+    });
+    let handled = bed.handle(&records).await;
+    bed.stay_away(false);
+    let number = |record: &Value| record["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
+    let from = records.iter().position(|record| number(record) == handled.failed_from).unwrap();
+    bed.handle(&records[from..]).await;
+    bed.settle().await;
+    assert_eq!((bed.findings(), listed(&bed)), (Vec::new(), Vec::new()));
 }

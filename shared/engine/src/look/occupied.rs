@@ -133,7 +133,9 @@ pub(crate) async fn take_off<S: Store>(
     account: &mut Account,
 ) {
     for EndedWait { requested: RequestedRefresh { look, causes, .. }, derivation, revision } in ended {
-        if causes.iter().any(|position| account.undone.contains_key(position)) {
+        // The entry stays until all of these records are redelivered, also the one of the item that has left the key.
+        if let Some(why) = causes.iter().find_map(|position| account.undone.get(position)).cloned() {
+            undone(account, causes, &why);
             continue;
         }
         let key = entry_key(context.catalogue.name(derivation), &look.item);
