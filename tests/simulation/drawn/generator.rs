@@ -36,7 +36,7 @@ const LONG_PERCENT: usize = 20;
 const PARTITION_KEY_BYTES_MAX: usize = 2_048;
 const SORT_KEY_BYTES_MAX: usize = 1_024;
 
-/// The length of a number, of bytes or of a time in a key, and of what a counter's key has beside its target's.
+/// The length of a number or of bytes in a key, and of what a counter's key has beside its target's.
 const FIELD_BYTES_MAX: usize = 32;
 const COUNTER_BYTES_MAX: usize = 64;
 
@@ -107,10 +107,11 @@ fn has_room(of: &Description, text: &str) -> bool {
     let bytes = |pieces: &[Piece], has_forms: bool| -> usize {
         let of_piece = |piece: &Piece| match piece {
             Piece::Text(literal) => literal.len(),
-            Piece::Field(_, FieldOf::Text) if has_forms => escaped(text).len(),
-            Piece::Field(_, FieldOf::Text) => text.len(),
+            // A time may be the id of another item, which is any text.
+            Piece::Field(_, FieldOf::Text | FieldOf::Time) if has_forms => escaped(text).len(),
+            Piece::Field(_, FieldOf::Text | FieldOf::Time) => text.len(),
             Piece::Field(_, FieldOf::Padded(width) | FieldOf::Inverted(width)) => *width,
-            Piece::Field(_, FieldOf::Number | FieldOf::Bytes | FieldOf::Time) => FIELD_BYTES_MAX,
+            Piece::Field(_, FieldOf::Number | FieldOf::Bytes) => FIELD_BYTES_MAX,
         };
         pieces.iter().map(of_piece).sum()
     };

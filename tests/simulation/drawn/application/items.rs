@@ -33,7 +33,12 @@ pub(in crate::drawn) fn new_item(chance: &Chance, of: &Description, entity: usiz
     let fields: BTreeMap<String, AttributeValue> = definition
         .fields()
         .into_iter()
-        .map(|(name, form)| (name.to_owned(), field(chance, of, meant(of, entity, name).unwrap_or(form))))
+        .map(|(name, form)| {
+            // Digits of a fixed width are nothing but a number.
+            let is_fixed = matches!(form, FieldOf::Padded(_) | FieldOf::Inverted(_));
+            let meant = meant(of, entity, name).filter(|_| !is_fixed);
+            (name.to_owned(), field(chance, of, meant.unwrap_or(form)))
+        })
         .collect();
     let mut item = Item::new();
     for (part, pieces) in [(Some(&table.pk), &definition.pk), (table.sk.as_ref(), &definition.sk)] {
