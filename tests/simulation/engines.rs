@@ -87,7 +87,10 @@ pub(crate) fn function<S: Store>(
 ) -> Engine<S> {
     let old = scene.rollout.old().filter(|_| is_old);
     let catalogue = old.map_or_else(|| scene.deployed(), Arc::clone);
-    built(scene, clock, catalogue, (families, ledger), store).watching(scene.rollout.watch(is_old, families))
+    // A process checks the registry before anything else. One whose calls are all refused so handles nothing.
+    let is_alone = clock.off_ms.abs() == YEARS_OFF_MS;
+    let watch = if is_alone { scene.rollout.own_watch() } else { scene.rollout.watch(is_old, families) };
+    built(scene, clock, catalogue, (families, ledger), store).watching(watch)
 }
 
 /// The engine of an operator's command, of the new version.

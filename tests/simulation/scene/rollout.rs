@@ -92,6 +92,10 @@ fn every_post() -> Count {
     }
 }
 
+fn watch(look_ms: u64) -> RegistryWatch {
+    RegistryWatch::publishing(look_ms, Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS })
+}
+
 /// The deployment of a run.
 #[derive(Debug)]
 pub(crate) struct Rollout {
@@ -114,9 +118,7 @@ impl Rollout {
         let (is_calm, look_ms) = (old.is_some() && chance.percent(CALM_PERCENT), *chance.one_of(&LOOKS_MS).unwrap());
         let differ = old.is_some() && !is_calm && chance.percent(READS_PERCENT);
         let does_old = differ && chance.percent(50);
-        let hold = Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS };
-        let instance = |_| RegistryWatch::publishing(look_ms, hold);
-        let watches = [[0, 0].map(instance), [0, 0].map(instance)];
+        let watches = [(); 2].map(|()| [(); 2].map(|()| watch(look_ms)));
         let reads = [does_old, differ && !does_old];
         Self { old, stage: AtomicUsize::new(stage as usize), is_calm, reads, look_ms, watches }
     }
@@ -124,9 +126,7 @@ impl Rollout {
     /// A rollout with one version. The instances of all its functions read the registry in the same way.
     pub(crate) fn none() -> Self {
         let look_ms = LOOKS_MS[0];
-        let hold = Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS };
-        let instance = |_| RegistryWatch::publishing(look_ms, hold);
-        let watches = [[0, 0].map(instance), [0, 0].map(instance)];
+        let watches = [(); 2].map(|()| [(); 2].map(|()| watch(look_ms)));
         let stage = AtomicUsize::new(Stage::New as usize);
         Self { old: None, stage, is_calm: false, reads: [false; 2], look_ms, watches }
     }
@@ -193,6 +193,11 @@ impl Rollout {
     pub(crate) fn has(&self, derivation: &str) -> bool {
         let old = self.old.as_ref().filter(|_| self.stage() == Stage::Old);
         old.is_none_or(|old| old.position(derivation).is_some())
+    }
+
+    /// How an instance looks at the registry that shares nothing with the others of its function.
+    pub(crate) fn own_watch(&self) -> RegistryWatch {
+        watch(self.look_ms)
     }
 
     /// How the instances of this version of a function look at the registry.
