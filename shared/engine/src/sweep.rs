@@ -301,7 +301,7 @@ impl<S: Store> TableSweep<'_, S> {
         if let Some((_, why)) = looked.undone.into_iter().next() {
             // Running out of time is no error: the next slice begins where this one ends.
             if !patience.is_over() {
-                tracing::warn!(why, "what is looked at cannot be read");
+                tracing::warn!(why, "the sweep cannot read the items that it compares");
             }
             return Err(GaveUp::OutOfTime { last: None });
         }

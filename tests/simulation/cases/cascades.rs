@@ -254,7 +254,7 @@ async fn two_sweeps(bed: &mut Bed, is_back: bool) -> [Swept; 2] {
     bed.stops_before(&mut first, Purpose::Wait);
     bed.put_true(&whole.to_string());
     bed.redrive_all().await;
-    // A cascade that is held is looked at again in a second at the earliest.
+    // The sweep checks a blocked cascade again after a second at the earliest.
     bed.clock.advance(1_000);
     if is_back {
         bed.put("User", &[("UserId", "ann")], &[]).await;
@@ -327,7 +327,7 @@ async fn a_lane_that_is_given_up_while_the_others_handle_each_pulse_holds_a_casc
     bed.clock.advance(INVOCATION_MS + 1);
     assert!(bed.handle(&lane).await.failed_from.is_some());
     bed.fails(|_| None);
-    // It is given up here.
+    // The event source mapping drops the record here.
     assert_eq!(hours_pass(&mut bed, 60).await, 0);
     assert!(matches!(held_by(&bed).await[..], [HeldBy::PossibleLoss(_)]), "{:?}", held_by(&bed).await);
     assert!(bed.has(&comment), "its post is there");

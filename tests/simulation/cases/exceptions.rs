@@ -171,7 +171,7 @@ async fn what_an_earlier_release_may_have_counted_is_listed_and_not_counted_agai
 pub(crate) async fn delivered_after_its_counter_was_deleted(mut bed: Bed) -> i64 {
     let records = poisoned(&mut bed).await;
     bed.delete(&counter(0)).await;
-    // An operator's command does not ask of which kind the ledger is.
+    // An operator's command does not check the kind of the ledger.
     let command = bed.engine().with_ledger(LedgerKind::Receipts);
     for change in parked(bed.memory()).await.unwrap() {
         command.redrive(&change, bed.deadline_ms()).await.unwrap();

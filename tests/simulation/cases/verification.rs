@@ -285,7 +285,7 @@ async fn what_may_be_of_anything_holds_findings_for_a_day_and_repairs_of_counts_
     assert_eq!(repaired(&bed, &AtRest, "early").await, [""; 0], "all waits");
     bed.clock.advance(24 * 3_600 * 1_000);
     let refused = repaired(&bed, &AtRest, "late").await;
-    assert!(refused.iter().all(|why| why.contains("Refused") && why.contains("not even the key can be read")));
+    assert!(refused.iter().all(|why| why.contains("Refused") && why.contains("its key cannot be read")));
     assert_eq!(refused.len(), 2, "of ann, and of cat, whose follow is the parked one: {refused:?}");
 }
 

@@ -66,8 +66,8 @@ impl Copy {
         let (old, new) = sight.entity(&self.target);
         let names = self.link.from_fields().chain(self.attributes.iter().map(|(_, to)| to.as_str()));
         let new = new?;
-        let rings = old.is_none() || names.into_iter().any(|name| sight.attribute_differs(old, Some(new), name));
-        rings.then(|| self.request(new.key.clone()))
+        let is_requested = old.is_none() || names.into_iter().any(|name| sight.attribute_differs(old, Some(new), name));
+        is_requested.then(|| self.request(new.key.clone()))
     }
 
     /// The source's attributes that it reads.

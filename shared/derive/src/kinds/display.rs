@@ -121,13 +121,13 @@ impl Display {
         let is_other = stands(new) != stands(old) || has_revision(new) && !has_revision(old);
         // The target has the revision of a counter of one item, which may rise while the number stays.
         let is_revised = sight.attribute_differs(old, new, REVISION);
-        let rings = is_other || is_revised && counter.shard == 0 || self.shows.attributes().iter().any(differs);
+        let is_requested = is_other || is_revised && counter.shard == 0 || self.shows.attributes().iter().any(differs);
         // The function that moved its watermark writes the display. If it cannot, it clears the counter's `Shown` flag.
         let is_shown = |image: &Image<'_>| image.attribute(SHOWN) == Some(&AttributeValue::Bool(true));
         let (was_shown, is_shown) = (old.is_some_and(is_shown), new.is_some_and(is_shown));
         let is_left = was_shown && !is_shown && new.is_some();
-        let rings = rings && !(is_shown && is_revised);
-        (rings || is_left).then_some(counter.target)
+        let is_requested = is_requested && !(is_shown && is_revised);
+        (is_requested || is_left).then_some(counter.target)
     }
 
     /// The key of a counter that this display shows; `None` for any other item.
@@ -184,7 +184,7 @@ impl Kind for Display {
         if let Some(target) = self.counted(schema, sight) {
             return vec![self.request(target)];
         }
-        let rings = match (old, new) {
+        let is_requested = match (old, new) {
             (_, None) => false,
             (None, Some(_)) => true,
             (Some(old), Some(new)) => {
@@ -192,7 +192,7 @@ impl Kind for Display {
                 (differs(&self.attribute) || differs(&revision_of(&self.attribute))) && !self.is_later(sight, old, new)
             }
         };
-        new.filter(|_| rings).map(|new| self.request(new.key.clone())).into_iter().collect()
+        new.filter(|_| is_requested).map(|new| self.request(new.key.clone())).into_iter().collect()
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

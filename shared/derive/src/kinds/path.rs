@@ -136,8 +136,8 @@ impl TreePath {
         let (old, new) = sight.entity(&self.target);
         let new = new?;
         let mut names = self.link.from_fields().chain([self.name.as_str(), self.attribute.as_str()]);
-        let rings = old.is_none() || names.any(|name| sight.attribute_differs(old, Some(new), name));
-        rings.then(|| self.request(new.key.clone()))
+        let is_requested = old.is_none() || names.any(|name| sight.attribute_differs(old, Some(new), name));
+        is_requested.then(|| self.request(new.key.clone()))
     }
 }
 

@@ -85,7 +85,7 @@ impl Waiting {
     pub fn doubt(&self) -> Option<String> {
         let id = self.unknown.as_ref()?;
         Some(format!(
-            "the parked change {id} may add to it, of which not even the key can be read: see `ripple parked {id}`, and \
+            "the parked change {id} may add to it, and its key cannot be read: see `ripple parked {id}`, and \
              delete the parked item before a repair"
         ))
     }

@@ -65,7 +65,7 @@ impl Database {
         }
     }
 
-    /// Tables of which some reads lag.
+    /// Tables that answer some reads from the past.
     #[must_use]
     pub fn lagging(layout: Layout, page_bytes: usize, lagging: Lagging) -> Self {
         let lag = Lag::new(layout.clone(), page_bytes);

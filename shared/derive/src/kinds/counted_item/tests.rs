@@ -18,10 +18,10 @@ const GROUP: &str = "DESK#d / STATUS#open StatusGroup Tickets=N:2";
 
 #[test]
 fn a_counter_whose_value_changed_rings_its_item() {
-    let rings = || expect!["tickets-item: look DESK#d / STATUS#open (StatusGroup)\n"];
-    check(&inserted(&format!("{COUNTER} Value=N:1")), &rings());
-    check(&modified(&format!("{COUNTER} Value=N:4"), &format!("{COUNTER} Value=N:3 Shown=BOOL:true")), &rings());
-    check(&removed(&format!("{COUNTER} Value=N:1")), &rings());
+    let requested = || expect!["tickets-item: look DESK#d / STATUS#open (StatusGroup)\n"];
+    check(&inserted(&format!("{COUNTER} Value=N:1")), &requested());
+    check(&modified(&format!("{COUNTER} Value=N:4"), &format!("{COUNTER} Value=N:3 Shown=BOOL:true")), &requested());
+    check(&removed(&format!("{COUNTER} Value=N:1")), &requested());
     check(&modified(&format!("{COUNTER} Value=N:4"), &format!("{COUNTER} Value=N:4.0 Note=x")), &expect!["nothing\n"]);
     check(&inserted("DESK#d / STATUS#open#COUNT#others#00 Counter Value=N:1"), &expect!["nothing\n"]);
     check(&inserted("DESK#d / METADATA#COUNT#statuses#00 Counter Value=N:1"), &expect!["nothing\n"]);
@@ -29,10 +29,10 @@ fn a_counter_whose_value_changed_rings_its_item() {
 
 #[test]
 fn an_item_that_somebody_made_changed_or_removed_is_looked_at() {
-    let rings = || expect!["tickets-item: look DESK#d / STATUS#open (StatusGroup)\n"];
-    check(&inserted(GROUP), &rings());
-    check(&removed(GROUP), &rings());
-    check(&modified(GROUP, &format!("{GROUP} Note=x")), &rings());
+    let requested = || expect!["tickets-item: look DESK#d / STATUS#open (StatusGroup)\n"];
+    check(&inserted(GROUP), &requested());
+    check(&removed(GROUP), &requested());
+    check(&modified(GROUP, &format!("{GROUP} Note=x")), &requested());
     check(&modified(GROUP, "DESK#d / STATUS#open StatusGroup Tickets=N:3"), &expect!["nothing\n"]);
 }
 

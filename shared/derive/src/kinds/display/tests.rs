@@ -112,19 +112,19 @@ fn shown(count: u32, revision: &str, rest: &str) -> String {
 /// The counting function writes the count with its revision, so no refresh is needed.
 #[test]
 fn a_later_revision_of_the_same_item_rings_nothing_and_whatever_else_shows_another_count_rings() {
-    let rings = "follower-shown: look USER#bob / PROFILE (User)\n";
+    let requested = "follower-shown: look USER#bob / PROFILE (User)\n";
     let before = shown(1, "1705315200001", "");
     let of_another = "USER#bob / PROFILE User FollowerCount=N:5 FollowerCount:rev=N:1705315200005.1".to_owned();
     for (before, after, wanted) in [
         (before.as_str(), shown(2, "1705315200002", ""), "nothing\n"),
         // Only the revision changes, only the count changes, an earlier revision, and the first one.
-        (&before, shown(1, "1705315200002", ""), rings),
-        (&before, shown(2, "1705315200001", ""), rings),
-        (&before, shown(3, "1705315100009", ""), rings),
-        ("USER#bob / PROFILE User", shown(1, "1705315200001", ""), rings),
+        (&before, shown(1, "1705315200002", ""), requested),
+        (&before, shown(2, "1705315200001", ""), requested),
+        (&before, shown(3, "1705315100009", ""), requested),
+        ("USER#bob / PROFILE User", shown(1, "1705315200001", ""), requested),
         // Another item's revision, and one together with an attribute of the application.
-        (&before, of_another, rings),
-        (&before, shown(2, "1705315200002", " Name=Bob"), rings),
+        (&before, of_another, requested),
+        (&before, shown(2, "1705315200002", " Name=Bob"), requested),
     ] {
         assert_eq!(effects("display", &modified(before, &after)), wanted, "{after}");
     }

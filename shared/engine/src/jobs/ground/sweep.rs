@@ -36,7 +36,7 @@ use crate::{
 
 /// Partitions of the queue that are read at once, and jobs of each that are written at once.
 const PARTITIONS_AT_ONCE: usize = 4;
-const RINGS_AT_ONCE: usize = 16;
+const WAKES_AT_ONCE: usize = 16;
 
 /// The sweep checks a blocked cascade again after an eighth of the time that it has been blocked, and no sooner than
 /// this, in milliseconds.
@@ -161,7 +161,7 @@ impl<S: Store> JobSweep<'_, S> {
         let due: Vec<&Job> = entries.iter().filter(is_due).filter_map(|entry| jobs.get(&entry.job)).collect();
         let owners = self.owners_of(&due, sweep.patience).await?;
         let owners = &owners;
-        let rings = entries.iter().map(|entry| {
+        let wakes = entries.iter().map(|entry| {
             let job = jobs.get(&entry.job);
             async move {
                 match job {
@@ -177,10 +177,10 @@ impl<S: Store> JobSweep<'_, S> {
             }
             .boxed()
         });
-        let rings: Vec<BoxFuture<'_, Result<(), GaveUp>>> = rings.collect();
-        let mut rings = stream::iter(rings).buffer_unordered(RINGS_AT_ONCE);
-        while let Some(requested) = rings.next().await {
-            requested?;
+        let wakes: Vec<BoxFuture<'_, Result<(), GaveUp>>> = wakes.collect();
+        let mut wakes = stream::iter(wakes).buffer_unordered(WAKES_AT_ONCE);
+        while let Some(woken) = wakes.next().await {
+            woken?;
         }
         Ok(())
     }
