@@ -93,18 +93,13 @@ impl Corrections {
 }
 
 impl Series {
-    fn is_back(&self, digest: u64) -> bool {
-        let [earlier @ .., _last] = self.writes.as_slice() else { return false };
-        earlier.iter().any(|(other, _)| *other == digest)
-    }
-
     fn has(&self, digest: u64) -> bool {
         self.writes.iter().any(|(other, _)| *other == digest)
     }
 
     fn add(&mut self, digest: u64, only_undoes: bool, derivations: &[DerivationAt]) {
-        let is_again = only_undoes && self.writes.last().is_some_and(|(last, _)| *last == digest);
-        self.n_back = if is_again || self.is_back(digest) { self.n_back + 1 } else { 0 };
+        let is_last = self.writes.last().is_some_and(|(last, _)| *last == digest);
+        self.n_back = if self.has(digest) && (only_undoes || !is_last) { self.n_back + 1 } else { 0 };
         self.writes.retain(|(other, _)| *other != digest);
         self.writes.push((digest, derivations.to_vec()));
         let n_more = self.writes.len().saturating_sub(WRITES_MAX);
