@@ -27,14 +27,19 @@ async fn written(client: &Client) {
     right(client).await;
 }
 
+/// The application writes, the functions handle all of it, and then nothing runs.
+async fn handled(endpoint: &str, client: &Client, options: &[&str]) {
+    let service = Ripple::dev(&[&["--endpoint", endpoint][..], options].concat()).await;
+    written(client).await;
+    assert_eq!(service.stop().code(), Some(0));
+}
+
 /// Restore and import: the derived data is as old as the rest, and the ledger is new.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restored_table_is_filled_under_a_new_ledger() {
     let endpoint = embedded_endpoint().await;
     let client = client(&endpoint);
-    let service = Ripple::dev(&["--endpoint", &endpoint]).await;
-    written(&client).await;
-    assert_eq!(service.stop().code(), Some(0));
+    handled(&endpoint, &client, &[]).await;
     // These changes were in the stream, and are not counted; some of what was derived is lost.
     put(&client, follow("cy", "bob", NOON)).await;
     delete(&client, &key("USER#ada", "FOLLOWER#bob")).await;
@@ -70,9 +75,7 @@ async fn set_stream(client: &Client, is_enabled: bool) {
 async fn a_new_stream_counts_on_after_a_pause() {
     let endpoint = embedded_endpoint().await;
     let client = client(&endpoint);
-    let service = Ripple::dev(&["--endpoint", &endpoint, "--ledger", "receipts"]).await;
-    written(&client).await;
-    assert_eq!(service.stop().code(), Some(0));
+    handled(&endpoint, &client, &["--ledger", "receipts"]).await;
     set_stream(&client, false).await;
     set_stream(&client, true).await;
     let _service = Ripple::dev(&["--endpoint", &endpoint, "--ledger", "receipts"]).await;
@@ -175,9 +178,7 @@ async fn a_parked_record_that_never_decodes_is_deleted_and_its_counts_are_repair
 async fn a_lost_ledger_is_replaced_by_a_new_one_during_a_pause() {
     let endpoint = embedded_endpoint().await;
     let client = client(&endpoint);
-    let service = Ripple::dev(&["--endpoint", &endpoint]).await;
-    written(&client).await;
-    assert_eq!(service.stop().code(), Some(0));
+    handled(&endpoint, &client, &[]).await;
     client.delete_table().table_name(LEDGER).send().await.unwrap();
     let mut service = Ripple::dev(&["--endpoint", &endpoint]).await;
     service.caught_up(&client).await;
@@ -193,11 +194,9 @@ async fn a_lost_ledger_is_replaced_by_a_new_one_during_a_pause() {
 async fn a_move_to_another_region_counts_on_where_the_first_one_stopped() {
     let (from, to) = (embedded_endpoint().await, embedded_endpoint().await);
     let (first, replica) = (client(&from), client(&to));
-    let service = Ripple::dev(&["--endpoint", &from]).await;
-    written(&first).await;
+    handled(&from, &first, &[]).await;
     assert_eq!(said("redrive", &from, &["--all"]).code, Some(0));
-    assert_eq!(json("verify", &from, &[]).0, Some(0));
-    assert_eq!(service.stop().code(), Some(0));
+    assert_eq!(json("verify", &from, &["--yes"]).0, Some(0));
     assert_eq!(Ripple::dev(&["--endpoint", &to]).await.stop().code(), Some(0));
     set_stream(&replica, false).await;
     for item in scan(&first, TABLE).await.into_values() {
