@@ -22,66 +22,68 @@ use why::WhyArgs;
 
 use crate::{args::verify::Verifying, exit::Usage};
 
-/// Keeps derived data in a DynamoDB table in step with the data it is derived from.
+/// Keeps derived data in a DynamoDB table up to date with the data it is derived from.
 #[derive(Debug, Parser)]
 #[command(name = "ripple", version)]
 pub(crate) struct Args {
-    /// What to do (default: demo).
+    /// The command to run (default: demo).
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Writes a workload to an embedded DynamoDB, with the service running, and verifies the result.
+    /// Runs the service and a workload on an embedded DynamoDB, and verifies the result.
     Demo(Demo),
-    /// Runs the service on a laptop until it is stopped, for any AWS client.
+    /// Runs the service on this machine, for any AWS client, until you stop it.
     Dev(Dev),
-    /// Waits until everything that was written before is handled, by a `ripple dev` that runs.
+    /// Waits until a running `ripple dev` has handled everything that was written before the call.
     Wait(Wait),
-    /// Compares every derived value with what it is derived from, while writes go on.
+    /// Computes every derived value from its sources and reports those that differ, while writes continue.
     Verify(Verify),
-    /// Explains why a derived value of an item is what it is. Reads only that item and what it is derived from.
+    /// Explains how a derived value of an item came about, from its sources, pending work and recent changes.
     Why(WhyArgs),
-    /// Serves pages about a table to a browser on this machine: what is derived of each item, and why. It only
-    /// reads unless you give --allow-writes.
+    /// Serves pages about a table to a browser on this machine: the derived values of each item, and how they came
+    /// about. Without --allow-writes, the pages only read.
     Console(ConsoleArgs),
-    /// Repairs what verify finds, while writes go on. Without --apply it only shows what it would do.
+    /// Repairs what `ripple verify` finds, while writes continue. Without --apply, it only prints the repairs.
     Repair(Repair),
-    /// Fills a derivation that is new or was changed, while writes go on.
+    /// Computes a new or changed derivation for all existing items, while writes continue.
     Backfill(Backfill),
-    /// Compares the declared derivations with those that the functions have deployed.
+    /// Compares the declared derivations with those of the deployed functions.
     #[command(subcommand)]
     Catalogue(CatalogueCommand),
-    /// Reads a part of a table and reports whether it fits the declaration, before you attach the service.
+    /// Reads a part of a table and reports whether it fits the manifest, before you attach the service.
     Preflight(Preflight),
-    /// Checks a manifest alone. Needs no database.
+    /// Checks a manifest. Needs no database.
     Check(ManifestCheck),
-    /// Prints a JSON Schema of manifests, for an editor. Needs no database.
+    /// Prints the JSON Schema of manifests, for an editor. Needs no database.
     Schema(SchemaArgs),
     /// Prints typed keys and items of a table for your application. Needs no database.
     Types(TypesArgs),
-    /// Explains what the records of a captured Lambda event would do. Needs no database.
+    /// Shows the effects that the records of a captured Lambda event would have. Needs no database.
     Explain(Explain),
-    /// Prints the table's design as Markdown, or with --check the questions that a reviewer would ask.
+    /// Prints the table's design as Markdown. With --check, prints the findings of a design review instead.
     Design(DesignArgs),
-    /// Estimates what a table costs a month under either ledger, with the formula of each line. Needs no database.
+    /// Estimates the monthly cost of a table under either ledger, with the formula of each line. Needs no database.
     Cost(CostArgs),
-    /// Measures what the application writes, by the records that the stream still has, as options of `ripple cost`.
+    /// Measures the application's write rates from the records still in the stream, and prints them as options for
+    /// `ripple cost`.
     Rates(RatesArgs),
-    /// Prints the infrastructure of a table: tables, functions, mappings with filters, roles, alarms and a dashboard.
+    /// Prints a template of the infrastructure: tables, functions, mappings with filters, roles, alarms and a
+    /// dashboard.
     Infra(InfraArgs),
     /// Lists the changes that the service could not apply, and the counts that need a recount.
     Parked(ParkedArgs),
-    /// Applies parked changes again, after you fixed what blocked them.
+    /// Applies parked changes again, after you fixed the cause.
     Redrive(Redrive),
-    /// Lists the jobs that work through many items, or pauses, resumes or cancels some of them.
+    /// Lists the jobs (fan-outs and cascades over many items), or pauses, resumes or cancels some of them.
     Jobs(Jobs),
-    /// Sends captured records to the service again. Records that were applied before change nothing.
+    /// Applies captured records again. Records that were already applied change nothing.
     Replay(Replay),
-    /// Prints the completions of a shell.
+    /// Prints the completion script for a shell.
     Completions(Completions),
-    /// Prints a manual page, in the form of man.
+    /// Prints a manual page for `man`.
     Man(Man),
 }
 
@@ -95,7 +97,7 @@ pub(crate) struct Completions {
 /// `ripple man`
 #[derive(Debug, Group)]
 pub(crate) struct Man {
-    /// The command that the page is about, such as `catalogue diff` (default: `ripple` itself).
+    /// Command of the page, such as `catalogue diff` (default: `ripple` itself).
     #[arg(value_name = "COMMAND")]
     pub(crate) words: Vec<String>,
 }
@@ -106,52 +108,53 @@ pub(crate) struct Dev {
     /// Port of the embedded DynamoDB.
     #[arg(long, default_value_t = 8_000, conflicts_with = "endpoint")]
     pub(crate) port: u16,
-    /// Address of the embedded DynamoDB. It asks nobody for a password, so whoever reaches another address than the
-    /// default one can read and write everything.
+    /// Address on which the embedded DynamoDB listens. It has no authentication: with another address than the default,
+    /// every machine that can reach it can read and write all data.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = values::address, conflicts_with = "endpoint")]
     pub(crate) host: IpAddr,
     /// Uses the DynamoDB at this URL instead of an embedded one.
     #[arg(long, value_name = "URL", value_parser = values::endpoint)]
     pub(crate) endpoint: Option<String>,
-    /// The application's table (default: ripple). With --endpoint a table that you name must exist; ripple creates only
-    /// the default one.
+    /// The application's table (default: ripple). With --endpoint, a table that you name must exist: ripple creates
+    /// only the default one.
     #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) table: Option<String>,
-    /// What the tables of a manifest with several are called, where that is not their name there: `NAME=TABLE`, separated by
-    /// commas. --table is then the one of Ripple's own items.
+    /// DynamoDB names of the manifest's tables, as `NAME=TABLE,NAME=TABLE` (default: the names in the manifest). With
+    /// several tables, --table names the one for Ripple's own items.
     #[arg(long, value_name = "NAMES", env = "TABLES", value_delimiter = ',')]
     pub(crate) tables: Vec<String>,
-    /// The ledger's table (default: the table's name with `-ledger`).
+    /// The ledger's table (default: the application's table with the suffix `-ledger`).
     #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) ledger_table: Option<String>,
-    /// How the ledger recognizes changes that were applied before: `receipts` or `watermarks`. A ledger's table keeps the
-    /// kind that it started with.
+    /// How the ledger recognizes changes that are already counted: `receipts` or `watermarks`. A ledger's table keeps
+    /// the kind that it was created for.
     #[arg(long, value_name = "KIND", default_value_t, value_parser = values::ledger_kind())]
     pub(crate) ledger: LedgerKind,
-    /// Folder that keeps the embedded database, so that the next start continues from the last stop.
+    /// Folder for the embedded database, so that the next start continues where this one stopped (default: in memory).
     #[arg(long, value_name = "DIR", conflicts_with = "endpoint")]
     pub(crate) data: Option<PathBuf>,
-    /// Takes another manifest than the folder's last one for a new version of the functions: what it lacks is dropped,
-    /// what it declares otherwise has to be filled again, and the indexes that it adds are created.
+    /// Accepts a manifest that differs from the last one of this --data folder. Creates new indexes and drops removed
+    /// derivations; new and changed derivations need `ripple backfill`.
     #[arg(long, requires = "data")]
     pub(crate) redeploy: bool,
     /// Region of the endpoint.
     #[arg(long, default_value = "us-east-1", env = "AWS_REGION", value_parser = values::region)]
     pub(crate) region: String,
-    /// Calls the functions at this URL, which speaks Lambda's invoke API, such as `cargo lambda watch` (default: the
+    /// Invokes the functions by Lambda's Invoke API at this URL, such as that of `cargo lambda watch` (default: the
     /// functions run in this process).
     #[arg(long, value_name = "URL", value_parser = values::http_url)]
     pub(crate) functions: Option<String>,
-    /// How many functions read the stream.
+    /// Number of functions that read the stream.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Switches these derivations off: names, separated by commas. `ground` means all derivations that delete items.
+    /// Switches these derivations off: names, separated by commas. `ground` stands for all derivations that delete the
+    /// application's items.
     #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
-    /// Prints a line for each batch too.
+    /// Also prints a line for each batch.
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
@@ -159,7 +162,7 @@ pub(crate) struct Dev {
 /// `ripple explain`
 #[derive(Debug, Group)]
 pub(crate) struct Explain {
-    /// A Lambda event: JSON with a list `Records`.
+    /// JSON file with a Lambda event: an object with the list `Records`.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
@@ -174,16 +177,16 @@ pub(crate) struct Explain {
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("printed").args(["check", "filters"])))]
 pub(crate) struct DesignArgs {
-    /// Prints the findings of a review instead, and exits with 3 when one has no answer.
+    /// Prints the findings of a review instead. The exit code is 3 if a finding has no answer.
     #[arg(long)]
     pub(crate) check: bool,
-    /// Prints the event filters of each function instead, in the form that a SAM template uses.
+    /// Prints the event filters of each function instead, in the form of a SAM template.
     #[arg(long, conflicts_with = "check")]
     pub(crate) filters: bool,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Answers to findings: a JSON list of objects with `check`, `subject` and `reason`.
+    /// File with answers to findings: a JSON list of objects with `check`, `subject` and `reason`.
     #[arg(long, value_name = "FILE", requires = "check")]
     pub(crate) answers: Option<PathBuf>,
     /// Prints the findings, or the filters, as one JSON object.
@@ -194,13 +197,13 @@ pub(crate) struct DesignArgs {
 /// `ripple replay`
 #[derive(Debug, Group)]
 pub(crate) struct Replay {
-    /// JSON files in any order: Lambda events, `GetRecords` pages, or on-failure records as Lambda writes them to S3.
+    /// JSON files in any order: Lambda events, `GetRecords` pages, or on-failure files from S3.
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Stream of the records, for files that do not name it.
+    /// ARN of the stream, for files that do not contain it.
     #[arg(long, value_name = "ARN")]
     pub(crate) stream: Option<String>,
-    /// Shard of the records, for files that do not name it. Only a ledger of watermarks needs it.
+    /// ID of the shard, for files that do not contain it. Only a ledger of watermarks needs it.
     #[arg(long, value_name = "ID")]
     pub(crate) shard: Option<String>,
     #[command(flatten)]
@@ -215,36 +218,37 @@ pub(crate) struct Replay {
 pub(crate) struct Writing {
     #[command(flatten)]
     pub(crate) connection: Connection,
-    /// Allows writes on the real AWS.
+    /// Allows writes to the real AWS.
     #[arg(long)]
     pub(crate) yes: bool,
 }
 
 #[derive(Debug, Group)]
 pub(crate) struct Connection {
-    /// Uses the DynamoDB at this URL. The default is that of `ripple dev`.
+    /// URL of the DynamoDB. The default is that of `ripple dev`.
     #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_DYNAMODB", default_value = "http://127.0.0.1:8000", value_parser = values::endpoint)]
     pub(crate) endpoint: String,
-    /// Uses the real AWS with the credentials of the standard AWS environment, and ignores --endpoint.
+    /// Uses the real AWS, and ignores --endpoint. The credentials are those of the standard AWS environment.
     #[arg(long)]
     pub(crate) aws: bool,
     /// The application's table.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_TABLE, value_parser = values::table)]
     pub(crate) table: String,
-    /// What the tables of a manifest with several are called, where that is not their name there: `NAME=TABLE`, separated by
-    /// commas. --table is then the one of Ripple's own items.
+    /// DynamoDB names of the manifest's tables, as `NAME=TABLE,NAME=TABLE` (default: the names in the manifest). With
+    /// several tables, --table names the one for Ripple's own items.
     #[arg(long, value_name = "NAMES", env = "TABLES", value_delimiter = ',')]
     pub(crate) tables: Vec<String>,
-    /// The ledger's table (default: the table's name with `-ledger`).
+    /// The ledger's table (default: the application's table with the suffix `-ledger`).
     #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) ledger_table: Option<String>,
-    /// Region (default with --aws: that of the standard AWS environment).
+    /// AWS Region (default with --aws: that of the standard AWS environment).
     #[arg(long, env = "AWS_REGION", value_parser = values::region)]
     pub(crate) region: Option<String>,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Switches these derivations off: names, separated by commas. `ground` means all derivations that delete items.
+    /// Switches these derivations off: names, separated by commas. `ground` stands for all derivations that delete the
+    /// application's items.
     #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
 }
@@ -260,8 +264,8 @@ pub(crate) enum Readers {
     Two,
 }
 
-/// Gives the name of the ledger's table. It is never the application's table, because only the service may write ledger
-/// items.
+/// Returns the name of the ledger's table. It must not be the application's table, because only the service may write
+/// ledger items.
 pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> Result<String, Usage> {
     match given {
         Some(given) if given == table => {
@@ -271,17 +275,17 @@ pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> Result<String
     }
 }
 
-// ---- What the options of a command say of the declarations ----
+// ---- The declarations that the options of a command select ----
 
 impl Connection {
-    /// The choice of declarations.
+    /// The manifest, its tables, and the derivations that are switched off.
     pub(crate) fn choice(&self) -> Choice<'_> {
         Choice { manifest: self.config.as_deref(), tables: &self.tables, disabled: &self.disable }
     }
 }
 
 impl Dev {
-    /// The choice of declarations.
+    /// The manifest, its tables, and the derivations that are switched off.
     pub(crate) fn choice(&self) -> Choice<'_> {
         Choice { manifest: self.config.as_deref(), tables: &self.tables, disabled: &self.disable }
     }
@@ -301,7 +305,7 @@ pub(crate) struct RatesArgs {
 
 // ---- The arguments of `ripple console` ----
 
-/// Port of the console, unless another one is asked for.
+/// Default port of the console.
 pub(crate) const PORT: u16 = 8_080;
 
 /// `ripple console`
@@ -309,10 +313,11 @@ pub(crate) const PORT: u16 = 8_080;
 pub(crate) struct ConsoleArgs {
     #[command(flatten)]
     pub(crate) writing: Writing,
-    /// Lets the pages redrive parked changes, order jobs, verify and repair. On the real AWS it requires --yes.
+    /// Allows the pages to redrive parked changes, to pause, resume and cancel jobs, to verify and to repair. On the
+    /// real AWS, it also needs --yes.
     #[arg(long)]
     pub(crate) allow_writes: bool,
-    /// Port of the pages, on the loopback address 127.0.0.1; 0 is any that is free.
+    /// Port of the pages, on the loopback address 127.0.0.1. 0 selects a free port.
     #[arg(long, default_value_t = PORT)]
     pub(crate) port: u16,
 }
@@ -325,7 +330,7 @@ pub(crate) struct Preflight {
     /// The tables. The ledger's table need not exist yet.
     #[command(flatten)]
     pub(crate) connection: Connection,
-    /// Reads at most this many items.
+    /// Reads at most this many items of each table.
     #[arg(long, value_name = "MAX", default_value_t = 10_000, value_parser = value_parser!(u32).range(1..))]
     pub(crate) items: u32,
     /// Divides the table into this many equal segments and reads only the first.
@@ -344,10 +349,10 @@ pub(crate) struct Preflight {
 /// `ripple infra`
 #[derive(Debug, Group)]
 pub(crate) struct InfraArgs {
-    /// For a table that exists already: makes everything else, and does not change the table.
+    /// Leaves the existing table as it is, and creates everything else.
     #[arg(long)]
     pub(crate) attach: bool,
-    /// What deploys it.
+    /// Format of the output, by the tool that deploys it.
     #[arg(long, value_enum, default_value_t = InfraFormat::Sam)]
     pub(crate) format: InfraFormat,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
@@ -359,7 +364,7 @@ pub(crate) struct InfraArgs {
 pub(crate) enum InfraFormat {
     /// A SAM template, for `sam build` in the repository.
     Sam,
-    /// A SAM template that takes the functions' packages from a bucket.
+    /// A SAM template that takes the functions' packages from an S3 bucket.
     Cloudformation,
     /// A Terraform module around that template.
     Terraform,
@@ -372,7 +377,7 @@ pub(crate) enum InfraFormat {
 /// `ripple parked`
 #[derive(Debug, Group)]
 pub(crate) struct ParkedArgs {
-    /// Shows only these events, in full (default: a list of all).
+    /// Shows the parked changes with these event ids in full (default: a list of all).
     #[arg(value_name = "ID", value_parser = values::name)]
     pub(crate) ids: Vec<String>,
     #[command(flatten)]
@@ -386,10 +391,10 @@ pub(crate) struct ParkedArgs {
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("which").required(true).args(["ids", "all"])))]
 pub(crate) struct Redrive {
-    /// Ids of events, as `ripple parked` lists them.
+    /// Event ids of the changes, as `ripple parked` lists them.
     #[arg(value_name = "ID", value_parser = values::name)]
     pub(crate) ids: Vec<String>,
-    /// Applies everything that is parked.
+    /// Applies all parked changes.
     #[arg(long)]
     pub(crate) all: bool,
     #[command(flatten)]
@@ -406,7 +411,7 @@ pub(crate) struct Redrive {
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(group(ArgGroup::new("order").args(["pause", "resume", "cancel"]).requires("ids")))]
 pub(crate) struct Jobs {
-    /// Shows only these jobs, in full (default: a list of all).
+    /// Shows these jobs in full (default: a list of all).
     #[arg(value_name = "ID", value_parser = values::name)]
     pub(crate) ids: Vec<String>,
     /// Pauses these jobs.
@@ -415,7 +420,7 @@ pub(crate) struct Jobs {
     /// Resumes these jobs.
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Cancels these jobs. The work that is left stays undone.
+    /// Cancels these jobs. Their remaining work is not done.
     #[arg(long)]
     pub(crate) cancel: bool,
     #[command(flatten)]
@@ -438,7 +443,7 @@ impl Jobs {
 /// `ripple repair`
 #[derive(Debug, Group)]
 pub(crate) struct Repair {
-    /// Writes the repairs. Without it nothing is written.
+    /// Writes the repairs (default: only prints them).
     #[arg(long)]
     pub(crate) apply: bool,
     #[command(flatten)]
@@ -454,10 +459,10 @@ pub(crate) struct Repair {
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("which").required(true).args(["name", "all"])))]
 pub(crate) struct Backfill {
-    /// Name of the derivation. Every instance of the functions must have it already.
+    /// Name of the derivation. Deploy the functions with it first.
     #[arg(value_name = "DERIVATION", value_parser = values::name)]
     pub(crate) name: Option<String>,
-    /// Fills every derivation that can be filled, in one run.
+    /// Fills all derivations that can be filled, in one run.
     #[arg(long)]
     pub(crate) all: bool,
     #[command(flatten)]
@@ -474,9 +479,9 @@ pub(crate) struct Backfill {
 /// `ripple catalogue`
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogueCommand {
-    /// Shows which derivations you have to deploy, backfill or clear away, and what that costs.
+    /// Shows which derivations you have to deploy, backfill or remove, and what that costs.
     Diff(Diff),
-    /// Forgets derivations that the functions no longer have, after you cleared away what they derived.
+    /// Removes derivations from the registry that the functions no longer have, after you deleted their derived data.
     Forget(Forget),
 }
 
@@ -485,7 +490,7 @@ pub(crate) enum CatalogueCommand {
 pub(crate) struct Diff {
     #[command(flatten)]
     pub(crate) connection: Connection,
-    /// Reads at most this many items to estimate the cost of a backfill. 0 skips the estimate.
+    /// Reads at most this many items of each table to estimate the cost of a backfill. 0 skips the estimate.
     #[arg(long, value_name = "MAX", default_value_t = 10_000)]
     pub(crate) items: u32,
     /// Uses at most this many read units a second.
@@ -499,7 +504,7 @@ pub(crate) struct Diff {
 /// `ripple catalogue forget`
 #[derive(Debug, Group)]
 pub(crate) struct Forget {
-    /// The derivations, by name.
+    /// Names of the derivations.
     #[arg(value_name = "DERIVATION", required = true, value_parser = values::name)]
     pub(crate) names: Vec<String>,
     #[command(flatten)]

@@ -17,22 +17,24 @@ use operate::{
 
 use crate::{exit::report, words};
 
-/// Time between two movements of the bar's first character.
+/// Time between two steps of the spinner.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A progress bar with an estimate from the table's size. Hidden if standard error is no terminal.
+/// A progress bar with an estimate from the table's size. Hidden for JSON output, or if standard error is not a
+/// terminal.
 pub(crate) fn progress(json: bool) -> ProgressBar {
     if json || !stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{spinner} {bar:20} {wide_msg}");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    // It also moves while a call, or the functions, take their time.
+    // The spinner also turns while a call or the functions take long.
     bar.enable_steady_tick(TICK);
     bar
 }
 
-/// Shows a verification's progress on this bar, and reports its price before the first begins, unless JSON is printed.
+/// Shows a verification's progress on this bar. Unless JSON is printed, reports the price before the first
+/// verification.
 pub(crate) fn on(bar: &ProgressBar, json: bool) -> Arc<dyn Progress> {
     Arc::new(OnBar { bar: bar.clone(), done: Mutex::default(), is_told: AtomicBool::new(json) })
 }
@@ -44,7 +46,7 @@ struct OnBar {
     is_told: AtomicBool,
 }
 
-/// What is done so far.
+/// Progress so far.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "each is a number, as everywhere")]
 struct BarCounts {

@@ -28,14 +28,14 @@ use crate::{
     service::Witness,
 };
 
-/// Name for the ledger's write units beside those of the derivations. Stable.
+/// Name of the ledger's write units, beside those of the derivations. Stable.
 const LEDGER: &str = "ledger";
 
-/// Product attributes that the application increments without a new `UpdatedAt`, because an increment is no edit.
+/// Product attributes that the application increments without a new `UpdatedAt`, because an increment is not an edit.
 const UNSTAMPED: [&str; 2] = ["Inventory", "ViewCount"];
 
-/// Number of recent record ids to remember, so that a record that is delivered again, or to the other function too,
-/// counts once. The other function may be far behind during a large fan-out.
+/// Number of recent record ids to remember, so that a record counts once, even if it is redelivered or reaches both
+/// functions. One function may be far behind the other during a large fan-out.
 const RECENT_MAX: usize = 100_000;
 
 pub(crate) struct Bookkeeper {
@@ -49,11 +49,11 @@ pub(crate) struct Bookkeeper {
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     recent: Recent,
-    /// Records of ground items that change something a derivation reads.
+    /// Records of application items with a difference that a derivation reads.
     pub(crate) n_changes: usize,
-    /// The other records.
+    /// All other records.
     pub(crate) n_echoes: usize,
-    /// Changes and removals of items that count by their insert alone.
+    /// Changes and removals of items that count by their insert alone: they are not applied.
     pub(crate) n_late_changes: usize,
     /// Writes to the application's table.
     pub(crate) n_writes: usize,
@@ -75,7 +75,7 @@ pub(crate) struct Wrote {
     pub(crate) last_ms: u64,
 }
 
-/// Hashes of the ids of the records that were delivered last.
+/// Hashes of the ids of the most recently delivered records.
 #[derive(Debug, Default)]
 struct Recent {
     hashes: HashSet<u64>,
@@ -83,7 +83,7 @@ struct Recent {
 }
 
 impl Recent {
-    /// Is this record delivered for the first time?
+    /// Notes a record. True if it is delivered for the first time.
     fn is_first(&mut self, id: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
@@ -122,7 +122,7 @@ impl Bookkeeper {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Judged by the record instead of the engine's account, so that a record that is delivered again counts once.
+    /// Decided from the record instead of the engine's account, so that a redelivered record counts once.
     fn is_late(&self, change: &Change) -> bool {
         let planned = plan(&self.schema, &self.catalogue, &[Family::Additive], change);
         planned.effects.iter().any(|(_, effect)| *effect == Effect::Late)
@@ -162,7 +162,7 @@ impl Witness for Bookkeeper {
     fn handled(&self, _function: Function, handled: &Handled, _elapsed: Duration) {
         let mut book = self.book();
         // Each function gets only the records that match its filters. The filters match all records of an item or none,
-        // so these records arrive in order, whichever function is first.
+        // so an item's records arrive in order, whichever function is first.
         for change in handled.changes.iter().flatten() {
             if book.recent.is_first(&change.id) {
                 self.delivered(&mut book, change);
@@ -174,7 +174,7 @@ impl Witness for Bookkeeper {
                 continue;
             }
             book.n_writes += 1;
-            // A write for several derivations is divided equally among them.
+            // The units of a write for several derivations are divided equally among them.
             let n_parts = f64::from(u32::try_from(commit.derivations.len().max(1)).unwrap_or(1));
             for name in &commit.derivations {
                 *book.units.entry(name.clone()).or_default() += commit.units / n_parts;

@@ -2,22 +2,22 @@
 //!
 //! | form | recognized by | stream | shard |
 //! |---|---|---|---|
-//! | a Lambda event | `Records` | each record's `eventSourceARN` | only in that of a tumbling window |
-//! | what a pipe of `EventBridge` hands to a function | a list of such records | each record's `eventSourceARN` | not included |
+//! | a Lambda event | `Records` | each record's `eventSourceARN` | only with a tumbling window |
+//! | the input of a function from an `EventBridge` pipe | a list of such records | each record's `eventSourceARN` | not included |
 //! | a page of `GetRecords` | records without `eventSourceARN` | not included | not included |
 //! | an on-failure record in S3 | `DDBStreamBatchInfo`, `payload` | included | included |
 //!
-//! The records of a page are converted to those of an event; the others stay as they are. A page's records must
-//! decode: the tool that printed them may have lost a part, and a parked remainder would keep the complete record,
-//! which the stream may still deliver, from being applied.
+//! The records of a page are converted to records of an event; all others stay as they are. A page's records must
+//! decode, because the tool that printed them may have lost a part. A damaged record would be parked, and the complete
+//! record, which the stream may still deliver, would then not be applied.
 //!
-//! Forms that hold no records of a table's stream are named, with what to give instead.
+//! For a form without records of a table's stream, the error names the form and the file to give instead.
 //!
 //! # Page
 //!
-//! Converts a record of `GetRecords` to that of a Lambda event.
+//! Converts a record of `GetRecords` to a record of a Lambda event.
 //!
-//! The differences, beside the stream's ARN that only the event has:
+//! The differences, apart from the stream's ARN, which only the event contains:
 //!
 //! | field | the API prints | an event has |
 //! |---|---|---|
@@ -41,7 +41,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::words;
 
-/// What a change in the form of Kinesis Data Streams lacks, and what to do.
+/// Why a change from Kinesis Data Streams cannot be replayed, and what to do.
 const OF_KINESIS: &str = "it lacks the sequence number and the shard by which a ledger knows a change; give the records of \
                           the table's own stream";
 
@@ -52,13 +52,13 @@ pub(crate) struct Capture {
     pub(crate) records: Vec<Box<RawValue>>,
     /// The source of the records.
     pub(crate) origin: Origin,
-    /// The streams that its records name.
+    /// The streams that the records name.
     pub(crate) streams: BTreeSet<String>,
-    /// Which of the records are of a page, counted from 1.
+    /// Numbers of the records that come from a page, counted from 1.
     of_page: Vec<usize>,
 }
 
-/// A file without records.
+/// Why a file has no usable records.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CaptureError {
     #[error("it is not JSON")]
@@ -121,7 +121,7 @@ struct Top {
 }
 
 impl Top {
-    /// A form that holds no records, and what to give instead.
+    /// The error for a form without records, with the file to give instead.
     fn other(&self) -> Option<CaptureError> {
         let (what, instead) = match self {
             Self { delivery_stream_arn: Some(_), .. } => ("an event of Firehose", OF_KINESIS),
@@ -145,9 +145,10 @@ struct FailureInfo {
     end_sequence_number: Option<String>,
 }
 
-/// The fields that show which form a record has.
+/// The fields that identify the form of a record.
 ///
-/// It is looser than the record type of `aws_lambda_events`, so that a foreign or damaged record can be named too.
+/// It is looser than the record type of `aws_lambda_events`, so that an error can also name a foreign or damaged
+/// record.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Sort {
@@ -170,7 +171,7 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Reads the text of a file, whose records may not decode.
+    /// Reads the text of a file without decoding its records.
     pub(crate) fn raw(text: &str, given: &Lane) -> Result<Self, CaptureError> {
         if text.trim_start().starts_with('[') {
             let event = format!("{{\"Records\":{text}}}");
@@ -247,11 +248,11 @@ fn or(lane: Lane, given: &Lane) -> Lane {
     }
 }
 
-// ---- Converts a record of `GetRecords` to that of a Lambda event ----
+// ---- Converts a record of `GetRecords` to a record of a Lambda event ----
 
-/// Converts one record. The error is a time that cannot be read.
+/// Converts one record. The error is the text of an unreadable time.
 fn shaped(record: &RawValue, stream_arn: Option<&str>) -> Result<Box<RawValue>, String> {
-    // A record that is no object, or that cannot be written again, stays as it is: it does not decode, and the caller
+    // A record that is not an object, or cannot be serialized, stays as it is. It does not decode, and the caller
     // reports that.
     let Ok(Value::Object(mut fields)) = serde_json::from_str(record.get()) else { return Ok(record.to_owned()) };
     fields.entry("eventSource").or_insert_with(|| "aws:dynamodb".into());

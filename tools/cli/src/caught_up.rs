@@ -1,10 +1,11 @@
-//! The report of `ripple dev` to `ripple wait`: up to when everything that was written is handled.
+//! The progress report of `ripple dev` for `ripple wait`: the time before which all writes are handled.
 //!
-//! It is one item of the ledger's table, so the application never sees it, and any process that can reach the tables
-//! can read it. Its moments are of the clock of the machine on which `dev` runs; `wait` has to run on the same machine.
+//! The report is one item of the ledger's table. The application never sees it, and any process that can reach the
+//! tables can read it. Its times come from the clock of the machine that runs `dev`, so `wait` must run on the same
+//! machine.
 //!
-//! The report is right whoever wrote it. If two services run on one table, each handles everything, and says only what
-//! it has handled itself. If a service dies, its last report gets old, and no later moment is ever reported.
+//! The report is correct whichever service wrote it. If two services run on one table, each handles all records and
+//! reports only its own progress. If a service dies, its last report grows old, and it never reports a later time.
 //!
 //! *Example*: an application writes at 10:00:00.100 and calls `ripple wait` at 10:00:00.105. At 10:00:00.400 `dev`
 //! reports that everything written before 10:00:00.390 is handled. That is after the call, so `wait` returns.
@@ -31,13 +32,14 @@ const REPORTED_AT: &str = "ReportedAt";
 /// Time between two reports, unless a service becomes quiet earlier.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-/// Time between two reads of the report by somebody who waits for it.
+/// Time between two reads of the report by `ripple wait`.
 const READ_EVERY: Duration = Duration::from_millis(50);
 
 /// A report, in milliseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProgressReport {
-    /// Everything that was written before is handled. It is unknown until a service has handled what it found.
+    /// Everything that was written before this time is handled. Unknown until a service has handled the records that it
+    /// found at its start.
     pub(crate) handled_until_ms: Option<u64>,
     pub(crate) reported_at_ms: u64,
 }
@@ -63,7 +65,7 @@ impl ProgressReport {
         ledger_item(layout, &key(table), handled.into_iter().chain([(REPORTED_AT, number(self.reported_at_ms))]))
     }
 
-    /// Until when everything is handled, if that is after this millisecond.
+    /// The time before which everything is handled, if it is later than this millisecond.
     fn handled_after(self, moment_ms: u64) -> Option<u64> {
         self.handled_until_ms.filter(|until_ms| *until_ms > moment_ms)
     }
@@ -71,9 +73,9 @@ impl ProgressReport {
 
 /// How a wait ended.
 pub(crate) enum WaitOutcome {
-    /// Everything that was written before is handled, in milliseconds since the epoch.
+    /// Everything that was written before `until_ms` is handled, in milliseconds since the epoch.
     Handled { until_ms: u64 },
-    /// The deadline passed. This was the last report.
+    /// The deadline passed. `last` is the last report.
     InVain { last: Option<ProgressReport> },
     /// The deadline passed, and the database never responded.
     Silent,
@@ -103,8 +105,8 @@ pub(crate) async fn wait(
     }
 }
 
-/// Writes reports while a service runs, and tells the witness whether the database responds. Returns why the database
-/// cannot be written, if that will not pass.
+/// Writes reports while a service runs, and reports to the witness whether the database responds. Returns only if the
+/// database has a permanent storage fault.
 pub(crate) async fn report(
     store: Arc<DynamoStore>,
     table: String,
@@ -115,7 +117,7 @@ pub(crate) async fn report(
     loop {
         let now_ms = SystemClock.now_ms();
         let until = watch.handled_until().map(|moment| moment.elapsed().as_millis());
-        // One millisecond more, because both times were rounded down: a moment that is too early is never wrong.
+        // Both times were rounded down, so one more millisecond is subtracted. A time that is too early is never wrong.
         let until = until.map(|ms| now_ms.saturating_sub(u64::try_from(ms).unwrap_or(u64::MAX)).saturating_sub(1));
         let item = ProgressReport { handled_until_ms: until, reported_at_ms: now_ms }.item(&layout, &table);
         let write = Write { table: Table::Ledger, key: key(&table), action: Action::Put(item), guard: None };
@@ -126,7 +128,7 @@ pub(crate) async fn report(
                 if let Some(fault) = StorageFault::of(&error) {
                     return fault;
                 }
-                // The next report takes its place.
+                // The next report replaces this one.
                 tracing::debug!(%error, "the progress is not reported");
             }
         }
@@ -134,7 +136,7 @@ pub(crate) async fn report(
     }
 }
 
-/// What the embedded database, or another one on SQLite, says of a disk that is full, broken or read-only.
+/// Error texts of the embedded database, or of another one on SQLite, for a full, broken or read-only disk.
 const STORAGE_FAULTS: [&str; 3] = ["database or disk is full", "disk I/O error", "readonly database"];
 
 /// A database that cannot be written any more.

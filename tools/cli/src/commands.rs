@@ -28,11 +28,11 @@ use crate::{
     exit::{self, Completion},
 };
 
-/// Log level if `RUST_LOG` is not set. Warnings of the embedded database and of the search for credentials are off,
-/// because the command reports those problems itself.
+/// Log level if `RUST_LOG` is not set. Warnings of the embedded database and of the credentials lookup are off, because
+/// the command reports those problems itself.
 const LOG_FILTER: &str = "warn,dynoxide=error,aws_config=error";
 
-/// Log level for commands that print what the engine refused or parked.
+/// Log level for commands that print refused and parked changes themselves.
 const QUIET_LOG_FILTER: &str = "warn,aws_config=error,engine=off";
 
 /// Reads the arguments and runs the command.

@@ -14,20 +14,19 @@ use anyhow::Context as _;
 use dynoxide::{Database, server::serve_with_shutdown};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
-/// Time between two deletions of expired items. The real service takes hours; a person at a laptop does not want to
-/// wait.
+/// Time between two deletions of expired items. DynamoDB may take hours, which is too long for a person at a laptop.
 const TIME_TO_LIVE_SWEEP: Duration = Duration::from_secs(2);
 
 pub(crate) struct Embedded {
     /// URL that clients use.
     pub(crate) endpoint: String,
     tasks: Vec<JoinHandle<()>>,
-    /// The locked file of the folder, which the end of the process unlocks too.
+    /// The lock file of the folder. The end of the process also unlocks it.
     _lock: Option<File>,
 }
 
 impl Embedded {
-    /// Serves a database at an address; port 0 takes a free port. The database is a file in the folder, or in memory
+    /// Serves a database at an address. Port 0 selects a free port. The database is a file in the folder, or in memory
     /// without one.
     pub(crate) async fn start(
         address: SocketAddr,
@@ -64,7 +63,7 @@ impl Embedded {
     }
 }
 
-/// Where this machine reaches an address that is bound: "any address" is none to call.
+/// The address by which this machine reaches a bound address: loopback if it is unspecified, such as 0.0.0.0.
 fn reached(bound: SocketAddr) -> SocketAddr {
     let host = match bound.ip() {
         IpAddr::V4(host) if host.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -74,7 +73,7 @@ fn reached(bound: SocketAddr) -> SocketAddr {
     SocketAddr::new(host, bound.port())
 }
 
-/// Creates the folder, and locks it: two services on one database would each miss what the other writes.
+/// Creates the folder, and locks it: two services on one database would miss each other's writes.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let name = folder.display();
     if folder.is_file() {

@@ -14,17 +14,17 @@ use store::StoreError;
 /// The result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// All is in step.
+    /// Everything is correct.
     InStep,
     /// There are findings.
     Findings,
-    /// Some of the work is not done; the command has named it.
+    /// Some of the work is not done. The command has reported it.
     Unfinished,
-    /// Nothing has some of the ids that were given; the command has named them.
+    /// Some of the given ids do not exist. The command has reported them.
     UnknownId,
 }
 
-/// Wrong usage: exit code 2, like the argument parser's own errors. A file to read that cannot be used is wrong usage too.
+/// Wrong usage: exit code 2, like the argument parser's own errors. An unusable input file is wrong usage too.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
@@ -65,21 +65,21 @@ fn is_usage(error: &anyhow::Error) -> bool {
     is_of_ours || matches!(error.downcast_ref(), Some(OperateError::Usage(_)))
 }
 
-/// Did the database stop responding? A command that opened its tables has found it before.
+/// True if the database stopped responding. It responded earlier, when the command opened its tables.
 fn is_gone(error: &anyhow::Error) -> bool {
     error.chain().filter_map(|cause| cause.downcast_ref()).any(StoreError::is_unreachable)
 }
 
-/// Was a result lost, because standard output cannot be written?
+/// True if a result was lost because standard output cannot be written.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
 /// Prints progress or a failure on standard error.
 pub(crate) fn report(line: &str) {
-    // There is no other place to say that standard error is closed.
+    // A closed standard error cannot be reported anywhere.
     let _closed = writeln!(io::stderr(), "{}", visible(line)).is_err();
 }
 
-/// Says each id that nothing has, and how to list those that something has.
+/// Reports each unknown id, and the command that lists the existing ones.
 pub(crate) fn report_unknown(ids: &[&str], what: &str, command: &str) {
     for id in ids {
         report(&format!("ripple: {id} is {what}: `ripple {command}` lists all"));
@@ -97,7 +97,7 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// Standard output. A reader that closes the pipe early wants no more, so the rest is dropped without an error.
+/// Standard output. If the reader closes the pipe early, the rest is dropped without an error.
 pub(crate) struct Output(StdoutLock<'static>);
 
 impl Output {

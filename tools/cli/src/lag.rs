@@ -1,13 +1,12 @@
-//! Lag: the time from the response to a write of the application until the commit of the last write that follows from
-//! it.
+//! Lag: the time from the response to an application's write until the commit of the last write derived from it.
 //!
-//! It is computed from the functions' reports. Each of their writes names the records that it follows from, and makes a
-//! record of its own, from which more may follow. A record is matched to its write at the end, because an item's
-//! records have the order of its writes. The service's records are those that leave `UpdatedAt` as it is, which each
-//! edit of the demonstration's application changes; and those of removals and new keys that the application did not
-//! write.
+//! The lag is computed from the functions' reports. Each derived write names the records that caused it, and creates a
+//! record of its own, which may cause further writes. Records are matched to writes at the end, in order: an item's
+//! records have the order of its writes. A record belongs to the service if it leaves `UpdatedAt` unchanged, because
+//! each edit by the demo's application changes it. A record of a removal or a new key belongs to the service if the
+//! application did not write it.
 //!
-//! A cascade has no lag: it waits until everything written before it has been handled. The writes that follow from its
+//! A cascade has no lag: it waits until everything written before it has been handled. The writes derived from its
 //! deletions are not traced back to the removal that started it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -22,11 +21,11 @@ pub(crate) struct SeenRecord {
     pub(crate) id: String,
     /// The item, and the stamp that identifies an application's write to it.
     pub(crate) stamp: Stamp,
-    /// Does the record alone show that the service wrote it?
+    /// True if the record alone shows that the service wrote it.
     pub(crate) ours: bool,
-    /// Is it a record of a declared entity?
+    /// True if the entity of the item is declared.
     pub(crate) is_known: bool,
-    /// Is it a change of a ground item that a derivation reads?
+    /// True if the record has a difference in an application item that a derivation reads.
     pub(crate) is_change: bool,
 }
 
@@ -36,11 +35,11 @@ pub(crate) struct Done {
     pub(crate) key: Key,
     /// Time of the response, in milliseconds since the epoch.
     pub(crate) at_ms: u64,
-    /// Ids of the records that the write follows from.
+    /// Ids of the records that caused the write.
     pub(crate) causes: Vec<String>,
 }
 
-/// A change from which a write followed.
+/// The lag of a change that caused a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChangeLag {
     /// Time of the response to the application, in milliseconds since the epoch.
@@ -59,13 +58,14 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// The lags of all changes from which a write followed.
+    /// The lags of all changes that caused a write.
     pub(crate) fn followed(&mut self, answered_ms: &Answered) -> Vec<ChangeLag> {
         self.writes.sort_by_key(|write| write.at_ms);
         let made_by = self.made_by(answered_ms);
         let changes = self.records.iter().filter(|record| record.is_change && !is_ours(record, answered_ms));
         let changes: HashMap<&str, &Stamp> = changes.map(|record| (record.id.as_str(), &record.stamp)).collect();
-        // For each write, the changes that it follows from. The causes of a write were made by earlier writes.
+        // For each write, the changes at the origin of its causes. A cause that is not a change belongs to an earlier
+        // write.
         let mut follows: Vec<BTreeSet<&str>> = Vec::new();
         let mut last_ms: BTreeMap<&str, u64> = BTreeMap::new();
         for write in &self.writes {
@@ -89,9 +89,8 @@ impl Trace {
         last_ms.into_iter().filter_map(followed).collect()
     }
 
-    /// Forgets the changes before a time, from which nothing can follow any more, and returns the lags of those from
-    /// which a write followed. The rest gives the same lags of later changes as before, because each item loses as many
-    /// records as writes that made them.
+    /// Forgets the changes before a time, which can cause no further writes, and returns the lags of those that caused
+    /// one. The lags of later changes stay the same, because each item loses as many records as writes.
     pub(crate) fn settle(&mut self, answered_ms: &mut Answered, before_ms: u64) -> Vec<ChangeLag> {
         let mut followed = self.followed(answered_ms);
         followed.retain(|change| change.answered_ms < before_ms);
@@ -107,8 +106,8 @@ impl Trace {
         followed
     }
 
-    /// For each record of the service, the position of the write that made it: an item's first write made its first
-    /// record, and so on.
+    /// For each record of the service, the position of its write: an item's first write belongs to its first record,
+    /// and so on.
     fn made_by(&self, answered_ms: &Answered) -> HashMap<&str, usize> {
         let mut of_item: HashMap<&Key, VecDeque<usize>> = HashMap::new();
         for (at, write) in self.writes.iter().enumerate() {
@@ -119,7 +118,7 @@ impl Trace {
     }
 }
 
-/// Did the service make this record? Then no response to the application belongs to it.
+/// True if the service made this record: no response to the application belongs to it.
 fn is_ours(record: &SeenRecord, answered_ms: &Answered) -> bool {
     record.ours || (record.is_known && !answered_ms.contains_key(&record.stamp))
 }
@@ -131,7 +130,7 @@ pub(crate) struct Lags {
 }
 
 impl Lags {
-    /// The percentile; 0 if there are no lags.
+    /// The lag at this percentile; 0 if there are no lags.
     pub(crate) fn percentile_ms(&self, percent: usize) -> u64 {
         let wanted = (self.len() * percent).div_ceil(100);
         let mut n_so_far = 0;
@@ -194,7 +193,7 @@ mod tests {
         assert_eq!(lags_ms(&records, writes, &HashMap::from([(stamp("F"), 100)])), [30]);
     }
 
-    /// Two follows. The writes of the counter and of the display follow from each.
+    /// Two follows. Each causes a write of the counter and one of the display.
     fn two_follows() -> ([SeenRecord; 4], Vec<Done>, Answered) {
         let records = [seen("one", "F", true), seen("c1", "C", false), seen("two", "G", true), seen("c2", "C", false)];
         let writes = vec![

@@ -1,9 +1,9 @@
-//! What `ripple dev` prints while it runs: a line for each change that it makes, and a sentence for each problem.
+//! The output of a running `ripple dev`: a line for each derived write, and a sentence for each problem.
 //!
-//! *Keeps true*: a line of a change fits a terminal of 80 columns; a sentence is said once, until what it says is over,
-//! and names what is meant.
+//! *Keeps true*: a line fits a terminal of 80 columns. A sentence is printed once until its problem is over, and names
+//! the item, type or function concerned.
 //!
-//! *Example*: Grace follows Ada, whose profile exists, and one like of another application cannot be read.
+//! *Example*: Grace follows Ada, whose profile exists. A like by another application cannot be read.
 //!
 //! ```text
 //! follower-count  USER#ada / PROFILE  +1
@@ -41,16 +41,16 @@ use crate::{
 /// Widest line, in columns.
 const COLUMNS_MAX: usize = 80;
 
-/// Items that a line names; of more it says how many.
+/// Maximum number of items that a sentence names. It counts the rest.
 const NAMED_MAX: usize = 3;
 
-/// Prints what the functions do.
+/// Prints the work of the functions.
 pub(crate) struct Lines {
     schema: Arc<Schema>,
     catalogue: Arc<Catalogue>,
-    /// Is there a line for each batch too?
+    /// True if each batch has a line too.
     is_verbose: bool,
-    /// Do the functions run in another process?
+    /// True if the functions run in another process.
     is_elsewhere: bool,
     endpoint: String,
     said: Mutex<Said>,
@@ -111,16 +111,16 @@ impl Witness for Lines {
     }
 
     fn trouble(&self, line: &str) {
-        // While the database does not respond, everything else follows from that, and `responds` says it.
+        // While the database does not respond, every other problem follows from that, and `responds` reports it.
         if !line.ends_with(NOTHING_RESPONDS) && self.said().is_new_trouble(line) {
             report(line);
         }
     }
 }
 
-// ---- The line of a batch: what was in it, what it cost, and what stood in its way ----
+// ---- The line of a batch: its records, its cost, and its problems ----
 
-/// The line, with another line for what does not fit.
+/// The line, with further lines for the parts that do not fit.
 fn lines(function: Function, account: &Account, elapsed: Duration) -> String {
     let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units);
@@ -150,7 +150,7 @@ fn lines(function: Function, account: &Account, elapsed: Duration) -> String {
     wrapped(&format!("{function}  "), &parts)
 }
 
-/// Parts with commas between them, on as many lines as they need.
+/// Joins the parts with commas, on as many lines as they need.
 fn wrapped(start: &str, parts: &[String]) -> String {
     let (mut text, mut width) = (start.to_owned(), start.chars().count());
     for (at, part) in parts.iter().enumerate() {
@@ -174,17 +174,17 @@ fn wrapped(start: &str, parts: &[String]) -> String {
 
 // ---- ignored ----
 
-/// Types that are remembered. Of more nothing is told: no application has so many by mistake.
+/// Maximum number of ignored types to report. No application has so many by mistake, so further ones are not reported.
 const TYPES_MAX: usize = 100;
 
-/// The types that were told.
+/// The ignored types that were reported.
 #[derive(Debug, Default)]
 struct IgnoredTypes(BTreeSet<Option<String>>);
 
 impl IgnoredTypes {
-    /// A sentence about the item of a change, if it is ignored and its type was not told before.
+    /// A sentence about the item of a change, if it is ignored and its type was not reported before.
     fn new_of(&mut self, schema: &Schema, change: &Change) -> Option<String> {
-        // A job is an item of the service's own, and of no entity.
+        // A job is an item of the service itself, without an entity.
         if JobKey::parse(&change.key).is_some() {
             return None;
         }

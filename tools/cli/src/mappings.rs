@@ -1,13 +1,13 @@
-//! The event source mappings of the running functions: those that the template deploys, except for settings that would
-//! make a person at a laptop wait.
+//! The event source mappings of the running functions: those of the template, except for settings that are too slow for
+//! a person at a laptop.
 //!
 //! | here | instead of | because |
 //! |---|---|---|
 //! | [`BATCHING_WINDOW_MS`] | `MaximumBatchingWindowInSeconds` | its seconds would be most of the lag |
 //! | [`IDLE_POLL_MS`] | four reads a second | the same |
-//! | [`LANES`] for several lanes | `ParallelizationFactor` | all functions share one process |
+//! | [`LANES`] concurrent batches | `ParallelizationFactor` | all functions share one process |
 //!
-//! A table of a manifest has no filters, as in the repository's template with `ConfigUri`.
+//! The mappings of a manifest's tables have no filters, as in the repository's template with `ConfigUri`.
 
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{ledger::LedgerKind, record::table_of};
@@ -21,33 +21,33 @@ use stream::{filter::Filters, mapping::Mapping};
 
 use crate::args::Readers;
 
-/// How long to gather a batch, in milliseconds: long enough to coalesce, but short compared with the second of lag of a
+/// Batching window, in milliseconds: long enough to coalesce records, but short compared with the lag of a second of a
 /// chain of three records (a follow, its counter, its display).
 const BATCHING_WINDOW_MS: u64 = 50;
 
-/// Lanes of each shard for the function that counts nothing: more than the template's, because a person waits for the
-/// result, and fewer than Lambda's most, because all lanes share one process. Measured with
-/// `ripple demo --scenario famous --others 20`: with ten lanes, whose batches are smaller, a rename reaches a third fewer
-/// items a second, and others wait longer.
+/// Concurrent batches of each shard for the function that counts nothing. There are more than in the template, because
+/// a person waits for the result, and fewer than Lambda's maximum, because all share one process. Measured with
+/// `ripple demo --scenario famous --others 20`: with ten, the batches are smaller, a rename reaches a third fewer items
+/// a second, and the lag of other users grows.
 const LANES: usize = 4;
 
-/// Wait after an empty read, in milliseconds: short, because a person is watching.
+/// Pause after an empty read, in milliseconds: short, because a person is watching.
 const IDLE_POLL_MS: u64 = 20;
 
-/// The choice of mappings.
+/// The parameters of the mappings.
 pub(crate) struct MappingRequest<'a> {
     pub(crate) readers: Readers,
     pub(crate) ledger: LedgerKind,
-    /// The ARNs of the streams: of that of `--table` first.
+    /// The ARNs of the streams. The stream of `--table` comes first.
     pub(crate) streams: &'a [String],
     pub(crate) schema: &'a Schema,
     pub(crate) catalogue: &'a Catalogue,
-    /// Does a manifest declare the table?
+    /// True if a manifest declares the table.
     pub(crate) has_manifest: bool,
 }
 
-/// The functions that read the streams, with the mapping of each and each stream. A function also reads a stream of which
-/// it needs no record, because `verify` expects a position in every stream.
+/// The functions that read the streams, with one mapping for each function and stream. A function also reads a stream
+/// without records for it, because `verify` expects a position in every stream.
 pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Function, Mapping)>> {
     let functions = match wanted.readers {
         Readers::One => vec![Function::Combined],
@@ -74,7 +74,7 @@ pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Funct
     Ok(mappings)
 }
 
-/// The name of a mapping. It holds fewer characters than a table's name, so a number keeps two of several tables apart.
+/// The name of a mapping. It allows fewer characters than a table's name, so a number distinguishes several tables.
 fn name(function: Function, number: usize, stream_arn: &str, n_streams: usize) -> String {
     let of_name = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     match table_of(stream_arn).filter(|_| n_streams > 1) {

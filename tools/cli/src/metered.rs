@@ -1,4 +1,4 @@
-//! The application's store, which notes the cost of its writes and the time of each response.
+//! The application's store, which records the cost of its writes and the time of each response.
 
 use std::{
     collections::HashMap,
@@ -28,7 +28,7 @@ pub(crate) struct Stamp {
 /// Time of the response to each write, in milliseconds since the epoch.
 pub(crate) type Answered = HashMap<Stamp, u64>;
 
-/// Is the lag of this item's changes measured?
+/// True if the lag of this item's changes is measured.
 pub(crate) type HasLag = fn(&Key) -> bool;
 
 /// The writes so far.
@@ -55,7 +55,7 @@ impl Metered {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stamps of these writes. A deletion contains no time, so the stamp has that of the deleted item.
+    /// The stamps of these writes. A deletion contains no time, so its stamp has the `UpdatedAt` of the deleted item.
     async fn stamps(&self, writes: &[Write]) -> Result<Vec<Stamp>, StoreError> {
         let updated_at = |item: &Item| text(item, "UpdatedAt").map(str::to_owned);
         let mut stamps = Vec::new();
@@ -126,8 +126,8 @@ impl Store for Metered {
 
 // ---- memory ----
 
-/// The system's allocator took a quarter of a fan-out's time, because the database and the SDK allocate for each value
-/// of an item.
+/// Replaces the system's allocator, which takes a quarter of a fan-out's time: the database and the SDK allocate for
+/// each value of an item.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

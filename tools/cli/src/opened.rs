@@ -1,4 +1,4 @@
-//! The opened tables of a command: those of an emulator or, with `--aws`, the real ones.
+//! The tables that a command has opened: those of an emulator or, with `--aws`, the real ones.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -36,9 +36,9 @@ pub(crate) struct Opened {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) store: Arc<DynamoStore>,
     pub(crate) table_arn: String,
-    /// The database's description of the application's table; of the one of Ripple's own items, where there are several.
+    /// The description of the application's table. With several tables: of the one for Ripple's own items.
     pub(crate) table: TableDescription,
-    /// Those of the application's tables, where there are several.
+    /// The descriptions of the application's tables, if there are several.
     pub(crate) others: Vec<TableDescription>,
     pub(crate) clients: Clients,
     pub(crate) endpoint: String,
@@ -52,14 +52,15 @@ pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
     let fit = |table: &TableDescription| fits(&opened.schema, &opened.catalogue, table);
     if let Err(misfit) = [&opened.table].into_iter().chain(&opened.others).try_for_each(fit) {
         let Opened { schema, catalogue, clients, config, endpoint, .. } = &opened;
-        // What the whole manifest does not fit is told rather than each part.
+        // If the whole manifest is for other tables, report that instead of each misfit.
         of_this_table((schema, catalogue), (&clients.dynamodb, endpoint), (config, None)).await?;
         return Err(misfit.into());
     }
     Ok(opened)
 }
 
-/// Is a manifest for these tables, by what is registered? A ledger's table that is missing or has another key says nothing.
+/// Fails if the registry shows that the manifest is for other tables. A ledger's table that is missing or has another
+/// key proves nothing.
 pub(crate) async fn of_this_table(
     (schema, catalogue): (&Schema, &Catalogue),
     (client, endpoint): (&aws_sdk_dynamodb::Client, &str),
@@ -74,13 +75,13 @@ pub(crate) async fn of_this_table(
     Ok(())
 }
 
-/// Opens the application's table, which must exist. It may fit the manifest or not.
+/// Opens the application's table, which must exist, whether or not it fits the manifest.
 pub(crate) async fn open_whatever_it_is(connection: &Connection) -> anyhow::Result<Opened> {
     open_tables(connection, true).await
 }
 
-/// The same before the service is attached: the table of Ripple's own items need not exist beside several others. Its
-/// description is then empty.
+/// Opens the application's tables before the service is attached. With several tables, the one for Ripple's own items
+/// need not exist; its description is then empty.
 pub(crate) async fn open_to_attach(connection: &Connection) -> anyhow::Result<Opened> {
     open_tables(connection, false).await
 }
@@ -124,13 +125,14 @@ pub(crate) async fn open_with_ledger(connection: &Connection) -> anyhow::Result<
     Ok(opened)
 }
 
-/// Opens both tables for a command that goes by the manifest, which must be that of the functions.
+/// Checks the opened tables for a command that relies on the manifest, which must be the one of the functions.
 pub(crate) async fn agreed(opened: Opened, connection: &Connection) -> anyhow::Result<Opened> {
     agrees(&opened, connection).await??;
     Ok(opened)
 }
 
-/// Is the manifest that of the functions? A ledger's table that no function has used says nothing against it.
+/// Checks that the manifest is the one of the functions. A ledger's table that no function has used agrees with every
+/// manifest.
 pub(crate) async fn agrees(opened: &Opened, connection: &Connection) -> anyhow::Result<Result<(), Usage>> {
     let registry = read(&opened.store).await?;
     let (_, whole) = declared(Choice { disabled: &[], ..connection.choice() })?;
@@ -165,7 +167,7 @@ impl Opened {
         self.tables().engine()
     }
 
-    /// The application's tables, each with its form where there are several.
+    /// The application's tables. If there are several, each has a form.
     pub(crate) fn application_tables(&self) -> Vec<(&TableDescription, Option<&TableForm>)> {
         match &self.schema.layout.forms {
             None => vec![(&self.table, None)],
@@ -173,7 +175,7 @@ impl Opened {
         }
     }
 
-    /// The same tables, for verify, repair and backfill.
+    /// These tables, for verify, repair and backfill.
     pub(crate) fn tables(&self) -> Deployment<DynamoStore> {
         let declared = (&self.schema, &self.catalogue);
         let tables: Vec<&TableDescription> = [&self.table].into_iter().chain(&self.others).collect();
@@ -214,13 +216,14 @@ fn place(table_arn: &str) -> (&str, &str) {
 
 // ---- Clients of a DynamoDB: an emulator at a URL, or the real AWS ----
 
-/// Both parts of the credentials for an emulator, if the environment has none.
+/// Access key and secret for an emulator, if the environment has no credentials.
 pub(crate) const ANY_CREDENTIALS: &str = "local";
 
-/// Longest wait for one response, in seconds: a busy laptop is slower than AWS, and a person waits for the second try too.
+/// Longest wait for one response, in seconds. A busy laptop is slower than AWS, and a person waits for the second
+/// attempt too.
 const ANSWER_S_MAX: u64 = 15;
 
-/// Does the environment have credentials? A part of them, or an empty one, is none.
+/// True if the environment has credentials. Incomplete or empty ones do not count.
 pub(crate) fn has_credentials() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     is_set("AWS_ACCESS_KEY_ID") && is_set("AWS_SECRET_ACCESS_KEY")

@@ -1,7 +1,7 @@
-//! The opening check: do the tables, and what the functions have registered, fit the manifest?
+//! The opening check: the tables and the functions' registry must fit the manifest.
 //!
-//! Every command makes it before it reads or writes anything else. Otherwise a forgotten `--config` shows as an error of
-//! the database, and a wrong manifest as a table without findings.
+//! Every command runs it before it reads or writes anything else. Otherwise a forgotten `--config` would appear as an
+//! error of the database, and a wrong manifest as a table without findings.
 
 use std::path::Path;
 
@@ -19,12 +19,12 @@ use functions::declared::described;
 
 use crate::{exit::Usage, tables::OPTIONS, words::named};
 
-/// The key and the indexes of the application's table must be those that the manifest declares, and a stream must have
-/// both images.
+/// The key and the indexes of the application's table must be those that the manifest declares. Its stream, if it has
+/// one, must contain both images.
 pub(crate) fn fits(schema: &Schema, catalogue: &Catalogue, table: &TableDescription) -> Result<(), Usage> {
     let stored = described(table);
     let misfits = of_table(schema, catalogue, &stored, OPTIONS);
-    // Of a table with another key the rest says nothing. A command that cannot do without a stream says so itself.
+    // If the key differs, the other misfits mean nothing. A command that needs a stream reports a missing one itself.
     let has_key = !misfits.iter().any(|misfit| misfit.part == TablePart::Key);
     let is_told = |part: &TablePart| match part {
         TablePart::Key => true,
@@ -41,7 +41,7 @@ pub(crate) fn ledger_fits(schema: &Schema, table: &TableDescription) -> Result<(
     of_ledger(&schema.layout, &described(table), OPTIONS).map_or(Ok(()), |misfit| Err(Usage(misfit.line)))
 }
 
-/// What the functions registered, beside what a manifest declares.
+/// Compares the registry of the functions with a manifest.
 pub(crate) struct RegistryCheck<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) catalogue: &'a Catalogue,
@@ -50,8 +50,8 @@ pub(crate) struct RegistryCheck<'a> {
 }
 
 impl RegistryCheck<'_> {
-    /// The manifest must declare what the functions have. Derivations that the operator switched off may be missing, and a
-    /// table whose functions never registered has nothing to compare.
+    /// The manifest must declare what the functions have. Derivations that the operator switched off may be missing. An
+    /// empty registry agrees with every manifest.
     pub(crate) fn agrees(&self, is_off: impl Fn(&str) -> bool) -> Result<(), Usage> {
         if self.registry.is_empty() {
             return Ok(());
@@ -78,7 +78,7 @@ impl RegistryCheck<'_> {
         )))
     }
 
-    /// The manifest must keep what the folder's last one declared. What is new in it does no harm.
+    /// The manifest must keep the derivations of the folder's last manifest. It may add others.
     pub(crate) fn keeps(&self, data: &Path, is_off: impl Fn(&str) -> bool) -> Result<(), Usage> {
         let ManifestDifference { changed, missing, .. } = self.manifest_difference(is_off);
         let lines =
@@ -96,7 +96,7 @@ impl RegistryCheck<'_> {
         )))
     }
 
-    /// How the manifest differs from what is registered. Derivations that are switched off are not missing.
+    /// The differences between the manifest and the registry. Derivations that are switched off are not missing.
     fn manifest_difference(&self, is_off: impl Fn(&str) -> bool) -> ManifestDifference {
         let differences = self.differences();
         let names = |is_so: &dyn Fn(&CatalogueDifference) -> bool| {
@@ -110,8 +110,8 @@ impl RegistryCheck<'_> {
         }
     }
 
-    /// The manifest must have something in common with what is registered; else it is of another table, and the functions
-    /// would mark all that is registered as dropped.
+    /// The manifest must share a derivation with the registry. Otherwise it is for another table, and the functions
+    /// would mark all registered derivations as dropped.
     pub(crate) fn is_of_this_table(&self, data: Option<&Path>) -> Result<(), Usage> {
         use DerivationState::{Added, Dropped, Undeclared};
         let differences = self.differences();
@@ -132,7 +132,7 @@ impl RegistryCheck<'_> {
         )))
     }
 
-    /// Names of the derivations whose items from before may be missing.
+    /// Names of the derivations that may not cover items written before now, so that they need a backfill.
     pub(crate) fn to_fill(&self) -> Vec<String> {
         use DerivationState::{Added, Changed, Unfilled, Young};
         let is_to_fill =
@@ -150,7 +150,7 @@ impl RegistryCheck<'_> {
     }
 }
 
-/// Names of the derivations that a manifest has more than the registry, otherwise, or not at all.
+/// Names of the derivations that the manifest adds, changes or lacks, compared with the registry.
 struct ManifestDifference {
     added: Option<String>,
     changed: Option<String>,

@@ -1,4 +1,4 @@
-//! The service, running: a stream, its event source mappings, and the functions they invoke.
+//! The running service: the streams, their event source mappings, and the functions that they invoke.
 
 mod function;
 mod sweeper;
@@ -58,7 +58,7 @@ const LEAVE_MS: u64 = 5_000;
 const QUIET_POLL: Duration = Duration::from_millis(10);
 
 /// Time between two reads of the jobs while the stream is quiet and jobs exist. A read is eight queries, and a job
-/// stays for as long as its record is parked.
+/// exists for as long as its record is parked.
 const JOBS_POLL: Duration = Duration::from_millis(200);
 
 /// The settings of a service.
@@ -67,10 +67,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) store: Arc<DynamoStore>,
     pub(crate) streams: aws_sdk_dynamodbstreams::Client,
-    /// The functions that read the streams, with the mapping of each and each stream.
+    /// The functions that read the streams, with one mapping for each function and stream.
     pub(crate) mappings: Vec<(Function, Mapping)>,
     pub(crate) ledger: LedgerKind,
-    /// When the brake holds a batch.
+    /// The limits at which the circuit breaker stops a batch.
     pub(crate) limits: BrakeLimits,
     /// URL of functions that do not run in this process.
     pub(crate) functions: Option<&'a str>,
@@ -78,8 +78,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) failures: &'a Path,
 }
 
-/// The limits of the brake on a laptop: a person sees at once what cannot be read, so the brake only warns, unless the
-/// variables of the functions say when it holds a batch.
+/// The limits of the circuit breaker on a laptop. A person sees unreadable items at once, so it only warns, unless the
+/// functions' variables set its limits.
 pub(crate) fn laptop_limits() -> Result<BrakeLimits, ConfigError> {
     let warning = BrakeLimits { only_warns: true, ..BrakeLimits::default() };
     Ok(brake_limits_from_env()?.unwrap_or(warning))
@@ -102,7 +102,7 @@ pub(crate) trait Witness: Send + Sync {
         let _: &Invocation = invocation;
     }
 
-    /// The database was called, and responded or not.
+    /// The database was called. `is_so` is true if it responded.
     fn responds(&self, is_so: bool) {
         let _: bool = is_so;
     }
@@ -113,19 +113,19 @@ pub(crate) trait Witness: Send + Sync {
 
 pub(crate) struct Service {
     pub(crate) progress: Arc<Watch>,
-    /// Holds the stream before the functions of this process.
+    /// Can pause the stream before the functions of this process.
     pub(crate) gate: Arc<StepGate<DynamoStore>>,
     tasks: JoinSet<Result<(), StreamError>>,
     stop: watch::Sender<bool>,
     /// Reads the jobs.
     jobs: Engine<Arc<DynamoStore>>,
-    /// Do the functions run in another process?
+    /// True if the functions run in another process.
     is_elsewhere: bool,
 }
 
 impl Service {
-    /// Starts the mappings. The functions publish their derivations at once, so that a backfill can start before
-    /// anybody writes.
+    /// Starts the mappings. The functions publish their derivations at once, so that a backfill can start before the
+    /// first write.
     pub(crate) async fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> anyhow::Result<Self> {
         if plan.functions.is_none() {
             for (function, _) in &plan.mappings {
@@ -167,9 +167,8 @@ impl Service {
         Ok(Self { progress, gate, tasks, stop, jobs: engine(plan, Function::Sweep), is_elsewhere })
     }
 
-    /// Waits until everything written up to now is handled, and everything that follows from it, jobs included. It does
-    /// not wait for a job that an operator paused. Returns the time up to which everything is handled. Fails if a
-    /// mapping ends.
+    /// Waits until everything written up to now is handled, including derived writes and jobs. It does not wait for a
+    /// job that an operator paused. Returns the time up to which everything is handled. Fails if a mapping ends.
     pub(crate) async fn quiet(&mut self) -> anyhow::Result<Instant> {
         let since = Instant::now();
         loop {
@@ -178,13 +177,13 @@ impl Service {
             } else if is_job_left(self.jobs.store(), &self.jobs.schema().layout).await? {
                 self.pause(JOBS_POLL).await?;
             } else if let Some(moment) = self.progress.becomes_quiet(since) {
-                // A job that ended meanwhile has made records.
+                // The stream is checked again, because a job that ended meanwhile has written records.
                 return Ok(moment);
             }
         }
     }
 
-    /// Has a mapping found any records?
+    /// True if a mapping has found records.
     pub(crate) fn has_found(&self) -> bool {
         self.progress.watched().last_found.is_some()
     }
@@ -231,7 +230,7 @@ impl Service {
     }
 }
 
-/// A gate before the functions of the plan. The stream flows until somebody holds it.
+/// A gate before the functions of the plan. Records pass it until the console pauses the stream.
 fn gate(plan: &Plan<'_>, witness: &Arc<dyn Witness>, progress: &Arc<Watch>) -> Arc<StepGate<DynamoStore>> {
     let stepped = |(function, _): &(Function, Mapping)| {
         Arc::new(Stepped::of(plan, *function, witness)) as Arc<dyn SteppedFunction<DynamoStore>>
@@ -242,8 +241,8 @@ fn gate(plan: &Plan<'_>, witness: &Arc<dyn Witness>, progress: &Arc<Watch>) -> A
     Arc::new(gate)
 }
 
-/// Is there a job that nobody paused? While the database does not answer there may be one: the mappings say so, and go on
-/// when it does.
+/// True if there is a job that is not paused. While the database does not respond, there may be one: the mappings
+/// report the problem, and continue when it responds.
 async fn is_job_left<S: Store>(store: &S, layout: &Layout) -> Result<bool, StoreError> {
     match jobs(store, layout).await {
         Ok(jobs) => Ok(!jobs.iter().all(|job| job.is_paused)),
@@ -260,50 +259,50 @@ fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Erro
     }
 }
 
-// ---- The progress of the mappings, and what follows from it: is everything handled? ----
+// ---- The progress of the mappings, which shows whether everything is handled ----
 
 /// The progress of the mappings.
 pub(crate) struct Watch {
     watched: Mutex<Watched>,
-    /// Somebody has waited until everything was handled.
+    /// Notified each time everything is found to be handled.
     quiet: Notify,
     counts: MappingCounts,
     witness: Arc<dyn Witness>,
 }
 
 struct Watched {
-    /// Up to when each mapping has handled everything that was in the stream.
+    /// The time up to which each mapping has handled everything that was in the stream.
     delivered: BTreeMap<String, Option<Instant>>,
     /// When a mapping last found records, matching its filters or not.
     last_found: Option<Instant>,
     /// When the last invocation of any mapping ended.
     last_ended: Option<Instant>,
-    /// Up to when everything was handled, jobs included, when that was last found.
+    /// The last known time up to which everything was handled, jobs included.
     last_quiet: Option<Instant>,
 }
 
 impl Watched {
-    /// Up to when every mapping has handled everything, if that was after the last write of anybody.
+    /// The time up to which every mapping has handled everything, if it is after `since` and after the last invocation.
     fn quiet(&self, since: Instant) -> Option<Instant> {
         let after = self.last_ended.map_or(since, |ended| ended.max(since));
-        // A mapping that does not know it yet has None, which is before any moment.
+        // A mapping that does not know its time yet has `None`, which is less than any time.
         self.delivered.values().copied().min().flatten().filter(|until| *until > after)
     }
 }
 
 impl Watch {
-    /// Has every mapping handled everything that was in the stream at this moment?
+    /// True if every mapping has handled everything that was in the stream at this moment.
     pub(crate) fn is_past(&self, moment: Instant) -> bool {
         self.watched().delivered.values().all(|until| until.is_some_and(|until| until > moment))
     }
 
-    /// Has the stream been empty since this moment, and since everybody's last write?
+    /// True if the stream has been empty since this moment, and since the last invocation.
     pub(crate) fn is_quiet(&self, since: Instant) -> bool {
         self.watched().quiet(since).is_some()
     }
 
-    /// Up to when everything is handled, jobs included, as far as that is known. It goes on while no records come: then
-    /// there is no new job either.
+    /// The time up to which everything is known to be handled, jobs included. It advances while no records arrive,
+    /// because then there is no new job either.
     pub(crate) fn handled_until(&self) -> Option<Instant> {
         let watched = self.watched();
         let known = watched.last_quiet?;
@@ -311,7 +310,7 @@ impl Watch {
         watched.quiet(known).filter(|_| is_still).or(Some(known))
     }
 
-    /// Notes that no job is left, if the stream is quiet too.
+    /// Notes that no job is left. Returns the time up to which everything is handled, if the stream is quiet too.
     fn becomes_quiet(&self, since: Instant) -> Option<Instant> {
         let mut watched = self.watched();
         watched.last_quiet = watched.quiet(since).or(watched.last_quiet);
@@ -319,7 +318,7 @@ impl Watch {
         watched.quiet(since)
     }
 
-    /// Waits until somebody has found that everything is handled.
+    /// Waits until everything is next found to be handled.
     pub(crate) async fn next_quiet(&self) {
         self.quiet.notified().await;
     }
@@ -379,7 +378,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_database_that_is_away_may_have_a_job_left() {
-        // A port that was free a moment ago, at which nobody listens.
+        // A port that was free a moment ago, so no program listens there.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let clients = Clients::at(&format!("http://{address}"), "us-east-1").await;
         let names = TableNames { main: "m".to_owned(), ledger: "l".to_owned() };

@@ -35,7 +35,7 @@ pub(crate) const OPTIONS: Names = Names {
     disabled: "--disable",
 };
 
-/// The variables by which a client takes a proxy.
+/// The environment variables that set a client's proxy.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /// A table that does not exist.
@@ -47,15 +47,15 @@ pub(crate) struct NoTable {
     option: &'static str,
 }
 
-/// The tables with a stream: the application's, each with its form where that is not what the layout says. The one of
-/// `--table` is the first.
+/// The tables with a stream. The table of `--table` is the first, and the layout describes it; each other table has a
+/// form.
 pub(crate) fn with_records<'a>(layout: &'a Layout, config: &'a Config) -> Vec<(&'a str, Option<&'a TableForm>)> {
     let forms = layout.forms.iter().flat_map(|forms| &forms.0);
     let others = forms.map(|form| (form.called.as_str(), Some(form)));
     [(config.table.as_str(), None)].into_iter().chain(others).collect()
 }
 
-/// A number that a description may lack, such as that of items.
+/// A number that a description may lack, such as the number of items; 0 if it does.
 pub(crate) fn counted(number: Option<i64>) -> u64 {
     number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
 }
@@ -65,7 +65,7 @@ pub(crate) fn option_of(form: Option<&TableForm>) -> &'static str {
     if form.is_some() { OPTIONS.tables } else { OPTIONS.table }
 }
 
-/// Creates the missing tables. Returns whether all of those with a stream were created.
+/// Creates the missing tables. Returns true if all tables with a stream were missing.
 pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endpoint: &str) -> anyhow::Result<bool> {
     let mut is_missing = true;
     for (table, form) in with_records(layout, config) {
@@ -81,7 +81,7 @@ pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endp
     Ok(is_missing)
 }
 
-/// Deletes the tables of a configuration with one of the application's.
+/// Deletes both tables of a configuration with a single application's table.
 pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<()> {
     for table in [&config.table, &config.ledger_table] {
         client
@@ -94,7 +94,7 @@ pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<(
     Ok(())
 }
 
-/// The descriptions of the tables with a stream, and the ARN of it. The stream must have both images.
+/// The tables with a stream, each with its description and the stream's ARN. The stream must contain both images.
 pub(crate) async fn with_streams(
     client: &Client,
     layout: &Layout,
@@ -160,7 +160,7 @@ pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> an
     }
 }
 
-/// The variable that names a proxy, if one does.
+/// The environment variable that sets a proxy, if there is one.
 fn proxy() -> Option<&'static str> {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     PROXIES.into_iter().find(is_set)
@@ -235,7 +235,7 @@ fn projection_of(index: &IndexForm) -> Projection {
     projection.build()
 }
 
-/// The attributes of a key: of its partition, and of its sort key.
+/// The attributes of a key: those of the partition key and those of the sort key.
 type NewKey<'a> = (&'a [KeyAttribute], &'a [KeyAttribute]);
 
 fn key_of(form: &TableForm) -> NewKey<'_> {
@@ -243,7 +243,8 @@ fn key_of(form: &TableForm) -> NewKey<'_> {
 }
 
 async fn make_ledger(client: &Client, layout: &Layout, table: &str) -> anyhow::Result<()> {
-    // It has the key of the application's table, or of Ripple's own items.
+    // The ledger's table has the key of the application's table. With several tables, it has the key of Ripple's own
+    // items.
     let own = layout.own_table();
     let key = key_of(&own);
     client
@@ -274,7 +275,7 @@ fn key_schema((pk, sk): NewKey<'_>) -> anyhow::Result<Vec<KeySchemaElement>> {
     parts.map(element).collect()
 }
 
-/// The attributes of all keys, each once: an index may use those of the table in another order.
+/// The attributes of all keys, each once, because an index may use those of the table in another order.
 fn key_attributes<'a>(keys: impl Iterator<Item = NewKey<'a>>) -> anyhow::Result<Vec<AttributeDefinition>> {
     let attributes: BTreeMap<&str, AttributeType> =
         keys.flat_map(|(pk, sk)| pk.iter().chain(sk)).map(|it| (it.name.as_str(), it.of)).collect();

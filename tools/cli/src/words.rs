@@ -1,4 +1,4 @@
-//! What commands print and read: sentences, objects of `--json`, and times.
+//! Texts that commands print and read: sentences, objects of `--json`, and times.
 
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use operate::objects::with_version;
@@ -8,7 +8,7 @@ use crate::exit::print;
 
 pub(crate) use operate::words::{counted, time};
 
-/// Names that a sentence lists.
+/// Maximum number of names in a sentence.
 const NAMED_MAX: usize = 3;
 
 /// The first of these names, and how many more there are.
@@ -22,7 +22,7 @@ pub(crate) fn named(names: &[&str]) -> String {
 
 // ---- Prints the objects of `--json` ----
 
-/// Prints an object with the version.
+/// Prints an object, with the version of the output added.
 pub(crate) fn print_json(object: Value) {
     print(&with_version(object).to_string());
 }

@@ -25,7 +25,7 @@ pub struct PatternRequests {
     pub order: String,
     /// The requests to the table, in order.
     pub requests: Vec<Request>,
-    /// Most actions of its transaction, if that number grows with the input and has a bound.
+    /// Maximum number of actions in its transaction, if that number grows with the input and has a bound.
     pub actions_max: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ impl PatternRequests {
         })
     }
 
-    /// All writes, those of transactions too.
+    /// All writes, including those of transactions.
     pub fn writes(&self) -> impl Iterator<Item = &Write> {
         self.requests.iter().flat_map(|request| match request {
             Request::Write(write) => std::slice::from_ref(write),
@@ -63,13 +63,13 @@ impl PatternRequests {
         })
     }
 
-    /// Does the pattern read the whole table?
+    /// True if the pattern reads the whole table.
     #[must_use]
     pub fn scans(&self) -> bool {
         self.requests.iter().any(|request| matches!(request, Request::Scan(_)))
     }
 
-    /// Does the pattern write?
+    /// True if the pattern writes.
     #[must_use]
     pub fn is_write(&self) -> bool {
         self.writes().next().is_some()

@@ -1,9 +1,9 @@
-//! What a table costs a month: from the rate at which the application writes, to units, invocations, bytes of logs and
-//! dollars, each with its formula.
+//! The monthly cost of a table: from the application's write rate to units, invocations, bytes of logs and dollars,
+//! each with its formula.
 //!
-//! No write and no read is calculated here. The [sample run](usage) puts items of the declared entities into the store's
-//! model, delivers their records to the engine in batches of the size that the rate makes, and counts what the engine
-//! does. Only a fan-out is a product: its items, times the [price](crate::price) of one.
+//! Writes and reads are counted, not calculated. The [sample run](usage) puts items of the declared entities into the
+//! store's model, delivers their records to the engine in batches of the size that results from the rate, and counts
+//! the engine's requests. Only a fan-out is calculated: the number of its items times the [price](crate::price) of one.
 
 pub mod bed;
 pub mod cast;
@@ -20,14 +20,14 @@ pub const REGION: &str = "us-east-1";
 /// When the prices were noted.
 pub const NOTED: &str = "February 2026";
 
-/// A price: its name for `--price`, the amount that it is for, and dollars.
+/// A price: its name for `--price`, the amount that it covers, and the dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitPrice {
     /// Its name. Stable.
     pub name: &'static str,
     /// The unit.
     pub unit: &'static str,
-    /// How many units the dollars are for.
+    /// Number of units that the dollars cover.
     pub per: f64,
     /// Dollars.
     pub dollars: f64,
@@ -36,13 +36,13 @@ pub struct UnitPrice {
 /// Defines the prices, with their index.
 macro_rules! prices {
     ($($(#[$source:meta])* $what:ident: $name:literal, $unit:literal, $per:literal, $dollars:literal;)+) => {
-        /// What is paid for.
+        /// What AWS bills.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Paid {
             $($(#[$source])* $what,)+
         }
 
-        /// The price of each, by its place in [`Paid`].
+        /// The prices, by their position in [`Paid`].
         pub const PRICES: &[UnitPrice] =
             &[$(UnitPrice { name: $name, unit: $unit, per: $per, dollars: $dollars },)+];
     };
@@ -63,7 +63,7 @@ prices! {
     GigabyteSeconds: "gb-second", "GB-seconds", 1.0, 0.000_013_333_4;
     /// Published at aws.amazon.com/cloudwatch/pricing, standard logs of Lambda, the first 10 TB; the free 5 GB are not deducted.
     Logs: "log", "GB", 1.0, 0.50;
-    /// As above, the first 10,000 metrics, for those that have data.
+    /// As above, the first 10,000 metrics; only metrics with data are billed.
     Metrics: "metric", "metrics", 1.0, 0.30;
     /// As above, standard resolution, for each metric of an alarm.
     Alarms: "alarm", "metrics of alarms", 1.0, 0.10;
@@ -93,7 +93,7 @@ impl Prices {
         self.0.iter()
     }
 
-    /// The unit, and the dollars of so many.
+    /// The unit, and the dollars for this amount.
     #[must_use]
     pub fn of(&self, paid: Paid, amount: f64) -> (&'static str, f64) {
         let price = self.0.get(paid as usize);

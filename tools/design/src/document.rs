@@ -1,6 +1,6 @@
 //! The design document: one page of markdown that shows a whole table.
 //!
-//! Its sections have the order of reading: the items, the requests, the derivations, the bookkeeping, and the reasons.
+//! Its sections are in reading order: the items, the requests, the derivations, the bookkeeping, and the reasons.
 
 mod bookkeeping;
 mod derivations;

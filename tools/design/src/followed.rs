@@ -1,15 +1,17 @@
-//! The writes that follow from creating an item, and their price.
+//! The derived writes of creating an item, and their price.
 //!
-//! Every derivation plans the item's sample as an insert. The counts are one transaction with one receipt, each
-//! counter's display is written, and each item that is refreshed is written once, by however many derivations. Items
-//! that only a query finds are left out, because their number is unknown.
+//! Every derivation plans the item's sample as an insert. The counts form one transaction with one receipt. Each
+//! counter's display is written. Each refreshed item is written once, however many derivations write to it. Items that
+//! only a query finds are left out, because their number is unknown.
 //!
 //! # Growth
 //!
-//! How far a table may grow until an update of a counter costs more than one write unit, under watermarks.
+//! The size up to which a table may grow before an update of a counter costs more than one write unit, under
+//! watermarks.
 //!
-//! A counter holds a watermark for each stream shard that fed it lately, and the stream has a shard for each partition
-//! of the table. With several items, each stream shard feeds one of them, so each item holds a part of the watermarks.
+//! A counter stores a watermark for each stream shard that recently updated it, and the stream has a shard for each
+//! partition of the table. If a counter has several items, each stream shard updates one of them, so each item stores
+//! only a part of the watermarks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +43,7 @@ use crate::{
     price::{Price, price},
 };
 
-/// The writes that follow from creating an item.
+/// The derived writes of creating an item.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Consequences {
     /// Names of the derivations that write.
@@ -50,7 +52,8 @@ pub struct Consequences {
     pub price: Price,
 }
 
-/// What follows from creating an entity's sample; `None` if there is no sample, or if the entity is derived.
+/// The derived writes of creating an entity's sample; `None` if there are none, if there is no sample, or if the entity
+/// is derived.
 #[must_use]
 pub fn followed(design: &Design, definition: &Definition) -> Option<Consequences> {
     let item = made(design, definition)?;
@@ -121,7 +124,7 @@ fn reads(design: &Design, derivation: &Derivation) -> Vec<Part> {
     derivation.kind.reach(&design.schema).map(|reach| reach.reads).unwrap_or_default()
 }
 
-/// Does the derivation show a count on the item itself? A new item has no count to show yet.
+/// True if the derivation displays a count on the item itself. A new item has no count yet.
 fn shows(design: &Design, definition: &Definition, derivation: &Derivation) -> bool {
     let is_derived = |part: &Part| {
         let own = definition.derived_attributes.iter().map(|name| Part::attribute(&definition.name, name));
@@ -150,10 +153,10 @@ fn displays<'a>(design: &'a Design, count: &Derivation) -> Vec<&'a Derivation> {
 /// Counts whose counters grow alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterGrowth {
-    /// Number of items of each counter (`shards`).
+    /// Number of items for each counter (`shards`).
     pub n_items: u32,
-    /// Most partitions of the table with which an update costs one write unit. With several items it is an average,
-    /// because a hash spreads the stream shards over the items.
+    /// Maximum number of partitions of the table at which an update costs one write unit. With several items it is an
+    /// average, because a hash spreads the stream shards over the items.
     pub partitions_max: u64,
     /// Names of the derivations.
     pub derivations: Vec<String>,
@@ -173,7 +176,8 @@ pub fn growth(design: &Design) -> Vec<CounterGrowth> {
     groups.into_iter().map(grouped).collect()
 }
 
-/// Most partitions that leave room in a write unit, for items of this many bytes without their watermarks.
+/// Maximum number of partitions whose watermarks fit into a write unit, for items of this many bytes without
+/// watermarks.
 fn partitions_max(bytes: usize, n_items: u32) -> u64 {
     let n_entries = WRITE_UNIT_BYTES.saturating_sub(bytes) / ENTRY_BYTES;
     u64::try_from(n_entries).unwrap_or(u64::MAX).saturating_mul(n_items.into()) / GENERATIONS
@@ -185,7 +189,7 @@ const COUNTED: &str = "1234567890";
 /// A revision, which begins with the time in milliseconds.
 const FIRST_REVISION: &str = "1705315200001";
 
-/// A counter of the sample of its target, without watermarks; `None` if the target has no sample.
+/// A counter for the sample of its target, without watermarks; `None` if the target has no sample.
 fn counter(design: &Design, derivation: &str, count: &Count) -> Option<Item> {
     let layout = &design.schema.layout;
     let target = layout.key(design.samples.item(&count.target)?)?;

@@ -1,10 +1,10 @@
-//! A table's design: the [`document`] that shows it, and its [`review`].
+//! A table's design: the [`document`] that describes it, and its [`review`].
 //!
-//! *Keeps true*: the document shows what the code does. The keys are those of the declarations, the requests are those
-//! that the patterns make, the prices are those of the store's model, and the items of the bookkeeping are made by the
-//! code that stores them. A change of any of these changes the page's text.
+//! *Keeps true*: the document matches the code. The keys come from the declarations, the requests from the patterns,
+//! the prices from the store's model, and the bookkeeping items from the code that stores them. A change of any of
+//! these changes the page's text.
 //!
-//! Everything takes a [`Design`] of any table.
+//! All functions take a [`Design`] of any table.
 
 pub mod asked;
 pub mod cost;
@@ -19,7 +19,7 @@ use engine::bookkeeping::Kept;
 
 use crate::{asked::PatternRequests, review::FindingAnswer, samples::Samples};
 
-/// A table, and what is known about its use.
+/// A table, with the known facts about its use.
 #[derive(Clone, Debug)]
 pub struct Design {
     /// Keys, indexes and entities.
@@ -45,7 +45,8 @@ impl Design {
         Self { schema, catalogue, samples, patterns: Vec::new(), kept, answers: Vec::new() }
     }
 
-    /// Are its entities rows of a table's design, with ids of their own? Those of a manifest have their names only.
+    /// True if the entities are rows of a table's design, with ids of their own. Entities of a manifest have only
+    /// names.
     pub(crate) fn has_rows(&self) -> bool {
         self.schema.entities().any(|entity| entity.id != entity.name)
     }

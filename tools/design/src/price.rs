@@ -1,7 +1,7 @@
 //! The price of writes in write units, by DynamoDB's rules as the store's model implements them.
 //!
-//! Nothing is calculated here. A write is done to a sample item in the model, and the model's response is the price,
-//! with the indexes separate. So a price holds for items of the samples' size.
+//! This module calculates nothing. It applies a write to a sample item in the model, and the model's response is the
+//! price, with the indexes separate. So a price is valid for items of the sample's size.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub struct Price {
     pub table: Units,
     /// Write units of its indexes.
     pub indexes: Units,
-    /// Write units of the ledger's table, of a ledger of receipts.
+    /// Write units of the ledger's table, under receipts.
     pub ledger: Units,
 }
 
@@ -49,7 +49,7 @@ impl Price {
     }
 }
 
-/// The price of a derivation: for each item that it writes, if everything that it writes changes. `None` if there is no
+/// The price of a derivation for each item that it writes, if every value that it writes changes. `None` if there is no
 /// sample.
 #[must_use]
 pub fn price(design: &Design, derivation: &Derivation) -> Option<Price> {
@@ -65,7 +65,7 @@ pub fn price(design: &Design, derivation: &Derivation) -> Option<Price> {
     changed(layout, old.as_ref(), Some(new))
 }
 
-/// The price of a change of one item. Without an old item it is a creation, without a new one a deletion.
+/// The price of a change of one item. Without an old item, the change is a creation; without a new one, a deletion.
 #[must_use]
 pub fn changed(layout: &Layout, old: Option<&Item>, new: Option<&Item>) -> Option<Price> {
     let key = layout.key(new.or(old)?)?;
@@ -129,7 +129,7 @@ fn alter(value: &mut AttributeValue) {
     }
 }
 
-/// The price of a transaction with the receipt of one change, and with each item that the insert of a source adds to.
+/// The price of a transaction with the receipt of one change and all items that the insert of a source adds to.
 fn additive(design: &Design, derivation: &Derivation) -> Option<Price> {
     let layout = &design.schema.layout;
     let mut writes = vec![engine::ledger::receipt(layout, &"0".repeat(EVENT_ID_BYTES), 0)];

@@ -1,8 +1,8 @@
-//! The review: the questions that a reviewer asks about a table's design.
+//! The review: checks of a table's design, like those of a human reviewer.
 //!
-//! Each [`Check`] reads declarations, requests or prices, and gives [findings](ReviewFinding): what it is, why it
-//! matters, what to do. A finding may be acceptable for the table; then it is [answered](FindingAnswer) with a written
-//! reason. An answer to no finding is a finding itself, so that no answer outlives its reason.
+//! Each [`Check`] reads declarations, requests or prices, and reports [findings](ReviewFinding): the observation, why
+//! it matters, and what to do. A finding that is acceptable for the table can be [answered](FindingAnswer) with a
+//! written reason. An answer without a finding is a finding itself, so that no answer outlives its reason.
 //!
 //! If the access patterns are unknown, the checks that need them are skipped, and the review names those.
 
@@ -23,7 +23,7 @@ use crate::Design;
 pub struct Reviewed {
     /// The findings, each with its answer if there is one.
     pub findings: Vec<(ReviewFinding, Option<FindingAnswer>)>,
-    /// The skipped checks, because the access patterns are unknown.
+    /// The checks that were skipped because the access patterns are unknown.
     pub unchecked: Vec<Check>,
 }
 
@@ -34,7 +34,7 @@ impl Reviewed {
     }
 }
 
-/// Makes all checks of a design.
+/// Runs all checks of a design.
 #[must_use]
 pub fn review(design: &Design) -> Reviewed {
     let mut found = keys::findings(design);
@@ -101,7 +101,7 @@ struct AnswerInFile {
 /// Why a file of answers cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswersError {
-    /// It is no JSON list of answers.
+    /// The text is not a JSON list of answers.
     #[error("not a list of answers: {0}")]
     List(serde_json::Error),
     /// An answer names a check that does not exist.
@@ -113,7 +113,7 @@ pub enum AnswersError {
 ///
 /// # Errors
 ///
-/// [`AnswersError`] for another text.
+/// [`AnswersError`] if the text is not such a list, or names an unknown check.
 pub fn answers(text: &str) -> Result<Vec<FindingAnswer>, AnswersError> {
     let answers: Vec<AnswerInFile> = serde_json::from_str(text).map_err(AnswersError::List)?;
     let answer = |AnswerInFile { check, subject, reason }| {
@@ -122,7 +122,7 @@ pub fn answers(text: &str) -> Result<Vec<FindingAnswer>, AnswersError> {
     answers.into_iter().map(answer).collect()
 }
 
-/// The finding about an answer to no finding.
+/// The finding about an answer without a finding.
 fn stale(answer: &FindingAnswer) -> ReviewFinding {
     ReviewFinding {
         check: Check::StaleAnswer,
@@ -142,7 +142,7 @@ pub enum Check {
     Scan,
     /// A partition key that is the same for every item of an entity.
     StaticPartition,
-    /// An index that nobody reads.
+    /// An index that no pattern and no derivation reads.
     UnreadIndex,
     /// An index that projects what a derivation writes.
     ProjectedRewrite,
@@ -150,23 +150,23 @@ pub enum Check {
     DisplayOnLargeItem,
     /// A number in a sort key that is ordered as text.
     UnpaddedNumber,
-    /// What is declared as derived, and no derivation makes.
+    /// A part that is declared as derived, but that no derivation writes.
     NotDerived,
-    /// Two forms of keys that one key can match.
+    /// Two key forms that the same key can match.
     KeysMeet,
-    /// A form of derived items that one of the application's can match.
+    /// A key form of derived items that a key of the application can match.
     DerivedKeyTaken,
     /// A listing whose range includes counters.
     CounterInListing,
-    /// Derivations that form a circle, or that recur without a bound.
+    /// Derivations that form a cycle, or that recur without a bound.
     Cycle,
-    /// A derivation whose target nobody reads.
+    /// A derivation whose target no pattern and no derivation reads.
     UnreadTarget,
     /// Two derivations that write one attribute.
     TwoWriters,
     /// A transaction that can exceed 100 actions.
     LargeTransaction,
-    /// An answer to no finding.
+    /// An answer without a finding.
     StaleAnswer,
 }
 
@@ -212,13 +212,13 @@ impl Check {
         }
     }
 
-    /// Does a finding mean that the manifest probably says something else than is meant? `ripple check` shows these.
+    /// True if a finding means that the manifest probably declares something unintended. `ripple check` shows these.
     #[must_use]
     pub fn doubts_manifest(self) -> bool {
         matches!(self, Self::NotDerived | Self::UnpaddedNumber | Self::DerivedKeyTaken)
     }
 
-    /// Does the check need the access patterns?
+    /// True if the check needs the access patterns.
     #[must_use]
     pub fn asks_patterns(self) -> bool {
         matches!(
@@ -228,7 +228,7 @@ impl Check {
     }
 }
 
-/// A name that no check has.
+/// The name of a check that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no check {text:?}")]
 pub struct UnknownCheck {
@@ -251,7 +251,7 @@ impl fmt::Display for Check {
     }
 }
 
-/// A question of a reviewer about the design.
+/// An observation about the design that needs a change or an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewFinding {
     /// The check that made it.
@@ -310,7 +310,7 @@ mod tests {
             Check::StaleAnswer,
             &expect!["static-partition Gone in all: it answers a finding that does not exist"],
         );
-        // Nobody knows the findings of a skipped check.
+        // The findings of a skipped check are unknown.
         reviewing.answer(answer(Check::Scan, "AP-1")).check(Check::StaleAnswer, &expect![""]);
     }
 

@@ -53,8 +53,8 @@ impl Samples {
         samples
     }
 
-    /// With what derivations take of made-up items: a number where they add, one member in each list whose members have
-    /// mirrors, and what their conditions ask for, as far as one item can meet them all.
+    /// Adapts made-up samples to the derivations: a number for each summed attribute, one member for each list whose
+    /// members have mirrors, and values that meet the conditions, as far as one item can meet them all.
     #[must_use]
     pub fn as_read_by(mut self, catalogue: &Catalogue) -> Self {
         for derivation in catalogue.derivations() {
@@ -85,8 +85,8 @@ impl Samples {
         self
     }
 
-    /// The sample of a derivation's source, changed so that it meets the derivation's condition. `None` without a sample, and
-    /// where no change of it meets the condition.
+    /// The sample of a derivation's source, changed so that it meets the derivation's condition. `None` if there is no
+    /// sample, or if no change of it meets the condition.
     #[must_use]
     pub(crate) fn source_of(&self, derivation: &Derivation) -> Option<Item> {
         let (source, condition) = conditioned(derivation)?;
@@ -99,14 +99,14 @@ impl Samples {
         self.items.get(entity)
     }
 
-    /// Was the sample given, so that its size means something?
+    /// True if the sample was given, so that its size is meaningful.
     #[must_use]
     pub fn is_given(&self, entity: &str) -> bool {
         self.given.iter().any(|given| given == entity)
     }
 }
 
-/// The source of a derivation, and the condition that its items meet to take part.
+/// The source of a derivation, and the condition that its items must meet.
 fn conditioned(derivation: &Derivation) -> Option<(&str, &Condition)> {
     match derivation.kind.shape() {
         Shape::Count(count) => Some((&count.source, &count.condition)),
@@ -116,7 +116,7 @@ fn conditioned(derivation: &Derivation) -> Option<(&str, &Condition)> {
     }
 }
 
-/// An item of an entity with everything that is declared; `None` if its key cannot be made up.
+/// An item of an entity with all declared attributes; `None` if its key cannot be made up.
 fn made_up(schema: &Schema, definition: &Definition) -> Option<Item> {
     let layout = &schema.layout;
     let mut values = key_values(&definition.key);
@@ -163,10 +163,10 @@ fn key_values(key: &KeyTemplate) -> Fields {
     all.map(|field| (field.name.clone(), value(&field.name, field.form))).collect()
 }
 
-// ---- A sample that meets a condition, so that what the condition lets through has a price ----
+// ---- A sample that meets a condition, so that the conditional derivation has a price ----
 
-/// The item with other values in the attributes of a condition, so that it meets the condition; the item itself where it meets
-/// it already. `None` where no such values are found.
+/// The item, with other values in the attributes of a condition if it does not meet the condition yet. `None` if no
+/// values that meet the condition are found.
 pub(crate) fn meeting(condition: &Condition, item: &Item) -> Option<Item> {
     let is_met = |item: &Item| condition.holds(item);
     if is_met(item) {
@@ -177,7 +177,7 @@ pub(crate) fn meeting(condition: &Condition, item: &Item) -> Option<Item> {
     is_met(&met).then_some(met)
 }
 
-/// Changes an item until the condition has this answer, as far as one pass can.
+/// Changes an item so that the condition has this answer, as far as one pass can.
 fn make(condition: &Condition, answer: bool, item: &mut Item) {
     match condition {
         Condition::Always => {}
@@ -199,12 +199,12 @@ fn make(condition: &Condition, answer: bool, item: &mut Item) {
     }
 }
 
-/// A value for which a test without another value has this answer; `None` if that is no value.
+/// A value for which a test without an operand has this answer; `None` stands for a missing value.
 fn alone(test: Test, answer: bool) -> Option<AttributeValue> {
     ((test == Test::Exists) == answer).then(|| AttributeValue::S("x".to_owned()))
 }
 
-/// The same of a test against a value. A missing value passes none but `<>`.
+/// A value for which a test against `value` has this answer; `None` stands for a missing value, which passes only `<>`.
 fn beside(test: Test, answer: bool, value: &AttributeValue) -> Option<AttributeValue> {
     match (test, answer) {
         (Test::Differs, false) => Some(value.clone()),
@@ -219,7 +219,7 @@ fn beside(test: Test, answer: bool, value: &AttributeValue) -> Option<AttributeV
     }
 }
 
-/// A value of the same type beside this one: the next number, a longer or shorter text.
+/// A neighbouring value of the same type: the next number, or a longer or shorter text.
 fn moved(value: &AttributeValue, by: i64) -> AttributeValue {
     match value {
         AttributeValue::N(_) => AttributeValue::N((whole(value).unwrap_or_default() + by).to_string()),
@@ -232,7 +232,7 @@ fn moved(value: &AttributeValue, by: i64) -> AttributeValue {
     }
 }
 
-/// A number without what is behind its point.
+/// The integer part of a number.
 fn whole(value: &AttributeValue) -> Option<i64> {
     let AttributeValue::N(text) = value else { return None };
     text.split('.').next()?.parse().ok()
@@ -257,7 +257,7 @@ fn of_type(name: &AttributeValue) -> AttributeValue {
     }
 }
 
-/// Sets what a path leads to, and makes the way there; removes the whole attribute for no value.
+/// Sets the value at a path, and creates the maps and lists on the way. Without a value, removes the whole attribute.
 fn set(item: &mut Item, path: &DocumentPath, value: Option<AttributeValue>) {
     let held = item.remove(&path.attribute);
     if let Some(value) = value {
@@ -265,7 +265,7 @@ fn set(item: &mut Item, path: &DocumentPath, value: Option<AttributeValue>) {
     }
 }
 
-/// What is held, with this value where the steps lead.
+/// The current value `held`, with the new value at the end of the steps.
 fn placed(held: Option<AttributeValue>, steps: &[PathStep], value: AttributeValue) -> AttributeValue {
     match steps.split_first() {
         None => value,

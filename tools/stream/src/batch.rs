@@ -1,13 +1,14 @@
-//! The records of one lane that were read and not yet delivered.
+//! Buffered records of one lane: read, but not yet delivered.
 //!
-//! They leave in order, as batches that keep the batch size and Lambda's payload limit and do not mix tumbling windows.
+//! Records leave in order, in batches. A batch respects the batch size and Lambda's payload limit, and never mixes
+//! tumbling windows.
 //!
 //! # Sequence
 //!
 //! The order of sequence numbers.
 //!
-//! They are decimal integers of up to 40 digits, padded with zeros by some emulators and not by AWS, so neither their
-//! text (`"820…"` is behind `"1683…"`) nor a machine integer orders them.
+//! Sequence numbers are decimal integers of up to 40 digits. Some emulators pad them with zeros; AWS does not. So they
+//! compare neither as text (`"820…"` sorts after `"1683…"`) nor as machine integers.
 
 use std::{
     collections::VecDeque,
@@ -25,53 +26,54 @@ use crate::{
 /// The largest event, in bytes. Source: Lambda's limit on the payload of a synchronous invocation.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// What `DynamoDB` Local rounds creation times down to.
+/// `DynamoDB` Local rounds creation times down to a multiple of this.
 const ROUNDING_SECONDS: u64 = 60;
 
-/// A record that waits for its batch.
+/// A buffered record.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     pub(crate) record: LambdaRecord,
-    /// When it was read: the batching window counts from here.
+    /// When the record was read. Its batching window starts here.
     read_at: Instant,
-    /// When its age counts from.
+    /// The record's age counts from this time.
     age_from: SystemTime,
-    /// Its creation time, or when it was read if it says none or one that is to come.
+    /// The creation time, or the time of the read if the creation time is missing or in the future.
     arrived: SystemTime,
 }
 
 impl Held {
-    /// A record read at this instant, at this time of day.
+    /// `read_at` and `now` are the same moment, on the monotonic clock and on the wall clock.
     pub(crate) fn new(record: LambdaRecord, read_at: Instant, now: SystemTime) -> Self {
         let age_from = age_from(record.created, now);
-        // A clock that is ahead would put it into a window that does not end.
+        // A creation time far in the future would open a window that never ends.
         let arrived = record.created.map_or(now, |created| created.min(now));
         Self { record, read_at, age_from, arrived }
     }
 
-    /// Whether the record is older than this, in milliseconds.
+    /// Whether the record's age exceeds `age_ms_max`.
     pub(crate) fn is_older(&self, age_ms_max: u64, now: SystemTime) -> bool {
         now.duration_since(self.age_from).is_ok_and(|age| age > Duration::from_millis(age_ms_max))
     }
 
-    /// How long ago it was made, `None` where it does not say.
+    /// The time since the record's creation; `None` without a creation time.
     pub(crate) fn age(&self, now: SystemTime) -> Option<Duration> {
         self.record.created.map(|created| now.duration_since(created).unwrap_or_default())
     }
 
-    /// Its tumbling window, `None` when windows have no length.
+    /// The record's tumbling window; `None` if `length_seconds` is 0.
     pub(crate) fn window(&self, length_seconds: u64) -> Option<Window> {
         Window::of(self.arrived, length_seconds)
     }
 
-    /// What it takes of a batch.
+    /// The record's size in an event, with one comma.
     pub(crate) fn bytes(&self) -> usize {
         self.record.json.len() + 1
     }
 }
 
-/// A record's age counts from its creation. A creation on the whole minute may be `DynamoDB` Local's rounding, so there
-/// it counts from the end of that minute, or from now when that is earlier.
+/// The start of a record's age: its creation time. `DynamoDB` Local rounds creation times down to the minute, so a
+/// creation time on a whole minute may be up to a minute too early. Such an age counts from the end of that minute, or
+/// from `now` if that is earlier.
 fn age_from(created: Option<SystemTime>, now: SystemTime) -> SystemTime {
     let Some(created) = created else { return now };
     let seconds = created.duration_since(SystemTime::UNIX_EPOCH).map(|since| since.as_secs());
@@ -83,7 +85,7 @@ fn age_from(created: Option<SystemTime>, now: SystemTime) -> SystemTime {
     }
 }
 
-/// The records that wait, oldest first.
+/// Buffered records, oldest first.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     held: VecDeque<Held>,
@@ -98,7 +100,7 @@ pub(crate) struct Buffer {
 impl Buffer {
     pub(crate) fn new(mapping: &Mapping) -> Self {
         let tumbling_window_seconds = mapping.tumbling_window_seconds;
-        // The state is left room for always, because it may grow between two tries of a batch.
+        // Room for the state is always reserved, because the state may grow between two attempts of a batch.
         let window_bytes = if tumbling_window_seconds > 0 { STATE_BYTES_MAX + ATTRIBUTES_BYTES_MAX } else { 0 };
         Self {
             held: VecDeque::new(),
@@ -123,18 +125,18 @@ impl Buffer {
         self.held.len()
     }
 
-    /// The bytes of all that wait.
+    /// Bytes of all buffered records.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// When the batching window of the oldest record ends, `None` when nothing waits.
+    /// When the oldest record's batching window ends; `None` if the buffer is empty.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         self.held.front().map(|held| held.read_at + self.batching_window)
     }
 
-    /// The next batch if one is due: full by count or by bytes, its batching window over, a record of another tumbling
-    /// window behind it, or `flush` because no more will come.
+    /// Returns the next batch if it is due. A batch is due if it is full (by count or by bytes), if its batching window
+    /// is over, if a record of another tumbling window follows, or if `flush` says that no more records will come.
     pub(crate) fn take_due(&mut self, now: Instant, flush: bool) -> Option<Vec<Held>> {
         let is_full = self.held.len() >= self.batch_size || self.bytes >= self.batch_bytes_max;
         let is_due = self.due_at().is_some_and(|due| due <= now);
@@ -146,7 +148,7 @@ impl Buffer {
         }
         let mut batch = Vec::new();
         let mut bytes = 0;
-        // A single record over the limit goes alone: the function's refusal is clearer than ours.
+        // A single record over the limit is sent alone: the function's refusal is clearer than one from here.
         while let Some(held) = self.held.pop_front_if(|held| {
             let has_room = batch.len() < self.batch_size && bytes + held.bytes() <= self.batch_bytes_max;
             batch.is_empty() || (has_room && held.window(length_seconds) == window)
@@ -161,7 +163,7 @@ impl Buffer {
 
 // ---- The order of sequence numbers ----
 
-/// A sort key: sequence numbers compare as their keys do.
+/// The sort key of a sequence number. Sequence numbers are in the order of these keys.
 ///
 /// ```
 /// use stream::batch::order;
@@ -195,7 +197,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_record_whose_time_is_to_come_is_in_the_window_of_its_arrival() {
-        // The last whole minute of a signed number of seconds.
+        // The last whole minute that fits in an `i64` of seconds.
         let last_s = u64::try_from(i64::MAX).unwrap() / 60 * 60;
         for ahead_s in [2_300_000_000, last_s] {
             assert_eq!(held(ahead_s, 61, 10).window(30), held(61, 61, 10).window(30));
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!(sizes(&mut buffer, false), [1, 1], "a record over the limit goes alone");
     }
 
-    /// A function may return a state of a megabyte between two tries of a batch.
+    /// The state of a window may grow to a megabyte between two attempts of a batch.
     #[tokio::test(start_paused = true)]
     async fn a_batch_in_a_tumbling_window_leaves_room_for_the_state() {
         let mapping = crate::mapping::Mapping { tumbling_window_seconds: 60, batching_window_ms: 1, ..mapping() };

@@ -1,4 +1,4 @@
-//! Where a mapping stands in each shard.
+//! The position of a mapping in each shard.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,14 +13,14 @@ use crate::wiring::chain;
 
 /// A store of positions, by mapping and shard.
 ///
-/// A position is saved only after the records up to it are done with, and must be there after a restart. Saving it again
-/// is harmless.
+/// The mapping saves a position only after all records up to it are done. A saved position must survive a restart.
+/// Saving it again is harmless.
 pub trait Checkpoints: Send + Sync {
-    /// The position of a mapping in a shard, `None` when it never got anywhere in it.
+    /// The position of a mapping in a shard; `None` if none was saved yet.
     fn load<'a>(&'a self, mapping: &'a str, shard: &'a str)
     -> BoxFuture<'a, Result<Option<Position>, CheckpointError>>;
 
-    /// Keeps the position of a mapping in a shard.
+    /// Saves the position of a mapping in a shard.
     fn save<'a>(
         &'a self,
         mapping: &'a str,
@@ -41,15 +41,15 @@ pub enum Position {
     Ended,
 }
 
-/// A position could not be loaded or saved, by what to do about it.
+/// Why a position could not be loaded or saved. The variants say what to do.
 #[derive(Debug, Error)]
 #[error("the checkpoint could not be loaded or saved")]
 pub enum CheckpointError {
-    /// Nothing responds where the positions are stored: try again.
+    /// The store of the positions does not respond: retry.
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
-    /// Try again later.
+    /// A temporary error: retry later.
     Transient(#[source] Box<dyn Error + Send + Sync>),
-    /// It fails until somebody changes the set-up.
+    /// A permanent error, until an operator changes the configuration.
     Lasting(#[source] Box<dyn Error + Send + Sync>),
 }
 
@@ -70,7 +70,7 @@ pub struct MemoryCheckpoints {
 }
 
 impl MemoryCheckpoints {
-    /// A store without positions.
+    /// An empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

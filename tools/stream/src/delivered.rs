@@ -1,16 +1,17 @@
-//! Up to when everything that was in the stream has been delivered.
+//! The time up to which all records of a stream have been delivered.
 //!
-//! One entry for each shard that is not drained: the time up to which its records are all delivered, or nothing before
-//! that is known. The stream's time is the earliest of them. A shard is entered before its first read and struck out only
-//! by a listing that was made after it was drained, which enters its children in the same step, so there is no gap between
-//! parent and child. A shard that is never empty still gets on: see `Frontier`.
+//! The board has one entry for each shard that is not drained: the time up to which all records of the shard are
+//! delivered, or `None` while that is unknown. The stream's time is the earliest of them. A shard enters the board
+//! before its first read. Only a listing that began after the shard was drained removes it, and the same listing enters
+//! its children, so there is no gap between parent and child. A shard that is never empty also makes progress: see
+//! `Frontier`.
 //!
 //! # Counts
 //!
-//! What a mapping counts: `CloudWatch`'s metrics of an event source mapping, as far as they are counts.
+//! The counts of a mapping: CloudWatch's metrics of an event source mapping, as far as they are counts.
 //!
-//! AWS counts them where `MetricsConfig` has `EventCount`, and `IteratorAge` always. Here they are counted from what an
-//! [`Observer`] hears, whatever `MetricsConfig` says.
+//! AWS publishes the counts if `MetricsConfig` has `EventCount`, and `IteratorAge` always. Here they are always
+//! counted, from the notifications to an [`Observer`].
 
 use std::{
     collections::BTreeMap,
@@ -25,10 +26,10 @@ use crate::{
     wiring::Wiring,
 };
 
-/// The oldest listing that a report may rest on, in seconds: two refreshes and a slow answer.
+/// The oldest listing that a report may be based on, in seconds: two listing intervals and one slow answer.
 const LISTING_SECONDS_MAX: u64 = 5;
 
-/// The board of one mapping.
+/// The delivered times of one mapping's shards.
 pub(crate) struct DeliveredBoard {
     wiring: Arc<Wiring>,
     board: Mutex<Board>,
@@ -37,7 +38,7 @@ pub(crate) struct DeliveredBoard {
 #[derive(Default)]
 struct Board {
     listed_at: Option<Instant>,
-    /// Up to when each shard is delivered; `None` before that is known.
+    /// The time up to which each shard is delivered; `None` while it is unknown.
     shards: BTreeMap<String, Option<Instant>>,
 }
 
@@ -46,7 +47,7 @@ impl DeliveredBoard {
         Self { wiring, board: Mutex::default() }
     }
 
-    /// A listing that began at `since` found these shards that are not drained.
+    /// Replaces the shards by those that a listing found and that are not drained. The listing began at `since`.
     pub(crate) fn listed<'a>(&self, since: Instant, undrained: impl Iterator<Item = &'a str>) {
         let until = {
             let mut board = self.lock();
@@ -54,13 +55,13 @@ impl DeliveredBoard {
                 undrained.map(|shard| (shard.to_owned(), board.shards.get(shard).copied().flatten())).collect();
             board.shards = shards;
             board.listed_at = Some(since);
-            // Without shards there is no read that could report it; else the next read does.
+            // Without shards no read can report, so the listing does. Otherwise the next read reports.
             if board.shards.is_empty() { board.until() } else { None }
         };
         self.report(until);
     }
 
-    /// All records of a shard that were made before `until` are delivered.
+    /// All records of a shard that were created before `until` are delivered.
     pub(crate) fn delivered(&self, shard: &str, until: Instant) {
         let until = {
             let mut board = self.lock();
@@ -93,26 +94,26 @@ impl Board {
 
 // ---- counts ----
 
-/// The counts of one mapping, in records. The names are AWS's.
+/// The counts of one mapping, in records, and its greatest iterator age. The names are AWS's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventCount {
     /// `PolledEventCount`: read from the stream.
     pub polled: usize,
     /// `FilteredOutEventCount`: matched by no filter.
     pub filtered_out: usize,
-    /// `InvokedEventCount`: handed to the function; retries count again.
+    /// `InvokedEventCount`: sent to the function. A retry counts again.
     pub invoked: usize,
-    /// `FailedInvokeEventCount`: of invocations that failed, also of those that reported failures.
+    /// `FailedInvokeEventCount`: sent in invocations that failed or reported failures.
     pub failed_invoke: usize,
-    /// `DroppedEventCount`: given up on without a trace.
+    /// `DroppedEventCount`: discarded without a failure record.
     pub dropped: usize,
-    /// `OnFailureDestinationDeliveredEventCount`: given up on, with a failure record in the destination.
+    /// `OnFailureDestinationDeliveredEventCount`: discarded, with a failure record in the destination.
     pub on_failure_delivered: usize,
     /// `IteratorAge`: the greatest age of the last record of a batch.
     pub iterator_age_max: Duration,
 }
 
-/// The counts of mappings, by their names.
+/// Counts by the mapping's name.
 #[derive(Debug, Default)]
 pub struct MappingCounts {
     mappings: Mutex<BTreeMap<String, EventCount>>,

@@ -1,39 +1,40 @@
-//! One batch at a time, to the function until it is done with or given up on.
+//! Delivers one batch at a time, until each of its records is done or discarded.
 //!
-//! The checkpoint moves only behind records that the function answered for or whose failure record is written. Whenever
-//! it moves, the count of attempts starts over, as Lambda's does: with 6 records, batches of 3 and 3 retries, a last
-//! record that always fails is delivered once in `[4,5,6]` and then four times alone.
+//! The checkpoint moves only past records that the function processed or that were discarded. If the mapping has a
+//! destination, it moves after their failure record is written. Whenever it moves, the count of attempts starts again,
+//! as in Lambda. Example: 6 records, batches of 3, 3 retries, and a last record that always fails. That record is
+//! delivered once in `[4,5,6]` and then four times alone.
 //!
 //! # Tumbling
 //!
-//! The tumbling window that a shard is in.
+//! The open tumbling window of a shard.
 //!
-//! A window opens with the first invocation that has records of it, and ends with a final invocation, which has none:
+//! A window opens with the first invocation that has records of it. It ends with a final invocation, which has no
+//! records:
 //!
 //! | it ends | because |
 //! |---|---|
-//! | before a batch | the batch is of another window |
-//! | after an empty read that began behind the window's end | nothing of it can be waiting any more |
-//! | with the shard | children have windows of their own |
+//! | before a batch | the batch belongs to another window |
+//! | after an empty read that began after the window's end | no more of its records can be waiting |
+//! | with the shard | child shards have their own windows |
 //! | early | the state became too large |
 //!
-//! Source: reference B7 and AWS's pages on stateful stream processing in Lambda. What they leave open is chosen so:
+//! Source: U6, with AWS's event types for the early end. Where AWS leaves a choice, this mapping decides:
 //!
-//! - **A final invocation has no records**, since a batch is not held back until it is known to be the last.
-//!   It is tried until it succeeds: "If invocation is unsuccessful, your Lambda function suspends further processing
-//!   until a successful invocation." The "existing retry policies" that windows "fully support" limit the batches: there
-//!   is no record in a final invocation to give up on. The state that it returns is dropped.
-//! - **An idle window ends at its end**, with the first read that finds nothing more. For Kinesis, AWS waits "for up to 2
-//!   minutes before assuming that the window is over"; an empty read of an emulator says it at once.
-//! - **A record that comes after its window ended opens it again**, with an empty state: it is a record of no other.
-//! - **A window that ended early goes on with an empty state** if more of its records come; the final invocation that
-//!   ended it had the large state. AWS's event types say so: "Subsequent invoke will continue the same window with a
-//!   fresh state."
-//! - **A partial response's state is kept if the checkpoint moved**, because it speaks for the records that are done. If
-//!   nothing was done the next try has the state of the last.
-//! - **A restart forgets the window that was open**, since the state is nowhere but here: the checkpoint moves with each
-//!   batch as it does without windows (AWS says no more than that it moves after the final invocation), and what is left
-//!   of the window begins with an empty state. A window without more records then has no final invocation. Stopping does
+//! - **A final invocation has no records.** A batch is not held back until it is known to be the last one. The final
+//!   invocation is retried until it succeeds: "If invocation is unsuccessful, your Lambda function suspends further
+//!   processing until a successful invocation." The "existing retry policies" that windows "fully support" limit
+//!   batches only: a final invocation has no record to discard. The state that it returns is dropped.
+//! - **An idle window ends at its end time**, with the first read that finds no more records. For Kinesis, AWS waits
+//!   "for up to 2 minutes before assuming that the window is over". On an emulator, one empty read proves it.
+//! - **A late record reopens its window**, with an empty state, because it belongs to no other window.
+//! - **A window that ended early continues with an empty state** if more of its records come. Its final invocation got
+//!   the large state. AWS's event types say: "Subsequent invoke will continue the same window with a fresh state."
+//! - **The state of a partial response is kept if records are done**, because it covers them. If no record is done, the
+//!   next attempt gets the same state as the last one.
+//! - **A restart loses the state of the open window**, because the state is in memory only. The checkpoint moves with
+//!   each batch, as without windows; AWS says only that it moves after the final invocation. After the restart the rest
+//!   of the window starts with an empty state. Without more records the window has no final invocation. Stopping does
 //!   not end a window either.
 
 use std::{sync::Arc, time::SystemTime};
@@ -60,7 +61,7 @@ pub(crate) struct Delivery {
     frontier: Arc<Frontier>,
     stop: Stop,
     invoker: Invoker,
-    /// The tumbling window that the shard is in.
+    /// The open tumbling window of the shard.
     open: Option<Open>,
 }
 
@@ -76,9 +77,9 @@ impl Delivery {
         Self { wiring, shard, frontier, stop, invoker, open: None }
     }
 
-    /// Delivers a batch until it is done with or given up on.
+    /// Delivers a batch until each of its records is done or discarded.
     ///
-    /// Stopping is looked for between invocations only, and never before what an invocation did is saved.
+    /// Checks for a stop request only between invocations, after the result of the last one is saved.
     pub(crate) async fn deliver(&mut self, batch: Vec<Held>) -> Result<(), Stopped> {
         let mut backoff = Waits::default();
         let mut portion = Portion { records: batch, n_attempts: 0 };
@@ -94,12 +95,12 @@ impl Delivery {
         }
     }
 
-    /// Tries a portion once, without what is too old by now.
+    /// Tries a portion once, after discarding its expired records.
     async fn attempt(&mut self, mut portion: Portion) -> Result<AttemptResult, Stopped> {
         let n_expired = self.count_expired(&portion.records);
         if n_expired > 0 {
             let rest = portion.records.split_off(n_expired);
-            // Lambda says 1 for records that expired before their first delivery.
+            // Lambda reports 1 for records that expired before their first delivery.
             self.discard(&portion.records, DiscardCondition::TooOld, portion.n_attempts.max(1)).await?;
             portion = Portion { records: rest, n_attempts: 0 };
         }
@@ -124,7 +125,7 @@ impl Delivery {
         Ok(step)
     }
 
-    /// Counts an attempt of a portion, and gives up on it if that was the last.
+    /// Counts an attempt of a portion. Discards the portion after its last attempt.
     async fn spend_attempt(
         &mut self,
         mut portion: Portion,
@@ -150,7 +151,7 @@ impl Delivery {
         self.invoker.invoke(self.event(batch), &sequence_numbers, attempt, age).await
     }
 
-    /// Writes the failure record of these records where the mapping has a destination, then they are done.
+    /// Writes the failure record if the mapping has a destination. Then the records count as done.
     async fn discard(
         &mut self,
         given_up: &[Held],
@@ -166,7 +167,7 @@ impl Delivery {
         self.frontier.done(given_up, &mut self.stop).await
     }
 
-    /// Writes the failure record of these records, for as long as it takes. Its key.
+    /// Writes the failure record, retrying until it succeeds. Returns its key.
     async fn keep(
         &mut self,
         given_up: &[Held],
@@ -198,28 +199,28 @@ impl Delivery {
     }
 }
 
-/// Records that are tried together: a batch, or a part of one.
+/// Records that are tried together: a batch or a part of one.
 struct Portion {
     records: Vec<Held>,
-    /// The invocations that count against the retries.
+    /// Failed attempts so far. An invocation that did not reach the function does not count.
     n_attempts: u32,
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 struct AttemptResult {
-    /// Whether records are done with, so that the checkpoint can move.
+    /// Whether records are done or discarded, so that the checkpoint can move.
     has_moved: bool,
-    /// What is to be tried next.
+    /// The records to try next.
     left: Option<Portion>,
 }
 
-// ---- The tumbling window that a shard is in ----
+// ---- The open tumbling window of a shard ----
 
 /// The open window of a shard.
 #[derive(Debug)]
 struct Open {
     window: Window,
-    /// What the last response of this window returned.
+    /// The state in the last response of this window.
     state: State,
 }
 
@@ -238,7 +239,7 @@ impl Delivery {
         }
     }
 
-    /// Opens the window of a batch, after the one that was open has ended.
+    /// Opens the window of a batch. Ends another open window first.
     async fn enter_window(&mut self, batch: &[Held]) -> Result<(), Stopped> {
         let Some(window) = self.window_of(batch) else { return Ok(()) };
         if self.open.as_ref().is_some_and(|open| open.window == window) {
@@ -249,14 +250,14 @@ impl Delivery {
         Ok(())
     }
 
-    /// Keeps the state that a response returned. One that is too large ends the window.
+    /// Stores the state of a response. A state that is too large ends the window.
     async fn keep_state(&mut self, state: Option<State>) -> Result<(), Stopped> {
         let (Some(open), Some(state)) = (&mut self.open, state) else { return Ok(()) };
         open.state = state;
         if open.state.is_too_large() { self.invoke_finally(Phase::TerminatedEarly).await } else { Ok(()) }
     }
 
-    /// Ends the window that is open, if it is over at this time of day.
+    /// Ends the open window if it is over at `now`.
     pub(crate) async fn end_window_if_over(&mut self, now: SystemTime) -> Result<(), Stopped> {
         if self.open.as_ref().is_some_and(|open| open.window.is_over(now)) {
             return self.end_window().await;
@@ -264,12 +265,12 @@ impl Delivery {
         Ok(())
     }
 
-    /// Ends the window that is open.
+    /// Ends the open window.
     pub(crate) async fn end_window(&mut self) -> Result<(), Stopped> {
         self.invoke_finally(Phase::Final).await
     }
 
-    /// The final invocation of the window that is open, until it succeeds.
+    /// Sends the final invocation of the open window until it succeeds.
     async fn invoke_finally(&mut self, phase: Phase) -> Result<(), Stopped> {
         let Some(Open { window, state }) = &self.open else { return Ok(()) };
         let event = self.attributes(*window, state, phase).event_text([]);

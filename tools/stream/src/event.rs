@@ -1,20 +1,20 @@
-//! From stream records to the event that Lambda sends.
+//! Converts stream records to the event that Lambda sends.
 //!
-//! Pure. A record is read once ([`read`]) and its JSON kept, so a retry sends the same bytes. What the emulators get
-//! wrong is mended here:
+//! Pure. Each record is read once ([`read`]) and its JSON is kept, so a retry sends the same bytes. Deviations of the
+//! emulators are corrected here:
 //!
 //! | field | emulators | here |
 //! |---|---|---|
-//! | a `MODIFY` that changes nothing | sent by dynoxide | [`Reading::Equal`]: AWS writes no such record |
-//! | `userIdentity` | keys the SDK does not know, so it reads as empty | Lambda's `principalId` and `type` |
-//! | `SizeBytes` | length of the JSON text | the item size rule over keys and images |
-//! | `eventSourceARN` | not in `GetRecords` at all | the stream's |
+//! | a `MODIFY` that changes nothing | dynoxide writes it | [`Reading::Equal`]: AWS writes no such record |
+//! | `userIdentity` | keys that the SDK does not know, so it reads as empty | Lambda's `principalId` and `type` |
+//! | `SizeBytes` | length of the JSON text | item size of keys and images, by DynamoDB's rule |
+//! | `eventSourceARN` | not in `GetRecords` | the stream's ARN |
 //! | `eventVersion` | varies | `"1.1"` |
 //!
-//! An image is compared only when the record has both, so with other view types than `NEW_AND_OLD_IMAGES` every
-//! record is delivered.
+//! Images are compared only if the record has both. With another view type than `NEW_AND_OLD_IMAGES`, every record is
+//! delivered.
 //!
-//! `ApproximateCreationDateTime` is left as it is: AWS and dynoxide round it down to the second, `DynamoDB` Local to
+//! `ApproximateCreationDateTime` is not corrected: AWS and dynoxide round it down to the second, `DynamoDB` Local to
 //! the minute.
 
 use std::time::{Duration, SystemTime};
@@ -27,20 +27,20 @@ use thiserror::Error;
 
 use crate::value::{Item, held, wire};
 
-/// The version that live events carry. Source: reference A1, recorded on AWS.
+/// The version in live events. Source: LS.
 const EVENT_VERSION: &str = "1.1";
 
-/// What [`event_text`] puts around the records, and [`EVENT_OVERHEAD_BYTES`] counts.
+/// [`event_text`] puts these around the records, and [`EVENT_OVERHEAD_BYTES`] counts them.
 const EVENT_OPEN: &str = r#"{"Records":["#;
 const EVENT_CLOSE: &str = "]}";
 
-/// The bytes of an event without its records; each record counts its length and one comma.
+/// Bytes of an event without its records. Each record adds its length and one comma.
 pub const EVENT_OVERHEAD_BYTES: usize = EVENT_OPEN.len() + EVENT_CLOSE.len();
 
 /// One record of a Lambda event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LambdaRecord {
-    /// The record's sequence number, as the stream wrote it.
+    /// The record's sequence number, as in the stream.
     pub sequence_number: String,
     /// `ApproximateCreationDateTime`.
     pub created: Option<SystemTime>,
@@ -48,27 +48,27 @@ pub struct LambdaRecord {
     pub json: String,
 }
 
-/// What a stream record turned out to be.
+/// The result of reading a stream record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     /// A record to deliver.
     Deliver(LambdaRecord),
-    /// A `MODIFY` whose images are equal by value: AWS does not write it.
+    /// A `MODIFY` whose images are equal by value. AWS does not write such a record.
     Equal,
 }
 
-/// A stream record that no Lambda record can be made of.
+/// Why a stream record cannot be converted.
 #[derive(Debug, Error)]
 pub enum StreamEventError {
-    /// It has no sequence number, so nothing could be said about it afterwards.
+    /// It has no sequence number, so neither a response nor a checkpoint could name it.
     #[error("a stream record has no sequence number")]
     NoSequenceNumber,
-    /// It could not be written as JSON.
+    /// It cannot be written as JSON.
     #[error("stream record {sequence_number} cannot be written as JSON")]
     Json {
         /// The record's sequence number.
         sequence_number: String,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
 }
@@ -77,7 +77,7 @@ pub enum StreamEventError {
 ///
 /// # Errors
 ///
-/// [`StreamEventError`] when the record has no sequence number or cannot be written.
+/// [`StreamEventError`] if the record has no sequence number or cannot be written as JSON.
 pub fn read(record: &Record, stream_arn: &str) -> Result<Reading, StreamEventError> {
     let change = record.dynamodb().ok_or(StreamEventError::NoSequenceNumber)?;
     let sequence_number = change.sequence_number().ok_or(StreamEventError::NoSequenceNumber)?.to_owned();
@@ -93,7 +93,7 @@ pub fn read(record: &Record, stream_arn: &str) -> Result<Reading, StreamEventErr
     }
 }
 
-/// The event of one batch, without tumbling windows. `Records` is its only key: nothing in it names the shard.
+/// The event of one batch, without tumbling windows. `Records` is its only key; nothing in it names the shard.
 pub fn event_text<'a>(records: impl IntoIterator<Item = &'a LambdaRecord>) -> String {
     let mut text = String::from(EVENT_OPEN);
     for (index, record) in records.into_iter().enumerate() {
@@ -111,7 +111,7 @@ fn created(change: &StreamRecord) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
-/// The keys and images, in bytes. Source: reference A1, reproduced on records of AWS.
+/// Bytes of the keys and images, by DynamoDB's item size rule. Checked against records from AWS (LS).
 fn size_bytes(change: &StreamRecord) -> usize {
     [change.keys(), change.new_image(), change.old_image()]
         .into_iter()
@@ -160,7 +160,7 @@ struct IdentityText<'a> {
     r#type: &'a str,
 }
 
-/// An item that is serialised attribute by attribute, in the order of their names.
+/// Serialises an item's attributes in the order of their names.
 struct ItemText<'a>(&'a Item);
 
 impl Serialize for ItemText<'_> {
@@ -193,8 +193,8 @@ impl<'a> RecordText<'a> {
     }
 }
 
-/// The identity with Lambda's keys. Only the TTL service has one, so an identity that reads as empty on a `REMOVE` is
-/// the TTL service's, whose keys the SDK did not know.
+/// The identity with Lambda's keys. Only removals by time to live have an identity. An identity that reads as empty on
+/// a `REMOVE` had keys that the SDK does not know, so it is the TTL service's.
 fn identity_text<'a>(identity: &'a Identity, event_name: Option<&OperationType>) -> Option<IdentityText<'a>> {
     match (identity.principal_id(), identity.r#type()) {
         (None, None) if event_name != Some(&OperationType::Remove) => None,

@@ -1,8 +1,8 @@
-//! The on-failure record: what a mapping gave up on, and why, as Lambda writes it.
+//! The on-failure record, as Lambda writes it: which records a mapping discarded, and why.
 //!
-//! Shapes and names are Lambda's (reference B5): times of records without milliseconds, no `responseContext` when the
-//! records were too old, `functionError` null when the function answered and reported failures. Only what goes to S3 has
-//! the event; SQS and SNS get the rest of it.
+//! Format and names are Lambda's (U5, LS). Times of records have no milliseconds. `responseContext` is absent if the
+//! records were too old. `functionError` is null if the function answered and reported failures. Only S3 gets the
+//! event; SQS and SNS get the rest.
 
 use std::time::SystemTime;
 
@@ -12,19 +12,19 @@ use serde::Serialize;
 
 use crate::batch::Held;
 
-/// Why records were given up on.
+/// Why records were discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiscardCondition {
     /// `RetryAttemptsExhausted`.
     Exhausted {
-        /// Whether the last invocation ended in an error, rather than in a response that reported failures.
+        /// Whether the last invocation ended in an error, not in a response that reported failures.
         is_function_error: bool,
     },
     /// `RecordAgeExceeded`.
     TooOld,
 }
 
-/// The records that are given up on together.
+/// Records that are discarded together.
 #[derive(Debug)]
 pub(crate) struct Failure<'a> {
     pub(crate) mapping: &'a str,
@@ -34,7 +34,7 @@ pub(crate) struct Failure<'a> {
     /// `approximateInvokeCount`.
     pub(crate) n_invocations: u32,
     pub(crate) records: &'a [Held],
-    /// `payload`: the event of these records, where the destination gets it.
+    /// `payload`: the event of these records; `None` if the destination does not get it.
     pub(crate) payload: Option<String>,
     pub(crate) now: SystemTime,
 }
@@ -49,7 +49,7 @@ impl Failure<'_> {
         format!("aws/lambda/{mapping}/{shard}/{day}/{time}-{random}", shard = self.shard)
     }
 
-    /// The record's JSON text.
+    /// The failure record as JSON text.
     pub(crate) fn body(&self, random: u128) -> Result<String, serde_json::Error> {
         let (condition, response_context) = match self.condition {
             DiscardCondition::Exhausted { is_function_error } => {
@@ -136,7 +136,7 @@ struct BatchInfo<'a> {
     stream_arn: &'a str,
 }
 
-/// `2019-11-14T00:13:49Z`. A time that has no such text (before year -9999) gives none.
+/// `2019-11-14T00:13:49Z`. Empty if the time has no such text (before year -9999).
 fn seconds_text(time: SystemTime) -> String {
     DateTime::from_secs(DateTime::from(time).secs()).fmt(DateTimeFormat::DateTime).unwrap_or_default()
 }
@@ -147,14 +147,14 @@ fn millis_text(time: SystemTime) -> String {
     format!("{}.{ms:03}Z", seconds_text(time).trim_end_matches('Z'))
 }
 
-/// A mapping as 128 bits (FNV-1a), so that its UUID is the same in every run; a table made anew has another stream, and
-/// with it another mapping. Part of the destination's keys, so it is stable.
+/// A hash of the mapping's identity (FNV-1a, 128 bits), so that its UUID is the same in every run. A recreated table
+/// has another stream, and so another UUID. Stable: the destination's keys contain it.
 fn mapping_hash(name: &str, stream_arn: &str) -> u128 {
-    // Neither holds a zero byte, so no two mappings run together.
+    // Neither text contains a zero byte, so the separator is unambiguous.
     fnv::hash_128(name.bytes().chain([0]).chain(stream_arn.bytes()))
 }
 
-/// 128 bits in the form of a UUID of a version.
+/// 128 bits as the text of a UUID of this version.
 fn uuid_text(bits: u128, version: u128) -> String {
     let bits = bits & !(0xf << 76) & !(0x3 << 62) | (version << 76) | (0x2 << 62);
     let hex = format!("{bits:032x}");

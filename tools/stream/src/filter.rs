@@ -1,39 +1,41 @@
-//! Which records a mapping delivers: `FilterCriteria`.
+//! Selects the records that a mapping delivers: `FilterCriteria`.
 //!
-//! A record is delivered if one of the filters matches it, or where there is none. What no filter matches is passed over:
-//! no function sees it, and the checkpoint moves behind it.
+//! A record is delivered if at least one filter matches it, or if there are no filters. Other records are passed over:
+//! the function does not get them, and the checkpoint moves past them.
 //!
-//! A pattern has the form of the record. Its leaves are lists of what a value may be:
+//! A pattern has the structure of the record. Its leaves are lists of accepted values:
 //!
 //! | in a list | matches |
 //! |---|---|
 //! | `"text"`, `""`, `true`, `null` | the same value |
-//! | `300` | the same number as it is written: not `300.0` |
-//! | `{"equals-ignore-case": "text"}` | text, upper or lower case |
-//! | `{"prefix": "text"}`, `{"suffix": "text"}` | text that begins or ends so; also `{"prefix": {"equals-ignore-case": "text"}}` |
-//! | `{"anything-but": "text"}`, or a number, or a list of either | a value that is there and none of these |
+//! | `300` | a number that is written the same: not `300.0` |
+//! | `{"equals-ignore-case": "text"}` | text, in upper or lower case |
+//! | `{"prefix": "text"}`, `{"suffix": "text"}` | text with this prefix or suffix; also `{"prefix": {"equals-ignore-case": "text"}}` |
+//! | `{"anything-but": "text"}`, or a number, or a list of either | an existing value that is none of these |
 //! | `{"numeric": [">", 0, "<=", 5]}`, or one of `=`, `<`, `<=`, `>`, `>=` | a JSON number, by value |
-//! | `{"exists": true}`, `{"exists": false}` | a value that is there, or is not |
+//! | `{"exists": true}`, `{"exists": false}` | an existing value, a missing value |
 //!
-//! One of a list is enough; all fields of an object must match; `"$or": [{…}, {…}]` wants one of its objects.
+//! At least one element of a list must match, and all fields of an object. `"$or": [{…}, {…}]` requires that one of its
+//! objects matches.
 //!
-//! Corners, each with its test below:
+//! Special cases, each with its test below:
 //!
-//! - An attribute's number is text in a record (`{"N": "5"}`), so no numeric operator matches it, and `"5"` does.
-//! - `exists` looks at leaves only: a field that is an object is not there.
-//! - Of a key that is written twice the last counts.
-//! - A list in the record matches if one of its elements does; through a list of objects, one of them must match whole.
+//! - A number attribute is text in a record (`{"N": "5"}`), so `"5"` matches it and no numeric operator does.
+//! - `exists` tests leaves only: a field that is an object counts as missing.
+//! - If a key occurs twice, the last one counts.
+//! - A list in the record matches if one of its elements does. In a list of objects, one object must match as a whole.
 //!
-//! What `EventBridge` alone has (`wildcard`, `cidr`, `anything-but` of a prefix, a suffix or ignoring case) is refused:
-//! Lambda's page does not list it, and what is accepted here must be accepted there.
+//! Operators that only `EventBridge` documents are refused (`wildcard`, `cidr`, and `anything-but` with a prefix, a
+//! suffix or ignored case). Lambda's page does not list them, and Lambda must accept each pattern that is accepted
+//! here.
 //!
-//! Source: reference B6; Lambda's pages on event filtering; AWS's `event-ruler` for what makes a pattern invalid.
+//! Source: U7, U7b, LS; AWS's `event-ruler` for invalid patterns.
 //!
 //! # Pattern
 //!
-//! A pattern: what an object must have. Pure.
+//! A pattern: what an object must contain. Pure.
 //!
-//! Records are looked at as text, level by level as the pattern goes, because numbers compare as they are written.
+//! Records are matched as raw JSON text, one level at a time, because numbers compare as they are written.
 
 use std::{
     collections::BTreeMap,
@@ -47,16 +49,16 @@ use thiserror::Error;
 /// The most characters of a pattern. Source: `CreateEventSourceMapping`, `Filter.Pattern`.
 pub const PATTERN_CHARS_MAX: usize = 4_096;
 
-/// The most filters of a mapping in an account whose quota was raised. Source: Lambda's quotas.
+/// The most filters of a mapping, with a raised quota. Source: Lambda's quotas.
 pub const FILTERS_MAX: usize = 10;
 
-/// The most filters of a mapping in an account as it comes. Source: Lambda's quotas.
+/// The most filters of a mapping, without a raised quota. Source: Lambda's quotas.
 pub const FILTERS_DEFAULT_MAX: usize = 5;
 
-/// The filters of a mapping; without any, every record is delivered.
+/// The filters of a mapping. Without filters, every record is delivered.
 #[derive(Debug, Clone, Default)]
 pub struct Filters {
-    /// As they were written.
+    /// The patterns as written.
     texts: Vec<String>,
     patterns: Vec<Pattern>,
 }
@@ -72,20 +74,20 @@ impl Eq for Filters {}
 /// Filters that Lambda would refuse.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FilterError {
-    /// A pattern that has no meaning. The first sentence is Lambda's.
+    /// An invalid pattern. The first sentence of the message is Lambda's.
     #[error("Invalid filter pattern definition. Pattern {number}: {why}")]
     Pattern {
-        /// Which of the filters, from 1.
+        /// The filter's position, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// What is wrong with the pattern.
         why: String,
     },
     /// A pattern that is too long.
     #[error("filter pattern {number} has {n_chars} characters: it may have {PATTERN_CHARS_MAX}")]
     Length {
-        /// Which of the filters, from 1.
+        /// The filter's position, from 1.
         number: usize,
-        /// Its characters.
+        /// The pattern's length in characters.
         n_chars: usize,
     },
     /// Too many filters.
@@ -93,17 +95,17 @@ pub enum FilterError {
         "there are {n_filters} filters: a mapping may have {FILTERS_DEFAULT_MAX}, or {FILTERS_MAX} with a raised quota"
     )]
     Count {
-        /// How many there are.
+        /// The number of filters.
         n_filters: usize,
     },
 }
 
 impl Filters {
-    /// Filters of these patterns.
+    /// Compiles these patterns.
     ///
     /// # Errors
     ///
-    /// [`FilterError`] for what Lambda would refuse.
+    /// [`FilterError`] if Lambda would refuse the filters.
     pub fn new<T: Into<String>>(patterns: impl IntoIterator<Item = T>) -> Result<Self, FilterError> {
         let texts: Vec<String> = patterns.into_iter().map(Into::into).collect();
         if texts.len() > FILTERS_MAX {
@@ -120,20 +122,20 @@ impl Filters {
         Ok(Self { texts, patterns })
     }
 
-    /// How many there are.
+    /// The number of filters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.patterns.len()
     }
 
-    /// Whether there are none, so that every record is delivered.
+    /// Whether there are no filters, so that every record is delivered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
-    /// Whether a record is delivered. The JSON text is that of the Lambda event; what is no JSON is not delivered, where
-    /// there are filters.
+    /// Whether a record is delivered. `record` is its JSON text in the Lambda event. Text that is not JSON matches no
+    /// filter.
     #[must_use]
     pub fn matches(&self, record: &str) -> bool {
         if self.is_empty() {
@@ -144,7 +146,7 @@ impl Filters {
     }
 }
 
-// ---- What one value of a record may be. Pure ----
+// ---- Operators on a value of a record. Pure ----
 
 const ANYTHING_BUT: &str = "anything-but";
 const EQUALS_IGNORE_CASE: &str = "equals-ignore-case";
@@ -157,21 +159,21 @@ const SUFFIX: &str = "suffix";
 const RESERVED: [&str; 9] =
     [ANYTHING_BUT, EQUALS_IGNORE_CASE, EXISTS, NUMERIC, PREFIX, SUFFIX, "exactly", "cidr", "wildcard"];
 
-/// The largest number, either way, that numeric operators take. Source: `EventBridge`'s page on event patterns.
+/// The largest absolute value of a number in numeric operators. Source: `EventBridge`'s page on event patterns.
 const NUMERIC_MAX: f64 = 5.0e9;
 
 /// A value that is neither an object nor a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Scalar {
     Text(String),
-    /// As it is written.
+    /// As written.
     Number(String),
     /// `true`, `false` or `null`.
     Word(String),
 }
 
 impl Scalar {
-    /// A value, unless it is an object or a list.
+    /// The value; `None` for an object or a list.
     fn of(value: &RawValue) -> Option<Self> {
         let text = value.get();
         match text.chars().next()? {
@@ -189,7 +191,7 @@ impl Scalar {
         }
     }
 
-    /// The same, numbers by value.
+    /// Equality, with numbers by value.
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(one), Self::Number(other)) => number::same(one, other),
@@ -198,7 +200,7 @@ impl Scalar {
     }
 }
 
-/// Text to compare with, as it is written or upper and lower case alike.
+/// Text to compare with, with or without regard to case.
 #[derive(Debug, Clone)]
 struct ComparedText {
     text: String,
@@ -211,7 +213,7 @@ impl ComparedText {
     }
 }
 
-/// What a value may be.
+/// A condition on a value.
 #[derive(Debug, Clone)]
 enum Operator {
     Is(Scalar),
@@ -224,7 +226,7 @@ enum Operator {
 }
 
 impl Operator {
-    /// Reads an element of a list, or says what is wrong with it.
+    /// Parses an element of a list. The error says what is wrong with it.
     fn of(value: &RawValue) -> Result<Self, String> {
         if let Some(scalar) = Scalar::of(value) {
             return Ok(Self::Is(scalar));
@@ -245,12 +247,12 @@ impl Operator {
         }
     }
 
-    /// Whether it wants that there is no value.
+    /// Whether the operator requires that the value is missing.
     fn is_absence(&self) -> bool {
         matches!(self, Self::Exists(false))
     }
 
-    /// Whether a value that is there is one of what it may be.
+    /// Whether an existing value satisfies the operator.
     fn matches(&self, value: &Scalar) -> bool {
         let compares = |wanted: &ComparedText, compare: fn(&str, &str) -> bool| {
             value.text().is_some_and(|text| wanted.compares(text, compare))
@@ -279,7 +281,7 @@ fn ignoring_case(value: &RawValue) -> Result<ComparedText, String> {
     Ok(ComparedText { text: text.to_lowercase(), ignores_case: true })
 }
 
-/// The text of a prefix or suffix.
+/// Parses the text of a prefix or suffix.
 fn wanted(value: &RawValue) -> Result<ComparedText, String> {
     if !value.get().starts_with('{') {
         return Ok(ComparedText { text: parsed(value, "text")?, ignores_case: false });
@@ -291,7 +293,7 @@ fn wanted(value: &RawValue) -> Result<ComparedText, String> {
     }
 }
 
-/// Texts or numbers, one or a list, and never both kinds.
+/// Parses texts or numbers: one or a list, but never both types.
 fn anything_but(value: &RawValue) -> Result<Vec<Scalar>, String> {
     let refused = || format!("{ANYTHING_BUT} wants texts or numbers, not {}", shortened(value));
     let scalars: Option<Vec<Scalar>> = if value.get().starts_with('[') {
@@ -306,7 +308,7 @@ fn anything_but(value: &RawValue) -> Result<Vec<Scalar>, String> {
     if are_texts || are_numbers { Ok(scalars) } else { Err(refused()) }
 }
 
-/// One comparison, or a lower bound and an upper one behind it.
+/// Parses one comparison, or a lower bound followed by an upper bound.
 fn range(value: &RawValue) -> Result<(Bound<f64>, Bound<f64>), String> {
     use Bound::{Excluded, Included, Unbounded};
     let terms: Vec<&RawValue> = parsed(value, "a list of comparisons")?;
@@ -349,15 +351,15 @@ fn bound(value: &RawValue) -> Result<f64, String> {
     Ok(number)
 }
 
-// ---- A pattern: what an object must have. Pure ----
+// ---- A pattern: what an object must contain. Pure ----
 
-/// The key that wants one of several objects.
+/// The key that requires one of several objects.
 const OR: &str = "$or";
 
-/// The fewest objects behind [`OR`]. Source: `event-ruler`.
+/// The fewest objects in [`OR`]. Source: `event-ruler`.
 const OR_OBJECTS_MIN: usize = 2;
 
-/// What an object must have, all of it.
+/// What an object must contain: all of these parts.
 #[derive(Debug, Clone)]
 struct Pattern(Vec<PatternPart>);
 
@@ -369,13 +371,13 @@ enum PatternPart {
 
 #[derive(Debug, Clone)]
 enum FieldPattern {
-    /// An object, with all of this.
+    /// An object that matches this pattern.
     Object(Pattern),
-    /// A value that one of these matches.
+    /// A value that one of these operators matches.
     OneOf(Vec<Operator>),
 }
 
-/// The fields of an object. Of a key that is written twice the last counts.
+/// The fields of an object. If a key occurs twice, the last one counts.
 type RawFields<'a> = BTreeMap<String, &'a RawValue>;
 
 fn fields(value: &RawValue) -> Option<RawFields<'_>> {
@@ -387,7 +389,7 @@ fn elements(value: &RawValue) -> Option<Vec<&RawValue>> {
 }
 
 impl Pattern {
-    /// Reads a pattern, or says what is wrong with it.
+    /// Parses a pattern. The error says what is wrong with it.
     fn compile(text: &str) -> Result<Self, String> {
         let pattern: &RawValue = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
         Self::of(pattern, false)
@@ -406,7 +408,8 @@ impl Pattern {
         fields.into_iter().map(condition).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether a value has all of it. Nothing is an object without fields; of a list, one element must have all.
+    /// Whether a value matches. A missing value counts as an object without fields. In a list, one element must match
+    /// the whole pattern.
     fn matches(&self, value: Option<&RawValue>) -> bool {
         if let Some(elements) = value.and_then(elements).filter(|elements| !elements.is_empty()) {
             return elements.into_iter().any(|element| self.matches(Some(element)));
@@ -429,7 +432,7 @@ impl PatternPart {
     fn holds(&self, fields: &RawFields<'_>) -> bool {
         match self {
             Self::Field { name, wanted } => wanted.matches(fields.get(name).copied()),
-            // The field is no step on the way: its objects are of this very level.
+            // `$or` is not a level of the record: its objects match this same level.
             Self::AnyOf(patterns) => patterns.iter().any(|pattern| pattern.0.iter().all(|one| one.holds(fields))),
         }
     }
@@ -461,7 +464,8 @@ impl FieldPattern {
     }
 }
 
-/// The leaves of a value: itself, or those of a list. An object has none, because it is no leaf.
+/// The leaves of a value: the value itself, or those of a list's elements. An object has none, because it is not a
+/// leaf.
 fn scalars(value: &RawValue) -> Vec<Scalar> {
     match elements(value) {
         Some(elements) => elements.into_iter().flat_map(scalars).collect(),
@@ -469,7 +473,7 @@ fn scalars(value: &RawValue) -> Vec<Scalar> {
     }
 }
 
-/// Enough of a value to find it again.
+/// The beginning of a value, enough to find it in the pattern.
 fn shortened(value: &RawValue) -> String {
     const CHARS_MAX: usize = 40;
     let text = value.get();

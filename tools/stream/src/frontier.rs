@@ -1,10 +1,10 @@
-//! The checkpoint of one shard over its lanes: right before the oldest record that some lane has not done with.
+//! The checkpoint of one shard with several lanes: right before the oldest record that is not done.
 //!
-//! Lanes get ahead of each other, and a shard has one checkpoint. So what a lane did behind the slowest of them is
-//! forgotten by a restart and done again; nothing is skipped.
+//! Lanes progress independently, but a shard has one checkpoint. After a restart, records that a lane delivered beyond
+//! the slowest lane are delivered again; nothing is skipped.
 //!
-//! The frontier also knows up to when the shard is delivered: each read that holds all records made before some time
-//! leaves a mark behind its last record, and the time is reported when the checkpoint has passed the mark.
+//! The frontier also knows the time up to which the shard is delivered. A read that completes all records created
+//! before some time puts a mark after its last record. When the checkpoint has passed the mark, that time is reported.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,49 +21,51 @@ use crate::persist::persist;
 use crate::poller::{Stop, Stopped};
 use crate::wiring::Wiring;
 
-/// Where a shard stands.
+/// The progress of one shard.
 pub(crate) struct Frontier {
     wiring: Arc<Wiring>,
     delivered: Arc<DeliveredBoard>,
     shard: String,
     undone: Mutex<Undone>,
-    /// The sequence number that was saved last. Held while saving, so that an older one never comes after a newer.
+    /// The sequence number that was saved last. Locked during a save, so that an older position never overwrites a
+    /// newer one.
     saved: tokio::sync::Mutex<Option<String>>,
 }
 
-/// The records that were taken and are not done.
+/// The records that were taken but are not done.
 #[derive(Default)]
 struct Undone {
-    /// By the order of their sequence numbers: that of the record that was taken or passed over before.
+    /// By sort key of the record's sequence number. The value is the sequence number of the record before it, whether
+    /// that was taken or passed over.
     records: BTreeMap<(usize, String), Option<String>>,
-    /// The sequence number of the record that was taken or passed over last.
+    /// The sequence number of the last record that was taken or passed over.
     last: Option<String>,
-    /// The marks that are not passed, in order.
+    /// The marks that the checkpoint has not passed, in order.
     marks: VecDeque<DeliveredMark>,
 }
 
-/// What a read left behind its last record.
+/// A mark that a read puts after its last record.
 struct DeliveredMark {
-    /// The order of the sequence number of the record that was taken or passed over last; `None` where there is none.
+    /// The sort key of the last record that was taken or passed over; `None` if there was none.
     last: Option<(usize, String)>,
-    /// All records made before this time are up to here.
+    /// All records created before this time are before the mark.
     until: Instant,
 }
 
 impl Frontier {
-    /// A shard of which nothing was taken yet.
+    /// A shard without taken records.
     pub(crate) fn new(wiring: Arc<Wiring>, delivered: Arc<DeliveredBoard>, shard: String) -> Self {
         Self { wiring, delivered, shard, undone: Mutex::default(), saved: tokio::sync::Mutex::default() }
     }
 
-    /// Takes a record, behind all that were taken before.
+    /// Takes a record. It comes after all earlier ones.
     pub(crate) fn take(&self, sequence_number: &str) {
         let mut undone = self.undone();
         let before = undone.last.replace(sequence_number.to_owned());
         undone.records.insert(key(sequence_number), before);
     }
 
-    /// These records are done. Returns when the checkpoint is as far as that allows.
+    /// Marks these records as done. Returns after the checkpoint is saved as far as that allows.
     pub(crate) async fn done(&self, records: &[Held], stop: &mut Stop) -> Result<(), Stopped> {
         {
             let mut undone = self.undone();
@@ -74,13 +76,14 @@ impl Frontier {
         self.save_reached(stop).await
     }
 
-    /// Passes over a record, behind all that were taken or passed over before: there is nothing to do with it.
+    /// Passes over a record that needs no work. It comes after all earlier ones.
     pub(crate) fn pass(&self, sequence_number: &str) {
         self.undone().last = Some(sequence_number.to_owned());
     }
 
-    /// A read is taken or passed over, and all records made before `until` are up to there. Returns when the checkpoint
-    /// is behind what was passed over, as far as what was taken before it allows.
+    /// Ends a read whose records were all taken or passed over. All records of the shard that were created before
+    /// `until` are among the records so far. Returns after the checkpoint has moved past the records passed over, as
+    /// far as the taken records allow.
     pub(crate) async fn read(&self, until: Option<Instant>, stop: &mut Stop) -> Result<(), Stopped> {
         if let Some(until) = until {
             self.undone().mark(until);
@@ -88,14 +91,14 @@ impl Frontier {
         self.save_reached(stop).await
     }
 
-    /// The shard is closed, and all of it is done.
+    /// Saves that the shard is closed and all of its records are done.
     pub(crate) async fn ended(&self, stop: &mut Stop) -> Result<(), Stopped> {
         self.save(&Position::Ended, stop).await
     }
 
     async fn save_reached(&self, stop: &mut Stop) -> Result<(), Stopped> {
         let mut saved = self.saved.lock().await;
-        // Looked up only now: another lane may have got further while this one waited its turn.
+        // Read under the lock: another lane may have advanced while this one waited.
         let (reached, until) = {
             let mut undone = self.undone();
             (undone.reached(), undone.passed())
@@ -110,7 +113,7 @@ impl Frontier {
         Ok(())
     }
 
-    /// Saves a position, for as long as it takes.
+    /// Saves a position, retrying until it succeeds.
     async fn save(&self, position: &Position, stop: &mut Stop) -> Result<(), Stopped> {
         let attempt = || -> BoxFuture<'_, Result<(), String>> {
             let saving = self.wiring.checkpoints.save(&self.wiring.mapping.name, &self.shard, position);
@@ -125,13 +128,13 @@ impl Frontier {
 }
 
 impl Undone {
-    /// The sequence number up to which all is done; `None` where that is nothing of what was taken.
+    /// The sequence number up to which all records are done; `None` if there is none.
     fn reached(&self) -> Option<String> {
         self.records.first_key_value().map_or(&self.last, |(_, before)| before).clone()
     }
 
-    /// Leaves a mark. One without records since the mark before takes its place, so that marks are no more than reads with
-    /// records that are not done.
+    /// Adds a mark. It replaces the last mark if no record came between them, so there are no more marks than reads
+    /// with unfinished records.
     fn mark(&mut self, until: Instant) {
         let last = self.last.as_deref().map(key);
         match self.marks.back_mut().filter(|mark| mark.last == last) {
@@ -140,7 +143,7 @@ impl Undone {
         }
     }
 
-    /// Takes away the marks before the oldest record that is not done. Gives the time of the last of them.
+    /// Removes the marks before the oldest record that is not done. Returns the latest of their times.
     fn passed(&mut self) -> Option<Instant> {
         let first = self.records.first_key_value().map(|(key, _)| key);
         let mut until = None;
@@ -176,7 +179,7 @@ mod tests {
     use crate::tests::world::{World, mapping, succeed};
     use crate::wiring::Wiring;
 
-    /// Every position that was saved. The earlier a save begins, the longer it takes.
+    /// Every saved position. A later save takes less time than an earlier one.
     #[derive(Default)]
     struct Saves(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! The function that a mapping invokes: in this process, or behind Lambda's invoke API.
+//! The function that a mapping invokes: in this process, or over Lambda's invoke API.
 
 use std::time::Duration;
 
@@ -11,48 +11,48 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use thiserror::Error;
 
-/// The longest that an invocation over HTTP may take, in seconds.
+/// The longest invocation over HTTP, in seconds.
 ///
-/// Source: Lambda's own limit on a function's timeout. `cargo lambda watch` has none.
+/// Source: Lambda's limit on a function's timeout. `cargo lambda watch` has no limit.
 const INVOCATION_SECONDS_MAX: u64 = 900;
 
 /// A function that can be invoked synchronously.
 pub trait LambdaFunction: Send + Sync {
-    /// One synchronous invocation: JSON text of the event in, JSON text of the response out.
+    /// Invokes the function once: JSON text of the event in, JSON text of the response out.
     ///
-    /// A panic in it is caught and counts as [`FunctionError::Unhandled`].
+    /// The mapping catches a panic and counts it as [`FunctionError::Unhandled`].
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>>;
 }
 
-/// An invocation that gave no response.
+/// An invocation without a response.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FunctionError {
-    /// The function ran and failed: an attempt is counted.
+    /// The function ran and failed. This counts as an attempt.
     #[error("the function failed: {message}")]
     Unhandled {
-        /// What the function said.
+        /// The error message.
         message: String,
     },
-    /// The function did not run (throttled, not reachable): tried again, no attempt is counted.
+    /// The function did not run (throttled or not reachable). The mapping retries, and no attempt is counted.
     #[error("the function is not available: {message}")]
     Unavailable {
-        /// What stood in the way.
+        /// The reason.
         message: String,
     },
 }
 
 /// A function behind Lambda's invoke API over plain HTTP, as `cargo lambda watch` serves it.
 ///
-/// | answer | means |
+/// | answer | result |
 /// |---|---|
 /// | 2xx | the response |
 /// | 2xx with `X-Amz-Function-Error` | [`FunctionError::Unhandled`] (AWS) |
 /// | 500 with `errorType` and `errorMessage` | [`FunctionError::Unhandled`] (cargo-lambda) |
 /// | 404, 408, 429, any other 5xx, no connection | [`FunctionError::Unavailable`] |
-/// | any other status, connection lost on the way, too slow | [`FunctionError::Unhandled`] |
+/// | any other status, connection lost during the invocation, timeout | [`FunctionError::Unhandled`] |
 ///
-/// A connection that is lost on the way counts as an attempt, because the function may have run: a record that ends the
-/// process must not be tried for ever.
+/// A connection that is lost during the invocation counts as an attempt, because the function may have run. Otherwise a
+/// crashing record would be retried forever.
 #[derive(Debug)]
 pub struct HttpFunction {
     url: String,
@@ -60,9 +60,9 @@ pub struct HttpFunction {
 }
 
 impl HttpFunction {
-    /// The function of this name behind this base, for example `http://localhost:9000`.
+    /// The function of this name at this base URL, for example `http://localhost:9000`.
     ///
-    /// Nothing is reached here; a base that is no URL shows at the first invocation, as [`FunctionError::Unavailable`].
+    /// Does not connect. An invalid base URL is reported by the first invocation, as [`FunctionError::Unavailable`].
     #[must_use]
     pub fn new(base_url: &str, function_name: &str) -> Self {
         let base_url = base_url.trim_end_matches('/');
@@ -107,7 +107,7 @@ impl LambdaFunction for HttpFunction {
     }
 }
 
-/// What an HTTP answer means.
+/// Interprets an HTTP answer.
 fn answer(status: StatusCode, is_function_error: bool, body: String) -> Result<String, FunctionError> {
     let said = serde_json::from_str::<serde_json::Value>(&body).unwrap_or_default();
     let field = |name: &str| said.get(name).and_then(serde_json::Value::as_str);

@@ -1,4 +1,4 @@
-//! One invocation of the function: the event out, what became of its records back.
+//! One invocation of the function, and what it means for the records of its event.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::wiring::{Complaint, Wiring};
 pub(crate) struct Invoker {
     wiring: Arc<Wiring>,
     shard: String,
-    /// Shared by all lanes of the shard, which have one function.
+    /// Shared by all lanes of the shard, because they invoke the same function.
     unavailable: Arc<Complaint>,
 }
 
-/// What came of one invocation.
+/// The result of one invocation.
 pub(crate) enum Answer {
-    /// The records before this index are done: at least one, where the event had any.
+    /// The first `n_done` records are done: at least one if the event had records.
     DoneBefore {
         n_done: usize,
-        /// The state that the window goes on with; there is one if and only if the mapping has tumbling windows.
+        /// The next state of the window; `Some` if and only if the mapping has tumbling windows.
         state: Option<State>,
     },
-    /// Nothing is done.
+    /// No record is done.
     Failed { is_function_error: bool },
     /// The function did not run.
     Unavailable,
@@ -40,7 +40,8 @@ impl Invoker {
         Self { wiring, shard, unavailable }
     }
 
-    /// Invokes once with an event of the records with these sequence numbers, the last of which is so old.
+    /// Invokes the function once. `sequence_numbers` are those of the event's records; `iterator_age` is the age of the
+    /// last record.
     pub(crate) async fn invoke(
         &self,
         event: String,

@@ -1,15 +1,17 @@
-//! The lanes of one shard: what each holds, and one batch of each under way.
+//! The lanes of one shard: their buffered records, and at most one running batch each.
 //!
-//! A lane is what a shard without lanes is: records in order, batches, retries, giving up. A lane that retries holds up
-//! only its own items, until what is held over all lanes fills the bound of [`Lanes::room`]; then reading waits.
+//! A lane is one of the shard's concurrent batches; `ParallelizationFactor` is their number. Each lane has its own
+//! order, batches, retries and discarded records, like a shard with a single lane. A lane that retries blocks only its
+//! own items, until the records of all lanes reach the limit of [`Lanes::room`]. Then reading waits.
 //!
 //! # Lane
 //!
-//! Which lane of its shard a record takes: that of its item.
+//! A record takes the lane of its item.
 //!
-//! Pure. All records of an item take one lane, so their order holds; what shares only the partition key may part.
-//! Source: reference B3, "in-order processing at the item (partition and sort key) level". Which lane an item takes is
-//! not documented, and nothing may rest on it: here it is a hash of the item's key, the same in every run.
+//! Pure. All records of an item take one lane, so they stay in order. Items that share only the partition key may take
+//! different lanes. Source: U2, "in-order processing at the item (partition and sort key) level". AWS does not document
+//! which lane an item takes, so nothing may depend on it. Here the lane is a hash of the item's key, the same in every
+//! run of one build.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -33,7 +35,7 @@ use crate::{
     wiring::{Complaint, Wiring},
 };
 
-/// How many batches a lane can hold on average, before reading waits: one under way, and the next.
+/// The average number of batches per lane before reading waits: the running batch and the next one.
 const BATCHES_HELD_MAX: usize = 2;
 
 /// The lanes of one shard.
@@ -41,21 +43,21 @@ pub(crate) struct Lanes {
     all: Vec<ConcurrentLane>,
     under_way: JoinSet<Delivered>,
     frontier: Arc<Frontier>,
-    /// The most records that are held over all lanes, and the bytes from which on no more are read.
+    /// The most records in all lanes. Reading stops at this number, or at `bytes_max`.
     records_max: usize,
     bytes_max: usize,
 }
 
 struct ConcurrentLane {
     waiting: Buffer,
-    /// `None` while a batch is under way: then it is there.
+    /// `None` while a batch is running, because the batch's task owns it.
     delivery: Option<Delivery>,
-    /// What the batch under way had when it began.
+    /// Records and bytes of the running batch, as they were at its start.
     n_under_way: usize,
     bytes_under_way: usize,
 }
 
-/// A lane is through with a batch.
+/// The end of a lane's batch.
 struct Delivered {
     lane: usize,
     delivery: Delivery,
@@ -81,7 +83,7 @@ impl Lanes {
         }
     }
 
-    /// Holds a record in the lane of its item, behind all that were pushed before.
+    /// Buffers a record in the lane of its item, after all earlier ones.
     pub(crate) fn push(&mut self, record: &Record, held: Held) {
         let lane = lane_of(record, self.all.len());
         if let Some(lane) = self.all.get_mut(lane) {
@@ -90,13 +92,13 @@ impl Lanes {
         }
     }
 
-    /// Whether nothing waits and nothing is under way.
+    /// Whether no record is buffered and no batch is running.
     pub(crate) fn are_empty(&self) -> bool {
         self.all.iter().all(|lane| lane.delivery.is_some() && lane.waiting.is_empty())
     }
 
-    /// How many records may be read now. None where every lane has a batch under way, since none could begin with what
-    /// is read; with one lane this is the shard that is not read while it delivers.
+    /// The number of records that may be read now. It is 0 while all lanes have a running batch, because no lane could
+    /// start the new records. So with one lane, a shard is not read while it delivers.
     pub(crate) fn room(&self) -> usize {
         let is_free = self.all.iter().any(|lane| lane.delivery.is_some());
         let n_bytes: usize = self.all.iter().map(|lane| lane.waiting.bytes() + lane.bytes_under_way).sum();
@@ -107,12 +109,12 @@ impl Lanes {
         self.records_max.saturating_sub(n_held)
     }
 
-    /// When the first batching window ends of a lane that is free, `None` when nothing waits in any.
+    /// When the first batching window of an idle lane ends; `None` if no idle lane has records.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         self.all.iter().filter(|lane| lane.delivery.is_some()).filter_map(|lane| lane.waiting.due_at()).min()
     }
 
-    /// Begins the batches that are due, one a lane that is free; all that waits is due when asked to `flush`.
+    /// Starts the due batches, one per idle lane. With `flush`, all buffered records are due.
     pub(crate) fn begin_due(&mut self, flush: bool) {
         let now = Instant::now();
         for (at, lane) in self.all.iter_mut().enumerate() {
@@ -130,7 +132,7 @@ impl Lanes {
         }
     }
 
-    /// Does some work while the lanes go on.
+    /// Does some work while the lanes continue.
     pub(crate) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stopped> {
         tokio::pin!(work);
         loop {
@@ -145,13 +147,13 @@ impl Lanes {
         }
     }
 
-    /// Goes on until there is room.
+    /// Waits until there is room.
     pub(crate) async fn until_room(&mut self) -> Result<(), Stopped> {
         while let Some(delivered) = self.under_way.try_join_next() {
             self.settle(delivered)?;
         }
         self.begin_due(false);
-        // Where nothing is under way there is room: what a lane holds beyond a batch is due.
+        // Without a running batch there is room, because a lane's records beyond one batch are due.
         while self.room() == 0 && !self.under_way.is_empty() {
             let due_at = self.due_at();
             tokio::select! {
@@ -164,7 +166,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Goes on until all lanes are empty, whatever their batching windows say.
+    /// Delivers until all lanes are empty, without waiting for batching windows.
     pub(crate) async fn until_empty(&mut self) -> Result<(), Stopped> {
         self.begin_due(true);
         while let Some(delivered) = self.under_way.join_next().await {
@@ -174,12 +176,12 @@ impl Lanes {
         Ok(())
     }
 
-    /// Lets the invocations in progress end, and begins no other.
+    /// Waits for the running invocations and starts no others.
     pub(crate) async fn until_stopped(&mut self) {
         while self.under_way.join_next().await.is_some() {}
     }
 
-    /// Ends the tumbling window that is open, if it is over at this time of day. Lanes that are busy keep theirs.
+    /// Ends the open tumbling window if it is over at `now`. A lane with a running batch keeps its window.
     pub(crate) async fn end_window_if_over(&mut self, now: SystemTime) -> Result<(), Stopped> {
         for delivery in self.all.iter_mut().filter_map(|lane| lane.delivery.as_mut()) {
             delivery.end_window_if_over(now).await?;
@@ -187,7 +189,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Ends the tumbling window that is open.
+    /// Ends the open tumbling window.
     pub(crate) async fn end_window(&mut self) -> Result<(), Stopped> {
         for delivery in self.all.iter_mut().filter_map(|lane| lane.delivery.as_mut()) {
             delivery.end_window().await?;
@@ -195,12 +197,12 @@ impl Lanes {
         Ok(())
     }
 
-    /// Frees the lane of a batch that ended. A panic goes on to who waits for this shard.
+    /// Frees the lane of a finished batch. A panic continues in the shard's task.
     fn settle(&mut self, delivered: Result<Delivered, JoinError>) -> Result<(), Stopped> {
         let Delivered { lane, delivery, outcome } = match delivered.map_err(JoinError::try_into_panic) {
             Ok(delivered) => delivered,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            // Only what ends the runtime cancels it.
+            // Only the end of the runtime cancels the task.
             Err(Err(_cancelled)) => return Err(Stopped),
         };
         if let Some(lane) = self.all.get_mut(lane) {
@@ -211,16 +213,16 @@ impl Lanes {
     }
 }
 
-// ---- Which lane of its shard a record takes: that of its item ----
+// ---- The lane of a record: that of its item ----
 
-/// The lane of a record, below `n_lanes`. Records without a key, which no stream has, share the first.
+/// The lane of a record, below `n_lanes`. Records without a key take the first lane; no stream has such records.
 pub(crate) fn lane_of(record: &Record, n_lanes: usize) -> usize {
     let Some(keys) = record.dynamodb().and_then(|change| change.keys()) else { return 0 };
     let n_lanes = u64::try_from(n_lanes).unwrap_or(u64::MAX).max(1);
     usize::try_from(hash(keys) % n_lanes).unwrap_or_default()
 }
 
-/// Keys that are one by value have one hash: `2.0` and `2` are one number.
+/// Keys that are equal by value have the same hash: `2.0` and `2` are the same number.
 fn hash(keys: &Item) -> u64 {
     let mut parts: Vec<_> = keys.iter().collect();
     parts.sort_by_key(|(name, _)| *name);
@@ -229,7 +231,7 @@ fn hash(keys: &Item) -> u64 {
         name.hash(&mut hasher);
         match value {
             AttributeValue::N(text) if let Some(number) = Decimal::parse(text) => number.hash(&mut hasher),
-            // Writing a value as JSON cannot fail; were it to, such keys would share a lane.
+            // Writing a value as JSON cannot fail. If it did, such keys would share a lane.
             value => serde_json::to_string(&Wire(value)).unwrap_or_default().hash(&mut hasher),
         }
     }

@@ -1,30 +1,33 @@
 //! A local Lambda event source mapping over the DynamoDB Streams API.
 //!
-//! From the stream of a table (an emulator's or the real one) to invocations of a function, the way Lambda does it:
-//! parents before children, filters, batches that never mix shards, tumbling windows, partial responses, retries,
-//! the on-failure record. `docs/event-source-mapping.md` lists what is known of it, with the test of each
-//! fact, and what AWS leaves open. What the emulators get wrong in a record is mended on the way ([`event`]).
+//! It reads the stream of a table, on an emulator or on AWS, and invokes a function as Lambda does: parents before
+//! children, filters, batches that never mix shards, tumbling windows, partial responses, retries, and the on-failure
+//! record. `docs/event-source-mapping.md` lists the known facts about Lambda's mapping with the test of each, and what
+//! AWS leaves open. It also defines the sources in these comments, such as U2 and LS. Deviations in the emulators'
+//! records are corrected on the way ([`event`]).
 //!
 //! # What it keeps true
 //!
-//! - **Nothing is skipped.** A checkpoint moves past a record only after the function answered for it, after its
-//!   on-failure record was written, or where no filter matches it. So a restart delivers again at most the batch in
-//!   progress, and of several lanes what they did ahead of the slowest.
-//! - **Order of an item's records.** One batch of a lane at a time, and all records of an item take one lane of their
-//!   shard; the records of a lane behind a failed one wait. With one lane, which is the default of AWS, that is the
-//!   order of the whole shard.
-//! - **What is held is bounded**: two batches a lane, counted over all lanes of a shard.
-//! - **A batch is of one tumbling window**, where the mapping has them, and no record of another window comes before
-//!   the final invocation of this one succeeded.
+//! - **Nothing is skipped.** The checkpoint moves past a record only if the function processed it, if it was discarded
+//!   and its on-failure record was written (with a destination), or if it needs no delivery, because no filter matches
+//!   it or it changes nothing. A record that cannot be converted is reported and passed over. So a restart delivers at
+//!   most the batch in progress again, and with several lanes also what they delivered beyond the slowest lane.
+//! - **Records of an item stay in order.** A lane has one batch at a time, and all records of an item take the same
+//!   lane of their shard. Records after a failed one in the lane wait. With one lane, AWS's default, the whole shard is
+//!   in order.
+//! - **The buffer is bounded**: two batches per lane, counted over all lanes of a shard.
+//! - **A batch belongs to one tumbling window**, if the mapping has windows. No record of another window is delivered
+//!   before the final invocation of this one succeeded.
 //! - **Parents first.** A child shard starts when its parent is drained or no longer listed.
-//! - **Up to when all is delivered** is known, on a stream that is never empty too. See [`progress::Observer::delivered`].
+//! - **The time up to which all records are delivered** is known, also on a stream that is never empty. See
+//!   [`progress::Observer::delivered`].
 //!
-//! Records may be delivered more than once, as on AWS: the function must stand that.
+//! Records may be delivered more than once, as on AWS. The function must tolerate that.
 //!
 //! # Parts
 //!
-//! [`mapping`] is what to do, [`poller`] does it, and reads with others over the same [`shared`] stream. [`function`],
-//! [`checkpoint`], [`response`] and [`progress`] are the traits that it meets the outside through, with the
+//! [`mapping`] has the settings, and [`poller`] runs them. Several mappings can read the same [`shared`] stream.
+//! [`function`], [`checkpoint`], [`response`] and [`progress`] have the traits for the outside world, each with the
 //! implementations that need nothing else.
 
 pub mod checkpoint;

@@ -1,7 +1,7 @@
-//! Which shards may be read now: parents before children.
+//! Decides which shards may be read now: parents before children.
 //!
-//! Pure. A shard waits until its parent is drained or no longer listed. Whether a shard is closed is not looked up here:
-//! only reading it to its end shows (see [`crate::source::ListedShard`]).
+//! Pure. A shard waits until its parent is drained or no longer listed. A listing does not show whether a shard is
+//! closed; only reading the shard to its end does (see [`crate::source::ListedShard`]).
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::checkpoint::Position;
 use crate::mapping::StartingPosition;
 use crate::source::{IteratorAt, ListedShard};
 
-/// The shards of a stream, as far as they are known.
+/// The known shards of a stream.
 #[derive(Debug)]
 pub(crate) struct Lineage {
     starting_position: StartingPosition,
-    /// Only the shards of the first listing may start at the newest record.
+    /// False during the first listing. Only shards of that listing may start at the newest record.
     has_listed: bool,
     shards: BTreeMap<String, Known>,
 }
@@ -37,13 +37,13 @@ impl Lineage {
         Self { starting_position, has_listed: false, shards: BTreeMap::new() }
     }
 
-    /// The shards of a listing whose positions must be loaded.
+    /// The new shards of a listing. Their positions must be loaded.
     pub(crate) fn unknown<'a>(&self, listed: &'a [ListedShard]) -> Vec<&'a ListedShard> {
         listed.iter().filter(|shard| !self.shards.contains_key(&shard.id)).collect()
     }
 
-    /// Enters a shard with its position. `is_followed` says that there is a position of its parent, so that the mapping
-    /// has been here before and must not skip to the newest record.
+    /// Adds a shard with its position. `is_followed` means that the parent has a position: the mapping has read this
+    /// stream before and must not skip to the newest record.
     pub(crate) fn enter(&mut self, shard: &ListedShard, position: Option<Position>, is_followed: bool) {
         let state = match position {
             Some(Position::Ended) => ShardState::Drained,
@@ -56,8 +56,8 @@ impl Lineage {
         self.shards.insert(shard.id.clone(), Known { parent: shard.parent.clone(), is_listed: true, state });
     }
 
-    /// Takes over a whole listing, after its unknown shards were entered. Forgets the shards that are gone, except the
-    /// ones still being read.
+    /// Applies a complete listing, after its unknown shards were entered. Removes the shards that are no longer listed,
+    /// except those that are still being read.
     pub(crate) fn listed(&mut self, listed: &[ListedShard]) {
         self.has_listed = true;
         for (id, known) in &mut self.shards {
@@ -66,7 +66,7 @@ impl Lineage {
         self.shards.retain(|_, known| known.is_listed || known.state == ShardState::Running);
     }
 
-    /// The shards that may be read from now on, and where they start. They count as being read.
+    /// Starts the shards that may be read now. Returns each with its start position.
     pub(crate) fn start_ready(&mut self) -> Vec<(String, IteratorAt)> {
         let is_ready = |known: &Known| match (&known.state, &known.parent) {
             (ShardState::Waiting(_), Some(parent)) => {
@@ -91,19 +91,19 @@ impl Lineage {
         }
     }
 
-    /// A shard was read to its end.
+    /// Marks a shard as read to its end.
     pub(crate) fn drained(&mut self, id: &str) {
         if let Some(known) = self.shards.get_mut(id) {
             known.state = ShardState::Drained;
         }
     }
 
-    /// A shard could not be found when it was read. Should it be listed again, it starts at its position.
+    /// Removes a shard that was not found when it was read. If it is listed again, it starts at its checkpoint.
     pub(crate) fn lost(&mut self, id: &str) {
         self.shards.remove(id);
     }
 
-    /// The shards that may still hold something to deliver.
+    /// The shards that may still have records to deliver.
     pub(crate) fn undrained(&self) -> impl Iterator<Item = &str> {
         self.shards.iter().filter(|(_, known)| known.state != ShardState::Drained).map(|(id, _)| id.as_str())
     }

@@ -1,7 +1,7 @@
-//! The settings of one event source mapping, named as AWS names them.
+//! The settings of one event source mapping, under AWS's names.
 //!
-//! All of AWS's for a `DynamoDB` stream are here, but for `BisectBatchOnFunctionError`. Two are finer than AWS's: the
-//! batching window and the record age are in milliseconds, so that a person at a laptop need not wait.
+//! Every setting of AWS for the delivery from a `DynamoDB` stream is here, except `BisectBatchOnFunctionError`. The
+//! batching window and the record age are in milliseconds instead of seconds, because a developer waits for them.
 
 use thiserror::Error;
 
@@ -27,93 +27,90 @@ pub const TUMBLING_WINDOW_SECONDS_MAX: u64 = 900;
 /// Source: `CreateEventSourceMapping`, `ParallelizationFactor`.
 pub const PARALLELIZATION_FACTOR_MAX: usize = 10;
 
-/// The most retries that can be asked for.
-///
-/// Source: `CreateEventSourceMapping`, `MaximumRetryAttempts`.
+/// The most retries that a mapping may set.
 pub const RETRY_ATTEMPTS_MAX: u32 = 10_000;
 
-/// The greatest age that can be asked for, in milliseconds: a week, though a stream keeps a day.
-///
-/// Source: `CreateEventSourceMapping`, `MaximumRecordAgeInSeconds` (604,800).
+/// The greatest record age that a mapping may set, in milliseconds: a week, although a stream keeps records for a day.
 pub const RECORD_AGE_MS_MAX: u64 = 604_800_000;
 
-/// One event source mapping: which stream, which function, how.
+/// One event source mapping: its stream, its function and its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// The function's name. Also the identity of the mapping: checkpoints and failure records are filed under it.
+    /// The function's name. It also identifies the mapping: checkpoints and failure records are stored under it.
     pub name: String,
     /// `StreamArn` of the table's stream.
     pub stream_arn: String,
     /// `BatchSize`: the most records in one invocation, 1 to [`BATCH_SIZE_MAX`].
     pub batch_size: usize,
-    /// `MaximumBatchingWindow`, in milliseconds. 0 invokes with what one read returned.
+    /// `MaximumBatchingWindowInSeconds`, but in milliseconds. With 0, a batch is what one read returned.
     pub batching_window_ms: u64,
-    /// `TumblingWindowInSeconds`, up to [`TUMBLING_WINDOW_SECONDS_MAX`]. 0 (as on AWS): no tumbling windows.
+    /// `TumblingWindowInSeconds`, up to [`TUMBLING_WINDOW_SECONDS_MAX`]. 0, AWS's default, means no tumbling windows.
     ///
-    /// With them each event says its window and the window's state, beside `Records`; each response must contain an
-    /// object `state`, or the invocation has failed; and a window that had records ends with a final invocation without
-    /// any. The state is kept in memory only: a restart begins the window that was open with an empty one.
+    /// With windows, each event contains its window and the window's state beside `Records`. Each response must contain
+    /// an object `state`; otherwise the invocation has failed. A window that had records ends with a final invocation
+    /// without records. The state is in memory only: after a restart, the open window starts again with an empty state.
     ///
-    /// A record's window is that of its creation time. `DynamoDB` Local rounds that down to the minute, so unless
-    /// windows are of whole minutes, a record there may be of a window that is over already, and ends it right away.
+    /// A record belongs to the window of its creation time. `DynamoDB` Local rounds creation times down to the minute.
+    /// Unless windows are whole minutes, a record there may belong to a window that is already over. That window then
+    /// ends at once.
     pub tumbling_window_seconds: u64,
-    /// `ParallelizationFactor`: the lanes of each shard, 1 (as on AWS, where nothing is said) to
-    /// [`PARALLELIZATION_FACTOR_MAX`].
+    /// `ParallelizationFactor`: the lanes of each shard, 1 (AWS's default) to [`PARALLELIZATION_FACTOR_MAX`].
     ///
-    /// Each lane has its own batches, one at a time, and its own retries. All records of an item take one lane, so
-    /// their order holds; that of different items does not. A shard has one checkpoint, behind the slowest of its
-    /// lanes.
+    /// Each lane has its own batches, one at a time, and its own retries. All records of an item take the same lane, so
+    /// they stay in order; records of different items may not. A shard has one checkpoint, which follows its slowest
+    /// lane.
     ///
-    /// More than 1 together with tumbling windows is refused. AWS leaves open whose the state of a window is then, so
-    /// this is our choice: what is tried here must not depend on a guess.
+    /// More than 1 together with tumbling windows is refused. AWS does not document to which lane the state of a window
+    /// would belong, and a local run must not depend on a guess.
     pub parallelization_factor: usize,
     /// `MaximumRetryAttempts`: 3 means up to 4 invocations. `None` (AWS: -1) retries until the record is too old.
     pub retry_attempts_max: Option<u32>,
-    /// `MaximumRecordAge`, in milliseconds. `None` (AWS: -1) never gives up for age.
+    /// `MaximumRecordAgeInSeconds`, but in milliseconds. `None` (AWS: -1) discards no record for its age.
     ///
-    /// Counted from the record's creation time, which emulators round down: see [`crate::event`].
+    /// The age counts from the record's creation time, which emulators round down: see [`crate::event`].
     pub record_age_ms_max: Option<u64>,
-    /// `FunctionResponseTypes: [ReportBatchItemFailures]`. Without it the response's body is ignored.
+    /// `FunctionResponseTypes: [ReportBatchItemFailures]`. Without it, the response's body is ignored, except the
+    /// `state` of a tumbling window.
     pub report_batch_item_failures: bool,
     /// `FilterCriteria`: which records are delivered.
     pub filters: Filters,
-    /// `DestinationConfig.OnFailure`: which sort of failure record is kept of what is given up on; `None` keeps none.
+    /// `DestinationConfig.OnFailure`: the type of destination for failure records; `None` writes none.
     pub on_failure: Option<OnFailure>,
     /// `StartingPosition`: where a shard without a checkpoint starts.
     pub starting_position: StartingPosition,
-    /// The wait after a read that found all there was, in milliseconds. Local only; Lambda reads a shard four times a
-    /// second.
+    /// The wait after a read that returned all existing records, in milliseconds. Local only: Lambda reads a shard four
+    /// times a second.
     pub idle_poll_ms: u64,
 }
 
-/// What an on-failure destination is, which decides what it gets.
+/// The type of an on-failure destination, which decides what a failure record contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
     /// A bucket: the failure record with the whole event as its `payload`.
     S3,
-    /// A queue: the failure record without the event, which must be read from the stream again.
+    /// A queue: the failure record without the event. Its records must be read from the stream again.
     Sqs,
-    /// A topic: as a queue.
+    /// A topic: the same content as for a queue.
     Sns,
 }
 
 /// Where a shard without a checkpoint starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartingPosition {
-    /// At the oldest record that the stream still has.
+    /// At the oldest record in the stream.
     TrimHorizon,
-    /// Behind the newest record, for the shards that exist at the start. Shards that appear later start at their
-    /// oldest.
+    /// After the newest record, for shards that exist at the start. Shards that appear later start at their oldest
+    /// record.
     ///
-    /// Until the first batch of a shard is done it has no checkpoint, so a restart before that starts at the newest
-    /// record again.
+    /// A shard has no checkpoint until its first batch is done. A restart before that starts at the newest record
+    /// again.
     Latest,
 }
 
-/// A setting that Lambda would refuse, or that has no documented meaning.
+/// A setting that Lambda would refuse, or whose meaning AWS does not document.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MappingError {
-    /// The name is not of letters, digits, `-` and `_`.
+    /// The name is empty or has other characters than letters, digits, `-` and `_`.
     #[error("the function name {name:?} must be of letters, digits, '-' and '_'")]
     Name {
         /// The name as given.
@@ -154,7 +151,7 @@ pub enum MappingError {
         /// The factor as given.
         parallelization_factor: usize,
     },
-    /// More retries than can be asked for.
+    /// More retries than a mapping may set.
     #[error("the {retry_attempts_max} retry attempts of {name} are more than {RETRY_ATTEMPTS_MAX}")]
     RetryAttempts {
         /// The mapping's name.
@@ -162,7 +159,7 @@ pub enum MappingError {
         /// The attempts as given.
         retry_attempts_max: u32,
     },
-    /// A greater age than can be asked for.
+    /// A greater record age than a mapping may set.
     #[error("the record age {record_age_ms_max} ms of {name} is greater than {RECORD_AGE_MS_MAX} ms")]
     RecordAge {
         /// The mapping's name.
@@ -170,7 +167,7 @@ pub enum MappingError {
         /// The age as given, in milliseconds.
         record_age_ms_max: u64,
     },
-    /// Several lanes and tumbling windows.
+    /// Several lanes together with tumbling windows.
     #[error(
         "{name} has tumbling windows and a parallelization factor of {parallelization_factor}: \
          set one of them to its default, since whose the state of a window is then is documented nowhere"
@@ -188,7 +185,7 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// The first setting that is out of its range.
+    /// [`MappingError`] for the first setting that is refused.
     pub fn check(&self) -> Result<(), MappingError> {
         let name = self.name.clone();
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
@@ -226,7 +223,7 @@ mod tests {
     use super::*;
     use crate::tests::world::mapping;
 
-    /// Source: BC, U3, U6; the API's model, where U3 says otherwise of the retries.
+    /// Source: BC, U3, U6. For the retries, U3 differs from BC, and BC counts.
     #[test]
     fn each_setting_is_in_the_range_that_lambda_takes() {
         type Set = fn(&mut Mapping, u64);
@@ -253,7 +250,7 @@ mod tests {
         assert_eq!(error, "the batch size 10001 of aggregate is not between 1 and 10000");
     }
 
-    /// Ours: reference G2 leaves open whose the state of a window is.
+    /// Our decision: AWS does not document to which lane the state of a window would belong.
     #[test]
     fn several_lanes_with_tumbling_windows_are_refused() {
         let mapping = Mapping { parallelization_factor: 2, tumbling_window_seconds: 60, ..mapping() };

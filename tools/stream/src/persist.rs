@@ -1,4 +1,4 @@
-//! Writing down what is done, for as long as it takes.
+//! Saves completed work, retrying until it succeeds.
 
 use futures::future::BoxFuture;
 
@@ -6,7 +6,8 @@ use crate::poller::Waits;
 use crate::poller::{Stop, Stopped};
 use crate::wiring::{Complaint, Wiring};
 
-/// Tries until it works. Tries at least once, so that what is done is kept although stopping was asked for.
+/// Retries until the attempt succeeds or a stop is requested. Always tries once, so that completed work is saved even
+/// after a stop request.
 pub(crate) async fn persist<'a>(
     wiring: &Wiring,
     stop: &mut Stop,

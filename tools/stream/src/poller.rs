@@ -1,10 +1,10 @@
-//! The event source mapping itself: lists the shards, runs a reader for each that may be read.
+//! The event source mapping: lists the shards, and runs a reader for each shard that may be read.
 //!
 //! # Example
 //!
-//! A parent `a` that is closed and its children `b` and `c`: the first listing starts a reader of `a` only. When `a` is
-//! read to its end and delivered, its checkpoint says so, the shards are listed again at once, and readers of `b` and
-//! `c` start side by side.
+//! A parent `a` is closed and has the children `b` and `c`. The first listing starts a reader of `a` only. When all of
+//! `a` is read and delivered, its checkpoint says so. The shards are listed again at once, and the readers of `b` and
+//! `c` start in parallel.
 
 use std::{
     collections::BTreeSet,
@@ -35,33 +35,33 @@ use crate::{
     wiring::{Complaint, Wiring},
 };
 
-/// The time between two listings, in seconds. Far below the API's limit of ten calls a second.
+/// The time between two listings, in seconds. The API allows ten calls a second.
 const LISTING_SECONDS: u64 = 2;
 
-/// The most pages of one listing: a stream that never ends its pages must not hold the mapping.
+/// The most pages of one listing, so that pages without end cannot block the mapping.
 const LISTING_PAGES_MAX: usize = 1_000;
 
-/// Why a mapping ended without being asked to.
+/// Why a mapping ended without a stop request.
 #[derive(Debug, Error)]
 pub enum StreamError {
-    /// The stream is not there. A table that is made again, or whose stream is enabled again, has a new ARN.
+    /// The stream does not exist. A recreated table, or a table whose stream was enabled again, has a new stream ARN.
     #[error("there is no stream {stream_arn}: does the table exist with its stream enabled, at this endpoint?")]
     NotFound {
-        /// The ARN that was asked for.
+        /// The requested ARN.
         stream_arn: String,
     },
-    /// The stream refuses to be read, at the start.
+    /// The first listing of the stream was refused.
     #[error("the stream {stream_arn} cannot be read: {message}")]
     Refused {
-        /// The ARN that was asked for.
+        /// The requested ARN.
         stream_arn: String,
-        /// What the service said.
+        /// The service's message.
         message: String,
     },
     /// A setting is out of its range.
     #[error(transparent)]
     Mapping(#[from] MappingError),
-    /// The positions could not be loaded at the start, and trying again would not help.
+    /// The positions could not be loaded at the start, and a retry would not help.
     #[error("the mapping cannot start")]
     Checkpoint(#[from] CheckpointError),
     /// The reader of a shard panicked.
@@ -75,7 +75,7 @@ pub struct EventSourceMapping {
 }
 
 impl EventSourceMapping {
-    /// A mapping over a stream, which others may read with it. Nothing is read before [`EventSourceMapping::run`].
+    /// A mapping over a stream that other mappings may also read. Nothing is read before [`EventSourceMapping::run`].
     #[must_use]
     pub fn new(
         mapping: Mapping,
@@ -90,19 +90,19 @@ impl EventSourceMapping {
         Self::over(Wiring { mapping, api, function, checkpoints, destination, observer, clock })
     }
 
-    /// A mapping over anything that is a stream.
+    /// A mapping over any implementation of a stream.
     pub(crate) fn over(wiring: Wiring) -> Self {
         Self { wiring: Arc::new(wiring) }
     }
 
-    /// Runs until `stop` turns true or its sender is dropped, then finishes the invocations in progress.
+    /// Runs until `stop` becomes true or its sender is dropped. Then finishes the running invocations.
     ///
-    /// A stream that cannot be reached is tried again for as long as it takes, from the start on.
+    /// A stream that cannot be reached is retried without limit, also at the start.
     ///
     /// # Errors
     ///
-    /// [`StreamError`]: *reject*. Invocations in progress are then abandoned, as when the process ends: their batches
-    /// are delivered again.
+    /// [`StreamError`]: a retry does not help. Running invocations are then abandoned, as after a crash, and the next
+    /// run delivers their batches again.
     pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), StreamError> {
         self.wiring.mapping.check()?;
         let n_filters = self.wiring.mapping.filters.len();
@@ -147,7 +147,7 @@ impl Shards {
                             self.lineage.drained(&shard);
                             next_listing = Instant::now();
                         }
-                        // The next listing says whether the stream still has it.
+                        // The next listing shows whether the stream still has it.
                         End::Lost => self.lineage.lost(&shard),
                         End::Stopped => {}
                     }
@@ -170,7 +170,7 @@ impl Shards {
         Ok(())
     }
 
-    /// All pages of the stream's shards.
+    /// Lists all pages of the stream's shards.
     async fn list(&self) -> Result<Vec<ListedShard>, ApiError> {
         let mut listed = Vec::new();
         let mut after: Option<String> = None;
@@ -185,8 +185,8 @@ impl Shards {
         Err(ApiError::Transient { message: format!("the list of shards has more than {LISTING_PAGES_MAX} pages") })
     }
 
-    /// Lists the shards and starts the readers that may start. Returns false where it has to be tried again; what is
-    /// being read goes on.
+    /// Lists the shards and starts the readers that may start. Returns false if the listing must be retried. Running
+    /// readers continue.
     async fn update(&mut self, stop: &Stop) -> Result<bool, StreamError> {
         let since = Instant::now();
         let listed = match self.list().await {
@@ -208,8 +208,8 @@ impl Shards {
         Ok(true)
     }
 
-    /// Loads the positions of the shards that are new. All of them or none are entered, so that a failure halfway does
-    /// not turn a shard of the first listing into a later one.
+    /// Loads the positions of new shards. Enters all of them or none. Otherwise, after a failure halfway, shards of the
+    /// first listing would count as later ones.
     async fn enter(&mut self, listed: &[ListedShard]) -> Result<(), CheckpointError> {
         let (checkpoints, name) = (&self.wiring.checkpoints, &self.wiring.mapping.name);
         let mut followed = BTreeSet::new();
@@ -229,7 +229,7 @@ impl Shards {
         Ok(())
     }
 
-    /// A listing failed: an error that will not pass ends the mapping.
+    /// Handles a failed listing. A permanent error ends the mapping.
     fn not_listed(&self, error: ApiError) -> Result<bool, StreamError> {
         let stream_arn = self.wiring.mapping.stream_arn.clone();
         match error {
@@ -242,7 +242,8 @@ impl Shards {
         }
     }
 
-    /// Positions could not be loaded: at the start, an error that will not pass is a wrong setting, and ends the mapping.
+    /// Handles positions that could not be loaded. At the start, a permanent error means a wrong setting and ends the
+    /// mapping.
     fn not_entered(&self, error: CheckpointError) -> Result<bool, StreamError> {
         if matches!(error, CheckpointError::Lasting(_)) && !self.has_listed {
             return Err(error.into());
@@ -253,9 +254,9 @@ impl Shards {
     }
 }
 
-// ---- The wait between two tries of the same thing ----
+// ---- The wait between two attempts ----
 
-/// Ours: AWS does not say what it waits. The longest is short, because a person watches.
+/// Our choice, because AWS does not document its waits. The longest is short, because a developer waits.
 const BACKOFF: Backoff = Backoff { ms_min: 100, ms_max: 5_000 };
 
 /// Waits that double from 100 ms to 5 s.
@@ -272,7 +273,7 @@ impl Waits {
         wait
     }
 
-    /// It worked: the next wait is the first again.
+    /// Resets after a success: the next wait is the first one again.
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }
@@ -280,11 +281,11 @@ impl Waits {
 
 // ---- The request to stop ----
 
-/// Stopping was asked for: whoever gets this leaves what it is at, with nothing half done behind it.
+/// A stop was requested. The receiver of this error returns at once and leaves nothing half done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stopped;
 
-/// The receiving end of the request. A dropped sender counts as the request: nobody is left to make it.
+/// The receiver of the stop request. A dropped sender counts as the request, because it can send none.
 #[derive(Debug, Clone)]
 pub(crate) struct Stop(watch::Receiver<bool>);
 
@@ -293,24 +294,24 @@ impl Stop {
         Self(receiver)
     }
 
-    /// Fails when stopping was asked for already.
+    /// Fails if a stop was requested.
     pub(crate) fn check(&self) -> Result<(), Stopped> {
         if *self.0.borrow() || self.0.has_changed().is_err() { Err(Stopped) } else { Ok(()) }
     }
 
-    /// Waits for the request.
+    /// Waits for the stop request.
     pub(crate) async fn requested(&mut self) -> Stopped {
-        // An error says that the sender is gone, which is the request too.
+        // An error means that the sender was dropped, which counts as the request.
         drop(self.0.wait_for(|is_requested| *is_requested).await);
         Stopped
     }
 
-    /// Waits for a time, or fails as soon as stopping is asked for.
+    /// Waits for a time. Fails as soon as a stop is requested.
     pub(crate) async fn sleep(&mut self, duration: Duration) -> Result<(), Stopped> {
         self.or(tokio::time::sleep(duration)).await
     }
 
-    /// Does work that may be dropped at any point, or fails as soon as stopping is asked for.
+    /// Does work that may be dropped at any point. Fails as soon as a stop is requested.
     pub(crate) async fn or<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stopped> {
         tokio::select! {
             biased;

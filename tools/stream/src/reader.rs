@@ -1,7 +1,7 @@
-//! Reads one shard to its end and has its lanes deliver what it finds.
+//! Reads one shard to its end and passes its records to the lanes for delivery.
 //!
-//! One task per shard, so shards go on independently, a batch never mixes them, and a shard whose lanes are all busy is
-//! not read further.
+//! Each shard has its own task. So shards progress independently, a batch never mixes them, and a shard whose lanes are
+//! all busy is not read further.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::wiring::Wiring;
 /// Why a reader ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The shard is closed and all of it is done; its checkpoint says so.
+    /// The shard is closed and all of its records are done. Its checkpoint says so.
     Drained,
     /// The stream does not know the shard.
     Lost,
-    /// Stopping was asked for.
+    /// A stop was requested.
     Stopped,
 }
 
@@ -52,7 +52,7 @@ impl ShardReader {
         Self { wiring, source, frontier, lanes, stop }
     }
 
-    /// Reads until the shard ends, is lost, or stopping is asked for; then the invocations in progress are finished.
+    /// Reads until the shard ends, is lost, or a stop is requested. Then finishes the running invocations.
     pub(crate) async fn run(mut self) -> End {
         let end = self.drain().await;
         self.lanes.until_stopped().await;
@@ -71,7 +71,7 @@ impl ShardReader {
             };
             let (is_empty, is_closed) = (page.records.is_empty(), page.next.is_none());
             self.take(&page);
-            // Of a shard that is closed, the children may hold older records than this read.
+            // The children of a closed shard may have records that are older than this read.
             let until = if is_closed { None } else { self.holds_all_until(&page, is_full) };
             self.frontier.read(until, &mut self.stop).await?;
             if is_closed {
@@ -84,7 +84,8 @@ impl ShardReader {
             if is_empty && self.lanes.are_empty() {
                 self.lanes.end_window_if_over(started_at).await?;
             }
-            // What is not full had all that there was, and reading each record as it comes would keep the database busy.
+            // A page that is not full had all existing records. Without a pause, the reader would read each record as
+            // it comes and keep the database busy.
             if !is_full {
                 let pause = self.pause();
                 self.lanes.beside(self.stop.sleep(pause)).await??;
@@ -92,7 +93,7 @@ impl ShardReader {
         }
     }
 
-    /// Hands a page's records to the lanes, and passes over those that are not for the function.
+    /// Passes a page's records to the lanes, and passes over those that the function does not get.
     fn take(&mut self, page: &RecordPage) {
         let (read_at, now) = (Instant::now(), (self.wiring.clock)());
         let (mut n_equal, mut n_filtered_out) = (0, 0);
@@ -123,7 +124,7 @@ impl ShardReader {
         }
     }
 
-    /// The time before which all records of the shard were made that are in no later page; `None` where nothing says it.
+    /// A time for which no later page has records of the shard that were created before it; `None` if it is unknown.
     fn holds_all_until(&self, page: &RecordPage, is_full: bool) -> Option<Instant> {
         if !is_full {
             return Some(page.started);
@@ -132,12 +133,12 @@ impl ShardReader {
             Ok(Reading::Deliver(record)) => record.created,
             Ok(Reading::Equal) | Err(_) => None,
         });
-        // A time that is to come says nothing.
+        // A creation time in the future proves nothing.
         let ago = (self.wiring.clock)().duration_since(created.last()?).ok()?;
         Some(Instant::now().checked_sub(ago)?.min(page.started))
     }
 
-    /// The wait after a read that found all there was, at most until a batching window ends.
+    /// The wait after a read that returned all existing records, at most until a batching window ends.
     fn pause(&self) -> Duration {
         let poll = Duration::from_millis(self.wiring.mapping.idle_poll_ms);
         let window = self.lanes.due_at().map(|due| due.saturating_duration_since(Instant::now()));

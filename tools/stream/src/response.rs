@@ -1,14 +1,13 @@
-//! What a function's response says about its batch, with `ReportBatchItemFailures`.
+//! Interprets a function's response to its batch, with `ReportBatchItemFailures`.
 //!
-//! | response | means |
+//! | response | result |
 //! |---|---|
 //! | nothing, `null`, `""`, `{}`, `[]`, no `batchItemFailures`, or `null` or `[]` in it | success |
 //! | an `itemIdentifier` that is missing, null, empty or not of this batch | the whole batch failed |
-//! | identifiers of this batch | everything from the lowest on failed |
-//! | anything else: no JSON, a scalar, a full array | the whole batch failed |
+//! | identifiers of this batch | all records from the lowest on failed |
+//! | anything else: not JSON, a scalar, an array that is not empty | the whole batch failed |
 //!
-//! Source: reference B4, recorded on AWS. The last line is ours: a response that cannot be understood must not count
-//! as success.
+//! Source: U4, LS. The last line is our decision: a response that cannot be understood must not count as success.
 
 use std::{
     io,
@@ -20,18 +19,18 @@ use serde_json::Value;
 
 use crate::batch::order;
 
-/// What the response says.
+/// The result of a batch by its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseVerdict {
     /// The batch is done.
     Success,
-    /// The records before this index are done; it and everything behind it are not.
+    /// The records before this index are done; this one and those after it are not.
     FailedFrom(usize),
-    /// Nothing of the batch counts as done.
+    /// No record of the batch counts as done.
     Failed,
 }
 
-/// Reads a response to the batch with these sequence numbers, in the order of the batch.
+/// Interprets a response. `sequence_numbers` are those of the batch, in its order.
 pub(crate) fn judge(response: &str, sequence_numbers: &[&str]) -> ResponseVerdict {
     if response.trim().is_empty() {
         return ResponseVerdict::Success;
@@ -63,35 +62,35 @@ fn lowest(items: &[Value], sequence_numbers: &[&str]) -> ResponseVerdict {
     lowest.map_or(ResponseVerdict::Success, ResponseVerdict::FailedFrom)
 }
 
-/// The index with the lower sequence number. A batch is in that order already; this holds it to the number, not to
-/// the place.
+/// The index with the lower sequence number. A batch is already in that order; this compares the numbers, not the
+/// positions.
 fn lower(a: usize, b: usize, sequence_numbers: &[&str]) -> usize {
     let at = |index: usize| sequence_numbers.get(index).map(|number| order(number));
     if at(b) < at(a) { b } else { a }
 }
 
-// ---- Where the records go that a mapping gave up on ----
+// ---- Destinations of failure records ----
 
-/// An on-failure destination. It is given the body that Lambda would send to a destination of the mapping's sort, and the
-/// key that it would write to S3: where the destination is a queue or a topic there is no key on AWS.
+/// An on-failure destination. It gets the body that Lambda would send to the mapping's type of destination, and the key
+/// that Lambda would write to S3. On AWS, a queue or a topic gets no key.
 pub trait Destination: Send + Sync {
-    /// Keeps one failure record.
+    /// Stores one failure record.
     ///
-    /// The mapping goes on only after this succeeded, and calls it again with the same key when it did not.
+    /// The mapping continues only after this succeeded. After an error it tries again with the same key.
     fn put(&self, key: String, body: String) -> BoxFuture<'_, io::Result<()>>;
 }
 
-/// A destination that keeps a file per failure record, its path the key that S3 would have:
-/// `aws/lambda/<mapping UUID>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<random UUID>`.
+/// A destination that writes one file per failure record. The path is the key that S3 would have: `aws/lambda/<mapping
+/// UUID>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<random UUID>`.
 ///
-/// A file is there whole or not at all. The UUID of a mapping depends on its name and its stream only.
+/// A file is complete or absent. The UUID of a mapping depends only on its name and its stream.
 #[derive(Debug, Clone)]
 pub struct FolderDestination {
     folder: PathBuf,
 }
 
 impl FolderDestination {
-    /// Keeps records below this folder, which is made when the first one comes.
+    /// Stores records below this folder, which the first record creates.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }

@@ -1,4 +1,4 @@
-//! The Streams API by the AWS SDK.
+//! The Streams API through the AWS SDK.
 
 use aws_sdk_dynamodbstreams::Client;
 use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
@@ -10,7 +10,7 @@ use crate::progress::NOTHING_RESPONDS;
 use crate::source::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi};
 use crate::wiring::chain;
 
-/// A stream behind a client.
+/// A stream that is read with an SDK client.
 pub(crate) struct SdkStream {
     client: Client,
     stream_arn: String,
@@ -64,8 +64,8 @@ fn listed(shard: Shard) -> Option<ListedShard> {
     Some(ListedShard { id: shard.shard_id?, parent: shard.parent_shard_id })
 }
 
-/// What to do about an error. Codes, not types: a validation error has no type in this API, and DynamoDB Local sends
-/// codes that the model does not have.
+/// Classifies an error by its code, not by its type: a validation error has no type in this API, and DynamoDB Local
+/// sends codes that the model does not have.
 fn classify<E>(error: &SdkError<E>) -> ApiError
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,

@@ -1,12 +1,13 @@
-//! One stream that several mappings read: a page that one of them has read is given to the others, and what its records
-//! are for Lambda with it.
+//! One stream that several mappings read: a page that one mapping has read is given to the others, with the records as
+//! converted for Lambda.
 //!
-//! On AWS each event source mapping has readers of its own. Here all share the processors with the functions and the
-//! database.
+//! On AWS each event source mapping has its own readers. Here all mappings share the processors with the functions and
+//! the database.
 //!
-//! *Keeps true*: what an iterator gives stays what it gives. Only a page that has records or ends its shard is given to
-//! others: that there is nothing holds for who asked before it was read. Who asks for fewer records than a page has reads
-//! by itself.
+//! *Keeps true*: sharing a page does not change what a mapping reads, because an iterator returns the same records at
+//! each use. Only a page that has records or ends its shard is shared. An empty page is valid only for the request that
+//! read it, because records may have come since. A mapping that asks for fewer records than a page has reads for
+//! itself.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,17 +18,17 @@ use tokio::sync::OnceCell;
 use crate::sdk::SdkStream;
 use crate::source::{ApiError, IteratorAt, RecordPage, ShardPage, StreamApi};
 
-/// Pages that are kept: a mapping that is further behind reads for itself.
+/// The number of pages that are kept. A mapping that is further behind reads for itself.
 const PAGES_MAX: usize = 4;
 
-/// A stream, which mappings are made over.
+/// A stream that mappings read.
 #[derive(Clone)]
 pub struct Stream {
     pub(crate) api: Arc<dyn StreamApi>,
 }
 
 impl Stream {
-    /// A stream of the real API or an emulator.
+    /// A stream of AWS or of an emulator.
     #[must_use]
     pub fn new(client: aws_sdk_dynamodbstreams::Client, arn: &str) -> Self {
         let api = SdkStream::new(client, arn.to_owned());
@@ -35,13 +36,13 @@ impl Stream {
     }
 }
 
-/// A page that somebody reads, or has read.
+/// A page that was read or is being read.
 type SharedPage = Arc<OnceCell<RecordPage>>;
 
 /// Reads each page once.
 pub(crate) struct ReadOnce<A> {
     inner: A,
-    /// By their iterators, the newest last.
+    /// By iterator, the newest last.
     pages: Mutex<VecDeque<(String, SharedPage)>>,
 }
 
@@ -50,7 +51,7 @@ impl<A: StreamApi> ReadOnce<A> {
         Self { inner, pages: Mutex::default() }
     }
 
-    /// The page at an iterator, which is there already or is to be read.
+    /// The page at an iterator, already read or still to be read.
     fn page(&self, iterator: &str) -> SharedPage {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, page)) = pages.iter().find(|(at, _)| at == iterator) {
@@ -109,7 +110,7 @@ mod tests {
     use crate::source::{ApiError, IteratorAt, RecordPage, ShardPage, StreamApi};
     use crate::tests::memory_stream::MemoryStream;
 
-    /// A stream whose reads take a while, so that others may ask meanwhile.
+    /// A stream whose reads take a while, so that another request can come during a read.
     struct Slow(MemoryStream);
 
     impl StreamApi for Slow {
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!([one.records.len(), other.records.len(), later.records.len()], [3, 3, 3]);
         assert_eq!((&one.next, &one.next), (&other.next, &later.next));
         assert_eq!(stream.inner.0.n_records_read(), 3);
-        // What the records are for Lambda is made once, too.
+        // The records are converted for Lambda only once, too.
         let [made, taken] = [&one, &later].map(|page| page.readings("arn").next().unwrap().1);
         assert!(std::ptr::eq(made, taken));
     }
@@ -153,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn a_page_without_records_is_read_again() {
         let (stream, iterator) = at_the_oldest(0).await;
-        // That there is nothing says nothing to who asked while it was read.
+        // An empty page proves nothing for a request that came during the read.
         let (one, other) = join(stream.records(&iterator, 10), stream.records(&iterator, 10)).await;
         assert!(one.unwrap().records.is_empty() && other.unwrap().records.is_empty());
         assert_eq!(stream.inner.0.n_reads(), 2);

@@ -1,4 +1,4 @@
-//! The pages of one shard, read one after the other for as long as it takes.
+//! Reads the pages of one shard in order, retrying until each read succeeds.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -19,23 +19,23 @@ use crate::{
 /// The most records that one `GetRecords` returns. Source: `GetRecords`, `Limit`.
 const READ_RECORDS_MAX: usize = 1_000;
 
-/// Where the next page of a shard comes from.
+/// The next page of a shard.
 pub(crate) struct PageSource {
     wiring: Arc<Wiring>,
     shard: String,
-    /// Where a new iterator starts: behind the last record read, which may be ahead of the checkpoint.
+    /// Where a new iterator starts: after the last record read, which may be ahead of the checkpoint.
     at: IteratorAt,
     iterator: Option<String>,
     stop: Stop,
     complaint: Complaint,
 }
 
-/// One read that worked.
+/// One successful read.
 pub(crate) struct ShardRead {
-    /// When it began, as a time of day.
+    /// When the read began, on the wall clock.
     pub(crate) started_at: SystemTime,
     pub(crate) page: RecordPage,
-    /// Whether the page has as many records as were asked for, so that more may be there already.
+    /// Whether the page has as many records as requested. If so, more may exist already.
     pub(crate) is_full: bool,
 }
 
@@ -44,7 +44,7 @@ impl PageSource {
         Self { wiring, shard, at, iterator: None, stop, complaint: Complaint::default() }
     }
 
-    /// One page of at most so many records, for as long as it takes; `None` when the shard is lost.
+    /// Reads one page of at most `n_records_max` records, retrying until it succeeds. `None` if the shard is lost.
     pub(crate) async fn read(&mut self, n_records_max: usize) -> Result<Option<ShardRead>, Stopped> {
         let mut backoff = Waits::default();
         loop {
@@ -86,7 +86,7 @@ impl PageSource {
         }
     }
 
-    /// Sets things up so that the next try can work.
+    /// Prepares the next attempt after an error.
     fn recover(&mut self, error: &ApiError) {
         let shard = &self.shard;
         match error {
@@ -105,7 +105,7 @@ impl PageSource {
                     self.wiring.trouble(&message);
                 }
             }
-            // A new iterator, because DynamoDB Local refuses ones that it gave out before.
+            // A new iterator, because DynamoDB Local refuses iterators that it gave out earlier.
             ApiError::Refused { .. } => {
                 self.iterator = None;
                 self.complaint.report(&self.wiring, &format!("shard {shard} cannot be read, trying again: {error}"));
@@ -117,11 +117,11 @@ impl PageSource {
     }
 }
 
-// ---- api ----
+// ---- The Streams API ----
 
 /// One stream.
 pub(crate) trait StreamApi: Send + Sync {
-    /// One page of the stream's shards, behind the shard `after`.
+    /// One page of the stream's shards, after the shard `after`.
     fn shards<'a>(&'a self, after: Option<&'a str>) -> BoxFuture<'a, Result<ShardPage, ApiError>>;
 
     /// An iterator over a shard.
@@ -139,8 +139,8 @@ pub(crate) struct ShardPage {
     pub(crate) last_evaluated: Option<String>,
 }
 
-/// A shard as the stream lists it. Its ending sequence number is left out on purpose: dynoxide writes one on the open
-/// shard, so it means nothing.
+/// A shard in a listing, without its ending sequence number: dynoxide also writes one for an open shard, so it means
+/// nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListedShard {
     pub(crate) id: String,
@@ -158,12 +158,12 @@ pub(crate) enum IteratorAt {
 /// One page of records.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordPage {
-    /// When the read began: what was written later may be missing, however late the page is given to another mapping.
+    /// When the read began. The page may lack records written later, however late another mapping gets the page.
     pub(crate) started: Instant,
     pub(crate) records: Arc<[Record]>,
-    /// `NextShardIterator`: `None` means that the shard is closed and this was all of it.
+    /// `NextShardIterator`; `None` if the shard is closed and this was its last page.
     pub(crate) next: Option<String>,
-    /// The records as Lambda's, once somebody has asked: whoever shares the page has them too.
+    /// The records as converted for Lambda, from the first use on. All mappings with this page share them.
     readings: Arc<OnceLock<Vec<Result<Reading, StreamEventError>>>>,
 }
 
@@ -172,7 +172,7 @@ impl RecordPage {
         Self { started, records, next, readings: Arc::default() }
     }
 
-    /// The records, each with what it is for Lambda. All who share the page name the same stream.
+    /// The records, each with its conversion for Lambda. All mappings with this page have the same stream ARN.
     pub(crate) fn readings(
         &self,
         stream_arn: &str,
@@ -182,22 +182,22 @@ impl RecordPage {
     }
 }
 
-/// Why a call failed, by what to do about it.
+/// Why a call failed. The variants say what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum ApiError {
-    /// Take a new iterator behind the last position.
+    /// Get a new iterator after the last position.
     #[error("the shard iterator has expired")]
     ExpiredIterator,
-    /// The position is older than the stream: go on at its oldest record.
+    /// The position is older than the stream. Continue at the oldest record.
     #[error("the records behind the last position are trimmed")]
     Trimmed,
-    /// The stream or the shard is not there.
+    /// The stream or the shard does not exist.
     #[error("not found: {message}")]
     NotFound { message: String },
-    /// The call as it is will be refused again.
+    /// The same call would be refused again.
     #[error("refused: {message}")]
     Refused { message: String },
-    /// Try again later.
+    /// A temporary error: retry later.
     #[error("{message}")]
     Transient { message: String },
 }

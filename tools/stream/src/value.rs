@@ -1,4 +1,4 @@
-//! Attribute values as the Streams API gives them: their JSON, and the form in which they are measured and compared.
+//! Attribute values of the Streams API: as JSON, and in the form that is measured and compared.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ pub(crate) type Item = HashMap<String, AttributeValue>;
 
 /// Serialises an attribute value as `DynamoDB` JSON, binary as base64: `{"B":"Zm9v"}`.
 ///
-/// A type that this SDK does not know becomes `{}`, which no reader takes for a value.
+/// A type that this SDK does not know becomes `{}`, which no reader accepts as a value.
 pub(crate) struct Wire<'a>(pub(crate) &'a AttributeValue);
 
 impl Serialize for Wire<'_> {
@@ -38,13 +38,13 @@ impl Serialize for Wire<'_> {
     }
 }
 
-/// An item, ready to be serialised, its attributes in the order of their names.
+/// An item for serialisation, with its attributes in the order of their names.
 pub(crate) fn wire(item: &Item) -> BTreeMap<&str, Wire<'_>> {
     item.iter().map(|(name, value)| (name.as_str(), Wire(value))).collect()
 }
 
-/// An item as the rest of the workspace holds it, which measures and compares items. A value of a type that this SDK does
-/// not know counts as NULL.
+/// An item in the workspace's own type, which can be measured and compared. A value of a type that this SDK does not
+/// know counts as NULL.
 pub(crate) fn held(item: &Item) -> item::Item {
     item.iter().map(|(name, value)| (name.as_str(), held_value(value))).collect()
 }

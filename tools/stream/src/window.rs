@@ -1,10 +1,10 @@
-//! Tumbling windows: which one a record belongs to, and what an event of one says beside its records.
+//! Tumbling windows: the window of a record, and the members of an event beside its records.
 //!
-//! Pure. Windows are of the approximate arrival times of the records, which for `DynamoDB` are their creation times, and
-//! are aligned to 1970-01-01T00:00:00Z: with 120 s the record of 07:05:30 is in the window from 07:04 to 07:06.
+//! Pure. A window covers approximate arrival times, which for `DynamoDB` are creation times. Windows are aligned to
+//! 1970-01-01T00:00:00Z: with 120 s, the record of 07:05:30 is in the window from 07:04 to 07:06.
 //!
-//! Source: reference B7 and AWS's pages on stateful stream processing in Lambda, for the event and the response. The
-//! pages do not say what windows are aligned to; every window of their samples starts at a multiple of its length.
+//! Source: U6, for the event and the response. It does not say how windows are aligned; every window in its samples
+//! starts at a multiple of its length.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -15,19 +15,19 @@ use serde_json::value::RawValue;
 
 use crate::event::{LambdaRecord, event_text};
 
-/// The largest state that a window goes on with, in bytes of its JSON text as the function wrote it.
+/// The largest state with which a window continues, in bytes of its JSON text as the function wrote it.
 ///
-/// Source: "Your state can be a maximum of 1 MB per shard." That it is counted in 1,024s is ours, as the payload's limit
-/// is.
+/// Source: "Your state can be a maximum of 1 MB per shard." (U6). Reading 1 MB as 1,024 × 1,024 bytes is our decision,
+/// as for the payload limit.
 pub(crate) const STATE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Room for what an event in a window says beside its records and its state, in bytes.
+/// Bytes reserved for an event's members other than its records and its state.
 ///
-/// Names and values that do not vary take about 250, a stream's ARN at most 1,024 and a shard's id at most 65
+/// Fixed names and values take about 250 bytes, a stream's ARN at most 1,024 and a shard's id at most 65
 /// (`DescribeStream`).
 pub(crate) const ATTRIBUTES_BYTES_MAX: usize = 2 * 1024;
 
-/// One tumbling window, from its start to right before its end.
+/// One tumbling window, with its start and without its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     /// Seconds since 1970-01-01T00:00:00Z.
@@ -36,7 +36,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The window of a time, `None` when windows have no length: then there are none.
+    /// The window of a time; `None` if `length_seconds` is 0, which means no windows.
     pub(crate) fn of(time: SystemTime, length_seconds: u64) -> Option<Self> {
         let time_seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         let n_before = time_seconds.checked_div(length_seconds)?;
@@ -52,14 +52,14 @@ impl Window {
     }
 }
 
-/// `2020-12-09T07:04:00Z`. A time that has no such text (behind year 9999) gives none.
+/// `2020-12-09T07:04:00Z`. Empty if the time has no such text (after year 9999).
 fn seconds_text(seconds: u64) -> String {
     let time = DateTime::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
     time.fmt(DateTimeFormat::DateTime).unwrap_or_default()
 }
 
-/// The state of a window: the text of a JSON object, byte by byte as the function wrote it, because a number may have
-/// more digits than a float.
+/// The state of a window: the text of a JSON object, exactly as the function wrote it, because a number may have more
+/// digits than a float.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State(String);
 
@@ -69,10 +69,10 @@ impl State {
         Self("{}".to_owned())
     }
 
-    /// The `state` of a response, `None` when it has none or when it is not an object.
+    /// The `state` of a response; `None` if it is missing or not an object.
     pub(crate) fn of_response(response: &str) -> Option<Self> {
         let response: BTreeMap<String, &RawValue> = serde_json::from_str(response).ok()?;
-        // Valid JSON that starts so is an object.
+        // Valid JSON that starts with a brace is an object.
         let state = response.get("state")?.get();
         state.starts_with('{').then(|| Self(state.to_owned()))
     }
@@ -82,18 +82,18 @@ impl State {
     }
 }
 
-/// Where in its window an invocation is.
+/// The position of an invocation in its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Records, and more may come.
+    /// Records; more may follow.
     Aggregate,
     /// The final invocation, at the window's end.
     Final,
-    /// The final invocation, because the state is too large to go on with.
+    /// The final invocation, because the state is too large to continue.
     TerminatedEarly,
 }
 
-/// What an event in a window says beside its records.
+/// The members of an event in a window, except its records.
 #[derive(Debug)]
 pub(crate) struct Attributes<'a> {
     pub(crate) window: Window,
@@ -104,10 +104,10 @@ pub(crate) struct Attributes<'a> {
 }
 
 impl Attributes<'_> {
-    /// The event of these records, its keys in the order of AWS's sample.
+    /// The event of these records. Its keys are in the order of AWS's sample.
     pub(crate) fn event_text<'a>(&self, records: impl IntoIterator<Item = &'a LambdaRecord>) -> String {
         let records = event_text(records);
-        // Without the brace that closes the event.
+        // Without the closing brace of the event.
         let records = records.strip_suffix('}').unwrap_or(&records);
         let Self { window, state: State(state), shard, stream_arn, phase } = self;
         let (start, end) = (seconds_text(window.start_seconds), seconds_text(window.end_seconds()));
@@ -138,7 +138,7 @@ mod tests {
         format!("{} to {}", seconds_text(window.start_seconds), seconds_text(window.end_seconds()))
     }
 
-    /// The samples of AWS have windows from 07:04 to 07:06 and from 17:00 to 17:05.
+    /// AWS's samples have windows from 07:04 to 07:06 and from 17:00 to 17:05.
     #[test]
     fn windows_are_aligned_and_a_time_on_the_edge_is_in_the_later_one() {
         assert_eq!(span(1_607_497_475, 120), "2020-12-09T07:04:00Z to 2020-12-09T07:06:00Z");
@@ -188,8 +188,8 @@ mod tests {
         assert!(longest.event_text(&[]).len() < ATTRIBUTES_BYTES_MAX);
     }
 
-    /// "If the response does not contain a `state` property, Lambda considers this a failed invocation." That it must be
-    /// an object is ours: AWS's responses and events have no other.
+    /// "If the response does not contain a `state` property, Lambda considers this a failed invocation." Requiring an
+    /// object is our decision: AWS's responses and events have no other type.
     #[test]
     fn a_state_is_an_object_and_stays_as_the_function_wrote_it() {
         let state = |response: &str| State::of_response(response).map(|State(text)| text);

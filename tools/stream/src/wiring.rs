@@ -1,4 +1,4 @@
-//! What every part of one running mapping shares.
+//! The mapping and its connections to the outside, which all parts of a running mapping share.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use crate::progress::Observer;
 use crate::response::Destination;
 use crate::source::StreamApi;
 
-/// The time of day, injected so that record ages can be tested without a wall clock.
+/// The wall clock, injected so that tests can control the age of records.
 pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// The mapping and what it meets the outside through.
+/// A mapping and its connections to the outside.
 pub(crate) struct Wiring {
     pub(crate) mapping: Mapping,
     pub(crate) api: Arc<dyn StreamApi>,
@@ -33,7 +33,7 @@ impl Wiring {
     }
 }
 
-/// One thing that may stand in the way, of one task or of several: reported once until it is over.
+/// A problem of one or several tasks, reported once until it is over.
 #[derive(Debug, Default)]
 pub(crate) struct Complaint {
     is_reported: AtomicBool,
@@ -51,7 +51,7 @@ impl Complaint {
     }
 }
 
-/// An error and its causes in one line. A cause that its error already quotes is left out.
+/// An error and its causes in one line, without the causes that an error already quotes.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();

@@ -1,8 +1,8 @@
-//! What type each attribute has, as far as the schema and the catalogue show.
+//! Infers the type of each attribute, as far as the schema and the catalogue show it.
 //!
-//! A manifest declares no types of attributes, but their uses: what stands in a key as a number is one, what a link
-//! takes is a text, what shows a count is a number, or a boolean if it shows that there is any, and copies, latest items and
-//! mirrors hold what their sources hold.
+//! A manifest declares the uses of attributes, not their types. An attribute in a number field of a key is a number. An
+//! attribute in a link is a text. A display of a count is a number; a display of existence is a boolean. Copies, latest
+//! items and mirrors have the types of their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub(crate) enum HeldType {
 pub(crate) struct ValueTypes(BTreeMap<(String, String), HeldType>);
 
 impl ValueTypes {
-    /// The types of all attributes of a table.
+    /// Infers the types of all attributes of a table.
     pub(crate) fn of(schema: &Schema, catalogue: &Catalogue) -> Self {
         let mut types = Self::default();
         for entity in schema.entities() {
@@ -45,7 +45,7 @@ impl ValueTypes {
         for derivation in catalogue.derivations() {
             types.used(schema, derivation.kind.as_ref());
         }
-        // A copy may be copied or mirrored again, and the derivations are in any order.
+        // A copied attribute may be copied or mirrored again, and the derivations are in no particular order.
         while catalogue.derivations().any(|derivation| types.spread(schema, derivation.kind.as_ref())) {}
         types
     }
@@ -54,7 +54,7 @@ impl ValueTypes {
         self.0.get(&(entity.to_owned(), attribute.to_owned())).copied().unwrap_or(HeldType::Unknown)
     }
 
-    /// Notes a type, and says whether it is new. The first one stays.
+    /// Records a type if none is known yet. Returns whether it did.
     fn put(&mut self, entity: &str, attribute: &str, value: HeldType) -> bool {
         let name = (entity.to_owned(), attribute.to_owned());
         let is_new = value != HeldType::Unknown && !self.0.contains_key(&name);
@@ -64,8 +64,7 @@ impl ValueTypes {
         is_new
     }
 
-    /// The type of a field of an entity's key, as a latest item writes it; a copy takes no such field, and a mirror has them
-    /// as texts.
+    /// The type of a key field that a latest item stores. A copy takes no such field, and a mirror has it as a text.
     fn field(schema: &Schema, entity: &str, field: &str) -> Option<HeldType> {
         let key = &schema.entity(entity)?.key;
         let value = if key.holds_number(field) { HeldType::Number } else { HeldType::Text };
@@ -79,7 +78,7 @@ impl ValueTypes {
         }
     }
 
-    /// Notes what a derivation takes and makes.
+    /// Records the types that a derivation's reads and writes imply.
     fn used(&mut self, schema: &Schema, kind: &dyn Kind) {
         let reach = kind.reach(schema).unwrap_or_default();
         let mut put = |parts: &[Part], value| {
@@ -112,7 +111,7 @@ impl ValueTypes {
                 put(&reach.writes, HeldType::Text);
             }
             Shape::Attributes(_) => {
-                // What a copy reads of its target leads to the source.
+                // A copy reads attributes of its target as its link to the source.
                 let target = reach.writes.first().map(|part| part.entity.clone()).unwrap_or_default();
                 let links: Vec<Part> = reach.reads.iter().filter(|part| part.entity == target).cloned().collect();
                 if kind.name() == "copy" && kind.entities().first().is_none_or(|source| *source != target) {
@@ -123,7 +122,7 @@ impl ValueTypes {
         }
     }
 
-    /// Notes what a copy, a latest item or a mirror makes of the types so far. Says whether that is more.
+    /// Records the types that a copy, a latest item or a mirror takes from its source. Returns whether any is new.
     fn spread(&mut self, schema: &Schema, kind: &dyn Kind) -> bool {
         let reach = kind.reach(schema).unwrap_or_default();
         let pairs: Vec<(Part, Part)> = match kind.shape() {
@@ -131,7 +130,7 @@ impl ValueTypes {
                 let names = schema.entity(&mirror.target).into_iter().flat_map(|target| &target.attributes);
                 names.map(|it| (Part::attribute(&mirror.source, it), Part::attribute(&mirror.target, it))).collect()
             }
-            // The reads of both begin with the attributes of the source, in the order of those that they write.
+            // For both kinds, the reads begin with the source's attributes, in the order of the writes.
             Shape::Attributes(_) if ["copy", "latest"].contains(&kind.name()) => {
                 let reads = reach.reads.iter().filter(|part| part.of.attribute().is_some()).cloned();
                 reads.zip(reach.writes.clone()).collect()
@@ -153,24 +152,24 @@ impl ValueTypes {
 fn named(part: &Part) -> Option<(&str, &str)> {
     match &part.of {
         PartOf::Attribute(name) => Some((&part.entity, name)),
-        // The attribute is a map or a list, of whatever there is in it.
+        // The content of a map or a list has no known type.
         PartOf::Inside { .. } | PartOf::Existence | PartOf::AllBut(_) => None,
     }
 }
 
 // ---- Names of entities, indexes and fields as identifiers of a language ----
 
-/// Identifiers that are in use.
+/// The identifiers in use.
 #[derive(Debug)]
 pub(crate) struct Identifiers(BTreeSet<String>);
 
 impl Identifiers {
-    /// None but the reserved ones.
+    /// Only the reserved identifiers are in use.
     pub(crate) fn without(reserved: &str) -> Self {
         Self(reserved.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// The identifier if it is free, else with `_` and maybe a number behind it.
+    /// The identifier if it is free; otherwise with `_`, and if necessary a number, after it.
     pub(crate) fn unused(&mut self, wanted: &str) -> String {
         let numbered = (2_u64..).map(|number| format!("{wanted}_{number}"));
         let mut wanted = [wanted.to_owned(), format!("{wanted}_")].into_iter().chain(numbered);
@@ -179,7 +178,7 @@ impl Identifiers {
     }
 }
 
-/// `OrderLine`, of `order-line` or `orderLine`.
+/// `OrderLine`, from `order-line` or `orderLine`.
 pub(crate) fn pascal(text: &str) -> String {
     let capital = |word: String| {
         let mut characters = word.chars();
@@ -204,7 +203,8 @@ fn valid(name: String) -> String {
     if name.starts_with(|first: char| first.is_ascii_alphabetic()) { name } else { format!("_{name}") }
 }
 
-/// The words of a name, without what is neither a letter nor a digit of ASCII.
+/// The words of a name. Other characters than ASCII letters and digits separate them, and a capital starts a word, as
+/// in `orderLine`.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let characters: Vec<char> = text.chars().collect();

@@ -1,4 +1,4 @@
-//! What is printed, before it is written in any language.
+//! The keys and items to print, before a renderer writes them in a language.
 
 mod several;
 
@@ -21,23 +21,23 @@ use crate::attributes::{HeldType, ValueTypes};
 #[derive(Debug)]
 pub(crate) struct TypedEntity<'a> {
     pub(crate) definition: &'a Definition,
-    /// That of the table, and those of indexes. One of values as they are needs no form.
+    /// The key of the table and the keys of indexes. A key of plain values has no form and is left out.
     pub(crate) keys: Vec<TypedKey<'a>>,
     pub(crate) attributes: Vec<TypedAttribute<'a>>,
 }
 
-/// A key in the table, or in an index.
+/// A key of the table or of an index.
 #[derive(Debug)]
 pub(crate) struct TypedKey<'a> {
     pub(crate) entity: &'a str,
     /// The index; `None` for the table.
     pub(crate) index: Option<&'a str>,
-    /// Names of the attributes that hold it. One that holds a value as it is, or is not there, has no name here.
+    /// Names of the attributes that store the key. Empty for an attribute that stores a plain value or does not exist.
     pub(crate) names: [&'a str; 2],
-    /// The form of each attribute that has a name.
+    /// The form of each attribute with a name.
     templates: [Option<Template>; 2],
     pub(crate) only_if: Option<&'a OnlyIf>,
-    /// Does Ripple alone write it?
+    /// Whether only Ripple writes this key.
     pub(crate) derived: bool,
     pub(crate) fields: Vec<TypedField<'a>>,
 }
@@ -47,9 +47,9 @@ pub(crate) struct TypedKey<'a> {
 pub(crate) struct TypedField<'a> {
     pub(crate) name: &'a str,
     pub(crate) is_number: bool,
-    /// Does a key that is parsed give it?
+    /// Whether parsing a key returns this field.
     pub(crate) is_read: bool,
-    /// May it be absent, since the item is then not in the index?
+    /// Whether the field may be absent. The item is then not in the index.
     pub(crate) is_optional: bool,
 }
 
@@ -58,15 +58,15 @@ pub(crate) struct TypedField<'a> {
 pub(crate) struct TypedAttribute<'a> {
     pub(crate) name: &'a str,
     pub(crate) value: HeldType,
-    /// The one text that it has, if it is the type of the item.
+    /// The attribute's only text, if it contains the item's type.
     pub(crate) literal: Option<&'a str>,
-    /// Does Ripple write it?
+    /// Whether Ripple writes the attribute.
     pub(crate) derived: bool,
     pub(crate) is_required: bool,
 }
 
 impl TypedKey<'_> {
-    /// What the key is, on one line.
+    /// A description of the key, on one line.
     pub(crate) fn about(&self) -> String {
         let place = self.index.map_or_else(String::new, |index| format!(" in the index {index}"));
         let only = match self.only_if {
@@ -79,7 +79,7 @@ impl TypedKey<'_> {
         one_line(&format!("Key of {}{place}: {}{only}.{derived}", self.entity, forms.join(" / ")))
     }
 
-    /// The pieces of both parts, as names of forms with their operands.
+    /// The pieces of both key parts, as form names with their operands.
     pub(crate) fn pieces(&self) -> [Vec<(&'static str, &str, Vec<u64>)>; 2] {
         let [partition, sort] = &self.templates;
         [pieces(partition.as_ref()), pieces(sort.as_ref())]
@@ -87,14 +87,14 @@ impl TypedKey<'_> {
 }
 
 impl TypedEntity<'_> {
-    /// What the entity is, on one line.
+    /// A description of the entity, on one line.
     pub(crate) fn about(&self) -> String {
         let name = &self.definition.name;
         one_line(&if self.definition.derived { format!("{name}: Ripple alone writes it.") } else { format!("{name}.") })
     }
 }
 
-/// The pieces of a template, as names of forms with their operands.
+/// The pieces of a template, as form names with their operands.
 fn pieces(template: Option<&Template>) -> Vec<(&'static str, &str, Vec<u64>)> {
     template.into_iter().flat_map(Template::pieces).map(operands).collect()
 }
@@ -107,7 +107,7 @@ fn operands(piece: &Piece) -> (&'static str, &str, Vec<u64>) {
     };
     let width = |width: Width| vec![width.digits as u64, u64::from(width.places)];
     match *form {
-        // A value of a key of type N or B is no text of a form, so its attribute has no name here.
+        // A key attribute of type N or B stores a plain value, so it has no name and no form here.
         Form::Text | Form::Number | Form::Bytes => ("text", name, Vec::new()),
         Form::Plain => ("plain", name, Vec::new()),
         Form::Path => ("path", name, Vec::new()),
@@ -119,13 +119,13 @@ fn operands(piece: &Piece) -> (&'static str, &str, Vec<u64>) {
     }
 }
 
-/// A text for a comment of any of the languages: no part of it can end the comment.
+/// Makes a text safe for a comment in each language: nothing in it can end the comment.
 fn one_line(text: &str) -> String {
     let shown = |c: char| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(shown).collect::<String>().replace("*/", "* /")
 }
 
-/// All entities of a table, in order of their names. Counters are Ripple's own, and no application writes them.
+/// All entities of a table, in the order of their names, without counters: only Ripple writes counters.
 pub(crate) fn entities<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<TypedEntity<'a>> {
     let types = ValueTypes::of(schema, catalogue);
     let layout = &schema.layout;

@@ -1,10 +1,11 @@
-//! Typed keys and items for an application: source text in its language, made from a schema and a catalogue.
+//! Generates typed keys and items for an application: source text in its language, from a schema and a catalogue.
 //!
-//! What it keeps true: the printed text builds and parses every key exactly as the crate `keys` does, with the same
-//! refusals, and it depends on nothing but its language.
-//! Each language has three parts: a fixed one that interprets the pieces of a template (`runtime/`), the templates as
-//! values of that language, and the types of keys and items.
-//! A `TypedEntity` describes the last two once; a renderer a language writes it down.
+//! What it keeps true: the printed code builds and parses every key exactly as the crate `keys` does, and refuses the
+//! same values. It depends on nothing but its language.
+//!
+//! Each language has three parts: a fixed runtime that interprets the pieces of a template (`runtime/`), the templates
+//! as values of that language, and the types of keys and items. A `TypedEntity` describes the last two for all
+//! languages. One renderer per language writes them.
 
 mod attributes;
 mod description;
@@ -38,12 +39,11 @@ pub fn types(language: Language, schema: &Schema, catalogue: &Catalogue) -> Stri
     [head.as_str(), runtime, &rendered].join("\n")
 }
 
-/// A text as a literal of TypeScript and Python, which read JSON's.
+/// A text as a literal of TypeScript and Python, which accept JSON's string literals.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// All parts, one behind the other.
 fn concat(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().concat()
 }

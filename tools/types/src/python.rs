@@ -9,7 +9,7 @@ use crate::{
     quoted,
 };
 
-/// Names that the fixed part uses, and words of the language.
+/// Names that the fixed runtime uses, and reserved words.
 const RESERVED: &str = "Any Built Decimal Fields Generic InvalidKey KeyForm Literal Mapping NotRequired Number \
     PARTITION_KEY_BYTES_MAX Read Required SORT_KEY_BYTES_MAX TypeVar TypedDict Union None True False";
 

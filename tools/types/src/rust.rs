@@ -8,11 +8,11 @@ use crate::{
     description::{TypedEntity, TypedField, TypedKey},
 };
 
-/// Names that the fixed part and the prelude use.
+/// Names that the fixed runtime and the prelude use.
 const RESERVED: &str = "BTreeMap Fields InvalidKey Key KeyForm Piece V Box Clone Copy Debug Default Eq Err None Ok \
     Option PartialEq Result Self Some String Vec";
 
-/// Words that no field can have as its name.
+/// Keywords, which cannot name a field.
 const KEYWORDS: &str = "abstract as async await become box break const continue crate do dyn else enum extern false \
     final fn for gen if impl in let loop macro match mod move mut override priv pub ref return self static struct \
     super trait true try type typeof unsafe unsized use virtual where while yield";

@@ -9,7 +9,7 @@ use crate::{
     quoted,
 };
 
-/// Names that the fixed part uses, and words of the language.
+/// Names that the fixed runtime uses, and reserved words.
 const RESERVED: &str = "KeyNumber Piece InvalidKey KeyForm Problem Array BigInt Error Map Number Object Partial Set \
     String Record any string number boolean bigint symbol unknown never object undefined null void";
 

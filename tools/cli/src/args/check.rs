@@ -20,10 +20,10 @@ pub(crate) struct ManifestCheck {
 /// `ripple schema`
 #[derive(Debug, Group)]
 pub(crate) struct SchemaArgs {
-    /// Prints the reference of the language as Markdown instead.
+    /// Prints the reference of manifests as Markdown instead.
     #[arg(long)]
     pub(crate) reference: bool,
-    /// Prints the JSON Schema of what --json prints and the console serves instead.
+    /// Prints the JSON Schema of the commands' JSON output and of the console's responses instead.
     #[arg(long, conflicts_with = "reference")]
     pub(crate) json_output: bool,
 }
@@ -31,7 +31,7 @@ pub(crate) struct SchemaArgs {
 /// `ripple types`
 #[derive(Debug, Group)]
 pub(crate) struct TypesArgs {
-    /// Language of your application.
+    /// Programming language of your application.
     #[arg(long, value_enum)]
     pub(crate) language: ClientLanguage,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
@@ -39,7 +39,7 @@ pub(crate) struct TypesArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// A language that `ripple types` prints.
+/// Output language of `ripple types`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClientLanguage {
     /// TypeScript.

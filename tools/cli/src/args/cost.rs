@@ -8,32 +8,35 @@ use design::cost::load::FanOutRate;
 /// `ripple cost`
 #[derive(Debug, Group)]
 pub(crate) struct CostArgs {
-    /// New items a second of an entity, such as `Like=10`. Give it for each entity that the application writes.
+    /// New items a second of an entity, such as `Like=10`. Repeat the option for each entity that the application
+    /// writes.
     #[arg(long, value_name = "ENTITY=N", value_parser = named::<f64>)]
     pub(crate) rate: Vec<(String, f64)>,
-    /// Over how many targets the items of a count or roll-up spread, such as `like-count=100` (default: each item has
-    /// another target).
+    /// Number of targets over which the items of a count or roll-up spread, such as `like-count=100` (default: each
+    /// item has its own target).
     #[arg(long, value_name = "DERIVATION=N", value_parser = named::<u32>)]
     pub(crate) targets: Vec<(String, u32)>,
-    /// Changes a second of a source, and the items that each concerns, such as `comment-author=0.01x200`.
+    /// Changes a second of a source, and the number of items that each change affects, such as
+    /// `comment-author=0.01x200`.
     #[arg(long, value_name = "DERIVATION=RATExITEMS", value_parser = fan_out)]
     pub(crate) fan_out: Vec<(String, FanOutRate)>,
-    /// Partitions of the table, each with an open shard of the stream.
+    /// Number of partitions of the table. Each has one open shard of the stream.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) shards: u32,
-    /// Seconds for which Lambda gathers records (`BatchingWindowSeconds`).
+    /// Seconds for which Lambda gathers records for a batch (`BatchingWindowSeconds`).
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(..=300))]
     pub(crate) window: u32,
-    /// Most records of a batch (`BatchSize`).
+    /// Maximum number of records in a batch (`BatchSize`).
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) batch: u32,
-    /// Memory of a function (`MemoryMegabytes`).
+    /// Memory of a function, in megabytes (`MemoryMegabytes`).
     #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(128..=10_240))]
     pub(crate) memory: u32,
-    /// Time of a call to DynamoDB, in milliseconds. Not measured on AWS.
+    /// Assumed time of a call to DynamoDB, in milliseconds. Not measured on AWS.
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) call_ms: u32,
-    /// Another price in dollars, such as `write-unit=0.7`; --json lists the names, and the units that each is for.
+    /// Price in dollars that replaces the default, such as `write-unit=0.7`. The output of --json lists the names and
+    /// units.
     #[arg(long, value_name = "NAME=DOLLARS", value_parser = named::<f64>)]
     pub(crate) price: Vec<(String, f64)>,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).

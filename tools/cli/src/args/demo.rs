@@ -10,19 +10,19 @@ use crate::exit::Usage;
 /// `ripple demo`
 #[derive(Debug, Group)]
 pub(crate) struct Demo {
-    /// What the application does.
+    /// Workload of the application.
     #[arg(long, value_enum, default_value_t = Scenario::Mixed)]
     pub(crate) scenario: Scenario,
-    /// Number of writes. For `hot` it is the number of likes, for `famous` the number of items that carry the name.
+    /// Number of writes. For `hot`, the number of likes. For `famous`, the number of comments by the renamed user.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) writes: u32,
-    /// Seed of the workload: the same seed gives the same writes.
+    /// Seed of the workload. The same seed gives the same writes.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Writes a second (default: as fast as the database accepts them).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: Option<u32>,
-    /// Writes a second by other users before and during the renames of `famous`. The demo reports their lag.
+    /// For `famous`: writes a second by other users, before and during the renames. The demo reports their lag.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000))]
     pub(crate) others: u32,
     /// Prints one JSON object.
@@ -32,10 +32,10 @@ pub(crate) struct Demo {
     /// tables.
     #[arg(long, value_name = "URL", value_parser = values::endpoint)]
     pub(crate) endpoint: Option<String>,
-    /// How the ledger recognizes changes that were applied before: `receipts` or `watermarks`.
+    /// How the ledger recognizes changes that are already counted: `receipts` or `watermarks`.
     #[arg(long, value_name = "KIND", default_value_t, value_parser = values::ledger_kind())]
     pub(crate) ledger: LedgerKind,
-    /// How many functions read the stream.
+    /// Number of functions that read the stream.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Demo {
 pub(crate) enum Scenario {
     /// All kinds of writes that the table supports.
     Mixed,
-    /// Everybody likes one post.
+    /// Every user likes the same post.
     Hot,
     /// A user with many comments is renamed three times in quick succession.
     Famous,

@@ -80,7 +80,7 @@ const EXAMPLES: [(&str, [&str; 2]); 27] = [
     ("ripple man", ["ripple man", "ripple man catalogue diff"]),
 ];
 
-/// Adds the examples of a command with this name, and those of the commands below it.
+/// Adds the examples of the command with this name and of its subcommands.
 pub(super) fn with_examples(command: Command, name: &str) -> Command {
     let examples = EXAMPLES.iter().filter(|(of, _)| *of == name).flat_map(|(_, examples)| examples);
     let lines: Vec<String> = examples.map(|example| format!("  {example}")).collect();
@@ -105,7 +105,7 @@ mod tests {
         [name.to_owned()].into_iter().chain(below).collect()
     }
 
-    /// The words of a line, as a shell takes them apart, without the file that its output goes into.
+    /// The words of a command line, split by a shell, without the redirection of its output.
     fn words(line: &str) -> Vec<String> {
         let line = line.split(" > ").next().unwrap();
         let echo = format!("each() {{ printf '%s\\n' \"$@\"; }}; each {line}");

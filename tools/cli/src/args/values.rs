@@ -1,4 +1,4 @@
-//! The forms of values that several options share.
+//! Parsers of the values that several options share, and of the whole command line.
 
 use std::{
     env,
@@ -29,7 +29,7 @@ pub(super) fn endpoint(text: &str) -> Result<String, String> {
     url(text, &["http", "https"])
 }
 
-/// Accepts the base URL of an invoke API. Only plain HTTP, which is what emulators use.
+/// Accepts the base URL of an Invoke API. Only plain HTTP, because emulators use that.
 pub(super) fn http_url(text: &str) -> Result<String, String> {
     url(text, &["http"])
 }
@@ -37,7 +37,8 @@ pub(super) fn http_url(text: &str) -> Result<String, String> {
 fn url(text: &str, schemes: &[&str]) -> Result<String, String> {
     let is_url = text.parse::<Uri>().is_ok_and(|uri| {
         let has_scheme = uri.scheme_str().is_some_and(|scheme| schemes.contains(&scheme));
-        // A port that is no number of 16 bits is none.
+        // A port that does not fit 16 bits reads as none. The authority then does not end with the host, and is
+        // refused.
         let has_place =
             |at: &Authority| !at.host().is_empty() && (at.port_u16().is_some() || at.as_str().ends_with(at.host()));
         has_scheme && uri.authority().is_some_and(has_place)
@@ -75,7 +76,7 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "it must be a whole number of seconds".to_owned())
 }
 
-/// Accepts the seconds of a wait that ends.
+/// Accepts a timeout: 1 to `TIMEOUT_S_MAX` seconds.
 pub(super) fn timeout(text: &str) -> Result<u64, String> {
     let is_allowed = |seconds: &u64| (1..=TIMEOUT_S_MAX).contains(seconds);
     let what = || format!("it must be a whole number of seconds, 1 to {TIMEOUT_S_MAX}");
@@ -91,9 +92,9 @@ pub(super) fn ledger_kind() -> impl TypedValueParser<Value = LedgerKind> {
     PossibleValuesParser::new(["receipts", "watermarks"]).try_map(|text| text.parse::<LedgerKind>())
 }
 
-// ---- The environment variables that stand for options ----
+// ---- The environment variables that set options ----
 
-/// Reads the arguments. Where they are wrong, or ask for help, prints that and gives the exit code.
+/// Parses the arguments. If they are wrong or ask for help, prints the message and returns the exit code.
 pub(crate) fn parse() -> Result<Args, ExitCode> {
     let mut command = without_empty_variables(described());
     let matches = command.try_get_matches_from_mut(env::args_os()).map_err(|error| {
@@ -109,7 +110,7 @@ pub(crate) fn parse() -> Result<Args, ExitCode> {
     matches.and_then(|matches| Args::from_arg_matches(&matches)).map_err(|error| printed(&error))
 }
 
-/// Prints the help that was asked for, or what is wrong with the arguments.
+/// Prints the requested help, or the usage error.
 fn printed(error: &clap::Error) -> ExitCode {
     let printed = error.print().and_then(|()| io::stdout().flush());
     match printed {
@@ -122,7 +123,7 @@ fn printed(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// A variable that stands for an option, and whose value is no text.
+/// Name of a variable that sets an option and is not UTF-8.
 fn no_text(command: &Command) -> Option<String> {
     let is_no_text = |name: &&OsStr| env::var_os(name).is_some_and(|value| value.to_str().is_none());
     let here = command.get_arguments().filter_map(Arg::get_env).find(is_no_text);
@@ -130,8 +131,8 @@ fn no_text(command: &Command) -> Option<String> {
     here.map(|name| name.to_string_lossy().into_owned()).or_else(below)
 }
 
-/// The same error without the variables, if they have no part in it: its usage would show the options that they stand for
-/// as if those were required.
+/// Removes the variables from an error that they did not cause. Otherwise its usage line would list their options as if
+/// they were required.
 fn without_variables_said(error: clap::Error) -> clap::Error {
     let alone = without_variables(described(), &|_| true).try_get_matches().err();
     alone.filter(|alone| alone.kind() == error.kind()).unwrap_or(error)
@@ -142,12 +143,12 @@ pub(crate) fn described() -> Command {
     with_examples(Args::command(), "ripple")
 }
 
-/// Treats an empty variable as one that is not set, as the functions and the AWS tools do.
+/// Treats an empty variable as unset, as the functions and the AWS tools do.
 fn without_empty_variables(command: Command) -> Command {
     without_variables(command, &|value| value.is_empty())
 }
 
-/// Ignores the variables with such values.
+/// Ignores the variables whose value `is_ignored` selects.
 fn without_variables(command: Command, is_ignored: &dyn Fn(&OsStr) -> bool) -> Command {
     command
         .mut_args(|argument| {

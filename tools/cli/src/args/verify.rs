@@ -14,8 +14,9 @@ pub(crate) struct Verify {
     pub(crate) connection: Connection,
     #[command(flatten)]
     pub(crate) verifying: Verifying,
-    /// Allows a write to the ledger's table on the real AWS: verify removes marks of a possible loss, unless it
-    /// finds something of their family that can be corrected.
+    /// Allows writes to the ledger's table on the real AWS. If a run finds nothing to correct, it marks derivations as
+    /// filled; it also removes the mark of a possible loss if it finds nothing to correct in the mark's family of
+    /// derivations.
     #[arg(long)]
     pub(crate) yes: bool,
     /// Prints one JSON object.
@@ -29,7 +30,7 @@ pub(crate) struct Verifying {
     /// Verifies only these derivations: names, separated by commas (default: all).
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = values::name)]
     pub(crate) derivation: Vec<String>,
-    /// Verifies only items of these entities, and counts about them: names, separated by commas (default: all).
+    /// Verifies only items of these entities, and the counts about them: names, separated by commas (default: all).
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = values::name)]
     pub(crate) entity: Vec<String>,
     /// Verifies only items, and counts about items, whose partition key begins with this prefix.
@@ -44,20 +45,21 @@ pub(crate) struct Verifying {
     /// Uses at most this many read units a second (default: no limit).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) read_units: Option<u32>,
-    /// Reports every difference as a finding at once. Use it when nobody writes and the functions have no backlog.
+    /// Reports every difference as a finding at once. Use it only if no program writes and the functions have no
+    /// backlog.
     #[arg(long, conflicts_with = "iterator_age")]
     pub(crate) at_rest: bool,
-    /// The greatest recent iterator age of the functions, in seconds. On the real AWS every difference that is no count
-    /// stays undecided without it; the ledger proves counts.
+    /// Greatest recent iterator age of the functions, in seconds. Without it, differences on the real AWS stay
+    /// undecided, except those of counts, which the ledger proves.
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) iterator_age: Option<u64>,
-    /// Waits this many seconds for the functions to catch up, then reports a difference as undecided.
+    /// Waits at most this many seconds for the functions to catch up, then reports a difference as undecided.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = values::seconds)]
     pub(crate) wait: u64,
-    /// Ends with exit code 0 although items are unreadable, if nothing differs. They are still reported.
+    /// Ends with exit code 0 if nothing differs, even if items are unreadable. They are still reported.
     #[arg(long)]
     pub(crate) allow_unreadable: bool,
-    /// Saves the progress in this file, and continues from it after an interrupted run.
+    /// Saves the progress in this file. Run it again with the same file to continue after an interruption.
     #[arg(long, value_name = "FILE")]
     pub(crate) progress: Option<PathBuf>,
 }

@@ -9,10 +9,10 @@ use super::Connection;
 /// `ripple why`
 #[derive(Debug, Group)]
 pub(crate) struct WhyArgs {
-    /// The item, which need not exist: its keys as `PK / SK`, or as the JSON object `{"pk": …, "sk": …}`.
+    /// Key of the item, as `PK / SK` or as the JSON object `{"pk": …, "sk": …}`. The item need not exist.
     #[arg(value_name = "KEY", value_parser = item)]
     pub(crate) key: Key,
-    /// Explains only this attribute (default: all that are derived).
+    /// Explains only this attribute (default: all derived attributes).
     #[arg(value_name = "ATTRIBUTE")]
     pub(crate) attribute: Option<String>,
     #[command(flatten)]
@@ -20,12 +20,12 @@ pub(crate) struct WhyArgs {
     /// Lists at most this many sources of a counter, and this many changes.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) list: u32,
-    /// Reads at most this many items for the sources of a counter. If there are more, they do not decide whether the
-    /// counter is right.
+    /// Reads at most this many source items of a counter. If there are more, the report does not decide whether the
+    /// counter is correct.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) sources: u32,
-    /// Reads the table's stream from its oldest record on, for the changes that moved the values. On the real AWS that
-    /// may take long, so it is the default for an emulator only.
+    /// Reads the table's stream from its oldest record, for the changes that affected the values. This may take long on
+    /// the real AWS, so it is the default only for an emulator.
     #[arg(long, overrides_with = "no_changes")]
     pub(crate) changes: bool,
     /// Does not read the table's stream.
@@ -37,7 +37,7 @@ pub(crate) struct WhyArgs {
 }
 
 impl WhyArgs {
-    /// Is the stream read?
+    /// True if the stream is read.
     pub(crate) const fn reads_stream(&self) -> bool {
         !self.no_changes && (self.changes || !self.connection.aws)
     }

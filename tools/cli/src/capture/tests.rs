@@ -139,7 +139,7 @@ fn what_is_none_of_them_says_why() {
     }
 }
 
-/// The text of a file of the case of other envelopes.
+/// The text of a file of the case `19-other-envelopes`.
 fn envelope(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases/19-other-envelopes");
     std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
@@ -170,7 +170,7 @@ fn what_a_pipe_hands_to_a_function_is_read_and_every_other_envelope_is_named() {
 
 #[test]
 fn a_page_that_lost_something_when_it_was_printed_is_refused_and_an_event_is_left_to_the_engine() {
-    // The notation of Python for bytes.
+    // Python's notation for bytes.
     let binary = json!({"B": "b'Zm9v'"});
     let mut printed = of_the_api(&json!(0));
     printed["dynamodb"]["OldImage"]["Picture"] = binary.clone();

@@ -70,7 +70,7 @@ async fn cost(
     Ok(Some(BackfillCost::estimate(opened, &tables)))
 }
 
-/// Is this one to be filled, now or when it is deployed?
+/// True if the derivation must be filled, now or after it is deployed.
 fn is_to_fill(difference: &CatalogueDifference) -> bool {
     use DerivationState::{Added, Changed, Dropped, InStep, Undeclared, Unfilled, Young};
     match difference.state {
@@ -79,7 +79,7 @@ fn is_to_fill(difference: &CatalogueDifference) -> bool {
     }
 }
 
-/// What it would write for a derivation; `None` where that is unknown.
+/// The estimated writes for a derivation; `None` if they are unknown.
 fn part<'a>(difference: &CatalogueDifference, cost: Option<&'a BackfillCost>) -> Option<&'a WriteEstimate> {
     let parts = cost?.parts.as_ref()?;
     parts.iter().find(|part| part.derivation == difference.name)
@@ -98,7 +98,7 @@ fn state_word(state: &DerivationState) -> &'static str {
     }
 }
 
-/// What there is to say and to do about a derivation; nothing where it is in step.
+/// The lines about a derivation: its state, what to do, and the cost. Empty if it is up to date.
 fn as_text(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Vec<String> {
     let CatalogueDifference { name, definition, state, version, .. } = difference;
     let backfill = || format!("`ripple backfill {name}`");

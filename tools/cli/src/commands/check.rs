@@ -1,5 +1,5 @@
-//! `ripple check`: is a manifest right? `ripple schema`: what can a manifest say? `ripple types`: how does an application
-//! write its keys? None of them needs a table.
+//! `ripple check` checks a manifest, `ripple schema` prints the schema of manifests, and `ripple types` prints typed
+//! keys for an application. None of them needs a table.
 
 use derive::derivation::Derivation;
 use design::{Design, review::review};

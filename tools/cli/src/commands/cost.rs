@@ -1,4 +1,4 @@
-//! `ripple cost`: what a table costs a month under either ledger, each line with its formula.
+//! `ripple cost`: the monthly cost of a table under either ledger, with the formula of each line.
 
 use derive::family::Family;
 use design::cost::{
@@ -22,7 +22,7 @@ use crate::{
     words::print_json,
 };
 
-/// The ledgers, the default of the templates first.
+/// The ledgers. The default of the templates comes first.
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Watermarks, LedgerKind::Receipts];
 
 pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
         [config::TABLE_NAME, config::LEDGER_TABLE_NAME].contains(&name).then(|| "table".to_owned())
     })?;
     let log = |engine: &SampleEngine, families: &[Family], handled: &Handled| {
-        // The line's end is a byte.
+        // One more byte for the line break.
         LineOf::sample(&config, engine, families, handled, Zeros::LeftOut).to_string().len() + 1
     };
     let mut estimates = Vec::new();
@@ -73,7 +73,7 @@ fn prices(args: &CostArgs) -> Result<Prices, Usage> {
     Ok(prices)
 }
 
-/// The text for people.
+/// The estimates as text.
 fn as_text(estimates: &[(LedgerKind, Estimate)]) -> String {
     let mut lines = Vec::new();
     for (ledger, estimate) in estimates {

@@ -63,7 +63,7 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
     let endpoint = embedded.as_ref().map(|embedded| embedded.endpoint.clone()).or_else(|| args.endpoint.clone());
     let endpoint = endpoint.unwrap_or_default();
     let interrupted = stop_signal()?;
-    // What is dropped here deletes its folder.
+    // If the signal comes first, the run is dropped, which deletes its temporary folder.
     let shown = tokio::select! {
         shown = demonstrate(args, &endpoint) => shown,
         () = interrupted => Err(interrupt(args, &endpoint).await),
@@ -84,14 +84,14 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
     Ok(if shown.findings == 0 && shown.parked == 0 { Completion::InStep } else { Completion::Findings })
 }
 
-/// Tables of its own, so that the demo touches nobody else's data.
+/// The demo has tables of its own, so that it touches no other data.
 fn config(args: &Demo) -> Config {
     let table = format!("ripple-demo-{}", std::process::id());
     let ledger_table = format!("{table}-ledger");
     Config { ledger: args.ledger, ..Config::of(table, ledger_table) }
 }
 
-/// Deletes the tables of a demo that is interrupted, unless they end with the process.
+/// Deletes the tables of an interrupted demo, unless they end with the process.
 async fn interrupt(args: &Demo, endpoint: &str) -> anyhow::Error {
     let config = config(args);
     let deleted = match args.endpoint {
@@ -173,9 +173,9 @@ fn progress(args: &Demo) -> ProgressBar {
     ProgressBar::new(u64::from(args.writes)).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-// ---- Figures that several reports contain: lags, and sums of units ----
+// ---- Numbers that several reports contain: lags, and sums of units ----
 
-/// Time from the response to a write until the commit of the last write that follows from it.
+/// Time from the response to a write until the commit of the last write derived from it, in milliseconds.
 #[derive(Debug, Serialize)]
 struct LagFigures {
     p50: u64,
@@ -183,7 +183,7 @@ struct LagFigures {
     max: u64,
 }
 
-/// The lag of few changes, such as those of other people.
+/// The lag of a small number of changes, such as those of other users.
 #[derive(Debug, Serialize)]
 struct FewLags {
     /// Number of changes.
@@ -239,7 +239,7 @@ impl Running<'_> {
         write(&self.metered, self.args.rate, actions, &self.bar).await
     }
 
-    /// Performs the preparing actions, and waits until the service has handled them.
+    /// Performs the preparatory actions, and waits until the service has handled them.
     async fn set(&mut self, setting: Vec<AppAction>) -> anyhow::Result<()> {
         self.bar.set_message("setting the scene");
         write(&self.metered, None, setting.into_iter().map(Ok), &ProgressBar::hidden()).await?;
@@ -262,11 +262,11 @@ struct RunReport {
     writes: u32,
     /// Actions that a condition refused, such as a taken email address or a product out of stock.
     refused: usize,
-    /// Records of ground items that change something a derivation reads.
+    /// Records of application items with a difference that a derivation reads.
     changes: usize,
-    /// The other records.
+    /// All other records.
     echoes: usize,
-    /// Changes and removals of items that count by their insert alone; nothing follows from them.
+    /// Changes and removals of items that count by their insert alone: they are not applied.
     late_changes: usize,
     /// Writes of the service to the application's table.
     derived_writes: usize,
@@ -305,7 +305,7 @@ struct Measured {
 }
 
 impl RunReport {
-    /// Makes the report of the account, the measurements and the verification.
+    /// Makes the report from the account, the measurements and the verification.
     fn of(args: &Demo, book: &Book, measured: Measured, verified: &Comparison) -> Self {
         let Measured { report, written, lags, memory_mb, elapsed } = measured;
         let derived = book.derived_units();

@@ -16,7 +16,7 @@ pub(crate) fn completions(args: &args::Completions) -> anyhow::Result<Completion
 
 pub(crate) fn man(args: &args::Man) -> anyhow::Result<Completion> {
     let mut all = args::values::described();
-    // Names a command below another one in full, such as `ripple-catalogue-diff`.
+    // Sets the full names of subcommands, such as `ripple-catalogue-diff`.
     all.build();
     let mut command = &all;
     for word in &args.words {

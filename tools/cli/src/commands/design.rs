@@ -46,7 +46,7 @@ pub(crate) fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
     Ok(if reviewed.unanswered().next().is_none() { Completion::InStep } else { Completion::Findings })
 }
 
-/// The design of the table that a manifest declares; without one, that of the shipped table.
+/// The design of the table that a manifest declares; without a manifest, of the shipped table.
 pub(super) fn declared_design(manifest: Option<&Path>) -> anyhow::Result<Design> {
     let (schema, catalogue) = declared(Choice { manifest, ..Choice::default() })?;
     Ok(Design::declared((*schema).clone(), (*catalogue).clone()))
@@ -89,7 +89,7 @@ pub(super) fn finding_json(finding: &ReviewFinding) -> Map<String, Value> {
     pairs.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect()
 }
 
-/// A finding, why it matters, and its answer or else what to do.
+/// A finding, why it matters, and its answer. Without an answer, what to do.
 pub(super) fn finding_lines(finding: &ReviewFinding, answer: Option<&FindingAnswer>) -> [String; 4] {
     [
         format!("{}  {}", finding.check, finding.subject),
@@ -117,7 +117,8 @@ fn as_text(reviewed: &Reviewed, counters: &[CounterGrowth]) -> String {
     lines.join("\n")
 }
 
-/// Up to how many partitions of the table an update of a counter costs one write unit; nothing for a table without counts.
+/// The number of partitions of the table up to which an update of a counter costs one write unit; `None` for a table
+/// without counts.
 fn growth_line(counters: &[CounterGrowth]) -> Option<String> {
     let group = |CounterGrowth { n_items, partitions_max, derivations }: &CounterGrowth| {
         let (items, counts) = (counted(*n_items as usize, "item"), counted(derivations.len(), "count"));

@@ -1,4 +1,4 @@
-//! `ripple dev`: the service on a laptop, for any AWS client, until it is stopped.
+//! `ripple dev`: runs the service on a laptop, for any AWS client, until the user stops it.
 
 use std::{
     io,
@@ -54,7 +54,7 @@ use crate::{
     tables, words,
 };
 
-/// Log level if `RUST_LOG` is not set: what `dev` says itself is not logged again.
+/// Log level if `RUST_LOG` is not set. It leaves out the problems that `dev` prints itself.
 const LOG_FILTER: &str =
     "warn,dynoxide=error,aws_config=error,engine::look::listing=off,engine::count=off,engine::park=off";
 
@@ -93,7 +93,7 @@ async fn serve(
     let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
     let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
     let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
-    // A table that the operator named must exist: a typing error must not create another one.
+    // A table that the operator named must exist, because a typing error must not create a table.
     if args.endpoint.is_some() && args.table.is_some() {
         tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
     }
@@ -159,10 +159,10 @@ async fn serve(
     }
 }
 
-/// Most derivations that a line names.
+/// Maximum number of derivations that a line names.
 const NAMED_MAX: usize = 5;
 
-/// Which derivations do not have the items from before, and what to do.
+/// Names the derivations that may not cover items written before now, and what to do.
 fn unfilled(names: &[String]) -> String {
     let named: Vec<&str> = names.iter().take(NAMED_MAX).map(String::as_str).collect();
     let more = names.len() - named.len();
@@ -171,7 +171,7 @@ fn unfilled(names: &[String]) -> String {
     format!("items from before may be missing in {}{more}: run `ripple backfill {command}`", named.join(", "))
 }
 
-/// Where the service is, where its data is, and what to paste into another terminal.
+/// The addresses of the service, the location of its data, and the commands to paste into another terminal.
 fn greeting(args: &Dev, config: &Config, tables: &[TableDescription], endpoint: &str, pages: SocketAddr) -> String {
     let mut lines = vec![
         format!("endpoint  {endpoint}"),
@@ -195,8 +195,8 @@ fn greeting(args: &Dev, config: &Config, tables: &[TableDescription], endpoint: 
     lines.join("\n")
 }
 
-/// The manifest must be one for what is registered, and keep what a folder's last one declared. Returns the names of the
-/// derivations whose items from before may be missing.
+/// Unless `--redeploy` is given, the manifest must keep the derivations of the folder's last manifest. Returns the
+/// names of the derivations that may not cover items written before now.
 async fn registered(
     args: &Dev,
     (schema, catalogue): (&Schema, &Catalogue),
@@ -211,7 +211,8 @@ async fn registered(
     Ok(registered.to_fill())
 }
 
-/// Tables that exist must fit the manifest before anything is created beside them; a new version gets its indexes first.
+/// Existing tables must fit the manifest before other tables are created. With `--redeploy`, missing indexes are
+/// created first.
 async fn existing_fit(
     args: &Dev,
     (client, endpoint): (&Client, &str),
@@ -235,7 +236,8 @@ async fn existing_fit(
     Ok(())
 }
 
-/// Reports each time that everything is handled. Returns when a mapping ends, which happens only if it cannot continue.
+/// Prints a line each time everything is handled. Returns when a mapping ends, which happens only if it cannot
+/// continue.
 async fn caught_up(service: &mut Service) -> anyhow::Error {
     let mut since = None;
     loop {
@@ -261,7 +263,7 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
     }
 }
 
-/// The counts of a mapping, under the names of `CloudWatch`'s metrics.
+/// The counts of a mapping, named like the metrics of `CloudWatch`.
 fn counts_line(mapping: &str, counts: &EventCount) -> String {
     let EventCount { polled, filtered_out, invoked, failed_invoke, on_failure_delivered, dropped, iterator_age_max } =
         counts;
@@ -294,19 +296,19 @@ pub(super) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
 
 // ---- pages ----
 
-/// The console, about to serve.
+/// The console, before it serves its pages.
 struct Pages {
-    /// Where it is.
+    /// The address of the console.
     address: SocketAddr,
     listener: TcpListener,
     opened: Deployment<DynamoStore>,
     design: Design,
-    /// Nothing where the functions run in another process.
+    /// `None` if the functions run in another process.
     flow: Option<Arc<Flow>>,
 }
 
 impl Pages {
-    /// Listens for the console at its usual port, or at any that is free when another program has that.
+    /// Listens on the console's default port, or on any free port if another program uses that one.
     async fn open(
         plan: &Plan<'_>,
         design: Design,
@@ -328,7 +330,7 @@ impl Pages {
         Ok((told, Self { address: listener.local_addr()?, listener, opened, design, flow }))
     }
 
-    /// Serves until the listener fails, and gives why.
+    /// Serves until the listener fails. Returns the reason.
     async fn serve(self, gate: Arc<StepGate<DynamoStore>>) -> anyhow::Error {
         let Self { opened, design, flow, listener, .. } = self;
         let writes = ConsoleWrites::Allowed { place: None };
@@ -340,7 +342,7 @@ impl Pages {
     }
 }
 
-/// Tells the terminal and the console what the functions do.
+/// Reports the work of the functions to the terminal and the console.
 struct Told {
     lines: Lines,
     flow: Arc<Flow>,

@@ -1,4 +1,4 @@
-//! `ripple explain`: prints what the records of a captured event would do.
+//! `ripple explain`: prints the effects that the records of a captured event would have.
 
 use derive::{
     effect::Effect,
@@ -58,12 +58,12 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
     Ok(Completion::InStep)
 }
 
-/// What a record would do.
+/// The effects that a record would have.
 struct Explained {
     id: String,
     /// Key of the item; a record that does not decode has none.
     item: Option<Key>,
-    /// What becomes of the record, in one word. The words are stable.
+    /// The outcome of the record, in one word. The words are stable.
     what: &'static str,
     why: Option<String>,
     /// Effects, each with the name of its derivation.
@@ -94,7 +94,7 @@ impl Explained {
     fn as_text(&self) -> String {
         let Self { id, item, what, why, effects } = self;
         let item = item.as_ref().map(Key::to_string).unwrap_or_default();
-        // The reason of a record without an item is long.
+        // The reason for a parked record is long, so it has a line of its own.
         let (why, below) = match why {
             Some(why) if *what == "parked" => (String::new(), format!("\n  {why}")),
             Some(why) => (format!(": {why}"), String::new()),

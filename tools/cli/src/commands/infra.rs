@@ -1,4 +1,4 @@
-//! `ripple infra`: the infrastructure of a table, as a template or inside of what another tool deploys.
+//! `ripple infra`: the infrastructure of a table, as a template or wrapped for another deployment tool.
 
 use functions::declared::{Choice, declared};
 use infra::{

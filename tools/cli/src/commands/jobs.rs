@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     Ok(if args.ids.is_empty() { list(&jobs, &held, layout, args.json) } else { show(&jobs, &held, layout, args) })
 }
 
-/// Time limit for reading what holds cascades, in milliseconds.
+/// Time limit for reading what blocks cascades, in milliseconds.
 const READ_MS: u64 = 60_000;
 
 fn list(jobs: &[Job], held: &HeldCascades, layout: &Layout, as_json: bool) -> Completion {
@@ -80,7 +80,7 @@ fn chosen<'a>(jobs: &'a [Job], ids: &'a [String]) -> (Vec<&'a Job>, Vec<&'a str>
     (jobs.iter().filter(is_asked).collect(), ids.iter().map(String::as_str).filter(is_unknown).collect())
 }
 
-/// What an id is that no job has.
+/// Describes an id without a job, in `report_unknown`.
 const NO_JOB: &str = "no job";
 
 fn so_far(job: &Job) -> String {

@@ -60,14 +60,15 @@ fn show(parked: &[ParkedChange], layout: &Layout, args: &ParkedArgs) -> Completi
     if unknown.is_empty() { Completion::Findings } else { Completion::UnknownId }
 }
 
-/// The parked changes with these ids, and the ids without a parked change. Both families may have parked one change.
+/// The parked changes with these ids, and the ids without a parked change. Both families may have parked the same
+/// change.
 pub(super) fn chosen<'a>(parked: &'a [ParkedChange], ids: &'a [String]) -> (Vec<&'a ParkedChange>, Vec<&'a str>) {
     let is_asked = |change: &&ParkedChange| ids.contains(&change.id);
     let is_unknown = |id: &&str| parked.iter().all(|change| change.id != *id);
     (parked.iter().filter(is_asked).collect(), ids.iter().map(String::as_str).filter(is_unknown).collect())
 }
 
-/// What an id is that no parked change has.
+/// Describes an id without a parked change, in `report_unknown`.
 pub(super) const NOT_PARKED: &str = "no parked change";
 
 fn change_text(change: &ParkedChange, layout: &Layout) -> String {

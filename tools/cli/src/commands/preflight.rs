@@ -1,16 +1,16 @@
-//! `ripple preflight`: do the application's tables fit the declarations, before the service is attached to them?
+//! `ripple preflight`: checks whether the application's tables fit the declarations, before the service is attached.
 //!
-//! Reads a part of each table and writes nothing. [`plan`], given an insert of each item, decides
-//! what the item is and which derivations cannot interpret it. The checks of the table are those of a function at its
-//! start. The report contains keys, but no value of an attribute.
+//! Reads a part of each table and writes nothing. [`plan`] receives each item as an insert, and determines its entity
+//! and the derivations that cannot read it. The table itself is checked as a function checks it at its start. The
+//! report contains keys, but no values of attributes.
 //!
 //! # Cost
 //!
 //! Estimates the cost of a backfill from a sample.
 //!
-//! An upper estimate: it assumes that each item that follows from the sample is written once, at the size of the
-//! table's own items. Some may be in step already, and some follow from several items of the sample. A history count
-//! cannot be filled, because the table does not contain everything that it counts.
+//! This is an upper estimate: it assumes that each item derived from the sample is written once, at the size of the
+//! table's own items. Some may already be correct, and some are derived from several items of the sample. A history
+//! count cannot be filled, because the table does not contain everything that it counts.
 
 mod links;
 mod report;
@@ -47,10 +47,10 @@ use crate::{
     words::print_json,
 };
 
-/// The observations of the tables.
+/// The results of a preflight.
 struct Preflighted {
     surroundings: Surroundings,
-    /// What was read of each table.
+    /// The sample of each table.
     sampled: Vec<SampledTable>,
     links: Vec<CheckedLink>,
     backfill: BackfillCost,
@@ -97,7 +97,7 @@ pub(in crate::commands) struct WriteEstimate {
 }
 
 impl WriteEstimate {
-    /// How much it is at most, in words.
+    /// The upper limit, in words.
     pub(in crate::commands) fn at_most(&self) -> String {
         let of = |n: f64, noun: &str| format!("{n:.0} {noun}{}", if n > 0.5 && n < 1.5 { "" } else { "s" });
         format!("at most {}, {}", of(self.n_items, "item"), of(self.units, "write unit"))
@@ -173,7 +173,7 @@ fn of_table(design: &Design, fitting: &Fitting, share: f64) -> (Vec<(DerivationA
     (parts, whole(counted + looked.values().sum::<f64>()))
 }
 
-// ---- Which items fit, which do not, and which items the derivations would write ----
+// ---- The items that fit, those that do not, and those that the derivations would write ----
 
 /// Number of keys to keep as examples of a group.
 const EXAMPLES: usize = 3;
@@ -205,9 +205,9 @@ pub(in crate::commands) struct Fitting {
     pub(in crate::commands) untyped: Group,
     /// Items with an undeclared entity, or with a key of an undeclared form.
     pub(in crate::commands) unknown: Group,
-    /// Items that a derivation cannot interpret, by derivation and reason.
+    /// Items that a derivation cannot read, by derivation and reason.
     pub(in crate::commands) unreadable: BTreeMap<(String, String), Group>,
-    /// Items that derivations would write, by derivation: those that inserts of the sampled items would look at or add
+    /// Items that derivations would write, by derivation: those that inserts of the sampled items would refresh or add
     /// to.
     pub(in crate::commands) derived: BTreeMap<DerivationAt, BTreeSet<Key>>,
     /// One item of each entity.
@@ -215,7 +215,7 @@ pub(in crate::commands) struct Fitting {
 }
 
 impl Fitting {
-    /// Adds an item of the sample; `None` is one without an address.
+    /// Adds an item of the sample; `None` if its key does not have the declared form.
     pub(in crate::commands) fn add(&mut self, schema: &Schema, catalogue: &Catalogue, item: Option<Item>) {
         self.n_items += 1;
         let addressed = item.and_then(|item| Some((schema.layout.key(&item)?, item)));
@@ -262,7 +262,8 @@ impl Fitting {
     }
 }
 
-/// The item that an effect would write. The items of a search are skipped: their own inserts lead to them.
+/// The item that an effect would write. Items that a search would find are skipped, because their own inserts cover
+/// them.
 fn written(derivation: &str, effect: Effect) -> Option<Key> {
     match effect {
         // The shard differs from batch to batch; a backfill uses one.

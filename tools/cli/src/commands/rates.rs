@@ -32,7 +32,7 @@ pub(crate) async fn run(args: &RatesArgs) -> anyhow::Result<Completion> {
     Ok(Completion::InStep)
 }
 
-/// The options of `ripple cost`. A fan-out that concerned no item is left out.
+/// The options of `ripple cost`. A fan-out that affected no item is left out.
 fn options(rates: &Rates) -> Vec<String> {
     let entities = rates.entities.iter().map(|(entity, rate)| format!("--rate {entity}={}", rounded(*rate)));
     let targets = rates.targets.iter().map(|(derivation, n)| format!("--targets {derivation}={n}"));
@@ -43,7 +43,7 @@ fn options(rates: &Rates) -> Vec<String> {
     entities.chain(targets).chain(fan_outs).collect()
 }
 
-/// Three digits that mean something, and never 0.
+/// Rounds to about three significant digits, and never to 0.
 fn rounded(rate: f64) -> String {
     let places = if rate >= 100.0 {
         0

@@ -1,4 +1,4 @@
-//! `ripple redrive`: applies parked changes again, after an operator corrected what blocked them.
+//! `ripple redrive`: applies parked changes again, after an operator corrected the cause.
 
 use engine::park::{ParkedChange, parked};
 use functions::logging;
@@ -19,7 +19,7 @@ use crate::{
     words::print_json,
 };
 
-/// Redrives the chosen changes one after the other.
+/// Redrives the chosen changes in turn.
 pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
     let opened = agreed(open_to_write(&args.writing).await?, &args.writing.connection).await?;

@@ -1,4 +1,4 @@
-//! `ripple repair` and `ripple backfill`: correct the findings of a verification, while writes go on.
+//! `ripple repair` and `ripple backfill`: correct the findings of a verification, while writes continue.
 
 use std::cell::Cell;
 
@@ -25,7 +25,7 @@ use crate::{
     opened::{Opened, agreed, open_to_write, open_with_ledger},
 };
 
-/// How the JSON object begins. It is printed with the first entry, so that a command that is refused prints nothing.
+/// The start of the JSON object. It is printed with the first entry, so that a refused command prints nothing.
 fn json_begin() -> String {
     format!("{{\"version\":{VERSION},\"repairs\":[")
 }
@@ -126,7 +126,7 @@ fn text(summary: &Summary, is_applied: bool) -> String {
     text
 }
 
-/// What an interrupted run has done.
+/// The message about an interrupted run, with the work that it has done.
 fn interrupted_at(Sums { done, not_needed, refused, .. }: Sums, is_applied: bool) -> String {
     if !is_applied {
         return "interrupted: nothing was written; run it again for all findings".to_owned();
@@ -137,7 +137,7 @@ fn interrupted_at(Sums { done, not_needed, refused, .. }: Sums, is_applied: bool
     )
 }
 
-/// Ends the object with what the last verification left. The names are stable.
+/// Ends the object with the entries that the last verification left. The names are stable.
 fn json_ends(is_empty: bool, summary: &Summary, last: &Verified) -> Result<(), OperateError> {
     let begin = if is_empty { json_begin() } else { String::new() };
     let sums = Value::Object(repair_sums(summary, last.extent.n_items)).to_string();

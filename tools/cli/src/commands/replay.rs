@@ -1,7 +1,7 @@
-//! `ripple replay`: hands captured records to the service again.
+//! `ripple replay`: applies captured records again.
 //!
-//! All files are read before anything is applied. The records are applied in slices, each with its own deadline.
-//! Nothing is tried after a slice that is not done, because the database does not respond then.
+//! All files are read before anything is applied. The records are applied in slices, each with its own deadline. After
+//! an unfinished slice no other slice is tried, because the database does not respond.
 
 use std::{
     path::{Path, PathBuf},
@@ -83,7 +83,7 @@ fn read(file: &Path, given: &Lane, layout: &Layout) -> anyhow::Result<Capture> {
     Ok(capture.map_err(|error| Usage(format!("{name}: {}", describe(&error))))?)
 }
 
-/// Are the records of these tables, and does the ledger get the stream and shard that it requires?
+/// Fails if the records are not from these tables, or if the stream or shard is missing that the ledger requires.
 fn fits(file: &Path, capture: &Capture, ledger: LedgerKind, opened: &Opened, args: &Replay) -> anyhow::Result<()> {
     if capture.records.is_empty() {
         return Ok(());
@@ -91,7 +91,8 @@ fn fits(file: &Path, capture: &Capture, ledger: LedgerKind, opened: &Opened, arg
     let lane = &capture.origin.lane;
     let file = file.display();
     let tables = || [&opened.table].into_iter().chain(&opened.others);
-    // An emulator says another region and account than a record that was captured elsewhere.
+    // An emulator has another region and account than a record that was captured elsewhere, so only the names are
+    // compared.
     let is_aws = args.writing.connection.aws;
     let is_in = |stream: &str, table: &TableDescription| {
         if is_aws {
@@ -158,13 +159,13 @@ struct FileReport {
     n_records: usize,
     /// Changes that count something and were applied.
     n_applied: usize,
-    /// Changes that count something and were counted before.
+    /// Changes that count something and were already counted.
     n_in_already: usize,
-    /// Changes from before the time from which a count counts change by change.
+    /// Changes older than the effective time of a count: the backfill counted them.
     n_before_birth: usize,
-    /// Records that changed nothing that is derived from.
+    /// Records of undeclared types, or without a difference that a derivation reads.
     n_without_effect: usize,
-    /// Items that were refreshed and held what they should.
+    /// Refreshed items that were correct.
     n_in_step: usize,
     /// Writes to the application's table.
     n_writes: usize,
@@ -210,12 +211,12 @@ impl FileReport {
         }
     }
 
-    /// Are there records that are not done?
+    /// True if records are not done.
     fn is_unfinished(&self) -> bool {
         !self.undone.is_empty() || self.n_not_tried > 0
     }
 
-    /// Was a change refused or parked?
+    /// True if a change was refused or parked.
     fn has_findings(&self) -> bool {
         !self.refused.is_empty() || !self.parked.is_empty()
     }
@@ -248,7 +249,7 @@ impl FileReport {
         lines.join("\n")
     }
 
-    /// Why records changed nothing: how many, and the reason.
+    /// The reasons why records changed nothing, each with their number.
     fn reasons(&self) -> impl Iterator<Item = (usize, &'static str)> {
         let reasons = [
             (self.n_in_already, "counted already: the ledger has them"),

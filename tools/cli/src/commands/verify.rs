@@ -1,8 +1,8 @@
-//! `ripple verify`: compares every derived value with its definition, while writes go on.
+//! `ripple verify`: compares every derived value with its definition, while writes continue.
 
 use std::io::Write as _;
 
-use engine::loss::Mark;
+use engine::loss::{Mark, POSSIBLE_LOSS_MS};
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
@@ -28,10 +28,10 @@ use crate::{
     words::{self, counted},
 };
 
-/// The manifest must know one of so many items.
+/// The manifest must declare the type of one item in this many.
 const KNOWN_ONE_OF: usize = 100;
 
-/// Verifies, and prints the findings and what became of the marks of a possible loss.
+/// Verifies, and prints the findings and the fate of the marks of a possible loss.
 pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
@@ -55,7 +55,8 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
     Ok(if is_clean && is_known { Completion::InStep } else { Completion::Findings })
 }
 
-/// Does the manifest know one of a hundred items? If it does not, that nothing was found says nothing, and this says so.
+/// True if the manifest declares the type of one item in a hundred. If it does not, the absence of findings proves
+/// nothing, and a warning is printed.
 pub(super) fn knows(extent: &Extent) -> bool {
     let n_known = extent.n_items - extent.n_ignored;
     let is_known = extent.n_items == 0 || n_known * KNOWN_ONE_OF >= extent.n_items;
@@ -114,7 +115,8 @@ fn about_nothing_text(about: &CountsAboutNothing) -> String {
     format!("no item     {derivation}  {what}: deleted items, or a link that gives other keys")
 }
 
-/// The ends of a line: how many are not decided, wait, or are counts without a proof, in these words.
+/// The last parts of a line: the numbers of undecided and waiting items, and of counts without a proof. `unproven` is
+/// the wording for the counts.
 pub(super) fn open_parts(n_undecided: usize, n_waiting: usize, n_unproven: usize, unproven: &str) -> Vec<String> {
     let unproven = format!(", {} {unproven}", counted(n_unproven, "count"));
     let (undecided, waiting) = (format!(", {n_undecided} undecided"), format!(", {n_waiting} waiting"));
@@ -131,8 +133,8 @@ pub(crate) fn as_text(verified: &definition::Comparison) -> String {
     findings.chain(unreadable).chain([totals]).collect::<Vec<_>>().join("\n")
 }
 
-/// The text of a finding. The reason of a flaw or an undecided item follows the key; the reason to believe a finding is
-/// on a line below.
+/// The text of a finding. The reason for invalid data or for an undecided item follows the key. The evidence for a
+/// finding is on a line below.
 pub(super) fn finding_text(kind: &str, finding: &Finding, why: Option<&str>) -> String {
     let Finding { derivation, pk, sk, stored, derived, flaw } = finding;
     let behind = flaw.as_deref().or(why.filter(|_| kind != FINDING)).map(|why| format!(": {why}")).unwrap_or_default();
@@ -176,6 +178,7 @@ fn lines(marked: &Marked) -> [String; 2] {
         MarkFate::NotPermitted => "nothing that can be corrected is missing: give --yes to remove the mark",
         MarkFate::Renewed => "the mark was renewed meanwhile: verify again",
     };
-    let line = format!("possible loss  {}  records came {hours} hours late, from {since} to {until}", of.trim_end());
+    let how = if *late_ms < POSSIBLE_LOSS_MS { "out of order".to_owned() } else { format!("{hours} hours late") };
+    let line = format!("possible loss  {}  records came {how}, from {since} to {until}", of.trim_end());
     [line, format!("  {became}")]
 }

@@ -1,4 +1,4 @@
-//! `ripple wait`: returns when everything that was written before the call is handled, by a `ripple dev` that runs.
+//! `ripple wait`: returns when a running `ripple dev` has handled everything that was written before the call.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: &Wait) -> anyhow::Result<Completion> {
     Ok(Completion::InStep)
 }
 
-/// Why the wait was in vain.
+/// Why the wait timed out.
 fn why(report: Option<ProgressReport>, called_ms: u64, table: &str) -> String {
     match report {
         None => format!("no `ripple dev` has run on the table {table} with this ledger: start one"),

@@ -1,4 +1,4 @@
-//! `ripple why`: explains what is derived of an item.
+//! `ripple why`: explains the derived values of an item.
 
 use functions::logging;
 use keys::{item::Item, key::Key};

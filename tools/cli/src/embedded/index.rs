@@ -1,10 +1,9 @@
 //! An index on the stream records of the embedded database.
 //!
-//! Each write looks up the last sequence number, and each read of the stream sorts what follows, both over all records
-//! since the start. Without an index 10,000 writes take minutes, with one they take seconds. The index changes no
-//! result.
-//! If a later version of the database stores its stream in another way, adding the index fails, and the database runs
-//! without it.
+//! Each write looks up the last sequence number, and each read of the stream sorts the later records. Without an index,
+//! both scan all records since the start, so 10,000 writes take minutes instead of seconds. The index changes no
+//! result. If a later version of the database stores its stream differently, adding the index fails, and the database
+//! runs without it.
 
 use rusqlite::Connection;
 

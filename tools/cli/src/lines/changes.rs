@@ -1,6 +1,6 @@
 //! Lines of changes: derivation, effect and item.
 //!
-//! Numbers are told one by one, the first of each derivation; what is written alike into many items is one line.
+//! The first numbers of each derivation have a line each. The same write to many items is one line.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use operate::written::{WrittenEffect, written};
 
 use super::{COLUMNS_MAX, NAMED_MAX};
 
-/// What a line is about: a derivation, what it did, and to items of which entity.
+/// The subject of a line: the derivation, its effect, and the entity of the items.
 type Deed = (DerivationAt, String, String);
 
-/// The lines of the writes of a batch, in the order of the derivations.
+/// The lines of a batch's writes, in the order of the derivations.
 pub(super) fn lines(schema: &Schema, catalogue: &Catalogue, commits: &[Commit]) -> Vec<String> {
     let mut deeds: BTreeMap<Deed, Vec<(Key, String)>> = BTreeMap::new();
     for commit in commits {
@@ -44,7 +44,7 @@ fn of_deed(name: &str, what: &str, entity: &str, items: &[(Key, String)]) -> Vec
     }
 }
 
-/// A line in which the key gives way if it does not fit.
+/// A line whose key is cut if the line does not fit.
 fn fitted(start: &str, key: &Key, end: &str) -> String {
     let left = COLUMNS_MAX.saturating_sub(start.chars().count() + end.chars().count());
     cut(&format!("{start}{}{end}", cut(&key.to_string(), left.max(NAMED_MAX))), COLUMNS_MAX)

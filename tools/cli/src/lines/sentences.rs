@@ -1,4 +1,4 @@
-//! What stands in the way, in sentences, each said once until it is over.
+//! Sentences about problems. Each is printed once until the problem is over.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,18 +17,19 @@ use keys::key::Key;
 use super::NAMED_MAX;
 use crate::lines::IgnoredTypes;
 
-/// Items that are remembered as told; after more, the first may be told again.
+/// Maximum number of remembered reports of one sort. Beyond it they are forgotten, so a problem may be reported again.
 const TOLD_MAX: usize = 10_000;
 
-/// A reason is over when it has not come for this long: longer than any wait between two tries.
+/// A problem is over if its reason has not occurred for this long: longer than any wait between two attempts.
 const OVER_AFTER: Duration = Duration::from_mins(5);
 
-/// When each reason came last, by who had it. Lanes take turns, so that one of them goes on says nothing of the others.
+/// When each reason occurred last, by function or mapping. Concurrent batches take turns, so the success of one does
+/// not end the problem of another.
 #[derive(Debug, Default)]
 struct Reasons(BTreeMap<(String, String), Instant>);
 
 impl Reasons {
-    /// Takes in a reason. Is it to be said?
+    /// Notes a reason. True if it must be reported.
     fn is_new(&mut self, who: &str, why: &str, now: Instant) -> bool {
         if self.0.len() > TOLD_MAX {
             self.0.clear();
@@ -38,23 +39,23 @@ impl Reasons {
     }
 }
 
-/// What was said, and is not over.
+/// The reported problems that are not over.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     ignored: IgnoredTypes,
     /// Items that cannot be read, each with the derivation and the reason.
     unreadable: BTreeSet<(Key, String, String)>,
     is_braked: bool,
-    /// Why the invocations of a mapping failed.
+    /// Reasons of failed invocations, by mapping.
     failures: Reasons,
-    /// Why the batches of a function are not done.
+    /// Reasons of unfinished batches, by function.
     undone: Reasons,
     troubles: BTreeSet<String>,
     is_gone: bool,
 }
 
 impl Said {
-    /// What there is to say of a batch.
+    /// The new sentences about a batch.
     pub(super) fn new_of(&mut self, schema: &Schema, function: Function, handled: &Handled) -> Vec<String> {
         let Handled { account, changes, .. } = handled;
         let mut sentences: Vec<String> =
@@ -67,7 +68,7 @@ impl Said {
         sentences
     }
 
-    /// A sentence for each derivation and reason.
+    /// One sentence for each derivation and reason.
     fn unreadable(&mut self, listed: &[ListedItem]) -> Vec<String> {
         if self.unreadable.len() > TOLD_MAX {
             self.unreadable.clear();
@@ -108,18 +109,18 @@ impl Said {
         is_new.then(|| format!("{function} tries a batch again: {why}"))
     }
 
-    /// A failed invocation.
+    /// The sentence about a failed invocation, if its reason is new.
     pub(super) fn failed(&mut self, mapping: &str, why: &str) -> Option<String> {
         let is_new = self.failures.is_new(mapping, why, Instant::now()) && !self.is_gone;
         is_new.then(|| format!("{mapping} failed, and tries again: {why}"))
     }
 
-    /// Does it change whether the database responds?
+    /// Notes whether the database responds. True if that has changed.
     pub(super) fn responds(&mut self, is_so: bool) -> bool {
         std::mem::replace(&mut self.is_gone, !is_so) == is_so
     }
 
-    /// Is it to be said?
+    /// True if the problem must be reported.
     pub(super) fn is_new_trouble(&mut self, line: &str) -> bool {
         if self.troubles.len() > TOLD_MAX {
             self.troubles.clear();
@@ -128,7 +129,7 @@ impl Said {
     }
 }
 
-/// Changes that were parked, the first with their items.
+/// Sentences about parked changes: the first ones with their items, then the number of the rest.
 fn parked(account: &Account, handled: &Handled) -> Vec<String> {
     let item = |at: usize| handled.changes.get(at)?.as_ref().map(|change| format!(" of {}", change.key));
     let mut sentences: Vec<String> = Vec::new();
@@ -157,7 +158,7 @@ mod tests {
     #[test]
     fn what_goes_on_is_said_once_and_again_after_it_was_over() {
         let (mut reasons, start) = (Reasons::default(), Instant::now());
-        // Two lanes fail in turns, for reasons of their own.
+        // Two concurrent batches fail in turns, for different reasons.
         let mut is_new = |why, after_s| reasons.is_new("propagate", why, start + Duration::from_secs(after_s));
         let told = [("a", 0), ("b", 1), ("a", 200), ("b", 201), ("a", 400), ("b", 502)].map(|(why, s)| is_new(why, s));
         assert_eq!(told, [true, true, false, false, false, true]);

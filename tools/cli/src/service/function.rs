@@ -36,7 +36,7 @@ const LOOK_MS: u64 = 1_000;
 const MARGIN_MS: u64 = 1_500;
 const MARGIN_LOCAL_MS: u64 = 61_500;
 
-/// A part of the ARNs of DynamoDB Local.
+/// A part of each ARN of DynamoDB Local.
 const LOCAL: &str = ":ddblocal:";
 
 /// A function's engine.
@@ -44,7 +44,8 @@ pub(super) fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoSt
     FunctionSettings::of(plan, function).engine(Arc::clone(&plan.store))
 }
 
-/// What an engine of a function is made of. All engines of one set of settings look at the registry as one instance.
+/// The settings of a function's engines. All engines of one set of settings share one watch on the registry, like a
+/// single instance.
 struct FunctionSettings {
     function: Function,
     schema: Arc<Schema>,
@@ -63,7 +64,8 @@ impl FunctionSettings {
         Self { function, schema, catalogue, ledger: plan.ledger, limits: plan.limits, watch }
     }
 
-    /// An engine. Its cascades are due at once, because the sweeper knows when everything written before has been handled.
+    /// An engine whose cascades are due at once, because the sweeper knows when everything written before has been
+    /// handled.
     fn engine<S: Store>(&self, store: S) -> Engine<S> {
         let (schema, catalogue) = (Arc::clone(&self.schema), Arc::clone(&self.catalogue));
         let engine = Engine::new(schema, catalogue, self.function.families(), store, Arc::new(SystemClock));
@@ -74,7 +76,7 @@ impl FunctionSettings {
     }
 }
 
-/// A function of this process, as step mode delivers to it.
+/// A function of this process, for the deliveries of step mode.
 pub(super) struct Stepped {
     settings: FunctionSettings,
     witness: Arc<dyn Witness>,
@@ -160,7 +162,7 @@ impl LambdaFunction for InProcess {
     }
 }
 
-/// A batch whose records were delivered one by one; what happened was told at each.
+/// The result of a batch whose records were delivered and reported one by one.
 fn stepped(failed_from: Option<String>, state: Option<String>) -> Handled {
     Handled { changes: Vec::new(), account: Account::default(), failed_from, state }
 }

@@ -1,11 +1,11 @@
 //! The sweeper of a service on a laptop: starts jobs after the mappings have handled everything written before them.
 //!
-//! In Lambda nobody knows how far every shard is read, so a cascade waits for longer than the stream keeps records.
-//! Here the progress is known: a job that was seen at some moment may start when every mapping has found the stream
-//! empty after it.
+//! In Lambda the position in every shard is unknown, so a cascade waits for longer than the stream keeps records. Here
+//! the progress is known: a job may start when every mapping has found the stream empty after the sweeper first saw the
+//! job.
 //!
-//! It also checks a slice of the table for drift every few seconds, and deletes counters of zero. An item that differs
-//! has drifted if the stream has been quiet since the item was noted. Nothing waits for a slice.
+//! Every few seconds, the sweeper also checks a slice of the table for drift, and deletes counters of zero. An item
+//! that differs has drifted if the stream has been quiet since the item was noted. Nothing waits for a slice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +32,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Time limit of a sweep of the jobs, in milliseconds.
 const SWEEP_MS: u64 = 10_000;
 
-/// Time between two slices, the number of items in one, and its time limit, which also holds for repeated searches.
+/// Time between two slices, the number of items in a slice, and its time limit, which also applies to repeated
+/// searches.
 const SLICE_PAUSE: Duration = Duration::from_secs(5);
 const SLICE_ITEMS: usize = 500;
 const SLICE_MS: u64 = 5_000;
@@ -41,7 +42,7 @@ pub(super) struct Sweeper {
     engine: Engine<Arc<DynamoStore>>,
     progress: Arc<Watch>,
     witness: Arc<dyn Witness>,
-    /// When each wait of a job was first seen, by its due time: a cascade waits twice.
+    /// When each wait of a job was first seen. The due time distinguishes the waits, because a cascade waits twice.
     seen: BTreeMap<(Key, u64), Instant>,
     sliced: Instant,
     /// Drifted items that were reported already.
@@ -49,7 +50,7 @@ pub(super) struct Sweeper {
 }
 
 impl Sweeper {
-    /// A sweeper that starts jobs when the mappings of this progress are past them.
+    /// A sweeper that starts each job when this progress shows that the mappings are past it.
     pub(super) fn new(engine: Engine<Arc<DynamoStore>>, progress: Arc<Watch>, witness: Arc<dyn Witness>) -> Self {
         let (seen, drifted) = (BTreeMap::new(), BTreeSet::new());
         Self { engine, progress, witness, seen, sliced: Instant::now(), drifted }
@@ -69,7 +70,7 @@ impl Sweeper {
     }
 
     async fn sweep(&mut self) {
-        // Those that are not due any more have begun or ended, and are forgotten.
+        // Waits that are no longer due have begun or ended, and are forgotten.
         let (before, now) = (std::mem::take(&mut self.seen), Instant::now());
         let still_due = Mutex::new(BTreeMap::new());
         let is_settled = |job: &Job| {
@@ -84,8 +85,8 @@ impl Sweeper {
         self.seen = still_due.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
 
-    /// Repeats the searches of indexes that are due, which functions in another process may have noted, checks the next
-    /// slice if it is time, and reports each drifted item once.
+    /// If it is time, repeats the index searches that are due, checks the next slice, and reports each drifted item
+    /// once. Functions in another process may have noted the searches.
     async fn slice(&mut self) {
         if self.sliced.elapsed() < SLICE_PAUSE {
             return;

@@ -1,4 +1,4 @@
-//! The functions over the store's model, and what they use for the items that are put.
+//! The functions on the store's model, and the resources that they use for new items.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,7 +44,7 @@ const READ_UNIT_BYTES: usize = 4_096;
 /// Time limit of an invocation of the run, in milliseconds.
 const INVOCATION_MS: u64 = 60_000;
 
-/// The functions over the model.
+/// The functions on the model.
 pub(super) struct SampleBed<'a> {
     design: &'a Design,
     load: &'a Load,
@@ -74,18 +74,18 @@ impl<'a> SampleBed<'a> {
         Self { design, load, log, store, requests, functions, n_records: 0, n_batches: 0, read: BTreeSet::new() }
     }
 
-    /// Is there an item?
+    /// True if the item exists.
     pub(super) fn has(&self, key: &Key) -> bool {
         self.store.view(Table::Main, |items| items.contains_key(key))
     }
 
-    /// Puts items in batches, and delivers records until no more come. Records of Ripple's own writes come with the next
-    /// batch, or alone if batches are rare.
+    /// Puts items in batches, and delivers records until none are left. Records of Ripple's own writes arrive with the
+    /// next batch, or alone if the batch size is 1.
     pub(super) async fn put(&mut self, items: &[Item], batch: usize) -> LoadUsage {
         let mut used = LoadUsage::default();
         for items in items.chunks(batch.max(1)) {
             for item in items {
-                // The model takes every item that has a key.
+                // The model accepts every item that has a key.
                 let _is_put = self.store.put_raw(Table::Main, item.clone());
             }
             while self.deliver(&mut used).await && batch == 1 {}
@@ -94,7 +94,7 @@ impl<'a> SampleBed<'a> {
         used
     }
 
-    /// Delivers the records that there are to both functions, those of each table by themselves; `false` if there are none.
+    /// Delivers the available records to both functions, in one batch for each table; `false` if there are none.
     async fn deliver(&mut self, used: &mut LoadUsage) -> bool {
         let mut by_table: BTreeMap<String, Vec<(Option<String>, Value)>> = BTreeMap::new();
         for (key, old, new) in self.store.take_records() {
@@ -112,7 +112,7 @@ impl<'a> SampleBed<'a> {
         has_any
     }
 
-    /// Hands a batch of records, each with its entity, to both functions.
+    /// Passes a batch of records, each with its entity, to both functions.
     async fn invoke(&mut self, texts: &[(Option<String>, Value)], used: &mut LoadUsage) {
         for at in 0..self.functions.len() {
             let Some((engine, families, needed)) = self.functions.get(at) else { continue };
@@ -167,7 +167,7 @@ impl<'a> SampleBed<'a> {
     }
 }
 
-/// The table of an item, where there are several.
+/// Name of an item's table. Empty if there is a single table, or for the table of Ripple's own items.
 pub(super) fn table_of(schema: &Schema, key: &Key) -> String {
     match schema.layout.forms.as_ref().map(|forms| forms.place(key)) {
         Some(Place::Table(form)) => form.name.clone(),
@@ -175,19 +175,19 @@ pub(super) fn table_of(schema: &Schema, key: &Key) -> String {
     }
 }
 
-/// Calls of an invocation that wait for each other: a read, a write, and the start and end of an invocation in the place of
-/// a third. Not measured on AWS.
+/// Sequential calls of an invocation: a read, a write, and a third one that stands for the start and end of the
+/// invocation. Not measured on AWS.
 const CALLS_IN_TURN: f64 = 3.0;
 
-/// Calls that are under way at a time.
+/// Concurrent calls of an invocation.
 const CALLS_AT_ONCE: f64 = 16.0;
 
-/// An index is read eventually.
+/// Queries of an index are eventually consistent.
 fn consistency(query: &Query) -> Consistency {
     if query.index.is_some() { Consistency::Eventual } else { query.consistency }
 }
 
-/// Read units of so many bytes; reading nothing costs one too.
+/// Read units for this many bytes. Reading nothing costs as much as reading one byte.
 #[must_use]
 pub fn read_units(bytes: usize, consistency: Consistency) -> f64 {
     let units = f64::from(u32::try_from(bytes.div_ceil(READ_UNIT_BYTES).max(1)).unwrap_or(u32::MAX));
@@ -197,7 +197,7 @@ pub fn read_units(bytes: usize, consistency: Consistency) -> f64 {
 /// Stream of the run's records.
 const STREAM_ARN: &str = "arn:aws:dynamodb:us-east-1:123456789012:table/sample/stream/2024-01-15T10:00:00.000";
 
-/// A record as a function gets it.
+/// A record in the form that a function receives.
 fn record(keys: &Item, old: Option<&Item>, new: Option<&Item>, number: u64) -> Value {
     let name = match (old, new) {
         (None, _) => "INSERT",
@@ -227,7 +227,7 @@ fn record(keys: &Item, old: Option<&Item>, new: Option<&Item>, number: u64) -> V
     })
 }
 
-/// An event with these records, of a shard; under watermarks with a window, which names the shard.
+/// An event with these records of a shard. Under watermarks it has a window, which names the shard.
 fn event(records: &[&Value], shard: u64, ledger: LedgerKind) -> String {
     let mut event = json!({ "Records": records });
     if let Some(fields) = event.as_object_mut().filter(|_| ledger == LedgerKind::Watermarks) {
@@ -247,7 +247,7 @@ fn event(records: &[&Value], shard: u64, ledger: LedgerKind) -> String {
 
 fn count_writes(handled: &Handled, used: &mut LoadUsage) {
     for commit in &handled.account.commits {
-        // The item of a stream shard is written once, when the shard is first seen.
+        // The item of a stream shard is not counted: it is written only once, when the shard is first seen.
         let part = match commit.table {
             Table::Ledger if commit.key.pk.starts_with("SHARD#") => continue,
             Table::Ledger if commit.key.pk.starts_with("RECEIPT#") => {

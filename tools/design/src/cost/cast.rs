@@ -1,5 +1,5 @@
-//! An item of the application with the items that it names, and what follows from them: a small world to show something
-//! in.
+//! An item of the application with the items that it names, and everything derived from them: a small data set for
+//! examples.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,12 +16,12 @@ pub struct Cast {
     pub item: Item,
     /// The items that it names, as the application creates them.
     pub named: BTreeMap<Key, Item>,
-    /// All of them in the model, with everything that is derived.
+    /// The model with all of these items and everything derived from them.
     pub store: Arc<MemoryStore>,
 }
 
-/// An item of an entity that the application writes, by its number, with the items that it names; `None` if no sample of
-/// the entity can be made, or if the items that it names lead on without end.
+/// An item of an entity that the application writes, by its number, with the items that it names. `None` if no sample
+/// of the entity can be made, or if the chain of named items does not end.
 pub async fn cast(design: &Design, entity: &str, n: u64) -> Option<Cast> {
     let load = Load {
         rates: BTreeMap::new(),

@@ -31,10 +31,11 @@ const SWEEPS: f64 = MONTH_SECONDS / 900.0;
 /// Items that a sweep reads, at most: the default of `SWEEP_ITEMS`.
 const SWEEP_ITEMS: f64 = 5_000.0;
 
-/// Seconds of a sweep over so many items. Not measured on AWS.
+/// Seconds of a sweep over that many items. Not measured on AWS.
 const SWEEP_SECONDS: f64 = 10.0;
 
-/// Most items of a fan-out that is handled at once; more are a job, which writes without reading the item.
+/// Maximum number of items of a fan-out that one invocation handles. A larger one becomes a job, which writes without
+/// reading the items.
 const FAN_OUT_ITEMS_MAX: u32 = 100;
 
 /// Write units of the note that an index must be searched again, and of its removal.
@@ -43,7 +44,7 @@ const NOTE_UNITS: f64 = 2.0;
 /// Metrics that a stack with two readers writes: 16 of each reader, and 11 of `sweep`.
 pub const METRICS: u32 = 2 * 16 + 11;
 
-/// Metrics of the alarms of a stack with two readers, and of those alarms that each mapping has beside.
+/// Metrics of the alarms of a stack with two readers, and of the additional alarms of each mapping.
 const ALARM_METRICS: (u32, u32) = (18, 3);
 
 /// Metrics of the alarms of a stack with two readers.
@@ -51,7 +52,7 @@ const ALARM_METRICS: (u32, u32) = (18, 3);
 pub fn alarm_metrics(schema: &Schema, catalogue: &Catalogue) -> u32 {
     let mappings = [Family::Additive, Family::LevelTriggered].map(|family| {
         let needs = StreamTable::all(schema).filter(|table| needed(*table, catalogue, &[family]) != Needed::Nothing);
-        // A function without derivations has one mapping, which passes nothing.
+        // A function without derivations has one mapping, whose filter passes nothing.
         u32::try_from(needs.count()).unwrap_or(u32::MAX).max(1)
     });
     ALARM_METRICS.0 + ALARM_METRICS.1 * mappings.iter().sum::<u32>()
@@ -63,13 +64,13 @@ const LOGS: &str = "logs";
 /// A line of the bill.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostLine {
-    /// What is paid for.
+    /// What AWS bills.
     pub what: String,
-    /// How much of it, a month.
+    /// The amount a month.
     pub amount: f64,
     /// Its unit.
     pub unit: &'static str,
-    /// How the amount comes about.
+    /// The formula of the amount.
     pub formula: String,
     /// Dollars a month.
     pub dollars: f64,
@@ -80,7 +81,7 @@ pub struct CostLine {
 pub struct Estimate {
     /// Its lines.
     pub lines: Vec<CostLine>,
-    /// Ground items that are written in a batch.
+    /// Average number of new application items in a batch.
     pub batch: f64,
 }
 
@@ -97,7 +98,7 @@ impl Estimate {
         self.lines.iter().filter(|line| line.what == LOGS).map(|line| line.amount * GIGABYTE).sum()
     }
 
-    /// How much of this unit.
+    /// The total amount of this unit.
     #[must_use]
     pub fn amount(&self, unit: &str) -> f64 {
         self.lines.iter().filter(|line| line.unit == unit).map(|line| line.amount).sum()
@@ -118,17 +119,17 @@ impl Bill<'_> {
         }
     }
 
-    /// A line of so much a second.
+    /// Adds a line for an amount a second.
     fn each_second(&mut self, paid: Paid, what: &str, a_second: f64, formula: &str) {
         self.add(paid, what, a_second * MONTH_SECONDS, format!("{formula} × {MONTH_SECONDS} seconds"));
     }
 }
 
-/// What a load costs a month.
+/// Estimates the monthly cost of a load.
 ///
 /// # Errors
 ///
-/// As [`usage`].
+/// The errors of [`usage`].
 pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogBytes<'_>) -> Result<Estimate, LoadError> {
     let (used, rate) = (usage(design, load, log).await?, load.rate());
     let mut bill = Bill { prices, lines: Vec::new() };
@@ -165,7 +166,7 @@ pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogByt
     Ok(Estimate { lines: bill.lines, batch: if rate > 0.0 { batch } else { load.batch() } })
 }
 
-/// The storage of receipts.
+/// Adds the lines for the storage of receipts.
 fn stored(bill: &mut Bill<'_>, design: &Design, receipts: f64) {
     let bytes = receipt_bytes(design) + ITEM_OVERHEAD_BYTES;
     let n = receipts * RECEIPT_DAYS * 86_400.0;
@@ -184,7 +185,7 @@ pub fn receipt_bytes(design: &Design) -> usize {
     }
 }
 
-/// A fan-out: each item once, at the price of the derivation.
+/// Adds the lines of a fan-out: each item is written once, at the price of the derivation.
 fn fanned_out(bill: &mut Bill<'_>, design: &Design, derivation: &Derivation, fan_out: FanOutRate) {
     let FanOutRate { rate, n_items } = fan_out;
     let (name, finds) = (derivation.label(), derivation.kind.outline(&design.schema).finds);
@@ -193,8 +194,8 @@ fn fanned_out(bill: &mut Bill<'_>, design: &Design, derivation: &Derivation, fan
     let formula = format!("{rate} changes a second × ({n_items} items × {each} + {note} for the note of an index)");
     let units = rate * (f64::from(n_items) * each + note);
     bill.each_second(Paid::WriteUnits, &format!("{name}, fan-out"), units, &formula);
-    // The search, the look before the write of a fan-out that is no job, and the refresh after the record of each
-    // write.
+    // Reads: the search, the read before each write (if the fan-out is not a job), and the refresh after the record of
+    // each write.
     let found = finds.iter().map(|find| {
         let strength = if find.query.index.is_some() { Consistency::Eventual } else { Consistency::Strong };
         let bytes = design.samples.item(&find.via).map_or(0, item_bytes);
@@ -207,7 +208,7 @@ fn fanned_out(bill: &mut Bill<'_>, design: &Design, derivation: &Derivation, fan
     bill.each_second(Paid::ReadUnits, &format!("{name}, fan-out"), units, &formula);
 }
 
-/// Four digits that mean something.
+/// Rounds to an integer from 100 on, and to four decimals below.
 fn rounded(value: f64) -> f64 {
     let scale = if value.abs() >= 100.0 { 1.0 } else { 10_000.0 };
     (value * scale).round() / scale

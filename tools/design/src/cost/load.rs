@@ -1,4 +1,4 @@
-//! The load: what the application writes, and how Ripple is set up.
+//! The load: the application's write rates and Ripple's settings.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -8,12 +8,13 @@ use engine::ledger::LedgerKind;
 use super::bed::table_of;
 use crate::Design;
 
-/// What the application writes, and how Ripple is set up.
+/// The application's write rates and Ripple's settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// New items a second, by entity.
     pub rates: BTreeMap<String, f64>,
-    /// Over how many targets the items spread, by the count or roll-up; each item has another one if missing.
+    /// Number of targets over which the items spread, by count or roll-up. Without an entry, each item has its own
+    /// target.
     pub targets: BTreeMap<String, u32>,
     /// Fan-outs, by derivation.
     pub fan_outs: BTreeMap<String, FanOutRate>,
@@ -23,7 +24,7 @@ pub struct Load {
     pub n_shards: u32,
     /// Seconds for which Lambda gathers records for a batch.
     pub window_seconds: f64,
-    /// Most records of a batch.
+    /// Maximum number of records in a batch.
     pub n_batch_max: u32,
     /// Memory of a function, in megabytes.
     pub memory_mb: u32,
@@ -31,19 +32,19 @@ pub struct Load {
     pub call_ms: f64,
 }
 
-/// Changes of a source, and the items that each concerns.
+/// The rate of a source's changes, and the number of items that each change affects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FanOutRate {
     /// Changes a second.
     pub rate: f64,
-    /// Items that a change concerns.
+    /// Number of items that a change affects.
     pub n_items: u32,
 }
 
 /// Why a load cannot be estimated.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LoadError {
-    /// Nothing is written.
+    /// The load has neither a rate nor a fan-out.
     #[error("no rate is given: give the new items a second of an entity, as in `--rate {0}=10`")]
     Empty(String),
     /// The entity does not exist, or Ripple writes it.
@@ -54,17 +55,17 @@ pub enum LoadError {
         /// The entities.
         there_are: String,
     },
-    /// The derivation does not exist, or has nothing of the kind.
+    /// The derivation does not exist, or has no targets or fan-out.
     #[error("{name} is no derivation with {what}: {there_are}")]
     Derivation {
         /// The name.
         name: String,
         /// Targets or fan-out.
         what: &'static str,
-        /// Those that have it.
+        /// The derivations that have it.
         there_are: String,
     },
-    /// An entity has no sample that items could be made of.
+    /// No sample item can be made for an entity.
     #[error("no item of {0} can be made up: its key needs values that the manifest does not tell")]
     Sample(String),
 }
@@ -89,7 +90,7 @@ impl Load {
         self.rates.values().sum()
     }
 
-    /// The load of each table: with several, items of one do not come in batches with those of another.
+    /// The load of each table, because each batch has items of a single table.
     #[must_use]
     pub fn by_table(&self, design: &Design) -> Vec<Self> {
         let mut by_table: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
@@ -101,7 +102,7 @@ impl Load {
         by_table.into_values().map(|rates| Self { rates, ..self.clone() }).collect()
     }
 
-    /// New items that come together in a batch.
+    /// Number of new items in a batch.
     #[must_use]
     pub fn batch(&self) -> f64 {
         let arriving = self.rate() / f64::from(self.n_shards) * self.window_seconds;
@@ -112,7 +113,7 @@ impl Load {
     ///
     /// # Errors
     ///
-    /// [`LoadError`] that names what the table does not have.
+    /// [`LoadError`] if the load is empty, or names an unknown entity or derivation.
     pub fn check(&self, design: &Design) -> Result<(), LoadError> {
         let ground = design.schema.entities().filter(|entity| !entity.derived);
         let ground: Vec<&str> = ground.map(|entity| entity.name.as_str()).collect();
@@ -128,7 +129,7 @@ impl Load {
     }
 }
 
-/// Refuses a name that is not one of the derivations that have something.
+/// Refuses a name that is not one of the derivations that `is` selects.
 fn known<'a>(
     design: &Design,
     mut names: impl Iterator<Item = &'a String>,

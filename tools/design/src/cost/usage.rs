@@ -1,8 +1,8 @@
 //! A sample run: items are put into the store's model, and the engine handles their records in batches of the size that
-//! the load makes. What it writes, reads and logs is counted.
+//! results from the load. The run counts the engine's writes, reads and log bytes.
 //!
-//! *Example*: 10 likes a second of 100 posts, on 4 shards with a window of a second, come in batches of 2 or 3. A batch's
-//! likes seldom share a post, so each costs nearly a write unit for the counter, and one for its display.
+//! *Example*: 10 likes a second of 100 posts, on 4 shards with a window of a second, arrive in batches of 2 or 3. A
+//! batch's likes seldom share a post, so each costs nearly a write unit for the counter, and one for its display.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,30 +18,30 @@ use super::{
 };
 use crate::Design;
 
-/// Items of a run, and of one of an entity that is rare in the load.
+/// Number of items in a run, and in the separate run of an entity that is rare in the load.
 const ITEMS: (u32, u32) = (200, 20);
 
-/// Most items of a run.
+/// Maximum number of items in a run.
 const ITEMS_MAX: u32 = 2_000;
 
-/// Batches of a run.
+/// Number of batches in a run.
 const BATCHES: f64 = 4.0;
 
-/// Most rounds in which items are added that the functions look for and do not find.
+/// Maximum number of rounds. Each round adds the items that the functions read and did not find.
 const ROUNDS_MAX: usize = 8;
 
 /// The engine of a sample run.
 pub type SampleEngine = Engine<Arc<Recording<Arc<MemoryStore>>>>;
 
-/// Gives the bytes that a function of these families logs of a batch.
+/// Returns the number of bytes that a function of these families logs for a batch.
 pub type LogBytes<'a> = &'a (dyn Fn(&SampleEngine, &[Family], &Handled) -> usize + Sync);
 
-/// What a run uses, or a second of the load.
+/// The resources that a run uses, or a second of the load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadUsage {
     /// Write units by part: the derivations of a write, the receipts, other items of the ledger.
     pub write_units: BTreeMap<String, f64>,
-    /// Receipts that are put.
+    /// Number of receipts written.
     pub receipts: f64,
     /// Read units.
     pub read_units: f64,
@@ -49,7 +49,7 @@ pub struct LoadUsage {
     pub invocations: f64,
     /// Time of the invocations, in milliseconds.
     pub duration_ms: f64,
-    /// What the functions log, in bytes.
+    /// Log output of the functions, in bytes.
     pub log_bytes: f64,
 }
 
@@ -77,11 +77,11 @@ impl LoadUsage {
     }
 }
 
-/// What a second of the load uses, without its fan-outs.
+/// The usage of a second of the load, without its fan-outs.
 ///
 /// # Errors
 ///
-/// [`LoadError`] if the load names what the table does not have, or if an entity has no sample.
+/// [`LoadError`] if the load is empty, names an unknown entity or derivation, or has an entity without a sample.
 pub async fn usage(design: &Design, load: &Load, log: LogBytes<'_>) -> Result<LoadUsage, LoadError> {
     load.check(design)?;
     let world = World::new(design, load);
@@ -92,7 +92,7 @@ pub async fn usage(design: &Design, load: &Load, log: LogBytes<'_>) -> Result<Lo
     Ok(a_second)
 }
 
-/// What a second of a load uses whose items are all of one table, so that they come in the batches of one stream.
+/// The usage of a second of a load whose items are all in one table, so that they share the batches of one stream.
 async fn usage_of_table(
     design: &Design,
     world: &World<'_>,
@@ -106,7 +106,7 @@ async fn usage_of_table(
         n
     };
     let n_items = count(load.batch() * BATCHES).max(ITEMS.0);
-    // An entity that is rare would be left to chance beside the others, so it has a run of its own.
+    // A rare entity would appear among the others only by chance, so it has a run of its own.
     let (often, rare): (Vec<_>, Vec<_>) =
         load.rates.iter().partition(|(_, one)| *one / rate * f64::from(n_items) >= 1.0);
     let mut a_second = LoadUsage::default();
@@ -123,7 +123,7 @@ async fn usage_of_table(
     Ok(a_second)
 }
 
-/// So many items, each entity as often as its rate says, spread evenly.
+/// This many items. Each entity appears in proportion to its rate, spread evenly.
 fn mixed(world: &World<'_>, rates: &[(&String, &f64)], n_items: u32) -> Result<Vec<Item>, LoadError> {
     let mut due: Vec<(f64, u64)> = vec![(0.0, 0); rates.len()];
     let rate: f64 = rates.iter().map(|(_, rate)| **rate).sum();
@@ -144,15 +144,15 @@ fn mixed(world: &World<'_>, rates: &[(&String, &f64)], n_items: u32) -> Result<V
 /// A run of some items.
 #[derive(Default)]
 pub(super) struct UsageRun {
-    /// What the functions used for them.
+    /// The resources that the functions used for the items.
     pub(super) used: LoadUsage,
-    /// The items that they name, which were there before.
+    /// The items that they name, which existed before the run.
     pub(super) named: BTreeMap<Key, Item>,
     /// The tables at the end.
     pub(super) store: Option<Arc<MemoryStore>>,
 }
 
-/// Runs these items, which come in batches of this size, with the items that they name.
+/// Runs these items in batches of this size, after the items that they name.
 pub(super) async fn run(
     design: &Design,
     world: &World<'_>,

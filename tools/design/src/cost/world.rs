@@ -1,4 +1,4 @@
-//! The items of a sample run, made of the design's samples: items of the application, and the items that they name.
+//! The items of a sample run, made from the design's samples: items of the application, and the items that they name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use serde_dynamo::AttributeValue;
 use super::load::{Load, spread};
 use crate::{Design, followed::made};
 
-/// Makes items.
+/// Makes the items of a sample run.
 pub(super) struct World<'a> {
     design: &'a Design,
-    /// How many values a field has, by entity and field; each item has another value if missing.
+    /// Number of values of a field, by entity and field. Without an entry, each item has its own value.
     n_values: BTreeMap<(&'a str, &'a str), u64>,
 }
 
@@ -44,14 +44,14 @@ impl<'a> World<'a> {
         self.filled(definition, sample, &fields)
     }
 
-    /// An item of the application that makes an item stand under this key: the item itself, or what its mirror mirrors.
+    /// The item of the application that results in an item with this key: the item itself, or the source of its mirror.
     pub(super) fn at(&self, key: &Key) -> Option<Item> {
         let schema = &self.design.schema;
         let fitting = schema.entities().filter_map(|definition| Some((definition, definition.key.parse_key(key)?)));
         let (definition, found) = fitting.min_by_key(|(definition, _)| definition.derived)?;
         if !definition.derived {
             let (mut sample, mut fields) = self.sample(definition)?;
-            // It is at the top of its tree, so that it needs no other item of its entity.
+            // The item is put at the top of its tree, so that it needs no other item of its entity.
             for name in self.parents(definition, &sample) {
                 sample.remove(&name);
                 fields = fields.iter().filter(|(other, _)| *other != name).collect();
@@ -111,8 +111,8 @@ impl<'a> World<'a> {
         all.into_iter().collect()
     }
 
-    /// The fields by which an item names another of its own entity, whose derived part goes into its own: without one, the
-    /// item stands at the top of its tree and has that part by itself.
+    /// The fields by which an item names a parent of its own entity, if its derived part builds on the parent's.
+    /// Without the field, the item is at the top of its tree, and its derived part needs no parent.
     fn parents(&self, definition: &Definition, sample: &Item) -> Vec<String> {
         let schema = &self.design.schema;
         let recurring = self.design.catalogue.derivations().filter_map(|derivation| derivation.kind.refresh());
@@ -145,7 +145,7 @@ fn numbered(value: &str, number: u64, item: u64) -> String {
     }
 }
 
-/// A number that seems random, and is the same for the same item: `SplitMix64`.
+/// A pseudo-random number, always the same for the same item: `SplitMix64`.
 fn scattered(n: u64) -> u64 {
     let mut mixed = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

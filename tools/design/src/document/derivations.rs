@@ -50,7 +50,7 @@ pub(super) fn section(design: &Design) -> String {
     ) + &set_going(design)
 }
 
-/// The consequences of creating an item of each entity.
+/// The derived writes of creating an item, for each entity.
 fn set_going(design: &Design) -> String {
     let mut all: Vec<&Definition> = design.schema.entities().collect();
     all.sort_by_key(|definition| &definition.id);
@@ -113,7 +113,7 @@ fn price_text(price: Price) -> String {
     format!("{}{more}", units(price.table))
 }
 
-/// How Ripple finds the items that a change concerns.
+/// How Ripple finds the items that a change affects.
 fn found(layout: &Layout, finds: &[Find]) -> String {
     if finds.is_empty() {
         return "by the change itself".to_owned();
@@ -137,7 +137,7 @@ fn found(layout: &Layout, finds: &[Find]) -> String {
     finds.iter().map(find).collect::<Vec<_>>().join("; ")
 }
 
-/// How the sweep compares a count with what it counts; empty if it does not.
+/// How the sweep compares a count with the counted items; empty if it does not.
 fn compared(design: &Design, counts: &[CollectionCount], derivation: &Derivation) -> String {
     let count = counts.iter().find(|count| design.catalogue.name(count.count) == derivation.name);
     let Some(count) = count else { return String::new() };
@@ -146,7 +146,7 @@ fn compared(design: &Design, counts: &[CollectionCount], derivation: &Derivation
     format!("; checked with each {}{mirror}", count.entity)
 }
 
-/// The parts of items, each entity once.
+/// The parts of items, by entity.
 fn parts(parts: &[Part]) -> String {
     let entities: BTreeSet<&str> = parts.iter().map(|part| part.entity.as_str()).collect();
     let of = |entity: &str| {

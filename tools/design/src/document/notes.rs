@@ -14,7 +14,7 @@ const PARTITION_WRITE_UNITS: u32 = 1_000;
 /// Write units of one KB in a transaction. Source: DynamoDB, "Read and write operations".
 const TRANSACT_UNITS: u32 = 2;
 
-/// Examples of what has no bound.
+/// Maximum number of examples of collections without a bound.
 const UNBOUNDED_NAMED_MAX: usize = 3;
 
 pub(super) fn section(design: &Design, reviewed: &Reviewed) -> String {
@@ -88,7 +88,7 @@ fn indexes(design: &Design) -> String {
     text
 }
 
-/// What the indexes project, and what follows from it.
+/// The projections of the indexes, and their consequences.
 fn projections(design: &Design) -> String {
     let layout = &design.schema.layout;
     let (of_all, of_some): (Vec<&Index>, Vec<&Index>) =
@@ -118,13 +118,13 @@ fn projections(design: &Design) -> String {
     text
 }
 
-/// Does an index project all attributes?
+/// True if an index projects all attributes.
 fn projects_all(layout: &Layout, index: &Index) -> bool {
     let form = layout.forms.as_ref().and_then(|forms| forms.index(&index.name));
     form.is_some_and(|(_, form)| form.projection.is_none())
 }
 
-/// What has no bound in a collection: the counted items, as far as the table counts any.
+/// The start of a sentence about collections without a bound. The examples are counted items, if the table counts any.
 fn unbounded(design: &Design) -> String {
     let counted = design.catalogue.derivations().filter_map(|derivation| match derivation.kind.shape() {
         Shape::Count(count) => Some((count.target.as_str(), count.source.as_str())),
@@ -144,7 +144,7 @@ fn projected(indexes: &[&Index]) -> String {
     if names.is_empty() { "the keys alone".to_owned() } else { codes(names) }
 }
 
-/// Whether an index projects a count, which is written with each change of it.
+/// Names the indexes that project a count. Such an index is written with each change of the count.
 fn counts_projected(design: &Design, indexes: &[&Index]) -> String {
     let displayed = design.catalogue.positioned().filter(|(_, derivation)| derivation.kind.name() == "display");
     let parts: Vec<&Part> = displayed.flat_map(|(at, _)| design.catalogue.writes(at)).collect();

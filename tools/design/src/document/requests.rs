@@ -15,7 +15,7 @@ pub struct Row {
     pub keys: String,
     /// The order of a query.
     pub order: Option<Order>,
-    /// Most items of a query's response, if it has a limit.
+    /// Maximum number of items in a query's response, if it has a limit.
     pub limit: Option<u32>,
     /// The consistency of the read.
     pub consistency: Option<Consistency>,
@@ -39,7 +39,7 @@ pub fn rows(layout: &Layout, requests: &[Request]) -> Vec<Row> {
     rows
 }
 
-/// Is this the same query on the suffix with this number?
+/// True if `other` is the same query on the suffix with this number.
 fn is_suffix(first: &Request, other: &Request, suffix: u32) -> bool {
     let (Request::Query(_, query, _), Request::Query(_, other, _)) = (first, other) else { return false };
     let Some(start) = query.pk.strip_suffix("#00") else { return false };

@@ -1,4 +1,4 @@
-//! The section on the table and its indexes, or on several.
+//! The section on the table and its indexes, or on several tables.
 
 use std::collections::BTreeSet;
 
@@ -73,7 +73,7 @@ fn several_tables(design: &Design, tables: &TableForms) -> String {
     )
 }
 
-/// The key attributes of an index and what it projects, as the table has them.
+/// The key attributes and the projection of an index, in the table's own terms.
 fn stored(layout: &Layout, index: &Index) -> (Vec<String>, String) {
     match layout.forms.as_ref().and_then(|forms| forms.index(&index.name)) {
         Some((_, form)) => {
@@ -84,7 +84,7 @@ fn stored(layout: &Layout, index: &Index) -> (Vec<String>, String) {
     }
 }
 
-/// The forms of keys that this table has.
+/// Explains the notation of the table's key templates.
 fn forms(design: &Design) -> String {
     let of = |entity: &Definition| {
         let keys = entity.indexes.iter().map(|index| &index.key).chain([&entity.key]);

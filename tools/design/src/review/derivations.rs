@@ -24,7 +24,7 @@ pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     found
 }
 
-/// What is declared as derived, and no derivation makes: items, attributes, and keys in indexes.
+/// Items, attributes and index keys that are declared as derived, but that no derivation writes.
 fn not_derived(design: &Design) -> Vec<ReviewFinding> {
     let layout = &design.schema.layout;
     let mut writes: BTreeMap<&str, Vec<&Part>> = BTreeMap::new();
@@ -69,7 +69,7 @@ fn not_derived(design: &Design) -> Vec<ReviewFinding> {
     found
 }
 
-/// Derivations that read from one item what they write to another, without a bound.
+/// Derivations without a bound that read from one item what they write to another.
 fn endless(design: &Design) -> impl Iterator<Item = ReviewFinding> {
     let is_endless = |derivation: &&Derivation| {
         derivation.kind.refresh().is_some_and(Refresh::recurs)
@@ -85,10 +85,10 @@ fn endless(design: &Design) -> impl Iterator<Item = ReviewFinding> {
     design.catalogue.derivations().filter(is_endless).map(finding)
 }
 
-/// Translates a catalogue's error to a finding; `None` if the error is a mistake and no question of design.
+/// Translates a catalogue's error to a finding; `None` if the error is a mistake and not a question of design.
 ///
-/// A catalogue with a circle, or with two writers of one attribute, cannot be built, so no review of a catalogue finds
-/// these.
+/// A catalogue with a cycle, or with two writers of one attribute, cannot be built, so a review of a catalogue never
+/// finds these.
 #[must_use]
 pub fn refused(error: &CatalogueError) -> Option<ReviewFinding> {
     match error {
@@ -118,7 +118,7 @@ fn in_words(units: Units) -> String {
 pub(super) struct DisplayedCount {
     /// Entity of the items with the attribute.
     pub(super) entity: String,
-    /// The attribute that shows the count.
+    /// The attribute that displays the count.
     pub(super) attribute: String,
     /// Name of the derivation.
     derivation: String,
@@ -299,7 +299,7 @@ mod tests {
     fn an_index_that_holds_what_is_rewritten_is_found_with_the_price() {
         table("\"text\", \"userName\"").check(Check::ProjectedRewrite, &expect!["comment-author in by-user: the index holds userName of Comment, which it rewrites: 1 write unit more for each item"]);
         table("\"text\"").check(Check::ProjectedRewrite, &expect![""]);
-        // An index of a table of another form projects all attributes, or says which.
+        // An index of a table with its own form projects all attributes, or lists them.
         let several = r#"
             [tables.User]
             partition-key = "id"

@@ -32,7 +32,7 @@ impl Reviewing {
         Self::of(&format!("{names}{manifest}"))
     }
 
-    /// What a whole manifest declares.
+    /// The table of a whole manifest.
     pub(super) fn of(manifest: &str) -> Self {
         let (schema, catalogue) = manifest::load(manifest).unwrap_or_else(|error| panic!("{error}"));
         Self(Design::declared(schema, catalogue))
@@ -59,7 +59,7 @@ impl Reviewing {
         self
     }
 
-    /// Adds a derivation as the only one.
+    /// Replaces all derivations by this one.
     pub(super) fn derives(mut self, name: &str, kind: impl Kind + 'static) -> Self {
         self.0.catalogue = Catalogue::new(&self.0.schema, vec![Derivation::new(name, name, kind)]).unwrap();
         self

@@ -85,7 +85,7 @@ fn unpadded_numbers(design: &Design) -> Vec<ReviewFinding> {
     found
 }
 
-/// Does a field of the sample contain a number: an attribute of type N, or text of digits only?
+/// True if a field of the sample contains a number: an attribute of type N, or text of digits only.
 fn holds_number(design: &Design, definition: &Definition, sample: &Item, field: &str) -> bool {
     if let Some(value) = sample.get(field) {
         return matches!(value, AttributeValue::N(_));
@@ -95,8 +95,8 @@ fn holds_number(design: &Design, definition: &Definition, sample: &Item, field: 
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The attributes and fields that are numbers, by entity: what displays write, and what a field of type N gives to the key of a
-/// mirror.
+/// The attributes and fields that are numbers, by entity: the attributes that displays write, and the fields of a
+/// mirror's key that come from a field of type N.
 fn numbers(design: &Design) -> BTreeSet<(String, String)> {
     let mut numbers: BTreeSet<(String, String)> =
         super::derivations::displays(design).map(|display| (display.entity, display.attribute)).collect();
@@ -110,7 +110,8 @@ fn numbers(design: &Design) -> BTreeSet<(String, String)> {
     numbers
 }
 
-/// Pairs of entities that one key can be of. Of two that Ripple creates there is none.
+/// Pairs of entities whose key forms the same key can match. A manifest with such a pair of derived entities is
+/// refused.
 fn keys_that_meet(schema: &Schema) -> Vec<ReviewFinding> {
     let mut forms = KeyForms::default();
     let mut pairs: Vec<(usize, usize, [&Definition; 2])> = Vec::new();
@@ -120,7 +121,7 @@ fn keys_that_meet(schema: &Schema) -> Vec<ReviewFinding> {
     }
     pairs.sort_unstable_by_key(|(one_at, at, _)| (*one_at, *at));
     let finding = |[one, other]: [&Definition; 2]| {
-        // Counters have keys of their own; that of another item has a form like theirs by chance.
+        // Counters have keys of their own. If the key of another entity has a form like theirs, that is by chance.
         let is_declared = ![one, other].iter().any(|entity| entity.name == COUNTER);
         let is_taken = is_declared && one.derived != other.derived;
         let (check, why) = if is_taken {

@@ -87,7 +87,7 @@ fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
     found
 }
 
-/// Does a query of the table return the counters of a target?
+/// True if a query of the table returns the counters of a target.
 fn takes_counters(query: &Query, target: &Definition, derivation: &str) -> bool {
     let Some(fields) = target.key.pk.parse_key(&query.pk) else { return false };
     let value = |name: &str| fields.get(name);
@@ -100,7 +100,7 @@ fn takes_counters(query: &Query, target: &Definition, derivation: &str) -> bool 
     overlaps(&query.sk, &start)
 }
 
-/// Can the range contain a sort key that begins with this text?
+/// True if the range can contain a sort key that begins with this text.
 fn overlaps(range: &SortKeys, start: &str) -> bool {
     match range {
         SortKeys::All => true,
@@ -113,13 +113,13 @@ fn overlaps(range: &SortKeys, start: &str) -> bool {
     }
 }
 
-/// Can a query find items with keys of this form?
+/// True if a query can find items with keys of this form.
 fn finds(query: &Query, template: &KeyTemplate) -> bool {
     let Some(fields) = template.pk.parse_key(&query.pk) else { return false };
     template.sk.prefix_of(|name| fields.get(name)).is_ok_and(|start| overlaps(&query.sk, &start))
 }
 
-/// Does a pattern read this part of an entity's items?
+/// True if a pattern reads this part of an entity's items.
 fn reads(layout: &Layout, pattern: &PatternRequests, definition: &Definition, part: &PartOf) -> bool {
     let attribute = part.attribute();
     let is_index_key = attribute.is_some_and(|attribute| layout.is_key(attribute));
@@ -197,7 +197,8 @@ fn large_transactions(design: &Design) -> Vec<ReviewFinding> {
     found
 }
 
-/// The entities of which a transaction of the pattern writes several items in the same way, as many as its input names.
+/// The entities with several items that a transaction of the pattern writes in the same way. Their number depends on
+/// the input.
 pub(crate) fn repeated(schema: &Schema, pattern: &PatternRequests) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for transaction in pattern.transactions() {
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
     use crate::review::fixture::Reviewing;
 
-    /// Users, the shops that they follow, and the number of those.
+    /// Users, the shops that they follow, and the number of these shops.
     fn table() -> Reviewing {
         Reviewing::table(
             r#"

@@ -43,7 +43,7 @@ fn delivered(record: &Record) -> LambdaRecord {
 
 fn check(record: &Record, expected: &Expect) {
     let value: serde_json::Value = serde_json::from_str(&delivered(record).json).unwrap();
-    // Whether a map keeps its order depends on what else is built, so the lines are sorted.
+    // Cargo features of other crates decide whether a JSON map keeps its order, so the lines are sorted.
     let pretty = serde_json::to_string_pretty(&value).unwrap();
     let mut lines: Vec<&str> = pretty.lines().map(|line| line.trim_end_matches(',')).collect();
     lines.sort_unstable();
@@ -71,7 +71,7 @@ fn an_insert_becomes_the_record_that_lambda_sends() {
     );
 }
 
-/// Functions written with `aws_lambda_events` read the events of this crate too.
+/// Functions that use `aws_lambda_events` can read the events of this crate.
 #[test]
 fn an_event_is_one_to_the_types_of_aws_lambda_events() {
     let modify = record(OperationType::Modify, |change| {

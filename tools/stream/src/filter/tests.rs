@@ -1,4 +1,5 @@
-//! Every fact of reference B6. U7 and U7b are AWS's pages on filtering, LS what was recorded on AWS.
+//! Facts about filters. U7 and U7b are AWS's pages on filtering; LS was recorded on AWS. See
+//! `docs/event-source-mapping.md`.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ fn matches(pattern: &Value, record: &Value) -> bool {
     filters(std::slice::from_ref(pattern)).matches(&record.to_string())
 }
 
-/// Which of these values of a field one of what it may be matches.
+/// The values of a field that match this list.
 fn matched<'a>(wanted: &Value, values: &'a [Value]) -> Vec<&'a Value> {
     values.iter().filter(|value| matches(&json!({ "a": wanted }), &json!({ "a": value }))).collect()
 }
@@ -94,7 +95,7 @@ fn numeric_compares_by_value() {
     assert_eq!(matched(json!([">=", -1, "<", 10])), 3);
 }
 
-/// Source: U7; LS `numeric_filter`, whose second item, 101, is matched by neither.
+/// Source: U7; LS `numeric_filter`, where neither operator matches the second item, 101.
 #[test]
 fn numeric_never_matches_a_number_attribute() {
     let pattern = attribute("n", &json!({ "N": [{ "numeric": [">", 100] }, { "anything-but": "101" }] }));
@@ -103,7 +104,7 @@ fn numeric_never_matches_a_number_attribute() {
     assert!(matches(&attribute("n", &json!({ "N": ["101"] })), &record(&json!({ "n": { "N": "101" } }))));
 }
 
-/// Source: LS `date_time_conversion`: it is a number when filters see it.
+/// Source: LS `date_time_conversion`: filters see the time as a number.
 #[test]
 fn numeric_matches_the_creation_time() {
     let pattern = json!({ "dynamodb": { "ApproximateCreationDateTime": [{ "numeric": [">", 0] }] } });
@@ -122,7 +123,7 @@ fn exists_asks_whether_there_is_a_value() {
     assert!(!matches(&not_there, &json!({ "a": { "b": { "S": "1" } } })));
 }
 
-/// Source: LS `exists_false_filter`, which matched an item that had the attribute; `exists_filter_type`.
+/// Source: LS `exists_false_filter`, which matched an item with the attribute; LS `exists_filter_type`.
 #[test]
 fn exists_looks_at_leaves_only() {
     let has_it = record(&json!({ "presentKey": { "S": "presentValue" } }));
@@ -141,8 +142,8 @@ fn an_attribute_is_matched_by_its_type() {
     assert!(!matches(&attribute("k", &json!(["v"])), &record));
 }
 
-/// Source: U7b, "Begins with" and "Ends with"; LS `prefix_filter`; ignoring case, the table of operators in
-/// `EventBridge`'s guide, for pipes, whose pollers are these.
+/// Source: U7b, "Begins with" and "Ends with"; LS `prefix_filter`. For ignored case: the table of operators in
+/// `EventBridge`'s guide, for pipes, which use the same pollers.
 #[test]
 fn prefix_and_suffix_match_text() {
     let values = [json!("us-1-other"), json!("other-us-1"), json!("US-1"), json!(1)];
@@ -183,7 +184,7 @@ fn several_filters_are_or_and_none_lets_all_through() {
     assert!(Filters::default().matches(r#"{"eventName":"MODIFY"}"#));
 }
 
-/// Source: LS (`eventName` filters work); the TTL guide for `userIdentity`. U7 says "only the `dynamodb` key".
+/// Source: LS (filters on `eventName` match); the TTL guide for `userIdentity`. U7 says "only the `dynamodb` key".
 #[test]
 fn metadata_at_the_top_of_a_record_is_matched() {
     let by_ttl = json!({ "userIdentity": { "type": ["Service"], "principalId": ["dynamodb.amazonaws.com"] } });
@@ -210,7 +211,7 @@ fn a_record_that_is_no_json_is_dropped() {
     assert!(!pattern.matches("not json"));
 }
 
-/// Ours, after `event-ruler`'s "JSON array matching": sets and lists of attributes are arrays in a record.
+/// Our decision, after `event-ruler`'s "JSON array matching": a set or list attribute is an array in a record.
 #[test]
 fn a_list_matches_by_one_element_and_objects_in_it_whole() {
     let tags = attribute("tags", &json!({ "SS": ["a"] }));
@@ -222,7 +223,7 @@ fn a_list_matches_by_one_element_and_objects_in_it_whole() {
     assert!(!matches(&lines, &record(&json!({ "lines": { "L": [line("1", "0"), line("0", "2")] } }))));
 }
 
-/// Source: LS, which tried the first two; `event-ruler` for the others. The first sentence is AWS's.
+/// Source: LS for the first two; `event-ruler` for the others. The first sentence of the message is AWS's.
 #[test]
 fn an_invalid_pattern_is_refused_with_the_words_of_aws() {
     for pattern in [
@@ -257,7 +258,8 @@ fn an_invalid_pattern_is_refused_with_the_words_of_aws() {
     }
 }
 
-/// Source: the table of operators in `EventBridge`'s guide, which pipes do not have; Lambda's page lists none of them.
+/// Source: the table of operators in `EventBridge`'s guide. Pipes do not have these operators, and Lambda's page lists
+/// none of them.
 #[test]
 fn what_only_event_buses_have_is_refused() {
     for operator in [

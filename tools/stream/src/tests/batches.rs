@@ -73,7 +73,7 @@ async fn the_end_of_a_shard_ends_its_window() {
     "#]]);
 }
 
-/// Source: U2: "at a base rate of 4 times per second". The wait is a setting, since it is short on a laptop.
+/// Source: U2: "at a base rate of 4 times per second". The wait is a setting, because it is shorter on a laptop.
 #[tokio::test(start_paused = true)]
 async fn a_shard_without_records_is_read_four_times_a_second() {
     let world = World::new(Mapping { idle_poll_ms: 250, ..mapping() }, succeed);

@@ -15,7 +15,8 @@ use crate::{
     wiring::Wiring,
 };
 
-/// Nothing is delivered before this time, and soon after it all that was there until then; or never within a minute.
+/// With `(at_ms, until_ms)`: nothing is reported as delivered before `at_ms`, and all records up to `until_ms` soon
+/// after. With `None`: nothing is reported within a minute.
 async fn check(world: &World, delivered_ms: Option<(u64, u64)>) {
     let running = world.start();
     pass_ms(delivered_ms.map_or(60_000, |(at_ms, _)| at_ms - 10)).await;
@@ -88,7 +89,8 @@ async fn what_was_there_before_an_invocation_is_delivered_and_what_it_holds_is_n
     running.stop().await.unwrap();
 }
 
-/// The page was read before the second record was written, so that it is not full says nothing of the second record.
+/// The page was read before the second record was written. It is not full, but that proves nothing about the second
+/// record.
 #[tokio::test(start_paused = true)]
 async fn a_page_that_another_mapping_read_holds_what_was_made_before_that_read() {
     let world = slow();
@@ -134,7 +136,7 @@ async fn a_stream_whose_shards_are_all_drained_is_delivered() {
     running.stop().await.unwrap();
 }
 
-/// A record a second, each of which takes nine tenths of one, so there is always something under way.
+/// One record a second, each of which takes 0.9 s, so records are in progress almost all the time.
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_is_never_empty_is_delivered_up_to_what_is_under_way() {
     let world = World::with_slow_function(Mapping { batch_size: 1, ..mapping() }, Duration::from_millis(900), succeed);
@@ -148,7 +150,7 @@ async fn a_shard_that_is_never_empty_is_delivered_up_to_what_is_under_way() {
     running.stop().await.unwrap();
 }
 
-/// Each read finds as much as it asks for, so only the records say of which time they are.
+/// Each read is full, so only the creation times of its records show how far it got.
 #[tokio::test(start_paused = true)]
 async fn a_backlog_is_delivered_up_to_when_its_records_were_made() {
     let world = World::with_slow_function(Mapping { batch_size: 2, ..mapping() }, Duration::from_secs(1), succeed);
@@ -163,15 +165,15 @@ async fn a_backlog_is_delivered_up_to_when_its_records_were_made() {
     running.stop().await.unwrap();
 }
 
-// ---- What a mapping with filters delivers, and where its checkpoint stands ----
+// ---- Delivery and checkpoint of a mapping with filters ----
 
-/// Only records of the item `wanted`.
+/// Delivers only records of the item `wanted`.
 fn filtered() -> Mapping {
     let pattern = r#"{"dynamodb":{"Keys":{"id":{"S":["wanted"]}}}}"#;
     Mapping { filters: Filters::new([pattern]).unwrap(), ..mapping() }
 }
 
-/// Source: U7b; reference B2.
+/// Source: U7b.
 #[tokio::test(start_paused = true)]
 async fn filters_are_applied_record_by_record_while_a_batch_is_built() {
     let world = World::new(Mapping { batching_window_ms: 1_000, ..filtered() }, succeed);
@@ -186,7 +188,7 @@ async fn filters_are_applied_record_by_record_while_a_batch_is_built() {
     assert!(world.sent().iter().all(|sent| items(&sent.event).iter().all(|item| item == "wanted")));
 }
 
-/// Source: U7b: the iterator advances past what does not match.
+/// Source: U7b: the iterator advances past records that do not match.
 #[tokio::test(start_paused = true)]
 async fn the_checkpoint_moves_past_records_that_do_not_match() {
     let world = World::new(filtered(), succeed);
@@ -236,7 +238,7 @@ async fn a_parent_of_which_nothing_matches_hands_over_to_its_children() {
     assert_eq!(world.sent().len(), 1);
 }
 
-/// Source: Lambda's quotas: five filters in an account as it comes.
+/// Source: Lambda's quotas: five filters without a raised quota.
 #[tokio::test(start_paused = true)]
 async fn more_filters_than_an_account_has_at_first_are_told() {
     let world = World::new(Mapping { filters: Filters::new([r#"{"a":["b"]}"#; 6]).unwrap(), ..mapping() }, succeed);

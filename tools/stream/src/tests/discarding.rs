@@ -1,4 +1,4 @@
-//! What becomes of records that a mapping gives up on, by the sort of its destination; and what is counted.
+//! Discarded records by the type of their destination, and the counts.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::delivered::EventCount;
 use crate::filter::Filters;
 use crate::mapping::{Mapping, OnFailure};
 
-/// A mapping that gives up at the first failure.
+/// A mapping that discards records at the first failure.
 fn giving_up(on_failure: Option<OnFailure>) -> Mapping {
     Mapping { retry_attempts_max: Some(0), on_failure, ..mapping() }
 }
@@ -65,8 +65,8 @@ async fn polled_filtered_and_invoked_records_are_counted_and_retries_again() {
     assert_eq!(world.counted(), counted);
 }
 
-/// Source: U8: `FailedInvokeEventCount` counts invocations with reported failures; `DroppedEventCount` counts what is not
-/// delivered to a destination.
+/// Source: U8: `FailedInvokeEventCount` includes invocations with reported failures; `DroppedEventCount` counts records
+/// that are not delivered to a destination.
 #[tokio::test(start_paused = true)]
 async fn a_partial_response_counts_as_failed_and_what_has_no_destination_as_dropped() {
     let world = World::new(giving_up(None), |numbers| {
@@ -79,7 +79,7 @@ async fn a_partial_response_counts_as_failed_and_what_has_no_destination_as_drop
     assert_eq!((counted.dropped, counted.on_failure_delivered), (1, 0));
 }
 
-/// Source: U8: the age of the last record of a batch, in the world at its creation, which is rounded to the second.
+/// Source: U8: the age of the last record of a batch. It counts from the creation time, which is rounded to the second.
 #[tokio::test(start_paused = true)]
 async fn the_iterator_age_is_that_of_the_last_record_of_a_batch() {
     let world = World::new(mapping(), succeed);
@@ -90,7 +90,7 @@ async fn the_iterator_age_is_that_of_the_last_record_of_a_batch() {
     assert_eq!(world.counted().iterator_age_max, Duration::from_secs(5));
 }
 
-/// Source: B9: an operator's replay is a new mapping that begins at the oldest record.
+/// An operator's replay is a new mapping that starts at the oldest record. Source: LS.
 #[tokio::test(start_paused = true)]
 async fn a_mapping_made_anew_delivers_all_that_the_stream_still_has_again() {
     let world = World::new(mapping(), succeed);

@@ -12,12 +12,12 @@ use crate::function::FunctionError;
 use crate::lanes::lane_of;
 use crate::mapping::Mapping;
 
-/// A mapping with so many lanes a shard.
+/// A mapping with this number of lanes per shard.
 fn lanes(n_lanes: usize) -> Mapping {
     Mapping { parallelization_factor: n_lanes, ..mapping() }
 }
 
-/// One item for each lane, in their order.
+/// One item for each lane, in the order of the lanes.
 fn item_of_each(n_lanes: usize) -> Vec<String> {
     let lane = |item: &str| {
         let change = StreamRecord::builder().keys("id", AttributeValue::S(item.to_owned())).build();
@@ -27,12 +27,12 @@ fn item_of_each(n_lanes: usize) -> Vec<String> {
     (0..n_lanes).map(find).collect()
 }
 
-/// The items of two lanes: the first is poison in most tests.
+/// Two items in different lanes. In most tests the first one is poison.
 fn two_items() -> [String; 2] {
     item_of_each(2).try_into().unwrap()
 }
 
-/// A world of two lanes whose function fails as long as it is asked to, for this item only.
+/// A world whose function fails for this item only, as long as the returned flag is true.
 fn poisoned(mapping: Mapping, poison: &str) -> (World, Arc<AtomicBool>) {
     let is_poison = Arc::new(AtomicBool::new(true));
     let (poison, does_fail) = (poison.to_owned(), Arc::clone(&is_poison));
@@ -46,7 +46,7 @@ fn poisoned(mapping: Mapping, poison: &str) -> (World, Arc<AtomicBool>) {
     (world, is_poison)
 }
 
-/// Every record that was delivered, with what it is of, in the order of delivery.
+/// The item and the sequence number of each delivered record, in the order of delivery.
 fn delivered(world: &World) -> Vec<(String, String)> {
     let records = |event| items(event).into_iter().zip(numbers(event)).collect::<Vec<_>>();
     world.sent().iter().flat_map(|sent| records(&sent.event)).collect()
@@ -58,7 +58,7 @@ async fn records_of_one_item_keep_their_order_and_two_are_never_under_way_at_onc
     const TAKES_MS: u128 = 70;
     let world = World::with_slow_function(lanes(4), Duration::from_millis(70), succeed);
     let names: Vec<String> = (0..7).map(|n| format!("item {n}")).collect();
-    // In no lane's order, and more than one read.
+    // Mixed over the lanes, and more records than one read returns.
     let mixed = (0..90).map(|n: usize| names[n * n % 11 % 7].as_str());
     world.touch("a", mixed);
     world.run().await;

@@ -1,4 +1,4 @@
-//! An HTTP server on the loopback that gives the answers it was started with, one a connection.
+//! An HTTP server on the loopback interface that gives a fixed list of answers, one per connection.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,13 +10,13 @@ pub(crate) struct Loopback {
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// The text of an HTTP answer. An empty text instead of one closes the connection.
+/// An HTTP answer. The server closes the connection if the text is empty instead.
 pub(crate) fn answer(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
 }
 
 impl Loopback {
-    /// Serves the answers, then nobody listens any more.
+    /// Serves the answers, then stops listening.
     pub(crate) async fn start(answers: Vec<String>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! A small honest stream: shards that split, are trimmed and end, iterators that expire, pages, outages.
+//! A simple but faithful stream: shards that split, end and are trimmed, iterators that expire, pages, outages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::batch::order;
 use crate::source::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi};
 
-/// Clones are the same stream.
+/// Clones share one stream.
 #[derive(Clone, Default)]
 pub(crate) struct MemoryStream {
     state: Arc<Mutex<State>>,
@@ -24,7 +24,7 @@ struct State {
     shards: Vec<Shard>,
     n_written: u64,
     page_shards: Option<usize>,
-    /// Iterators given out before this are expired.
+    /// Iterators of earlier generations have expired.
     generation: u64,
     outages: VecDeque<ApiError>,
     is_deleted: bool,
@@ -42,7 +42,6 @@ struct Shard {
 }
 
 impl MemoryStream {
-    /// Opens a shard.
     pub(crate) fn open(&self, id: &str, parent: Option<&str>) {
         let (id, parent) = (id.to_owned(), parent.map(str::to_owned));
         self.state().shards.push(Shard { id, parent, records: Vec::new(), n_trimmed: 0, is_closed: false });
@@ -56,12 +55,12 @@ impl MemoryStream {
         }
     }
 
-    /// Writes an `INSERT` per item. Sequence numbers count up from 1 over the whole stream.
+    /// Writes an `INSERT` for each of `n_records` new items. Sequence numbers count from 1 over the whole stream.
     pub(crate) fn insert(&self, id: &str, n_records: usize, now: SystemTime) {
         (0..n_records).for_each(|_| self.write(id, OperationType::Insert, None, now, |record| record));
     }
 
-    /// Writes a record of an item.
+    /// Writes an `INSERT` of this item.
     pub(crate) fn touch(&self, id: &str, item: &str, now: SystemTime) {
         self.write(id, OperationType::Insert, Some(item), now, |record| record);
     }
@@ -100,7 +99,7 @@ impl MemoryStream {
         shard.records.push(record.dynamodb(change).build());
     }
 
-    /// Trims the oldest records of a shard; a closed one that is trimmed whole is not listed any more.
+    /// Trims the oldest records of a shard. A closed shard that is trimmed completely is no longer listed.
     pub(crate) fn trim(&self, id: &str, n_records: usize) {
         let mut state = self.state();
         let shard = state.shard(id);
@@ -118,12 +117,11 @@ impl MemoryStream {
         self.state().generation += 1;
     }
 
-    /// The next reads fail.
+    /// The next `n_times` reads fail.
     pub(crate) fn fail(&self, error: &ApiError, n_times: usize) {
         self.state().outages.extend(std::iter::repeat_n(error.clone(), n_times));
     }
 
-    /// The stream is not there any more.
     pub(crate) fn delete(&self) {
         self.state().is_deleted = true;
     }
@@ -133,12 +131,10 @@ impl MemoryStream {
         self.state().calls.clone()
     }
 
-    /// The reads so far.
     pub(crate) fn n_reads(&self) -> usize {
         self.state().n_reads
     }
 
-    /// The records that were read so far.
     pub(crate) fn n_records_read(&self) -> usize {
         self.state().n_records_read
     }

@@ -11,7 +11,7 @@ use crate::mapping::{Mapping, StartingPosition};
 use crate::source::ApiError;
 use crate::wiring::{Wiring, chain};
 
-/// Checkpoints in memory whose next loads and saves fail with these errors.
+/// In-memory checkpoints whose next loads and saves fail with these errors.
 #[derive(Default)]
 struct FailingCheckpoints {
     loads: Mutex<VecDeque<CheckpointError>>,

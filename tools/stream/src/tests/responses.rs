@@ -41,8 +41,8 @@ async fn a_response_that_names_no_record_of_the_batch_fails_all_of_it() {
     assert_eq!(world.destination.bodies()[0]["responseContext"]["functionError"], serde_json::Value::Null);
 }
 
-/// Recorded on AWS: the last of six records, in batches of three with three retries, was delivered five times, while
-/// its failure record counts four invocations of one record. Source: LS.
+/// Recorded on AWS: six records, batches of three, three retries. The last record was delivered five times, but its
+/// failure record counts four invocations of one record. Source: LS.
 #[tokio::test(start_paused = true)]
 async fn the_retry_budget_starts_over_when_the_checkpoint_moves() {
     let world = World::new(Mapping { retry_attempts_max: Some(3), ..mapping() }, |numbers| {
@@ -79,7 +79,7 @@ async fn a_function_error_says_so_in_the_failure_record() {
     assert_eq!(payload["Records"][1]["dynamodb"]["SequenceNumber"], "2");
 }
 
-/// Source: U4: what is left of a batch that is cut at its first record is the batch.
+/// Source: U4: if the first record is reported, the whole batch remains.
 #[tokio::test(start_paused = true)]
 async fn a_batch_whose_first_record_is_reported_is_tried_again_whole_and_spends_its_attempts() {
     let world = World::new(Mapping { retry_attempts_max: Some(1), ..mapping() }, |_| Ok(report(&["1"])));

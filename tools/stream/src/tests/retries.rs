@@ -7,7 +7,7 @@ use crate::checkpoint::Position;
 use crate::function::FunctionError;
 use crate::mapping::Mapping;
 
-/// A function that fails so often before it succeeds.
+/// A function that fails `n_failures` times and then succeeds.
 fn fail_first(
     n_failures: usize,
     error: impl Fn() -> FunctionError + Send + Sync + 'static,

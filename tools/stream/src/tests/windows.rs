@@ -1,6 +1,7 @@
-//! Tumbling windows. The world's time starts a second into a minute, so a window of 60 s ends at 59,000 ms.
+//! Tumbling windows. The world's time starts one second after a whole minute, so the first window of 60 s ends at
+//! 59,000 ms.
 //!
-//! Sources: reference B7, and AWS's pages on stateful stream processing in Lambda, which the doc comments quote.
+//! Source: U6, which the doc comments quote.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -26,7 +27,7 @@ fn n_before(event: &Value) -> u64 {
     event["state"]["n"].as_u64().unwrap_or_default()
 }
 
-/// The state that counts the records of a window.
+/// The next state, which counts the records of the window.
 fn counted(event: &Value) -> Value {
     json!({ "n": n_before(event) + event["Records"].as_array().unwrap().len() as u64 })
 }
@@ -41,7 +42,7 @@ fn is_final(event: &Value) -> bool {
     event["isFinalInvokeForWindow"].as_bool().unwrap()
 }
 
-/// The events so far, a line each.
+/// The events so far, one per line.
 fn sent(world: &World) -> String {
     let line = |at_ms: u128, event: &Value| {
         let minute = |edge: &str| event["window"][edge].as_str().unwrap()[11..16].to_owned();
@@ -60,7 +61,7 @@ fn sent(world: &World) -> String {
 }
 
 impl World {
-    /// The function got these events.
+    /// Checks the events that the function got.
     fn sends(&self, expected: &Expect) {
         expected.assert_eq(&sent(self));
     }
@@ -224,8 +225,7 @@ async fn a_retry_has_the_window_and_the_state_of_the_first_try() {
     "#]]);
 }
 
-/// The records that were done count in the state of the response, so without it they would be lost from the window.
-/// Source: U6.
+/// The state of the response counts the records that are done. Without it the window would lose them. Source: U6.
 #[tokio::test(start_paused = true)]
 async fn the_rest_of_a_partial_response_goes_on_with_its_state() {
     let world = world(windowed(), |event| {
@@ -357,9 +357,8 @@ async fn each_shard_has_its_own_window_and_state() {
     .assert_eq(&lines.join("\n"));
 }
 
-/// Lambda's keeping of the state is internal. Here it is in memory only: nothing is delivered twice, and what the window
-/// had counted before the restart is gone.
-/// Source: U6.
+/// AWS does not say where Lambda keeps the state. Here it is in memory only: after a restart no record is delivered
+/// twice, and the window's count so far is lost. Source: U6.
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_the_window_that_was_open_starts_with_an_empty_state() {
     let world = world(windowed(), count);
@@ -377,7 +376,7 @@ async fn after_a_restart_the_window_that_was_open_starts_with_an_empty_state() {
 }
 
 /// "Records are always processed in order the first time. If records are processed more than once, they might be
-/// processed out of order." A late one has no other window to be in.
+/// processed out of order." A late record belongs to no other window.
 #[tokio::test(start_paused = true)]
 async fn a_record_that_comes_after_its_window_ended_opens_it_again() {
     let world = world(windowed(), count);
@@ -395,7 +394,7 @@ async fn a_record_that_comes_after_its_window_ended_opens_it_again() {
     "#]]);
 }
 
-/// The payload of a failure record is "the whole event as an escaped JSON string" (reference B5).
+/// The payload of a failure record is "the whole event as an escaped JSON string". Source: U5.
 #[tokio::test(start_paused = true)]
 async fn a_failure_record_has_the_event_with_its_window_and_state() {
     let world = world(Mapping { retry_attempts_max: Some(0), ..windowed() }, |event| {

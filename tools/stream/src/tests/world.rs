@@ -1,4 +1,4 @@
-//! A mapping with everything around it in memory, and the text of what happened.
+//! A mapping in an in-memory environment, and a transcript of its notifications.
 
 use std::{
     collections::BTreeSet,
@@ -28,8 +28,7 @@ use crate::{
 
 pub(crate) const ARN: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000";
 
-/// A mapping with the settings that most tests want: all of the stream, batches of 3, reported failures, no end of
-/// retries.
+/// A mapping with the settings of most tests: the whole stream, batches of 3, reported failures, unlimited retries.
 pub(crate) fn mapping() -> Mapping {
     Mapping {
         name: "aggregate".to_owned(),
@@ -48,10 +47,10 @@ pub(crate) fn mapping() -> Mapping {
     }
 }
 
-/// What the function does with an event.
+/// The function's response to an event.
 type Script = Box<dyn Fn(&Value) -> Result<String, FunctionError> + Send + Sync>;
 
-/// Everything around a mapping. Time starts at 0 ms with the world.
+/// The environment of a mapping. Its time starts at 0 ms.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) stream: Arc<MemoryStream>,
@@ -66,19 +65,19 @@ pub(crate) struct World {
 /// An event that reached the function.
 #[derive(Clone)]
 pub(crate) struct Sent {
-    /// When, in milliseconds.
+    /// The time of the invocation, in milliseconds.
     pub(crate) at_ms: u128,
     pub(crate) event: Value,
 }
 
-/// A mapping that runs.
+/// A running mapping.
 pub(crate) struct Running {
     stop: watch::Sender<bool>,
     task: JoinHandle<Result<(), StreamError>>,
 }
 
 impl World {
-    /// A world with one open shard `a`, whose function does as the script says, in no time.
+    /// A world with one open shard `a`. The function follows the script and takes no time.
     pub(crate) fn new(
         mapping: Mapping,
         script: impl Fn(&[String]) -> Result<String, FunctionError> + Send + Sync + 'static,
@@ -86,7 +85,7 @@ impl World {
         Self::with_slow_function(mapping, Duration::ZERO, script)
     }
 
-    /// The same with a function that takes its time.
+    /// Like `new`, with a function that takes this long.
     pub(crate) fn with_slow_function(
         mapping: Mapping,
         takes: Duration,
@@ -95,7 +94,7 @@ impl World {
         Self::with_events(mapping, takes, move |event| script(&numbers(event)))
     }
 
-    /// The same with a function that looks at the whole event.
+    /// Like `with_slow_function`, with a script that gets the whole event.
     pub(crate) fn with_events(
         mapping: Mapping,
         takes: Duration,
@@ -123,7 +122,7 @@ impl World {
         }
     }
 
-    /// The world after the process ended and started again with a function that does otherwise.
+    /// The world after a restart of the process with another function.
     pub(crate) fn restarted(
         &self,
         script: impl Fn(&[String]) -> Result<String, FunctionError> + Send + Sync + 'static,
@@ -131,7 +130,7 @@ impl World {
         self.restarted_with_events(move |event| script(&numbers(event)))
     }
 
-    /// The same with a function that looks at the whole event.
+    /// Like `restarted`, with a script that gets the whole event.
     pub(crate) fn restarted_with_events(
         &self,
         script: impl Fn(&Value) -> Result<String, FunctionError> + Send + Sync + 'static,
@@ -141,7 +140,8 @@ impl World {
         Self { function: Arc::new(function), ..self.clone() }
     }
 
-    /// The time of day: one that no rounding to the minute leaves as it is.
+    /// The wall clock. It starts one second after a whole minute, so new creation times do not look rounded to the
+    /// minute.
     pub(crate) fn now(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_001) + self.observer.origin.elapsed()
     }
@@ -150,7 +150,7 @@ impl World {
         self.stream.insert(shard, n_records, self.now());
     }
 
-    /// Writes a record each of these items.
+    /// Writes one record for each of these items.
     pub(crate) fn touch<'a>(&self, shard: &str, items: impl IntoIterator<Item = &'a str>) {
         items.into_iter().for_each(|item| self.stream.touch(shard, item, self.now()));
     }
@@ -173,16 +173,16 @@ impl World {
         }
     }
 
-    /// Waits until everything that is in the stream now has been delivered.
+    /// Waits until all records that are in the stream now have been delivered.
     pub(crate) async fn delivered(&self) {
         let now = Instant::now().into_std();
-        // Another moment, so that a read that begins at this very instant is not taken for a later one.
+        // One millisecond later, so that a read that begins at this very instant does not count as a later one.
         tokio::time::sleep(Duration::from_millis(1)).await;
         let mut delivered = self.observer.delivered.subscribe();
         delivered.wait_for(|until| until.is_some_and(|until| until > now)).await.unwrap();
     }
 
-    /// Whether all that was in the stream at this time, in milliseconds, was reported as delivered.
+    /// Whether all records that were in the stream at `ms` were reported as delivered.
     pub(crate) fn is_delivered_until(&self, ms: u64) -> bool {
         let time = (self.observer.origin + Duration::from_millis(ms)).into_std();
         self.observer.delivered.borrow().is_some_and(|until| until >= time)
@@ -193,30 +193,30 @@ impl World {
         self.finish(self.start()).await;
     }
 
-    /// Runs for so long.
+    /// Runs for `ms` milliseconds.
     pub(crate) async fn run_for_ms(&self, ms: u64) {
         let running = self.start();
         pass_ms(ms).await;
         running.stop().await.unwrap();
     }
 
-    /// Delivers everything and stops a mapping that runs.
+    /// Delivers everything and stops a running mapping.
     pub(crate) async fn finish(&self, running: Running) {
         self.delivered().await;
         running.stop().await.unwrap();
     }
 
-    /// The observer recorded this.
+    /// Checks the notifications to the observer.
     pub(crate) fn observes(&self, expected: &Expect) {
         expected.assert_eq(&self.observed());
     }
 
-    /// What the observer recorded, a line each.
+    /// The notifications to the observer, one per line.
     pub(crate) fn observed(&self) -> String {
         self.observer.lines.lock().unwrap().concat()
     }
 
-    /// What was counted of the mapping.
+    /// The counts of the mapping.
     pub(crate) fn counted(&self) -> EventCount {
         self.observer.counts.of("aggregate")
     }
@@ -232,7 +232,7 @@ impl World {
 }
 
 impl Running {
-    /// Starts a mapping.
+    /// Starts a mapping with these parts.
     pub(crate) fn over(wiring: Wiring) -> Self {
         let mapping = EventSourceMapping::over(wiring);
         let (stop, stopped) = watch::channel(false);
@@ -245,13 +245,13 @@ impl Running {
         self.task.await.unwrap()
     }
 
-    /// The process ends, whatever is under way.
+    /// Aborts all work, as the end of the process does.
     pub(crate) async fn crash(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
     }
 
-    /// Waits for the end that comes by itself.
+    /// Waits until the mapping ends by itself.
     pub(crate) async fn end(self) -> Result<(), StreamError> {
         self.task.await.unwrap()
     }
@@ -285,13 +285,13 @@ struct Scripted {
     sent: Arc<Mutex<Vec<Sent>>>,
 }
 
-/// The items of an event, record by record.
+/// The items of an event, one per record.
 pub(crate) fn items(event: &Value) -> Vec<String> {
     let item = |record: &Value| record["dynamodb"]["Keys"]["id"]["S"].as_str().unwrap().to_owned();
     event["Records"].as_array().unwrap().iter().map(item).collect()
 }
 
-/// The sequence numbers of an event.
+/// The sequence numbers of an event, one per record.
 pub(crate) fn numbers(event: &Value) -> Vec<String> {
     let number = |record: &Value| record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned();
     event["Records"].as_array().unwrap().iter().map(number).collect()
@@ -312,7 +312,7 @@ impl LambdaFunction for Scripted {
     }
 }
 
-/// Failure records in memory. The first puts fail when asked to.
+/// Failure records in memory. Refuses the next puts on request.
 #[derive(Default)]
 pub(crate) struct MemoryDestination {
     n_refusals: Mutex<usize>,
@@ -401,22 +401,22 @@ impl Observer for RecordingObserver {
     }
 }
 
-// ---- The page that lists the facts names tests: each must be there ----
+// ---- Each fact on the documentation page names a test that exists ----
 
 const PAGE: &str = include_str!("../../../../docs/event-source-mapping.md");
 
-/// The names between backticks in a row of a table of tests.
+/// The test names between backticks in a row of a table.
 fn named(row: &str) -> Vec<&str> {
     row.split('`').skip(1).step_by(2).filter(|text| is_test_name(text)).collect()
 }
 
-/// Tests are named by sentences, of three words and more; nothing else on the page is.
+/// Test names are sentences of at least three words. No other code on the page looks like that.
 fn is_test_name(text: &str) -> bool {
     let is_name = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     is_name && text.split('_').count() > 2
 }
 
-/// All functions of this crate that are tests.
+/// Collects the names of all tests of this crate.
 fn tests_in(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! Keys and items in one of several tables. A key that is a value as it is has no form, so nothing builds it.
+//! Keys and items of one of several tables. A key of plain values has no form, so no code builds it.
 
 use keys::{
     entity::Definition,
@@ -32,16 +32,16 @@ pub(super) fn keys<'a>(form: &'a TableForm, definition: &'a Definition) -> Vec<T
     keys
 }
 
-/// A part of a key: its form inside, and the attribute that holds it.
+/// A part of a key: its template in Ripple's inner form (see `keys::tables`), and the attribute that stores it.
 struct KeyPart<'a> {
     template: &'a Template,
-    /// Name of the table, with which the form begins inside.
+    /// The table's name, which begins the partition key in the inner form.
     prefix: Option<&'a str>,
     attribute: Option<&'a KeyAttribute>,
 }
 
 impl<'a> KeyPart<'a> {
-    /// The attribute's name and its form as it is stored; `None` for a value as it is.
+    /// The attribute's name and its stored form; `None` for a plain value.
     fn stored(&self) -> Option<(&'a str, Template)> {
         let attribute = self.attribute.filter(|attribute| !attribute.is_plain)?;
         let text = self.template.to_string();

@@ -1,6 +1,7 @@
 //! `--scenario famous`: a user with many comments is renamed three times in quick succession.
 //!
-//! With `--others`, other people go on writing. The report has their lag twice: before the renames, and during them.
+//! With `--others`, other users write at the same time. The report contains their lag before the renames and during
+//! them.
 
 use std::{
     sync::{
@@ -36,58 +37,58 @@ use crate::{
 /// Number of renames.
 const RENAMES: u32 = 3;
 
-/// The derivation that writes the user's name on comments.
+/// The derivation that copies the user's name to comments.
 const COMMENT_AUTHOR: &str = "comment-author";
 
-/// Assumed speed of the fan-out in items a second, before it is known. The lag of the others is measured before the
-/// renames for about as long as the fan-out will take.
+/// Assumed speed of the fan-out, in items a second. The lag of the others is measured before the renames for about as
+/// long as the fan-out will take at that speed.
 const ITEMS_A_SECOND: u32 = 1_000;
 
 /// Limits on the seconds of that measurement: enough for a percentile, and at most a minute.
 const QUIET_SECONDS: std::ops::RangeInclusive<u32> = 3..=60;
 
-/// The fan-out counts as over, while others go on writing, if every item was written and no name was written for this
-/// many milliseconds, which is longer than one page takes.
+/// While others write, the fan-out counts as finished if every item was written and no name was written for this many
+/// milliseconds. That is longer than one page takes.
 const OVER_MS: u64 = 3_000;
 
-/// The same if not every item was written. The verification at the end reports those items.
+/// The same limit if some items were not written. The verification at the end reports those items.
 const GIVEN_UP_MS: u64 = 90_000;
 
 /// The user who is renamed.
 const USER: &str = "famous#1";
 
-/// Number of posts with the user's comments, and so of partitions.
+/// Number of posts with the user's comments. Each post's comments are in one partition.
 const POSTS: usize = 100;
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// How long to wait for the writes that follow from a change before the change is forgotten, in milliseconds: three
-/// invocations of a minute, because a count and its display are a chain.
+/// Time to wait for the writes derived from a change before the change is forgotten, in milliseconds: three invocations
+/// of a minute, because a count and its display are a chain.
 const FOLLOWS_MS: u64 = 180_000;
 
 /// The report of the scenario. The names are stable.
 #[derive(Debug, Serialize)]
 pub(super) struct FamousReport {
-    /// Items that carry the name.
+    /// Items with the user's name.
     items: u32,
     renames: u32,
-    /// From the response to the first rename until the last write of a name.
+    /// Time from the response to the first rename until the last write of a name, in milliseconds.
     fan_out_ms: u64,
-    /// Writes of names in that time.
+    /// Writes of names a second in that time.
     items_per_second: f64,
-    /// The lag of other people's changes, with `--others`.
+    /// The lag of other users' changes, with `--others`.
     others: Option<OthersLag>,
     /// Number of written names.
     #[serde(skip)]
     n_names: usize,
 }
 
-/// The lag of other people's changes, in milliseconds.
+/// The lag of other users' changes, in milliseconds.
 #[derive(Debug, Serialize)]
 struct OthersLag {
     /// Before the renames.
     quiet: FewLags,
-    /// Changes with a response while names were written.
+    /// Changes with a response between the first rename and the last write of a name.
     during: FewLags,
 }
 
@@ -141,7 +142,8 @@ async fn rename(running: &Running<'_>, famous: &mut FamousUser) -> anyhow::Resul
     Ok(first_ms.unwrap_or_default())
 }
 
-/// The same while others go on, until the fan-out is over. Also returns the lag of older changes of the others.
+/// Renames the user while others write, until the fan-out is finished. Also returns the lag of the others' older
+/// changes.
 async fn rename_among(
     running: &mut Running<'_>,
     famous: &mut FamousUser,
@@ -162,7 +164,7 @@ async fn rename_among(
     renamed
 }
 
-/// Renames, and waits until the fan-out seems to be over, while others go on.
+/// Renames the user, and waits until the fan-out seems to be finished, while others write.
 async fn rename_and_wait(running: &mut Running<'_>, famous: &mut FamousUser) -> anyhow::Result<(u64, Vec<ChangeLag>)> {
     let n_before = running.names().n;
     let first_ms = rename(running, famous).await?;
@@ -287,7 +289,7 @@ fn one(subject: &str, write: Write) -> AppAction {
     AppAction { subject: subject.to_owned(), steps: vec![Step::Write(write)] }
 }
 
-/// Some ids contain the characters that join keys.
+/// Some ids contain characters that have a meaning in keys: `#` and `%`.
 fn post_id(at: usize) -> String {
     match at % 10 {
         3 => format!("p{at}#x"),

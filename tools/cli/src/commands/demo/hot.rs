@@ -1,4 +1,4 @@
-//! `--scenario hot`: everybody likes one post. The exact count is right whenever the stream is quiet.
+//! `--scenario hot`: every user likes the same post. The exact count must be correct whenever the stream is quiet.
 
 use derive::{query::Query, schema::Schema, write::Table};
 use keys::{
@@ -37,9 +37,9 @@ pub(super) struct HotReport {
     likes: u32,
     /// The exact count at the end: the sum of the counter's shards.
     exact: i64,
-    /// Derived write units since the first like, per like.
+    /// Derived write units per like, since the first like.
     wcu_per_like: f64,
-    /// The number of likes at each moment when the exact count was compared.
+    /// The number of likes at each comparison of the exact count.
     #[serde(skip)]
     quiet_at: Vec<u32>,
 }
@@ -54,7 +54,7 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<HotReport> 
     let post = hot.items.key("PostDetail", &key([("PostId", POST)]))?;
     let (mut n_done, mut exact, mut quiet_at) = (0, 0, Vec::new());
     for wave in 1..=WAVES {
-        // The last wave takes the remainder of the division.
+        // The last wave includes the remainder of the division.
         let until = if wave == WAVES { likes } else { likes / WAVES * wave };
         running.write((n_done..until).map(|_| hot.like())).await?;
         n_done = until;
@@ -96,7 +96,7 @@ fn compare(post: &Key, exact: i64, n_likes: u32) -> anyhow::Result<()> {
     anyhow::bail!("{post}: the stream is quiet after {n_likes} likes, and the exact count of them is {exact}")
 }
 
-/// Draws who likes the post next.
+/// Draws the next user who likes the post.
 struct HotPost {
     items: Items,
     first_user: usize,

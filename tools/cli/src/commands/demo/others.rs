@@ -1,6 +1,7 @@
-//! Other people, who follow each other and like each other's posts, and undo it, beside a rename.
+//! Other users, who follow each other, like each other's posts, and undo it, during a rename.
 //!
-//! Each action changes something, and touches only their own items, so the keys of the items show what follows from it.
+//! Each action changes something, and affects only items of these users. So the key of an item shows whether a derived
+//! write belongs to them.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +14,13 @@ use super::workload::{
     items::{Items, key},
 };
 
-/// Number of people. Each has a post.
+/// Number of users. Each has a post.
 const OTHERS: usize = 100;
 
-/// Prefix of their ids and of those of their posts. No other id has it.
+/// Prefix of the ids of these users and their posts. No other id has it.
 const MARK: &str = "other-";
 
-/// The others: who follows whom, and who likes whose post.
+/// The other users, with their follows and likes.
 pub(super) struct Others {
     chance: StdRng,
     items: Items,
@@ -27,13 +28,13 @@ pub(super) struct Others {
     likes: BTreeSet<(usize, usize)>,
 }
 
-/// Does the item belong to them?
+/// True if the item belongs to these users.
 pub(super) fn is_theirs(key: &Key) -> bool {
     key.pk.split_once('#').is_some_and(|(_, id)| id.starts_with(MARK))
 }
 
 impl Others {
-    /// Others who have not signed up yet.
+    /// The other users, before they sign up.
     pub(super) fn new(schema: Schema, seed: u64) -> Self {
         let chance = StdRng::seed_from_u64(seed);
         Self { chance, items: Items::new(schema), follows: BTreeSet::new(), likes: BTreeSet::new() }
@@ -72,7 +73,7 @@ impl Others {
     }
 }
 
-/// Adds the pair if it is new, and removes it if not.
+/// Adds the pair if it is new, and removes it if not. True if it was new.
 fn is_new(pairs: &mut BTreeSet<(usize, usize)>, pair: (usize, usize)) -> bool {
     let is_new = pairs.insert(pair);
     if !is_new {
@@ -81,7 +82,7 @@ fn is_new(pairs: &mut BTreeSet<(usize, usize)>, pair: (usize, usize)) -> bool {
     is_new
 }
 
-/// Some ids contain the characters that join keys.
+/// Some ids contain characters that have a meaning in keys: `#` and `%`.
 fn id(at: usize) -> String {
     match at % 10 {
         7 => format!("{MARK}{at}#x"),

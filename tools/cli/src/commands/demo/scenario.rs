@@ -1,4 +1,4 @@
-//! Runs a scenario, and reports what is particular to it.
+//! Runs a scenario, and makes its own part of the report.
 
 use serde::Serialize;
 
@@ -30,8 +30,8 @@ impl ScenarioReport {
     }
 }
 
-/// Selects the items whose lag is measured. A scenario measures only those of other people, so its memory does not grow
-/// with the writes.
+/// Selects the items whose lag is measured. `hot` and `famous` measure at most those of other users, so their memory
+/// does not grow with the writes.
 pub(super) fn has_lag(args: &Demo) -> HasLag {
     match args.scenario {
         Scenario::Mixed => |_| true,

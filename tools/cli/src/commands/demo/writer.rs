@@ -1,4 +1,4 @@
-//! Performs the workload with some clients at once.
+//! Performs the workload with several concurrent clients.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::metered::Metered;
 /// Number of clients. One client performs all actions of a subject, so they keep their order.
 const CLIENTS: usize = 8;
 
-/// Actions that may wait for a client.
+/// Maximum number of actions that wait for a client.
 const WAITING_MAX: usize = 64;
 
-/// Performs the actions at a rate, or without one as fast as the database responds.
+/// Performs the actions at a rate. Without a rate, performs them as fast as the database responds.
 pub(super) async fn write(
     store: &Arc<Metered>,
     rate: Option<u32>,

@@ -1,4 +1,4 @@
-//! `ripple design --filters`: which records of the stream each function needs.
+//! `ripple design --filters`: the stream records that each function needs.
 
 use design::Design;
 use functions::handler::Function;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// The functions that read the stream.
 const READERS: [Function; 3] = [Function::Aggregate, Function::Propagate, Function::Combined];
 
-/// What a function needs of each table; with the name of one of several.
+/// The records that a function needs from each table, with the table's name if there are several.
 fn each(design: &Design, function: Function) -> impl Iterator<Item = (Option<&str>, Needed)> {
     StreamTable::all(&design.schema).map(move |table| {
         let needed = needed(table, &design.catalogue, &function.families());
@@ -31,7 +31,7 @@ pub(super) fn as_text(design: &Design) -> String {
     text.collect::<Vec<_>>().join("\n")
 }
 
-/// The filters of each function in the form of the API; of each table where there are several.
+/// The filters of each function in the form of the API. If there are several tables, by table.
 pub(super) fn as_json(design: &Design) -> Value {
     let is_several = design.schema.layout.forms.is_some();
     let filters = |function: Function| {

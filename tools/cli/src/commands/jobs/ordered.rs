@@ -31,7 +31,7 @@ struct OrderResult {
 
 enum OrderOutcome {
     Obeyed(Obeyed),
-    /// The database did not respond: the order was carried out or not, and can safely be repeated.
+    /// The database did not respond. The order may have been carried out, and can safely be repeated.
     Failed {
         why: String,
     },
@@ -47,7 +47,7 @@ struct Orders<'a> {
     results: Vec<OrderResult>,
 }
 
-/// Carries out the order for one job after the other.
+/// Carries out the order for each job in turn.
 pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: JobOrder, args: &Jobs) -> anyhow::Result<Completion> {
     let jobs = jobs(engine.store(), &engine.schema().layout).await?;
     let (chosen, unknown) = chosen(&jobs, &args.ids);

@@ -1,4 +1,5 @@
-//! Do the links of counts lead to items that exist? A link that gives other keys counts for nobody, and nothing fails.
+//! Checks whether the links of counts lead to existing items. A link with wrong keys counts for items that do not
+//! exist, without an error.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +12,23 @@ use store::Store as _;
 use super::sample::SampledTable;
 use crate::opened::Opened;
 
-/// Items that are looked for at most, of each derivation.
+/// Maximum number of targets to check for each derivation.
 const CHECKED_MAX: usize = 100;
 
-/// Items that are named at most, of each derivation.
+/// Maximum number of missing targets to name for each derivation.
 const EXAMPLES: usize = 3;
 
-/// The items that a derivation counts for, as far as they were looked for.
+/// The checked targets of a derivation.
 pub(super) struct CheckedLink {
     derivation: String,
     n_checked: usize,
-    /// Those that do not exist.
+    /// Targets that do not exist.
     missing: Vec<Key>,
 }
 
 impl CheckedLink {
-    /// Looks for the items that counts of the sampled items are about. A derived one need not exist yet.
+    /// Checks the targets of the counts of the sampled items. Derived targets are skipped, because they need not exist
+    /// yet.
     pub(super) async fn check_all(opened: &Opened, sampled: &[SampledTable]) -> anyhow::Result<Vec<Self>> {
         let mut links = Vec::new();
         for (at, derivation) in opened.catalogue.positioned() {
@@ -52,7 +54,7 @@ impl CheckedLink {
         self.missing.iter().take(EXAMPLES)
     }
 
-    /// What of it is reported, if an item is missing.
+    /// The line of the report, if a target is missing.
     pub(super) fn line(&self) -> Option<String> {
         let such: Vec<String> = self.examples().map(Key::to_string).collect();
         let (n_missing, n_checked) = (self.missing.len(), self.n_checked);
@@ -60,7 +62,7 @@ impl CheckedLink {
         (n_missing > 0).then(|| format!("{}: {of}, such as {}", self.derivation, such.join(", ")))
     }
 
-    /// What to do, if no item exists.
+    /// What to do, if no target exists.
     pub(super) fn to_do(&self) -> Option<String> {
         let is_wrong = self.n_checked > 0 && self.missing.len() == self.n_checked;
         let what = "counts for no item that exists: compare the keys that its link gives with those of the items";
@@ -78,7 +80,7 @@ impl CheckedLink {
     }
 }
 
-/// The items that a derivation would count for.
+/// The targets that a derivation would count for.
 fn targets(sampled: &[SampledTable], at: DerivationAt) -> BTreeSet<Key> {
     let derived = sampled.iter().filter_map(|table| table.fitting.derived.get(&at)).flatten();
     derived.filter_map(|counter| Some(CounterKey::parse(counter)?.target)).collect()

@@ -1,4 +1,4 @@
-//! The report of a preflight, as text and as JSON. It contains keys, but no value of an attribute.
+//! The report of a preflight, as text and as JSON. It contains keys, but no values of attributes.
 
 use keys::key::Key;
 use operate::objects::key;
@@ -88,7 +88,8 @@ impl Preflighted {
         lines
     }
 
-    /// The names are stable. What is of a table stands at the top where there is one, and in a list where there are several.
+    /// The names are stable. The facts about a single table are at the top level. With several tables, they are in a
+    /// list.
     pub(super) fn json(&self, to_do: &[String]) -> Value {
         let backfill = &self.backfill;
         let parts = backfill.parts.as_ref().map(|parts| {
@@ -129,7 +130,7 @@ fn members(object: Value) -> Map<String, Value> {
     }
 }
 
-/// What is of one table.
+/// The facts about one table.
 fn of_table(facts: &TableFacts, sampled: &SampledTable) -> Value {
     let SampledTable { sample, fitting, .. } = sampled;
     let indexes = facts

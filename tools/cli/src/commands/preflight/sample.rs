@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::commands::preflight::Fitting;
 use crate::{opened::Opened, tables::counted};
 
-/// Items of a page: few enough that a page of large items does not exceed the limit by much.
+/// Maximum number of items in a page: few enough that a page of large items does not exceed the limit by much.
 const PAGE_ITEMS: u32 = 250;
 
 /// How much to read, and how fast.
@@ -25,7 +25,7 @@ pub(in crate::commands) struct SampleLimits {
     pub(in crate::commands) units_per_second: u32,
 }
 
-/// What was read of one of the application's tables.
+/// The sample of one of the application's tables.
 #[derive(Clone, Debug, Default)]
 pub(in crate::commands) struct SampledTable {
     /// Its size in bytes, as DynamoDB counted it some hours ago.
@@ -37,7 +37,8 @@ pub(in crate::commands) struct SampledTable {
 }
 
 impl SampledTable {
-    /// Reads a part of each of the application's tables that `is_read` selects. Passes on the number of items of all so far.
+    /// Reads a part of each of the application's tables that `is_read` selects. Calls `read` with the number of items
+    /// read so far from all tables.
     pub(in crate::commands) async fn read_all(
         opened: &Opened,
         limits: SampleLimits,
@@ -67,7 +68,7 @@ impl SampledTable {
     }
 }
 
-/// An item as the declarations know it.
+/// An item in the form of the declarations.
 fn inward(form: Option<&TableForm>, item: Item) -> Option<Item> {
     match form {
         Some(form) => form.inward(item),
@@ -75,20 +76,20 @@ fn inward(form: Option<&TableForm>, item: Item) -> Option<Item> {
     }
 }
 
-/// The result of the reading.
+/// The result of reading a part of a table.
 #[derive(Clone, Debug, Default)]
 pub(in crate::commands) struct TableSample {
     pub(in crate::commands) n_items: u32,
     /// Number of equal segments of the table. Only the first was read.
     pub(in crate::commands) segments: u32,
-    /// Was the whole segment read?
+    /// True if the whole segment was read.
     pub(in crate::commands) is_whole: bool,
     /// Consumed read units, as the database reports them.
     pub(in crate::commands) units: f64,
 }
 
 impl TableSample {
-    /// Reads the segment of a table, and passes on each page.
+    /// Reads the segment of a table, and calls `each` with each page.
     async fn read(
         opened: &Opened,
         table: &str,

@@ -15,16 +15,16 @@ use crate::{
     tables,
 };
 
-/// What is there before the service is attached.
+/// The state of the tables before the service is attached.
 pub(super) struct Surroundings {
     /// The application's tables.
     pub(super) tables: Vec<TableFacts>,
-    /// The table of Ripple's own items, where there are several others.
+    /// The table of Ripple's own items, if the application has several tables.
     pub(super) own: Option<OwnTable>,
     pub(super) ledger: LedgerTable,
 }
 
-/// The table of Ripple's own items, which a template makes.
+/// The table of Ripple's own items, which a template creates.
 pub(super) struct OwnTable {
     pub(super) table: String,
     pub(super) is_there: bool,
@@ -37,10 +37,10 @@ pub(super) struct TableFacts {
     pub(super) stream_arn: Option<String>,
     /// Number of items, as DynamoDB counted them some hours ago.
     pub(super) n_items: u64,
-    /// Their size.
+    /// Size of the items, in bytes.
     pub(super) bytes: u64,
     pub(super) key: String,
-    /// Does the table have the declared key? Its items are read only then.
+    /// True if the table has the declared key. Its items are read only then.
     pub(super) has_key: bool,
     /// The declared indexes, and whether a derivation needs each.
     pub(super) indexes: BTreeMap<String, bool>,
@@ -71,7 +71,7 @@ pub(super) struct LedgerTable {
 }
 
 impl Surroundings {
-    /// Reads all of it.
+    /// Reads the state of all tables.
     pub(super) async fn look(opened: &Opened, connection: &Connection) -> anyhow::Result<Self> {
         let mut tables = Vec::new();
         for (description, form) in opened.application_tables() {
@@ -186,8 +186,8 @@ impl LedgerTable {
     }
 }
 
-/// The number of shards that take records: no other shard names them as parent. An ending sequence number shows
-/// nothing, because an emulator's open shard has one too.
+/// The number of open shards: those that no other shard names as its parent. An ending sequence number proves nothing,
+/// because an emulator's open shard has one too.
 async fn n_shards_open(opened: &Opened, arn: &str) -> anyhow::Result<usize> {
     let (mut shards, mut after) = (Vec::new(), None);
     loop {

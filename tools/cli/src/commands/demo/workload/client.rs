@@ -12,7 +12,7 @@ const TRIES_MAX: u32 = 3;
 /// One action of the application or of a foreign client.
 #[derive(Clone, Debug)]
 pub(crate) struct AppAction {
-    /// What the action concerns. Actions of one subject are performed in order.
+    /// The subject of the action. Actions of one subject are performed in order.
     pub(crate) subject: String,
     /// The writes, in order.
     pub(crate) steps: Vec<Step>,
@@ -23,7 +23,8 @@ pub(crate) struct AppAction {
 pub(crate) enum Step {
     /// A `PutItem`, an `UpdateItem` or a `DeleteItem`. A refused write ends the action.
     Write(Write),
-    /// Puts back a whole item as it was read earlier, stale derived attributes included, with these attributes.
+    /// Overwrites an item with the whole item that was read earlier, including stale derived attributes, and adds these
+    /// attributes.
     PutBack(Key, Item),
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Performs an action. Returns false if the condition of a write refused it.
+    /// Performs an action. Returns false if the condition of a write failed.
     pub(crate) async fn perform<S: Store>(&mut self, store: &S, action: AppAction) -> Result<bool, StoreError> {
         for step in action.steps {
             let outcome = match step {
@@ -51,7 +52,7 @@ impl Client {
         Ok(true)
     }
 
-    /// Reads an item the first time, and puts it back every time after that.
+    /// Reads an item. From the second time on, also overwrites it with the version from the time before.
     async fn put_back<S: Store>(&mut self, store: &S, key: Key, stamp: Item) -> Result<(), StoreError> {
         let known = self.read.remove(&key);
         if let Some((_, item)) = store.get(Table::Main, std::slice::from_ref(&key)).await?.pop() {

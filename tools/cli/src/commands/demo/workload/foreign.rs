@@ -14,7 +14,7 @@ use super::{
 };
 
 impl Application {
-    /// The next action; the numbers are of 50.
+    /// The next action. The numbers are out of 50.
     pub(super) fn of_foreign_clients(&mut self) -> Drawn {
         match self.chance.random_range(0..50) {
             0..=14 => self.put_back(),
@@ -25,7 +25,7 @@ impl Application {
         }
     }
 
-    /// Puts back a whole user, product or group that was read earlier.
+    /// Overwrites a user, product or group with the whole item that was read earlier.
     fn put_back(&mut self) -> Drawn {
         let (entity, id) = match self.chance.random_range(0..4) {
             2 => ("Product", "ProductId"),
@@ -55,7 +55,7 @@ impl Application {
         action(&field(&comment, "CommentId"), [self.items.put("Comment", &comment, &attributes)])
     }
 
-    /// A user without a claim on the email address.
+    /// Adds a user without a claim on the email address.
     fn import_user(&mut self) -> Drawn {
         let user = user_id(self.n_known("User"));
         self.remember("User", &user_key(&user));
@@ -63,7 +63,7 @@ impl Application {
         action(&user, [self.items.put("User", &key([("UserId", &user)]), &attributes)])
     }
 
-    /// An item of an undeclared entity, with or without a type.
+    /// Adds an item of an undeclared entity, with or without a type.
     fn audit_line(&mut self) -> Drawn {
         let key = Key::new(format!("AUDIT#{}", self.items.n_actions()), "LINE");
         let attribute = |name: &str, text: &str| (name.to_owned(), AttributeValue::S(text.to_owned()));

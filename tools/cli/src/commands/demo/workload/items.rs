@@ -1,4 +1,4 @@
-//! Writes of items of the shipped table. The manifest's schema makes their keys.
+//! Writes of items of the shipped table. The manifest's schema builds their keys.
 
 use anyhow::Context as _;
 use derive::{
@@ -34,14 +34,14 @@ pub(crate) fn key<const N: usize>(fields: [(&'static str, &str); N]) -> KeyField
     fields.map(|(name, value)| (name, value.to_owned())).into()
 }
 
-/// Makes writes of one action.
+/// Makes the writes of one action.
 pub(crate) struct Items {
     schema: Schema,
     n_actions: u64,
 }
 
 impl Items {
-    /// Writes before the first action.
+    /// Starts before the first action.
     pub(crate) fn new(schema: Schema) -> Self {
         Self { schema, n_actions: 0 }
     }
@@ -61,17 +61,17 @@ impl Items {
         time(BEGIN_MS + self.n_actions)
     }
 
-    /// An id that no other action makes.
+    /// An id that no other action uses.
     pub(crate) fn new_id(&self, letter: &str) -> String {
         format!("{letter}{}", self.n_actions)
     }
 
-    /// Puts a new item; refused if there is an item with its key.
+    /// Puts a new item. Refused if an item with its key exists.
     pub(crate) fn create(&self, entity: &str, fields: &KeyFields, attributes: &[Attribute]) -> anyhow::Result<Write> {
         Ok(asking(self.put(entity, fields, attributes)?, Ask::Absent))
     }
 
-    /// Puts a whole item over whatever its key has.
+    /// Puts a whole item, whether or not one with its key exists.
     pub(crate) fn put(&self, entity: &str, fields: &KeyFields, attributes: &[Attribute]) -> anyhow::Result<Write> {
         let (definition, layout) = (self.definition(entity)?, &self.schema.layout);
         let key = definition.build(&all_fields(fields, attributes))?;
@@ -87,7 +87,8 @@ impl Items {
         Ok(write(key, Action::Put(item)))
     }
 
-    /// Updates attributes; refused if there is no item. The attributes include all of an index key that changes.
+    /// Updates attributes. Refused if the item does not exist. The attributes must include all fields of an index key
+    /// that changes.
     pub(crate) fn update(&self, entity: &str, fields: &KeyFields, attributes: &[Attribute]) -> anyhow::Result<Write> {
         let (definition, values) = (self.definition(entity)?, all_fields(fields, attributes));
         let mut update = Update::default();
@@ -114,7 +115,7 @@ impl Items {
         Ok(asking(write(self.key(entity, fields)?, Action::Update(update)), Ask::Present))
     }
 
-    /// Adds to a number of an item, and leaves `UpdatedAt`; refused if the number would fall below zero.
+    /// Adds to a number of an item, and leaves `UpdatedAt` unchanged. Refused if the number would fall below zero.
     pub(crate) fn add(&self, entity: &str, fields: &KeyFields, name: &str, by: i64) -> anyhow::Result<Write> {
         let number = |number: i64| AttributeValue::N(number.to_string());
         let add = Item::from([(name.to_owned(), number(by))]);

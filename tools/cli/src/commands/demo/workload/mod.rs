@@ -1,7 +1,7 @@
 //! A mixed workload of an application and some foreign clients. A seed always gives the same writes.
 //!
-//! The application writes single items, on the condition that an item is new or exists. It acts on what it knew last, so
-//! some conditions refuse its writes. The foreign clients put whole items without a condition, also items that they read
+//! The application writes single items, on the condition that an item is new or exists. Its knowledge may be outdated,
+//! so some conditions fail. The foreign clients put whole items without a condition, including items that they read
 //! long before. The order is arbitrary: a comment may come before its post, and a follow before both users.
 
 pub(crate) mod client;
@@ -22,7 +22,7 @@ use items::{Items, KeyFields, key};
 /// Users who sign up before anything else happens.
 const USERS_MIN: usize = 20;
 
-/// The application, and what it knows of its own actions. It does not know which of them were refused.
+/// The application, with its knowledge of its own actions. It does not know which of them were refused.
 pub(crate) struct Application {
     chance: StdRng,
     items: Items,
@@ -36,10 +36,10 @@ pub(crate) struct Application {
     lines: BTreeMap<String, Vec<String>>,
 }
 
-/// An action, or the reason that it cannot be made: a key that does not fit the schema.
+/// An action, or the error that a key does not fit the schema.
 type Drawn = anyhow::Result<AppAction>;
 
-/// An action of these writes.
+/// An action with these writes.
 fn action<const N: usize>(subject: &str, writes: [anyhow::Result<Write>; N]) -> Drawn {
     let steps = writes.into_iter().map(|write| write.map(Step::Write)).collect::<anyhow::Result<_>>()?;
     Ok(AppAction { subject: subject.to_owned(), steps })
@@ -85,7 +85,7 @@ impl Application {
         }
     }
 
-    /// A name that no other action gives, such as `Group 12`.
+    /// A name that no other action uses, such as `Group 12`.
     fn new_name(&self, what: &str) -> String {
         format!("{what} {}", self.items.n_actions())
     }
@@ -98,7 +98,7 @@ impl Application {
         self.known.entry(entity).or_default().push(fields.clone());
     }
 
-    /// Remembers another key for an item.
+    /// Remembers the new key of an item.
     fn moved(&mut self, entity: &str, old: &KeyFields, new: &KeyFields) {
         let known = self.known.get_mut(entity).into_iter().flatten();
         known.filter(|fields| *fields == old).for_each(|fields| new.clone_into(fields));
@@ -122,7 +122,7 @@ impl Application {
     }
 
     fn any_user(&mut self) -> String {
-        // One in forty does not exist (yet).
+        // One user in forty does not exist, or not yet.
         if self.happens(1, 40) {
             return user_id(self.n_known("User") + self.chance.random_range(0..5));
         }
@@ -141,7 +141,7 @@ impl Application {
     }
 }
 
-/// Some ids contain the characters that join keys.
+/// Some ids contain characters that have a meaning in keys: `#` and `%`.
 pub(crate) fn user_id(at: usize) -> String {
     match at % 10 {
         7 => format!("u{at}#x"),

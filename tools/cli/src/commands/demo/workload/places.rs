@@ -17,13 +17,13 @@ const SENSORS: u32 = 12;
 /// Time between two actions of a sensor, in milliseconds: large enough to reach many hours and days.
 const STEP_MS: u64 = 60_000;
 
-/// The subject of all folders, because a folder must not come before it is moved.
+/// The subject of all folders: one, because moves of different folders must keep their order.
 const FOLDERS: &str = "folders";
 
 impl Application {
-    // ---- Organizations. Each is one subject, because a manager comes before those who report to them ----
+    // ---- Organizations. Each is one subject, because a manager must be written before the employees below them ----
 
-    /// The next action; the numbers are of 90.
+    /// The next action. The numbers are out of 90.
     pub(super) fn of_organizations(&mut self) -> Drawn {
         let n = self.chance.random_range(0..90);
         let name = self.new_name("Organization");
@@ -90,7 +90,8 @@ impl Application {
         self.below(employee, manager).map(AttributeValue::S)
     }
 
-    /// Moves a folder or employee below another one; at the top without one, or if that one is below it.
+    /// Moves a folder or employee below `parent`. It goes to the top if there is no parent, or if the parent is below
+    /// it.
     fn below(&mut self, id: &str, parent: Option<String>) -> Option<String> {
         let mut above = parent.as_ref();
         while let Some(other) = above {
@@ -109,7 +110,7 @@ impl Application {
 
     // ---- Folders and files ----
 
-    /// The next action; the numbers are of 90.
+    /// The next action. The numbers are out of 90.
     pub(super) fn of_files(&mut self) -> Drawn {
         let n = self.chance.random_range(0..90);
         let (Some(folder), true) = (self.any("Folder"), n > 19) else {
@@ -132,7 +133,8 @@ impl Application {
         }
     }
 
-    /// The name and the parent of a folder, which are its key in an index. In one of six cases a new place is the top.
+    /// The name and the parent of a folder, which are its key in an index. In one of six cases, a moved folder goes to
+    /// the top.
     fn place(&mut self, id: &str, is_moved: bool, name: String) -> [Attribute; 2] {
         let parent = if is_moved {
             let to =
@@ -145,7 +147,7 @@ impl Application {
         [text("Name", name), ("ParentId", parent.map(AttributeValue::S))]
     }
 
-    /// Uploads a file to a folder, or moves a file there, or renames or deletes it. A moved file has another key.
+    /// Uploads a file to a folder, or moves, renames or deletes a file. A moved file has another key.
     fn of_folder(&mut self, is_change: bool, folder: &str) -> Drawn {
         let attributes = [
             text("Name", format!("{}.txt", self.new_name("file"))),

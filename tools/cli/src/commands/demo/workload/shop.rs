@@ -21,7 +21,7 @@ const TAGS: [&str; 3] = ["new", "sale", "last pieces"];
 const CART: &str = "cart";
 
 impl Application {
-    /// The next action; the numbers are of 130.
+    /// The next action. The numbers are out of 130.
     pub(super) fn of_the_shop(&mut self) -> Drawn {
         let n = self.chance.random_range(0..130);
         let (Some(product), true) = (self.any("Product"), n > 9) else { return self.product() };
@@ -64,7 +64,7 @@ impl Application {
         action(&field(product, "ProductId"), [write])
     }
 
-    /// Adds a tag to a product's set of tags, or takes one out.
+    /// Adds a tag to a product's set of tags, or removes one.
     fn tag(&mut self, product: &KeyFields) -> anyhow::Result<derive::write::Write> {
         let tags = Item::from([("Tags".to_owned(), AttributeValue::Ss(vec![self.one_of(&TAGS).to_owned()]))]);
         let is_added = self.happens(1, 2);
@@ -76,7 +76,7 @@ impl Application {
     }
 
     /// Takes each line from the stock, and writes the order at the end. The action ends at a product that is out of
-    /// stock; then its first lines are items without an order.
+    /// stock; the lines before it are then items without an order.
     fn order(&mut self, first: &KeyFields) -> Drawn {
         let (user, order, now) = (self.any_user(), self.items.new_id("b"), self.items.now());
         let mut products = vec![field(first, "ProductId")];

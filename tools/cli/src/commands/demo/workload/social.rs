@@ -1,4 +1,4 @@
-//! Users, who follows whom, posts with comments and likes, and groups.
+//! Users, follows, posts with comments and likes, and groups.
 
 use rand::Rng as _;
 use serde_dynamo::AttributeValue;
@@ -11,7 +11,7 @@ use super::{
     user_id, user_key,
 };
 
-/// Groups that are made before anybody joins one.
+/// Number of groups that are created before the first membership.
 const GROUPS_MIN: usize = 3;
 
 /// Lifetime of a view in seconds: 30 days.
@@ -20,7 +20,7 @@ const VIEW_SECONDS: u64 = 2_592_000;
 impl Application {
     // ---- Users ----
 
-    /// The next action; the numbers are of 270.
+    /// The next action. The numbers are out of 270.
     pub(super) fn of_people(&mut self) -> Drawn {
         match self.chance.random_range(0..270) {
             0..=49 => self.sign_up(),
@@ -39,7 +39,7 @@ impl Application {
 
     pub(super) fn sign_up(&mut self) -> Drawn {
         let user = user_id(self.n_known("User"));
-        // Sometimes the address of another user, whose claim then refuses this one.
+        // Sometimes the address of another user, so that the claim on it fails.
         let taken = if self.happens(1, 20) { self.any("User") } else { None };
         let email = format!("{}@example.com", taken.map_or_else(|| user.clone(), |taken| field(&taken, "UserId")));
         let avatar = format!("https://example.com/{}.png", self.items.n_actions());
@@ -64,7 +64,7 @@ impl Application {
         }
     }
 
-    /// One follows another, and in every second case the other way round too.
+    /// One user follows another. In half of the cases, the other follows back.
     fn follow(&mut self) -> Drawn {
         let (one, other) = (self.any_user(), self.any_user());
         let mut steps = Vec::new();
@@ -79,7 +79,7 @@ impl Application {
 
     // ---- Posts ----
 
-    /// The next action; the numbers are of 270.
+    /// The next action. The numbers are out of 270.
     pub(super) fn of_posts(&mut self) -> Drawn {
         match self.chance.random_range(0..270) {
             0..=44 => self.post(),
@@ -150,7 +150,7 @@ impl Application {
 
     // ---- Groups ----
 
-    /// The next action; the numbers are of 70.
+    /// The next action. The numbers are out of 70.
     pub(super) fn of_groups(&mut self) -> Drawn {
         let n = self.chance.random_range(0..70);
         let group = if self.n_known("Group") < GROUPS_MIN { None } else { self.any("Group") };
