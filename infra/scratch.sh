@@ -3,9 +3,9 @@
 #
 #   infra/scratch.sh [--dry-run] ACCOUNT REGION [STEP...]
 #
-# Steps, in their order: deploy, load, denied, disabled, killed, given-up, new-stream, keep, remove. Without a step it does
-# all but `remove`. `--dry-run` prints the commands and calls nothing. It stops at the first command that fails; each step
-# can be run again alone. Needs: the aws and sam command lines, what docs/deploy.md needs to build, and credentials of ACCOUNT.
+# Steps, in their order: deploy, load, denied, disabled, killed, given-up, low-latency, new-stream, keep, remove. Without a
+# step it does all but `remove`. `--dry-run` prints the commands and calls nothing. It stops at the first command that
+# fails, after it has undone the fault that the step caused; each step can be run again alone. Needs: the aws and sam command lines, what docs/deploy.md needs to build, and credentials of ACCOUNT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -79,6 +79,9 @@ rings() {
   echo "$1 did not ring" && return 1
 }
 
+# So many days ago.
+day() { python3 -c 'import sys, time; print(time.strftime("%FT%TZ", time.gmtime(time.time() - 86400 * int(sys.argv[1]))))' "$1"; }
+
 pause() {
   echo "waiting for $1 minutes: $2"
   $dry || sleep $(($1 * 60))
@@ -90,10 +93,27 @@ right() {
   run "${ripple[@]}" parked "${options[@]}"
 }
 
-permit() { run aws iam delete-role-policy --role-name "$role" --policy-name scratch; }
+# What undoes the faults of the running step, the last one first, also if a command of it fails.
+faults=()
+# Runs the command that causes a fault; the words after `--` undo it.
+cause() {
+  local words=()
+  while [[ $1 != -- ]]; do words+=("$1") && shift; done
+  shift
+  faults=("$(printf '%q ' run "$@")" "${faults[@]}")
+  run "${words[@]}"
+}
+undo() {
+  local fault
+  for fault in "${faults[@]}"; do eval "$fault" || echo "could not undo: $fault" >&2; done
+  faults=()
+}
+trap undo EXIT
+
 deny() {
-  run aws iam put-role-policy --role-name "$role" --policy-name scratch --policy-document \
-    '{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"dynamodb:UpdateItem","Resource":"*"}]}'
+  cause aws iam put-role-policy --role-name "$role" --policy-name scratch --policy-document \
+    '{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"dynamodb:UpdateItem","Resource":"*"}]}' \
+    -- aws iam delete-role-policy --role-name "$role" --policy-name scratch
 }
 
 deploy() {
@@ -101,7 +121,7 @@ deploy() {
   # One reader, so that the recorder can be the second; no protection, so that `remove` can remove.
   run sam deploy --stack-name "$stack" --resolve-s3 --capabilities CAPABILITY_IAM --no-confirm-changeset \
     --no-fail-on-empty-changeset --parameter-overrides Readers=one DeletionProtection=false \
-    'SweepScheduleExpression="rate(5 minutes)"' "$@"
+    'SweepScheduleExpression="rate(5 minutes)"' SystemLogLevel=INFO "$@"
   names
   run aws cloudformation deploy --stack-name "$stack-recorder" --template-file infra/scratch.yaml \
     --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset --parameter-overrides "StreamArn=$(stream)"
@@ -119,43 +139,53 @@ denied() {
   deny
   follows 1000 1200
   rings CombinedErrorsAlarm 30
-  permit
+  undo
   pause 10 'the mapping tries again'
   right
 }
 
 disabled() {
-  run aws lambda update-event-source-mapping --no-enabled --uuid "$mapping"
+  cause aws lambda update-event-source-mapping --no-enabled --uuid "$mapping" \
+    -- aws lambda update-event-source-mapping --enabled --uuid "$mapping"
   pause 2 'the mapping stops'
   follows 1200 1225
   pause 15 'the next quarter of an hour'
   follows 1225 1250
   rings CombinedNotReadingAlarm 60
-  run aws lambda update-event-source-mapping --enabled --uuid "$mapping"
+  undo
   pause 10 'the mapping goes on'
   right
 }
 
 killed() {
-  run aws lambda update-function-configuration --function-name "$function" --timeout 1 --memory-size 128
+  cause aws lambda update-function-configuration --function-name "$function" --timeout 1 --memory-size 128 \
+    -- aws lambda update-function-configuration --function-name "$function" --timeout 60 --memory-size 512
   follows 1250 3250
   pause 10 'Lambda ends invocations, and delivers their batches again'
-  run aws lambda update-function-configuration --function-name "$function" --timeout 60 --memory-size 512
+  undo
   pause 10 'the function catches up'
   right
 }
 
 given_up() {
-  run aws lambda update-event-source-mapping --uuid "$mapping" --maximum-record-age-in-seconds 60
+  cause aws lambda update-event-source-mapping --uuid "$mapping" --maximum-record-age-in-seconds 60 \
+    -- aws lambda update-event-source-mapping --uuid "$mapping" --maximum-record-age-in-seconds -1
   deny
   follows 3250 3275
   rings CombinedDroppedAlarm 60
-  run aws lambda update-event-source-mapping --uuid "$mapping" --maximum-record-age-in-seconds -1
-  permit
+  undo
   pause 5 'the mapping changes'
   run aws s3 sync "s3://$bucket" "$fixtures/failed-batches"
-  run "${ripple[@]}" repair "${options[@]}" --iterator-age 60 --apply
+  run "${ripple[@]}" repair "${options[@]}" --iterator-age 60 --apply --yes
   right
+}
+
+low_latency() {
+  deploy LatencyTarget=low
+  follows 3300 3400
+  pause 3 'the last tumbling window ends'
+  right
+  deploy LatencyTarget=none
 }
 
 new_stream() {
@@ -170,7 +200,9 @@ new_stream() {
   run aws lambda list-event-source-mappings --function-name "$function" --output text \
     --query 'EventSourceMappings[].EventSourceArn'
   echo "the table's stream is $(stream)"
-  run "${ripple[@]}" repair "${options[@]}" --iterator-age 60 --apply
+  # It does in any case with the ARN as a parameter.
+  deploy "TableStream=$(stream)"
+  run "${ripple[@]}" repair "${options[@]}" --iterator-age 60 --apply --yes
   right
 }
 
@@ -185,6 +217,9 @@ keep() {
     "shards.json dynamodbstreams describe-stream --stream-arn $(stream)" \
     "mapping.json lambda list-event-source-mappings --function-name $function" \
     "stack.json cloudformation describe-stack-events --stack-name $stack" \
+    "disorder.json cloudwatch get-metric-statistics --namespace Ripple --metric-name OutOfOrder --period 86400 \
+      --statistics Sum --dimensions Name=Table,Value=$table Name=Function,Value=combined \
+      --start-time $(day 1) --end-time $(day 0)" \
     "alarms.json cloudwatch describe-alarm-history --history-item-type StateUpdate" \
     "log.json logs filter-log-events --log-group-name $(resource CombinedLogs)" \
     "sweep-log.json logs filter-log-events --log-group-name $(resource SweepLogs)"; do
@@ -209,10 +244,10 @@ remove() {
 
 [[ $(ask aws sts get-caller-identity --query Account --output "text") == "$account" ]] || $dry ||
   { echo "the credentials are not of the account $account" >&2 && exit 1; }
-[[ $# -gt 0 ]] || set -- deploy load denied disabled killed given-up new-stream keep
+[[ $# -gt 0 ]] || set -- deploy load denied disabled killed given-up low-latency new-stream keep
 for step in "$@"; do
   case $step in
-    deploy | load | denied | disabled | killed | given-up | new-stream | keep | remove) ;;
+    deploy | load | denied | disabled | killed | given-up | low-latency | new-stream | keep | remove) ;;
     *) echo "there is no step $step" >&2 && exit 2 ;;
   esac
 done

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, GlobalSecondaryIndexDescription, KeySchemaElement, KeyType, LocalSecondaryIndexDescription,
-    ProjectionType, StreamViewType, TableDescription,
+    MultiRegionConsistency, ProjectionType, StreamViewType, TableDescription,
 };
 use catalogue::{catalogue, schema};
 use derive::{
@@ -172,6 +172,7 @@ pub fn described(table: &TableDescription) -> StoredTable {
         indexes: table.global_secondary_indexes().iter().map(|it| index(it, attributes)).collect(),
         has_stream: stream.is_some(),
         view: stream.and_then(|stream| stream.stream_view_type()).map(StreamViewType::as_str).map(str::to_owned),
+        is_strong_global: table.multi_region_consistency() == Some(&MultiRegionConsistency::Strong),
     }
 }
 
@@ -251,6 +252,15 @@ mod described_tests {
         assert_eq!(projection(projecting(ProjectionType::KeysOnly, &[])), Some(BTreeSet::new()));
         let named = Some(BTreeSet::from(["D".to_owned()]));
         assert_eq!(projection(projecting(ProjectionType::Include, &["D"])), named);
+    }
+
+    #[test]
+    fn a_global_table_is_strong_or_not() {
+        let strong = |consistency: Option<MultiRegionConsistency>| {
+            described(&TableDescription::builder().set_multi_region_consistency(consistency).build()).is_strong_global
+        };
+        assert!(strong(Some(MultiRegionConsistency::Strong)));
+        assert!(!strong(Some(MultiRegionConsistency::Eventual)) && !strong(None));
     }
 
     #[test]

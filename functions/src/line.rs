@@ -67,12 +67,13 @@ impl LineOf<'_> {
     /// The line of a sweep, for a table with this number of items.
     #[must_use]
     pub fn sweep(&self, metrics: &SweepMetrics, n_table_items: u64) -> Value {
-        let SweepMetrics { jobs, slice, .. } = metrics;
+        let (jobs, slice) = (metrics.jobs.as_ref(), metrics.slice.as_ref());
+        let round_expected_ms = slice.and_then(|slice| slice.round_expected_ms(n_table_items));
         let more = [
-            ("due", Some(json!(jobs.n_due))),
-            ("is_cut", jobs.is_cut.then_some(json!(true))),
-            ("round_ms", slice.round_ms.map(|round_ms| json!(round_ms))),
-            ("round_expected_ms", slice.round_expected_ms(n_table_items).map(|round_ms| json!(round_ms))),
+            ("due", jobs.map(|jobs| json!(jobs.n_due))),
+            ("is_cut", jobs.filter(|jobs| jobs.is_cut).map(|_| json!(true))),
+            ("round_ms", slice.and_then(|slice| slice.round_ms).map(|round_ms| json!(round_ms))),
+            ("round_expected_ms", round_expected_ms.map(|round_ms| json!(round_ms))),
         ];
         self.with("swept", metrics.line(&self.config.table, self.config.mode, self.now_ms), more)
     }

@@ -23,7 +23,7 @@ use engine::{
     batch::Engine,
     fan_out::again::Again,
     jobs::ground::sweep::Swept,
-    sweep::Slice,
+    sweep::{Slice, damage::Damage},
 };
 use serde_json::{Map, Value, json};
 use store::Store;
@@ -45,6 +45,16 @@ const MODE: &str = "mode";
 /// The metric that is 1 if the table's stream is not the one that the functions read, 0 if it is, and missing if
 /// unknown. Stable.
 pub const STREAM_CHANGED: &str = "StreamChanged";
+
+/// The gauges: what waits for an operator now. An alarm stands on each. Stable.
+pub const GAUGES: [&str; 6] =
+    [PARKED_CHANGES, COUNTS_TO_RECOUNT, UNREADABLE_ITEMS, POSSIBLE_LOSSES, BLOCKED_CASCADES, DRIFT];
+const PARKED_CHANGES: &str = "ParkedChanges";
+const COUNTS_TO_RECOUNT: &str = "CountsToRecount";
+const UNREADABLE_ITEMS: &str = "UnreadableItems";
+const POSSIBLE_LOSSES: &str = "PossibleLosses";
+const BLOCKED_CASCADES: &str = "BlockedCascades";
+const DRIFT: &str = "Drift";
 
 /// Whether a line has the metrics that are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,17 +83,17 @@ impl ZerosShown {
     }
 }
 
-/// The metrics of a sweep, published at its end.
+/// The metrics of a sweep, published at its end. A step that failed is `None`, and has no metrics: 0 would end an alarm.
 #[derive(Clone, Debug, Default)]
 pub struct SweepMetrics {
     /// The jobs that were started or restarted.
-    pub jobs: Swept,
+    pub jobs: Option<Swept>,
     /// The searches that were repeated.
-    pub again: Again,
+    pub again: Option<Again>,
     /// The result of the check for drift.
-    pub slice: Slice,
-    /// True if a mark of a possible loss exists.
-    pub may_have_lost: bool,
+    pub slice: Option<Slice>,
+    /// What waits for an operator.
+    pub damage: Option<Damage>,
     /// True if the table's stream is disabled, or is not the one that the functions read; `None` if unknown.
     pub stream_changed: Option<bool>,
 }
@@ -92,20 +102,36 @@ pub struct SweepMetrics {
 type Metric = (&'static str, &'static str, Value);
 
 impl SweepMetrics {
-    /// The metrics by name.
-    fn values(&self) -> [(&'static str, usize); 10] {
-        [
-            ("Drift", self.slice.drifts.len()),
-            ("Suspects", self.slice.n_suspects),
-            ("SweptItems", self.slice.n_items),
-            ("ZeroCountersCollected", self.slice.n_zero_counters),
-            ("JobsBegun", self.jobs.n_begun),
-            ("JobsWoken", self.jobs.n_woken),
-            ("JobsHeld", self.jobs.n_held),
-            ("SearchedAgain", self.again.n_done),
-            ("FoundAgain", self.again.n_written),
-            ("PossibleLoss", usize::from(self.may_have_lost)),
-        ]
+    /// The metrics by name. A gauge is missing while its number is only a lower bound of 0.
+    fn values(&self) -> Vec<(&'static str, usize)> {
+        let jobs = self.jobs.iter().flat_map(|jobs| {
+            let n_blocked = Some(jobs.n_held).filter(|n| *n > 0 || !jobs.is_cut);
+            [
+                Some(("JobsBegun", jobs.n_begun)),
+                Some(("JobsWoken", jobs.n_woken)),
+                n_blocked.map(|n| (BLOCKED_CASCADES, n)),
+            ]
+        });
+        let again =
+            self.again.iter().flat_map(|again| [("SearchedAgain", again.n_done), ("FoundAgain", again.n_written)]);
+        let slice = self.slice.iter().flat_map(|slice| {
+            let n_drifts = Some(slice.drifts.len()).filter(|n| *n > 0 || slice.has_all_suspects);
+            [
+                Some(("SweptItems", slice.n_items)),
+                Some(("Suspects", slice.n_suspects)),
+                Some(("ZeroCountersCollected", slice.n_zero_counters)),
+                n_drifts.map(|n| (DRIFT, n)),
+            ]
+        });
+        let damage = self.damage.iter().flat_map(|damage| {
+            [
+                (PARKED_CHANGES, damage.n_parked),
+                (COUNTS_TO_RECOUNT, damage.n_to_recount),
+                (UNREADABLE_ITEMS, damage.n_unreadable),
+                (POSSIBLE_LOSSES, damage.n_losses),
+            ]
+        });
+        jobs.chain(slice).flatten().chain(again).chain(damage).collect()
     }
 
     /// The line for this table at this time, in milliseconds since the epoch.
@@ -165,7 +191,7 @@ const LINE_BYTES_MAX: usize = 250 * 1024;
 /// The metrics of a batch, published at the end of its invocation.
 #[derive(Clone, Debug)]
 pub struct BatchMetrics {
-    counts: [(&'static str, f64); 15],
+    counts: [(&'static str, f64); 16],
     lags_ms: Vec<u64>,
     figures: BTreeMap<String, Figures>,
 }
@@ -192,7 +218,8 @@ impl BatchMetrics {
             ("Refused", n(account.refused.len())),
             ("Unreadable", n(account.unreadable.len())),
             ("Undone", n(account.undone.len())),
-            ("PossibleLoss", n(usize::from(account.late_ms.is_some()))),
+            ("OutOfOrder", n(account.n_out_of_order)),
+            ("PossibleLoss", n(usize::from(account.late_ms.is_some() || account.n_out_of_order > 0))),
         ];
         Self { counts, lags_ms: sampled(account.lags_ms()), figures }
     }
@@ -342,6 +369,7 @@ mod batch_tests {
             "Refused" 0 "Count"
             "Unreadable" 0 "Count"
             "Undone" 0 "Count"
+            "OutOfOrder" 0 "Count"
             "PossibleLoss" 1 "Count"
             "Lag" [100,400] "Milliseconds""#]]
         .assert_eq(&entries.join("\n"));
@@ -376,7 +404,7 @@ mod batch_tests {
     fn a_line_that_would_be_too_long_leaves_the_derivations_out() {
         let figures = Figures { n_writes: 1, ..Figures::default() };
         let figures = (0..10_000).map(|at| (format!("derivation-with-a-name-{at}"), figures)).collect();
-        let line = BatchMetrics { counts: [("Records", 1.0); 15], lags_ms: Vec::new(), figures }.line(
+        let line = BatchMetrics { counts: [("Records", 1.0); 16], lags_ms: Vec::new(), figures }.line(
             "t",
             Function::Combined,
             Mode::Apply,
@@ -402,45 +430,72 @@ mod tests {
         assert_eq!(next, [yes, no, no, yes, no]);
     }
 
-    #[test]
-    fn a_line_is_in_the_embedded_metric_format() {
+    fn metrics() -> SweepMetrics {
         let drift = |id: &str| Drift { item: Key::new(id, "PROFILE"), derivations: vec!["follower-shown".to_owned()] };
-        let metrics = SweepMetrics {
-            jobs: Swept { n_due: 4, n_begun: 1, n_woken: 3, n_held: 2, ..Swept::default() },
-            again: Again { n_done: 9, n_written: 8, ..Again::default() },
-            slice: Slice {
+        SweepMetrics {
+            jobs: Some(Swept { n_due: 4, n_begun: 1, n_woken: 3, n_held: 2, ..Swept::default() }),
+            again: Some(Again { n_done: 9, n_written: 8, ..Again::default() }),
+            slice: Some(Slice {
                 n_items: 5_000,
                 n_zero_counters: 7,
                 n_suspects: 5,
                 drifts: vec![drift("USER#ann"), drift("USER#bob")],
                 ..Slice::default()
-            },
-            may_have_lost: true,
+            }),
+            damage: Some(Damage { n_parked: 10, n_to_recount: 11, n_unreadable: 12, n_losses: 13 }),
             stream_changed: Some(true),
-        };
-        let line = metrics.line("ripple", Mode::Observe, 1_705_315_200_000);
+        }
+    }
+
+    /// The names of a line's metrics, with their values.
+    fn declared(line: &Value) -> Vec<String> {
         let names = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().iter();
-        let declared: Vec<String> =
-            names.map(|it| format!("{} {}", it["Name"], line[it["Name"].as_str().unwrap()])).collect();
+        names.map(|it| format!("{} {}", it["Name"].as_str().unwrap(), line[it["Name"].as_str().unwrap()])).collect()
+    }
+
+    #[test]
+    fn a_line_is_in_the_embedded_metric_format() {
+        let line = metrics().line("ripple", Mode::Observe, 1_705_315_200_000);
         expect_test::expect![[r#"
-            "Drift" 2
-            "Suspects" 5
-            "SweptItems" 5000
-            "ZeroCountersCollected" 7
-            "JobsBegun" 1
-            "JobsWoken" 3
-            "JobsHeld" 2
-            "SearchedAgain" 9
-            "FoundAgain" 8
-            "PossibleLoss" 1
-            "StreamChanged" 1"#]]
-        .assert_eq(&declared.join("\n"));
+            JobsBegun 1
+            JobsWoken 3
+            BlockedCascades 2
+            SweptItems 5000
+            Suspects 5
+            ZeroCountersCollected 7
+            Drift 2
+            SearchedAgain 9
+            FoundAgain 8
+            ParkedChanges 10
+            CountsToRecount 11
+            UnreadableItems 12
+            PossibleLosses 13
+            StreamChanged 1"#]]
+        .assert_eq(&declared(&line).join("\n"));
         let directive = &line["_aws"]["CloudWatchMetrics"][0];
         assert_eq!((&directive["Namespace"], &directive["Dimensions"]), (&json!("Ripple"), &json!([["Table"]])));
-        assert_eq!(directive["Metrics"][0], json!({ "Name": "Drift", "Unit": "Count" }));
+        assert_eq!(directive["Metrics"][0], json!({ "Name": "JobsBegun", "Unit": "Count" }));
         assert_eq!(line["mode"], json!("observe"));
-        let unknown = SweepMetrics { stream_changed: None, ..metrics }.line("ripple", Mode::Observe, 0);
-        assert_eq!(unknown.get(STREAM_CHANGED), None, "a stream that cannot be compared is no good news");
         assert_eq!((&line["Table"], &line["_aws"]["Timestamp"]), (&json!("ripple"), &json!(1_705_315_200_000_u64)));
+    }
+
+    #[test]
+    fn what_a_sweep_could_not_count_is_missing_instead_of_0() {
+        let gauges = |metrics: &SweepMetrics| {
+            let line = metrics.line("ripple", Mode::Apply, 0);
+            let named = |entry: &String| GAUGES.iter().any(|gauge| entry.split(' ').next() == Some(gauge));
+            declared(&line).into_iter().filter(named).collect::<Vec<_>>()
+        };
+        assert_eq!(gauges(&metrics()).len(), GAUGES.len());
+        let failed = SweepMetrics { jobs: None, slice: None, damage: None, stream_changed: None, ..metrics() };
+        assert_eq!(declared(&failed.line("ripple", Mode::Apply, 0)), ["SearchedAgain 9", "FoundAgain 8"]);
+        let nothing = |is_complete: bool| SweepMetrics {
+            jobs: Some(Swept { is_cut: !is_complete, ..Swept::default() }),
+            slice: Some(Slice { has_all_suspects: is_complete, ..Slice::default() }),
+            damage: None,
+            ..metrics()
+        };
+        assert_eq!(gauges(&nothing(false)), [""; 0]);
+        assert_eq!(gauges(&nothing(true)), ["BlockedCascades 0", "Drift 0"]);
     }
 }

@@ -24,6 +24,7 @@ VALUES = {
     "FailedBatches.Arn": "arn:aws:s3:::failed-batches",
     "KmsKeyArn": "arn:aws:kms:eu-west-1:123456789012:key/key",
     "TableName": "ripple",
+    "AWS::StackName": "ripple",
     "AWS::Region": "eu-west-1",
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
@@ -33,6 +34,8 @@ VALUES = {
 EXCUSED = {
     # It knows no resource of ListStreams. SAM's own policy for a stream has this resource.
     ("RESOURCE_MISMATCH", "dynamodb:ListStreams"),
+    # The result of a query belongs to no resource. Source: service authorization reference, "CloudWatch Logs".
+    ("RESOURCE_STAR", "logs:GetQueryResults"),
 }
 
 
@@ -47,7 +50,7 @@ def resolved(value):
         if function == "Fn::If":
             return resolved(of[1])
         if function == "Ref":
-            return VALUES["StreamArn"] if of.endswith("StreamArn") else VALUES.get(of)
+            return VALUES["StreamArn"] if of.endswith(("StreamArn", "TableStream")) else VALUES.get(of)
         if function == "Fn::GetAtt":
             name = ".".join(of) if isinstance(of, list) else of
             # One of several tables, as PostTable.StreamArn.
@@ -70,8 +73,8 @@ def documents(resource):
 
 
 def is_excused(finding):
-    detail = finding.detail if isinstance(finding.detail, list) else [{}]
-    return all((finding.issue, at.get("action")) in EXCUSED for at in detail)
+    detail = finding.detail if isinstance(finding.detail, list) else [finding.detail]
+    return all((finding.issue, at.get("action") if isinstance(at, dict) else at) in EXCUSED for at in detail)
 
 
 def main():

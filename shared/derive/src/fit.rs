@@ -34,6 +34,8 @@ pub struct StoredTable {
     pub has_stream: bool,
     /// The view type of the enabled stream, such as `NEW_AND_OLD_IMAGES`.
     pub view: Option<String>,
+    /// True if it is a global table with strong consistency (MRSC).
+    pub is_strong_global: bool,
 }
 
 /// A key as the database describes it: the partition key, then the sort key, each with its type. Written as
@@ -86,6 +88,8 @@ pub enum TablePart {
     Index(String),
     /// Its stream.
     Stream,
+    /// Its replicas.
+    Replicas,
 }
 
 /// The misfits of a table of the application, or of the table with Ripple's own items; empty if it fits.
@@ -105,6 +109,7 @@ pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &StoredTable, nam
         misfits.extend(line.map(|line| Misfit { part, line }));
     }
     misfits.extend(of_stream(table));
+    misfits.extend(of_replicas(table));
     misfits
 }
 
@@ -112,6 +117,20 @@ pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &StoredTable, nam
 #[must_use]
 pub fn of_ledger(layout: &Layout, table: &StoredTable, names: Names) -> Option<Misfit> {
     of_key(&declared_key(&layout.pk, &layout.sk), table, names.ledger_table, names.config)
+        .or_else(|| of_replicas(table))
+}
+
+/// The misfit of a global table with strong consistency. Source: DynamoDB developer guide, "Multi-Region strong
+/// consistency (MRSC)": transactions are not supported.
+fn of_replicas(table: &StoredTable) -> Option<Misfit> {
+    let line = || {
+        format!(
+            "the table {} is a global table with strong consistency (MRSC), which refuses transactions: use a table of one \
+             Region, or a global table with eventual consistency (MREC)",
+            table.name
+        )
+    };
+    table.is_strong_global.then(|| Misfit { part: TablePart::Replicas, line: line() })
 }
 
 /// Notes which attributes are keys of this table's indexes but undeclared. Mirrors leave them out: the application sets

@@ -70,6 +70,8 @@ pub struct Account {
     /// Age of the oldest record when the batch arrived, in milliseconds, if it is so old that other records may be
     /// lost: see [`loss`](crate::loss).
     pub late_ms: Option<u64>,
+    /// Records that arrived behind later ones of their shard: `batch::order` has the rule.
+    pub n_out_of_order: usize,
     /// True if the oldest record is that old only because it was written before Ripple was attached to the table.
     pub is_first_backlog: bool,
     /// Positions of records that are not done, with the reason.

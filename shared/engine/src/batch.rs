@@ -6,6 +6,7 @@
 pub(crate) mod applying;
 pub(crate) mod attempts;
 pub mod brake;
+mod order;
 
 use std::{
     pin::Pin,
@@ -175,6 +176,10 @@ impl<S: Store> Engine<S> {
             None => Attempt::default(),
         };
         loss::see_loss(context, first.is_some(), &batch, &mut account).await;
+        if first.is_some() && session.shard_key().is_some() {
+            let behind = order::out_of_order(event.state, &batch);
+            loss::see_disorder(context, &behind, &batch, &mut account).await;
+        }
         pulse::see(context, &batch, &mut account).await;
         if attempt.is_singly() {
             for planning in one_by_one(&mut planned) {
@@ -195,8 +200,8 @@ impl<S: Store> Engine<S> {
         }
         attempts::end(context, &attempt, &batch, &mut account).await;
 
-        let state = event.state.map(str::to_owned);
         let failed_from = applying::failed_from(context, &account, &batch);
+        let state = event.state.map(|state| order::next_state(state, failed_from.as_deref(), &batch));
         account.standing = standing.get().cloned();
         let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
         Ok(Handled { changes, account, failed_from, state })

@@ -36,7 +36,6 @@ use crate::{
         pulse,
     },
     look::{self, listing::UNREADABLE},
-    loss::is_any,
     park::ParkedChange,
     publishing::{self, RegistryError},
     reading::{self, HeldItems, RefusedReads},
@@ -46,7 +45,10 @@ use crate::{
     },
     registry::{Registry, Standing},
     requests::{LookRequest, RefreshRequests},
-    sweep::{Bounds, LooksToWrite, Slice, TableSweep},
+    sweep::{
+        Bounds, LooksToWrite, Slice, TableSweep,
+        damage::{Damage, damage},
+    },
 };
 
 impl<S: Store> Engine<S> {
@@ -280,13 +282,13 @@ impl<S: Store> Engine<S> {
         publishing::mark_filled(&self.context, names, read, until_ms, deadline_ms).await
     }
 
-    /// True if there is any mark of a possible loss.
+    /// Counts what waits for an operator in the ledger, until the deadline in milliseconds since the epoch.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the ledger cannot be read.
-    pub async fn may_have_lost(&self) -> Result<bool, StoreError> {
-        is_any(&self.context.store).await
+    /// [`GaveUp`] if the ledger cannot be read.
+    pub async fn damage(&self, deadline_ms: u64) -> Result<Damage, GaveUp> {
+        damage(&self.context, Patience::new(self.context.clock.as_ref(), deadline_ms)).await
     }
 
     /// The numbers of a batch, by the name of the derivation. A derivation with nothing to report is left out.

@@ -26,7 +26,6 @@ use derive::{
     guard::{Guard, Purpose},
     kind::Shape,
     position::RecordAt,
-    query::Query,
     write::{Action, Table, Write},
 };
 use keys::{item::Item, item::text, key::Key, layout::Layout};
@@ -47,7 +46,7 @@ use crate::{
 pub const POSSIBLE_LOSS_MS: u64 = 20 * 3_600 * 1_000;
 
 /// Partition key of all marks. Stored, so it is stable.
-const LOSS: &str = "LOSS";
+pub(crate) const LOSS: &str = "LOSS";
 
 // Attributes of a mark. Stored, so they are stable.
 const SINCE: &str = "Since";
@@ -147,16 +146,6 @@ pub(crate) async fn first_of<S: Store>(store: &S, family: Family) -> Result<Opti
     Ok(marks(store).await?.into_iter().find(|mark| mark.is_of(family)))
 }
 
-/// True if there is any mark.
-///
-/// # Errors
-///
-/// [`StoreError`] if the ledger cannot be read.
-pub(crate) async fn is_any<S: Store>(store: &S) -> Result<bool, StoreError> {
-    let any = Query { limit: Some(1), ..Query::prefix(None, LOSS, "") };
-    Ok(!store.query(Table::Ledger, &any, None).await?.items.is_empty())
-}
-
 /// Deletes a mark, after a whole verify that began when the mark was read. Returns true if it did: a mark that was seen
 /// again since stays.
 ///
@@ -193,6 +182,36 @@ pub(crate) async fn see_loss<S: Store>(context: &Context<S>, asks: bool, batch: 
             Ok(()) => context.loss_put.is_put(key, now_ms),
             Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
         }
+    }
+}
+
+/// Reports records that arrived behind later ones of their shard, and writes the mark of the counting family: a
+/// watermark may have passed them.
+pub(crate) async fn see_disorder<S: Store>(
+    context: &Context<S>,
+    behind: &[RecordAt],
+    batch: &Batch<'_>,
+    account: &mut Account,
+) {
+    let Some(first) = behind.first() else { return };
+    account.n_out_of_order = behind.len();
+    let now_ms = context.clock.now_ms();
+    let sequence_number = batch.record(*first).and_then(|record| record.head.sequence_number.as_deref());
+    tracing::warn!(
+        n_records = behind.len(),
+        sequence_number,
+        shard = batch.lane.shard,
+        "records may be lost: they arrived behind later records of their shard"
+    );
+    let late_ms = account.created_ms.iter().flatten().min().map_or(0, |oldest_ms| now_ms.saturating_sub(*oldest_ms));
+    let mark = Mark::new(Family::Additive, &batch.lane, late_ms, now_ms);
+    let key = mark.key();
+    if !context.loss_put.is_due(&key, now_ms) {
+        return;
+    }
+    match put_mark(context, mark, batch, account).await {
+        Ok(()) => context.loss_put.is_put(key, now_ms),
+        Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
     }
 }
 

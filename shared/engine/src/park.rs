@@ -140,6 +140,9 @@ pub(crate) const COUNTER_PK: &str = "CounterPK";
 pub(crate) const COUNTER_SK: &str = "CounterSK";
 pub(crate) const EXCEPTION: &str = "Exception";
 
+/// End of the sort key of a parked record's first part; see [`key`].
+pub(crate) const FIRST_PART: &str = "#00";
+
 /// Key of a part of a parked record, counted from 0.
 pub(crate) fn key(family: Family, id: &str, part: usize) -> Key {
     Key::new(parked_partition(family), format!("{id}#{part:02}"))
@@ -201,9 +204,17 @@ pub(crate) async fn park<S: Store>(
         }
     }
     let id = id(&record.head, record.text);
-    tracing::error!(event_id = %id, family = %Family::LevelTriggered, cause, "parked a change that cannot be applied");
     account.parked_for(derivations);
-    account.parked.push(Parked { position, id, cause: cause.to_owned() });
+    report(Parked { position, id, cause: cause.to_owned() }, Family::LevelTriggered, batch, account);
+}
+
+/// Logs a parked change, with its item unless the record cannot be decoded, and adds it to the account.
+pub(crate) fn report(parked: Parked, family: Family, batch: &Batch<'_>, account: &mut Account) {
+    let change = batch.record(parked.position).and_then(|record| record.change.as_ref().ok());
+    let item = change.map(|change| change.key.for_log());
+    let Parked { id, cause, .. } = &parked;
+    tracing::error!(event_id = id, %family, item, cause, "parked a change that cannot be applied");
+    account.parked.push(parked);
 }
 
 /// The record from its parked parts, in their order.

@@ -15,6 +15,7 @@
 //! noted once; and a counter is deleted only while it is zero.
 
 mod counts;
+pub mod damage;
 pub(crate) mod difference;
 pub(crate) mod round;
 pub(crate) mod suspects;
@@ -77,6 +78,8 @@ pub struct Slice {
     pub n_suspects: usize,
     /// Items that have drifted. Until an item is corrected, every run that checks it reports it again.
     pub drifts: Vec<Drift>,
+    /// True if this run checked every suspect that was due, so that `drifts` is complete.
+    pub has_all_suspects: bool,
     /// Duration of the round that ended with this run, in milliseconds; `None` if none ended.
     pub round_ms: Option<u64>,
     /// Items that the current round has read.
@@ -152,6 +155,7 @@ impl<S: Store> TableSweep<'_, S> {
         let mut round = Round::now(self.context, patience).await?;
         let after = round.after_suspect.clone();
         round.after_suspect = self.look_again(after.clone(), n_items_max, is_past, patience, slice).await?;
+        slice.has_all_suspects = after.is_none() && round.after_suspect.is_none();
         if round.after_suspect != after && !round.moved(self.context, patience).await? {
             return Ok(());
         }

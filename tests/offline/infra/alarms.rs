@@ -6,20 +6,27 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use derive::position::RecordAt;
+use derive::{
+    position::RecordAt,
+    write::{Action, Table, Write},
+};
 use engine::{
     account::{Account, Parked, Refused},
     batch::Engine,
     clock::SystemClock,
+    fan_out::again::Again,
+    jobs::ground::sweep::Swept,
+    sweep::{Drift, Slice, damage::Damage},
 };
 use functions::{
     config::Mode,
     declared::{Choice, declared},
     handler::Function,
-    metrics::{self, LAG, Zeros},
+    metrics::{self, GAUGES, LAG, STREAM_CHANGED, SweepMetrics, Zeros},
 };
+use keys::key::Key;
 use serde_json::{Value, json};
-use store::memory::MemoryStore;
+use store::{Store as _, memory::MemoryStore};
 
 use crate::infra::template::{BOTH, READERS, at, read, resources};
 
@@ -36,10 +43,20 @@ static OF_READERS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
 });
 
 /// Metrics of `sweep`, by table.
-static OF_SWEEP: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-    let metrics = metrics::SweepMetrics { stream_changed: Some(false), ..metrics::SweepMetrics::default() };
-    names(&metrics.line("table", Mode::Apply, 0))
-});
+static OF_SWEEP: LazyLock<BTreeSet<String>> =
+    LazyLock::new(|| names(&swept(Damage::default(), 0, 0, false).line("table", Mode::Apply, 0)));
+
+/// The metrics of a whole sweep that counted these.
+fn swept(damage: Damage, n_blocked: usize, n_drifts: usize, stream_changed: bool) -> SweepMetrics {
+    let drift = Drift { item: Key::new("USER#ann", "PROFILE"), derivations: vec!["post-count".to_owned()] };
+    SweepMetrics {
+        jobs: Some(Swept { n_held: n_blocked, ..Swept::default() }),
+        again: Some(Again::default()),
+        slice: Some(Slice { drifts: vec![drift; n_drifts], has_all_suspects: true, ..Slice::default() }),
+        damage: Some(damage),
+        stream_changed: Some(stream_changed),
+    }
+}
 
 /// The metrics of a line.
 fn names(line: &Value) -> BTreeSet<String> {
@@ -112,8 +129,15 @@ fn every_alarm_is_on_a_metric_that_there_is() {
                     if dimensions == ["Function", "Table"] { vec!["Table", "Function"] } else { dimensions };
                 assert!(there_is(&namespace, &metric, &dimensions), "{id}: {namespace} {metric} by {dimensions:?}");
             }
-            let topic = json!({ "Fn::If": ["HasAlarmTopic", [{ "Ref": "AlarmTopicArn" }], { "Ref": "AWS::NoValue" }] });
-            assert_eq!((&alarm["AlarmActions"], &alarm["OKActions"]), (&topic, &topic), "{id}");
+            let topic = |of: &str| {
+                let arn = json!({ "Ref": format!("{of}TopicArn") });
+                json!({ "Fn::If": [format!("Has{of}Topic"), [arn], { "Ref": "AWS::NoValue" }] })
+            };
+            let beginning = if id == "SweepSilentAlarm" { "InsufficientDataActions" } else { "AlarmActions" };
+            let topic = topic(if is_urgent(section(alarm)) { "Page" } else { "Ticket" });
+            assert_eq!(alarm[beginning], topic, "{id}");
+            let is_event = ["Dropped", "Destination"].iter().any(|event| id.ends_with(&format!("{event}Alarm")));
+            assert_eq!(alarm.get("OKActions"), (!is_event).then_some(&topic), "{id}");
         }
     }
 }
@@ -127,9 +151,6 @@ fn every_function_has_its_alarms() {
         "OnFailureDestinationDeliveredEventCount",
         "DestinationDeliveryFailures",
         "Undone",
-        "Parked",
-        "Refused",
-        "PossibleLoss",
     ];
     for name in BOTH {
         let template = read(name);
@@ -153,8 +174,86 @@ fn every_function_has_its_alarms() {
             }
         }
         assert!(on("Sweep", "Errors") && on("Sweep", "Invocations"));
-        for metric in ["Drift", "StreamChanged"] {
+        for metric in GAUGES.into_iter().chain([STREAM_CHANGED]) {
             assert!(resources(&template, "AWS::CloudWatch::Alarm").any(|(_, alarm)| alarm["MetricName"] == metric));
+        }
+    }
+}
+
+/// Does docs/alarms.md want a person within hours for the alarms of this section?
+fn is_urgent(section: &str) -> bool {
+    let (rows, _) = documented();
+    let row = rows.iter().find(|row| row[0].contains(&format!("](#{section})"))).unwrap();
+    ["within hours", "at once"].contains(&row[1].as_str())
+}
+
+/// The state of an alarm on a gauge after a period with this line of the sweep, or without any, as CloudWatch decides.
+/// Source: CloudWatch user guide, "Configuring how CloudWatch alarms treat missing data".
+fn after_period(alarm: &Value, is_ringing: bool, line: Option<&Value>) -> bool {
+    assert_eq!((&alarm["Statistic"], &alarm["EvaluationPeriods"]), (&json!("Maximum"), &json!(1)));
+    assert_eq!(alarm["ComparisonOperator"], "GreaterThanThreshold");
+    let metric = alarm["MetricName"].as_str().unwrap();
+    match line.and_then(|line| line.get(metric)) {
+        Some(value) => value.as_u64() > alarm["Threshold"].as_u64(),
+        None => match alarm["TreatMissingData"].as_str() {
+            Some("ignore") => is_ringing,
+            Some("breaching") => true,
+            _ => false,
+        },
+    }
+}
+
+/// Puts one thing of each kind into the ledger, and removes it again: what a sweep then reports decides each alarm.
+#[tokio::test]
+async fn the_alarm_on_a_gauge_begins_with_the_damage_and_ends_when_it_is_gone_and_not_before() {
+    let (schema, catalogue) = declared(Choice::default()).unwrap();
+    let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));
+    let layout = schema.layout.clone();
+    let engine = Engine::new(schema, catalogue, Vec::new(), Arc::clone(&store), clock);
+    let keys = [
+        ("ParkedChanges", Key::new("PARKED#additive", "1#00")),
+        ("ParkedChanges", Key::new("PARKED#level-triggered", "2@0badcafe#00")),
+        ("CountsToRecount", Key::new("RECOUNT", "post-count#USER#ann#PROFILE")),
+        ("UnreadableItems", Key::new("UNREADABLE", "post-count#USER#ann#POST#1")),
+        ("PossibleLosses", Key::new("LOSS", "additive#2026-11-28#shard-1")),
+    ];
+    let write = |key: &Key, action| Write { table: Table::Ledger, key: key.clone(), action, guard: None };
+    let line = async |n_blocked, n_drifts, stream_changed| {
+        let damage = engine.damage(u64::MAX).await.unwrap();
+        swept(damage, n_blocked, n_drifts, stream_changed).line("table", Mode::Apply, 0)
+    };
+    let clean = line(0, 0, false).await;
+    let mut damaged = vec![
+        ("BlockedCascades", line(1, 0, false).await),
+        ("Drift", line(0, 1, false).await),
+        (STREAM_CHANGED, line(0, 0, true).await),
+    ];
+    for (metric, key) in &keys {
+        store.write(&write(key, Action::Put(layout.key_item(key)))).await.unwrap();
+        damaged.push((metric, line(0, 0, false).await));
+        store.write(&write(key, Action::Delete)).await.unwrap();
+    }
+    let failed = SweepMetrics::default().line("table", Mode::Apply, 0);
+    for name in BOTH {
+        let template = read(name);
+        for (metric, damaged) in &damaged {
+            let all =
+                || resources(&template, "AWS::CloudWatch::Alarm").filter(|(_, it)| it.get("MetricName").is_some());
+            let (id, alarm) = all().find(|(_, it)| it["MetricName"] == *metric).unwrap();
+            let mut is_ringing = false;
+            let mut next = |line: Option<&Value>| {
+                is_ringing = after_period(alarm, is_ringing, line);
+                is_ringing
+            };
+            assert!(!next(None) && !next(Some(&clean)), "{id}");
+            for _ in 0..3 {
+                assert!(next(Some(damaged)) && next(None) && next(Some(&failed)), "{id} ends while the damage stands");
+            }
+            assert!(!next(Some(&clean)) && !next(None), "{id} goes on when the damage is gone");
+            let others = all().filter(|(other, it)| *other != id && it["TreatMissingData"] == "ignore");
+            let ringing: Vec<&str> =
+                others.filter(|(_, it)| after_period(it, false, Some(damaged))).map(|it| it.0).collect();
+            assert_eq!(ringing, [""; 0], "{metric}");
         }
     }
 }
@@ -172,6 +271,7 @@ fn a_mapping_that_polls_nothing_while_the_table_is_written_to_rings_after_half_a
             assert_eq!(held, [(&json!("written"), &json!(900)), (&json!("polled"), &json!(900))], "{name}: {id}");
             // Two quarters of an hour, so that a write at the end of one that is polled in the next rings nothing.
             assert_eq!((&alarm["DatapointsToAlarm"], &alarm["EvaluationPeriods"]), (&json!(2), &json!(4)));
+            assert_eq!(alarm["TreatMissingData"], "ignore", "an idle table does not end it");
             let returned = |it: &Value| it["ReturnData"] == true;
             assert!(returned(expression) && !metrics.iter().any(returned), "an alarm is on one series");
             let on: Vec<_> = metrics_of(alarm).into_iter().map(|(_, metric, of)| (metric, of)).collect();
@@ -184,8 +284,7 @@ fn a_mapping_that_polls_nothing_while_the_table_is_written_to_rings_after_half_a
 }
 
 /// The metrics that say that records were given up or may have expired: no harm while nothing is derived.
-const OF_LOST_RECORDS: [&str; 3] =
-    ["OnFailureDestinationDeliveredEventCount", "DestinationDeliveryFailures", "PossibleLoss"];
+const OF_LOST_RECORDS: [&str; 2] = ["OnFailureDestinationDeliveredEventCount", "DestinationDeliveryFailures"];
 
 #[test]
 fn the_first_backlog_of_a_function_that_observes_rings_nothing() {

@@ -177,19 +177,22 @@ fn each_function_that_reads_the_stream_has_the_cap_on_concurrency_and_no_other_h
 
 #[test]
 fn a_latency_target_sets_window_batch_and_lanes_together_and_each_can_be_set_alone() {
-    let choice = |set: &str, parameter: &str, low: u64, none: u64| json!({ "Fn::If": [set, { "Ref": parameter }, { "Fn::If": ["LowLatency", low, none] }] });
+    let choice = |set: &str, parameter: &str, low: Value, none: u64| json!({ "Fn::If": [set, { "Ref": parameter }, { "Fn::If": ["LowLatency", low, none] }] });
+    // Lambda's own defaults, a batch of 100 without a window, which its API does not take as values.
+    let left_out = || json!({ "Ref": "AWS::NoValue" });
+    let low_window = || json!({ "Fn::If": ["HasBatchSize", 1, left_out()] });
     for name in BOTH {
         let template = read(name);
         for (id, _) in READERS {
             let mapping = at(&template, &["Resources", id, "Properties", "Events", "Stream", "Properties"]);
-            assert_eq!(mapping["BatchSize"], choice("HasBatchSize", "BatchSize", 100, 500), "{name}: {id}");
-            let window = choice("HasBatchingWindow", "BatchingWindowSeconds", 0, 5);
+            assert_eq!(mapping["BatchSize"], choice("HasBatchSize", "BatchSize", left_out(), 500), "{name}: {id}");
+            let window = choice("HasBatchingWindow", "BatchingWindowSeconds", low_window(), 5);
             assert_eq!(mapping["MaximumBatchingWindowInSeconds"], window, "{name}: {id}");
-            let lanes = if id == "Propagate" { choice("HasLanes", "Lanes", 4, 2) } else { json!(1) };
+            let lanes = if id == "Propagate" { choice("HasLanes", "Lanes", json!(4), 2) } else { json!(1) };
             assert_eq!(mapping["ParallelizationFactor"], lanes, "{name}: {id}");
         }
         assert_eq!(at(&template, &["Parameters", "LatencyTarget", "Default"]), "none");
-        let logging = json!({ "LogFormat": "JSON", "SystemLogLevel": "WARN" });
+        let logging = json!({ "LogFormat": "JSON", "SystemLogLevel": { "Ref": "SystemLogLevel" }, "ApplicationLogLevel": "TRACE" });
         assert_eq!(at(&template, &["Globals", "Function", "LoggingConfig"]), &logging, "{name}");
     }
 }

@@ -91,7 +91,11 @@ fn a_template_makes_each_table_as_it_is_declared_and_names_each_to_the_functions
     let variables = at(&made, &["Globals", "Function", "Environment", "Variables"]);
     let names = "Ledger=${Ledger2Table},my-posts=${MypostsTable},myposts=${Myposts2Table}";
     assert_eq!(variables["TABLES"], json!({ "Fn::Sub": names }));
-    let of = |id: &str| json!({ "Fn::GetAtt": format!("{id}.StreamArn") });
+    let of = |id: &str| {
+        let (given, created) =
+            (json!({ "Ref": format!("{id}Stream") }), json!({ "Fn::GetAtt": format!("{id}.StreamArn") }));
+        json!({ "Fn::If": [format!("Has{id}Stream"), given, created] })
+    };
     let streams = ["Table", "Ledger2Table", "MypostsTable", "Myposts2Table"].map(of);
     assert_eq!(variables["STREAM_ARN"], json!({ "Fn::Join": [",", streams] }));
 }

@@ -134,6 +134,7 @@ fn the_mappings_that_dev_takes_are_those_of_the_templates() {
             let window_s = ours.tumbling_window_seconds;
             let wanted = json!({
                 "StartingPosition": "TRIM_HORIZON",
+                "Enabled": true,
                 "BatchSize": ours.batch_size,
                 "MaximumBatchingWindowInSeconds": ours.batching_window_ms / 1_000,
                 "TumblingWindowInSeconds": Some(window_s).filter(|window_s| *window_s > 0),

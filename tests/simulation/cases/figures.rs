@@ -110,11 +110,12 @@ async fn a_batch_that_comes_20_hours_late_leaves_a_mark_once_an_hour() {
 
     let fresh = created(&records, now_s - late_s + 1);
     let handled = engine.handle(&bed.event(&fresh), deadline_ms).await.unwrap();
-    assert_eq!((handled.account.late_ms, engine.may_have_lost().await.unwrap()), (None, false));
+    let n_losses = async || engine.damage(deadline_ms).await.unwrap().n_losses;
+    assert_eq!((handled.account.late_ms, n_losses().await), (None, 0));
 
     let late = created(&records, now_s - late_s);
     let handled = engine.handle(&bed.event(&late), deadline_ms).await.unwrap();
-    assert_eq!((handled.account.late_ms, engine.may_have_lost().await.unwrap()), (Some(POSSIBLE_LOSS_MS), true));
+    assert_eq!((handled.account.late_ms, n_losses().await), (Some(POSSIBLE_LOSS_MS), 1));
     let first = marks(bed.memory()).await.unwrap();
     assert_eq!((first.len(), first[0].late_ms), (1, POSSIBLE_LOSS_MS));
 
@@ -176,5 +177,5 @@ async fn what_is_replayed_leaves_no_mark_however_old_it_is() {
     let old = created(&records, bed.clock.now_ms() / 1_000 - 2 * POSSIBLE_LOSS_MS / 1_000);
     let engine = bed.engine();
     engine.replay(&bed.event(&old), &engine::redrive::replay::Origin::default(), bed.deadline_ms()).await.unwrap();
-    assert!(!engine.may_have_lost().await.unwrap());
+    assert_eq!(engine.damage(bed.deadline_ms()).await.unwrap().n_losses, 0);
 }

@@ -27,7 +27,7 @@ pub(crate) fn fits(schema: &Schema, catalogue: &Catalogue, table: &TableDescript
     // If the key differs, the other misfits mean nothing. A command that needs a stream reports a missing one itself.
     let has_key = !misfits.iter().any(|misfit| misfit.part == TablePart::Key);
     let is_told = |part: &TablePart| match part {
-        TablePart::Key => true,
+        TablePart::Key | TablePart::Replicas => true,
         TablePart::Index(_) => has_key,
         TablePart::Stream => has_key && stored.view.is_some(),
     };

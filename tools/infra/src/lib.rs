@@ -27,8 +27,15 @@ const READER: &str = include_str!("reader.yaml");
 const MAPPING: &str = include_str!("mapping.yaml");
 const ALARMS: &str = include_str!("alarms.yaml");
 const MAPPING_ALARMS: &str = include_str!("mapping_alarms.yaml");
+const GAUGE_ALARM: &str = include_str!("gauge_alarm.yaml");
+const READER_OUTPUTS: &str = include_str!("reader_outputs.yaml");
+const MAPPING_OUTPUTS: &str = include_str!("mapping_outputs.yaml");
+const CUSTOMER_KEY: &str = include_str!("customer_key.yaml");
 const TABLE: &str = include_str!("table.yaml");
 const TABLE_PARAMETERS: &str = include_str!("table_parameters.yaml");
+const TABLE_CONDITIONS: &str = r#"  Named{{Table}}Table: !Not [!Equals [!Ref {{Table}}TableName, ""]]
+  Has{{Table}}TableStream: !Not [!Equals [!Ref {{Table}}TableStream, ""]]
+"#;
 const TABLE_OUTPUTS: &str = include_str!("table_outputs.yaml");
 
 /// A pattern for a function without derivations, which no record matches.
@@ -38,6 +45,68 @@ pub const NOTHING: &str = r#"{"eventName":["NONE"]}"#;
 const CHOSEN: &str = "            FilterCriteria: !If\n              - OwnConfig\n              - !Ref AWS::NoValue\n              - \
                       Filters:\n";
 const ALWAYS: &str = "            FilterCriteria:\n              Filters:\n";
+
+/// A gauge of the sweep, and the alarm on it.
+struct Gauge {
+    alarm: &'static str,
+    metric: &'static str,
+    /// Who is notified: `Page` within hours, `Ticket` otherwise.
+    topic: &'static str,
+    means: &'static str,
+    section: &'static str,
+}
+
+const GAUGES: [Gauge; 7] = [
+    Gauge {
+        alarm: "StreamChanged",
+        metric: "StreamChanged",
+        topic: "Page",
+        means: "A stream is disabled, or is not the one that the functions read.",
+        section: "stream-changed",
+    },
+    Gauge {
+        alarm: "Parked",
+        metric: "ParkedChanges",
+        topic: "Ticket",
+        means: "Changes are parked: correct the cause, and redrive them.",
+        section: "parked",
+    },
+    Gauge {
+        alarm: "Recount",
+        metric: "CountsToRecount",
+        topic: "Ticket",
+        means: "Counts are listed for a recount: verify and repair.",
+        section: "recount",
+    },
+    Gauge {
+        alarm: "Unreadable",
+        metric: "UnreadableItems",
+        topic: "Ticket",
+        means: "Items have values that a derivation cannot interpret, so they count as absent.",
+        section: "unreadable",
+    },
+    Gauge {
+        alarm: "PossibleLoss",
+        metric: "PossibleLosses",
+        topic: "Ticket",
+        means: "Records may be lost: verify and repair.",
+        section: "possible-loss",
+    },
+    Gauge {
+        alarm: "BlockedCascades",
+        metric: "BlockedCascades",
+        topic: "Ticket",
+        means: "Cascades are due and blocked: items of a removed owner stay.",
+        section: "blocked-cascades",
+    },
+    Gauge {
+        alarm: "Drift",
+        metric: "Drift",
+        topic: "Ticket",
+        means: "Derived values stay wrong, and no pending change corrects them.",
+        section: "drift",
+    },
+];
 
 /// A function that reads the stream.
 struct StreamReader {
@@ -132,7 +201,7 @@ pub fn template(stack: &Stack<'_>) -> String {
     };
     let made: Vec<String> =
         tables.iter().filter(|it| it.is_made).map(|it| of_table(&filling, it).fill(TABLE)).collect();
-    let conditions = each("  Named{{Table}}Table: !Not [!Equals [!Ref {{Table}}TableName, \"\"]]\n", &|it| it.is_made);
+    let conditions = each(TABLE_CONDITIONS, &|it| it.is_made);
     let readers = READERS.each_ref().map(|reader| of_reader(&filling, stack, reader, &tables));
     let each_reader = |part: &str| {
         let parts: Vec<String> = readers.iter().map(|reader| reader.fill(part)).collect();
@@ -144,9 +213,33 @@ pub fn template(stack: &Stack<'_>) -> String {
         ("{{tables}}", made.join("\n").trim_end().to_owned()),
         ("{{table_outputs}}", each(TABLE_OUTPUTS, &|_| true)),
         ("{{readers}}", each_reader(READER)),
+        ("{{reader_outputs}}", each_reader(READER_OUTPUTS)),
         ("{{alarms}}", each_reader(ALARMS)),
+        ("{{gauge_alarms}}", gauge_alarms(&filling)),
     ];
     filling.with(&[], values).fill(STACK)
+}
+
+/// The alarms on the gauges of the sweep.
+fn gauge_alarms(filling: &Filling) -> String {
+    let of_gauge = |gauge: &Gauge| {
+        let values = [
+            ("{{Gauge}}", gauge.alarm.to_owned()),
+            ("{{gauge_metric}}", gauge.metric.to_owned()),
+            ("{{gauge_topic}}", gauge.topic.to_owned()),
+            ("{{gauge_means}}", gauge.means.to_owned()),
+            ("{{gauge_section}}", gauge.section.to_owned()),
+        ];
+        filling.with(&[], values).fill(GAUGE_ALARM)
+    };
+    GAUGES.each_ref().map(of_gauge).join("\n").trim_end().to_owned()
+}
+
+/// The statements for a customer key, indented so far.
+fn customer_key(writes: bool, indent: usize) -> String {
+    let text =
+        Filling { flags: BTreeSet::new(), values: Vec::new() }.with(&[("writes", writes)], []).fill(CUSTOMER_KEY);
+    text.lines().map(|line| format!("{:indent$}{line}", "")).collect::<Vec<_>>().join("\n")
 }
 
 /// The tables with a stream, each with the id of the event by which a function reads it.
@@ -183,6 +276,10 @@ fn of_stack(stack: &Stack<'_>, tables: &[StackTable<'_>]) -> Filling {
         ],
         [
             ("{{command}}", command.to_owned()),
+            ("{{gauges}}", GAUGES.each_ref().map(|gauge| format!("\\\"{}\\\"", gauge.metric)).join(" OR ")),
+            ("{{customer_key 14}}", customer_key(true, 14)),
+            ("{{customer_key 10}}", customer_key(true, 10)),
+            ("{{customer_key read 10}}", customer_key(false, 10)),
             ("{{pk}}", layout.pk.clone()),
             ("{{sk}}", layout.sk.clone()),
             ("{{ledger_pk}}", ledger(&layout.pk, "!Ref PartitionKey")),
@@ -249,6 +346,7 @@ fn of_reader(filling: &Filling, stack: &Stack<'_>, reader: &StreamReader, tables
         let values = [
             ("{{Table}}", table.id.clone()),
             ("{{The table}}", capitalized(&described)),
+            ("{{the table}}", described.clone()),
             ("{{of_table}}", of_table),
             ("{{written}}", table.reference()),
             ("{{stream}}", table.stream()),
@@ -263,9 +361,11 @@ fn of_reader(filling: &Filling, stack: &Stack<'_>, reader: &StreamReader, tables
     };
     let mappings: String = read.iter().map(|it| mapping(it, MAPPING)).collect();
     let alarms: Vec<String> = read.iter().map(|it| mapping(it, MAPPING_ALARMS)).collect();
+    let outputs: String = read.iter().map(|it| mapping(it, MAPPING_OUTPUTS)).collect();
     let streams: Vec<String> = read.iter().map(|(table, _)| table.stream()).collect();
     let values = [
         ("{{mappings}}", mappings.trim_end().to_owned()),
+        ("{{mapping_outputs}}", outputs.trim_end().to_owned()),
         ("{{mapping_alarms}}", alarms.join("\n").trim_end().to_owned()),
         ("{{streams 18}}", list(&streams, 18)),
     ];
@@ -358,7 +458,8 @@ impl StackTable<'_> {
     /// The ARN of its stream.
     fn stream(&self) -> String {
         if self.is_made {
-            format!("!GetAtt {}.StreamArn", self.reference())
+            let table = self.reference();
+            format!("!If [Has{table}Stream, !Ref {table}Stream, !GetAtt {table}.StreamArn]")
         } else {
             format!("!Ref {}StreamArn", self.id)
         }

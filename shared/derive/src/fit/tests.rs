@@ -40,6 +40,7 @@ fn fitting() -> StoredTable {
             index("GSI2", "GSI2PK", "GSI2SK", None),
         ],
         has_stream: true,
+        is_strong_global: false,
         view: Some(BOTH_IMAGES.to_owned()),
     }
 }
@@ -115,6 +116,15 @@ fn a_stream_has_both_images() {
     }
     let none = "the table shop has no stream: enable one with the view type NEW_AND_OLD_IMAGES";
     assert_eq!(lines(&StoredTable { has_stream: false, view: None, ..fitting() }, all), none);
+}
+
+#[test]
+fn a_global_table_with_strong_consistency_refuses_transactions() {
+    let table = StoredTable { is_strong_global: true, ..fitting() };
+    let of_ledger = of_ledger(&schema().layout, &table, NAMES).unwrap().to_string();
+    for line in [lines(&table, all), of_ledger] {
+        assert!(line.starts_with("the table shop is a global table with strong consistency (MRSC)"), "{line}");
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::{
     count::Counter,
     input::Batch,
     ledger::Receipts,
-    park::Parking,
+    park::{Parking, report},
     plan::CountEntry,
     protocol::ProtocolStep,
 };
@@ -197,7 +197,7 @@ impl<S: Store> Counter<'_, S> {
         };
         match batch.patience.in_time(self.context.store.transact(&parcel.transaction)).await {
             Ok(TransactOutcome::Done { units }) => {
-                self.commit(chunk, &parcel, &units, account);
+                self.commit(chunk, &parcel, &units, batch, account);
                 ChunkOutcome::Done
             }
             Ok(TransactOutcome::Cancelled { reasons }) => {
@@ -293,7 +293,14 @@ impl<S: Store> Counter<'_, S> {
         parking.writes(&self.context.schema.layout, self.context.clock.now_ms())
     }
 
-    fn commit(&self, chunk: &Chunk, parcel: &Parcel, units: &[(Table, Units)], account: &mut Account) {
+    fn commit(
+        &self,
+        chunk: &Chunk,
+        parcel: &Parcel,
+        units: &[(Table, Units)],
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
         let writes = parcel.transaction.writes();
         let units = apportioned(&writes.iter().collect::<Vec<_>>(), units);
         let all = || chunk.changes.iter().map(|change| change.position).collect();
@@ -317,9 +324,9 @@ impl<S: Store> Counter<'_, S> {
             });
         }
         if let (Some(cause), Some(change)) = (&chunk.failed, chunk.changes.first()) {
-            tracing::error!(event_id = %change.id, family = %Family::Additive, cause, "parked a change that cannot be applied");
             account.parked_for(change.amounts.iter().map(|amount| amount.derivation));
-            account.parked.push(Parked { position: change.position, id: change.id.clone(), cause: cause.clone() });
+            let parked = Parked { position: change.position, id: change.id.clone(), cause: cause.clone() };
+            report(parked, Family::Additive, batch, account);
         }
     }
 }

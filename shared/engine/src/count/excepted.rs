@@ -27,7 +27,7 @@ use crate::{
     count::{Counter, CounterTodo, Todo, exceptions::excepting, marked::CounterOutcome, session::ShardSession},
     input::Batch,
     ledger::shard::announcing,
-    park::{ExceptionKind, Parking},
+    park::{ExceptionKind, Parking, report},
     plan::CountEntry,
     protocol::ProtocolStep,
     publishing,
@@ -216,12 +216,9 @@ impl<S: Store> Counter<'_, S> {
                     for (write, units) in writes.iter().zip(apportioned(&writes, &units)) {
                         account.commits.push(self.parked_commit(write, units, change));
                     }
-                    tracing::error!(event_id = %change.id, family = %Family::Additive, cause, "parked a change that cannot be applied");
-                    account.parked.push(Parked {
-                        position: change.position,
-                        id: change.id.clone(),
-                        cause: cause.to_owned(),
-                    });
+                    let (position, id) = (change.position, change.id.clone());
+                    let parked = Parked { position, id, cause: cause.to_owned() };
+                    report(parked, Family::Additive, batch, account);
                     return Ok(ParkOutcome::Done);
                 }
                 Ok(TransactOutcome::Cancelled { reasons }) => reasons,
