@@ -46,10 +46,12 @@ pub async fn run(function: Function) -> ExitCode {
         let span = logging::invocation(function, &event.context, started.config.mode);
         let invocation = async move {
             let _turn = started.tables.begin().await;
-            match function {
+            let answered = match function {
                 Function::Sweep => sweep(&started, &event).await,
                 _ => Box::pin(handle(&started, function, event)).await,
-            }
+            };
+            // The runtime logs it too, without the id of the invocation.
+            answered.inspect_err(|error| tracing::error!("the invocation failed: {error}"))
         };
         Box::pin(invocation.instrument(span))
     }))

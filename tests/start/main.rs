@@ -316,6 +316,21 @@ fn a_function_that_observes_answers_as_one_that_writes_and_writes_nothing() {
 }
 
 #[test]
+fn a_failed_invocation_logs_why_with_its_id() {
+    let database = Database::with_tables();
+    let names =
+        Variables::from([("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger"), ("LEDGER", "watermarks")]);
+    let mut function = function(&names, &database.endpoint);
+    function.env("AWS_EXECUTION_ENV", "AWS_Lambda_rust");
+    let (answer, log) = lambda::invoked(function, include_str!("../events/insert.json").to_owned());
+    assert!(answer.contains("the event names no shard"), "{answer}");
+    let lines = log.iter().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let failed = lines.filter(|line| line["span"]["request_id"] == "request-1").map(|line| line["message"].to_string());
+    let failed: Vec<String> = failed.filter(|message| message.contains("the invocation failed")).collect();
+    assert!(failed.len() == 1 && failed[0].contains("set TumblingWindowInSeconds"), "{log:?}");
+}
+
+#[test]
 fn a_sweep_tells_a_stream_that_is_another_than_the_deployed_one() {
     let database = Database::with_tables();
     let described = database.client.describe_table().table_name("ripple").send();
@@ -327,18 +342,19 @@ fn a_sweep_tells_a_stream_that_is_another_than_the_deployed_one() {
             ("STREAM_ARN", deployed),
         ]);
         let sweep = binary(env!("CARGO_BIN_EXE_sweep"), &variables, &database.endpoint);
-        let (answer, log) = lambda::invoked(sweep, "{}".to_owned());
+        let (_, log) = lambda::invoked(sweep, "{}".to_owned());
         let says = "the table's stream is not the one that the functions read";
         let told = log.iter().filter(|line| line.contains(says)).count();
-        let changed = answer.split_once("\"streamChanged\":").expect(&answer).1;
-        (changed.split(['}', ',']).next().unwrap().to_owned(), told)
+        let line = log.iter().find(|line| line.contains("\"swept\"")).expect("a line a sweep");
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        (line.get("StreamChanged").and_then(serde_json::Value::as_u64), told)
     };
-    assert_eq!(swept(&arn), ("false".to_owned(), 0));
-    assert_eq!(swept(&format!("{arn}0")), ("true".to_owned(), 1));
-    assert_eq!(swept(""), ("null".to_owned(), 0), "without an ARN nothing is compared");
+    assert_eq!(swept(&arn), (Some(0), 0));
+    assert_eq!(swept(&format!("{arn}0")), (Some(1), 1));
+    assert_eq!(swept(""), (None, 0), "without an ARN nothing is compared");
     database.make("other", ["Id", "SK"], |call| streamed(call, StreamViewType::NewAndOldImages));
     let described = database.client.describe_table().table_name("other").send();
     let other = database.runtime.block_on(described).unwrap().table.unwrap().latest_stream_arn.unwrap();
-    assert_eq!(swept(&format!("{arn},{other}")), ("false".to_owned(), 0), "each is that of its own table");
-    assert_eq!(swept(&format!("{arn},{other}0")), ("true".to_owned(), 1));
+    assert_eq!(swept(&format!("{arn},{other}")), (Some(0), 0), "each is that of its own table");
+    assert_eq!(swept(&format!("{arn},{other}0")), (Some(1), 1));
 }

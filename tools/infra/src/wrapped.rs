@@ -94,9 +94,23 @@ pub fn terraform(template: &str) -> String {
     text
 }
 
+/// The template without the outputs that name event source mappings: `CfnInclude` refuses them, because the SAM transform
+/// makes the mappings in `CloudFormation`.
+fn without_mapping_ids(template: &str) -> String {
+    let mut is_of_mapping = false;
+    let kept = template.lines().filter(|line| {
+        if !line.starts_with("   ") {
+            is_of_mapping = line.ends_with("MappingId:");
+        }
+        !is_of_mapping
+    });
+    kept.flat_map(|line| [line, "\n"]).collect()
+}
+
 /// A CDK construct of one file.
 #[must_use]
 pub fn cdk(template: &str) -> String {
+    let template = &without_mapping_ids(template);
     let (parameters, mut text) = (parameters(template), CDK_HEAD.to_owned());
     for Parameter { name, is_required } in &parameters {
         let optional = if *is_required { "" } else { "?" };
