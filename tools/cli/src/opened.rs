@@ -142,17 +142,21 @@ pub(crate) async fn agrees(opened: &Opened, connection: &Connection) -> anyhow::
 /// Opens both tables for a command that writes. On the real AWS it prints the account and Region, and requires `--yes`.
 pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
     let opened = open_with_ledger(&writing.connection).await?;
-    if writing.connection.aws {
-        report(&opened.place());
-        if !writing.yes {
-            let what = "this writes to the tables named above, on the real AWS: give --yes to confirm";
-            return Err(Usage(what.to_owned()).into());
-        }
-    }
+    opened.may_write(writing)?;
     Ok(opened)
 }
 
 impl Opened {
+    /// Prints the account and Region of the real AWS, where writes require `--yes`.
+    pub(crate) fn may_write(&self, writing: &Writing) -> Result<(), Usage> {
+        if !writing.connection.aws {
+            return Ok(());
+        }
+        report(&self.place());
+        let what = "this writes to the tables named above, on the real AWS: give --yes to confirm";
+        if writing.yes { Ok(()) } else { Err(Usage(what.to_owned())) }
+    }
+
     /// Account, Region and names of the tables.
     pub(crate) fn place(&self) -> String {
         let Config { table, ledger_table, .. } = &self.config;
