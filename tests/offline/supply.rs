@@ -244,7 +244,10 @@ fn every_package_that_pip_installs_has_its_hashes() {
         for package in asked.lines().filter(|line| !line.starts_with('#')) {
             let (plain, version) = package.split_once("==").unwrap();
             let plain = plain.split('[').next().unwrap();
-            assert!(pinned.contains(format!("{plain}=={version}").as_str()), "{name} lacks {package}: compile it again");
+            assert!(
+                pinned.contains(format!("{plain}=={version}").as_str()),
+                "{name} lacks {package}: compile it again"
+            );
         }
     }
 }

@@ -351,6 +351,10 @@ pub(crate) struct InfraArgs {
     /// What deploys it.
     #[arg(long, value_enum, default_value_t = InfraFormat::Sam)]
     pub(crate) format: InfraFormat,
+    /// The file that this command printed for the last deployment. Prints the next one, which creates or deletes at most
+    /// one index of a table, and names the deployments that are left. Exits with 3 while there are any.
+    #[arg(long, value_name = "FILE", conflicts_with = "attach")]
+    pub(crate) deployed: Option<PathBuf>,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -26,7 +26,7 @@ use stream::shared::Stream;
 use crate::{
     args::{Connection, Writing, ledger_table},
     exit::{Usage, report},
-    opening::{RegistryCheck, fits, ledger_fits},
+    opening::{IndexCheck, RegistryCheck, fits, ledger_fits},
     tables,
 };
 
@@ -48,8 +48,12 @@ pub(crate) struct Opened {
 
 /// Opens the application's table, which must exist and fit the manifest.
 pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
+    open_fitting(connection, IndexCheck::Refuses).await
+}
+
+async fn open_fitting(connection: &Connection, indexes: IndexCheck) -> anyhow::Result<Opened> {
     let opened = open_whatever_it_is(connection).await?;
-    let fit = |table: &TableDescription| fits(&opened.schema, &opened.catalogue, table);
+    let fit = |table: &TableDescription| fits(&opened.schema, &opened.catalogue, table, indexes);
     if let Err(misfit) = [&opened.table].into_iter().chain(&opened.others).try_for_each(fit) {
         let Opened { schema, catalogue, clients, config, endpoint, .. } = &opened;
         // What the whole manifest does not fit is told rather than each part.
@@ -117,7 +121,15 @@ async fn open_tables(connection: &Connection, has_own_table: bool) -> anyhow::Re
 
 /// Opens both tables, which must exist and fit the manifest.
 pub(crate) async fn open_with_ledger(connection: &Connection) -> anyhow::Result<Opened> {
-    let opened = open(connection).await?;
+    with_ledger(open(connection).await?).await
+}
+
+/// Opens both tables for a manifest that is not deployed yet: its indexes may be missing.
+pub(crate) async fn open_before_deployment(connection: &Connection) -> anyhow::Result<Opened> {
+    with_ledger(open_fitting(connection, IndexCheck::Left).await?).await
+}
+
+async fn with_ledger(opened: Opened) -> anyhow::Result<Opened> {
     let Opened { clients, config, endpoint, .. } = &opened;
     let ledger = tables::existing(&clients.dynamodb, &config.ledger_table, endpoint, "--ledger-table").await?;
     ledger_fits(&opened.schema, &ledger)?;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use derive::schema::Schema;
 use engine::{batch::Engine, park::ParkedChange};
-use keys::{escape::restored, key::Key};
+use keys::{escape::restored, fields::Fields, key::Key};
 use serde_json::Value;
 use store::Store;
 
@@ -37,7 +37,7 @@ impl About {
             let of_sk = fields.filter(|fields| fields.iter().next().is_some());
             let fits = self.sk.as_ref().is_none_or(|sk| form.parse_key(&Key::new(&self.pk, sk)).is_some());
             let fields = of_sk.or_else(|| form.pk.parse_key(&self.pk)).filter(|_| fits);
-            let ids: Vec<String> = fields.iter().flat_map(|fields| fields.iter()).map(|(_, id)| id.to_owned()).collect();
+            let ids: Vec<String> = fields.iter().flat_map(Fields::iter).map(|(_, id)| id.to_owned()).collect();
             if !ids.is_empty() && ids.iter().all(|id| !id.is_empty()) {
                 groups.insert(ids);
             }
@@ -61,7 +61,8 @@ pub fn reasons<S: Store>(engine: &Engine<S>, parked: &ParkedChange, about: &Abou
         (named(&concerns.cascades), "it would start its cascade"),
     ]
     .into_iter()
-    .filter_map(|(is_so, reason)| is_so.then(|| reason.to_owned()))
+    .filter(|(is_so, _)| *is_so)
+    .map(|(_, reason)| reason.to_owned())
     .collect();
     let Ok(record) = parked.record() else {
         reasons.push("its record cannot be unpacked, so it may contain it".to_owned());
@@ -72,7 +73,8 @@ pub fn reasons<S: Store>(engine: &Engine<S>, parked: &ParkedChange, about: &Abou
         Ok(record) => strings(&record, &mut texts),
         Err(_) => texts.push(record),
     }
-    let contains = |wanted: &String| texts.iter().any(|text| has_word(text, wanted) || has_word(&restored(text), wanted));
+    let contains =
+        |wanted: &String| texts.iter().any(|text| has_word(text, wanted) || has_word(&restored(text), wanted));
     let groups = about.texts(engine.schema());
     let contained = groups.iter().filter(|group| group.iter().all(contains));
     reasons.extend(contained.map(|group| format!("it contains {}", group.join(" and "))));

@@ -100,7 +100,9 @@ pub fn lost_lines(change: &ParkedChange, lost: &Concerns) -> Vec<String> {
         lines.push(format!("the refresh by {derivation} of the items that depend on {source}: run `ripple repair`"));
     }
     for (derivation, owner) in &lost.cascades {
-        lines.push(format!("the cascade {derivation} of {owner}: it will not run, so delete what belonged to it yourself"));
+        lines.push(format!(
+            "the cascade {derivation} of {owner}: it will not run, so delete what belonged to it yourself"
+        ));
     }
     lines.extend(lost.jobs.iter().map(|job| format!("what the job {job} could not do: run `ripple repair`")));
     if change.family == derive::family::Family::LevelTriggered && lost.unknown.is_some() {

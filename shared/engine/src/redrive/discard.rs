@@ -108,8 +108,9 @@ async fn discard<S: Store>(
     patience: Patience<'_>,
 ) -> Result<Discarded, GaveUp> {
     if let Some(minutes) = minutes_left(context, parked) {
-        let cause =
-            format!("an invocation that began before it was parked may still count it: discard it in {minutes} minutes");
+        let cause = format!(
+            "an invocation that began before it was parked may still count it: discard it in {minutes} minutes"
+        );
         return Ok(Discarded::Still { cause });
     }
     let text = parked.record().unwrap_or_default();
@@ -177,11 +178,7 @@ fn to_recount<S: Store>(context: &Context<S>, parked: &ParkedChange, concerns: &
 }
 
 /// The write that marks a possible loss of level-triggered changes.
-async fn loss<S: Store>(
-    context: &Context<S>,
-    parked: &ParkedChange,
-    patience: Patience<'_>,
-) -> Result<Write, GaveUp> {
+async fn loss<S: Store>(context: &Context<S>, parked: &ParkedChange, patience: Patience<'_>) -> Result<Write, GaveUp> {
     let seen = Mark::new(parked.family, &parked.lane, 0, context.clock.now_ms());
     let keys = [seen.key()];
     let held = patience.call(|| context.store.get(Table::Ledger, &keys)).await?;

@@ -67,7 +67,11 @@ fn item(text: &str) -> Result<Key, String> {
 /// Accepts the keys of an item, or a partition key alone.
 pub(super) fn about(text: &str) -> Result<About, String> {
     if !text.contains(" / ") && !text.trim_start().starts_with('{') {
-        return if text.is_empty() { Err("it is empty".to_owned()) } else { Ok(About { pk: text.to_owned(), sk: None }) };
+        return if text.is_empty() {
+            Err("it is empty".to_owned())
+        } else {
+            Ok(About { pk: text.to_owned(), sk: None })
+        };
     }
     item(text).map(|Key { pk, sk }| About { pk: pk.to_string(), sk: Some(sk.to_string()) })
 }

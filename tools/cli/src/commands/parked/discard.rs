@@ -46,7 +46,8 @@ pub(super) async fn run(opened: &Opened, parked: &[ParkedChange], args: &ParkedA
         results.push((change, lost, outcome));
     }
     if args.json {
-        let results: Vec<Value> = results.iter().map(|(change, lost, outcome)| discarded(change, lost, outcome)).collect();
+        let results: Vec<Value> =
+            results.iter().map(|(change, lost, outcome)| discarded(change, lost, outcome)).collect();
         print_json(json!({ "discarded": results, "unknown": unknown }));
     }
     let outcomes: Vec<&DiscardOutcome> = results.iter().map(|(.., outcome)| outcome).collect();
