@@ -73,7 +73,7 @@ pub(super) fn about(text: &str) -> Result<About, String> {
             Ok(About { pk: text.to_owned(), sk: None })
         };
     }
-    item(text).map(|Key { pk, sk }| About { pk: pk.to_string(), sk: Some(sk.to_string()) })
+    item(text).map(|Key { pk, sk }| About { pk, sk: Some(sk) })
 }
 
 #[cfg(test)]

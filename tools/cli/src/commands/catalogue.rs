@@ -52,7 +52,9 @@ async fn diff(args: &Diff) -> anyhow::Result<Completion> {
             "derivations": derivations, "indexes": indexes, "index_keys": index_keys, "read_units": read_units,
         }));
     } else {
-        indexes.iter().for_each(|step| print(&format!("index       {step}")));
+        for step in &indexes {
+            print(&format!("index       {step}"));
+        }
         differences.iter().flat_map(|it| as_text(it, cost.as_ref())).for_each(|line| print(&line));
         for entity in &index_keys {
             print(&format!("changed     index keys of {entity}"));

@@ -35,7 +35,9 @@ pub(crate) fn run(args: &InfraArgs) -> anyhow::Result<Completion> {
         InfraFormat::Cdk => cdk(&template),
     };
     print(text.trim_end());
-    steps.iter().for_each(|step| report(&step.to_string()));
+    for step in &steps {
+        report(&step.to_string());
+    }
     let is_last = steps.iter().all(|step| matches!(step.change, IndexChange::Create(1) | IndexChange::Delete(1)));
     if is_last {
         return Ok(Completion::InStep);
