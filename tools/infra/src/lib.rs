@@ -127,12 +127,12 @@ impl Filling {
     /// The line with its values. A value that contains a placeholder, such as a name of the manifest, stays as it is.
     fn filled(&self, line: &str) -> String {
         let (mut text, mut rest) = (String::new(), line);
-        while let Some((before, placeholder)) = rest.split_once("{{") {
+        while let Some((before, after)) = rest.split_once('{') {
             let found = self.values.iter().find_map(|(name, value)| {
-                let after = placeholder.strip_prefix(name.strip_prefix("{{")?)?;
+                let after = after.strip_prefix(name.strip_prefix('{')?)?;
                 Some((value.as_str(), after))
             });
-            let (value, after) = found.unwrap_or(("{{", placeholder));
+            let (value, after) = found.unwrap_or(("{", after));
             text.extend([before, value]);
             rest = after;
         }
