@@ -1,7 +1,5 @@
 //! `ripple parked --about` and `--discard`: the parked changes about a person, and those that an operator gives up.
 
-#![expect(clippy::indexing_slicing, reason = "a test fails by a panic")]
-
 use aws_sdk_dynamodb::{
     Client, Config,
     config::{BehaviorVersion, Credentials, Region},

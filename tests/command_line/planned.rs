@@ -69,11 +69,10 @@ fn infra_prints_the_templates_that_are_kept() {
 
 /// Posts that are found by these attributes.
 fn posts(indexes: &[&str]) -> tempfile::NamedTempFile {
-    let mut text = "[tables.Post]\npartition-key = \"id\"\n".to_owned();
-    for name in indexes {
-        text += &format!("[tables.Post.index.by-{name}]\npartition-key = \"{name}\"\nprojection = []\n");
-    }
-    super::file(&(text + "[entity.Post]\ntable = \"Post\"\n"))
+    let index = |name: &&str| format!("[tables.Post.index.by-{name}]\npartition-key = \"{name}\"\nprojection = []\n");
+    let indexes: String = indexes.iter().map(index).collect();
+    let table = "[tables.Post]\npartition-key = \"id\"\n";
+    super::file(&format!("{table}{indexes}[entity.Post]\ntable = \"Post\"\n"))
 }
 
 #[test]

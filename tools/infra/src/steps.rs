@@ -227,12 +227,11 @@ mod tests {
 
     /// Posts with these indexes, each over one attribute, with what it projects.
     fn manifest(indexes: &[(&str, &[&str])]) -> String {
-        let mut text = "[tables.Post]\npartition-key = \"id\"\n".to_owned();
-        for (name, projection) in indexes {
-            text +=
-                &format!("[tables.Post.index.{name}]\npartition-key = \"{name}Key\"\nprojection = {projection:?}\n");
-        }
-        text + "[entity.Post]\ntable = \"Post\"\n"
+        let index = |(name, projection): &(&str, &[&str])| {
+            format!("[tables.Post.index.{name}]\npartition-key = \"{name}Key\"\nprojection = {projection:?}\n")
+        };
+        let indexes: String = indexes.iter().map(index).collect();
+        format!("[tables.Post]\npartition-key = \"id\"\n{indexes}[entity.Post]\ntable = \"Post\"\n")
     }
 
     fn printed(indexes: &[(&str, &[&str])], deployed: Option<&str>) -> (String, Vec<String>) {

@@ -2,25 +2,31 @@
 
 use super::*;
 
+/// Names of so many attributes, as a list of TOML.
+fn attributes(number: usize) -> String {
+    let name = |name| format!("\"a{name}\", ");
+    (0..number).map(name).collect()
+}
+
 /// A table with indexes that project so many attributes each.
 fn projecting(numbers: &[usize]) -> String {
-    let mut text = "[tables.Post]\npartition-key = \"id\"\n".to_owned();
-    for (at, number) in numbers.iter().enumerate() {
-        let names: Vec<String> = (0..*number).map(|name| format!("\"a{name}\"")).collect();
-        text += &format!("[tables.Post.index.by{at}x]\npartition-key = \"p\"\nprojection = [{}]\n", names.join(", "));
-    }
-    text + "[entity.Post]\ntable = \"Post\"\n"
+    let index = |(at, number): (usize, &usize)| {
+        let names = attributes(*number);
+        format!("[tables.Post.index.by{at}x]\npartition-key = \"p\"\nprojection = [{names}]\n")
+    };
+    let indexes: String = numbers.iter().enumerate().map(index).collect();
+    format!("[tables.Post]\npartition-key = \"id\"\n{indexes}[entity.Post]\ntable = \"Post\"\n")
 }
 
 /// The same as indexes of one table.
 fn of_one_table(numbers: &[usize]) -> String {
-    let mut text = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"Type\"\n".to_owned();
-    for (at, number) in numbers.iter().enumerate() {
-        let names: Vec<String> = (0..*number).map(|name| format!("\"a{name}\"")).collect();
-        let names = names.join(", ");
-        text += &format!("[index.by{at}x]\npartition-key = \"g{at}\"\nsort-key = \"sk\"\nprojection = [{names}]\n");
-    }
-    text + "[entity.Post]\npartition-key = \"POST#{id}\"\nsort-key = \"POST\"\n"
+    let index = |(at, number): (usize, &usize)| {
+        let names = attributes(*number);
+        format!("[index.by{at}x]\npartition-key = \"g{at}\"\nsort-key = \"sk\"\nprojection = [{names}]\n")
+    };
+    let indexes: String = numbers.iter().enumerate().map(index).collect();
+    let table = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"Type\"\n";
+    format!("{table}{indexes}[entity.Post]\npartition-key = \"POST#{{id}}\"\nsort-key = \"POST\"\n")
 }
 
 fn refusal(text: &str) -> String {
