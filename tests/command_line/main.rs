@@ -9,6 +9,7 @@ mod jobs;
 mod json;
 mod messages;
 mod opening;
+mod parked;
 mod planned;
 mod preflight;
 mod waits;

@@ -137,6 +137,42 @@ fn a_manifest_with_another_template_of_an_index_key_is_another_manifest() {
 }
 
 #[test]
+fn a_diff_says_the_deployments_that_give_a_table_the_indexes_of_a_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |name: &str, indexes: &[(&str, &str)]| {
+        let index = |(name, projection): &(&str, &str)| {
+            format!(
+                "[index.{name}]\npartition-key = \"{name}pk\"\nsort-key = \"{name}sk\"\nprojection = [{projection}]\n"
+            )
+        };
+        let indexes: String = indexes.iter().map(index).collect();
+        changed(folder.path(), name, "[entity.User]\n", &format!("{indexes}\n[entity.User]\n"))
+    };
+    let theirs = with("theirs.toml", &[("tag", "\"title\"")]);
+    let other = with("other.toml", &[("tag", "\"title\", \"text\""), ("day", ""), ("age", "")]);
+    let dev = Dev::start(&["--config", &theirs]);
+    let diff = |manifest: &str, more: &[&str]| {
+        ripple(&[&["catalogue", "diff", "--endpoint", &dev.endpoint, "--config", manifest], more].concat())
+    };
+    let same = diff(&theirs, &[]);
+    assert!(same.code == Some(0) && !same.stdout.contains("index "), "{same:?}");
+    let steps = diff(&other, &[]);
+    let lines: Vec<&str> = steps.stdout.lines().filter(|line| line.starts_with("index ")).collect();
+    expect![[r#"
+        index       the index tag of ripple does not project text, and DynamoDB never changes an index: declare it under another name, deploy that, and drop the old one in a later deployment
+        index       deployment 1: creates the index day of ripple
+        index       deployment 2: creates the index age of ripple"#]].assert_eq(&lines.join("\n"));
+    let object: serde_json::Value = serde_json::from_str(&diff(&other, &["--json"]).stdout).unwrap();
+    let states: Vec<_> = object["indexes"].as_array().unwrap().iter().map(|it| (&it["index"], &it["state"])).collect();
+    let word = |word: &str| serde_json::json!(word);
+    assert_eq!(
+        states,
+        [(&word("tag"), &word("differs")), (&word("day"), &word("missing")), (&word("age"), &word("missing"))]
+    );
+    assert_eq!((steps.code, &object["indexes"][2]["deployment"]), (Some(3), &serde_json::json!(2)));
+}
+
+#[test]
 fn a_ledgers_table_with_another_key_is_told() {
     let (runtime, endpoint) = database();
     runtime.block_on(table_without_stream(&endpoint, "ripple"));

@@ -67,6 +67,43 @@ fn infra_prints_the_templates_that_are_kept() {
     }
 }
 
+/// Posts that are found by these attributes.
+fn posts(indexes: &[&str]) -> tempfile::NamedTempFile {
+    let index = |name: &&str| format!("[tables.Post.index.by-{name}]\npartition-key = \"{name}\"\nprojection = []\n");
+    let indexes: String = indexes.iter().map(index).collect();
+    let table = "[tables.Post]\npartition-key = \"id\"\n";
+    super::file(&format!("{table}{indexes}[entity.Post]\ntable = \"Post\"\n"))
+}
+
+#[test]
+fn infra_prints_the_deployment_that_follows_another_and_says_which_are_left() {
+    for format in ["sam", "cloudformation", "terraform", "cdk"] {
+        let infra = |manifest: &tempfile::NamedTempFile, more: &[&str]| {
+            let config = manifest.path().to_str().unwrap();
+            ripple(&[&["infra", "--format", format, "--config", config], more].concat())
+        };
+        let n_indexes = |text: &str| text.matches("- IndexName: ").count();
+        let one = infra(&posts(&["author"]), &[]);
+        assert_eq!((one.code, n_indexes(&one.stdout)), (Some(0), 1), "{one:?}");
+        let deployed = super::file(&one.stdout);
+        let all = posts(&["author", "tag", "day"]);
+        let two = infra(&all, &["--deployed", deployed.path().to_str().unwrap()]);
+        assert_eq!((two.code, n_indexes(&two.stdout)), (Some(3), 2), "{format}");
+        let says = "deployment 1: creates the index by-tag of PostTable\ndeployment 2: creates the index by-day of \
+                    PostTable\na deployment creates or deletes one index of a table: deploy what is printed here, and run \
+                    the same command with it as --deployed for the next one\n";
+        assert_eq!(two.stderr, says);
+        let deployed = super::file(&two.stdout);
+        let three = infra(&all, &["--deployed", deployed.path().to_str().unwrap()]);
+        assert_eq!((three.code, n_indexes(&three.stdout)), (Some(0), 3), "{format}");
+        assert_eq!(three.stderr, "deployment 1: creates the index by-day of PostTable\n");
+    }
+    let none = super::file("Resources: {}\n");
+    let none = none.path().to_str().unwrap();
+    let line = format!("{none} makes no table: give the file that `ripple infra` printed");
+    refuses(&["infra", "--deployed", none], &line);
+}
+
 #[test]
 fn infra_prints_a_module_and_a_construct_with_an_input_for_each_parameter() {
     let own = ["--config", "examples/own-table/ripple.toml"];

@@ -3,8 +3,9 @@
 mod alarms;
 mod filters;
 mod levers;
+mod names;
 mod permissions;
 mod several;
 mod shared;
 mod tables;
-mod template;
+pub(crate) mod template;

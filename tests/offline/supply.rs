@@ -12,6 +12,8 @@ use std::{
 use serde_json::Value;
 use toml_edit::DocumentMut;
 
+use crate::infra::template::parsed;
+
 /// The only registry. Source: Cargo's name of its default registry.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
@@ -185,5 +187,100 @@ fn under(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() { under(&path, files) } else { files.push(path) }
+    }
+}
+
+// ---- The workflows ----
+
+/// The lines of the workflows and of the action, with their files.
+fn workflow_lines() -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for folder in [".github", "infra/action"] {
+        under(&root().join(folder), &mut files);
+    }
+    files.push(root().join(".ci/run"));
+    let lines = |file: PathBuf| {
+        let text = fs::read_to_string(&file).unwrap().replace("\\\n", " ");
+        text.lines().map(|line| (file.clone(), line.trim().to_owned())).collect::<Vec<_>>()
+    };
+    files.into_iter().flat_map(lines).collect()
+}
+
+/// A tag or a branch can be moved to other code. Ours is pinned by whoever uses it, and a file beside needs no pin.
+#[test]
+fn every_action_is_pinned_by_its_commit() {
+    let mut n_pinned = 0;
+    for (file, line) in workflow_lines() {
+        let Some(used) = line.trim_start_matches("- ").strip_prefix("uses: ") else { continue };
+        let (action, comment) = used.split_once(" # ").unwrap_or((used, ""));
+        let commit = action.rsplit_once('@').map(|(_, commit)| commit);
+        let is_commit = commit.is_some_and(|it| it.len() == 40 && it.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let is_ours = action.starts_with("./") || action == "OWNER/ripple/infra/action@COMMIT";
+        assert!(is_ours || (is_commit && comment.starts_with('v')), "{}: {line}", file.display());
+        n_pinned += usize::from(is_commit);
+    }
+    assert!(n_pinned > 8, "the actions are found: {n_pinned}");
+}
+
+/// A package has the files that its hashes name, whatever the index has by now.
+#[test]
+fn every_package_that_pip_installs_has_its_hashes() {
+    let installs: Vec<_> = workflow_lines().into_iter().filter(|(_, line)| line.contains("pip\" install")).collect();
+    assert_eq!(installs.len(), 4, "{installs:?}");
+    let mut files = BTreeSet::new();
+    for (file, line) in installs {
+        assert!(line.contains("--require-hashes"), "{}: {line}", file.display());
+        let words: Vec<&str> = line.split_whitespace().collect();
+        files.extend(words.windows(2).filter(|pair| pair[0] == "-r").map(|pair| pair[1].to_owned()));
+        assert!(!line.contains("=="), "a version stands in infra/requirements alone: {}: {line}", file.display());
+    }
+    assert_eq!(files.len(), 3, "{files:?}");
+    for name in files {
+        let compiled = text(&name);
+        let packages = compiled.lines().filter(|line| !line.starts_with([' ', '#']) && line.contains("=="));
+        assert!(packages.clone().count() > 2 && packages.clone().all(|line| line.ends_with(" \\")), "{name}");
+        let pinned: BTreeSet<&str> = packages.filter_map(|line| line.split([' ', ';']).next()).collect();
+        let asked = text(name.replace(".txt", ".in"));
+        for package in asked.lines().filter(|line| !line.starts_with('#')) {
+            let (plain, version) = package.split_once("==").unwrap();
+            let plain = plain.split('[').next().unwrap();
+            assert!(
+                pinned.contains(format!("{plain}=={version}").as_str()),
+                "{name} lacks {package}: compile it again"
+            );
+        }
+    }
+}
+
+/// `publish` waits for the workflow that runs `.ci/run` and `cargo deny`, and attests the files before it publishes them.
+#[test]
+fn a_release_is_published_after_the_tests_and_the_advisories_with_its_provenance() {
+    let workflow = |name: &str| parsed(&text(format!(".github/workflows/{name}")));
+    let (ci, release) = (workflow("ci.yml"), workflow("release.yml"));
+    let runs = |job: &Value, command: &str| {
+        let steps = job["steps"].as_array().unwrap().iter();
+        steps.filter_map(|step| step["run"].as_str()).any(|run| run.contains(command))
+    };
+    assert!(runs(&ci["jobs"]["tests"], "bash .ci/run"), "{ci:#}");
+    assert!(runs(&ci["jobs"]["supply-chain"], "cargo deny --locked check"), "{ci:#}");
+    let on: Vec<&str> = ci["on"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(on, ["pull_request", "push", "schedule", "workflow_call"]);
+    // A condition of the job would skip it, and a job that is skipped holds up no other.
+    assert!(ci["jobs"]["supply-chain"]["if"].is_null(), "the advisories are checked every time");
+    assert_eq!(ci["jobs"]["tests"]["if"], "github.event_name != 'schedule'");
+
+    let jobs = &release["jobs"];
+    assert_eq!(jobs["checks"]["uses"], "./.github/workflows/ci.yml");
+    let (publish, others) = (&jobs["publish"], jobs.as_object().unwrap().keys().filter(|name| *name != "publish"));
+    let needs: BTreeSet<&str> = publish["needs"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(needs, others.map(String::as_str).collect(), "it waits for every other job");
+    let steps = publish["steps"].as_array().unwrap();
+    let at = |is: &dyn Fn(&Value) -> bool| steps.iter().position(is).unwrap();
+    let attested = at(&|step| word(step, "uses").starts_with("actions/attest-build-provenance@"));
+    let published = at(&|step| word(step, "run").starts_with("gh release create"));
+    assert!(attested < published, "{publish:#}");
+    assert_eq!(steps[attested]["with"]["subject-path"], "target/release-files/*");
+    for permission in ["attestations", "contents", "id-token"] {
+        assert_eq!(publish["permissions"][permission], "write", "{permission}");
     }
 }

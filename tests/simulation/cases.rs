@@ -4,6 +4,7 @@ mod attempts;
 mod bed;
 mod brake;
 mod cascades;
+mod discarded;
 mod drift;
 mod exceptions;
 mod fan_out;

@@ -26,6 +26,8 @@
 //! targets that may have counted it are refreshed again, because the invocation may have died before it wrote the
 //! display.
 
+pub mod concerns;
+pub mod discard;
 pub mod in_ledger;
 pub mod replay;
 pub mod waiting;
@@ -87,11 +89,7 @@ pub(crate) async fn redrive<S: Store>(
     deadline_ms: u64,
 ) -> Result<Redriven, GaveUp> {
     let patience = Patience::new(context.clock.as_ref(), deadline_ms);
-    let age_ms = context.clock.now_ms().saturating_sub(parked.parked_at_ms);
-    let late_ms = if context.takes(ProtocolStep::RedriveWaitLate) { LATE_MS } else { 0 };
-    let left_ms = INVOCATION_MS.saturating_add(late_ms).saturating_sub(age_ms);
-    if parked.exception.is_some() && left_ms > 0 && context.takes(ProtocolStep::RedriveWait) {
-        let minutes = left_ms.div_ceil(60_000);
+    if let Some(minutes) = minutes_left(context, parked) {
         let cause = format!(
             "an invocation that began before it was parked may still count it: redrive it in {minutes} minutes"
         );
@@ -134,6 +132,15 @@ pub(crate) async fn redrive<S: Store>(
         }
         Family::LevelTriggered => redrive_look(context, parked, asked, &batch).await,
     }
+}
+
+/// Minutes until no invocation that began before a change was parked can count it any more; `None` if none can now.
+fn minutes_left<S: Store>(context: &Context<S>, parked: &ParkedChange) -> Option<u64> {
+    let age_ms = context.clock.now_ms().saturating_sub(parked.parked_at_ms);
+    let late_ms = if context.takes(ProtocolStep::RedriveWaitLate) { LATE_MS } else { 0 };
+    let left_ms = INVOCATION_MS.saturating_add(late_ms).saturating_sub(age_ms);
+    let waits = parked.exception.is_some() && left_ms > 0 && context.takes(ProtocolStep::RedriveWait);
+    waits.then(|| left_ms.div_ceil(60_000))
 }
 
 async fn redrive_once<S: Store>(

@@ -4,6 +4,7 @@ use keys::layout::{Index, Layout};
 
 use crate::{
     error::ManifestError,
+    limits,
     section::{Entry, Named, Section},
     syntax::{
         KeySyntax,
@@ -77,6 +78,8 @@ pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
     };
     for (name, section) in root.sections("index")? {
         layout.indexes.push(index(name, &section)?);
+        let projected = layout.indexes.iter().map(|index| (index.name.as_str(), Some(index.projection.len())));
+        limits::projections(projected, &section)?;
     }
     distinct(&layout, &table)?;
     Ok(layout)
@@ -86,13 +89,16 @@ pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
 pub(crate) fn attribute(entry: &Entry<'_>) -> Result<String, ManifestError> {
     let named = entry.text()?;
     named.top_level()?;
+    limits::attribute(named.text, &named.place)?;
     Ok(named.text.to_owned())
 }
 
 fn index(name: &str, section: &Section<'_>) -> Result<Index, ManifestError> {
     section.follows(&INDEX)?;
+    limits::name("an index", name, &section.place)?;
     let projection = section.get("projection").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
     projection.iter().try_for_each(Named::top_level)?;
+    projection.iter().try_for_each(|named| limits::attribute(named.text, &named.place))?;
     Ok(Index {
         name: name.to_owned(),
         pk: attribute(&section.required("partition-key", "the attribute of the index's partition key")?)?,

@@ -45,6 +45,7 @@ pub mod file;
 mod index_keys;
 mod kinds;
 mod layout;
+mod limits;
 pub mod meant;
 pub mod reference;
 pub mod schema;

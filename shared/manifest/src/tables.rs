@@ -17,6 +17,7 @@ use crate::{
     entities::form as form_of,
     error::ManifestError,
     layout::attribute,
+    limits,
     section::{Entry, Named, Section, TextOrSection},
     syntax::{
         KeySyntax,
@@ -80,9 +81,7 @@ pub(crate) fn read(root: &Section<'_>) -> Result<Option<TableForms>, ManifestErr
 
 fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> {
     section.follows(&TABLES)?;
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c)) {
-        return Err(section.place.wrong("the name of a table has letters, digits, _, . and - only"));
-    }
+    limits::name("a table", name, &section.place)?;
     let one = |entry: &Entry<'_>| key_attribute(&entry.text_or_section(AN_ATTRIBUTE)?);
     let pk = one(&section.required("partition-key", "the attribute of the partition key")?)?;
     let sk = section.get("sort-key").as_ref().map(one).transpose()?;
@@ -98,6 +97,8 @@ fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> 
     };
     for (name, section) in section.sections("index")? {
         form.indexes.push(index(name, &section)?);
+        let n_projected = |form: &IndexForm| form.projection.as_ref().map(Vec::len);
+        limits::projections(form.indexes.iter().map(|form| (form.name.as_str(), n_projected(form))), &section)?;
     }
     let by_type = match &form.entity {
         EntityBy::Attribute(attribute) => Some(attribute),
@@ -118,6 +119,7 @@ fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> 
 
 fn index(name: &str, section: &Section<'_>) -> Result<IndexForm, ManifestError> {
     section.follows(&TABLE_INDEX)?;
+    limits::name("an index", name, &section.place)?;
     let several = |entry: &Entry<'_>| {
         let attributes =
             entry.texts_or_sections(AN_ATTRIBUTE)?.iter().map(key_attribute).collect::<Result<Vec<_>, _>>()?;
@@ -125,6 +127,7 @@ fn index(name: &str, section: &Section<'_>) -> Result<IndexForm, ManifestError> 
         if fits { Ok(attributes) } else { Err(entry.place.wrong("is one attribute, or a list of one to four")) }
     };
     let projection = section.get("projection").map(|entry| entry.texts()).transpose()?;
+    projection.iter().flatten().try_for_each(|named| limits::attribute(named.text, &named.place))?;
     let form = IndexForm {
         name: name.to_owned(),
         pk: several(&section.required("partition-key", "the attribute of the index's partition key")?)?,
@@ -145,6 +148,7 @@ fn key_attribute(said: &TextOrSection<'_>) -> Result<KeyAttribute, ManifestError
         if [PK, SK, TYPE].contains(&name.text) {
             return Err(name.place.wrong(format!("\"{}\" is an attribute of Ripple's own", name.text)));
         }
+        limits::attribute(name.text, &name.place)?;
         Ok(KeyAttribute::plain(name.text, of))
     };
     let section = match said {

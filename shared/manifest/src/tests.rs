@@ -4,6 +4,7 @@ mod bytes;
 mod form;
 mod found;
 mod kinds;
+mod limits;
 mod meeting;
 mod misled;
 mod names;

@@ -17,6 +17,7 @@ use cost::CostArgs;
 use demo::Demo;
 use engine::{jobs::JobOrder, ledger::LedgerKind};
 use functions::declared::Choice;
+use operate::about::About;
 use verify::Verify;
 use why::WhyArgs;
 
@@ -355,6 +356,10 @@ pub(crate) struct InfraArgs {
     /// Format of the output, by the tool that deploys it.
     #[arg(long, value_enum, default_value_t = InfraFormat::Sam)]
     pub(crate) format: InfraFormat,
+    /// The file that this command printed for the last deployment. Prints the next one, which creates or deletes at most
+    /// one index of a table, and names the deployments that are left. Exits with 3 while there are any.
+    #[arg(long, value_name = "FILE", conflicts_with = "attach")]
+    pub(crate) deployed: Option<PathBuf>,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -380,8 +385,15 @@ pub(crate) struct ParkedArgs {
     /// Shows the parked changes with these event ids in full (default: a list of all).
     #[arg(value_name = "ID", value_parser = values::name)]
     pub(crate) ids: Vec<String>,
+    /// Shows only the changes about an item: its keys as `PK / SK`, or `PK` alone for all items with that partition key.
+    /// A change is about an item if it changed it, would change it, or contains its key or its id.
+    #[arg(long, value_name = "KEY", value_parser = why::about, conflicts_with_all = ["ids", "discard"])]
+    pub(crate) about: Option<About>,
+    /// Removes these changes without applying them, and says what is lost. Their counts are listed for a recount.
+    #[arg(long, requires = "ids")]
+    pub(crate) discard: bool,
     #[command(flatten)]
-    pub(crate) connection: Connection,
+    pub(crate) writing: Writing,
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

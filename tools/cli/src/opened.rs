@@ -26,7 +26,7 @@ use stream::shared::Stream;
 use crate::{
     args::{Connection, Writing, ledger_table},
     exit::{Usage, report},
-    opening::{RegistryCheck, fits, ledger_fits},
+    opening::{IndexCheck, RegistryCheck, fits, ledger_fits},
     tables,
 };
 
@@ -48,8 +48,12 @@ pub(crate) struct Opened {
 
 /// Opens the application's table, which must exist and fit the manifest.
 pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
+    open_fitting(connection, IndexCheck::Refuses).await
+}
+
+async fn open_fitting(connection: &Connection, indexes: IndexCheck) -> anyhow::Result<Opened> {
     let opened = open_whatever_it_is(connection).await?;
-    let fit = |table: &TableDescription| fits(&opened.schema, &opened.catalogue, table);
+    let fit = |table: &TableDescription| fits(&opened.schema, &opened.catalogue, table, indexes);
     if let Err(misfit) = [&opened.table].into_iter().chain(&opened.others).try_for_each(fit) {
         let Opened { schema, catalogue, clients, config, endpoint, .. } = &opened;
         // If the whole manifest is for other tables, report that instead of each misfit.
@@ -118,7 +122,15 @@ async fn open_tables(connection: &Connection, has_own_table: bool) -> anyhow::Re
 
 /// Opens both tables, which must exist and fit the manifest.
 pub(crate) async fn open_with_ledger(connection: &Connection) -> anyhow::Result<Opened> {
-    let opened = open(connection).await?;
+    with_ledger(open(connection).await?).await
+}
+
+/// Opens both tables for a manifest that is not deployed yet: its indexes may be missing.
+pub(crate) async fn open_before_deployment(connection: &Connection) -> anyhow::Result<Opened> {
+    with_ledger(open_fitting(connection, IndexCheck::Left).await?).await
+}
+
+async fn with_ledger(opened: Opened) -> anyhow::Result<Opened> {
     let Opened { clients, config, endpoint, .. } = &opened;
     let ledger = tables::existing(&clients.dynamodb, &config.ledger_table, endpoint, "--ledger-table").await?;
     ledger_fits(&opened.schema, &ledger)?;
@@ -144,17 +156,21 @@ pub(crate) async fn agrees(opened: &Opened, connection: &Connection) -> anyhow::
 /// Opens both tables for a command that writes. On the real AWS it prints the account and Region, and requires `--yes`.
 pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
     let opened = open_with_ledger(&writing.connection).await?;
-    if writing.connection.aws {
-        report(&opened.place());
-        if !writing.yes {
-            let what = "this writes to the tables named above, on the real AWS: give --yes to confirm";
-            return Err(Usage(what.to_owned()).into());
-        }
-    }
+    opened.may_write(writing)?;
     Ok(opened)
 }
 
 impl Opened {
+    /// Prints the account and Region of the real AWS, where writes require `--yes`.
+    pub(crate) fn may_write(&self, writing: &Writing) -> Result<(), Usage> {
+        if !writing.connection.aws {
+            return Ok(());
+        }
+        report(&self.place());
+        let what = "this writes to the tables named above, on the real AWS: give --yes to confirm";
+        if writing.yes { Ok(()) } else { Err(Usage(what.to_owned())) }
+    }
+
     /// Account, Region and names of the tables.
     pub(crate) fn place(&self) -> String {
         let Config { table, ledger_table, .. } = &self.config;

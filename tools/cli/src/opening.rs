@@ -19,16 +19,30 @@ use functions::declared::described;
 
 use crate::{exit::Usage, tables::OPTIONS, words::named};
 
-/// The key and the indexes of the application's table must be those that the manifest declares. Its stream, if it has
-/// one, must contain both images.
-pub(crate) fn fits(schema: &Schema, catalogue: &Catalogue, table: &TableDescription) -> Result<(), Usage> {
+/// What an index that does not fit the manifest means for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexCheck {
+    /// The command refuses to work.
+    Refuses,
+    /// The command reports it itself.
+    Left,
+}
+
+/// The key and the indexes of the application's table must be those that the manifest declares, and a stream must have
+/// both images.
+pub(crate) fn fits(
+    schema: &Schema,
+    catalogue: &Catalogue,
+    table: &TableDescription,
+    indexes: IndexCheck,
+) -> Result<(), Usage> {
     let stored = described(table);
     let misfits = of_table(schema, catalogue, &stored, OPTIONS);
     // If the key differs, the other misfits mean nothing. A command that needs a stream reports a missing one itself.
     let has_key = !misfits.iter().any(|misfit| misfit.part == TablePart::Key);
     let is_told = |part: &TablePart| match part {
         TablePart::Key | TablePart::Replicas => true,
-        TablePart::Index(_) => has_key,
+        TablePart::Index(_) => has_key && indexes == IndexCheck::Refuses,
         TablePart::Stream => has_key && stored.view.is_some(),
     };
     let lines = misfits.into_iter().filter(|misfit| is_told(&misfit.part)).map(|misfit| misfit.line);

@@ -10,16 +10,20 @@
 
 pub mod filters;
 pub mod mapping;
+pub mod steps;
 pub mod wrapped;
+mod yaml;
 
 use std::{collections::BTreeSet, fmt::Write as _, slice};
 
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
-use keys::tables::{KeyAttribute, KeyType, TableForm};
+use keys::tables::{IndexForm, KeyAttribute, KeyType, TableForm};
 
 use crate::{
     filters::{Needed, StreamTable, needed},
     mapping::{BATCH_SIZE, BATCHING_WINDOW_S, LANES, RECORD_AGE_S, TUMBLING_WINDOW_S},
+    steps::{Deployed, IndexStep, IndexText, found_by, next},
+    yaml::scalar,
 };
 
 const STACK: &str = include_str!("stack.yaml");
@@ -180,7 +184,7 @@ impl Filling {
             if !flags.split(',').all(|flag| flag.is_empty() || self.flags.contains(flag)) {
                 continue;
             }
-            let filled = self.values.iter().fold(line.to_owned(), |line, (name, value)| line.replace(name, value));
+            let filled = self.filled(line);
             // A value of no lines takes its line along.
             if !filled.is_empty() || line.is_empty() {
                 text.extend([filled.as_str(), "\n"]);
@@ -188,12 +192,44 @@ impl Filling {
         }
         text
     }
+
+    /// The line with its values. A value that contains a placeholder, such as a name of the manifest, stays as it is.
+    fn filled(&self, line: &str) -> String {
+        let (mut text, mut rest) = (String::new(), line);
+        while let Some((before, after)) = rest.split_once('{') {
+            let found = self.values.iter().find_map(|(name, value)| {
+                let after = after.strip_prefix(name.strip_prefix('{')?)?;
+                Some((value.as_str(), after))
+            });
+            let (value, after) = found.unwrap_or(("{", after));
+            text.extend([before, value]);
+            rest = after;
+        }
+        text + rest
+    }
 }
 
 /// The template.
 #[must_use]
 pub fn template(stack: &Stack<'_>) -> String {
-    let tables = all(stack.schema, stack.attaches);
+    template_after(stack, None).0
+}
+
+/// The template of the next deployment after this one, and the steps that change the indexes of its tables. The first
+/// step of each table is in the template.
+#[must_use]
+pub fn template_after(stack: &Stack<'_>, deployed: Option<&Deployed>) -> (String, Vec<IndexStep>) {
+    let (mut tables, mut steps) = (all(stack.schema, stack.attaches), Vec::new());
+    for table in tables.iter_mut().filter(|table| table.is_made) {
+        let Some(deployed) = deployed else { continue };
+        let id = table.reference();
+        let (indexes, mut of_table) = next(&id, std::mem::take(&mut table.indexes), deployed.of(&id));
+        table.indexes = indexes;
+        for step in &mut of_table {
+            step.derivations = found_by(stack.schema, stack.catalogue, &table.stream_table.declared(), &step.index);
+        }
+        steps.extend(of_table);
+    }
     let filling = of_stack(stack, &tables);
     let each = |part: &str, wanted: &dyn Fn(&StackTable<'_>) -> bool| {
         let parts = tables.iter().filter(|table| wanted(table)).map(|table| of_table(&filling, table).fill(part));
@@ -217,7 +253,7 @@ pub fn template(stack: &Stack<'_>) -> String {
         ("{{alarms}}", each_reader(ALARMS)),
         ("{{gauge_alarms}}", gauge_alarms(&filling)),
     ];
-    filling.with(&[], values).fill(STACK)
+    (filling.with(&[], values).fill(STACK), steps)
 }
 
 /// The alarms on the gauges of the sweep.
@@ -261,7 +297,7 @@ fn of_stack(stack: &Stack<'_>, tables: &[StackTable<'_>]) -> Filling {
     let names = tables
         .iter()
         .filter_map(|table| Some(format!("{}=${{{}}}", table.stream_table.form()?.name, table.reference())));
-    let ledger = |own: &str, attached: &str| if attaches && !is_several { attached.to_owned() } else { own.to_owned() };
+    let ledger = |own: &str, attached: &str| if attaches && !is_several { attached.to_owned() } else { scalar(own) };
     Filling { flags: BTreeSet::new(), values: Vec::new() }.with(
         &[
             ("attaches", attaches),
@@ -275,13 +311,13 @@ fn of_stack(stack: &Stack<'_>, tables: &[StackTable<'_>]) -> Filling {
             ("indexes", !indexes.is_empty()),
         ],
         [
-            ("{{command}}", command.to_owned()),
+            ("{{command}}", command.replace(char::is_control, " ")),
             ("{{gauges}}", GAUGES.each_ref().map(|gauge| format!("\\\"{}\\\"", gauge.metric)).join(" OR ")),
             ("{{customer_key 14}}", customer_key(true, 14)),
             ("{{customer_key 10}}", customer_key(true, 10)),
             ("{{customer_key read 10}}", customer_key(false, 10)),
-            ("{{pk}}", layout.pk.clone()),
-            ("{{sk}}", layout.sk.clone()),
+            ("{{pk}}", scalar(&layout.pk)),
+            ("{{sk}}", scalar(&layout.sk)),
             ("{{ledger_pk}}", ledger(&layout.pk, "!Ref PartitionKey")),
             ("{{ledger_sk}}", ledger(&layout.sk, "!Ref SortKey")),
             ("{{table}}", tables.first().map(StackTable::reference).unwrap_or_default()),
@@ -313,7 +349,7 @@ fn of_table(filling: &Filling, table: &StackTable<'_>) -> Filling {
             ("{{The table}}", capitalized(&described)),
             ("{{the table}}", described),
             ("{{keys}}", table.keys()),
-            ("{{time_to_live}}", time_to_live.unwrap_or_default()),
+            ("{{time_to_live}}", scalar(&time_to_live.unwrap_or_default())),
             ("{{stream}}", table.stream()),
         ],
     )
@@ -393,7 +429,7 @@ fn filters(needed: &Needed, shipped: bool) -> String {
     let (head, indent) = if shipped { (CHOSEN, 18) } else { (ALWAYS, 16) };
     let mut text = head.to_owned();
     for pattern in patterns {
-        line(&mut text, &format!("{:indent$}- Pattern: '{}'", "", pattern.replace('\'', "''")));
+        line(&mut text, &format!("{:indent$}- Pattern: {}", "", scalar(pattern)));
     }
     text.trim_end().to_owned()
 }
@@ -411,6 +447,8 @@ struct StackTable<'a> {
     /// Does the template make it?
     is_made: bool,
     is_one_of_several: bool,
+    /// Its indexes, as the template has them.
+    indexes: Vec<IndexText>,
 }
 
 /// All tables of a template: first the one whose keys are the layout's.
@@ -431,6 +469,7 @@ fn all<'a>(schema: &'a Schema, attaches: bool) -> Vec<StackTable<'a>> {
         // The table of Ripple's own items is Ripple's to make.
         is_made: !attaches || (is_one_of_several && stream_table.form().is_none()),
         is_one_of_several,
+        indexes: stream_table.declared().indexes.iter().map(index_text).collect(),
     };
     StreamTable::all(schema).map(table).collect()
 }
@@ -485,27 +524,40 @@ impl StackTable<'_> {
     /// Its keys and indexes.
     fn keys(&self) -> String {
         let declared = self.stream_table.declared();
-        let TableForm { pk, sk, indexes, .. } = &*declared;
-        let key = (slice::from_ref(pk), sk.as_slice());
-        let keys = [key].into_iter().chain(indexes.iter().map(|index| (index.pk.as_slice(), index.sk.as_slice())));
+        let key = (slice::from_ref(&declared.pk), declared.sk.as_slice());
         let mut text = "      AttributeDefinitions:\n".to_owned();
-        let mut defined = BTreeSet::new();
-        for attribute in keys.flat_map(|(pk, sk)| pk.iter().chain(sk)) {
-            if defined.insert(&attribute.name) {
-                let of = of_type(attribute.of);
-                line(&mut text, &format!("        - {{ AttributeName: {}, AttributeType: {of} }}", attribute.name));
+        let mut defined: BTreeSet<String> = BTreeSet::new();
+        let of_indexes = self.indexes.iter().flat_map(|index| index.defined.iter().cloned());
+        for definition in key.0.iter().chain(key.1).map(definition).chain(of_indexes) {
+            if defined.insert(definition.clone()) {
+                line(&mut text, &definition);
             }
         }
         key_schema(&mut text, "      ", key);
-        if !indexes.is_empty() {
+        if !self.indexes.is_empty() {
             line(&mut text, "      GlobalSecondaryIndexes:");
         }
-        for index in indexes {
-            line(&mut text, &format!("        - IndexName: {}", index.name));
-            key_schema(&mut text, "          ", (&index.pk, &index.sk));
-            projected(&mut text, index.projection.as_deref());
-        }
+        self.indexes.iter().flat_map(|index| &index.lines).for_each(|of_index| line(&mut text, of_index));
         text.trim_end().to_owned()
+    }
+}
+
+/// The definition of an attribute of a key.
+fn definition(attribute: &KeyAttribute) -> String {
+    let of = of_type(attribute.of);
+    format!("        - {{ AttributeName: {}, AttributeType: {of} }}", scalar(&attribute.name))
+}
+
+/// An index as a template has it.
+fn index_text(index: &IndexForm) -> IndexText {
+    let name = scalar(&index.name);
+    let mut text = format!("        - IndexName: {name}\n");
+    key_schema(&mut text, "          ", (&index.pk, &index.sk));
+    projected(&mut text, index.projection.as_deref());
+    IndexText {
+        name,
+        lines: text.lines().map(str::to_owned).collect(),
+        defined: index.parts().map(definition).collect(),
     }
 }
 
@@ -521,7 +573,7 @@ fn key_schema(text: &mut String, indent: &str, (pk, sk): (&[KeyAttribute], &[Key
     line(text, &format!("{indent}KeySchema:"));
     for (attributes, part) in [(pk, "HASH"), (sk, "RANGE")] {
         for attribute in attributes {
-            line(text, &format!("{indent}  - {{ AttributeName: {}, KeyType: {part} }}", attribute.name));
+            line(text, &format!("{indent}  - {{ AttributeName: {}, KeyType: {part} }}", scalar(&attribute.name)));
         }
     }
 }
@@ -536,7 +588,7 @@ fn projected(text: &mut String, projection: Option<&[String]>) {
             line(text, "            ProjectionType: INCLUDE");
             line(text, "            NonKeyAttributes:");
             for name in names {
-                line(text, &format!("              - {name}"));
+                line(text, &format!("              - {}", scalar(name)));
             }
         }
     }

@@ -9,14 +9,16 @@
 //! - [`why`] explains the derived values of one item, and reads only what they need.
 //! - [`rates`] measures the application's write rates.
 //! - [`mod@written`] describes what a write of the functions did.
-//! - [`redriving`] redrives a parked change.
+//! - [`redriving`] redrives a parked change, [`discarding`] discards one, and [`about`] finds those about an item.
 //! - [`objects`] builds the JSON objects of `--json`, which the console serves too.
 //! - [`loss`] handles the marks of a possible loss, which a verification removes.
 //!
 //! All work on a [`Deployment`](tables::Deployment), and return an [`OperateError`](failure::OperateError) when they
 //! fail.
 
+pub mod about;
 pub mod checkpoints;
+pub mod discarding;
 pub mod failure;
 pub mod loss;
 pub mod objects;

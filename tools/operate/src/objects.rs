@@ -6,7 +6,7 @@
 pub mod job;
 pub mod schema;
 
-use std::io::Write;
+use std::{collections::BTreeSet, io::Write};
 
 use derive::{
     effect::{Effect, Ground},
@@ -17,11 +17,14 @@ use engine::{
     loss::Mark,
     park::ParkedChange,
     record::{decode, event::Lane},
+    redrive::concerns::Concerns,
 };
 use keys::{item::Item, key::Key, layout::Layout};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    about::About,
+    discarding::DiscardOutcome,
     failure::OperateError,
     loss::{MarkFate, Marked},
     repair::{
@@ -121,6 +124,43 @@ pub fn whole_change(change: &ParkedChange, layout: &Layout) -> Value {
         fields.insert("record".to_owned(), record(change));
     }
     whole
+}
+
+/// The parked changes about an item, each with the reasons.
+#[must_use]
+pub fn parked_about(about: &About, found: &[(&ParkedChange, Vec<String>)], layout: &Layout) -> Value {
+    let change = |(change, why): &(&ParkedChange, Vec<String>)| {
+        let mut object = change_object(change, layout);
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("why".to_owned(), why.as_slice().into());
+        }
+        object
+    };
+    let parked: Vec<Value> = found.iter().map(change).collect();
+    json!({ "about": { "pk": about.pk, "sk": about.sk }, "parked": parked })
+}
+
+/// A discarded change with what is lost.
+#[must_use]
+pub fn discarded(change: &ParkedChange, lost: &Concerns, outcome: &DiscardOutcome) -> Value {
+    let (name, why) = outcome.describe();
+    let named = |all: &BTreeSet<(String, Key)>| -> Vec<Value> {
+        all.iter().map(|(derivation, item)| json!({ "derivation": derivation, "item": key(item) })).collect()
+    };
+    let counts: Vec<Value> =
+        lost.counts.iter().map(|it| json!({ "derivation": it.derivation, "item": key(&it.item) })).collect();
+    json!({
+        "id": change.id,
+        "family": word(&change.family.to_string()),
+        "outcome": word(name),
+        "why": why,
+        "counts": counts,
+        "items": lost.items.iter().map(key).collect::<Vec<_>>(),
+        "searches": named(&lost.searches),
+        "cascades": named(&lost.cascades),
+        "jobs": lost.jobs.iter().map(key).collect::<Vec<_>>(),
+        "unknown": lost.unknown,
+    })
 }
 
 /// The record as JSON, or as a string if it is not JSON.

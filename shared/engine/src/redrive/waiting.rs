@@ -85,8 +85,8 @@ impl Waiting {
     pub fn doubt(&self) -> Option<String> {
         let id = self.unknown.as_ref()?;
         Some(format!(
-            "the parked change {id} may add to it, and its key cannot be read: see `ripple parked {id}`, and \
-             delete the parked item before a repair"
+            "the parked change {id} may add to it, and its key cannot be read: see `ripple parked {id}`, and run \
+             `ripple parked --discard {id}` before a repair"
         ))
     }
 

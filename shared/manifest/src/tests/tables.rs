@@ -86,7 +86,9 @@ fn what_cannot_be_a_table_is_refused() {
     refused_here(
         "[tables.User]",
         "[tables.\"a b\"]",
-        &expect!["1:9: tables.a b: the name of a table has letters, digits, _, . and - only"],
+        &expect![
+            "1:9: tables.a b: the name of a table has 3 to 255 letters, digits, _, . and - only: give it another one"
+        ],
     );
     refused_here(
         "[tables.User]",

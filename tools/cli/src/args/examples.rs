@@ -67,9 +67,12 @@ const EXAMPLES: [(&str, [&str; 2]); 27] = [
     ("ripple rates", ["ripple rates", "ripple rates --aws --table app --config ripple.toml"]),
     (
         "ripple infra",
-        ["ripple infra --config ripple.toml > template.yaml", "ripple infra --attach --format terraform > main.tf"],
+        [
+            "ripple infra --config ripple.toml --deployed template.yaml > next.yaml",
+            "ripple infra --attach --format terraform > main.tf",
+        ],
     ),
-    ("ripple parked", ["ripple parked", "ripple parked 34d30e10884303047e842a3b67bd5624 --json"]),
+    ("ripple parked", ["ripple parked --about 'USER#ada'", "ripple parked --discard 34d30e10884303047e842a3b67bd5624"]),
     (
         "ripple redrive",
         ["ripple redrive --all", "ripple redrive 34d30e10884303047e842a3b67bd5624 --aws --table app --yes"],

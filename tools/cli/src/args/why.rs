@@ -2,6 +2,7 @@
 
 use clap::Args as Group;
 use keys::key::Key;
+use operate::about::About;
 use serde::Deserialize;
 
 use super::Connection;
@@ -63,9 +64,30 @@ fn item(text: &str) -> Result<Key, String> {
     }
 }
 
+/// Accepts the keys of an item, or a partition key alone.
+pub(super) fn about(text: &str) -> Result<About, String> {
+    if !text.contains(" / ") && !text.trim_start().starts_with('{') {
+        return if text.is_empty() {
+            Err("it is empty".to_owned())
+        } else {
+            Ok(About { pk: text.to_owned(), sk: None })
+        };
+    }
+    item(text).map(|Key { pk, sk }| About { pk, sk: Some(sk) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_partition_key_alone_stands_for_all_its_items() {
+        let of = |pk: &str, sk: Option<&str>| About { pk: pk.to_owned(), sk: sk.map(str::to_owned) };
+        assert_eq!(about("USER#ada"), Ok(of("USER#ada", None)));
+        assert_eq!(about("USER#ada / PROFILE"), Ok(of("USER#ada", Some("PROFILE"))));
+        assert_eq!(about(r#"{"pk": "a / b", "sk": "c"}"#), Ok(of("a / b", Some("c"))));
+        assert!(about("").is_err() && about("USER#ada / ").is_err());
+    }
 
     #[test]
     fn a_key_is_two_texts_or_an_object() {

@@ -6,7 +6,8 @@ use engine::{
     clock::{Clock as _, SystemClock},
     registry::difference::{CatalogueDifference, DerivationState, differences},
 };
-use functions::logging;
+use functions::{declared::described, logging};
+use infra::steps::{IndexChange, IndexStep, of_table};
 use operate::objects::word;
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use crate::commands::preflight::{BackfillCost, WriteEstimate};
 use crate::{
     args::{CatalogueCommand, Diff, Forget},
     exit::{Completion, Usage, print},
-    opened::{Opened, open_to_write, open_with_ledger},
+    opened::{Opened, open_before_deployment, open_to_write},
     words::{self, counted, print_json},
 };
 
@@ -34,18 +35,26 @@ pub(crate) async fn run(args: &CatalogueCommand) -> anyhow::Result<Completion> {
 }
 
 async fn diff(args: &Diff) -> anyhow::Result<Completion> {
-    let opened = open_with_ledger(&args.connection).await?;
+    let opened = open_before_deployment(&args.connection).await?;
     let now_ms = SystemClock.now_ms();
     let registry = opened.engine().registry(now_ms.saturating_add(ASK_MS_MAX)).await?;
     let differences = differences(&opened.schema, &opened.catalogue, &registry, now_ms);
     let cost = cost(&opened, args, &differences).await?;
     let index_keys = if registry.is_empty() { Vec::new() } else { registry.index_keys_beside(&opened.schema) };
-    let are_in_step = differences.iter().all(|it| matches!(it.state, DerivationState::InStep { .. }));
+    let indexes = index_steps(&opened);
+    let are_in_step =
+        indexes.is_empty() && differences.iter().all(|it| matches!(it.state, DerivationState::InStep { .. }));
     if args.json {
         let derivations: Vec<Value> = differences.iter().map(|it| as_json(it, cost.as_ref())).collect();
         let read_units = cost.as_ref().map(|cost| cost.read_units);
-        print_json(json!({ "derivations": derivations, "index_keys": index_keys, "read_units": read_units }));
+        let indexes: Vec<Value> = indexes.iter().map(index_json).collect();
+        print_json(json!({
+            "derivations": derivations, "indexes": indexes, "index_keys": index_keys, "read_units": read_units,
+        }));
     } else {
+        for step in &indexes {
+            print(&format!("index       {step}"));
+        }
         differences.iter().flat_map(|it| as_text(it, cost.as_ref())).for_each(|line| print(&line));
         for entity in &index_keys {
             print(&format!("changed     index keys of {entity}"));
@@ -54,6 +63,31 @@ async fn diff(args: &Diff) -> anyhow::Result<Completion> {
         print(&totals(&differences));
     }
     Ok(if are_in_step && index_keys.is_empty() { Completion::InStep } else { Completion::Findings })
+}
+
+/// The steps to the declared indexes of each of the application's tables.
+fn index_steps(opened: &Opened) -> Vec<IndexStep> {
+    let declared = (&*opened.schema, &*opened.catalogue);
+    let tables = opened.application_tables().into_iter();
+    let steps = tables.flat_map(|(table, form)| {
+        let form = form.cloned().unwrap_or_else(|| opened.schema.layout.own_table());
+        of_table(declared, &form, &described(table))
+    });
+    steps.collect()
+}
+
+/// JSON for a step. The names are stable.
+fn index_json(step: &IndexStep) -> Value {
+    let IndexStep { table, index, change, derivations } = step;
+    let (state, deployment, why) = match change {
+        IndexChange::Create(deployment) => ("missing", Some(deployment), None),
+        IndexChange::Delete(deployment) => ("undeclared", Some(deployment), None),
+        IndexChange::Replace(why) => ("differs", None, Some(why)),
+    };
+    json!({
+        "table": table, "index": index, "state": state, "deployment": deployment, "why": why,
+        "derivations": derivations,
+    })
 }
 
 /// Estimates the cost of filling the derivations that are not filled, from samples of the application's tables.

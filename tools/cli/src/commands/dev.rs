@@ -49,7 +49,7 @@ use crate::{
     lines::Lines,
     mappings::{MappingRequest, mappings},
     opened::{ANY_CREDENTIALS, Clients, deployment, has_credentials, of_this_table},
-    opening::{RegistryCheck, fits, ledger_fits},
+    opening::{IndexCheck, RegistryCheck, fits, ledger_fits},
     service::{Plan, Service, Witness, laptop_limits},
     tables, words,
 };
@@ -225,7 +225,7 @@ async fn existing_fit(
     }
     for (table, _) in tables::with_records(&schema.layout, config) {
         let Some(table) = tables::describe(client, table, endpoint).await? else { continue };
-        fits(schema, catalogue, &table)?;
+        fits(schema, catalogue, &table, IndexCheck::Refuses)?;
         if let Some(misfit) = of_stream(&described(&table)) {
             return Err(Usage(misfit.line).into());
         }

@@ -1,14 +1,18 @@
 //! `ripple infra`: the infrastructure of a table, as a template or wrapped for another deployment tool.
 
+use std::path::Path;
+
 use functions::declared::{Choice, declared};
 use infra::{
-    Stack, template,
+    Stack,
+    steps::{Deployed, IndexChange},
+    template_after,
     wrapped::{cdk, terraform},
 };
 
 use crate::{
     args::{InfraArgs, InfraFormat},
-    exit::{Completion, print},
+    exit::{Completion, Usage, file_text, print, report},
 };
 
 pub(crate) fn run(args: &InfraArgs) -> anyhow::Result<Completion> {
@@ -23,12 +27,30 @@ pub(crate) fn run(args: &InfraArgs) -> anyhow::Result<Completion> {
         zipped: args.format != InfraFormat::Sam,
         command: &format!("ripple infra{attach}{config}"),
     };
-    let template = template(&stack);
+    let deployed = args.deployed.as_deref().map(deployed).transpose()?;
+    let (template, steps) = template_after(&stack, deployed.as_ref());
     let text = match args.format {
         InfraFormat::Sam | InfraFormat::Cloudformation => template,
         InfraFormat::Terraform => terraform(&template),
         InfraFormat::Cdk => cdk(&template),
     };
     print(text.trim_end());
-    Ok(Completion::InStep)
+    for step in &steps {
+        report(&step.to_string());
+    }
+    let is_last = steps.iter().all(|step| matches!(step.change, IndexChange::Create(1) | IndexChange::Delete(1)));
+    if is_last {
+        return Ok(Completion::InStep);
+    }
+    report(
+        "a deployment creates or deletes one index of a table: deploy what is printed here, and run the same command with \
+         it as --deployed for the next one",
+    );
+    Ok(Completion::Findings)
+}
+
+/// The deployed template in a file.
+fn deployed(file: &Path) -> Result<Deployed, Usage> {
+    let none = || Usage(format!("{} makes no table: give the file that `ripple infra` printed", file.display()));
+    Deployed::read(&file_text(file)?).ok_or_else(none)
 }

@@ -1,4 +1,7 @@
-//! `ripple parked`: lists the changes that cannot be applied, and the counts that need a recount.
+//! `ripple parked`: lists the changes that cannot be applied, and the counts that need a recount; or those about an item,
+//! or discards some.
+
+mod discard;
 
 use engine::{
     inspect::{ToRecount, n_unreadable, to_recount},
@@ -6,7 +9,10 @@ use engine::{
 };
 use functions::logging;
 use keys::layout::Layout;
-use operate::objects::{item, parked_list, record, whole_change};
+use operate::{
+    about::{About, reasons},
+    objects::{item, parked_about, parked_list, record, whole_change},
+};
 use serde_json::{Value, json};
 
 use super::LOG_FILTER;
@@ -19,10 +25,31 @@ use crate::{
 
 pub(crate) async fn run(args: &ParkedArgs) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
-    let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
+    let connection = &args.writing.connection;
+    let opened = agreed(open_with_ledger(connection).await?, connection).await?;
     let parked = parked(&opened.store).await?;
-    let layout = &opened.schema.layout;
-    if args.ids.is_empty() { list(&parked, &opened, args.json).await } else { Ok(show(&parked, layout, args)) }
+    match &args.about {
+        _ if args.discard => discard::run(&opened, &parked, args).await,
+        Some(about) => Ok(list_about(&parked, &opened, about, args.json)),
+        None if args.ids.is_empty() => list(&parked, &opened, args.json).await,
+        None => Ok(show(&parked, &opened.schema.layout, args)),
+    }
+}
+
+fn list_about(parked: &[ParkedChange], opened: &Opened, about: &About, as_json: bool) -> Completion {
+    let (engine, layout) = (opened.engine(), &opened.schema.layout);
+    let found = parked.iter().map(|change| (change, reasons(&engine, change, about)));
+    let found: Vec<_> = found.filter(|(_, why)| !why.is_empty()).collect();
+    if as_json {
+        print_json(parked_about(about, &found, layout));
+    } else {
+        let text = |(change, why): &(&ParkedChange, Vec<String>)| {
+            format!("{}\n  why       {}", change_text(change, layout), why.join("; "))
+        };
+        let lines = found.iter().map(text).chain([format!("{} about it", counted(found.len(), "parked change"))]);
+        print(&lines.collect::<Vec<_>>().join("\n"));
+    }
+    if found.is_empty() { Completion::InStep } else { Completion::Findings }
 }
 
 async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow::Result<Completion> {

@@ -51,7 +51,20 @@ fn catalogue_diff() -> Value {
         ("items_max?", number()),
         ("write_units_max?", number()),
     ]);
-    object([("read_units", or_null(&number())), ("index_keys", list(&text())), ("derivations", list(&derivation))])
+    let index = object([
+        ("table", text()),
+        ("index", text()),
+        ("state", words(&["missing", "undeclared", "differs"])),
+        ("deployment", or_null(&whole())),
+        ("why", or_null(&text())),
+        ("derivations", list(&text())),
+    ]);
+    object([
+        ("read_units", or_null(&number())),
+        ("indexes", list(&index)),
+        ("index_keys", list(&text())),
+        ("derivations", list(&derivation)),
+    ])
 }
 
 fn preflight() -> Value {

@@ -183,6 +183,10 @@ fn parked() -> Value {
         ]
     };
     let [id, family, parked_at, stream, shard, sequence_number, item, cause] = change();
+    let reasons = ("why", list(&text()));
+    let about_change = object([id, family, parked_at, stream, shard, sequence_number, item, cause, reasons]);
+    let about = object([("pk", text()), ("sk", or_null(&text()))]);
+    let [id, family, parked_at, stream, shard, sequence_number, item, cause] = change();
     // A record that cannot be read is given as text.
     let record = ("record", Value::Bool(true));
     let whole_change = object([id, family, parked_at, stream, shard, sequence_number, item, cause, record]);
@@ -197,6 +201,25 @@ fn parked() -> Value {
     any_of(&[
         object([("parked", list(&object(change()))), ("recount", list(&recount)), ("unreadable", whole())]),
         object([("parked", list(&whole_change)), ("unknown", list(&text()))]),
+        object([("about", about), ("parked", list(&about_change))]),
+        object([("discarded", list(&discarded())), ("unknown", list(&text()))]),
+    ])
+}
+
+fn discarded() -> Value {
+    let outcomes = words(&["discarded", "was_not_parked_any_more", "still_parked", "failed", "not_tried"]);
+    let of_derivation = || list(&object([("derivation", text()), ("item", named("key"))]));
+    object([
+        ("id", text()),
+        ("family", named("family")),
+        ("outcome", outcomes),
+        ("why", or_null(&text())),
+        ("counts", of_derivation()),
+        ("items", list(&named("key"))),
+        ("searches", of_derivation()),
+        ("cascades", of_derivation()),
+        ("jobs", list(&named("key"))),
+        ("unknown", or_null(&text())),
     ])
 }
 

@@ -1,0 +1,163 @@
+//! Finds the parked changes about an item, for a person whose data must be removed.
+//!
+//! A parked change is about an item if the item was changed, if the change would count for it, refresh it or start its
+//! cascade, or if the record or the cause contains its key or its id. An id is what the key's form takes from the item:
+//! `ada` of `USER#ada / PROFILE`. It counts only as a whole word, so that `ada` is not found in `Canada`.
+
+use std::collections::BTreeSet;
+
+use derive::schema::Schema;
+use engine::{batch::Engine, park::ParkedChange};
+use keys::{escape::restored, fields::Fields, key::Key};
+use serde_json::Value;
+use store::Store;
+
+/// An item, or all items with a partition key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The partition key.
+    pub pk: String,
+    /// The sort key; `None` for all items with the partition key.
+    pub sk: Option<String>,
+}
+
+impl About {
+    fn is(&self, key: &Key) -> bool {
+        self.pk == key.pk && self.sk.as_ref().is_none_or(|sk| *sk == key.sk)
+    }
+
+    /// The texts that a record about the item contains, in groups: each text of one group.
+    fn texts(&self, schema: &Schema) -> BTreeSet<Vec<String>> {
+        let key = [Some(&self.pk), self.sk.as_ref()].into_iter().flatten().cloned().collect();
+        let mut groups = BTreeSet::from([key]);
+        for entity in schema.entities() {
+            let form = &entity.key;
+            // A sort key that is the same for every item has no id.
+            let fields = self.sk.as_ref().and_then(|sk| form.sk.parse_key(sk));
+            let of_sk = fields.filter(|fields| fields.iter().next().is_some());
+            let fits = self.sk.as_ref().is_none_or(|sk| form.parse_key(&Key::new(&self.pk, sk)).is_some());
+            let fields = of_sk.or_else(|| form.pk.parse_key(&self.pk)).filter(|_| fits);
+            let ids: Vec<String> = fields.iter().flat_map(Fields::iter).map(|(_, id)| id.to_owned()).collect();
+            if !ids.is_empty() && ids.iter().all(|id| !id.is_empty()) {
+                groups.insert(ids);
+            }
+        }
+        groups
+    }
+}
+
+/// Why a parked change is about an item, in sentences' parts; empty if it is not.
+#[must_use]
+pub fn reasons<S: Store>(engine: &Engine<S>, parked: &ParkedChange, about: &About) -> Vec<String> {
+    let concerns = engine.concerns(parked);
+    let has = |mut keys: Box<dyn Iterator<Item = &Key> + '_>| keys.any(|key| about.is(key));
+    let named = |all: &BTreeSet<(String, Key)>| all.iter().any(|(_, key)| about.is(key));
+    let is_counted = has(Box::new(concerns.counts.iter().map(|target| &target.item)));
+    let mut reasons: Vec<String> = [
+        (has(Box::new(concerns.item.iter())), "it changed the item"),
+        (is_counted, "it would count for it"),
+        (has(Box::new(concerns.items.iter())), "it would refresh it"),
+        (named(&concerns.searches), "it would refresh items that depend on it"),
+        (named(&concerns.cascades), "it would start its cascade"),
+    ]
+    .into_iter()
+    .filter(|(is_so, _)| *is_so)
+    .map(|(_, reason)| reason.to_owned())
+    .collect();
+    let Ok(record) = parked.record() else {
+        reasons.push("its record cannot be unpacked, so it may contain it".to_owned());
+        return reasons;
+    };
+    let mut texts = vec![parked.cause.clone()];
+    match serde_json::from_str(&record) {
+        Ok(record) => strings(&record, &mut texts),
+        Err(_) => texts.push(record),
+    }
+    let contains =
+        |wanted: &String| texts.iter().any(|text| has_word(text, wanted) || has_word(&restored(text), wanted));
+    let groups = about.texts(engine.schema());
+    let contained = groups.iter().filter(|group| group.iter().all(contains));
+    reasons.extend(contained.map(|group| format!("it contains {}", group.join(" and "))));
+    reasons
+}
+
+/// All texts of a JSON value, names included.
+fn strings(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(values) => values.iter().for_each(|value| strings(value, texts)),
+        Value::Object(members) => {
+            texts.extend(members.keys().cloned());
+            members.values().for_each(|value| strings(value, texts));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// True if the text contains these characters with no letter or digit beside them.
+fn has_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        let after = text.get(at + word.len()..).and_then(|text| text.chars().next());
+        !before.into_iter().chain(after).any(char::is_alphanumeric)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Schema {
+        let text = r##"
+            [table]
+            partition-key = "pk"
+            sort-key = "sk"
+            type = "Type"
+
+            [entity.User]
+            partition-key = "USER#{userId}"
+            sort-key = "PROFILE"
+
+            [entity.Order]
+            partition-key = "USER#{userId}"
+            sort-key = "ORDER#{orderId}"
+        "##;
+        manifest::load(text).unwrap().0
+    }
+
+    #[test]
+    fn a_record_about_an_item_contains_its_key_or_its_ids() {
+        let texts = |pk: &str, sk: Option<&str>| {
+            let about = About { pk: pk.to_owned(), sk: sk.map(str::to_owned) };
+            about.texts(&schema()).into_iter().map(|group| group.join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(texts("USER#ada", None), ["USER#ada", "ada"]);
+        assert_eq!(texts("USER#ada", Some("PROFILE")), ["USER#ada PROFILE", "ada"]);
+        assert_eq!(texts("USER#ada", Some("ORDER#7")), ["7", "USER#ada ORDER#7"]);
+        assert_eq!(texts("GADGET#1", Some("X")), ["GADGET#1 X"], "of no declared form");
+    }
+
+    #[test]
+    fn an_id_is_found_as_a_whole_word() {
+        for (text, is_found) in [
+            ("ada", true),
+            ("USER#ada", true),
+            ("hello ada!", true),
+            ("Canada", false),
+            ("adam", false),
+            ("ada2", false),
+            ("Canada, ada", true),
+        ] {
+            assert_eq!(has_word(text, "ada"), is_found, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_text_of_a_record_is_searched() {
+        let mut texts = Vec::new();
+        let record = serde_json::json!({"dynamodb": {"NewImage": {"Tags": {"L": [{"S": "a"}, {"N": "7"}]}}}, "n": 1});
+        strings(&record, &mut texts);
+        let values: Vec<&String> = texts.iter().filter(|text| ["a", "7", "Tags"].contains(&text.as_str())).collect();
+        assert_eq!(values.len(), 3, "{texts:?}");
+    }
+}
