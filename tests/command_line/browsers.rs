@@ -6,7 +6,7 @@ use std::{
 };
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::database::client;
 use tokio::runtime::Runtime;
 
@@ -29,8 +29,8 @@ impl Response {
     fn is_refused(&self, reason: &str) {
         assert_eq!(self.status, 403, "{self:?}");
         let body: Value = serde_json::from_str(&self.body).unwrap();
-        assert_eq!(body["__type"], "com.amazon.coral.service#AccessDeniedException", "{self:?}");
-        assert_eq!(body["message"], reason, "{self:?}");
+        let name = "com.amazon.coral.service#AccessDeniedException";
+        assert_eq!(body, json!({ "__type": name, "message": reason }), "{self:?}");
         assert!(self.head.contains("content-type: application/x-amz-json-1.0\r\n"), "{self:?}");
         self.permits_nobody();
     }
@@ -43,10 +43,11 @@ impl Response {
 /// Sends a request with these headers, and reads the response.
 fn sent(dev: &Dev, method: &str, headers: &[(&str, &str)], body: &str) -> Response {
     let mut stream = TcpStream::connect(dev.endpoint.strip_prefix("http://").unwrap()).unwrap();
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let length = body.len();
-    let request =
-        format!("{method} / HTTP/1.1\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}");
+    let mut request = format!("{method} / HTTP/1.1\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
+    for (name, value) in headers {
+        request.extend([*name, ": ", *value, "\r\n"]);
+    }
+    request.extend(["\r\n", body]);
     stream.write_all(request.as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
