@@ -2,8 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    future::{pending, ready},
     ops::Range,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use derive::{
@@ -14,9 +19,10 @@ use derive::{
 };
 use engine::{
     batch::{Engine, Handled},
-    clock::{Clock, SystemClock},
+    clock::Clock,
     ledger::LedgerKind,
 };
+use futures::{FutureExt as _, future::BoxFuture};
 use keys::{
     counter::{COUNTER, CounterKey},
     item::{Item, text},
@@ -35,6 +41,7 @@ use super::{
     load::Load,
     pace::{ShardPace, hash},
     usage::{HEARTBEATS, InvocationUsage, LoadUsage, LogBytes, OTHER, RECEIPTS, SampleEngine},
+    world::scattered,
 };
 use infra::filters::{Needed, StreamTable, entities, needed};
 
@@ -46,6 +53,35 @@ const READ_UNIT_BYTES: usize = 4_096;
 /// Time limit of an invocation of the run, in milliseconds.
 const INVOCATION_MS: u64 = 60_000;
 
+/// The time at the start of a run, in milliseconds since the epoch.
+const START_MS: u64 = 1_700_000_000_000;
+
+/// The simulated time of a run, so that neither the machine nor the day of it changes what is counted.
+#[derive(Debug, Default)]
+struct RunClock {
+    /// Milliseconds since the start.
+    now_ms: AtomicU64,
+    n_chances: AtomicU64,
+}
+
+impl Clock for RunClock {
+    fn now_ms(&self) -> u64 {
+        START_MS.saturating_add(self.now_ms.load(Ordering::Relaxed))
+    }
+
+    fn sleep(&self, _duration: Duration) -> BoxFuture<'static, ()> {
+        ready(()).boxed()
+    }
+
+    fn until(&self, _at_ms: u64) -> BoxFuture<'static, ()> {
+        pending().boxed()
+    }
+
+    fn chance(&self, below: u64) -> u64 {
+        scattered(self.n_chances.fetch_add(1, Ordering::Relaxed)).checked_rem(below).unwrap_or_default()
+    }
+}
+
 /// The functions over the model.
 pub(super) struct SampleBed<'a> {
     design: &'a Design,
@@ -54,6 +90,7 @@ pub(super) struct SampleBed<'a> {
     pub(super) store: Arc<MemoryStore>,
     requests: Arc<Recording<Arc<MemoryStore>>>,
     functions: [SampleFunction; 2],
+    clock: Arc<RunClock>,
     n_records: u64,
     n_batches: u64,
     /// Keys that were read.
@@ -100,8 +137,9 @@ impl<'a> SampleBed<'a> {
         let (schema, catalogue) = (Arc::new(design.schema.clone()), Arc::new(design.catalogue.clone()));
         let store = Arc::new(MemoryStore::new(schema.layout.clone()));
         let requests = Arc::new(Recording::new(Arc::clone(&store)));
+        let run_clock = Arc::new(RunClock::default());
         let function = |family| {
-            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+            let clock = Arc::clone(&run_clock) as Arc<dyn Clock>;
             let (schema, catalogue) = (Arc::clone(&schema), Arc::clone(&catalogue));
             let is_unfiltered =
                 |table: &StreamTable<'_>| needed(*table, &design.catalogue, &[family]) == Needed::Everything;
@@ -116,7 +154,18 @@ impl<'a> SampleBed<'a> {
             }
         };
         let functions = [Family::Additive, Family::LevelTriggered].map(function);
-        Self { design, load, log, store, requests, functions, n_records: 0, n_batches: 0, read: BTreeSet::new() }
+        Self {
+            design,
+            load,
+            log,
+            store,
+            requests,
+            functions,
+            clock: run_clock,
+            n_records: 0,
+            n_batches: 0,
+            read: BTreeSet::new(),
+        }
     }
 
     /// Is there an item?
@@ -164,6 +213,7 @@ impl<'a> SampleBed<'a> {
             let Some(pace) = paces.get_mut(&at) else { return used };
             let batch = pace.take(lane, now_ms);
             let mut in_batch = LoadUsage::default();
+            self.clock.now_ms.store(now_ms, Ordering::Relaxed);
             self.invoke(at.1, at.2, &batch.iter().collect::<Vec<_>>(), Some(&mut in_batch)).await;
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a short positive time")]
             let end_ms = now_ms + in_batch.all_invocations().duration_ms.round() as u64;
@@ -179,6 +229,7 @@ impl<'a> SampleBed<'a> {
 
     /// Gives the new records to the mappings of both functions.
     fn publish(&mut self, paces: &mut BTreeMap<(String, usize, u64), ShardPace<Value>>, at_ms: u64, n_shards: u64) {
+        self.clock.now_ms.store(at_ms, Ordering::Relaxed);
         for record in self.records() {
             let shard = hash(record.key.pk.as_bytes()) % n_shards;
             let lane = hash(format!("{} / {}", record.key.pk, record.key.sk).as_bytes());
@@ -197,7 +248,7 @@ impl<'a> SampleBed<'a> {
             self.n_records += 1;
             let entity = new.as_ref().or(old.as_ref()).and_then(|item| self.entity(&key, item));
             let keys = self.design.schema.layout.key_item(&key);
-            let text = record(&keys, old.as_ref(), new.as_ref(), self.n_records);
+            let text = record(&keys, old.as_ref(), new.as_ref(), self.n_records, self.clock.now_ms());
             StreamRecord { table: table_of(&self.design.schema, &key), key, entity, text }
         });
         taken.collect()
@@ -210,7 +261,7 @@ impl<'a> SampleBed<'a> {
         self.n_batches += 1;
         let shard = (shard + self.n_batches) % u64::from(self.load.n_shards);
         let event = event(texts, shard, self.load.ledger);
-        let deadline_ms = SystemClock.now_ms().saturating_add(INVOCATION_MS);
+        let deadline_ms = self.clock.now_ms().saturating_add(INVOCATION_MS);
         let Ok(handled) = function.engine.handle(&event, deadline_ms).await else { return };
         let requests = self.requests.take();
         let (log, family) = (self.log, function.family);
@@ -247,7 +298,7 @@ impl<'a> SampleBed<'a> {
         let mut used = LoadUsage::default();
         let level = self.functions.iter().position(|function| function.family == Family::LevelTriggered);
         let Some((at, function)) = level.and_then(|at| Some((at, self.functions.get(at)?))) else { return used };
-        let deadline_ms = SystemClock.now_ms().saturating_add(INVOCATION_MS);
+        let deadline_ms = self.clock.now_ms().saturating_add(INVOCATION_MS);
         // What the sweep finds beside is nothing: there are no jobs.
         let _swept = function.engine.sweep_by_pulse(deadline_ms).await;
         let _of_the_sweep = self.requests.take();
@@ -335,7 +386,7 @@ pub fn read_units(bytes: usize, consistency: Consistency) -> f64 {
 const STREAM_ARN: &str = "arn:aws:dynamodb:us-east-1:123456789012:table/sample/stream/2024-01-15T10:00:00.000";
 
 /// A record as a function gets it.
-fn record(keys: &Item, old: Option<&Item>, new: Option<&Item>, number: u64) -> Value {
+fn record(keys: &Item, old: Option<&Item>, new: Option<&Item>, number: u64, at_ms: u64) -> Value {
     let name = match (old, new) {
         (None, _) => "INSERT",
         (Some(_), Some(_)) => "MODIFY",
@@ -346,7 +397,7 @@ fn record(keys: &Item, old: Option<&Item>, new: Option<&Item>, number: u64) -> V
     let mut change: Map<String, Value> = images.collect();
     for (name, value) in [
         ("Keys", json!(keys)),
-        ("ApproximateCreationDateTime", json!(SystemClock.now_ms() / 1_000)),
+        ("ApproximateCreationDateTime", json!(at_ms / 1_000)),
         ("SequenceNumber", json!(format!("{number:021}"))),
         ("SizeBytes", json!(1)),
         ("StreamViewType", json!("NEW_AND_OLD_IMAGES")),
