@@ -36,6 +36,18 @@ fn cost_prints_a_bill_under_either_ledger_that_adds_up() {
     assert!(of(watermarks, "write_units") < of(receipts, "write_units"));
     let dearer = json(&["--price", "write-unit=6.25"]);
     assert!(of(&dearer["ledgers"][0], "dollars") > of(watermarks, "dollars"));
+    let amount = |bill: &Value, what: &str| {
+        let lines = bill["ledgers"][0]["lines"].as_array().unwrap().iter();
+        let line = lines.filter(|line| line["unit"] != "write units").find(|line| line["what"] == what);
+        line.map_or_else(|| panic!("{what}: {bill}"), |line| of(line, "amount"))
+    };
+    // More concurrent batches are smaller ones; those of the function that counts stay as they are.
+    let four = json(&["--lanes", "4"]);
+    assert!(amount(&four, "propagate") > amount(&bill, "propagate") * 1.5);
+    assert!((amount(&four, "aggregate") / amount(&bill, "aggregate") - 1.0).abs() < 0.05);
+    for what in ["aggregate, ends of windows", "propagate, heartbeats", "logs, all metrics once a minute"] {
+        assert!(amount(&bill, what) > 0.0, "{what}");
+    }
 }
 
 #[test]

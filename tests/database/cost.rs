@@ -4,6 +4,7 @@
 //! price shows here, and must be made in the README's table too.
 
 mod batches;
+mod counted;
 mod estimated;
 mod follow;
 mod ground;

@@ -96,3 +96,23 @@ fn the_fault_is_looked_for_only_while_sqlite_has_it() {
         "{version:?} is mended: remove this file, and the line of docs/limits.md"
     );
 }
+
+#[test]
+fn the_page_of_limits_names_the_versions_that_are_compiled_in() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/limits.md")).unwrap();
+    let version = |name: &str| {
+        let package = packages().find(|package| package["name"] == name).unwrap();
+        package["version"].as_str().unwrap().to_owned()
+    };
+    let minor = |name: &str| version(name).rsplit_once('.').unwrap().0.to_owned();
+    let wanted = format!(
+        "the newest `dynoxide-rs` is {}, which requires `rusqlite` {}, and `libsqlite3-sys` {} with this version",
+        version("dynoxide-rs"),
+        minor("rusqlite"),
+        minor("libsqlite3-sys"),
+    );
+    assert!(page.contains(&wanted), "docs/limits.md does not say: {wanted}");
+    let header = fs::read_to_string(folder("libsqlite3-sys").join("sqlite3/sqlite3.h")).unwrap();
+    let line = header.lines().find(|line| line.starts_with("#define SQLITE_VERSION ")).unwrap();
+    assert!(page.contains(&format!("**Its SQLite is {}**", line.split('"').nth(1).unwrap())));
+}

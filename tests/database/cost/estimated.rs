@@ -1,6 +1,13 @@
 //! What `ripple cost` estimates, against the units that the embedded DynamoDB reports for items written by hand.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    future::{pending, ready},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use aws_sdk_dynamodb::{
     Client,
@@ -25,7 +32,9 @@ use engine::{
     clock::{Clock, SystemClock},
     ledger::LedgerKind,
 };
+use futures::{FutureExt as _, future::BoxFuture};
 use keys::{item::Item, key::Key, size::item_bytes};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use serde_dynamo::AttributeValue;
 use store::{
     Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated,
@@ -36,6 +45,9 @@ use support::{
     database::{client, create_table, embedded_endpoint, unique_names},
     record::{Record, Window, event},
 };
+use tokio::runtime::Builder;
+
+use super::counted::{PacedRun, Step, paced};
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
 
@@ -43,7 +55,7 @@ const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
 const DIFFERENCE_MAX: f64 = 0.10;
 
 /// Shards of the stream.
-const N_SHARDS: u32 = 4;
+pub(super) const N_SHARDS: u32 = 4;
 
 /// The embedded DynamoDB, which answers, and the model beside it, which has the records.
 struct Beside {
@@ -108,8 +120,35 @@ impl Store for Beside {
     }
 }
 
+/// The time of a step.
+struct StepClock(Arc<AtomicU64>);
+
+impl Clock for StepClock {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn sleep(&self, _duration: Duration) -> BoxFuture<'static, ()> {
+        ready(()).boxed()
+    }
+
+    fn until(&self, _at_ms: u64) -> BoxFuture<'static, ()> {
+        pending().boxed()
+    }
+
+    fn chance(&self, _below: u64) -> u64 {
+        0
+    }
+}
+
+fn write_of(item: &Item) -> Write {
+    let action = derive::write::Action::Put(item.clone());
+    Write { table: Table::Main, key: schema().layout.key(item).unwrap(), action, guard: None }
+}
+
 /// The functions on the embedded DynamoDB.
 struct Measured {
+    now_ms: Arc<AtomicU64>,
     store: Arc<Beside>,
     functions: [Engine<Arc<Beside>>; 2],
     ledger: LedgerKind,
@@ -123,27 +162,49 @@ impl Measured {
         let store = Arc::new(Beside::new().await);
         let schema = Arc::new(schema());
         let derivations = Arc::new(catalogue(&schema).unwrap());
+        let now_ms = Arc::new(AtomicU64::new(SystemClock.now_ms()));
         let function = |family| {
-            let (clock, schema): (Arc<dyn Clock>, _) = (Arc::new(SystemClock), Arc::clone(&schema));
+            let clock: Arc<dyn Clock> = Arc::new(StepClock(Arc::clone(&now_ms)));
+            let schema = Arc::clone(&schema);
             let engine = Engine::new(schema, Arc::clone(&derivations), vec![family], Arc::clone(&store), clock);
             engine.with_ledger(ledger)
         };
         let functions = [Family::Additive, Family::LevelTriggered].map(function);
-        Self { store, functions, ledger, n_records: 0, n_batches: 0, write_units: 0.0 }
+        Self { now_ms, store, functions, ledger, n_records: 0, n_batches: 0, write_units: 0.0 }
     }
 
-    /// Writes items as an application, in batches of this size, and handles all that follows.
-    async fn put(&mut self, items: &[Item], batch: usize) {
-        let layout = schema().layout;
-        for items in items.chunks(batch) {
-            for item in items {
-                let action = derive::write::Action::Put(item.clone());
-                let write = Write { table: Table::Main, key: layout.key(item).unwrap(), action, guard: None };
-                self.store.write(&write).await.unwrap();
-            }
-            while self.deliver().await && batch == 1 {}
+    /// Writes items as an application, and handles all that follows.
+    async fn put(&mut self, items: &[Item]) {
+        for item in items {
+            self.store.write(&write_of(item)).await.unwrap();
         }
         while self.deliver().await {}
+    }
+
+    /// Does again what a run did. Returns the write and read units of its counted time.
+    async fn repeat(&mut self, run: &PacedRun) -> (f64, f64) {
+        for (at_ms, step) in &run.steps {
+            if !run.counted.contains(at_ms) {
+                self.take();
+            }
+            self.now_ms.store(*at_ms, Ordering::Relaxed);
+            match step {
+                Step::Put(item) => drop(self.store.write(&write_of(item)).await.unwrap()),
+                Step::Handled(family, event) => {
+                    let function = usize::from(*family == Family::LevelTriggered);
+                    self.handle(function, event).await;
+                }
+            }
+        }
+        self.take()
+    }
+
+    async fn handle(&mut self, function: usize, event: &str) {
+        let deadline_ms = self.now_ms.load(Ordering::Relaxed) + 60_000;
+        let handled = self.functions[function].handle(event, deadline_ms).await.unwrap();
+        assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
+        let commits = handled.account.commits.iter().filter(|commit| !commit.key.pk.starts_with("SHARD#"));
+        self.write_units += commits.map(|commit| commit.units).sum::<f64>();
     }
 
     async fn deliver(&mut self) -> bool {
@@ -152,7 +213,7 @@ impl Measured {
         for (key, old, new) in &changes {
             self.n_records += 1;
             let (id, sequence_number) = (format!("{:032x}", self.n_records), format!("{:021}", self.n_records));
-            let (keys, at_ms) = (layout.key_item(key), SystemClock.now_ms());
+            let (keys, at_ms) = (layout.key_item(key), self.now_ms.load(Ordering::Relaxed));
             let (old, new) = (old.as_ref(), new.as_ref());
             let record =
                 Record { id: &id, sequence_number: &sequence_number, keys: &keys, old, new, at_ms, is_expiry: false };
@@ -166,11 +227,8 @@ impl Measured {
         if self.ledger == LedgerKind::Watermarks {
             event = Window::of_shard(&format!("shardId-{:020}-a1b2c3d4", self.n_batches % N_SHARDS)).around(&event);
         }
-        for function in &self.functions {
-            let handled = function.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
-            assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
-            let commits = handled.account.commits.iter().filter(|commit| !commit.key.pk.starts_with("SHARD#"));
-            self.write_units += commits.map(|commit| commit.units).sum::<f64>();
+        for function in 0..self.functions.len() {
+            self.handle(function, &event).await;
         }
         true
     }
@@ -190,7 +248,7 @@ fn item(pk: &str, sk: &str, entity: &str, attributes: &[(&str, &str)]) -> Item {
 const POSTS: usize = 20;
 
 /// The users and posts, which are put first; and the items that name them: 10 of 15 are likes, 3 are comments, 2 are follows.
-fn written(n_items: usize) -> (Vec<Item>, Vec<Item>) {
+pub(super) fn written(n_items: usize) -> (Vec<Item>, Vec<Item>) {
     let user = |name: &str| item(&format!("USER#{name}"), "PROFILE", "User", &[("Name", name), ("Avatar", "a.png")]);
     let post = |n: usize| {
         let attributes = [("Status", "published"), ("Title", "Hello")];
@@ -198,9 +256,9 @@ fn written(n_items: usize) -> (Vec<Item>, Vec<Item>) {
     };
     let mut before: Vec<Item> = (0..POSTS).map(post).collect();
     before.push(user("author"));
-    let mut items = Vec::new();
+    let (mut random, mut items) = (StdRng::seed_from_u64(1), Vec::new());
     for n in 0..n_items {
-        let (who, other, of) = (format!("who{n}"), format!("other{n}"), format!("p{}", n * 7 % POSTS));
+        let (who, other, of) = (format!("who{n}"), format!("other{n}"), format!("p{}", random.random_range(0..POSTS)));
         before.push(user(&who));
         items.push(match n % 15 {
             0..=9 => item(&format!("USER#{who}"), &format!("LIKE#POST#{of}"), "Like", &[]),
@@ -217,7 +275,7 @@ fn written(n_items: usize) -> (Vec<Item>, Vec<Item>) {
     (before, items)
 }
 
-fn load(ledger: LedgerKind, rate: f64) -> Load {
+pub(super) fn load(ledger: LedgerKind, rate: f64) -> Load {
     let rates = [("Like", 10.0), ("Comment", 3.0), ("Follow", 2.0)];
     let targets = ["like-count", "comment-count"].map(|name| (name.to_owned(), u32::try_from(POSTS).unwrap()));
     Load {
@@ -228,20 +286,21 @@ fn load(ledger: LedgerKind, rate: f64) -> Load {
         n_shards: N_SHARDS,
         window_seconds: 5.0,
         n_batch_max: 500,
+        n_lanes: 2,
         memory_mb: 512,
         call_ms: 5.0,
     }
 }
 
 /// The design of the embedded manifest, as `ripple cost` uses it.
-fn declared() -> Design {
+pub(super) fn declared() -> Design {
     let schema = catalogue::schema();
     let catalogue = catalogue::catalogue(&schema).unwrap();
     Design::declared(schema, catalogue)
 }
 
 #[track_caller]
-fn close(what: &str, estimated: f64, measured: f64) {
+pub(super) fn close(what: &str, estimated: f64, measured: f64) {
     println!("{what}: {estimated:.3} estimated, {measured:.3} measured");
     assert!((estimated / measured - 1.0).abs() <= DIFFERENCE_MAX, "{what}: {estimated} estimated, {measured} measured");
 }
@@ -254,18 +313,19 @@ fn write_units(used: &LoadUsage) -> f64 {
 async fn an_estimate_is_close_to_what_the_embedded_database_reports_under_either_ledger() {
     let design = declared();
     for ledger in LEDGERS {
-        // In batches of 19, and alone.
-        for (rate, n_items, batch) in [(15.2, 190, 19), (0.1, 30, 1)] {
-            let mut measured = Measured::new(ledger).await;
-            let (before, items) = written(n_items);
-            measured.put(&before, 100).await;
-            measured.take();
-            measured.put(&items, batch).await;
-            let (writes, reads) = measured.take();
-            let used = usage(&design, &load(ledger, rate), &|_, _, _| 0).await.unwrap();
-            let n = f64::from(u32::try_from(n_items).unwrap());
-            close(&format!("{ledger}, {batch} in a batch, write units"), write_units(&used) / rate, writes / n);
-            close(&format!("{ledger}, {batch} in a batch, read units"), used.read_units / rate, reads / n);
+        // In batches of 20, and nearly alone.
+        for (rate, minutes) in [(15.2, 2), (0.05, 40)] {
+            // In simulated time, which nothing that waits for a database can have.
+            let run = std::thread::spawn(move || {
+                let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+                runtime.block_on(paced(ledger, rate, Duration::from_mins(minutes)))
+            });
+            let run = run.join().unwrap();
+            let (writes, reads) = Measured::new(ledger).await.repeat(&run).await;
+            let used = usage(&design, &load(ledger, rate), &|_, _, _, _| 0).await.unwrap();
+            let n = run.n_items();
+            close(&format!("{ledger}, {rate} a second, write units"), write_units(&used) / rate, writes / n);
+            close(&format!("{ledger}, {rate} a second, read units"), used.read_units / rate, reads / n);
         }
     }
 }
@@ -282,13 +342,13 @@ async fn a_fan_out_is_close_to_what_the_embedded_database_reports() {
     let user = |name: &str| item("USER#ann", "PROFILE", "User", &[("Name", name), ("Avatar", "a.png")]);
     let mut measured = Measured::new(LedgerKind::Watermarks).await;
     let before: Vec<Item> = [user("Ann")].into_iter().chain((0..N_COMMENTS).map(comment)).collect();
-    measured.put(&before, 100).await;
+    measured.put(&before).await;
     measured.take();
-    measured.put(&[user("Anna")], 1).await;
+    measured.put(&[user("Anna")]).await;
     let (writes, _) = measured.take();
     let fan_outs = [("comment-author".to_owned(), FanOutRate { rate: 1.0, n_items: N_COMMENTS })];
     let load = Load { rates: [].into(), fan_outs: fan_outs.into(), ..load(LedgerKind::Watermarks, 1.0) };
-    let estimated = estimate(&design, &load, &Prices::default(), &|_, _, _| 0).await.unwrap();
+    let estimated = estimate(&design, &load, &Prices::default(), &|_, _, _, _| 0).await.unwrap();
     close("fan-out, write units", estimated.amount("write units") / design::cost::estimate::MONTH_SECONDS, writes);
 }
 
@@ -297,7 +357,7 @@ async fn a_bill_has_the_receipts_with_their_overhead_and_its_sum_is_that_of_its_
     let design = declared();
     assert_eq!(receipt_bytes(&design), 65, "docs/costs.md");
     let load = load(LedgerKind::Receipts, 15.0);
-    let bill = estimate(&design, &load, &Prices::default(), &|_, _, _| 1_000).await.unwrap();
+    let bill = estimate(&design, &load, &Prices::default(), &|_, _, _, _| 1_000).await.unwrap();
     let stored = bill.lines.iter().find(|line| line.what == "receipts" && line.unit == "GB").unwrap();
     // 15 changes a second for 15 days, each with a receipt.
     close("receipts, GB", stored.amount, 15.0 * 86_400.0 * 15.0 * 165.0 / 1_073_741_824.0);
@@ -307,7 +367,7 @@ async fn a_bill_has_the_receipts_with_their_overhead_and_its_sum_is_that_of_its_
     assert!((bill.dollars() - sum).abs() < f64::EPSILON && sum > 0.0);
     assert!(bill.log_bytes() > 0.0);
     let watermarks = Load { ledger: LedgerKind::Watermarks, ..load };
-    let bill = estimate(&design, &watermarks, &Prices::default(), &|_, _, _| 1_000).await.unwrap();
+    let bill = estimate(&design, &watermarks, &Prices::default(), &|_, _, _, _| 1_000).await.unwrap();
     assert!(bill.lines.iter().all(|line| line.what != "receipts"));
 }
 
@@ -333,7 +393,7 @@ async fn each_entity_of_the_shipped_table_can_be_estimated() {
     let base = load(LedgerKind::Watermarks, 1.0);
     for entity in design.schema.entities().filter(|entity| !entity.derived) {
         let load = Load { rates: [(entity.name.clone(), 0.01)].into(), targets: [].into(), ..base.clone() };
-        let used = usage(&design, &load, &|_, _, _| 0).await.unwrap();
+        let used = usage(&design, &load, &|_, _, _, _| 0).await.unwrap();
         println!("{}: {:?} {}", entity.name, used.write_units, used.read_units);
         let followed = design::followed::followed(&design, entity).map(|it| it.price.table + it.price.indexes);
         // Others may write into the ledger alone.

@@ -21,7 +21,7 @@ use operate::about::About;
 use verify::Verify;
 use why::WhyArgs;
 
-use crate::{args::verify::Verifying, exit::Usage};
+use crate::{args::verify::Verifying, embedded::access, exit::Usage};
 
 /// Keeps derived data in a DynamoDB table up to date with the data it is derived from.
 #[derive(Debug, Parser)]
@@ -113,6 +113,14 @@ pub(crate) struct Dev {
     /// every machine that can reach it can read and write all data.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = values::address, conflicts_with = "endpoint")]
     pub(crate) host: IpAddr,
+    /// Another name of this machine that clients may use for the embedded DynamoDB, such as `host.docker.internal`; give it
+    /// once for each. It answers no other name than localhost and addresses of this machine.
+    #[arg(long, value_name = "NAME", value_parser = access::host, conflicts_with = "endpoint")]
+    pub(crate) allow_host: Vec<String>,
+    /// Site of web pages that may read and write everything in the embedded DynamoDB, such as `http://localhost:3000`; give
+    /// it once for each. No page may by default.
+    #[arg(long, value_name = "ORIGIN", value_parser = access::origin, conflicts_with = "endpoint")]
+    pub(crate) allow_origin: Vec<String>,
     /// Uses the DynamoDB at this URL instead of an embedded one.
     #[arg(long, value_name = "URL", value_parser = values::endpoint)]
     pub(crate) endpoint: Option<String>,

@@ -1,5 +1,7 @@
 //! The embedded DynamoDB, served on an address of this machine for any AWS client.
 
+pub(crate) mod access;
+mod front;
 mod index;
 
 use std::{
@@ -11,10 +13,13 @@ use std::{
 };
 
 use anyhow::Context as _;
-use dynoxide::{Database, server::serve_with_shutdown};
+use dynoxide::Database;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
-/// Time between two deletions of expired items. DynamoDB may take hours, which is too long for a person at a laptop.
+use access::Access;
+
+/// Time between two deletions of expired items. The real service takes hours; a person at a laptop does not want to
+/// wait.
 const TIME_TO_LIVE_SWEEP: Duration = Duration::from_secs(2);
 
 pub(crate) struct Embedded {
@@ -26,10 +31,11 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// Serves a database at an address. Port 0 selects a free port. The database is a file in the folder, or in memory
-    /// without one.
+    /// Serves a database at an address to those that have access; port 0 takes a free port. The database is a file in
+    /// the folder, or in memory without one.
     pub(crate) async fn start(
         address: SocketAddr,
+        access: Access,
         folder: Option<&Path>,
         stop: watch::Receiver<bool>,
     ) -> anyhow::Result<Self> {
@@ -42,10 +48,11 @@ impl Embedded {
         let database = open(folder)?;
         let endpoint = format!("http://{}", reached(listener.local_addr()?));
         let swept = database.clone();
+        let access = Access { bound: Some(address.ip()), ..access };
         let mut stopped = stop.clone();
         let serving = tokio::spawn(async move {
             let stopped = async move { drop(stopped.wait_for(|stop| *stop).await) };
-            if let Err(error) = serve_with_shutdown(listener, database, stopped).await {
+            if let Err(error) = front::serve(listener, database, access, stopped).await {
                 tracing::error!(%error, "the embedded database stopped");
             }
         });

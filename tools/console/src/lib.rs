@@ -17,6 +17,7 @@ mod item;
 mod jobs;
 mod json;
 mod live;
+pub mod local;
 mod orders;
 mod overview;
 mod parked;

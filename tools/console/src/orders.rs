@@ -5,7 +5,7 @@ use std::{fmt::Debug, net::SocketAddr, sync::Arc};
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse as _, Redirect, Response},
 };
@@ -21,6 +21,7 @@ use store::Store;
 use crate::{
     Console, ConsoleWrites, READ_MS_MAX,
     frame::{self, ConsolePage},
+    local,
 };
 
 /// A command of a form.
@@ -164,12 +165,11 @@ pub(crate) async fn guarded<S: Store + 'static>(
 /// True if the request uses a local name of the console, and comes from no other page.
 fn is_local(headers: &HeaderMap, address: SocketAddr) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let port = address.port();
-    let names = ["127.0.0.1", "[::1]", "localhost"].map(|name| format!("{name}:{port}"));
-    let has_name = text(header::HOST.as_str()).is_some_and(|host| names.iter().any(|name| name == host));
-    let is_ours = |origin: &str| names.iter().any(|name| origin == format!("http://{name}"));
+    let is_ours = |at: Authority| local::is_loopback(at.host()) && at.port_u16() == Some(address.port());
+    let has_name = text(header::HOST.as_str()).and_then(|host| host.parse().ok()).is_some_and(is_ours);
     let from = text("sec-fetch-site").is_none_or(|site| ["same-origin", "none"].contains(&site));
-    has_name && from && text(header::ORIGIN.as_str()).is_none_or(is_ours)
+    let origin = text(header::ORIGIN.as_str());
+    has_name && from && origin.is_none_or(|origin| local::of_origin(origin).is_some_and(is_ours))
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! The monthly cost of a table: from the application's write rate to units, invocations, bytes of logs and dollars,
 //! each with its formula.
 //!
-//! Writes and reads are counted, not calculated. The [sample run](usage) puts items of the declared entities into the
-//! store's model, delivers their records to the engine in batches of the size that results from the rate, and counts
-//! the engine's requests. Only a fan-out is calculated: the number of its items times the [price](crate::price) of one.
+//! No write and no read is calculated here. The [sample run](usage) puts items of the declared entities into the store's
+//! model, delivers their records to the engine in the batches that Lambda would [gather](pace), and counts what the
+//! engine does. Only a fan-out is a product: its items, times the [price](crate::price) of one.
 
 pub mod bed;
 pub mod cast;
 pub mod estimate;
 pub mod load;
+mod pace;
 pub mod usage;
 mod world;
 

@@ -12,16 +12,16 @@ use stream::{
 use crate::{NOTHING, filters::Needed};
 
 /// Records of a batch.
-pub(crate) const BATCH_SIZE: usize = 500;
+pub const BATCH_SIZE: u32 = 500;
 
 /// How long to gather a batch, in seconds.
-pub(crate) const BATCHING_WINDOW_S: u64 = 5;
+pub const BATCHING_WINDOW_S: u32 = 5;
 
 /// Length of the tumbling windows under watermarks, in seconds: only events of a tumbling window name their shard.
-pub(crate) const TUMBLING_WINDOW_S: u64 = 60;
+pub const TUMBLING_WINDOW_S: u32 = 60;
 
 /// Lanes of a shard for a function that counts nothing.
-pub(crate) const LANES: usize = 2;
+pub const LANES: u32 = 2;
 
 /// Age at which a record is given up, in seconds: 23 hours, one less than a stream keeps its records.
 pub(crate) const RECORD_AGE_S: u64 = 82_800;
@@ -38,11 +38,11 @@ pub fn mapping(name: &str, stream_arn: &str, families: &[Family], ledger: Ledger
     Mapping {
         name: name.to_owned(),
         stream_arn: stream_arn.to_owned(),
-        batch_size: BATCH_SIZE,
-        batching_window_ms: BATCHING_WINDOW_S * 1_000,
-        tumbling_window_seconds: if is_kept { TUMBLING_WINDOW_S } else { 0 },
+        batch_size: usize::try_from(BATCH_SIZE).unwrap_or(usize::MAX),
+        batching_window_ms: u64::from(BATCHING_WINDOW_S) * 1_000,
+        tumbling_window_seconds: if is_kept { TUMBLING_WINDOW_S.into() } else { 0 },
         // Lanes would cut the batches of a function that counts into pieces, which conflict.
-        parallelization_factor: if counts { 1 } else { LANES },
+        parallelization_factor: if counts { 1 } else { usize::try_from(LANES).unwrap_or(1) },
         retry_attempts_max: None,
         record_age_ms_max: (!is_kept).then_some(RECORD_AGE_S * 1_000),
         report_batch_item_failures: true,

@@ -90,7 +90,16 @@ impl EventSourceMapping {
         Self::over(Wiring { mapping, api, function, checkpoints, destination, observer, clock })
     }
 
-    /// A mapping over any implementation of a stream.
+    /// The same mapping with another time of day, such as a simulated one.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        if let Some(wiring) = Arc::get_mut(&mut self.wiring) {
+            wiring.clock = Arc::new(clock);
+        }
+        self
+    }
+
+    /// A mapping over anything that is a stream.
     pub(crate) fn over(wiring: Wiring) -> Self {
         Self { wiring: Arc::new(wiring) }
     }

@@ -34,6 +34,12 @@ impl Stream {
         let api = SdkStream::new(client, arn.to_owned());
         Self { api: Arc::new(ReadOnce::new(api)) }
     }
+
+    /// A stream of anything else, such as one in memory.
+    #[must_use]
+    pub fn over(api: Arc<dyn StreamApi>) -> Self {
+        Self { api }
+    }
 }
 
 /// A page that was read or is being read.

@@ -120,8 +120,8 @@ impl PageSource {
 // ---- The Streams API ----
 
 /// One stream.
-pub(crate) trait StreamApi: Send + Sync {
-    /// One page of the stream's shards, after the shard `after`.
+pub trait StreamApi: Send + Sync {
+    /// One page of the stream's shards, behind the shard `after`.
     fn shards<'a>(&'a self, after: Option<&'a str>) -> BoxFuture<'a, Result<ShardPage, ApiError>>;
 
     /// An iterator over a shard.
@@ -133,32 +133,38 @@ pub(crate) trait StreamApi: Send + Sync {
 
 /// One page of shards.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ShardPage {
-    pub(crate) shards: Vec<ListedShard>,
+pub struct ShardPage {
+    /// The shards.
+    pub shards: Vec<ListedShard>,
     /// `LastEvaluatedShardId`: where the next page starts, `None` on the last.
-    pub(crate) last_evaluated: Option<String>,
+    pub last_evaluated: Option<String>,
 }
 
 /// A shard in a listing, without its ending sequence number: dynoxide also writes one for an open shard, so it means
 /// nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ListedShard {
-    pub(crate) id: String,
-    pub(crate) parent: Option<String>,
+pub struct ListedShard {
+    /// Its id.
+    pub id: String,
+    /// The id of its parent.
+    pub parent: Option<String>,
 }
 
 /// Where an iterator starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum IteratorAt {
+pub enum IteratorAt {
+    /// At the oldest record.
     TrimHorizon,
+    /// Behind the newest record.
     Latest,
+    /// Behind the record with this sequence number.
     After(String),
 }
 
 /// One page of records.
 #[derive(Debug, Clone)]
-pub(crate) struct RecordPage {
-    /// When the read began. The page may lack records written later, however late another mapping gets the page.
+pub struct RecordPage {
+    /// When the read began: what was written later may be missing, however late the page is given to another mapping.
     pub(crate) started: Instant,
     pub(crate) records: Arc<[Record]>,
     /// `NextShardIterator`; `None` if the shard is closed and this was its last page.
@@ -168,7 +174,9 @@ pub(crate) struct RecordPage {
 }
 
 impl RecordPage {
-    pub(crate) fn new(started: Instant, records: Arc<[Record]>, next: Option<String>) -> Self {
+    /// The records of a read that began at this time, and where the next read goes on.
+    #[must_use]
+    pub fn new(started: Instant, records: Arc<[Record]>, next: Option<String>) -> Self {
         Self { started, records, next, readings: Arc::default() }
     }
 
@@ -184,8 +192,8 @@ impl RecordPage {
 
 /// Why a call failed. The variants say what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(crate) enum ApiError {
-    /// Get a new iterator after the last position.
+pub enum ApiError {
+    /// Take a new iterator behind the last position.
     #[error("the shard iterator has expired")]
     ExpiredIterator,
     /// The position is older than the stream. Continue at the oldest record.
@@ -193,11 +201,20 @@ pub(crate) enum ApiError {
     Trimmed,
     /// The stream or the shard does not exist.
     #[error("not found: {message}")]
-    NotFound { message: String },
-    /// The same call would be refused again.
+    NotFound {
+        /// What the service said.
+        message: String,
+    },
+    /// The call as it is will be refused again.
     #[error("refused: {message}")]
-    Refused { message: String },
-    /// A temporary error: retry later.
+    Refused {
+        /// What the service said.
+        message: String,
+    },
+    /// Try again later.
     #[error("{message}")]
-    Transient { message: String },
+    Transient {
+        /// What the service said.
+        message: String,
+    },
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as Group;
 use design::cost::load::FanOutRate;
+use infra::mapping::{BATCH_SIZE, BATCHING_WINDOW_S, LANES};
 
 /// `ripple cost`
 #[derive(Debug, Group)]
@@ -23,13 +24,16 @@ pub(crate) struct CostArgs {
     /// Number of partitions of the table. Each has one open shard of the stream.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) shards: u32,
-    /// Seconds for which Lambda gathers records for a batch (`BatchingWindowSeconds`).
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(..=300))]
+    /// Seconds for which Lambda gathers records (`BatchingWindowSeconds`).
+    #[arg(long, value_name = "SECONDS", default_value_t = BATCHING_WINDOW_S, value_parser = clap::value_parser!(u32).range(..=300))]
     pub(crate) window: u32,
-    /// Maximum number of records in a batch (`BatchSize`).
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Most records of a batch (`BatchSize`).
+    #[arg(long, value_name = "N", default_value_t = BATCH_SIZE, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) batch: u32,
-    /// Memory of a function, in megabytes (`MemoryMegabytes`).
+    /// Concurrent batches of a shard for `propagate` (`Lanes`).
+    #[arg(long, value_name = "N", default_value_t = LANES, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub(crate) lanes: u32,
+    /// Memory of a function (`MemoryMegabytes`).
     #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(128..=10_240))]
     pub(crate) memory: u32,
     /// Assumed time of a call to DynamoDB, in milliseconds. Not measured on AWS.

@@ -31,9 +31,10 @@ pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
     let config = Config::from_variables(|name| {
         [config::TABLE_NAME, config::LEDGER_TABLE_NAME].contains(&name).then(|| "table".to_owned())
     })?;
-    let log = |engine: &SampleEngine, families: &[Family], handled: &Handled| {
-        // One more byte for the line break.
-        LineOf::sample(&config, engine, families, handled, Zeros::LeftOut).to_string().len() + 1
+    let log = |engine: &SampleEngine, families: &[Family], handled: &Handled, has_zeros: bool| {
+        let zeros = if has_zeros { Zeros::Shown } else { Zeros::LeftOut };
+        // The line's end is a byte.
+        LineOf::sample(&config, engine, families, handled, zeros).to_string().len() + 1
     };
     let mut estimates = Vec::new();
     for ledger in LEDGERS {
@@ -57,6 +58,7 @@ fn load(args: &CostArgs, ledger: LedgerKind) -> Load {
         n_shards: args.shards,
         window_seconds: args.window.into(),
         n_batch_max: args.batch,
+        n_lanes: args.lanes,
         memory_mb: args.memory,
         call_ms: args.call_ms.into(),
     }

@@ -41,7 +41,7 @@ use crate::{
         workload::client::AppAction,
         writer::write,
     },
-    embedded::Embedded,
+    embedded::{Embedded, access::Access},
     exit::{Completion, print},
     lag::Lags,
     mappings::{MappingRequest, mappings},
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
-        None => Some(Embedded::start((Ipv4Addr::LOCALHOST, 0).into(), None, stopped).await?),
+        None => Some(Embedded::start((Ipv4Addr::LOCALHOST, 0).into(), Access::default(), None, stopped).await?),
         Some(_) => None,
     };
     let endpoint = embedded.as_ref().map(|embedded| embedded.endpoint.clone()).or_else(|| args.endpoint.clone());

@@ -44,7 +44,7 @@ use tokio::{
 use crate::{
     args::{DEFAULT_TABLE, Dev, PORT, ledger_table},
     caught_up,
-    embedded::Embedded,
+    embedded::{Embedded, access::Access},
     exit::{Completion, Usage, print, report},
     lines::Lines,
     mappings::{MappingRequest, mappings},
@@ -64,7 +64,11 @@ pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
     let declared = declared(args.choice())?;
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
-        None => Some(Embedded::start((args.host, args.port).into(), args.data.as_deref(), stopped).await?),
+        None => {
+            let (hosts, origins) = (args.allow_host.clone(), args.allow_origin.clone());
+            let access = Access { hosts, origins, ..Access::default() };
+            Some(Embedded::start((args.host, args.port).into(), access, args.data.as_deref(), stopped).await?)
+        }
         Some(_) => None,
     };
     let endpoint = embedded.as_ref().map(|embedded| embedded.endpoint.clone()).or_else(|| args.endpoint.clone());

@@ -7,7 +7,7 @@ use engine::ledger::LedgerKind;
 use keys::{item::Item, key::Key};
 use store::memory::MemoryStore;
 
-use super::{load::Load, usage::run, world::World};
+use super::{load::Load, usage::named, world::World};
 use crate::Design;
 
 /// An item with the items that it names.
@@ -31,15 +31,16 @@ pub async fn cast(design: &Design, entity: &str, n: u64) -> Option<Cast> {
         n_shards: 1,
         window_seconds: 0.0,
         n_batch_max: 1,
+        n_lanes: 1,
         memory_mb: 0,
         call_ms: 0.0,
     };
     let world = World::new(design, &load);
     let item = world.item(entity, n)?;
-    let ran = run(design, &world, &load, std::slice::from_ref(&item), 1, &|_, _, _| 0).await;
+    let (named, store) = named(design, &world, &load, std::slice::from_ref(&item)).await?;
     let own = design.schema.layout.key(&item);
-    let named = ran.named.into_iter().filter(|(key, _)| Some(key) != own.as_ref()).collect();
-    Some(Cast { item, named, store: ran.store? })
+    let named = named.into_iter().filter(|(key, _)| Some(key) != own.as_ref()).collect();
+    Some(Cast { item, named, store })
 }
 
 #[cfg(test)]

@@ -2,13 +2,16 @@
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, query::Consistency, schema::Schema};
 use engine::ledger::{LedgerKind, receipt};
-use infra::filters::{Needed, StreamTable, needed};
+use infra::{
+    filters::{Needed, StreamTable, needed},
+    mapping::TUMBLING_WINDOW_S,
+};
 use keys::size::item_bytes;
 
 use super::{
     bed::read_units,
     load::{FanOutRate, Load, LoadError},
-    usage::{LogBytes, usage},
+    usage::{HEARTBEATS, InvocationUsage, LoadUsage, LogBytes, heartbeat, usage},
 };
 use crate::cost::{Paid, Prices};
 use crate::{Design, price::price};
@@ -58,8 +61,12 @@ pub fn alarm_metrics(schema: &Schema, catalogue: &Catalogue) -> u32 {
     ALARM_METRICS.0 + ALARM_METRICS.1 * mappings.iter().sum::<u32>()
 }
 
-/// The line of the logs.
+/// The lines of the logs.
 const LOGS: &str = "logs";
+const ZEROS: &str = "logs, all metrics once a minute";
+
+/// Seconds between two lines of an instance that have all metrics.
+const ZEROS_SECONDS: f64 = 60.0;
 
 /// A line of the bill.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +102,11 @@ impl Estimate {
     /// Bytes of logs.
     #[must_use]
     pub fn log_bytes(&self) -> f64 {
-        self.lines.iter().filter(|line| line.what == LOGS).map(|line| line.amount * GIGABYTE).sum()
+        self.lines
+            .iter()
+            .filter(|line| [LOGS, ZEROS].contains(&line.what.as_str()))
+            .map(|line| line.amount * GIGABYTE)
+            .sum()
     }
 
     /// The total amount of this unit.
@@ -132,11 +143,14 @@ impl Bill<'_> {
 /// The errors of [`usage`].
 pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogBytes<'_>) -> Result<Estimate, LoadError> {
     let (used, rate) = (usage(design, load, log).await?, load.rate());
+    let beat = heartbeat(design, load, log).await;
     let mut bill = Bill { prices, lines: Vec::new() };
     let each = |a_second: f64, unit: &str| format!("{} {unit} × {rate} new items a second", rounded(a_second / rate));
     for (part, units) in &used.write_units {
         bill.each_second(Paid::WriteUnits, part, *units, &each(*units, "write units"));
     }
+    let units: f64 = beat.write_units.values().sum();
+    bill.add(Paid::WriteUnits, HEARTBEATS, units * SWEEPS, format!("{units} write units × {SWEEPS} sweeps"));
     for (name, fan_out) in &load.fan_outs {
         if let Some(derivation) = design.catalogue.derivations().find(|it| it.label() == name) {
             fanned_out(&mut bill, design, derivation, *fan_out);
@@ -148,15 +162,7 @@ pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogByt
     if load.ledger == LedgerKind::Receipts {
         stored(&mut bill, design, used.receipts);
     }
-    bill.each_second(Paid::Invocations, "invocations", used.invocations, &each(used.invocations, "invocations"));
-    bill.add(Paid::Invocations, "sweep", SWEEPS, "one every 15 minutes".to_owned());
-    let gigabytes = f64::from(load.memory_mb) / 1_024.0;
-    let seconds = used.duration_ms / 1_000.0;
-    let formula = format!("{} × {gigabytes} GB", each(seconds, "seconds"));
-    bill.each_second(Paid::GigabyteSeconds, "time of invocations", seconds * gigabytes, &formula);
-    let formula = format!("{SWEEP_SECONDS} seconds × {gigabytes} GB × {SWEEPS} sweeps");
-    bill.add(Paid::GigabyteSeconds, "sweep", SWEEP_SECONDS * gigabytes * SWEEPS, formula);
-    bill.each_second(Paid::Logs, LOGS, used.log_bytes / GIGABYTE, &each(used.log_bytes, "bytes"));
+    invoked(&mut bill, load, &used, beat.all_invocations());
     bill.add(Paid::Metrics, "metrics", METRICS.into(), "two readers and the sweep".to_owned());
     let alarms = alarm_metrics(&design.schema, &design.catalogue);
     bill.add(Paid::Alarms, "alarms", alarms.into(), "two readers and the sweep".to_owned());
@@ -166,7 +172,61 @@ pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogByt
     Ok(Estimate { lines: bill.lines, batch: if rate > 0.0 { batch } else { load.batch() } })
 }
 
-/// Adds the lines for the storage of receipts.
+/// The invocations of the functions, with their time and what they log.
+fn invoked(bill: &mut Bill<'_>, load: &Load, used: &LoadUsage, beat: InvocationUsage) {
+    let rate = load.rate();
+    let each = |a_second: f64, unit: &str| format!("{} {unit} × {rate} new items a second", rounded(a_second / rate));
+    for (family, batches) in &used.invocations {
+        let records = rounded(batches.n_records / batches.n);
+        let formula = format!("{}, each with {records} records", each(batches.n, "batches"));
+        bill.each_second(Paid::Invocations, function_of(*family), batches.n, &formula);
+    }
+    let ends = used.window_ends.n;
+    let length_s = TUMBLING_WINDOW_S;
+    let formula = format!("{} windows of {length_s} seconds with a record in {} shards", rounded(ends), load.n_shards);
+    bill.each_second(Paid::Invocations, "aggregate, ends of windows", ends, &formula);
+    let formula = "one after each sweep".to_owned();
+    bill.add(Paid::Invocations, "propagate, heartbeats", beat.n * SWEEPS, formula);
+    bill.add(Paid::Invocations, "sweep", SWEEPS, "one every 15 minutes".to_owned());
+    let gigabytes = f64::from(load.memory_mb) / 1_024.0;
+    let mut all = used.all_invocations();
+    all.add(beat, SWEEPS / MONTH_SECONDS);
+    let seconds = all.duration_ms / 1_000.0;
+    let formula = format!("{} seconds of invocations a second × {gigabytes} GB", rounded(seconds));
+    bill.each_second(Paid::GigabyteSeconds, "time of invocations", seconds * gigabytes, &formula);
+    let formula = format!("{SWEEP_SECONDS} seconds × {gigabytes} GB × {SWEEPS} sweeps");
+    bill.add(Paid::GigabyteSeconds, "sweep", SWEEP_SECONDS * gigabytes * SWEEPS, formula);
+    let formula = format!("{} bytes a line × {} lines a second", rounded(all.log_bytes / all.n), rounded(all.n));
+    bill.each_second(Paid::Logs, LOGS, all.log_bytes / GIGABYTE, &formula);
+    let mut aggregate = used.invocations.get(&Family::Additive).copied().unwrap_or_default();
+    aggregate.add(used.window_ends, 1.0);
+    let mut propagate = used.invocations.get(&Family::LevelTriggered).copied().unwrap_or_default();
+    propagate.add(beat, SWEEPS / MONTH_SECONDS);
+    let more = zeros_bytes(aggregate) + zeros_bytes(propagate);
+    let formula = format!("{} bytes a second of metrics that are 0", rounded(more));
+    bill.each_second(Paid::Logs, ZEROS, more / GIGABYTE, &formula);
+}
+
+/// The function that runs a family.
+fn function_of(family: Family) -> &'static str {
+    match family {
+        Family::Additive => "aggregate",
+        Family::LevelTriggered => "propagate",
+    }
+}
+
+/// Bytes a second of the metrics that are 0, for a second's invocations of a function. It has an instance for each
+/// invocation that is in progress, and one more; each logs them with the first invocation after a minute.
+fn zeros_bytes(a_second: InvocationUsage) -> f64 {
+    if a_second.n <= 0.0 {
+        return 0.0;
+    }
+    let instances = 1.0 + a_second.duration_ms / 1_000.0;
+    let apart_s = ZEROS_SECONDS + instances / a_second.n;
+    a_second.zeros_bytes / a_second.n * instances / apart_s
+}
+
+/// The storage of receipts.
 fn stored(bill: &mut Bill<'_>, design: &Design, receipts: f64) {
     let bytes = receipt_bytes(design) + ITEM_OVERHEAD_BYTES;
     let n = receipts * RECEIPT_DAYS * 86_400.0;

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use derive::{declaration::Link, derivation::Derivation, kind::Shape};
+use derive::{declaration::Link, derivation::Derivation, family::Family, kind::Shape};
 use engine::ledger::LedgerKind;
+use infra::mapping::TUMBLING_WINDOW_S;
 
-use super::bed::table_of;
+use super::{bed::table_of, pace::Gathering};
 use crate::Design;
 
 /// The application's write rates and Ripple's settings.
@@ -26,6 +27,8 @@ pub struct Load {
     pub window_seconds: f64,
     /// Maximum number of records in a batch.
     pub n_batch_max: u32,
+    /// Concurrent batches of a shard, for the function that counts nothing.
+    pub n_lanes: u32,
     /// Memory of a function, in megabytes.
     pub memory_mb: u32,
     /// Time of a call to DynamoDB, in milliseconds.
@@ -102,11 +105,25 @@ impl Load {
         by_table.into_values().map(|rates| Self { rates, ..self.clone() }).collect()
     }
 
-    /// Number of new items in a batch.
+    /// New items that come together: the first one opens the batching window, and others join it.
     #[must_use]
     pub fn batch(&self) -> f64 {
-        let arriving = self.rate() / f64::from(self.n_shards) * self.window_seconds;
-        arriving.clamp(1.0, f64::from(self.n_batch_max))
+        let joining = self.rate() / f64::from(self.n_shards) * self.window_seconds;
+        (1.0 + joining).min(self.n_batch_max.into())
+    }
+
+    /// How the function of this family gathers its batches, as [`infra::mapping`] deploys it.
+    pub(super) fn gathering(&self, family: Family) -> Gathering {
+        let counts = family == Family::Additive;
+        let is_tumbling = counts && self.ledger == LedgerKind::Watermarks;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a batching window is short")]
+        let window_ms = (self.window_seconds * 1_000.0) as u64;
+        Gathering {
+            window_ms,
+            n_batch_max: usize::try_from(self.n_batch_max).unwrap_or(usize::MAX),
+            n_lanes: if counts { 1 } else { usize::try_from(self.n_lanes).unwrap_or(1) },
+            tumbling_ms: is_tumbling.then(|| u64::from(TUMBLING_WINDOW_S) * 1_000),
+        }
     }
 
     /// Checks the names.

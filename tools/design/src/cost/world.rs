@@ -145,8 +145,8 @@ fn numbered(value: &str, number: u64, item: u64) -> String {
     }
 }
 
-/// A pseudo-random number, always the same for the same item: `SplitMix64`.
-fn scattered(n: u64) -> u64 {
+/// A number that seems random, and is the same for the same item: `SplitMix64`.
+pub(super) fn scattered(n: u64) -> u64 {
     let mut mixed = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
