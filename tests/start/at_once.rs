@@ -115,7 +115,7 @@ fn batches(log: &[Value]) -> BTreeMap<&str, &Value> {
 }
 
 /// A batch of each shard: users who follow Ada, each in one batch.
-fn follows() -> Vec<String> {
+pub(crate) fn follows() -> Vec<String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let batch = |shard: usize| {
         let records = (shard * N_FOLLOWS..(shard + 1) * N_FOLLOWS).map(|at| {

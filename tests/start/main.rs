@@ -12,7 +12,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use aws_sdk_dynamodb::{Client, operation::create_table::builders::CreateTableFluentBuilder, types::StreamViewType};
+use aws_sdk_dynamodb::{
+    Client,
+    operation::create_table::builders::CreateTableFluentBuilder,
+    types::{AttributeValue, StreamViewType},
+};
 use expect_test::{Expect, expect};
 use support::{
     database::{client, embedded},
@@ -328,6 +332,30 @@ fn a_failed_invocation_logs_why_with_its_id() {
     let failed = lines.filter(|line| line["span"]["request_id"] == "request-1").map(|line| line["message"].to_string());
     let failed: Vec<String> = failed.filter(|message| message.contains("the invocation failed")).collect();
     assert!(failed.len() == 1 && failed[0].contains("set TumblingWindowInSeconds"), "{log:?}");
+}
+
+/// The counter of followers has the wrong type, so each change is parked.
+#[test]
+fn a_parked_change_logs_the_key_of_its_item() {
+    let database = Database::with_tables();
+    for shard in 0..16 {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let put = database.client.put_item().table_name("ripple").item("PK", text("USER#ada"));
+        let put = put.item("SK", text(&format!("PROFILE#COUNT#follower-count#{shard:02}")));
+        let put = put.item("EntityType", text("Counter")).item("Value", text("many"));
+        database.runtime.block_on(put.send()).unwrap();
+    }
+    let names =
+        Variables::from([("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger"), ("LEDGER", "watermarks")]);
+    let mut function = function(&names, &database.endpoint);
+    function.env("AWS_EXECUTION_ENV", "AWS_Lambda_rust");
+    let (answer, log) = lambda::invoked(function, at_once::follows().remove(0));
+    assert!(answer.contains("\"batchItemFailures\":[]"), "{answer}");
+    let lines = log.iter().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let parked = lines.filter(|line| line["message"] == "parked a change that cannot be applied");
+    let items: Vec<String> = parked.map(|line| line["item"].to_string()).collect();
+    assert!(items.iter().any(|item| item == "\"USER#u000 / FOLLOWS#ada\""), "{items:?} {log:?}");
+    assert!(items.iter().all(|item| item.ends_with(" / FOLLOWS#ada\"")), "{items:?}");
 }
 
 #[test]

@@ -69,7 +69,8 @@ pub struct Mark {
     pub since_ms: u64,
     /// When it was last seen, in milliseconds since the epoch.
     pub until_ms: u64,
-    /// The greatest age of a late record, in milliseconds.
+    /// The greatest age of a late record, in milliseconds. Less than [`POSSIBLE_LOSS_MS`] if records came out of order,
+    /// and 0 if an operator discarded a change.
     pub late_ms: u64,
 }
 
@@ -203,7 +204,8 @@ pub(crate) async fn see_disorder<S: Store>(
         shard = batch.lane.shard,
         "records may be lost: they arrived behind later records of their shard"
     );
-    let late_ms = account.created_ms.iter().flatten().min().map_or(0, |oldest_ms| now_ms.saturating_sub(*oldest_ms));
+    let oldest_ms = account.created_ms.iter().flatten().min().copied().unwrap_or(now_ms);
+    let late_ms = now_ms.saturating_sub(oldest_ms).max(1);
     let mark = Mark::new(Family::Additive, &batch.lane, late_ms, now_ms);
     let key = mark.key();
     if !context.loss_put.is_due(&key, now_ms) {

@@ -178,7 +178,11 @@ fn lines(marked: &Marked) -> [String; 2] {
         MarkFate::NotPermitted => "nothing that can be corrected is missing: give --yes to remove the mark",
         MarkFate::Renewed => "the mark was renewed meanwhile: verify again",
     };
-    let how = if *late_ms < POSSIBLE_LOSS_MS { "out of order".to_owned() } else { format!("{hours} hours late") };
-    let line = format!("possible loss  {}  records came {how}, from {since} to {until}", of.trim_end());
+    let what = match *late_ms {
+        0 => "an operator discarded a change".to_owned(),
+        1..POSSIBLE_LOSS_MS => "records came out of order".to_owned(),
+        _ => format!("records came {hours} hours late"),
+    };
+    let line = format!("possible loss  {}  {what}, from {since} to {until}", of.trim_end());
     [line, format!("  {became}")]
 }
