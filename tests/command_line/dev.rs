@@ -109,6 +109,34 @@ fn what_an_application_stores_as_another_type_is_told_and_holds_up_nobody() {
 }
 
 #[test]
+fn a_command_runs_against_the_service_and_its_exit_code_is_that_of_dev() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = chat(folder.path());
+    let run = |script: &str| ripple(&["dev", "--config", &manifest, "--", "sh", "-c", script]);
+    let told = run("echo $AWS_ENDPOINT_URL_DYNAMODB $RIPPLE_CONFIG; exit 4");
+    let (endpoint, config) = told.stdout.trim().split_once(' ').unwrap();
+    assert!(endpoint.starts_with("http://127.0.0.1:") && config == manifest, "{told:?}");
+    assert_eq!(told.code, Some(4), "{told:?}");
+    let right = run("true");
+    assert_eq!((right.code, right.stdout.as_str()), (Some(0), ""), "{right:?}");
+    assert!(right.stderr.contains("0 unreadable, 0 findings"), "{right:?}");
+    let missing = ripple(&["dev", "--config", &manifest, "--", "/no/such/program"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (Some(2), ""), "{missing:?}");
+    assert!(missing.stderr.contains("cannot start the command /no/such/program"), "{missing:?}");
+}
+
+#[test]
+fn what_a_command_leaves_unreadable_is_a_finding_although_the_command_succeeds() {
+    let (runtime, endpoint) = database();
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = chat(folder.path());
+    Dev::run(&["--endpoint", &endpoint, "--config", &manifest]).stopped();
+    runtime.block_on(react(&client(&endpoint), 1, AttributeValue::N("1000".to_owned())));
+    let ended = ripple(&["dev", "--endpoint", &endpoint, "--config", &manifest, "--", "true"]);
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+}
+
+#[test]
 fn the_brakes_variables_are_read_and_checked() {
     for (name, what) in [("UNREADABLE_PERCENT_MAX", "percent, 0 to 100"), ("UNREADABLE_HOLD_HOURS", "hours")] {
         for command in [&["dev", "--port", "0"][..], &["demo", "--writes", "1"]] {

@@ -123,7 +123,7 @@ impl Listed {
     /// The command with its required arguments.
     fn arguments(&self) -> Vec<&str> {
         let mut arguments: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        arguments.extend(self.usage().split(' ').filter(|word| word.starts_with('<')).map(|word| match word {
+        arguments.extend(self.usage().split(' ').filter(|word| word.starts_with('<') && !word.ends_with(']')).map(|word| match word {
             "<FILE>" | "<FILE>..." => "tests/events/tumbling-window.json",
             "<SHELL>" => "bash",
             "<DERIVATION>" | "<DERIVATION>..." | "<DERIVATION|--all>" => "follower-count",
@@ -744,7 +744,7 @@ fn a_bad_value_of_an_option_is_usage() {
         &expect![[r#"
         error: the argument '--port <PORT>' cannot be used with '--endpoint <URL>'
 
-        Usage: ripple dev --port <PORT>
+        Usage: ripple dev --port <PORT> [-- <COMMAND>...]
 
         For more information, try '--help'.
     "#]],

@@ -23,12 +23,12 @@ def main():
             file.write(text)
         environment = os.environ | {
             "RIPPLE": f"{ROOT}/target/debug/ripple",
-            "RIPPLE_CONFIG": f"{ROOT}/examples/own-table/ripple.toml",
         }
+        dev = [environment["RIPPLE"], "dev", "--config", f"{ROOT}/examples/own-table/ripple.toml", "--"]
         pytest = [sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", folder]
-        done = subprocess.run(pytest, cwd=folder, env=environment, timeout=300)
+        done = subprocess.run([*dev, *pytest], cwd=folder, env=environment, timeout=300)
     if done.returncode != 0:
-        sys.exit(f"pytest ended with {done.returncode}")
+        sys.exit(f"the tests ended with {done.returncode}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ pub(crate) mod values;
 pub(crate) mod verify;
 pub(crate) mod why;
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
 use check::{ManifestCheck, SchemaArgs, TypesArgs, Wait};
 use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum, value_parser};
@@ -106,9 +106,9 @@ pub(crate) struct Man {
 /// `ripple dev`
 #[derive(Debug, Group)]
 pub(crate) struct Dev {
-    /// Port of the embedded DynamoDB.
-    #[arg(long, default_value_t = 8_000, conflicts_with = "endpoint")]
-    pub(crate) port: u16,
+    /// Port of the embedded DynamoDB (default: 8000, or a free one with a COMMAND).
+    #[arg(long, conflicts_with = "endpoint")]
+    pub(crate) port: Option<u16>,
     /// Address on which the embedded DynamoDB listens. It has no authentication: with another address than the default,
     /// every machine that can reach it can read and write all data.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = values::address, conflicts_with = "endpoint")]
@@ -157,7 +157,7 @@ pub(crate) struct Dev {
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "RIPPLE_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// Switches these derivations off: names, separated by commas. `ground` stands for all derivations that delete the
     /// application's items.
@@ -166,6 +166,11 @@ pub(crate) struct Dev {
     /// Also prints a line for each batch.
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// Command that runs against the service, such as `ripple dev -- npm test`, with the variables of a client set. When it
+    /// has ended, ripple waits until everything is handled, verifies, and ends with the command's exit code, or with 3 if
+    /// something differs.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// `ripple explain`
@@ -254,7 +259,7 @@ pub(crate) struct Connection {
     #[arg(long, env = "AWS_REGION", value_parser = values::region)]
     pub(crate) region: Option<String>,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "RIPPLE_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// Switches these derivations off: names, separated by commas. `ground` stands for all derivations that delete the
     /// application's items.
@@ -293,7 +298,15 @@ impl Connection {
     }
 }
 
+/// Port of the embedded DynamoDB, the same as DynamoDB Local's.
+const DATABASE_PORT: u16 = 8_000;
+
 impl Dev {
+    /// The port of the embedded DynamoDB; 0 is any free one.
+    pub(crate) fn port(&self) -> u16 {
+        self.port.unwrap_or(if self.command.is_empty() { DATABASE_PORT } else { 0 })
+    }
+
     /// The manifest, its tables, and the derivations that are switched off.
     pub(crate) fn choice(&self) -> Choice<'_> {
         Choice { manifest: self.config.as_deref(), tables: &self.tables, disabled: &self.disable }

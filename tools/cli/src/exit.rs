@@ -22,6 +22,8 @@ pub(crate) enum Completion {
     Unfinished,
     /// Some of the given ids do not exist. The command has reported them.
     UnknownId,
+    /// A command of the user ran, and ended with this exit code.
+    Command(u8),
 }
 
 /// Wrong usage: exit code 2, like the argument parser's own errors. An unusable input file is wrong usage too.
@@ -46,6 +48,7 @@ pub(crate) fn code(result: anyhow::Result<Completion>) -> ExitCode {
         Ok(Completion::Findings) => ExitCode::from(3),
         Ok(Completion::Unfinished) => ExitCode::FAILURE,
         Ok(Completion::UnknownId) => ExitCode::from(2),
+        Ok(Completion::Command(code)) => ExitCode::from(code),
         Err(error) => {
             if is_gone(&error) {
                 report(
@@ -73,6 +76,14 @@ fn is_gone(error: &anyhow::Error) -> bool {
 /// True if a result was lost because standard output cannot be written.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
+/// True if results go to standard error, because standard output belongs to a command of the user.
+static ON_STDERR: AtomicBool = AtomicBool::new(false);
+
+/// Prints all results on standard error from now on.
+pub(crate) fn results_on_stderr() {
+    ON_STDERR.store(true, Ordering::Relaxed);
+}
+
 /// Prints progress or a failure on standard error.
 pub(crate) fn report(line: &str) {
     // A closed standard error cannot be reported anywhere.
@@ -88,6 +99,9 @@ pub(crate) fn report_unknown(ids: &[&str], what: &str, command: &str) {
 
 /// Prints a command's result on standard output.
 pub(crate) fn print(text: &str) {
+    if ON_STDERR.load(Ordering::Relaxed) {
+        return report(text);
+    }
     let mut output = Output::new();
     let written = writeln!(output, "{}", visible(text)).and_then(|()| output.flush());
     if let Err(error) = written

@@ -1,5 +1,7 @@
 //! `ripple dev`: runs the service on a laptop, for any AWS client, until the user stops it.
 
+mod command;
+
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
@@ -44,11 +46,12 @@ use tokio::{
 use crate::{
     args::{DEFAULT_TABLE, Dev, PORT, ledger_table},
     caught_up,
+    commands::dev::command::ClientCommand,
     embedded::{Embedded, access::Access},
-    exit::{Completion, Usage, print, report},
+    exit::{Completion, Usage, print, report, results_on_stderr},
     lines::Lines,
     mappings::{MappingRequest, mappings},
-    opened::{ANY_CREDENTIALS, Clients, deployment, has_credentials, of_this_table},
+    opened::{Clients, deployment, of_this_table},
     opening::{IndexCheck, RegistryCheck, fits, ledger_fits},
     service::{Plan, Service, Witness, laptop_limits},
     tables, words,
@@ -61,13 +64,17 @@ const LOG_FILTER: &str =
 /// Runs the service until a signal stops it.
 pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
+    if !args.command.is_empty() {
+        // Standard output is the command's.
+        results_on_stderr();
+    }
     let declared = declared(args.choice())?;
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
         None => {
             let (hosts, origins) = (args.allow_host.clone(), args.allow_origin.clone());
             let access = Access { hosts, origins, ..Access::default() };
-            Some(Embedded::start((args.host, args.port).into(), access, args.data.as_deref(), stopped).await?)
+            Some(Embedded::start((args.host, args.port()).into(), access, args.data.as_deref(), stopped).await?)
         }
         Some(_) => None,
     };
@@ -146,21 +153,28 @@ async fn serve(
     if !to_fill.is_empty() {
         report(&unfilled(&to_fill));
     }
-    print(&greeting(args, &config, &tables, endpoint, pages.address));
+    let variables = command::variables(endpoint, &args.region);
+    print(&greeting(args, &config, &tables, endpoint, pages.address, &variables));
+    let mut client = ClientCommand::start(args, &variables)?;
     let (progress, gate) = (Arc::clone(&service.progress), Arc::clone(&service.gate));
-    tokio::select! {
-        error = caught_up(&mut service) => Err(error),
-        fault = caught_up::report(reported, config.table.clone(), layout, progress, witness) => Err(fault.into()),
-        ended = pages.serve(gate) => Err(ended),
+    let code = tokio::select! {
+        code = command::ended(&mut client) => code?,
+        error = caught_up(&mut service) => return Err(error),
+        fault = caught_up::report(reported, config.table.clone(), layout, progress, witness) => return Err(fault.into()),
+        ended = pages.serve(gate) => return Err(ended),
         () = stopped => {
             report("stopping after the batches in progress");
             let counted = service.stop().await?;
             for (mapping, counts) in &counted {
                 report(&counts_line(mapping, counts));
             }
-            Ok(Completion::InStep)
+            return Ok(Completion::InStep);
         }
-    }
+    };
+    service.quiet().await?;
+    let verified = command::verified(args, endpoint, (&config.table, &config.ledger_table), code).await;
+    service.stop().await?;
+    verified
 }
 
 /// Maximum number of derivations that a line names.
@@ -176,7 +190,14 @@ fn unfilled(names: &[String]) -> String {
 }
 
 /// The addresses of the service, the location of its data, and the commands to paste into another terminal.
-fn greeting(args: &Dev, config: &Config, tables: &[TableDescription], endpoint: &str, pages: SocketAddr) -> String {
+fn greeting(
+    args: &Dev,
+    config: &Config,
+    tables: &[TableDescription],
+    endpoint: &str,
+    pages: SocketAddr,
+    variables: &[(&'static str, String)],
+) -> String {
     let mut lines = vec![
         format!("endpoint  {endpoint}"),
         format!("console   http://{pages}"),
@@ -189,11 +210,11 @@ fn greeting(args: &Dev, config: &Config, tables: &[TableDescription], endpoint: 
         (None, None) => lines.push("data      in memory, gone when this ends: --data DIR keeps it".to_owned()),
     }
     lines.push("for clients in another terminal:".to_owned());
-    lines.push(format!("  export AWS_ENDPOINT_URL_DYNAMODB={endpoint}"));
-    // The AWS command line and boto3 read the second one.
-    lines.push(format!("  export AWS_REGION={0} AWS_DEFAULT_REGION={0}", args.region));
-    if !has_credentials() {
-        lines.push(format!("  export AWS_ACCESS_KEY_ID={ANY_CREDENTIALS} AWS_SECRET_ACCESS_KEY={ANY_CREDENTIALS}"));
+    let set = |(name, value): &(&str, String)| format!("{name}={value}");
+    // One line for the address, one for each pair that goes together.
+    let (address, pairs) = variables.split_at(1);
+    for together in [address].into_iter().chain(pairs.chunks(2)) {
+        lines.push(format!("  export {}", together.iter().map(set).collect::<Vec<_>>().join(" ")));
     }
     lines.push("ready".to_owned());
     lines.join("\n")

@@ -1,0 +1,116 @@
+//! `ripple dev -- COMMAND`: a command that runs against the service, such as an application's tests.
+//!
+//! *Keeps true*: the exit code is that of the command if it failed. If it succeeded, everything that it wrote is
+//! handled and compared with its definition first, and a finding is exit code 3.
+
+use std::{
+    ffi::OsString,
+    os::unix::process::ExitStatusExt as _,
+    process::{ExitStatus, Stdio},
+};
+
+use clap::Parser as _;
+use tokio::process::{Child, Command};
+
+use super::super::verify;
+use crate::{
+    args::{Args, Command as Subcommand, Dev},
+    exit::{Completion, Usage, report},
+    opened::{ANY_CREDENTIALS, has_credentials},
+};
+
+/// Variable with the manifest of a command that opens tables. Stable.
+const MANIFEST_VARIABLE: &str = "RIPPLE_CONFIG";
+
+/// Exit code of a command that a signal ended, before the number of the signal is added: as a shell counts.
+const SIGNALLED: i32 = 128;
+
+/// The variables of a client of the database at this endpoint.
+pub(super) fn variables(endpoint: &str, region: &str) -> Vec<(&'static str, String)> {
+    let mut variables = vec![
+        ("AWS_ENDPOINT_URL_DYNAMODB", endpoint.to_owned()),
+        ("AWS_REGION", region.to_owned()),
+        // The AWS command line and boto3 read this one.
+        ("AWS_DEFAULT_REGION", region.to_owned()),
+    ];
+    if !has_credentials() {
+        let any = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| (name, ANY_CREDENTIALS.to_owned()));
+        variables.extend(any);
+    }
+    variables
+}
+
+/// A running command. It ends with the service.
+pub(super) struct ClientCommand {
+    name: String,
+    child: Child,
+}
+
+impl ClientCommand {
+    /// Starts the command with these variables, and with those by which `ripple` commands find the manifest.
+    pub(super) fn start(args: &Dev, variables: &[(&'static str, String)]) -> Result<Option<Self>, Usage> {
+        let Some((program, arguments)) = args.command.split_first() else { return Ok(None) };
+        let name = program.to_string_lossy().into_owned();
+        let mut command = Command::new(program);
+        command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+        if let Some(config) = args.config.as_deref() {
+            let absolute = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
+            command.env(MANIFEST_VARIABLE, absolute);
+        }
+        for (variable, names) in [("TABLES", &args.tables), ("DISABLED", &args.disable)] {
+            if !names.is_empty() {
+                command.env(variable, names.join(","));
+            }
+        }
+        let child = command.stdin(Stdio::inherit()).kill_on_drop(true).spawn();
+        let child = child.map_err(|error| Usage(format!("cannot start the command {name}: {error}")))?;
+        Ok(Some(Self { name, child }))
+    }
+
+    /// Waits until the command ends, and returns its exit code.
+    pub(super) async fn ended(&mut self) -> anyhow::Result<u8> {
+        let code = code(self.child.wait().await?);
+        if code != 0 {
+            report(&format!("ripple: {} ended with {code}", self.name));
+        }
+        Ok(code)
+    }
+}
+
+/// Waits for the command, or for ever without one.
+pub(super) async fn ended(command: &mut Option<ClientCommand>) -> anyhow::Result<u8> {
+    match command {
+        Some(command) => command.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| SIGNALLED.saturating_add(signal)));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Compares everything with its definition, as `ripple verify` does, and returns the exit code of the whole.
+pub(super) async fn verified(
+    args: &Dev,
+    endpoint: &str,
+    (table, ledger_table): (&str, &str),
+    code: u8,
+) -> anyhow::Result<Completion> {
+    let words = ["ripple", "verify", "--endpoint", endpoint, "--region", &args.region, "--table", table];
+    let mut words: Vec<OsString> =
+        words.into_iter().chain(["--ledger-table", ledger_table]).map(OsString::from).collect();
+    if let Some(config) = &args.config {
+        words.extend([OsString::from("--config"), config.clone().into_os_string()]);
+    }
+    for (option, names) in [("--tables", &args.tables), ("--disable", &args.disable)] {
+        if !names.is_empty() {
+            words.extend([OsString::from(option), OsString::from(names.join(","))]);
+        }
+    }
+    let Args { command: Some(Subcommand::Verify(verify)) } = Args::try_parse_from(words)? else {
+        return Ok(Completion::Command(code));
+    };
+    let completion = Box::pin(verify::run(&verify)).await?;
+    Ok(if code == 0 { completion } else { Completion::Command(code) })
+}
