@@ -4,6 +4,7 @@
 
 mod browsers;
 mod dev;
+mod init;
 mod input;
 mod interrupted;
 mod jobs;

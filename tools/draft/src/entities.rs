@@ -23,6 +23,10 @@ use crate::{
 const GENERIC: [&str; 12] =
     ["profile", "metadata", "meta", "info", "data", "detail", "details", "root", "main", "self", "item", "record"];
 
+/// Parts of names of attributes that change, in small letters. A key never changes, so one that equals such an attribute
+/// only does because the items were not changed yet.
+const CHANGING: [&str; 2] = ["updat", "modif"];
+
 /// Items of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Found<'a> {
@@ -161,7 +165,7 @@ fn of_group<'a>(
     let pks: Vec<&str> = keys.iter().map(|[pk, _]| pk.as_str()).collect();
     let sks: Vec<&str> = keys.iter().map(|[_, sk]| sk.as_str()).collect();
     let what = named.map_or_else(|| "these keys".to_owned(), |name| format!("the items of type {name}"));
-    let none = || format!("{} sampled items: {what} have no common form, so no entity declares them.", n_all);
+    let none = || format!("{n_all} sampled items: {what} have no common form, so no entity declares them.");
     let pk = forms.of_key(&shape.pk, &pks).ok_or_else(none)?;
     let sk = match &shape.sk {
         Some(key) => Some(forms.of_key(key, &sks).ok_or_else(none)?),
@@ -287,7 +291,11 @@ impl<'k, 'a> Forms<'k, 'a> {
     }
 
     fn equal(&self, values: &[&str], hint: &str) -> Option<&'a str> {
-        let is_excluded = |name: &str| self.shape.is_own_key(name) || self.type_attribute == Some(name);
+        let is_excluded = |name: &str| {
+            let small = name.to_lowercase();
+            let changes = CHANGING.iter().any(|part| small.contains(part));
+            changes || self.shape.is_own_key(name) || self.type_attribute == Some(name)
+        };
         let is_foreign_key = |name: &str| self.shape.is_key(name);
         let own = equal_attribute(self.items, values, hint, |name| is_excluded(name) || is_foreign_key(name));
         own.or_else(|| equal_attribute(self.items, values, hint, is_excluded))

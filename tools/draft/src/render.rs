@@ -41,7 +41,7 @@ struct Parts<'a> {
     is_one: bool,
     /// Names of the attributes that only contain keys of an index with forms, by table.
     hidden: Vec<BTreeSet<String>>,
-    parts: Vec<Part<'a>>,
+    all: Vec<Part<'a>>,
 }
 
 /// Writes the draft of these tables; `is_one` declares a single one by `[table]`.
@@ -51,12 +51,12 @@ pub(crate) fn render(origin: &str, tables: &[SampledTable], mut kinds: Vec<Table
     let indexed: Vec<Vec<EntityIndex>> =
         tables.iter().zip(&mut kinds).map(|(table, kinds)| place_in_indexes(&table.shape, kinds, is_one)).collect();
     let hidden = tables.iter().zip(&indexed).map(|(table, indexed)| hidden(&table.shape, indexed, is_one)).collect();
-    let mut parts = Parts { tables, is_one, hidden, parts: Vec::new() };
+    let mut parts = Parts { tables, is_one, hidden, all: Vec::new() };
     let mut live: Vec<(usize, &Found<'_>)> = Vec::new();
     for (at, ((table, kinds), indexed)) in tables.iter().zip(&kinds).zip(&indexed).enumerate() {
         parts.add_table(table, kinds, indexed);
         for note in &kinds.notes {
-            parts.parts.push(Part::Lines([vec![String::new()], wrapped(note)].concat()));
+            parts.all.push(Part::Lines([vec![String::new()], wrapped(note)].concat()));
         }
         for found in &kinds.found {
             if parts.add_entity(at, found) {
@@ -193,7 +193,7 @@ fn index_lines(index: &IndexShape, title: &str, projection: Option<&[String]>) -
 impl<'a> Parts<'a> {
     /// The lines of all parts; `is_active` declares the derived attributes too.
     fn lines(&self, derived: &Derived, is_active: bool) -> Vec<String> {
-        let lines = self.parts.iter().map(|part| match part {
+        let lines = self.all.iter().map(|part| match part {
             Part::Lines(lines) => lines.clone(),
             Part::Entity(table, found) => {
                 let none = Vec::new();
@@ -211,14 +211,14 @@ impl<'a> Parts<'a> {
 
     /// Adds lines, as a comment if they are not valid.
     fn add_checked(&mut self, lines: Vec<String>) {
-        let has_entity = !self.is_one || self.parts.iter().any(|part| matches!(part, Part::Entity(..)));
+        let has_entity = !self.is_one || self.all.iter().any(|part| matches!(part, Part::Entity(..)));
         let probe = PROBE.iter().filter(|_| !has_entity).map(|line| (*line).to_owned());
         let refusal = self.refusal(&lines.iter().cloned().chain(probe).collect::<Vec<_>>(), &Derived::new());
         let lines = match refusal {
             None => lines,
             Some(why) => [wrapped(&format!("Not possible: {why}")), commented(&lines)].concat(),
         };
-        self.parts.push(Part::Lines([vec![String::new()], lines].concat()));
+        self.all.push(Part::Lines([vec![String::new()], lines].concat()));
     }
 
     fn add_table(&mut self, table: &SampledTable, kinds: &TableKinds<'_>, indexed: &[EntityIndex]) {
@@ -235,7 +235,7 @@ impl<'a> Parts<'a> {
             lines.push("# Keys contain a `%` that is no escape, so they contain values as they are.".to_owned());
             lines.push("escape = \"none\"".to_owned());
         }
-        self.parts.push(Part::Lines(lines));
+        self.all.push(Part::Lines(lines));
         for index in &shape.indexes {
             self.add_index(shape, index, kinds, indexed);
         }
@@ -243,7 +243,7 @@ impl<'a> Parts<'a> {
             let names = shape.local_indexes.join(", ");
             let note =
                 format!("Local secondary indexes are not declared, because Ripple does not search them: {names}.");
-            self.parts.push(Part::Lines([vec![String::new()], wrapped(&note)].concat()));
+            self.all.push(Part::Lines([vec![String::new()], wrapped(&note)].concat()));
         }
     }
 
@@ -252,7 +252,7 @@ impl<'a> Parts<'a> {
             let title = format!("[tables.{}.index.{}]", key(&shape.name), key(&index.name));
             // An untyped table is not valid before its entity, so its indexes are checked with it.
             let lines = index_lines(index, &title, index.projection.as_deref());
-            self.parts.push(Part::Lines([vec![String::new()], lines].concat()));
+            self.all.push(Part::Lines([vec![String::new()], lines].concat()));
             return;
         }
         let title = format!("[index.{}]", key(&index.name));
@@ -263,7 +263,7 @@ impl<'a> Parts<'a> {
                 index.name
             );
             let lines = [wrapped(&why), commented(&index_lines(index, &title, None))].concat();
-            self.parts.push(Part::Lines([vec![String::new()], lines].concat()));
+            self.all.push(Part::Lines([vec![String::new()], lines].concat()));
             return;
         }
         let mut note = Vec::new();
@@ -287,12 +287,12 @@ impl<'a> Parts<'a> {
         let lines = self.entity_lines(table, found, &[], true);
         match self.refusal(&lines, &Derived::new()) {
             None => {
-                self.parts.push(Part::Entity(table, found));
+                self.all.push(Part::Entity(table, found));
                 true
             }
             Some(why) => {
                 let lines = [wrapped(&format!("Not possible: {why}")), commented(&lines)].concat();
-                self.parts.push(Part::Lines([vec![String::new()], lines].concat()));
+                self.all.push(Part::Lines([vec![String::new()], lines].concat()));
                 false
             }
         }
@@ -304,7 +304,7 @@ impl<'a> Parts<'a> {
                 Ok(forms) => forms,
                 Err(why) => {
                     let note = format!("{} in {}: not declared, because {why}.", found.name, it.index);
-                    self.parts.push(Part::Lines([vec![String::new()], wrapped(&note)].concat()));
+                    self.all.push(Part::Lines([vec![String::new()], wrapped(&note)].concat()));
                     continue;
                 }
             };
@@ -326,7 +326,8 @@ impl<'a> Parts<'a> {
         let name = entity(&[&shape.name]);
         if !self.is_one {
             let lines = vec![
-                "# No item was read. Without a `type`, all items of a table are of one entity.".to_owned(),
+                "# No item was read. This is right if all items of the table are of one kind and its keys are plain."
+                    .to_owned(),
                 format!("[entity.{}]", key(&name)),
                 format!("table = {}", string(&shape.name)),
                 "# attributes = [\"name\"]".to_owned(),
@@ -343,7 +344,7 @@ impl<'a> Parts<'a> {
             format!("sort-key = \"PROFILE\"  # {sk}"),
             "attributes = [\"name\"]".to_owned(),
         ];
-        self.parts.push(Part::Lines([vec![String::new()], commented(&lines)].concat()));
+        self.all.push(Part::Lines([vec![String::new()], commented(&lines)].concat()));
     }
 
     /// The lines of an entity. Attributes that a proposal derives are in `derived-attributes`.
@@ -455,6 +456,12 @@ fn head(origin: &str, tables: &[SampledTable], is_one: bool) -> Vec<String> {
         "Names of fields, such as `userId` in USER#{userId}, are guesses unless an attribute has the same value: rename \
          them as you like. docs/manifest.md explains every key.",
     ));
+    if !is_one {
+        lines.extend(wrapped("Ripple's own items are in a table of their own: see docs/own-table.md."));
+    }
+    if tables.len() > 1 {
+        lines.extend(wrapped("Delete the tables and entities that no derivation is to read."));
+    }
     let table = tables.first().filter(|_| is_one).map(|it| format!(" --table {}", it.shape.name)).unwrap_or_default();
     lines.extend(commented(&[
         "Then: ripple check ripple.toml".to_owned(),
@@ -490,7 +497,8 @@ fn proposal_lines(accepted: &[(Proposal, Vec<String>)], notes: &[String], tables
     if !accepted.is_empty() {
         lines.extend(wrapped(
             "The application seems to keep these values by hand. To have Ripple keep one, uncomment it and \
-             `derived-attributes` of its entity, and remove the code that writes the value.",
+             `derived-attributes` of its entity, remove the code that writes the value, and run `ripple backfill` once \
+             it is deployed.",
         ));
     }
     for (proposal, derivation) in accepted {

@@ -16,7 +16,7 @@ pub(crate) fn string(text: &str) -> String {
         match it {
             '"' => quoted.push_str("\\\""),
             '\\' => quoted.push_str("\\\\"),
-            it if it.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(it))),
+            it if it.is_control() => quoted.extend(format!("\\u{:04X}", u32::from(it)).chars()),
             it => quoted.push(it),
         }
     }
