@@ -2,8 +2,8 @@
 //!
 //! | file | where the tables are |
 //! |---|---|
-//! | `NoSQL` Workbench model | `DataModel`, with items in `TableData` |
-//! | `CloudFormation`, SAM, `cdk.out/*.template.json` | `Resources` of the types `AWS::DynamoDB::Table` and `GlobalTable` |
+//! | NoSQL Workbench model | `DataModel`, with items in `TableData` |
+//! | CloudFormation, SAM, `cdk.out/*.template.json` | `Resources` of the types `AWS::DynamoDB::Table` and `GlobalTable` |
 //! | `serverless.yml` | the same below `resources.Resources` |
 //! | `terraform show -json` | resources of the type `aws_dynamodb_table`, in all modules |
 

@@ -65,7 +65,7 @@ pub(crate) fn render(origin: &str, tables: &[SampledTable], mut kinds: Vec<Table
             }
         }
         let has_any = live.iter().any(|(of, _)| *of == at);
-        if kinds.found.is_empty() || !is_one && !has_any && kinds.type_attribute.is_none() {
+        if !has_any && (is_one || kinds.found.is_empty() || kinds.type_attribute.is_none()) {
             parts.add_example(table);
         }
     }
@@ -335,9 +335,10 @@ impl<'a> Parts<'a> {
             self.add_checked(lines);
             return;
         }
+        let why = if table.sample.items.is_empty() { "No item was read" } else { "No kind of items can be declared" };
         let sk = shape.sk.as_ref().map_or("", |sk| sk.name.as_str());
         let lines = [
-            format!("No item was read, so this is only an example: the forms of {} and {sk} are yours.", shape.pk.name),
+            format!("{why}, so this is only an example: the forms of {} and {sk} are yours.", shape.pk.name),
             "`ripple check` refuses the file until it declares an entity.".to_owned(),
             "[entity.User]".to_owned(),
             format!("partition-key = \"USER#{{userId}}\"  # {}", shape.pk.name),

@@ -663,6 +663,67 @@ fn a_long_text_is_shortened_and_names_cannot_break_the_file() {
 }
 
 #[test]
+fn no_keys_and_no_attributes_make_an_invalid_draft() {
+    let texts = [
+        "USER#1",
+        "USER#2",
+        "USER",
+        "user#1",
+        "user_1",
+        "A",
+        "a",
+        "#",
+        "a#",
+        "##",
+        "%",
+        "%23",
+        "{x}",
+        "}{",
+        "\u{e9}#1",
+        "1",
+        "01",
+        "USER#1#COUNT#x#00",
+        "\"",
+        "\\",
+        "a\nb",
+        "-",
+        "Counter",
+        "2024-01-01",
+        "/a/b",
+        " ",
+        "\u{0}",
+    ];
+    let names =
+        ["pk", "type", "__typename", "gpk", "gsk", "a.b", "a[0]", "", "aws:rep", "userId", "Name", "\"", "\u{e9}"];
+    for seed in 0..400_usize {
+        let mut state = seed;
+        // A linear congruential generator: each seed has the same items in every run.
+        let mut below = |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let shapes = ["odd pk sk", "odd pk", "odd pk sk:N", "odd pk:N sk"];
+        let shape = shape(shapes[below(4)], &["GSI gpk gsk", "byId userId"]);
+        let mut sample = Sample { extent: Extent::Whole, ..Sample::default() };
+        for _ in 0..below(30) {
+            let mut item = Item::new();
+            for _ in 0..below(5) {
+                item.insert(names[below(names.len())], AttributeValue::S(texts[below(texts.len())].to_owned()));
+            }
+            for key in [Some(&shape.pk), shape.sk.as_ref()].into_iter().flatten() {
+                let value = match key.of {
+                    KeyType::N => AttributeValue::N(below(9).to_string()),
+                    _ => AttributeValue::S(texts[below(texts.len())].to_owned()),
+                };
+                item.insert(key.name.clone(), value);
+            }
+            sample.add(&shape, item);
+        }
+        drafted(&[SampledTable { shape, sample }]);
+    }
+}
+
+#[test]
 fn a_reason_for_a_short_sample_is_in_the_draft() {
     let mut table = own_table();
     table.sample.extent = Extent::Ended("you pressed Ctrl-C".to_owned());

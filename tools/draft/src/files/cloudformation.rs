@@ -1,4 +1,4 @@
-//! Resources of `CloudFormation`, SAM and CDK templates, and of a `serverless.yml`. They have no items.
+//! Resources of CloudFormation, SAM and CDK templates, and of a `serverless.yml`. They have no items.
 
 use keys::tables::{KeyAttribute, KeyType};
 use serde_json::{Map, Value};

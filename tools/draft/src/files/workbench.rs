@@ -1,4 +1,4 @@
-//! Models of the `NoSQL` Workbench, of the versions 1.0 and 3.0. Their sample items are the sample.
+//! Models of the NoSQL Workbench, of the versions 1.0 and 3.0. Their sample items are the sample.
 //!
 //! A table has `KeyAttributes` with `PartitionKey` and `SortKey`, each with `AttributeName` and `AttributeType`; its
 //! `GlobalSecondaryIndexes` have the same and a `Projection`. Items are in DynamoDB's JSON in `TableData`.

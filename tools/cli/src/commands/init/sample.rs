@@ -51,7 +51,9 @@ pub(super) async fn read(client: &Client, shape: &TableShape, args: &Init) -> an
             };
             n_read = n_read.saturating_add(u32::try_from(items.len())?);
             units += consumed;
-            items.into_iter().for_each(|item| sample.add(shape, item));
+            for item in items {
+                sample.add(shape, item);
+            }
             next.extend(after.map(|after| (segment, Some(after))));
         }
         open = next;
