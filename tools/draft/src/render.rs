@@ -324,10 +324,10 @@ impl<'a> Parts<'a> {
     fn add_example(&mut self, table: &SampledTable) {
         let shape = &table.shape;
         let name = entity(&[&shape.name]);
+        let why = if table.sample.items.is_empty() { "No item was read" } else { "No kind of items can be declared" };
         if !self.is_one {
             let lines = vec![
-                "# No item was read. This is right if all items of the table are of one kind and its keys are plain."
-                    .to_owned(),
+                format!("# {why}. This is right if all items of the table are of one kind and its keys are plain."),
                 format!("[entity.{}]", key(&name)),
                 format!("table = {}", string(&shape.name)),
                 "# attributes = [\"name\"]".to_owned(),
@@ -335,7 +335,6 @@ impl<'a> Parts<'a> {
             self.add_checked(lines);
             return;
         }
-        let why = if table.sample.items.is_empty() { "No item was read" } else { "No kind of items can be declared" };
         let sk = shape.sk.as_ref().map_or("", |sk| sk.name.as_str());
         let lines = [
             format!("{why}, so this is only an example: the forms of {} and {sk} are yours.", shape.pk.name),
