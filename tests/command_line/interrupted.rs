@@ -17,19 +17,19 @@ use support::{
 use crate::{commands, database, input::Dev, refuses, ripple, waits::follow};
 
 /// Ends a command as Ctrl-C does.
-fn interrupt(child: &Child) {
+pub(crate) fn interrupt(child: &Child) {
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
 }
 
-fn started(arguments: &[&str], variables: &[(&str, &str)]) -> Child {
+pub(crate) fn started(arguments: &[&str], variables: &[(&str, &str)]) -> Child {
     let mut ripple = command(env!("CARGO_BIN_EXE_ripple"));
     ripple.args(arguments).envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
     ripple.spawn().unwrap()
 }
 
 /// The exit code, and what it printed on standard error.
-fn ended(mut child: Child) -> (Option<i32>, String) {
+pub(crate) fn ended(mut child: Child) -> (Option<i32>, String) {
     let stderr = io::read_to_string(child.stderr.take().unwrap()).unwrap();
     (child.wait().unwrap().code(), stderr)
 }

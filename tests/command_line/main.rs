@@ -4,6 +4,7 @@
 
 mod browsers;
 mod dev;
+mod init;
 mod input;
 mod interrupted;
 mod jobs;
@@ -129,6 +130,9 @@ impl Listed {
             "<DERIVATION>" | "<DERIVATION>..." | "<DERIVATION|--all>" => "follower-count",
             "<ID|--all>" => "--all",
             "<KEY>" => "USER#ada / PROFILE",
+            // Of `<FILE|--table <NAME>>`.
+            "<FILE|--table" => "--table",
+            "<NAME>>" => "ripple",
             "<LANGUAGE>" => "--language=python",
             other => unreachable!("{}: what is {other}?", self.usage()),
         }));

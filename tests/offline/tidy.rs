@@ -274,7 +274,7 @@ fn engine_parts(source: &SourceFile) -> Vec<String> {
 // ---- rules for one manifest ----
 
 /// The crates of the workspace, each with the crates that it may depend on. `functions` is every crate in that folder.
-const DIRECTION: [(&str, &str); 17] = [
+const DIRECTION: [(&str, &str); 18] = [
     ("keys", ""),
     ("derive", "keys"),
     ("store", "derive keys"),
@@ -288,10 +288,11 @@ const DIRECTION: [(&str, &str); 17] = [
     ("design", "infra engine store derive keys"),
     ("stream", "keys"),
     ("types", "derive keys"),
+    ("draft", "manifest derive keys"),
     ("operate", "stream manifest engine store derive keys"),
     ("console", "operate design engine store derive keys"),
     ("functions", "manifest engine catalogue store derive keys"),
-    ("cli", "console operate types stream functions design infra manifest engine catalogue store derive keys"),
+    ("cli", "console draft operate types stream functions design infra manifest engine catalogue store derive keys"),
 ];
 
 /// The crates for any table. They never depend on the shipped manifest, not even in tests.

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod cost;
 pub(crate) mod demo;
 mod examples;
+pub(crate) mod init;
 pub(crate) mod values;
 pub(crate) mod verify;
 pub(crate) mod why;
@@ -17,6 +18,7 @@ use cost::CostArgs;
 use demo::Demo;
 use engine::{jobs::JobOrder, ledger::LedgerKind};
 use functions::declared::Choice;
+use init::Init;
 use operate::about::About;
 use verify::Verify;
 use why::WhyArgs;
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Catalogue(CatalogueCommand),
     /// Reads a part of a table and reports whether it fits the manifest, before you attach the service.
     Preflight(Preflight),
+    /// Drafts a manifest from an existing table, or from a file that describes tables. Changes no table.
+    Init(Init),
     /// Checks a manifest. Needs no database.
     Check(ManifestCheck),
     /// Prints the JSON Schema of manifests, for an editor. Needs no database.

@@ -10,6 +10,7 @@ mod design;
 mod dev;
 mod explain;
 mod infra;
+mod init;
 mod jobs;
 mod parked;
 mod preflight;
@@ -55,6 +56,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Backfill(args)) => Box::pin(repair::backfill(&args)).await,
         Some(Command::Catalogue(args)) => Box::pin(catalogue::run(&args)).await,
         Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
+        Some(Command::Init(args)) => Box::pin(init::run(&args)).await,
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Schema(args)) => check::schema(&args),
         Some(Command::Types(args)) => check::types(&args),

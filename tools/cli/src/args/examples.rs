@@ -5,7 +5,7 @@ use clap::Command;
 const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
 
 /// Two examples of each command, by its name.
-const EXAMPLES: [(&str, [&str; 2]); 27] = [
+const EXAMPLES: [(&str, [&str; 2]); 28] = [
     ("ripple", ["ripple dev", "ripple verify --config ripple.toml"]),
     ("ripple demo", ["ripple demo --scenario famous --others 20", "ripple demo --writes 500 --seed 7 --json"]),
     ("ripple dev", ["ripple dev --config ripple.toml --data .ripple", "ripple dev --config ripple.toml -- npm test"]),
@@ -43,6 +43,7 @@ const EXAMPLES: [(&str, [&str; 2]); 27] = [
         "ripple preflight",
         ["ripple preflight --config ripple.toml", "ripple preflight --aws --table app --segment-of 100"],
     ),
+    ("ripple init", ["ripple init --aws --table app", "ripple init template.yaml --out -"]),
     ("ripple check", ["ripple check ripple.toml", "ripple check ripple.toml --json"]),
     (
         "ripple schema",

@@ -2,10 +2,15 @@
 //!
 //! DynamoDB returns items in the order of a hash of their partition keys, so the first items are a fair sample.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use anyhow::Context as _;
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use aws_sdk_dynamodb::{
+    Client,
+    error::SdkError,
+    operation::scan::ScanError,
+    types::{AttributeValue, ReturnConsumedCapacity},
+};
 use keys::{item::Item, tables::TableForm};
 use tokio::time::{Instant, sleep_until};
 
@@ -13,7 +18,7 @@ use crate::commands::preflight::Fitting;
 use crate::{opened::Opened, tables::counted};
 
 /// Maximum number of items in a page: few enough that a page of large items does not exceed the limit by much.
-const PAGE_ITEMS: u32 = 250;
+pub(in crate::commands) const PAGE_ITEMS: u32 = 250;
 
 /// How much to read, and how fast.
 #[derive(Clone, Copy, Debug)]
@@ -101,17 +106,13 @@ impl TableSample {
         let mut after = None;
         while sample.n_items < bounds.n_items_max {
             let n_left = bounds.n_items_max - sample.n_items;
-            let call = opened.clients.dynamodb.scan().table_name(table);
-            let call = call.segment(0).total_segments(i32::try_from(bounds.segments)?);
-            let call = call.limit(i32::try_from(n_left.min(PAGE_ITEMS))?).set_exclusive_start_key(after);
-            let answer = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
-            let answer = answer.with_context(|| format!("cannot read the table {table}"))?;
-            sample.units += answer.consumed_capacity.and_then(|capacity| capacity.capacity_units).unwrap_or_default();
-            let items: Vec<Item> = answer.items.into_iter().flatten().map(of_sdk).collect();
-            sample.n_items += u32::try_from(items.len())?;
-            each(items);
-            // Some emulators end with an empty key instead of none.
-            after = answer.last_evaluated_key.filter(|key| !key.is_empty());
+            let limit = n_left.min(PAGE_ITEMS);
+            let read = page(&opened.clients.dynamodb, table, (0, bounds.segments), limit, after).await;
+            let read = read.with_context(|| format!("cannot read the table {table}"))?;
+            sample.units += read.units;
+            sample.n_items += u32::try_from(read.items.len())?;
+            each(read.items);
+            after = read.after;
             if after.is_none() {
                 sample.is_whole = true;
                 break;
@@ -133,6 +134,34 @@ impl TableSample {
     }
 }
 
-fn of_sdk(item: std::collections::HashMap<String, aws_sdk_dynamodb::types::AttributeValue>) -> Item {
+/// A page of a segment of a table.
+pub(in crate::commands) struct Page {
+    pub(in crate::commands) items: Vec<Item>,
+    /// Consumed read units, as the database reports them.
+    pub(in crate::commands) units: f64,
+    /// Where the next page starts, if this is not the last.
+    pub(in crate::commands) after: Option<HashMap<String, AttributeValue>>,
+}
+
+/// Reads a page of at most `limit` items: of which segment, of how many.
+pub(in crate::commands) async fn page(
+    client: &Client,
+    table: &str,
+    (segment, segments): (u32, u32),
+    limit: u32,
+    after: Option<HashMap<String, AttributeValue>>,
+) -> Result<Page, SdkError<ScanError>> {
+    let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+    let call = client.scan().table_name(table).segment(number(segment)).total_segments(number(segments));
+    let call = call.limit(number(limit)).set_exclusive_start_key(after);
+    let answer = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await?;
+    let units = answer.consumed_capacity.and_then(|capacity| capacity.capacity_units).unwrap_or_default();
+    let items = answer.items.into_iter().flatten().map(of_sdk).collect();
+    // Some emulators end with an empty key instead of none.
+    let after = answer.last_evaluated_key.filter(|key| !key.is_empty());
+    Ok(Page { items, units, after })
+}
+
+fn of_sdk(item: HashMap<String, AttributeValue>) -> Item {
     item.into_iter().map(|(name, value)| (name, value.into())).collect()
 }

@@ -1,0 +1,160 @@
+//! `ripple init`: drafts a manifest from an existing table or from a file that describes tables. It changes no table.
+
+mod sample;
+
+use std::{
+    fs::OpenOptions,
+    io::{ErrorKind, Write as _},
+    path::Path,
+};
+
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, KeySchemaElement, KeyType, Projection, ProjectionType, ScalarAttributeType, TableDescription,
+    TimeToLiveStatus,
+};
+use draft::{
+    Draft, draft,
+    files::tables_of,
+    shape::{Extent, IndexShape, SampledTable, TableShape},
+};
+use functions::logging;
+use keys::tables::{KeyAttribute, KeyType as AttributeType};
+
+use super::LOG_FILTER;
+use crate::{
+    args::init::Init,
+    exit::{Completion, Usage, file_text, print, report},
+    opened::Clients,
+    tables,
+};
+
+pub(crate) async fn run(args: &Init) -> anyhow::Result<Completion> {
+    logging::readable(LOG_FILTER);
+    let is_printed = args.out == Path::new("-");
+    if !is_printed && args.out.try_exists().unwrap_or(true) {
+        return Err(exists(&args.out).into());
+    }
+    let (origin, tables) = match (&args.file, &args.table) {
+        (Some(file), _) => {
+            let found = tables_of(&file_text(file)?);
+            let found = found.map_err(|error| Usage(format!("{}: {error}", file.display())))?;
+            (format!("{}, a {}", file.display(), found.kind), found.tables)
+        }
+        (None, Some(table)) => (format!("the table {table}"), vec![read(args, table).await?]),
+        (None, None) => return Err(Usage("give a FILE or --table".to_owned()).into()),
+    };
+    let draft = draft(&origin, &tables);
+    if is_printed {
+        print(draft.text.trim_end());
+    } else {
+        write(&args.out, &draft.text)?;
+        print(&summary(&args.out, &draft));
+    }
+    let ended = tables.iter().find_map(|table| match &table.sample.extent {
+        Extent::Ended(why) => Some((table, why)),
+        _ => None,
+    });
+    let Some((table, why)) = ended else { return Ok(Completion::InStep) };
+    let n = table.sample.items.len();
+    report(&format!("ripple: the draft is of {n} item{} only: {why}", if n == 1 { "" } else { "s" }));
+    Ok(Completion::Unfinished)
+}
+
+fn exists(out: &Path) -> Usage {
+    Usage(format!("{} exists: name another file with --out, or print the draft with --out -", out.display()))
+}
+
+fn write(out: &Path, text: &str) -> Result<(), Usage> {
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => exists(out),
+        _ => Usage(format!("cannot write {}: {error}", out.display())),
+    };
+    let mut file = OpenOptions::new().write(true).create_new(true).open(out).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)
+}
+
+/// What the draft contains, and what to do next.
+fn summary(out: &Path, draft: &Draft) -> String {
+    let listed = |what: &str, names: &[String]| {
+        format!("{what:<12} {:>3}  {}", names.len(), names.join(", ")).trim_end().to_owned()
+    };
+    let next = if draft.entities.is_empty() { "declare an entity in it, then" } else { "next" };
+    [
+        listed("entities", &draft.entities),
+        listed("proposals", &draft.proposals),
+        format!("wrote {}; {next}: ripple check {}", out.display(), out.display()),
+    ]
+    .join("\n")
+}
+
+// ---- An existing table ----
+
+/// Reads a table's description and some of its items.
+async fn read(args: &Init, table: &str) -> anyhow::Result<SampledTable> {
+    let (clients, endpoint) = if args.aws {
+        (Clients::aws(args.region.as_deref()).await, tables::AWS)
+    } else {
+        (Clients::at(&args.endpoint, args.region.as_deref().unwrap_or("us-east-1")).await, args.endpoint.as_str())
+    };
+    let client = &clients.dynamodb;
+    let description = tables::existing(client, table, endpoint, "--table").await?;
+    let mut shape = shape(&description)?;
+    // A caller who may not ask for the time to live still gets a draft.
+    if let Ok(answer) = client.describe_time_to_live().table_name(table).send().await {
+        let set = answer.time_to_live_description.filter(|it| {
+            matches!(it.time_to_live_status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling))
+        });
+        shape.time_to_live = set.and_then(|it| it.attribute_name);
+    }
+    let sample = sample::read(client, &shape, args).await?;
+    Ok(SampledTable { shape, sample })
+}
+
+/// The parts of a table's description that a draft needs.
+fn shape(table: &TableDescription) -> anyhow::Result<TableShape> {
+    let definitions = table.attribute_definitions();
+    let (mut pk, sk) = key(table.key_schema(), definitions);
+    anyhow::ensure!(!pk.is_empty(), "the description of the table names no partition key");
+    let index = |it: &aws_sdk_dynamodb::types::GlobalSecondaryIndexDescription| {
+        let (pk, sk) = key(it.key_schema(), definitions);
+        IndexShape {
+            name: it.index_name().unwrap_or_default().to_owned(),
+            pk,
+            sk,
+            projection: projected(it.projection()),
+        }
+    };
+    let local = table.local_secondary_indexes().iter().filter_map(|it| it.index_name()).map(str::to_owned);
+    Ok(TableShape {
+        name: table.table_name().unwrap_or_default().to_owned(),
+        pk: pk.swap_remove(0),
+        sk: sk.into_iter().next(),
+        indexes: table.global_secondary_indexes().iter().map(index).collect(),
+        local_indexes: local.collect(),
+        time_to_live: None,
+        n_items: Some(tables::counted(table.item_count)),
+    })
+}
+
+/// The attributes of a partition key and of a sort key.
+fn key(schema: &[KeySchemaElement], definitions: &[AttributeDefinition]) -> (Vec<KeyAttribute>, Vec<KeyAttribute>) {
+    let of = |part: KeyType| {
+        let elements = schema.iter().filter(move |element| *element.key_type() == part);
+        elements.map(|element| {
+            let name = element.attribute_name();
+            let definition = definitions.iter().find(|definition| definition.attribute_name() == name);
+            let of = match definition.map(AttributeDefinition::attribute_type) {
+                Some(ScalarAttributeType::N) => AttributeType::N,
+                Some(ScalarAttributeType::B) => AttributeType::B,
+                _ => AttributeType::S,
+            };
+            KeyAttribute { name: name.to_owned(), of, is_plain: true }
+        })
+    };
+    (of(KeyType::Hash).collect(), of(KeyType::Range).collect())
+}
+
+fn projected(projection: Option<&Projection>) -> Option<Vec<String>> {
+    let projection = projection.filter(|it| it.projection_type() != Some(&ProjectionType::All))?;
+    Some(projection.non_key_attributes().to_vec())
+}
