@@ -1,5 +1,6 @@
 //! The command line's arguments.
 
+pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod cost;
 pub(crate) mod demo;
@@ -10,6 +11,7 @@ pub(crate) mod why;
 
 use std::{net::IpAddr, path::PathBuf};
 
+use audit::AuditArgs;
 use check::{ManifestCheck, SchemaArgs, TypesArgs, Wait};
 use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::Shell;
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Catalogue(CatalogueCommand),
     /// Reads a part of a table and reports whether it fits the manifest, before you attach the service.
     Preflight(Preflight),
+    /// Reports how wrong the derived values are in a table that Ripple does not maintain. Only reads.
+    Audit(AuditArgs),
     /// Checks a manifest. Needs no database.
     Check(ManifestCheck),
     /// Prints the JSON Schema of manifests, for an editor. Needs no database.

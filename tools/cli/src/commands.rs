@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod audit;
 mod catalogue;
 mod check;
 mod console;
@@ -55,6 +56,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Backfill(args)) => Box::pin(repair::backfill(&args)).await,
         Some(Command::Catalogue(args)) => Box::pin(catalogue::run(&args)).await,
         Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
+        Some(Command::Audit(args)) => Box::pin(audit::run(&args)).await,
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Schema(args)) => check::schema(&args),
         Some(Command::Types(args)) => check::types(&args),

@@ -5,7 +5,7 @@ use clap::Command;
 const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
 
 /// Two examples of each command, by its name.
-const EXAMPLES: [(&str, [&str; 2]); 27] = [
+const EXAMPLES: [(&str, [&str; 2]); 28] = [
     ("ripple", ["ripple dev", "ripple verify --config ripple.toml"]),
     ("ripple demo", ["ripple demo --scenario famous --others 20", "ripple demo --writes 500 --seed 7 --json"]),
     ("ripple dev", ["ripple dev --config ripple.toml --data .ripple", "ripple dev --endpoint http://127.0.0.1:8001"]),
@@ -42,6 +42,13 @@ const EXAMPLES: [(&str, [&str; 2]); 27] = [
     (
         "ripple preflight",
         ["ripple preflight --config ripple.toml", "ripple preflight --aws --table app --segment-of 100"],
+    ),
+    (
+        "ripple audit",
+        [
+            "ripple audit --config ripple.toml --at-rest",
+            "ripple audit --aws --table app --read-units 500 --html audit.html",
+        ],
     ),
     ("ripple check", ["ripple check ripple.toml", "ripple check ripple.toml --json"]),
     (
