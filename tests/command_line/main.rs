@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
+mod audit;
 mod browsers;
 mod dev;
 mod input;

@@ -30,7 +30,7 @@ use crate::{
     args::audit::AuditArgs,
     bar::{on, progress},
     commands::audit::mend::Mending,
-    exit::{Completion, Usage, print, report},
+    exit::{Completion, Usage, print},
     opened::open_application,
     words::{counted, print_json, time},
 };
@@ -80,7 +80,6 @@ fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
     let written = OpenOptions::new().write(true).create_new(true).open(file);
     let written = written.and_then(|mut file| file.write_all(page.as_bytes()));
     written.map_err(|error| Usage(format!("--html: cannot write {}: {error}", file.display())))?;
-    report(&format!("wrote {}", file.display()));
     Ok(())
 }
 

@@ -453,13 +453,16 @@ fn wrong(finding: &Finding) -> Wrong {
     }
 }
 
-/// Stored minus derived; `None` if one of them is no number. What is absent is 0.
+/// Stored minus derived; `None` if one of them is no number, or both are equal. What is absent is 0. A bucket has other
+/// attributes too, so the derived attribute decides which one is compared.
 fn error(finding: &Finding) -> Option<Sum> {
-    let value = |item: &Option<Item>| match item.iter().flat_map(Item::values).next() {
+    let [stored, derived] = [&finding.stored, &finding.derived];
+    let name = [derived, stored].into_iter().flatten().flat_map(Item::keys).next()?;
+    let value = |item: &Option<Item>| match item.as_ref().and_then(|item| item.get(name)) {
         None => Some(Sum::default()),
         Some(value) => Sum::of(value),
     };
-    let (mut error, derived) = (value(&finding.stored)?, value(&finding.derived)?);
+    let (mut error, derived) = (value(stored)?, value(derived)?);
     error.subtract(&derived);
     (!error.is_zero()).then_some(error)
 }
