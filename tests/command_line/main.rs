@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
+mod audit;
 mod browsers;
 mod dev;
 mod init;
@@ -124,18 +125,20 @@ impl Listed {
     /// The command with its required arguments.
     fn arguments(&self) -> Vec<&str> {
         let mut arguments: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        arguments.extend(self.usage().split(' ').filter(|word| word.starts_with('<') && !word.ends_with(']')).map(|word| match word {
-            "<FILE>" | "<FILE>..." => "tests/events/tumbling-window.json",
-            "<SHELL>" => "bash",
-            "<DERIVATION>" | "<DERIVATION>..." | "<DERIVATION|--all>" => "follower-count",
-            "<ID|--all>" => "--all",
-            "<KEY>" => "USER#ada / PROFILE",
-            // Of `<FILE|--table <NAME>>`.
-            "<FILE|--table" => "--table",
-            "<NAME>>" => "ripple",
-            "<LANGUAGE>" => "--language=python",
-            other => unreachable!("{}: what is {other}?", self.usage()),
-        }));
+        arguments.extend(self.usage().split(' ').filter(|word| word.starts_with('<') && !word.ends_with(']')).map(
+            |word| match word {
+                "<FILE>" | "<FILE>..." => "tests/events/tumbling-window.json",
+                "<SHELL>" => "bash",
+                "<DERIVATION>" | "<DERIVATION>..." | "<DERIVATION|--all>" => "follower-count",
+                "<ID|--all>" => "--all",
+                "<KEY>" => "USER#ada / PROFILE",
+                // Of `<FILE|--table <NAME>>`.
+                "<FILE|--table" => "--table",
+                "<NAME>>" => "ripple",
+                "<LANGUAGE>" => "--language=python",
+                other => unreachable!("{}: what is {other}?", self.usage()),
+            },
+        ));
         arguments
     }
 }

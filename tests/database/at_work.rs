@@ -28,7 +28,7 @@ pub(crate) struct TableAtWork {
 }
 
 /// Ignores the progress.
-struct Unseen;
+pub(crate) struct Unseen;
 
 impl Progress for Unseen {
     fn begins(&self, _price: ReadPrice) {}

@@ -1,6 +1,7 @@
 //! Tests on the embedded DynamoDB: the model of it, the patterns of the table, and the price of actions.
 
 mod at_work;
+mod audit;
 mod console_patterns;
 mod contract;
 mod cost;

@@ -186,6 +186,14 @@ async fn the_policies_for_people_permit_what_the_commands_call() {
     delete(&client, &key("USER#cy", "PROFILE")).await;
     service.caught_up(&client).await;
 
+    // An audit needs a part of the policy: it never calls the ledger.
+    proxy.runs("audit", &[], &[0, 3]);
+    let audited = proxy.take();
+    are_permitted(&audited, "ReadOnlyPolicy");
+    let reads = BTreeSet::from([("Table", "BatchGetItem"), ("Table", "DescribeTable"), ("Table", "Scan")]);
+    let others: Vec<_> = audited.iter().filter(|(sid, action)| !reads.contains(&(*sid, action.as_str()))).collect();
+    assert!(others.is_empty() && audited.len() > 1, "{audited:?}");
+
     // A repair without `--apply` verifies as `verify` does on AWS without `--yes`; here `verify` may write its marks.
     for (name, arguments) in [
         ("repair", &[][..]),

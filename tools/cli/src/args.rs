@@ -1,5 +1,6 @@
 //! The command line's arguments.
 
+pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod cost;
 pub(crate) mod demo;
@@ -11,6 +12,7 @@ pub(crate) mod why;
 
 use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
+use audit::AuditArgs;
 use check::{ManifestCheck, SchemaArgs, TypesArgs, Wait};
 use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::Shell;
@@ -60,6 +62,8 @@ pub(crate) enum Command {
     Preflight(Preflight),
     /// Drafts a manifest from an existing table, or from a file that describes tables. Changes no table.
     Init(Init),
+    /// Reports how wrong the derived values are in a table that Ripple does not maintain. Only reads.
+    Audit(AuditArgs),
     /// Checks a manifest. Needs no database.
     Check(ManifestCheck),
     /// Prints the JSON Schema of manifests, for an editor. Needs no database.

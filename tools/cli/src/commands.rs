@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod audit;
 mod catalogue;
 mod check;
 mod console;
@@ -57,6 +58,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Catalogue(args)) => Box::pin(catalogue::run(&args)).await,
         Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
         Some(Command::Init(args)) => Box::pin(init::run(&args)).await,
+        Some(Command::Audit(args)) => Box::pin(audit::run(&args)).await,
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Schema(args)) => check::schema(&args),
         Some(Command::Types(args)) => check::types(&args),

@@ -90,6 +90,15 @@ pub(crate) async fn open_to_attach(connection: &Connection) -> anyhow::Result<Op
     open_tables(connection, false).await
 }
 
+/// Opens the application's tables alone, for a command that only reads their items. Their keys must fit the manifest.
+pub(crate) async fn open_application(connection: &Connection) -> anyhow::Result<Opened> {
+    let opened = open_tables(connection, false).await?;
+    for (table, _) in opened.application_tables() {
+        fits(&opened.schema, &opened.catalogue, table, IndexCheck::KeyAlone)?;
+    }
+    Ok(opened)
+}
+
 async fn open_tables(connection: &Connection, has_own_table: bool) -> anyhow::Result<Opened> {
     let (mut schema, catalogue) = declared(connection.choice())?;
     let (clients, endpoint) = if connection.aws {

@@ -26,6 +26,8 @@ pub(crate) enum IndexCheck {
     Refuses,
     /// The command reports it itself.
     Left,
+    /// The command reads items alone, so only the table's key matters.
+    KeyAlone,
 }
 
 /// The key and the indexes of the application's table must be those that the manifest declares, and a stream must have
@@ -41,7 +43,9 @@ pub(crate) fn fits(
     // If the key differs, the other misfits mean nothing. A command that needs a stream reports a missing one itself.
     let has_key = !misfits.iter().any(|misfit| misfit.part == TablePart::Key);
     let is_told = |part: &TablePart| match part {
-        TablePart::Key | TablePart::Replicas => true,
+        TablePart::Key => true,
+        _ if indexes == IndexCheck::KeyAlone => false,
+        TablePart::Replicas => true,
         TablePart::Index(_) => has_key && indexes == IndexCheck::Refuses,
         TablePart::Stream => has_key && stored.view.is_some(),
     };

@@ -7,6 +7,7 @@
 //! - [`repair`] is a whole repair: it takes the right to repair, verifies, corrects each finding, and marks derivations
 //!   as filled. [`repair::remedy`] corrects one finding.
 //! - [`why`] explains the derived values of one item, and reads only what they need.
+//! - [`audit`] compares a table that Ripple does not maintain with its definition.
 //! - [`rates`] measures the application's write rates.
 //! - [`mod@written`] describes what a write of the functions did.
 //! - [`redriving`] redrives a parked change, [`discarding`] discards one, and [`about`] finds those about an item.
@@ -17,6 +18,7 @@
 //! fail.
 
 pub mod about;
+pub mod audit;
 pub mod checkpoints;
 pub mod discarding;
 pub mod failure;

@@ -3,6 +3,7 @@
 //! One function builds an object for both, and [`schema`] describes each form, so a program may read either.
 //! Names and words are stable.
 
+pub mod audit;
 pub mod job;
 pub mod schema;
 

@@ -58,7 +58,8 @@ impl Mirror {
     }
 
     /// True if a mirror's key does not give its source's key. Then the mirror lists its claims.
-    pub(crate) fn lists_claims(&self, source: &Definition) -> bool {
+    #[must_use]
+    pub fn lists_claims(&self, source: &Definition) -> bool {
         source.key.field_names().iter().any(|name| !self.link.0.iter().any(|(_, from)| from == name))
     }
 

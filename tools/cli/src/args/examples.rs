@@ -5,7 +5,7 @@ use clap::Command;
 const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
 
 /// Two examples of each command, by its name.
-const EXAMPLES: [(&str, [&str; 2]); 28] = [
+const EXAMPLES: [(&str, [&str; 2]); 29] = [
     ("ripple", ["ripple dev", "ripple verify --config ripple.toml"]),
     ("ripple demo", ["ripple demo --scenario famous --others 20", "ripple demo --writes 500 --seed 7 --json"]),
     ("ripple dev", ["ripple dev --config ripple.toml --data .ripple", "ripple dev --config ripple.toml -- npm test"]),
@@ -44,6 +44,13 @@ const EXAMPLES: [(&str, [&str; 2]); 28] = [
         ["ripple preflight --config ripple.toml", "ripple preflight --aws --table app --segment-of 100"],
     ),
     ("ripple init", ["ripple init --aws --table app", "ripple init template.yaml --out -"]),
+    (
+        "ripple audit",
+        [
+            "ripple audit --config ripple.toml --at-rest",
+            "ripple audit --aws --table app --read-units 500 --html audit.html",
+        ],
+    ),
     ("ripple check", ["ripple check ripple.toml", "ripple check ripple.toml --json"]),
     (
         "ripple schema",

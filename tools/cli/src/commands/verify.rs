@@ -107,7 +107,7 @@ pub(super) fn print_unlike(verified: &Verified) -> Result<(), OperateError> {
     Ok(())
 }
 
-fn about_nothing_text(about: &CountsAboutNothing) -> String {
+pub(in crate::commands) fn about_nothing_text(about: &CountsAboutNothing) -> String {
     let CountsAboutNothing { derivation, counts, examples } = about;
     let such: Vec<String> = examples.iter().map(|(pk, sk)| Key::new(pk, sk).to_string()).collect();
     let (verb, such) = (if *counts == 1 { "is" } else { "are" }, such.join(", "));
@@ -156,7 +156,7 @@ fn totals(n_items: usize, n_ignored: usize, n_unreadable: usize, n_findings: usi
 }
 
 /// An item as one line of JSON.
-pub(super) fn item_text(item: Option<&Item>) -> String {
+pub(in crate::commands) fn item_text(item: Option<&Item>) -> String {
     match item {
         None => "no item".to_owned(),
         Some(item) if item.is_empty() => "no attribute".to_owned(),

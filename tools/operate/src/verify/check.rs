@@ -292,9 +292,9 @@ impl fmt::Display for ReadPrice {
 // ---- Storing the events of a verification in its file ----
 
 /// Stores the events in the file, and reports the progress.
-struct Keeping {
-    spool: Spool,
-    progress: Arc<dyn Progress>,
+pub(crate) struct Keeping {
+    pub(crate) spool: Spool,
+    pub(crate) progress: Arc<dyn Progress>,
 }
 
 impl Keeping {

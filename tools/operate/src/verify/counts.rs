@@ -315,7 +315,7 @@ pub(crate) fn attributes(tally: &Tally, has_sum: bool) -> Item {
 }
 
 /// The given attributes of an item that it has.
-pub(in crate::verify) fn only(item: &Item, names: &[&str]) -> Item {
+pub(crate) fn only(item: &Item, names: &[&str]) -> Item {
     names.iter().filter_map(|name| Some(((*name).to_owned(), item.get(name)?.clone()))).collect()
 }
 

@@ -26,7 +26,7 @@ use derive::{
     derivation::Derivation,
     kind::Shape,
     refresh::Look,
-    schema::{Seen, Unreadable},
+    schema::{Image, Seen, Unreadable},
     sources::Sources,
 };
 use engine::{
@@ -70,6 +70,15 @@ pub struct Limits {
     pub window_bytes: usize,
 }
 
+/// What a scan leaves for later, because it needs all items of the table.
+pub(crate) trait Later: Send + Sync {
+    /// The scan read an item of a declared entity.
+    fn scanned(&self, image: &Image<'_>) -> io::Result<()>;
+
+    /// Takes out of a refresh the derivations that are compared later.
+    fn take(&self, look: &mut Look);
+}
+
 /// A verification.
 pub struct Verification<'a, S> {
     pub(super) engine: &'a Engine<S>,
@@ -84,6 +93,8 @@ pub struct Verification<'a, S> {
     pub(super) buckets: BTreeSet<String>,
     /// Additive derivations whose changes must all be proven, if the ledger is the proof.
     pub(super) proving: BTreeSet<String>,
+    /// What is compared later; nothing if `None`.
+    pub(super) later: Option<&'a dyn Later>,
     pub(super) state: Mutex<RunState<'a>>,
 }
 
@@ -128,13 +139,18 @@ impl<'a, S: Store> Verification<'a, S> {
         };
         let buckets = engine.catalogue().derivations().filter_map(bucket).collect();
         let (proving, state) = (BTreeSet::new(), Mutex::new(state));
-        Self { engine, following, scope, limits, counted, targets, buckets, proving, state }
+        Self { engine, following, scope, limits, counted, targets, buckets, proving, later: None, state }
     }
 
     /// Also proves all changes of these derivations, so that their unreported counts are correct.
     #[must_use]
     pub fn proving(self, derivations: BTreeSet<String>) -> Self {
         Self { proving: derivations, ..self }
+    }
+
+    /// Leaves a part of the comparisons for later.
+    pub(crate) fn leaving(self, later: &'a dyn Later) -> Self {
+        Self { later: Some(later), ..self }
     }
 
     /// Verifies, from where the last run stopped.
@@ -150,13 +166,12 @@ impl<'a, S: Store> Verification<'a, S> {
         let reached = self.scan().await?;
         let Proven { is_proven, is_handled } = self.counts().await?;
         self.report_about_nothing()?;
-        let sum = |extent: Extent, reached: Reached| Extent {
-            n_items: extent.n_items + reached.n_items,
-            n_ignored: extent.n_ignored + reached.n_ignored,
-            n_selected: extent.n_selected + reached.n_selected,
-            ..extent
-        };
-        Ok(reached.into_iter().fold(Extent { is_proven, is_handled, ..Extent::default() }, sum))
+        Ok(Extent { is_proven, is_handled, ..added_up(reached) })
+    }
+
+    /// Reads the table, and compares everything but counts and what is left for later.
+    pub(crate) async fn scan_only(&self) -> Result<Extent, VerifyError> {
+        Ok(added_up(self.scan().await?))
     }
 
     /// Reports the counts about items that do not exist.
@@ -281,6 +296,17 @@ impl<'a, S: Store> Verification<'a, S> {
     pub(super) fn state(&self) -> MutexGuard<'_, RunState<'a>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The extent of all segments.
+fn added_up(reached: Vec<Reached>) -> Extent {
+    let sum = |extent: Extent, reached: Reached| Extent {
+        n_items: extent.n_items + reached.n_items,
+        n_ignored: extent.n_ignored + reached.n_ignored,
+        n_selected: extent.n_selected + reached.n_selected,
+        ..extent
+    };
+    reached.into_iter().fold(Extent::default(), sum)
 }
 
 impl RunState<'_> {

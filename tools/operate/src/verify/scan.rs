@@ -133,6 +133,9 @@ impl<S: Store> Verification<'_, S> {
     fn note(&self, key: &Key, item: &Item) -> Result<Noted, VerifyError> {
         let is_ignored = self.report_unreadable(key, item)?;
         let image = self.engine.schema().image(key, item);
+        if let (Some(later), Some(image)) = (self.later, &image) {
+            later.scanned(image)?;
+        }
         let entity = image.as_ref().map(|image| image.definition.name.as_str());
         if entity.is_some_and(|entity| self.targets.contains(entity)) {
             self.state().tallies.target_scanned(key)?;
@@ -193,6 +196,9 @@ impl<S: Store> Verification<'_, S> {
         let is_asked = |look: &mut Look| {
             let named = |at: &DerivationAt| self.scope.has_derivation(self.engine.catalogue().name(*at));
             look.derivations.retain(named);
+            if let Some(later) = self.later {
+                later.take(look);
+            }
             !look.derivations.is_empty() && self.scope.has_item(&look.item) && self.scope.has_entity(&look.entity)
         };
         let (differing, refused) = self.engine.looks_that_differ(all, sources, is_asked, self.patience()).await?;

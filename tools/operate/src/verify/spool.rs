@@ -226,6 +226,15 @@ impl Spool {
         Ok(values.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// An entry of a kind.
+    pub(crate) fn entry(&self, kind: &str, about: [&str; 3], is_flaw: bool) -> Result<Option<String>, OperateError> {
+        let [derivation, pk, sk] = about;
+        let query = "SELECT value FROM results WHERE kind = ?1 AND (derivation, pk, sk, is_flaw) = (?2, ?3, ?4, ?5)";
+        let connection = self.connection();
+        let mut query = connection.prepare_cached(query)?;
+        Ok(query.query_row(params![kind, derivation, pk, sk, is_flaw], |row| row.get(0)).optional()?)
+    }
+
     /// Number of rows in a table of the file.
     #[cfg(test)]
     fn n_rows(&self, table: &str) -> usize {
@@ -273,7 +282,7 @@ impl Spool {
         query.query_row([&item.pk, &item.sk], |row| row.get(0)).optional()
     }
 
-    fn add(&self, adds: &[Contribution], sign: i64, now_ms: u64) -> Result<(), OperateError> {
+    pub(crate) fn add(&self, adds: &[Contribution], sign: i64, now_ms: u64) -> Result<(), OperateError> {
         let connection = self.connection();
         let mut query = connection
             .prepare_cached("SELECT count, sum FROM targets WHERE derivation = ?1 AND pk = ?2 AND sk = ?3")?;
@@ -343,7 +352,7 @@ impl Spool {
         Ok(())
     }
 
-    fn counters_from(&self, pk: &str, sk_prefix: &str) -> Result<Items, OperateError> {
+    pub(crate) fn counters_from(&self, pk: &str, sk_prefix: &str) -> Result<Items, OperateError> {
         let connection = self.connection();
         let mut query =
             connection.prepare_cached("SELECT sk, item FROM counters WHERE pk = ?1 AND sk >= ?2 ORDER BY sk")?;
@@ -393,7 +402,7 @@ fn read(text: &str) -> Result<Vec<Contribution>, OperateError> {
     all.into_iter().map(one).collect()
 }
 
-fn read_tally((count, sum): (i64, String)) -> Result<Tally, OperateError> {
+pub(crate) fn read_tally((count, sum): (i64, String)) -> Result<Tally, OperateError> {
     let sum = sum.parse().map_err(|_| OperateError::NoNumber { text: sum })?;
     Ok(Tally { count, sum })
 }

@@ -9,6 +9,7 @@ pub(super) fn commands() -> Vec<(&'static str, Value)> {
     vec![
         ("rates", rates()),
         ("catalogue_diff", catalogue_diff()),
+        ("audit", audit()),
         ("preflight", preflight()),
         ("cost", cost()),
         ("replay", replay()),
@@ -242,5 +243,63 @@ fn demo() -> Value {
         ("elapsed_ms", json!({ "type": "integer", "minimum": 0 })),
         ("hot?", object([("likes", whole()), ("exact", whole()), ("wcu_per_like", number())])),
         ("famous?", famous),
+    ])
+}
+
+fn audit() -> Value {
+    let mend = object([("items", whole()), ("write_units", number())]);
+    let band = object([
+        ("stored", words(&["too_low", "too_high"])),
+        ("from", whole()),
+        ("below", or_null(&whole())),
+        ("numbers", whole()),
+    ]);
+    let errors = object([
+        ("numbers", whole()),
+        ("mean", text()),
+        ("largest", text()),
+        ("sum", text()),
+        ("histogram", list(&band)),
+    ]);
+    let derivation = object([
+        ("derivation", text()),
+        ("kind", text()),
+        ("values", whole()),
+        ("right", whole()),
+        ("wrong", whole()),
+        ("missing", whole()),
+        ("extra", whole()),
+        ("undecided", whole()),
+        ("unknown", whole()),
+        ("unreadable", whole()),
+        ("errors", or_null(&errors)),
+        ("cannot_tell", or_null(&text())),
+        ("mend", mend.clone()),
+    ]);
+    let [stored, derived] = ["stored", "derived"].map(|name| (name, or_null(&named("item"))));
+    let worst = object([
+        ("derivation", text()),
+        ("pk", text()),
+        ("sk", text()),
+        ("state", words(&["wrong", "missing", "extra"])),
+        ("error", or_null(&text())),
+        stored,
+        derived,
+    ]);
+    let about = object([("derivation", text()), ("counts", whole()), ("examples", list(&named("key")))]);
+    let unreadable =
+        object([("derivation", text()), ("why", text()), ("items", whole()), ("examples", list(&named("key")))]);
+    let read = object([("began", named("time")), ("ended", named("time"))]);
+    object([
+        ("items", whole()),
+        ("ignored", whole()),
+        ("derivations", list(&derivation)),
+        ("worst", list(&worst)),
+        ("about_nothing", list(&about)),
+        ("unreadable", list(&unreadable)),
+        ("mend", mend),
+        ("reads", list(&read)),
+        ("bound", text()),
+        ("read_units", number()),
     ])
 }
