@@ -50,7 +50,7 @@ pub(crate) struct AuditedTables {
     #[arg(long, env = "AWS_REGION", value_parser = values::region)]
     region: Option<String>,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "RIPPLE_CONFIG")]
     config: Option<PathBuf>,
     /// Leaves these derivations out: names, separated by commas. `ground` stands for all derivations that delete the
     /// application's items.
