@@ -69,8 +69,7 @@ pub struct Mark {
     pub since_ms: u64,
     /// When it was last seen, in milliseconds since the epoch.
     pub until_ms: u64,
-    /// The greatest age of a late record, in milliseconds. Less than [`POSSIBLE_LOSS_MS`] if records came out of order,
-    /// and 0 if an operator discarded a change.
+    /// The greatest age of a late record, in milliseconds; 0 if an operator discarded a change.
     pub late_ms: u64,
 }
 
@@ -186,17 +185,12 @@ pub(crate) async fn see_loss<S: Store>(context: &Context<S>, asks: bool, batch: 
     }
 }
 
-/// Reports records that arrived behind later ones of their shard, and writes the mark of the counting family: a
-/// watermark may have passed them.
-pub(crate) async fn see_disorder<S: Store>(
-    context: &Context<S>,
-    behind: &[RecordAt],
-    batch: &Batch<'_>,
-    account: &mut Account,
-) {
+/// Reports records that arrived behind later ones of their shard: a watermark may have passed them.
+///
+/// It writes no mark: most such records are redelivered after they were counted, and nothing shows which are not.
+pub(crate) fn see_disorder(behind: &[RecordAt], batch: &Batch<'_>, account: &mut Account) {
     let Some(first) = behind.first() else { return };
     account.n_out_of_order = behind.len();
-    let now_ms = context.clock.now_ms();
     let sequence_number = batch.record(*first).and_then(|record| record.head.sequence_number.as_deref());
     tracing::warn!(
         n_records = behind.len(),
@@ -204,17 +198,6 @@ pub(crate) async fn see_disorder<S: Store>(
         shard = batch.lane.shard,
         "records may be lost: they arrived behind later records of their shard"
     );
-    let oldest_ms = account.created_ms.iter().flatten().min().copied().unwrap_or(now_ms);
-    let late_ms = now_ms.saturating_sub(oldest_ms).max(1);
-    let mark = Mark::new(Family::Additive, &batch.lane, late_ms, now_ms);
-    let key = mark.key();
-    if !context.loss_put.is_due(&key, now_ms) {
-        return;
-    }
-    match put_mark(context, mark, batch, account).await {
-        Ok(()) => context.loss_put.is_put(key, now_ms),
-        Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
-    }
 }
 
 /// True if this mark blocks a declared cascade. Such a mark is written for the first backlog too: a cascade deletes

@@ -6,8 +6,8 @@
 //! triggers".
 //!
 //! *Keeps true*: the window's state has the sequence numbers of the batch that was handled last. A batch that begins
-//! before that one is reported, and leaves a mark of a possible loss: nothing shows whether its records were handled
-//! before. A redelivery of the last batch begins within it, and is harmless.
+//! before that one is reported: nothing shows whether its records were handled before. A redelivery of the last batch
+//! begins within it, and is harmless.
 //!
 //! *Not visible*: each window begins with an empty state, so nothing is compared across windows.
 

@@ -162,19 +162,18 @@ async fn serve(
         error = caught_up(&mut service) => return Err(error),
         fault = caught_up::report(reported, config.table.clone(), layout, progress, witness) => return Err(fault.into()),
         ended = pages.serve(gate) => return Err(ended),
-        () = stopped => {
-            report("stopping after the batches in progress");
-            let counted = service.stop().await?;
-            for (mapping, counts) in &counted {
-                report(&counts_line(mapping, counts));
-            }
-            return Ok(Completion::InStep);
-        }
+        () = stopped => return stop(service).await,
     };
-    service.quiet().await?;
-    let verified = command::verified(args, endpoint, (&config.table, &config.ledger_table), code).await;
-    service.stop().await?;
-    verified
+    command::verified(args, endpoint, (&config.table, &config.ledger_table), service, code).await
+}
+
+/// Stops after the batches in progress, and reports what each mapping delivered.
+async fn stop(service: Service) -> anyhow::Result<Completion> {
+    report("stopping after the batches in progress");
+    for (mapping, counts) in &service.stop().await? {
+        report(&counts_line(mapping, counts));
+    }
+    Ok(Completion::InStep)
 }
 
 /// Maximum number of derivations that a line names.

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use engine::loss::{Mark, POSSIBLE_LOSS_MS};
+use engine::loss::Mark;
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
@@ -180,7 +180,6 @@ fn lines(marked: &Marked) -> [String; 2] {
     };
     let what = match *late_ms {
         0 => "an operator discarded a change".to_owned(),
-        1..POSSIBLE_LOSS_MS => "records came out of order".to_owned(),
         _ => format!("records came {hours} hours late"),
     };
     let line = format!("possible loss  {}  {what}, from {since} to {until}", of.trim_end());

@@ -17,6 +17,7 @@ use crate::{
     args::{Args, Command as Subcommand, Dev},
     exit::{Completion, Usage, report},
     opened::{ANY_CREDENTIALS, has_credentials},
+    service::Service,
 };
 
 /// Variable with the manifest of a command that opens tables. Stable.
@@ -90,13 +91,16 @@ fn code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// Compares everything with its definition, as `ripple verify` does, and returns the exit code of the whole.
+/// Waits until everything is handled, compares it with its definition, as `ripple verify` does, and stops the service.
+/// Returns the exit code of the whole.
 pub(super) async fn verified(
     args: &Dev,
     endpoint: &str,
     (table, ledger_table): (&str, &str),
+    mut service: Service,
     code: u8,
 ) -> anyhow::Result<Completion> {
+    service.quiet().await?;
     let words = ["ripple", "verify", "--endpoint", endpoint, "--region", &args.region, "--table", table];
     let mut words: Vec<OsString> =
         words.into_iter().chain(["--ledger-table", ledger_table]).map(OsString::from).collect();
@@ -111,6 +115,8 @@ pub(super) async fn verified(
     let Args { command: Some(Subcommand::Verify(verify)) } = Args::try_parse_from(words)? else {
         return Ok(Completion::Command(code));
     };
-    let completion = Box::pin(verify::run(&verify)).await?;
+    let completion = Box::pin(verify::run(&verify)).await;
+    service.stop().await?;
+    let completion = completion?;
     Ok(if code == 0 { completion } else { Completion::Command(code) })
 }
