@@ -2,7 +2,7 @@
 //! each with its formula.
 //!
 //! No write and no read is calculated here. The [sample run](usage) puts items of the declared entities into the store's
-//! model, delivers their records to the engine in the batches that Lambda would [gather](pace), and counts what the
+//! model, delivers their records to the engine in the batches that Lambda would gather, and counts what the
 //! engine does. Only a fan-out is a product: its items, times the [price](crate::price) of one.
 
 pub mod bed;

@@ -1,5 +1,5 @@
 //! A sample run: items are put into the store's model at the rate of the load, and the engine handles their records in
-//! the batches that Lambda would [gather](super::pace). Invocations, and what they write, read and log, are counted.
+//! the batches that Lambda would gather. Invocations, and what they write, read and log, are counted.
 //!
 //! *Example*: 10 likes a second of 100 posts, on 4 shards with a window of a second, come in batches of 3 or 4. A batch's
 //! likes seldom share a post, so each costs nearly a write unit for the counter, and one for its display.
