@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc};
 use derive::fit::note_undeclared_keys;
 use engine::{backoff::describe, batch::Engine, sweep::Bounds};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, value::RawValue};
 use store::{Store, dynamo::DynamoStore};
 use tracing::Instrument as _;
 
@@ -97,7 +97,8 @@ async fn start(function: Function) -> Result<StartedFunction, StartError> {
 }
 
 /// One sweep, whatever the schedule's event contains: jobs first, then repeated searches, then the next slice of the
-/// table. Each may use half of the time that is left, so none of them starves the next.
+/// table. Each may use half of the time that is left, so none of them starves the next. The response is the line of the
+/// log.
 async fn sweep(started: &StartedFunction, event: &LambdaEvent<Box<RawValue>>) -> Result<Value, Error> {
     let StartedFunction { config, client, engine, n_items, .. } = started;
     let stream_changed = stream_changed(client, config).await;
@@ -118,7 +119,8 @@ async fn sweep(started: &StartedFunction, event: &LambdaEvent<Box<RawValue>>) ->
         stream_changed,
     };
     let line = line_of(config, Function::Sweep, event, engine.clock().now_ms());
-    metrics::publish(&line.sweep(&metrics, *n_items))?;
+    let line = line.sweep(&metrics, *n_items);
+    metrics::publish(&line)?;
     for drift in metrics.slice.iter().flat_map(|slice| &slice.drifts) {
         tracing::warn!(
             item = drift.item.for_log(),
@@ -132,7 +134,7 @@ async fn sweep(started: &StartedFunction, event: &LambdaEvent<Box<RawValue>>) ->
     again.map_err(|error| text(&error))?;
     slice.map_err(|error| text(&error))?;
     damage.map_err(|error| text(&error))?;
-    Ok(json!({}))
+    Ok(line)
 }
 
 /// The time by which an invocation must end.

@@ -168,7 +168,7 @@ def under(ledger):
 
         def jobs_ended():
             swept = invoked("sweep", "--data-ascii", json.dumps(scheduled))
-            assert swept["items"] > 0 and (swept["suspects"], swept["drift"]) == (0, 0), swept
+            assert swept["SweptItems"] > 0 and (swept["Suspects"], swept.get("Drift", 0)) == (0, 0), swept
             return swept["due"] == 0 or swept
 
         # What hung on a removed item is gone over once more, by as many runs as it takes.

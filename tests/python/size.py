@@ -184,7 +184,7 @@ def measured(function, environment, table):
             for number, event in enumerate(events):
                 answer, answered_ms = alive.answer(f"{run}-{number}", event)
                 if function == "sweep":
-                    assert answer["items"] > 0, answer
+                    assert answer["SweptItems"] > 0, answer
                 else:
                     assert answer == {"batchItemFailures": []}, answer
                 if number == 0 and not last:
