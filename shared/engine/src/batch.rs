@@ -177,8 +177,7 @@ impl<S: Store> Engine<S> {
         };
         loss::see_loss(context, first.is_some(), &batch, &mut account).await;
         if first.is_some() && session.shard_key().is_some() {
-            let behind = order::out_of_order(event.state, &batch);
-            loss::see_disorder(&behind, &batch, &mut account);
+            order::report(event.state, &batch, &mut account);
         }
         pulse::see(context, &batch, &mut account).await;
         if attempt.is_singly() {

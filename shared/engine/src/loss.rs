@@ -185,21 +185,6 @@ pub(crate) async fn see_loss<S: Store>(context: &Context<S>, asks: bool, batch: 
     }
 }
 
-/// Reports records that arrived behind later ones of their shard: a watermark may have passed them.
-///
-/// It writes no mark: most such records are redelivered after they were counted, and nothing shows which are not.
-pub(crate) fn see_disorder(behind: &[RecordAt], batch: &Batch<'_>, account: &mut Account) {
-    let Some(first) = behind.first() else { return };
-    account.n_out_of_order = behind.len();
-    let sequence_number = batch.record(*first).and_then(|record| record.head.sequence_number.as_deref());
-    tracing::warn!(
-        n_records = behind.len(),
-        sequence_number,
-        shard = batch.lane.shard,
-        "records may be lost: they arrived behind later records of their shard"
-    );
-}
-
 /// True if this mark blocks a declared cascade. Such a mark is written for the first backlog too: a cascade deletes
 /// items of the application, and filling the table does not restore them.
 fn holds_cascades<S: Store>(context: &Context<S>, mark: &Mark) -> bool {
