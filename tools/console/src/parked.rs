@@ -23,7 +23,7 @@ use keys::item::Item;
 use maud::{Markup, html};
 use operate::{
     objects::parked_list,
-    redriving::{RedriveOutcome, redrive},
+    redriving::{ChangeOutcome, redrive},
     words::time,
     written::written,
 };
@@ -231,8 +231,8 @@ pub(crate) async fn redriven<S: Store + 'static>(State(console): State<Arc<Conso
     };
     let mut outcomes = Vec::new();
     for change in parked.iter().filter(|change| which.is(change)) {
-        let has_failed = outcomes.iter().any(|(_, it)| matches!(it, RedriveOutcome::Failed { .. }));
-        let outcome = if has_failed { Ok(RedriveOutcome::NotTried) } else { redrive(&console.engine, change).await };
+        let has_failed = outcomes.iter().any(|(_, it)| matches!(it, ChangeOutcome::Failed { .. }));
+        let outcome = if has_failed { Ok(ChangeOutcome::NotTried) } else { redrive(&console.engine, change).await };
         match outcome {
             Ok(outcome) => outcomes.push((change, outcome)),
             Err(error) => return failed(&describe(&error)),

@@ -1,6 +1,6 @@
 //! Discards a parked change and reports what is lost with it.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use derive::catalogue::Catalogue;
 use engine::{
@@ -13,52 +13,10 @@ use engine::{
 };
 use store::Store;
 
+use crate::redriving::ChangeOutcome;
+
 /// Time limit for one change, in milliseconds: a few reads and a transaction.
 const CHANGE_MS_MAX: u64 = 30_000;
-
-/// How discarding ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DiscardOutcome {
-    /// It is no longer parked.
-    Discarded,
-    /// It was no longer parked.
-    Gone,
-    /// It stays parked.
-    Still {
-        /// Why.
-        cause: String,
-    },
-    /// The database did not respond: the change is discarded or parked, and discarding it again is safe.
-    Failed {
-        /// What the database reported.
-        why: String,
-    },
-    /// An earlier one failed.
-    NotTried,
-}
-
-impl DiscardOutcome {
-    /// The outcome's name, which is stable, and the reason.
-    #[must_use]
-    pub fn describe(&self) -> (&'static str, Option<&str>) {
-        match self {
-            Self::Discarded => ("discarded", None),
-            Self::Gone => ("was not parked any more", None),
-            Self::Still { cause } => ("still parked", Some(cause)),
-            Self::Failed { why } => ("failed", Some(why)),
-            Self::NotTried => ("not tried", None),
-        }
-    }
-}
-
-impl fmt::Display for DiscardOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.describe() {
-            (name, Some(why)) => write!(f, "{name}: {why}"),
-            (name, None) => f.write_str(name),
-        }
-    }
-}
 
 /// What is lost with a parked change; the derivations have their labels.
 ///
@@ -116,16 +74,13 @@ pub fn lost_lines(change: &ParkedChange, lost: &Concerns) -> Vec<String> {
 /// # Errors
 ///
 /// [`RegistryError`] if the registry cannot be read; then nothing is discarded.
-pub async fn discard<S: Store>(
-    engine: &Engine<Arc<S>>,
-    change: &ParkedChange,
-) -> Result<DiscardOutcome, RegistryError> {
+pub async fn discard<S: Store>(engine: &Engine<Arc<S>>, change: &ParkedChange) -> Result<ChangeOutcome, RegistryError> {
     let deadline_ms = SystemClock.now_ms().saturating_add(CHANGE_MS_MAX);
     engine.publish(deadline_ms).await?;
     Ok(match engine.discard(change, deadline_ms).await {
-        Ok(Discarded::Done) => DiscardOutcome::Discarded,
-        Ok(Discarded::Gone) => DiscardOutcome::Gone,
-        Ok(Discarded::Still { cause }) => DiscardOutcome::Still { cause },
-        Err(error) => DiscardOutcome::Failed { why: describe(&error) },
+        Ok(Discarded::Done) => ChangeOutcome::Done("discarded"),
+        Ok(Discarded::Gone) => ChangeOutcome::Gone,
+        Ok(Discarded::Still { cause }) => ChangeOutcome::Still { cause },
+        Err(error) => ChangeOutcome::Failed { why: describe(&error) },
     })
 }

@@ -25,9 +25,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     about::About,
-    discarding::DiscardOutcome,
     failure::OperateError,
     loss::{MarkFate, Marked},
+    redriving::ChangeOutcome,
     repair::{
         Mended, Summary, Sums,
         remedy::{Remedy, Repaired},
@@ -143,7 +143,7 @@ pub fn parked_about(about: &About, found: &[(&ParkedChange, Vec<String>)], layou
 
 /// A discarded change with what is lost.
 #[must_use]
-pub fn discarded(change: &ParkedChange, lost: &Concerns, outcome: &DiscardOutcome) -> Value {
+pub fn discarded(change: &ParkedChange, lost: &Concerns, outcome: &ChangeOutcome) -> Value {
     let (name, why) = outcome.describe();
     let named = |all: &BTreeSet<(String, Key)>| -> Vec<Value> {
         all.iter().map(|(derivation, item)| json!({ "derivation": derivation, "item": key(item) })).collect()

@@ -15,33 +15,33 @@ use store::Store;
 /// Time limit for one change, in milliseconds: the rename of a famous user refreshes thousands of items.
 const CHANGE_MS_MAX: u64 = 300_000;
 
-/// How a redrive ended.
+/// What became of a parked change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RedriveOutcome {
-    /// The change is applied.
-    Applied,
+pub enum ChangeOutcome {
+    /// It is no longer parked, but `applied` or `discarded`.
+    Done(&'static str),
     /// It was no longer parked.
     Gone,
-    /// It cannot be applied yet.
+    /// It stays parked.
     Still {
         /// Why.
         cause: String,
     },
-    /// The database did not respond: the change is applied or parked, and can safely be redriven again.
+    /// The database did not respond: the change is done or parked, and the command can safely be repeated.
     Failed {
         /// What the database reported.
         why: String,
     },
-    /// An earlier redrive failed.
+    /// An earlier change failed.
     NotTried,
 }
 
-impl RedriveOutcome {
+impl ChangeOutcome {
     /// The outcome's name, which is stable, and the reason.
     #[must_use]
     pub fn describe(&self) -> (&'static str, Option<&str>) {
         match self {
-            Self::Applied => ("applied", None),
+            Self::Done(name) => (name, None),
             Self::Gone => ("was not parked any more", None),
             Self::Still { cause } => ("still parked", Some(cause)),
             Self::Failed { why } => ("failed", Some(why)),
@@ -50,7 +50,7 @@ impl RedriveOutcome {
     }
 }
 
-impl fmt::Display for RedriveOutcome {
+impl fmt::Display for ChangeOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.describe() {
             (name, Some(why)) => write!(f, "{name}: {why}"),
@@ -64,15 +64,12 @@ impl fmt::Display for RedriveOutcome {
 /// # Errors
 ///
 /// [`RegistryError`] if the engine cannot register its derivations; then nothing is redriven.
-pub async fn redrive<S: Store>(
-    engine: &Engine<Arc<S>>,
-    change: &ParkedChange,
-) -> Result<RedriveOutcome, RegistryError> {
+pub async fn redrive<S: Store>(engine: &Engine<Arc<S>>, change: &ParkedChange) -> Result<ChangeOutcome, RegistryError> {
     engine.publish(SystemClock.now_ms().saturating_add(CHANGE_MS_MAX)).await?;
     Ok(match engine.redrive(change, SystemClock.now_ms().saturating_add(CHANGE_MS_MAX)).await {
-        Ok(Redriven::Applied(_)) => RedriveOutcome::Applied,
-        Ok(Redriven::Gone) => RedriveOutcome::Gone,
-        Ok(Redriven::Still { cause }) => RedriveOutcome::Still { cause },
-        Err(error) => RedriveOutcome::Failed { why: describe(&error) },
+        Ok(Redriven::Applied(_)) => ChangeOutcome::Done("applied"),
+        Ok(Redriven::Gone) => ChangeOutcome::Gone,
+        Ok(Redriven::Still { cause }) => ChangeOutcome::Still { cause },
+        Err(error) => ChangeOutcome::Failed { why: describe(&error) },
     })
 }

@@ -4,7 +4,7 @@ use engine::park::{ParkedChange, parked};
 use functions::logging;
 use operate::{
     objects::word,
-    redriving::{RedriveOutcome, redrive},
+    redriving::{ChangeOutcome, redrive},
 };
 use serde_json::{Value, json};
 
@@ -26,10 +26,10 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     let parked = parked(&opened.store).await?;
     let (chosen, unknown) = if args.all { (parked.iter().collect(), Vec::new()) } else { chosen(&parked, &args.ids) };
     let engine = opened.engine();
-    let mut redriven: Vec<(&ParkedChange, RedriveOutcome)> = Vec::new();
+    let mut redriven: Vec<(&ParkedChange, ChangeOutcome)> = Vec::new();
     for change in chosen {
-        let failed = redriven.iter().any(|(_, outcome)| matches!(outcome, RedriveOutcome::Failed { .. }));
-        let outcome = if failed { RedriveOutcome::NotTried } else { redrive(&engine, change).await? };
+        let failed = redriven.iter().any(|(_, outcome)| matches!(outcome, ChangeOutcome::Failed { .. }));
+        let outcome = if failed { ChangeOutcome::NotTried } else { redrive(&engine, change).await? };
         if !args.json {
             print(&as_text(change, &outcome));
         }
@@ -45,27 +45,27 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     Ok(ended(redriven.iter().map(|(_, outcome)| outcome), &unknown))
 }
 
-fn ended<'a>(outcomes: impl Iterator<Item = &'a RedriveOutcome> + Clone, unknown: &[&str]) -> Completion {
+fn ended<'a>(outcomes: impl Iterator<Item = &'a ChangeOutcome> + Clone, unknown: &[&str]) -> Completion {
     let mut each = outcomes.clone();
-    if each.any(|outcome| matches!(outcome, RedriveOutcome::Failed { .. })) {
+    if each.any(|outcome| matches!(outcome, ChangeOutcome::Failed { .. })) {
         return Completion::Unfinished;
     }
     if !unknown.is_empty() {
         return Completion::UnknownId;
     }
     let mut each = outcomes;
-    if each.any(|outcome| matches!(outcome, RedriveOutcome::Still { .. })) {
+    if each.any(|outcome| matches!(outcome, ChangeOutcome::Still { .. })) {
         Completion::Findings
     } else {
         Completion::InStep
     }
 }
 
-fn as_text(change: &ParkedChange, outcome: &RedriveOutcome) -> String {
+fn as_text(change: &ParkedChange, outcome: &ChangeOutcome) -> String {
     format!("{}  {}  {outcome}", change.id, change.family)
 }
 
-fn as_json(change: &ParkedChange, outcome: &RedriveOutcome) -> Value {
+fn as_json(change: &ParkedChange, outcome: &ChangeOutcome) -> Value {
     let (name, why) = outcome.describe();
     json!({ "id": change.id, "family": word(&change.family.to_string()), "outcome": word(name), "why": why })
 }

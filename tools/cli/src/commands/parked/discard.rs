@@ -2,8 +2,9 @@
 
 use engine::{park::ParkedChange, redrive::concerns::Concerns};
 use operate::{
-    discarding::{DiscardOutcome, discard, lost, lost_lines},
+    discarding::{discard, lost, lost_lines},
     objects::discarded,
+    redriving::ChangeOutcome,
 };
 use serde_json::{Value, json};
 
@@ -36,10 +37,10 @@ pub(super) async fn run(opened: &Opened, parked: &[ParkedChange], args: &ParkedA
         losses.push((change, lost));
     }
     opened.may_write(&args.writing)?;
-    let mut results: Vec<(&ParkedChange, Concerns, DiscardOutcome)> = Vec::new();
+    let mut results: Vec<(&ParkedChange, Concerns, ChangeOutcome)> = Vec::new();
     for (change, lost) in losses {
-        let has_failed = results.iter().any(|(.., outcome)| matches!(outcome, DiscardOutcome::Failed { .. }));
-        let outcome = if has_failed { DiscardOutcome::NotTried } else { discard(&engine, change).await? };
+        let has_failed = results.iter().any(|(.., outcome)| matches!(outcome, ChangeOutcome::Failed { .. }));
+        let outcome = if has_failed { ChangeOutcome::NotTried } else { discard(&engine, change).await? };
         if !args.json {
             print(&format!("{}  {}  {outcome}", change.id, change.family));
         }
@@ -50,10 +51,10 @@ pub(super) async fn run(opened: &Opened, parked: &[ParkedChange], args: &ParkedA
             results.iter().map(|(change, lost, outcome)| discarded(change, lost, outcome)).collect();
         print_json(json!({ "discarded": results, "unknown": unknown }));
     }
-    let outcomes: Vec<&DiscardOutcome> = results.iter().map(|(.., outcome)| outcome).collect();
-    Ok(if outcomes.iter().any(|it| matches!(it, DiscardOutcome::Failed { .. })) {
+    let outcomes: Vec<&ChangeOutcome> = results.iter().map(|(.., outcome)| outcome).collect();
+    Ok(if outcomes.iter().any(|it| matches!(it, ChangeOutcome::Failed { .. })) {
         Completion::Unfinished
-    } else if outcomes.iter().any(|it| matches!(it, DiscardOutcome::Still { .. })) {
+    } else if outcomes.iter().any(|it| matches!(it, ChangeOutcome::Still { .. })) {
         Completion::Findings
     } else {
         Completion::InStep
