@@ -141,7 +141,7 @@ fn the_object_has_its_schema_and_the_page_is_one_new_file() {
     assert!(!html.contains("http") && !html.contains("src="), "the page loads nothing");
     refuses(
         &["audit", "--html", file, "--endpoint", &table.endpoint],
-        &format!("--html: {} exists already: name a new file", Path::new(file).display()),
+        &format!("{} exists: name another file with --html", Path::new(file).display()),
     );
     let with_values = folder.path().join("values.html");
     table.audit(&["--at-rest", "--values", "--html", with_values.to_str().unwrap()]);

@@ -10,7 +10,7 @@ pub(crate) mod values;
 pub(crate) mod verify;
 pub(crate) mod why;
 
-use std::{ffi::OsString, net::IpAddr, path::PathBuf};
+use std::{ffi::OsString, net::IpAddr, ops::Deref, path::PathBuf};
 
 use audit::AuditArgs;
 use check::{ManifestCheck, SchemaArgs, TypesArgs, Wait};
@@ -19,7 +19,10 @@ use clap_complete::Shell;
 use cost::CostArgs;
 use demo::Demo;
 use engine::{jobs::JobOrder, ledger::LedgerKind};
-use functions::declared::Choice;
+use functions::{
+    config::{DISABLED, TABLES},
+    declared::Choice,
+};
 use init::Init;
 use operate::about::About;
 use verify::Verify;
@@ -138,7 +141,7 @@ pub(crate) struct Dev {
     pub(crate) table: Option<String>,
     /// DynamoDB names of the manifest's tables, as `NAME=TABLE,NAME=TABLE` (default: the names in the manifest). With
     /// several tables, --table names the one for Ripple's own items.
-    #[arg(long, value_name = "NAMES", env = "TABLES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", env = TABLES, value_delimiter = ',')]
     pub(crate) tables: Vec<String>,
     /// The ledger's table (default: the application's table with the suffix `-ledger`).
     #[arg(long, value_name = "NAME", value_parser = values::table)]
@@ -165,11 +168,11 @@ pub(crate) struct Dev {
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE", env = "RIPPLE_CONFIG")]
+    #[arg(long, value_name = "FILE", env = MANIFEST)]
     pub(crate) config: Option<PathBuf>,
     /// Switches these derivations off: names, separated by commas. `ground` stands for all derivations that delete the
     /// application's items.
-    #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", env = DISABLED, value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
     /// Also prints a line for each batch.
     #[arg(short, long)]
@@ -245,8 +248,27 @@ pub(crate) struct Writing {
     pub(crate) yes: bool,
 }
 
+/// The tables that a command reads: the application's, and the ledger's.
 #[derive(Debug, Group)]
 pub(crate) struct Connection {
+    #[command(flatten)]
+    pub(crate) application: ApplicationTables,
+    /// The ledger's table (default: the application's table with the suffix `-ledger`).
+    #[arg(long, value_name = "NAME", value_parser = values::table)]
+    pub(crate) ledger_table: Option<String>,
+}
+
+impl Deref for Connection {
+    type Target = ApplicationTables;
+
+    fn deref(&self) -> &ApplicationTables {
+        &self.application
+    }
+}
+
+/// The application's tables.
+#[derive(Clone, Debug, Group)]
+pub(crate) struct ApplicationTables {
     /// URL of the DynamoDB. The default is that of `ripple dev`.
     #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_DYNAMODB", default_value = "http://127.0.0.1:8000", value_parser = values::endpoint)]
     pub(crate) endpoint: String,
@@ -258,22 +280,22 @@ pub(crate) struct Connection {
     pub(crate) table: String,
     /// DynamoDB names of the manifest's tables, as `NAME=TABLE,NAME=TABLE` (default: the names in the manifest). With
     /// several tables, --table names the one for Ripple's own items.
-    #[arg(long, value_name = "NAMES", env = "TABLES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", env = TABLES, value_delimiter = ',')]
     pub(crate) tables: Vec<String>,
-    /// The ledger's table (default: the application's table with the suffix `-ledger`).
-    #[arg(long, value_name = "NAME", value_parser = values::table)]
-    pub(crate) ledger_table: Option<String>,
     /// AWS Region (default with --aws: that of the standard AWS environment).
     #[arg(long, env = "AWS_REGION", value_parser = values::region)]
     pub(crate) region: Option<String>,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE", env = "RIPPLE_CONFIG")]
+    #[arg(long, value_name = "FILE", env = MANIFEST)]
     pub(crate) config: Option<PathBuf>,
     /// Switches these derivations off: names, separated by commas. `ground` stands for all derivations that delete the
     /// application's items.
-    #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", env = DISABLED, value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
 }
+
+/// Variable with the manifest of the commands that open tables. Stable.
+pub(crate) const MANIFEST: &str = "RIPPLE_CONFIG";
 
 /// Default name of the application's table.
 pub(crate) const DEFAULT_TABLE: &str = "ripple";

@@ -1,6 +1,7 @@
 //! Exit codes. They are stable: 0 in step, 1 failed, 2 usage, 3 findings.
 
 use std::{
+    fs::OpenOptions,
     io::{self, ErrorKind, StdoutLock, Write},
     path::Path,
     process::ExitCode,
@@ -38,6 +39,25 @@ const FILE_BYTES_MAX: u64 = 256_000_000;
 pub(crate) fn file_text(file: &Path) -> Result<String, Usage> {
     manifest::file::text(file, FILE_BYTES_MAX)
         .map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))
+}
+
+/// Writes a new file that an option names. An existing one is never overwritten.
+pub(crate) fn write_new(file: &Path, option: &str, text: &str) -> Result<(), Usage> {
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => exists(file, option),
+        _ => Usage(format!("cannot write {}: {error}", file.display())),
+    };
+    let mut new = OpenOptions::new().write(true).create_new(true).open(file).map_err(failed)?;
+    new.write_all(text.as_bytes()).map_err(failed)
+}
+
+/// Refuses a file that [`write_new`] could not create, before the work that fills it.
+pub(crate) fn is_new(file: &Path, option: &str) -> Result<(), Usage> {
+    if file.try_exists().unwrap_or(true) { Err(exists(file, option)) } else { Ok(()) }
+}
+
+fn exists(file: &Path, option: &str) -> Usage {
+    Usage(format!("{} exists: name another file with {option}", file.display()))
 }
 
 /// The exit code of a result. Reports a failure in one line.

@@ -24,7 +24,7 @@ use store::dynamo::DynamoStore;
 use stream::shared::Stream;
 
 use crate::{
-    args::{Connection, Writing, ledger_table},
+    args::{ApplicationTables, Connection, Writing, ledger_table},
     exit::{Usage, report},
     opening::{IndexCheck, RegistryCheck, fits, ledger_fits},
     tables,
@@ -91,8 +91,9 @@ pub(crate) async fn open_to_attach(connection: &Connection) -> anyhow::Result<Op
 }
 
 /// Opens the application's tables alone, for a command that only reads their items. Their keys must fit the manifest.
-pub(crate) async fn open_application(connection: &Connection) -> anyhow::Result<Opened> {
-    let opened = open_tables(connection, false).await?;
+pub(crate) async fn open_application(application: &ApplicationTables) -> anyhow::Result<Opened> {
+    let connection = Connection { application: application.clone(), ledger_table: None };
+    let opened = open_tables(&connection, false).await?;
     for (table, _) in opened.application_tables() {
         fits(&opened.schema, &opened.catalogue, table, IndexCheck::KeyAlone)?;
     }
@@ -101,12 +102,9 @@ pub(crate) async fn open_application(connection: &Connection) -> anyhow::Result<
 
 async fn open_tables(connection: &Connection, has_own_table: bool) -> anyhow::Result<Opened> {
     let (mut schema, catalogue) = declared(connection.choice())?;
-    let (clients, endpoint) = if connection.aws {
-        (Clients::aws(connection.region.as_deref()).await, tables::AWS.to_owned())
-    } else {
-        let region = connection.region.as_deref().unwrap_or("us-east-1");
-        (Clients::at(&connection.endpoint, region).await, connection.endpoint.clone())
-    };
+    let (clients, endpoint) =
+        Clients::connect(connection.aws, &connection.endpoint, connection.region.as_deref()).await;
+    let endpoint = endpoint.to_owned();
     let ledger_table = ledger_table(connection.ledger_table.as_ref(), &connection.table)?;
     let config = Config::of(connection.table.clone(), ledger_table);
     let mut tables = Vec::new();
@@ -261,6 +259,15 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
+    /// Clients of the real AWS or of an emulator, with the name of the place for messages.
+    pub(crate) async fn connect<'a>(is_aws: bool, endpoint: &'a str, region: Option<&str>) -> (Self, &'a str) {
+        if is_aws {
+            (Self::aws(region).await, tables::AWS)
+        } else {
+            (Self::at(endpoint, region.unwrap_or("us-east-1")).await, endpoint)
+        }
+    }
+
     /// Clients of the DynamoDB at a URL.
     ///
     /// Emulators accept any credentials. Those of the environment are used if there are some, because DynamoDB Local

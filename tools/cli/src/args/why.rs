@@ -40,7 +40,7 @@ pub(crate) struct WhyArgs {
 impl WhyArgs {
     /// True if the stream is read.
     pub(crate) const fn reads_stream(&self) -> bool {
-        !self.no_changes && (self.changes || !self.connection.aws)
+        !self.no_changes && (self.changes || !self.connection.application.aws)
     }
 }
 

@@ -3,12 +3,7 @@
 mod mend;
 mod page;
 
-use std::{
-    fs::OpenOptions,
-    io::Write as _,
-    path::Path,
-    sync::{Arc, atomic::Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use derive::tally::Sum;
 use functions::logging;
@@ -30,7 +25,7 @@ use crate::{
     args::audit::AuditArgs,
     bar::{on, progress},
     commands::audit::mend::Mending,
-    exit::{Completion, Usage, print},
+    exit::{Completion, is_new, print, write_new},
     opened::open_application,
     words::{counted, print_json, time},
 };
@@ -39,9 +34,9 @@ use crate::{
 pub(crate) async fn run(args: &AuditArgs) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     if let Some(file) = &args.html {
-        is_new(file)?;
+        is_new(file, "--html")?;
     }
-    let opened = open_application(&args.audited.connection()).await?;
+    let opened = open_application(&args.application).await?;
     let AuditArgs { segments, read_units, at_rest, values, .. } = *args;
     let options = AuditOptions { segments, read_units, at_rest, has_values: values };
     let (bar, seen, tables) = (progress(args.json), Arc::<SeenSoFar>::default(), opened.tables());
@@ -57,7 +52,7 @@ pub(crate) async fn run(args: &AuditArgs) -> anyhow::Result<Completion> {
     bar.finish_and_clear();
     let mending = Mending::of(&opened.schema, &opened.catalogue, &audited);
     if let Some(file) = &args.html {
-        write_page(file, &page::page(&audited, &mending, (&opened.config.table, values), &bound(&audited)))?;
+        write_new(file, "--html", &page::page(&audited, &mending, (&opened.config.table, values), &bound(&audited)))?;
     }
     if args.json {
         print_json(audit_object(&audited, &mending.by_derivation, mending.total, &bound(&audited)));
@@ -66,21 +61,6 @@ pub(crate) async fn run(args: &AuditArgs) -> anyhow::Result<Completion> {
     }
     let is_known = knows(&audited.extent);
     Ok(if audited.is_clean() && is_known { Completion::InStep } else { Completion::Findings })
-}
-
-/// An audit overwrites no file.
-fn is_new(file: &Path) -> Result<(), Usage> {
-    if file.exists() {
-        return Err(Usage(format!("--html: {} exists already: name a new file", file.display())));
-    }
-    Ok(())
-}
-
-fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
-    let written = OpenOptions::new().write(true).create_new(true).open(file);
-    let written = written.and_then(|mut file| file.write_all(page.as_bytes()));
-    written.map_err(|error| Usage(format!("--html: cannot write {}: {error}", file.display())))?;
-    Ok(())
 }
 
 /// The message about an interrupted audit.

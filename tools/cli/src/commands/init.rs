@@ -2,11 +2,7 @@
 
 mod sample;
 
-use std::{
-    fs::OpenOptions,
-    io::{ErrorKind, Write as _},
-    path::Path,
-};
+use std::path::Path;
 
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, KeySchemaElement, KeyType, Projection, ProjectionType, ScalarAttributeType, TableDescription,
@@ -23,16 +19,17 @@ use keys::tables::{KeyAttribute, KeyType as AttributeType};
 use super::LOG_FILTER;
 use crate::{
     args::init::Init,
-    exit::{Completion, Usage, file_text, print, report},
+    exit::{Completion, Usage, file_text, is_new, print, report, write_new},
     opened::Clients,
     tables,
+    words::counted,
 };
 
 pub(crate) async fn run(args: &Init) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let is_printed = args.out == Path::new("-");
-    if !is_printed && args.out.try_exists().unwrap_or(true) {
-        return Err(exists(&args.out).into());
+    if !is_printed {
+        is_new(&args.out, "--out")?;
     }
     let (origin, tables) = match (&args.file, &args.table) {
         (Some(file), _) => {
@@ -47,7 +44,7 @@ pub(crate) async fn run(args: &Init) -> anyhow::Result<Completion> {
     if is_printed {
         print(draft.text.trim_end());
     } else {
-        write(&args.out, &draft.text)?;
+        write_new(&args.out, "--out", &draft.text)?;
         print(&summary(&args.out, &draft));
     }
     let ended = tables.iter().find_map(|table| match &table.sample.extent {
@@ -55,22 +52,8 @@ pub(crate) async fn run(args: &Init) -> anyhow::Result<Completion> {
         _ => None,
     });
     let Some((table, why)) = ended else { return Ok(Completion::InStep) };
-    let n = table.sample.items.len();
-    report(&format!("ripple: the draft is of {n} item{} only: {why}", if n == 1 { "" } else { "s" }));
+    report(&format!("ripple: the draft is of {} only: {why}", counted(table.sample.items.len(), "item")));
     Ok(Completion::Unfinished)
-}
-
-fn exists(out: &Path) -> Usage {
-    Usage(format!("{} exists: name another file with --out, or print the draft with --out -", out.display()))
-}
-
-fn write(out: &Path, text: &str) -> Result<(), Usage> {
-    let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::AlreadyExists => exists(out),
-        _ => Usage(format!("cannot write {}: {error}", out.display())),
-    };
-    let mut file = OpenOptions::new().write(true).create_new(true).open(out).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)
 }
 
 /// What the draft contains, and what to do next.
@@ -91,11 +74,7 @@ fn summary(out: &Path, draft: &Draft) -> String {
 
 /// Reads a table's description and some of its items.
 async fn read(args: &Init, table: &str) -> anyhow::Result<SampledTable> {
-    let (clients, endpoint) = if args.aws {
-        (Clients::aws(args.region.as_deref()).await, tables::AWS)
-    } else {
-        (Clients::at(&args.endpoint, args.region.as_deref().unwrap_or("us-east-1")).await, args.endpoint.as_str())
-    };
+    let (clients, endpoint) = Clients::connect(args.aws, &args.endpoint, args.region.as_deref()).await;
     let client = &clients.dynamodb;
     let description = tables::existing(client, table, endpoint, "--table").await?;
     let mut shape = shape(&description)?;

@@ -10,18 +10,16 @@ use std::{
 };
 
 use clap::Parser as _;
+use functions::config::{DISABLED, TABLES};
 use tokio::process::{Child, Command};
 
 use super::super::verify;
 use crate::{
-    args::{Args, Command as Subcommand, Dev},
+    args::{Args, Command as Subcommand, Dev, MANIFEST},
     exit::{Completion, Usage, report},
     opened::{ANY_CREDENTIALS, has_credentials},
     service::Service,
 };
-
-/// Variable with the manifest of a command that opens tables. Stable.
-const MANIFEST_VARIABLE: &str = "RIPPLE_CONFIG";
 
 /// Exit code of a command that a signal ended, before the number of the signal is added: as a shell counts.
 const SIGNALLED: i32 = 128;
@@ -56,9 +54,9 @@ impl ClientCommand {
         command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
         if let Some(config) = args.config.as_deref() {
             let absolute = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
-            command.env(MANIFEST_VARIABLE, absolute);
+            command.env(MANIFEST, absolute);
         }
-        for (variable, names) in [("TABLES", &args.tables), ("DISABLED", &args.disable)] {
+        for (variable, names) in [(TABLES, &args.tables), (DISABLED, &args.disable)] {
             if !names.is_empty() {
                 command.env(variable, names.join(","));
             }
