@@ -113,10 +113,10 @@ fn a_command_runs_against_the_service_and_its_exit_code_is_that_of_dev() {
     let folder = tempfile::tempdir().unwrap();
     let manifest = chat(folder.path());
     let run = |script: &str| ripple(&["dev", "--config", &manifest, "--", "sh", "-c", script]);
-    let told = run("echo $AWS_ENDPOINT_URL_DYNAMODB $RIPPLE_CONFIG; exit 4");
-    let (endpoint, config) = told.stdout.trim().split_once(' ').unwrap();
-    assert!(endpoint.starts_with("http://127.0.0.1:") && config == manifest, "{told:?}");
-    assert_eq!(told.code, Some(4), "{told:?}");
+    let ended = run("echo $AWS_ENDPOINT_URL_DYNAMODB $RIPPLE_CONFIG; exit 4");
+    let (endpoint, config) = ended.stdout.trim().split_once(' ').unwrap();
+    assert!(endpoint.starts_with("http://127.0.0.1:") && config == manifest, "{ended:?}");
+    assert_eq!(ended.code, Some(4), "{ended:?}");
     let right = run("true");
     assert_eq!((right.code, right.stdout.as_str()), (Some(0), ""), "{right:?}");
     assert!(right.stderr.contains("0 unreadable, 0 findings"), "{right:?}");
@@ -126,13 +126,25 @@ fn a_command_runs_against_the_service_and_its_exit_code_is_that_of_dev() {
 }
 
 #[test]
-fn what_a_command_leaves_unreadable_is_a_finding_although_the_command_succeeds() {
+fn everything_is_handled_and_compared_before_dev_ends_with_the_command() {
     let (runtime, endpoint) = database();
     let folder = tempfile::tempdir().unwrap();
     let manifest = chat(folder.path());
     Dev::run(&["--endpoint", &endpoint, "--config", &manifest]).stopped();
-    runtime.block_on(react(&client(&endpoint), 1, AttributeValue::N("1000".to_owned())));
-    let ended = ripple(&["dev", "--endpoint", &endpoint, "--config", &manifest, "--", "true"]);
+    let client = client(&endpoint);
+    let run = || ripple(&["dev", "--endpoint", &endpoint, "--config", &manifest, "--", "true"]);
+    runtime.block_on(async {
+        message(&client).await;
+        for id in 1..4 {
+            react(&client, id, s("1000")).await;
+        }
+    });
+    let ended = run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let counted = runtime.block_on(n_reactions(&client));
+    assert_eq!(counted.as_deref(), Some("3"), "what was in the stream is handled before the end");
+    runtime.block_on(react(&client, 4, AttributeValue::N("1000".to_owned())));
+    let ended = run();
     assert_eq!(ended.code, Some(3), "{ended:?}");
 }
 

@@ -16,7 +16,10 @@ use engine::{
     clock::SystemClock,
     fan_out::again::Again,
     jobs::ground::sweep::Swept,
-    sweep::{Drift, Slice, damage::Damage},
+    sweep::{
+        Drift, Slice,
+        damage::{COUNTED_MAX, Damage},
+    },
 };
 use functions::{
     config::Mode,
@@ -201,6 +204,21 @@ fn after_period(alarm: &Value, is_ringing: bool, line: Option<&Value>) -> bool {
             _ => false,
         },
     }
+}
+
+#[tokio::test]
+async fn a_parked_change_of_several_parts_is_one_and_no_number_is_above_a_thousand() {
+    let (schema, catalogue) = declared(Choice::default()).unwrap();
+    let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));
+    let layout = schema.layout.clone();
+    let engine = Engine::new(schema, catalogue, Vec::new(), Arc::clone(&store), clock);
+    let parts = ["1#00", "1#01", "2#00"].map(|part| Key::new("PARKED#additive", part));
+    for key in parts.into_iter().chain((0..=COUNTED_MAX).map(|at| Key::new("RECOUNT", format!("{at:04}")))) {
+        let action = Action::Put(layout.key_item(&key));
+        store.write(&Write { table: Table::Ledger, key, action, guard: None }).await.unwrap();
+    }
+    let damage = engine.damage(u64::MAX).await.unwrap();
+    assert_eq!(damage, Damage { n_parked: 2, n_to_recount: COUNTED_MAX, ..Damage::default() });
 }
 
 /// Puts one thing of each kind into the ledger, and removes it again: what a sweep then reports decides each alarm.

@@ -214,6 +214,7 @@ impl World {
                     engine.sweep(|_| true, u64::MAX).await.unwrap();
                     engine.search_again(u64::MAX).await.unwrap();
                     engine.sweep_slice(bounds, |_| true).await.unwrap();
+                    engine.damage(u64::MAX).await.unwrap();
                 } else if let Some(event) = &event {
                     engine.handle(event, u64::MAX).await.unwrap();
                 }
@@ -342,6 +343,31 @@ fn only_the_sweep_reads_whole_tables_and_what_counts_puts_and_deletes_nothing_of
         assert!(may("Sweep", MAIN, "Scan") && !may("Sweep", LEDGER, "Scan"));
         for action in ["PutItem", "DeleteItem"] {
             assert!(!may("Aggregate", MAIN, action), "{action}");
+        }
+    }
+}
+
+/// A grant that DynamoDB takes for itself, and no other.
+#[test]
+fn a_grant_of_the_customer_key_is_for_aws_alone() {
+    fn statements<'a>(of: &'a Value, found: &mut Vec<&'a Value>) {
+        match of {
+            Value::Array(all) => all.iter().for_each(|it| statements(it, found)),
+            Value::Object(all) => {
+                found.extend(all.get("Action").filter(|it| it.to_string().contains("CreateGrant")).map(|_| of));
+                all.values().for_each(|it| statements(it, found));
+            }
+            _ => {}
+        }
+    }
+    for name in BOTH {
+        let template = read(name);
+        let mut found = Vec::new();
+        statements(&template["Resources"], &mut found);
+        assert_eq!(found.len(), 6, "{name}: four roles and two policies");
+        for statement in found {
+            assert_eq!(statement["Action"], json!(["kms:CreateGrant"]), "{name}");
+            assert_eq!(statement["Condition"]["Bool"]["kms:GrantIsForAWSResource"], json!(true), "{name}");
         }
     }
 }
