@@ -176,7 +176,9 @@ impl<S: Store> Engine<S> {
             None => Attempt::default(),
         };
         loss::see_loss(context, first.is_some(), &batch, &mut account).await;
-        if first.is_some() && session.shard_key().is_some() {
+        // Only watermarks rest on the order.
+        let is_ordered = session.shard_key().is_some();
+        if first.is_some() && is_ordered {
             order::report(event.state, &batch, &mut account);
         }
         pulse::see(context, &batch, &mut account).await;
@@ -200,7 +202,9 @@ impl<S: Store> Engine<S> {
         attempts::end(context, &attempt, &batch, &mut account).await;
 
         let failed_from = applying::failed_from(context, &account, &batch);
-        let state = event.state.map(|state| order::next_state(state, failed_from.as_deref(), &batch));
+        let state = event.state.map(|state| {
+            if is_ordered { order::next_state(state, failed_from.as_deref(), &batch) } else { state.to_owned() }
+        });
         account.standing = standing.get().cloned();
         let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
         Ok(Handled { changes, account, failed_from, state })

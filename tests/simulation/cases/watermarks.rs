@@ -89,6 +89,15 @@ async fn the_state_of_a_window_names_the_batch_handled_last_and_its_end_writes_n
     assert_eq!(bed.counted("member-count"), 3, "the last batch of a window is a batch");
 }
 
+#[tokio::test]
+async fn the_state_of_a_window_is_given_back_as_it_came_where_nothing_rests_on_the_order() {
+    let mut bed = bed().under(LedgerKind::Receipts);
+    let records = json!({ "Records": bed.joins(1).await }).to_string();
+    let state = r#"{"b": 1.50}"#;
+    let handled = bed.try_handle(&in_window(&records, state, false)).await.unwrap();
+    assert_eq!(handled.state.as_deref(), Some(state));
+}
+
 /// Three changes, of three counters: a batch of the second and the third, then the first. The watermark of the first
 /// one's counter passes nothing, but on AWS it could be any counter.
 #[tokio::test]
