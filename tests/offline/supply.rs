@@ -222,14 +222,14 @@ fn every_action_is_pinned_by_its_commit() {
     assert!(n_pinned > 8, "the actions are found: {n_pinned}");
 }
 
-/// A package has the files that its hashes name, whatever the index has by now.
+/// A package has the files that its hashes name, and pip asks for no other, whatever has been published since.
 #[test]
 fn every_package_that_pip_installs_has_its_hashes() {
     let installs: Vec<_> = workflow_lines().into_iter().filter(|(_, line)| line.contains("pip\" install")).collect();
     assert_eq!(installs.len(), 4, "{installs:?}");
     let mut files = BTreeSet::new();
     for (file, line) in installs {
-        assert!(line.contains("--require-hashes"), "{}: {line}", file.display());
+        assert!(line.contains("--no-deps --require-hashes"), "{}: {line}", file.display());
         let words: Vec<&str> = line.split_whitespace().collect();
         files.extend(words.windows(2).filter(|pair| pair[0] == "-r").map(|pair| pair[1].to_owned()));
         assert!(!line.contains("=="), "a version stands in infra/requirements alone: {}: {line}", file.display());
