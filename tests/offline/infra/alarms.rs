@@ -139,7 +139,7 @@ fn every_alarm_is_on_a_metric_that_there_is() {
             let beginning = if id == "SweepSilentAlarm" { "InsufficientDataActions" } else { "AlarmActions" };
             let topic = topic(if is_urgent(section(alarm)) { "Page" } else { "Ticket" });
             assert_eq!(alarm[beginning], topic, "{id}");
-            let is_event = ["Dropped", "Destination"].iter().any(|event| id.ends_with(&format!("{event}Alarm")));
+            let is_event = ["Dropped", "Destination", "OutOfOrder"].iter().any(|event| id.ends_with(&format!("{event}Alarm")));
             assert_eq!(alarm.get("OKActions"), (!is_event).then_some(&topic), "{id}");
         }
     }
@@ -175,6 +175,7 @@ fn every_function_has_its_alarms() {
             for metric in of_each {
                 assert!(on(id, metric), "{name} has no alarm on {metric} of {id}");
             }
+            assert_eq!(on(id, "OutOfOrder"), id != "Propagate", "{name}: only counts rest on the order");
         }
         assert!(on("Sweep", "Errors") && on("Sweep", "Invocations"));
         for metric in GAUGES.into_iter().chain([STREAM_CHANGED]) {
@@ -358,15 +359,17 @@ fn a_batch_says_in_its_metrics_what_the_alarms_are_about() {
             [metric]
             .clone()
     };
-    for metric in ["Parked", "Refused", "Undone", "PossibleLoss"] {
+    let metrics = ["Parked", "Refused", "Undone", "OutOfOrder", "PossibleLoss"];
+    for metric in metrics {
         assert_eq!(said(&account, metric), json!(0), "{metric}");
     }
+    account.n_out_of_order = 1;
     account.undone.insert(RecordAt(3), "throttled".to_owned());
     account.late_ms = Some(72_000_000);
     account.parked.push(Parked { position: RecordAt(0), id: "1".to_owned(), cause: "too large".to_owned() });
     let why = "too old".to_owned();
     account.refused.push(Refused { position: RecordAt(1), id: "2".to_owned(), why, targets: Vec::new() });
-    for metric in ["Parked", "Refused", "Undone", "PossibleLoss"] {
+    for metric in metrics {
         assert_eq!(said(&account, metric), json!(1), "{metric}");
     }
 }

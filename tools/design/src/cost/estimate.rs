@@ -48,7 +48,7 @@ const NOTE_UNITS: f64 = 2.0;
 pub const METRICS: u32 = 2 * 17 + 14;
 
 /// Metrics of the alarms of a stack with two readers, and of the additional alarms of each mapping.
-const ALARM_METRICS: (u32, u32) = (17, 3);
+const ALARM_METRICS: (u32, u32) = (18, 3);
 
 /// Metrics of the alarms of a stack with two readers.
 #[must_use]
