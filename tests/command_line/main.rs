@@ -731,7 +731,7 @@ fn a_bad_value_of_an_option_is_usage() {
         2,
         &expect![[r#"
         error: invalid value 'nonsense' for '--scenario <SCENARIO>'
-          [possible values: mixed, hot, famous]
+          [possible values: story, mixed, hot, famous]
 
         For more information, try '--help'.
     "#]],
@@ -784,7 +784,7 @@ fn a_table_that_would_be_its_own_ledger_is_usage() {
 
 #[test]
 fn other_people_go_with_a_famous_user_alone() {
-    for scenario in ["mixed", "hot"] {
+    for scenario in ["story", "mixed", "hot"] {
         fails(
             &["demo", "--scenario", scenario, "--others", "1"],
             2,
@@ -792,6 +792,41 @@ fn other_people_go_with_a_famous_user_alone() {
                 ripple: --others goes with --scenario famous: it is the lag of other people while a user is renamed
             "#]],
         );
+    }
+}
+
+#[test]
+fn a_story_has_no_options_of_a_load() {
+    for load in [&["--writes", "5"][..], &["--rate", "5"], &["--json"]] {
+        fails(
+            &[&["demo", "--scenario", "story"], load].concat(),
+            2,
+            &expect![[r#"
+                ripple: --writes, --rate and --json go with a load: give --scenario mixed, hot or famous
+            "#]],
+        );
+    }
+}
+
+/// The handler by hand counts too much where a lost batch has a like; how many do depends on how the likes are cut.
+#[test]
+fn without_arguments_a_story_shows_items_and_counts_that_are_right_under_faults() {
+    for arguments in [&[][..], &["demo", "--seed", "2", "--readers", "one"]] {
+        let ended = ripple(arguments);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        let shown = &ended.stdout;
+        assert!(shown.lines().count() < 20, "{shown}");
+        assert!(
+            shown.contains("UserName \"Ada\"\n") && shown.contains("UserName \"Ada Lovelace\"  (12 of 12 "),
+            "{shown}"
+        );
+        for (post, right) in [("p1", 120), ("p2", 80)] {
+            let line = shown.lines().find(|line| line.starts_with(&format!("  POST#{post} / METADATA "))).unwrap();
+            assert!(line.contains(&format!("{right} likes  LikeCount {right} ")), "{shown}");
+            let by_hand: u32 = line.rsplit(' ').next().unwrap().parse().unwrap();
+            assert!(by_hand >= right, "{shown}");
+        }
+        assert!(shown.contains(" 0 findings, 0 parked: every derived value equals its definition."), "{shown}");
     }
 }
 

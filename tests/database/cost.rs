@@ -1,7 +1,7 @@
 //! The price of an action: derived write units by part, with one change in each batch and items under 1 KB.
 //!
 //! The units are the model's, which the contract suite compares with those of the embedded DynamoDB. A change of a
-//! price shows here, and must be made in the README's table too.
+//! price shows here, and must be made in docs/figures.md and the README too.
 
 mod batches;
 mod counted;

@@ -160,7 +160,8 @@ fn every_crate_is_of_the_registry_and_has_a_checksum() {
 /// Every build of a page's code blocks, and every build that makes something to deploy or install, wherever it stands.
 #[test]
 fn whatever_a_user_builds_takes_the_locked_versions() {
-    let mut pages: Vec<PathBuf> = ["README.md", "Dockerfile"].iter().map(|name| root().join(name)).collect();
+    let mut pages: Vec<PathBuf> =
+        ["README.md", "CONTRIBUTING.md", "Dockerfile"].iter().map(|name| root().join(name)).collect();
     for folder in ["docs", "examples", "infra", ".github"] {
         under(&root().join(folder), &mut pages);
     }

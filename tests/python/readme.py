@@ -1,4 +1,4 @@
-"""The tours of the README, docs/run.md and two examples, run as they stand there: every block under
+"""The demonstration of the README, and the tours of docs and examples, run as they stand there: every block under
 `<!-- test: … -->`, on a free port instead of 8000.
 
 Compares what a tour prints with what the page says that it prints. Ends every process that it starts.
@@ -40,8 +40,20 @@ def tour(page, tested, arguments):
             print(f"  {name}")
 
 
+def story():
+    """The README prints the demonstration as it is, but for its numbers."""
+    with open(f"{ROOT}/README.md", encoding="utf-8") as text:
+        shown = re.search(r"<!-- test: story -->\n```text\n(.*?)```", text.read(), re.DOTALL)
+    done = subprocess.run(["cargo", "run", "--locked", "--quiet"], cwd=ROOT, capture_output=True, text=True, check=True)
+    said, printed = (re.sub(r" *\d+", " N", text) for text in (shown.group(1), done.stdout))
+    if said != printed:
+        sys.exit(f"the demonstration prints\n{done.stdout}\nand the README says\n{shown.group(1)}")
+    print("  story")
+
+
 def main():
-    tour("README.md", ["tour-aws", "tour-verify", "tour-why", "tour-replay"], [])
+    story()
+    tour("docs/tour.md", ["tour-aws", "tour-verify", "tour-why", "tour-replay"], [])
     tour("docs/run.md", ["tour-boto3"], [])
     own, shop = "examples/own-table", "examples/shop"
     tour(f"{own}/README.md", ["own-aws", "own-boto3", "own-verify"], ["--config", f"{own}/ripple.toml"])

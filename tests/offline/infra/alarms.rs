@@ -139,7 +139,8 @@ fn every_alarm_is_on_a_metric_that_there_is() {
             let beginning = if id == "SweepSilentAlarm" { "InsufficientDataActions" } else { "AlarmActions" };
             let topic = topic(if is_urgent(section(alarm)) { "Page" } else { "Ticket" });
             assert_eq!(alarm[beginning], topic, "{id}");
-            let is_event = ["Dropped", "Destination", "OutOfOrder"].iter().any(|event| id.ends_with(&format!("{event}Alarm")));
+            let is_event =
+                ["Dropped", "Destination", "OutOfOrder"].iter().any(|event| id.ends_with(&format!("{event}Alarm")));
             assert_eq!(alarm.get("OKActions"), (!is_event).then_some(&topic), "{id}");
         }
     }

@@ -26,6 +26,7 @@ use functions::{
     config::{ConfigError, brake_limits_from_env},
     handler::Function,
 };
+use futures::future::BoxFuture;
 use keys::layout::Layout;
 use operate::checkpoints::LedgerCheckpoints;
 use store::{Store, StoreError, dynamo::DynamoStore};
@@ -74,6 +75,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) limits: BrakeLimits,
     /// URL of functions that do not run in this process.
     pub(crate) functions: Option<&'a str>,
+    /// Faults of the invocations in this process.
+    pub(crate) faults: Option<Arc<dyn Faults>>,
     /// Folder for failure records.
     pub(crate) failures: &'a Path,
 }
@@ -83,6 +86,23 @@ pub(crate) struct Plan<'a> {
 pub(crate) fn laptop_limits() -> Result<BrakeLimits, ConfigError> {
     let warning = BrakeLimits { only_warns: true, ..BrakeLimits::default() };
     Ok(brake_limits_from_env()?.unwrap_or(warning))
+}
+
+/// How an invocation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The mapping gets the response.
+    Answered,
+    /// The function handles the batch, and is killed before it responds.
+    Unanswered,
+    /// The function is killed after its first write into the application's table.
+    KilledAtOnce,
+}
+
+/// Decides how invocations end.
+pub(crate) trait Faults: Send + Sync {
+    /// How the invocation of the function with this event ends.
+    fn fate<'a>(&'a self, function: Function, event: &'a str) -> BoxFuture<'a, anyhow::Result<Fate>>;
 }
 
 /// Observes the functions.

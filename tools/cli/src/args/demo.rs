@@ -7,15 +7,19 @@ use serde::Serialize;
 use super::{Readers, values};
 use crate::exit::Usage;
 
+/// Number of writes of a load without `--writes`.
+const WRITES: u32 = 2_000;
+
 /// `ripple demo`
 #[derive(Debug, Group)]
 pub(crate) struct Demo {
-    /// Workload of the application.
-    #[arg(long, value_enum, default_value_t = Scenario::Mixed)]
-    pub(crate) scenario: Scenario,
-    /// Number of writes. For `hot`, the number of likes. For `famous`, the number of comments by the renamed user.
-    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-    pub(crate) writes: u32,
+    /// Workload of the application (default: `story`; with --writes, --rate or --json `mixed`).
+    #[arg(long, value_enum)]
+    scenario: Option<Scenario>,
+    /// Number of writes (default: 2000). For `hot`, the number of likes. For `famous`, the number of comments by the
+    /// renamed user.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    writes: Option<u32>,
     /// Seed of the workload. The same seed gives the same writes.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -43,6 +47,8 @@ pub(crate) struct Demo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scenario {
+    /// A rename and 200 likes, while functions are killed and records are delivered again.
+    Story,
     /// All kinds of writes that the table supports.
     Mixed,
     /// Every user likes the same post.
@@ -52,10 +58,30 @@ pub(crate) enum Scenario {
 }
 
 impl Demo {
+    /// The workload.
+    pub(crate) fn scenario(&self) -> Scenario {
+        self.scenario.unwrap_or(if self.is_load() { Scenario::Mixed } else { Scenario::Story })
+    }
+
+    /// True if an option was given that only a load has.
+    fn is_load(&self) -> bool {
+        self.writes.is_some() || self.rate.is_some() || self.json
+    }
+
+    /// Number of writes of a load.
+    pub(crate) fn writes(&self) -> u32 {
+        self.writes.unwrap_or(WRITES)
+    }
+
     /// Refuses options that exclude each other.
     pub(crate) fn check(&self) -> Result<(), Usage> {
-        if self.others > 0 && self.scenario != Scenario::Famous {
+        let scenario = self.scenario();
+        if self.others > 0 && scenario != Scenario::Famous {
             let what = "--others goes with --scenario famous: it is the lag of other people while a user is renamed";
+            return Err(Usage(what.to_owned()));
+        }
+        if scenario == Scenario::Story && self.is_load() {
+            let what = "--writes, --rate and --json go with a load: give --scenario mixed, hot or famous";
             return Err(Usage(what.to_owned()));
         }
         Ok(())

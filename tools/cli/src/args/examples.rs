@@ -7,7 +7,7 @@ const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings."
 /// Two examples of each command, by its name.
 const EXAMPLES: [(&str, [&str; 2]); 29] = [
     ("ripple", ["ripple dev", "ripple verify --config ripple.toml"]),
-    ("ripple demo", ["ripple demo --scenario famous --others 20", "ripple demo --writes 500 --seed 7 --json"]),
+    ("ripple demo", ["ripple demo --scenario famous --others 20", "ripple demo --scenario mixed --writes 500 --json"]),
     ("ripple dev", ["ripple dev --config ripple.toml --data .ripple", "ripple dev --config ripple.toml -- npm test"]),
     ("ripple wait", ["ripple wait", "ripple wait --timeout 60 --endpoint http://127.0.0.1:8001 --table app"]),
     (

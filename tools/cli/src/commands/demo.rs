@@ -4,6 +4,7 @@ mod famous;
 mod hot;
 mod others;
 mod scenario;
+mod story;
 mod workload;
 mod writer;
 
@@ -38,6 +39,7 @@ use crate::{
     book::{Book, Bookkeeper},
     commands::demo::{
         scenario::{ScenarioReport, has_lag},
+        story::StoryFaults,
         workload::client::AppAction,
         writer::write,
     },
@@ -47,7 +49,7 @@ use crate::{
     mappings::{MappingRequest, mappings},
     metered::{self, Metered, WriteTotals},
     opened::Clients,
-    service::{Plan, Service, Witness, laptop_limits},
+    service::{Faults, Plan, Service, Witness, laptop_limits},
     tables,
     words::print_json,
 };
@@ -121,6 +123,9 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
         begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
     }
     let failures = tempfile::tempdir()?;
+    let is_story = args.scenario() == Scenario::Story;
+    let faults =
+        is_story.then(|| Arc::new(StoryFaults::new(args.seed, clients.dynamodb.clone(), &config.table, &schema)));
     let (readers, ledger) = (args.readers, args.ledger);
     let wanted = MappingRequest {
         readers,
@@ -140,13 +145,15 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
         ledger,
         limits,
         functions: None,
+        faults: faults.clone().map(|faults| faults as Arc<dyn Faults>),
         failures: failures.path(),
     };
     let book = Arc::new(Bookkeeper::new(Arc::clone(&schema), Arc::clone(&catalogue), has_lag(args)));
     let started = Instant::now();
     let service = Service::start(&plan, &(Arc::clone(&book) as Arc<dyn Witness>)).await?;
     let metered = Arc::new(Metered::new(Arc::clone(&store), has_lag(args)));
-    let mut running = Running { args, schema: Arc::clone(&schema), service, metered, book, bar: progress(args) };
+    let bar = progress(args);
+    let mut running = Running { args, schema: Arc::clone(&schema), service, metered, book, faults, bar };
     let report = scenario::run(&mut running).await?;
     let (memory_mb, elapsed) = (metered::peak_mb(), started.elapsed());
     let Running { service, metered, book, bar, .. } = running;
@@ -158,7 +165,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
         tables::delete(&clients.dynamodb, &config).await?;
     }
     let (mut book, written) = (book.book(), std::mem::take(&mut *metered.written()));
-    let is_mixed = args.scenario == Scenario::Mixed;
+    let is_mixed = args.scenario() == Scenario::Mixed;
     let lags = is_mixed.then(|| book.trace.followed(&written.answered_ms).into_iter().collect());
     let measured = Measured { report, written, lags, memory_mb, elapsed };
     let shown = RunReport::of(args, &book, measured, &verified);
@@ -170,7 +177,7 @@ fn progress(args: &Demo) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} writes  {msg}");
-    ProgressBar::new(u64::from(args.writes)).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    ProgressBar::new(u64::from(args.writes())).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 // ---- Numbers that several reports contain: lags, and sums of units ----
@@ -229,6 +236,8 @@ struct Running<'a> {
     service: Service,
     metered: Arc<Metered>,
     book: Arc<Bookkeeper>,
+    /// The faults of the story.
+    faults: Option<Arc<StoryFaults>>,
     bar: ProgressBar,
 }
 
@@ -278,6 +287,9 @@ struct RunReport {
     memory_mb: Option<f64>,
     parked: usize,
     findings: usize,
+    /// Items that the verification read.
+    #[serde(skip)]
+    items: usize,
     elapsed_ms: u128,
     #[serde(flatten)]
     report: ScenarioReport,
@@ -311,9 +323,9 @@ impl RunReport {
         let derived = book.derived_units();
         let n_changes = u32::try_from(book.n_changes).unwrap_or(u32::MAX);
         Self {
-            scenario: args.scenario,
+            scenario: args.scenario(),
             seed: args.seed,
-            writes: args.writes,
+            writes: args.writes(),
             refused: written.n_refused,
             changes: book.n_changes,
             echoes: book.n_echoes,
@@ -330,6 +342,7 @@ impl RunReport {
             memory_mb,
             parked: book.parked.len(),
             findings: verified.findings.len(),
+            items: verified.n_items,
             elapsed_ms: elapsed.as_millis(),
             report,
         }
@@ -337,8 +350,11 @@ impl RunReport {
 
     fn text(&self, rate: Option<u32>) -> String {
         let Self { seed, writes, refused, changes, echoes, derived_writes, wcu, parked, findings, .. } = self;
+        if let Some(story) = &self.report.story {
+            return story.text(self.items, *findings, *parked);
+        }
         let what = match self.scenario {
-            Scenario::Mixed => "writes of an application",
+            Scenario::Story | Scenario::Mixed => "writes of an application",
             Scenario::Hot => "likes of one post, each by another user",
             Scenario::Famous => "comments of one user",
         };

@@ -140,6 +140,7 @@ async fn serve(
         ledger: args.ledger,
         limits,
         functions: args.functions.as_deref(),
+        faults: None,
         failures: &failures,
     };
     let design = Design::declared((*plan.schema).clone(), (*plan.catalogue).clone());

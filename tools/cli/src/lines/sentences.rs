@@ -97,7 +97,7 @@ impl Said {
     fn braked(&mut self, MuchUnreadable { n_unreadable, n_items }: MuchUnreadable) -> Option<String> {
         (!std::mem::replace(&mut self.is_braked, true)).then(|| {
             format!(
-                "warning: {n_unreadable} of {n_items} items of a batch cannot be read; in Lambda the brake would hold it: \
+                "warning: {n_unreadable} of {n_items} items of a batch cannot be read; in Lambda the circuit breaker would stop it: \
                  see UNREADABLE_PERCENT_MAX in docs/settings.md"
             )
         })

@@ -23,7 +23,7 @@ use futures::future::BoxFuture;
 use store::{Store, dynamo::DynamoStore};
 use stream::function::{FunctionError, LambdaFunction};
 
-use super::{Plan, Witness};
+use super::{Fate, Faults, Plan, Witness};
 
 /// Time limit for an invocation, in milliseconds.
 const INVOCATION_MS: u64 = 60_000;
@@ -116,6 +116,10 @@ pub(super) struct InProcess {
     function: Function,
     gate: Arc<StepGate<DynamoStore>>,
     witness: Arc<dyn Witness>,
+    /// The store, for invocations that are killed.
+    store: Arc<DynamoStore>,
+    stepped: Stepped,
+    faults: Option<Arc<dyn Faults>>,
 }
 
 impl InProcess {
@@ -125,7 +129,36 @@ impl InProcess {
         gate: &Arc<StepGate<DynamoStore>>,
         witness: &Arc<dyn Witness>,
     ) -> Self {
-        Self { engine: engine(plan, function), function, gate: Arc::clone(gate), witness: Arc::clone(witness) }
+        Self {
+            engine: engine(plan, function),
+            function,
+            gate: Arc::clone(gate),
+            witness: Arc::clone(witness),
+            store: Arc::clone(&plan.store),
+            stepped: Stepped::of(plan, function, witness),
+            faults: plan.faults.clone(),
+        }
+    }
+
+    /// Handles the event as far as its fate permits.
+    async fn meet(&self, event: &str) -> Result<Handled, FunctionError> {
+        let Some(faults) = &self.faults else { return self.handle(event).await };
+        let fate = faults.fate(self.function, event).await;
+        let fate = fate.map_err(|error| FunctionError::Unavailable { message: format!("{error:#}") })?;
+        match fate {
+            Fate::Answered => return self.handle(event).await,
+            Fate::Unanswered => drop(self.handle(event).await?),
+            Fate::KilledAtOnce => {
+                let store = Arc::new(KillingStore::new(Arc::clone(&self.store), Some(1)));
+                let instance = self.stepped.instance(Arc::clone(&store));
+                let deadline_ms = SystemClock.now_ms().saturating_add(INVOCATION_MS);
+                tokio::select! {
+                    () = store.killed() => {}
+                    handled = Box::pin(instance.handle(event, deadline_ms)) => drop(handled),
+                }
+            }
+        }
+        Err(FunctionError::Unhandled { message: "it was killed".to_owned() })
     }
 
     async fn handle(&self, event: &str) -> Result<Handled, FunctionError> {
@@ -148,7 +181,7 @@ impl LambdaFunction for InProcess {
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
         Box::pin(async move {
             let handled = match self.gate.pass(&self.function.to_string(), event).await {
-                Passage::Handle(event) => self.handle(&event).await?,
+                Passage::Handle(event) => self.meet(&event).await?,
                 Passage::Delivered { state } => stepped(None, state),
                 Passage::Stopped { failed_from: Some(number), state } => stepped(Some(number), state),
                 Passage::Stopped { failed_from: None, .. } => {

@@ -48,12 +48,14 @@ pub(crate) struct LandedWrite {
 }
 
 impl<S: Store> KillingStore<S> {
-    pub(crate) fn new(store: S, n_calls_max: Option<usize>) -> Self {
+    /// A store that answers no write after this number of calls that write.
+    #[must_use]
+    pub fn new(store: S, n_calls_max: Option<usize>) -> Self {
         Self { store, n_calls_max, calls: watch::Sender::default(), landed: Mutex::default() }
     }
 
     /// Waits until the limit is reached and another call tries to write.
-    pub(crate) async fn killed(&self) {
+    pub async fn killed(&self) {
         let ended = |calls: &WriteCalls| calls.is_over && calls.n_under_way == 0;
         // The sender lives as long as the store.
         drop(self.calls.subscribe().wait_for(ended).await);

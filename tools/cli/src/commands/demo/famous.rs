@@ -101,7 +101,7 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<FamousRepor
         setting.extend(others.setting()?);
     }
     running.set(setting).await?;
-    running.write((0..args.writes).map(|_| famous.comment())).await?;
+    running.write((0..args.writes()).map(|_| famous.comment())).await?;
     running.quiet().await?;
     drop(running.followed());
 
@@ -122,7 +122,7 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<FamousRepor
     let fan_out_ms = if n_names == 0 { 0 } else { last_ms.saturating_sub(first_ms) };
     followed.retain(|change| (first_ms..=last_ms).contains(&change.answered_ms));
     Ok(FamousReport {
-        items: args.writes,
+        items: args.writes(),
         renames: RENAMES,
         fan_out_ms,
         items_per_second: a_second(n_names, fan_out_ms),
@@ -168,7 +168,7 @@ async fn rename_among(
 async fn rename_and_wait(running: &mut Running<'_>, famous: &mut FamousUser) -> anyhow::Result<(u64, Vec<ChangeLag>)> {
     let n_before = running.names().n;
     let first_ms = rename(running, famous).await?;
-    let n_items = usize::try_from(running.args.writes).unwrap_or(usize::MAX);
+    let n_items = usize::try_from(running.args.writes()).unwrap_or(usize::MAX);
     let (mut followed, mut settled_ms) = (Vec::new(), first_ms);
     loop {
         tokio::select! {
@@ -190,7 +190,7 @@ async fn rename_and_wait(running: &mut Running<'_>, famous: &mut FamousUser) -> 
 /// Measures the lag of the others before the renames.
 async fn lags_before(running: &mut Running<'_>, others: &mut Others) -> anyhow::Result<FewLags> {
     running.bar.set_message("watching the others");
-    let seconds = (running.args.writes / ITEMS_A_SECOND).clamp(*QUIET_SECONDS.start(), *QUIET_SECONDS.end());
+    let seconds = (running.args.writes() / ITEMS_A_SECOND).clamp(*QUIET_SECONDS.start(), *QUIET_SECONDS.end());
     let actions = (0..seconds * running.args.others).map(|_| others.next_action());
     write(&running.metered, Some(running.args.others), actions, &ProgressBar::hidden()).await?;
     running.quiet().await?;
@@ -285,7 +285,8 @@ impl FamousUser {
     }
 }
 
-fn one(subject: &str, write: Write) -> AppAction {
+/// An action of one write.
+pub(super) fn one(subject: &str, write: Write) -> AppAction {
     AppAction { subject: subject.to_owned(), steps: vec![Step::Write(write)] }
 }
 

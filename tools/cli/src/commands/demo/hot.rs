@@ -46,7 +46,7 @@ pub(super) struct HotReport {
 
 /// Runs the scenario. Fails if the stream is quiet and the exact count differs from the number of likes.
 pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<HotReport> {
-    let likes = running.args.writes;
+    let likes = running.args.writes();
     let mut hot = HotPost::new((*running.schema).clone(), running.args.seed);
     let setting = hot.setting()?;
     running.set(setting).await?;

@@ -6,6 +6,7 @@ use super::{
     famous::{self, FamousReport},
     hot::{self, HotReport},
     others::is_theirs,
+    story::{self, StoryReport},
     workload::Application,
 };
 use crate::commands::demo::Running;
@@ -21,6 +22,9 @@ pub(super) struct ScenarioReport {
     hot: Option<HotReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     famous: Option<FamousReport>,
+    /// Not in the JSON, because the story is for reading.
+    #[serde(skip)]
+    pub(super) story: Option<StoryReport>,
 }
 
 impl ScenarioReport {
@@ -33,19 +37,20 @@ impl ScenarioReport {
 /// Selects the items whose lag is measured. `hot` and `famous` measure at most those of other users, so their memory
 /// does not grow with the writes.
 pub(super) fn has_lag(args: &Demo) -> HasLag {
-    match args.scenario {
+    match args.scenario() {
         Scenario::Mixed => |_| true,
         Scenario::Famous if args.others > 0 => is_theirs,
-        Scenario::Hot | Scenario::Famous => |_| false,
+        Scenario::Story | Scenario::Hot | Scenario::Famous => |_| false,
     }
 }
 
 /// Runs the scenario until the stream is quiet.
 pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<ScenarioReport> {
-    match running.args.scenario {
+    match running.args.scenario() {
+        Scenario::Story => Ok(ScenarioReport { story: Some(story::run(running).await?), ..ScenarioReport::default() }),
         Scenario::Mixed => {
             let mut application = Application::new((*running.schema).clone(), running.args.seed);
-            running.write((0..running.args.writes).map(|_| application.next_action())).await?;
+            running.write((0..running.args.writes()).map(|_| application.next_action())).await?;
             running.quiet().await?;
             Ok(ScenarioReport::default())
         }
