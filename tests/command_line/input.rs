@@ -139,6 +139,12 @@ impl Dev {
         lines.map(Result::unwrap).find(|line| line.contains(text)).unwrap()
     }
 
+    /// Waits for a line on standard output with this text.
+    pub(super) fn said(&mut self, text: &str) -> String {
+        let lines = self.stdout.as_mut().unwrap().lines();
+        lines.map(Result::unwrap).find(|line| line.contains(text)).unwrap()
+    }
+
     /// Kills it. Returns what it printed on standard error.
     pub(super) fn killed(mut self) -> String {
         self.child.kill().unwrap();

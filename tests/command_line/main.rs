@@ -639,8 +639,17 @@ fn a_file_that_is_no_database_is_one_line() {
 fn a_port_in_use_is_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let line = format!("port {port} is in use: stop what uses it, or give another --port");
-    fails_saying(&["dev", "--port", &port.to_string()], &line);
+    let (_runtime, endpoint) = database();
+    let port = port.to_string();
+    let dev = ["dev", "--port", "0", "--console-port", &port];
+    let console = ["console", "--endpoint", &endpoint, "--port", &port];
+    drop(input::Dev::run(&["--endpoint", &endpoint]));
+    for (command, option) in [(&["dev", "--port", &port][..], "--port"), (&dev, "--console-port"), (&console, "--port")]
+    {
+        let ended = ripple(command);
+        let line = format!("ripple: port {port} is in use: stop what uses it, or give another {option}\n");
+        assert_eq!((ended.code, ended.stderr), (Some(2), line), "{command:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The opening check: tables and the registry that do not fit the manifest are refused before anything is read or written.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use aws_sdk_dynamodb::types::{AttributeValue, StreamSpecification, StreamViewType};
 use engine::publishing::begin;
@@ -52,10 +52,10 @@ fn a_forgotten_manifest_is_told_by_the_key_of_the_table_and_nothing_is_created()
 /// A manifest in a folder, made from that of the example.
 fn changed(folder: &Path, name: &str, piece: &str, instead: &str) -> String {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(OWN);
-    let text = std::fs::read_to_string(example).unwrap();
+    let text = fs::read_to_string(example).unwrap();
     assert!(text.contains(piece), "{piece}");
     let file = folder.join(name);
-    std::fs::write(&file, text.replace(piece, instead)).unwrap();
+    fs::write(&file, text.replace(piece, instead)).unwrap();
     file.to_str().unwrap().to_owned()
 }
 
@@ -91,6 +91,53 @@ fn data_is_not_opened_with_another_manifest_and_nothing_is_dropped() {
     assert!(ended.code == Some(2) && ended.stderr.starts_with(&says) && ended.stderr.ends_with(or), "{ended:?}");
 }
 
+/// A manifest that is wrong, gone, or for other keys changes nothing; a valid one is a new version, which is filled.
+#[test]
+fn a_manifest_that_changes_while_dev_runs_is_a_new_version_of_the_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read_to_string(changed(folder.path(), "own.toml", "", "")).unwrap();
+    let (less, _) = whole.rsplit_once("[derivation.follower-name]").unwrap();
+    let file = folder.path().join("own.toml");
+    fs::write(&file, less).unwrap();
+    let mut dev = Dev::start(&["--config", file.to_str().unwrap()]);
+    fs::write(&file, format!("{less}\n[derivation")).unwrap();
+    dev.said_on_stderr("this is no TOML");
+    dev.said_on_stderr("the functions run as before the change");
+    fs::remove_file(&file).unwrap();
+    dev.said_on_stderr("cannot read ");
+    fs::write(&file, less.replace("partition-key = \"pk\"", "partition-key = \"other\"")).unwrap();
+    dev.said_on_stderr("the table ripple has the key pk (S)");
+
+    let index = "[index.all]\npartition-key = \"gpk\"\nsort-key = \"gsk\"\n\n[entity.User]\n";
+    fs::write(&file, whole.replace("[entity.User]\n", index)).unwrap();
+    assert_eq!(dev.said("a new version"), "a new version of the functions runs: it adds follower-name");
+    let waiting = "an instance of a function without the derivations to repair may run until then";
+    dev.said_on_stderr(waiting);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let client = client(&dev.endpoint);
+    let described = runtime.block_on(client.describe_table().table_name("ripple").send()).unwrap().table.unwrap();
+    assert_eq!(described.global_secondary_indexes().len(), 1);
+    let item = |sort: &str, r#type: &str, more: &[(&str, &str)]| {
+        let put = client.put_item().table_name("ripple");
+        let all = [("pk", "USER#ada"), ("sk", sort), ("Type", r#type)].into_iter().chain(more.iter().copied());
+        all.fold(put, |put, (name, value)| put.item(name, AttributeValue::S(value.to_owned())))
+    };
+    runtime.block_on(item("USER#ada", "User", &[("userName", "Ada")]).send()).unwrap();
+    runtime.block_on(item("FOLLOWS#bob", "Follow", &[]).send()).unwrap();
+    dev.said("caught up");
+    let why = ripple(&["wait", "--endpoint", &dev.endpoint, "--config", file.to_str().unwrap()]);
+    assert_eq!(why.code, Some(0), "{why:?}");
+    let key = [("pk", "USER#bob"), ("sk", "FOLLOWEDBY#ada")];
+    let get = key.iter().fold(client.get_item().table_name("ripple"), |get, (name, value)| {
+        get.key(*name, AttributeValue::S((*value).to_owned()))
+    });
+    let mirror = runtime.block_on(get.send()).unwrap().item.unwrap();
+    assert_eq!(mirror.get("followerName"), Some(&AttributeValue::S("Ada".to_owned())));
+    fs::write(&file, less).unwrap();
+    assert_eq!(dev.said("a new version"), "a new version of the functions runs: it drops follower-name");
+    assert_eq!(dev.stopped().code, Some(0));
+}
+
 #[test]
 fn redeploying_creates_the_index_that_a_manifest_adds() {
     let folder = tempfile::tempdir().unwrap();
@@ -115,8 +162,8 @@ fn a_manifest_with_another_template_of_an_index_key_is_another_manifest() {
         let index = "[index.all]\npartition-key = \"gpk\"\nsort-key = \"gsk\"\n\n[entity.User]\n";
         let manifest = changed(folder.path(), name, "[entity.User]\n", index);
         let key = format!("[entity.User.index.all]\npartition-key = \"{key}\"\nsort-key = \"{{joinedOn}}\"\n\n");
-        let text = std::fs::read_to_string(&manifest).unwrap();
-        std::fs::write(&manifest, text.replacen("[entity.Follow]\n", &format!("{key}[entity.Follow]\n"), 1)).unwrap();
+        let text = fs::read_to_string(&manifest).unwrap();
+        fs::write(&manifest, text.replacen("[entity.Follow]\n", &format!("{key}[entity.Follow]\n"), 1)).unwrap();
         manifest
     };
     let (theirs, other) = (with_index("theirs.toml", "USERS"), with_index("other.toml", "USERS#{userName}"));
@@ -244,7 +291,7 @@ fn a_manifest_that_is_not_the_functions_is_refused_and_what_is_switched_off_may_
         into = "User.Followers"
         link = { UserId = "FolloweeId" }
     "#;
-    std::fs::write(&other, text).unwrap();
+    fs::write(&other, text).unwrap();
     let other = other.to_str().unwrap();
     let refused = [
         &["verify"][..],

@@ -120,6 +120,9 @@ pub(crate) struct Dev {
     /// Port of the embedded DynamoDB (default: 8000, or a free one with a COMMAND).
     #[arg(long, conflicts_with = "endpoint")]
     pub(crate) port: Option<u16>,
+    /// Port of the console, on the loopback address 127.0.0.1 (default: 8080, or a free one if that is in use).
+    #[arg(long, value_name = "PORT")]
+    pub(crate) console_port: Option<u16>,
     /// Address on which the embedded DynamoDB listens. It has no authentication: with another address than the default,
     /// every machine that can reach it can read and write all data.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = values::address, conflicts_with = "endpoint")]

@@ -6,7 +6,6 @@ mod index;
 
 use std::{
     fs::{File, TryLockError},
-    io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::Path,
     time::Duration,
@@ -14,7 +13,9 @@ use std::{
 
 use anyhow::Context as _;
 use dynoxide::Database;
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::listening::listen;
 
 use access::Access;
 
@@ -39,11 +40,7 @@ impl Embedded {
         folder: Option<&Path>,
         stop: watch::Receiver<bool>,
     ) -> anyhow::Result<Self> {
-        let port = address.port();
-        let listener = TcpListener::bind(address).await.map_err(|error| match error.kind() {
-            ErrorKind::AddrInUse => anyhow::anyhow!("port {port} is in use: stop what uses it, or give another --port"),
-            _ => anyhow::anyhow!("cannot listen on {address}: {error}"),
-        })?;
+        let listener = listen(address, "--port").await?;
         let lock = folder.map(lock).transpose()?;
         let database = open(folder)?;
         let endpoint = format!("http://{}", reached(listener.local_addr()?));

@@ -10,6 +10,7 @@ mod embedded;
 mod exit;
 mod lag;
 mod lines;
+mod listening;
 mod mappings;
 mod metered;
 mod opened;

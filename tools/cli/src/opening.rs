@@ -114,6 +114,15 @@ impl RegistryCheck<'_> {
         )))
     }
 
+    /// How the manifest differs from the registry, in words.
+    pub(crate) fn difference(&self) -> String {
+        let ManifestDifference { added, changed, missing } = self.manifest_difference(|_| false);
+        let parts = [("adds", added), ("changes", changed), ("drops", missing)];
+        let parts: Vec<String> =
+            parts.into_iter().filter_map(|(verb, names)| Some(format!("{verb} {}", names?))).collect();
+        if parts.is_empty() { "changes no derivation".to_owned() } else { parts.join(", ") }
+    }
+
     /// The differences between the manifest and the registry. Derivations that are switched off are not missing.
     fn manifest_difference(&self, is_off: impl Fn(&str) -> bool) -> ManifestDifference {
         let differences = self.differences();

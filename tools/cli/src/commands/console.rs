@@ -1,16 +1,16 @@
 //! `ripple console`: serves pages about a table to a browser on this machine, until it is stopped.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 
 use console::{ConsoleWrites, Served};
 use design::Design;
 use functions::logging;
-use tokio::net::TcpListener;
 
 use super::{LOG_FILTER, dev::stop_signal};
 use crate::{
     args::ConsoleArgs,
-    exit::{Completion, Usage, print},
+    exit::{Completion, print},
+    listening::listen,
     opened::{agreed, open_to_write, open_with_ledger},
 };
 
@@ -20,10 +20,7 @@ pub(crate) async fn run(args: &ConsoleArgs) -> anyhow::Result<Completion> {
     let opened =
         if args.allow_writes { open_to_write(&args.writing).await? } else { open_with_ledger(connection).await? };
     let opened = agreed(opened, connection).await?;
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| Usage(format!("cannot serve pages at {address}: {error}: give another --port")))?;
+    let listener = listen((Ipv4Addr::LOCALHOST, args.port).into(), "--port").await?;
     print(&format!("console   http://{}", listener.local_addr()?));
     let stop = stop_signal()?;
     let design = Design::declared((*opened.schema).clone(), (*opened.catalogue).clone());

@@ -1,6 +1,7 @@
 //! `ripple dev`: runs the service on a laptop, for any AWS client, until the user stops it.
 
 mod command;
+mod watched;
 
 use std::{
     io,
@@ -46,10 +47,11 @@ use tokio::{
 use crate::{
     args::{DEFAULT_TABLE, Dev, PORT, ledger_table},
     caught_up,
-    commands::dev::command::ClientCommand,
+    commands::dev::{command::ClientCommand, watched::WatchedManifest},
     embedded::{Embedded, access::Access},
     exit::{Completion, Usage, print, report, results_on_stderr},
     lines::Lines,
+    listening::listen,
     mappings::{MappingRequest, mappings},
     opened::{Clients, deployment, of_this_table},
     opening::{IndexCheck, RegistryCheck, fits, ledger_fits},
@@ -68,7 +70,8 @@ pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
         // Standard output is the command's.
         results_on_stderr();
     }
-    let declared = declared(args.choice())?;
+    let mut manifest = WatchedManifest::of(args);
+    let mut declared = declared(args.choice())?;
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
         None => {
@@ -86,7 +89,14 @@ pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
             args.host
         ));
     }
-    let ended = Box::pin(serve(args, declared, &endpoint)).await;
+    let mut start = Start::First;
+    let ended = loop {
+        match Box::pin(serve(args, declared, &endpoint, start, &mut manifest)).await {
+            Ok(Ended::Changed(changed)) => (declared, start) = (changed, Start::Changed),
+            Ok(Ended::Completed(completion)) => break Ok(completion),
+            Err(error) => break Err(error),
+        }
+    };
     let _nobody_listens = stop.send(true).is_err();
     if let Some(embedded) = embedded {
         embedded.stopped().await;
@@ -94,33 +104,85 @@ pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
     ended
 }
 
+/// A schema and a catalogue that fit each other.
+type Declared = (Arc<Schema>, Arc<Catalogue>);
+
+/// How the functions start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// With the command.
+    First,
+    /// As a new version, because the manifest has changed.
+    Changed,
+}
+
+impl Start {
+    /// True if the manifest may differ from the last one of these tables.
+    fn redeploys(self, args: &Dev) -> bool {
+        args.redeploy || self == Self::Changed
+    }
+}
+
+/// Why the functions end.
+enum Ended {
+    Completed(Completion),
+    /// The manifest has changed.
+    Changed(Declared),
+}
+
+/// The tables, ready for the functions.
+struct Prepared {
+    schema: Arc<Schema>,
+    catalogue: Arc<Catalogue>,
+    clients: Clients,
+    config: Config,
+    tables: Vec<TableDescription>,
+    streams: Vec<String>,
+    store: Arc<DynamoStore>,
+    /// Names of the derivations that may not cover items written before now.
+    to_fill: Vec<String>,
+    /// How the manifest differs from the last one.
+    difference: String,
+}
+
+impl Prepared {
+    /// Checks the existing tables, and creates what is missing.
+    async fn of(args: &Dev, (mut schema, catalogue): Declared, endpoint: &str, start: Start) -> anyhow::Result<Self> {
+        let clients = Clients::at(endpoint, &args.region).await;
+        let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
+        let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
+        let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
+        // A table that the operator named must exist, because a typing error must not create a table.
+        if args.endpoint.is_some() && args.table.is_some() {
+            tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
+        }
+        existing_fit(args, start, (&clients.dynamodb, endpoint), (&schema, &catalogue), &config).await?;
+        let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
+        let with_streams = tables::with_streams(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
+        let (tables, streams): (Vec<TableDescription>, Vec<String>) = with_streams.into_iter().unzip();
+        for table in &tables {
+            note_undeclared_keys(Arc::make_mut(&mut schema), &described(table));
+        }
+        let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
+        claim(&store, &schema.layout, config.ledger).await?;
+        if is_new {
+            begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
+        }
+        let (to_fill, difference) = registered(args, start, (&schema, &catalogue), &store).await?;
+        Ok(Self { schema, catalogue, clients, config, tables, streams, store, to_fill, difference })
+    }
+}
+
 async fn serve(
     args: &Dev,
-    (mut schema, catalogue): (Arc<Schema>, Arc<Catalogue>),
+    declared: Declared,
     endpoint: &str,
-) -> anyhow::Result<Completion> {
+    start: Start,
+    manifest: &mut WatchedManifest,
+) -> anyhow::Result<Ended> {
     let limits = laptop_limits()?;
-    let clients = Clients::at(endpoint, &args.region).await;
-    let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
-    let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
-    let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
-    // A table that the operator named must exist, because a typing error must not create a table.
-    if args.endpoint.is_some() && args.table.is_some() {
-        tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
-    }
-    existing_fit(args, (&clients.dynamodb, endpoint), (&schema, &catalogue), &config).await?;
-    let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
-    let with_streams = tables::with_streams(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
-    let (tables, streams): (Vec<TableDescription>, Vec<String>) = with_streams.into_iter().unzip();
-    for table in &tables {
-        note_undeclared_keys(Arc::make_mut(&mut schema), &described(table));
-    }
-    let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
-    claim(&store, &schema.layout, config.ledger).await?;
-    if is_new {
-        begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
-    }
-    let to_fill = registered(args, (&schema, &catalogue), &store).await?;
+    let prepared = Prepared::of(args, declared, endpoint, start).await?;
+    let Prepared { schema, catalogue, clients, config, tables, streams, store, to_fill, difference } = prepared;
     let wanted = MappingRequest {
         readers: args.readers,
         ledger: args.ledger,
@@ -135,7 +197,7 @@ async fn serve(
         schema,
         catalogue,
         store,
-        streams: clients.streams,
+        streams: clients.streams.clone(),
         mappings,
         ledger: args.ledger,
         limits,
@@ -146,26 +208,43 @@ async fn serve(
     let design = Design::declared((*plan.schema).clone(), (*plan.catalogue).clone());
     let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
     let lines = Lines::new((&plan.schema, &plan.catalogue), args.verbose, args.functions.is_some(), endpoint);
-    let (told, pages) = Pages::open(&plan, design, &config, &tables, lines).await?;
+    let (told, pages) = Pages::open(args, &plan, design, &config, &tables, lines).await?;
     let witness = Arc::new(told) as Arc<dyn Witness>;
     let mut service = Service::start(&plan, &witness).await?;
     // Registered before `ready` is printed, because a signal without a handler ends the process at once.
     let stopped = stop_signal()?;
-    if !to_fill.is_empty() {
-        report(&unfilled(&to_fill));
-    }
     let variables = command::variables(endpoint, &args.region);
-    print(&greeting(args, &config, &tables, endpoint, pages.address, &variables));
-    let mut client = ClientCommand::start(args, &variables)?;
+    match start {
+        Start::First => {
+            if !to_fill.is_empty() {
+                report(&unfilled(&to_fill));
+            }
+            print(&greeting(args, &config, &tables, endpoint, pages.address, &variables));
+        }
+        Start::Changed => print(&format!("a new version of the functions runs: it {difference}")),
+    }
+    let filling = watched::fill(args, (endpoint, &config), &tables, start, &to_fill);
+    let mut command = ClientCommand::start(args, &variables)?;
+    let fits = |declared: Declared| async {
+        let (schema, catalogue) = &declared;
+        existing_fit(args, Start::Changed, (&clients.dynamodb, endpoint), (schema, catalogue), &config).await?;
+        anyhow::Ok(declared)
+    };
     let (progress, gate) = (Arc::clone(&service.progress), Arc::clone(&service.gate));
     let code = tokio::select! {
-        code = command::ended(&mut client) => code?,
+        code = command::ended(&mut command) => code?,
+        changed = manifest.changed(args, fits) => {
+            service.stop().await?;
+            return Ok(Ended::Changed(changed));
+        }
+        never = filling => match never {},
         error = caught_up(&mut service) => return Err(error),
         fault = caught_up::report(reported, config.table.clone(), layout, progress, witness) => return Err(fault.into()),
         ended = pages.serve(gate) => return Err(ended),
-        () = stopped => return stop(service).await,
+        () = stopped => return stop(service).await.map(Ended::Completed),
     };
-    command::verified(args, endpoint, (&config.table, &config.ledger_table), service, code).await
+    let tables = (&*config.table, &*config.ledger_table);
+    command::verified(args, endpoint, tables, service, code).await.map(Ended::Completed)
 }
 
 /// Stops after the batches in progress, and reports what each mapping delivered.
@@ -220,32 +299,34 @@ fn greeting(
     lines.join("\n")
 }
 
-/// Unless `--redeploy` is given, the manifest must keep the derivations of the folder's last manifest. Returns the
-/// names of the derivations that may not cover items written before now.
+/// Unless it may differ, the manifest must keep the derivations of the folder's last manifest. Returns the names of the
+/// derivations that may not cover items written before now, and how the manifest differs from the last one.
 async fn registered(
     args: &Dev,
+    start: Start,
     (schema, catalogue): (&Schema, &Catalogue),
     store: &DynamoStore,
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<(Vec<String>, String)> {
     let registry = read(store).await?;
     let registered = RegistryCheck { schema, catalogue, registry: &registry, now_ms: SystemClock.now_ms() };
-    if let Some(data) = args.data.as_deref().filter(|_| !args.redeploy) {
+    if let Some(data) = args.data.as_deref().filter(|_| !start.redeploys(args)) {
         let (_, whole) = declared(Choice { disabled: &[], ..args.choice() })?;
         registered.keeps(data, |name| whole.position(name).is_some())?;
     }
-    Ok(registered.to_fill())
+    Ok((registered.to_fill(), registered.difference()))
 }
 
-/// Existing tables must fit the manifest before other tables are created. With `--redeploy`, missing indexes are
-/// created first.
+/// Existing tables must fit the manifest before other tables are created. If the manifest may differ, missing indexes
+/// are created first.
 async fn existing_fit(
     args: &Dev,
+    start: Start,
     (client, endpoint): (&Client, &str),
     (schema, catalogue): (&Schema, &Catalogue),
     config: &Config,
 ) -> anyhow::Result<()> {
     of_this_table((schema, catalogue), (client, endpoint), (config, args.data.as_deref())).await?;
-    if args.redeploy {
+    if start.redeploys(args) {
         tables::make_indexes(client, &schema.layout, config, endpoint).await?;
     }
     for (table, _) in tables::with_records(&schema.layout, config) {
@@ -333,18 +414,19 @@ struct Pages {
 }
 
 impl Pages {
-    /// Listens on the console's default port, or on any free port if another program uses that one.
+    /// Listens on the given port; by default on the console's, or on any free port if another program uses that one.
     async fn open(
+        args: &Dev,
         plan: &Plan<'_>,
         design: Design,
         config: &Config,
         tables: &[TableDescription],
         lines: Lines,
-    ) -> io::Result<(Told, Self)> {
-        let at = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let listener = match at(PORT).await {
-            Ok(listener) => listener,
-            Err(_) => at(0).await?,
+    ) -> anyhow::Result<(Told, Self)> {
+        let at = |port| listen((Ipv4Addr::LOCALHOST, port).into(), "--console-port");
+        let listener = match (args.console_port, at(args.console_port.unwrap_or(PORT)).await) {
+            (None, Err(_)) => at(0).await?,
+            (_, listened) => listened?,
         };
         let flow = Arc::new(Flow::new(&plan.schema, &plan.catalogue));
         let told = Told { lines, flow: Arc::clone(&flow) };

@@ -99,9 +99,26 @@ pub(super) async fn verified(
     code: u8,
 ) -> anyhow::Result<Completion> {
     service.quiet().await?;
-    let words = ["ripple", "verify", "--endpoint", endpoint, "--region", &args.region, "--table", table];
-    let mut words: Vec<OsString> =
-        words.into_iter().chain(["--ledger-table", ledger_table]).map(OsString::from).collect();
+    let words = arguments(args, endpoint, (table, ledger_table), &["verify"]);
+    let Args { command: Some(Subcommand::Verify(verify)) } = Args::try_parse_from(words)? else {
+        return Ok(Completion::Command(code));
+    };
+    let completion = Box::pin(verify::run(&verify)).await;
+    service.stop().await?;
+    let completion = completion?;
+    Ok(if code == 0 { completion } else { Completion::Command(code) })
+}
+
+/// The arguments of another command of ripple about the same tables.
+pub(super) fn arguments(
+    args: &Dev,
+    endpoint: &str,
+    (table, ledger_table): (&str, &str),
+    command: &[&str],
+) -> Vec<OsString> {
+    let options = ["--endpoint", endpoint, "--region", &args.region, "--table", table, "--ledger-table", ledger_table];
+    let words = ["ripple"].iter().chain(command).chain(&options);
+    let mut words: Vec<OsString> = words.map(OsString::from).collect();
     if let Some(config) = &args.config {
         words.extend([OsString::from("--config"), config.clone().into_os_string()]);
     }
@@ -110,11 +127,5 @@ pub(super) async fn verified(
             words.extend([OsString::from(option), OsString::from(names.join(","))]);
         }
     }
-    let Args { command: Some(Subcommand::Verify(verify)) } = Args::try_parse_from(words)? else {
-        return Ok(Completion::Command(code));
-    };
-    let completion = Box::pin(verify::run(&verify)).await;
-    service.stop().await?;
-    let completion = completion?;
-    Ok(if code == 0 { completion } else { Completion::Command(code) })
+    words
 }
