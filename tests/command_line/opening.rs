@@ -377,3 +377,57 @@ fn a_stream_without_both_images_is_told_by_every_command() {
         refuses(&[command, &["--endpoint", &endpoint]].concat(), line);
     }
 }
+
+#[test]
+fn records_of_another_table_are_not_replayed() {
+    let dev = Dev::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let stream = "arn:aws:dynamodb:eu-west-1:123456789012:table/other/stream/2024-01-15T09:00:00.000";
+    let captured =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/events/tumbling-window.json"));
+    let mut event: serde_json::Value = serde_json::from_str(&captured.unwrap()).unwrap();
+    event["eventSourceARN"] = stream.into();
+    event["Records"].as_array_mut().unwrap().iter_mut().for_each(|record| record["eventSourceARN"] = stream.into());
+    let file = folder.path().join("other.json");
+    fs::write(&file, event.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    let line = format!(
+        "ripple: {file} has records of {stream}, which is not a stream of ripple: replay it into the table of that \
+         stream\n"
+    );
+    let ended = ripple(&["replay", file, "--endpoint", &dev.endpoint]);
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(2), "", line));
+}
+
+/// The keys of an index that the manifest does not declare are read from the table, and no mirror has them.
+#[test]
+fn a_mirror_is_in_no_index_that_nobody_declared() {
+    let (runtime, endpoint) = database();
+    let mut layout = own();
+    let [name, pk, sk] = ["theirs", "theirPk", "theirSk"].map(str::to_owned);
+    layout.indexes.push(keys::layout::Index { name, pk, sk, projection: Vec::new() });
+    for table in ["app", "app-ledger"] {
+        runtime.block_on(table_of(&endpoint, table, &layout));
+    }
+    let stream = StreamSpecification::builder().stream_enabled(true).stream_view_type(StreamViewType::NewAndOldImages);
+    let update = client(&endpoint).update_table().table_name("app");
+    runtime.block_on(update.stream_specification(stream.build().unwrap()).send()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = changed(folder.path(), "own.toml", "", "");
+    let tables = ["--endpoint", &endpoint, "--table", "app", "--config", &manifest];
+    let _dev = Dev::run(&tables);
+    let follow = [("pk", "USER#ada"), ("sk", "FOLLOWS#bob"), ("Type", "Follow"), ("theirPk", "p"), ("theirSk", "s")];
+    let put = follow.iter().fold(client(&endpoint).put_item().table_name("app"), |put, (name, value)| {
+        put.item(*name, AttributeValue::S((*value).to_owned()))
+    });
+    runtime.block_on(put.item("since", AttributeValue::S("2024".to_owned())).send()).unwrap();
+    assert_eq!(ripple(&[&["wait"][..], &tables].concat()).code, Some(0));
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let get = client(&endpoint).get_item().table_name("app");
+    let get = get.key("pk", text("USER#bob")).key("sk", text("FOLLOWEDBY#ada"));
+    let mirror = runtime.block_on(get.send()).unwrap().item.unwrap();
+    assert_eq!(mirror.get("since"), Some(&text("2024")));
+    assert!(!mirror.contains_key("theirPk") && !mirror.contains_key("theirSk"), "{mirror:?}");
+    let verified = ripple(&[&["verify", "--at-rest"][..], &tables].concat());
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}

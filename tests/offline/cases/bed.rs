@@ -249,7 +249,7 @@ impl Bed {
         self.engine.handle(event, deadline_ms).await.unwrap()
     }
 
-    /// Compares an item with what is right of it: `null` is absent, and 0 may be absent too.
+    /// Compares an item with what is right of it: `null` is absent, 0 may be absent too, and a number in quotes is there.
     fn compare(&self, label: &str, address: &str, values: &Value) {
         let item = self.item(address);
         let at = format!("{} at {label}: {address}", self.name);
@@ -263,6 +263,7 @@ impl Bed {
             let is_right = match (value, held) {
                 (Value::Null, held) => held.is_none(),
                 (Value::Number(right), None) => right.as_f64() == Some(0.0),
+                (Value::String(right), Some(AttributeValue::N(held))) => right == held,
                 (Value::Number(right), Some(AttributeValue::N(held))) => right.as_f64() == held.parse().ok(),
                 (Value::String(right), Some(AttributeValue::S(held))) => right == held,
                 (Value::Object(_), Some(held)) => same(serde_json::from_value(value.clone()).ok().as_ref(), Some(held)),

@@ -210,3 +210,33 @@ async fn an_old_item_that_is_put_back_after_its_counter_began_anew_is_corrected(
     put(&mut bed, old).await;
     assert_eq!((bed.shown(&group, "MemberCount").as_str(), bed.findings()), ("1", Vec::new()));
 }
+
+/// The application puts the attributes of a group with five members over another one, with the display and its revision.
+#[tokio::test]
+async fn a_count_that_is_copied_from_another_item_is_corrected() {
+    // Over an item with a lower count, and over one that was never counted; with and without another difference.
+    for (n_members, name) in [(1, "other"), (1, "same"), (0, "other"), (0, "same")] {
+        let mut bed = Bed::new().under(LedgerKind::Watermarks);
+        let joins = async |bed: &mut Bed, user: usize, group: &str| {
+            bed.put("Membership", &[("UserId", &format!("u{user}")), ("GroupId", group)], &[]).await;
+        };
+        let to = bed.put("Group", &[("GroupId", "to")], &[("Name", name)]).await;
+        let from = bed.put("Group", &[("GroupId", "from")], &[("Name", "same")]).await;
+        for (n, group) in [(n_members, "to"), (5, "from")] {
+            for user in 0..n {
+                joins(&mut bed, user, group).await;
+                bed.settle().await;
+            }
+        }
+        let mut copied = bed.memory().snapshot(Table::Main).remove(&from).unwrap();
+        assert_eq!(bed.shown(&from, "MemberCount"), "5");
+        copied.extend(bed.schema.layout.key_item(&to));
+        bed.memory().put_raw(Table::Main, copied).unwrap();
+        bed.settle().await;
+        let right = (n_members.to_string(), Vec::<String>::new());
+        assert_eq!((bed.shown(&to, "MemberCount"), bed.findings()), right, "{n_members} {name}");
+        joins(&mut bed, 9, "to").await;
+        bed.settle().await;
+        assert_eq!(bed.shown(&to, "MemberCount"), (n_members + 1).to_string(), "{n_members} {name}");
+    }
+}

@@ -477,3 +477,18 @@ impl Witness for Told {
         self.lines.trouble(line);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::unfilled;
+
+    #[test]
+    fn any_number_of_derivations_to_fill_is_one_line() {
+        let names: Vec<String> = (1..=22).map(|n| format!("d{n}")).collect();
+        let says = |n: usize| unfilled(&names[..n]);
+        assert_eq!(says(1), "items from before may be missing in d1: run `ripple backfill d1`");
+        assert_eq!(says(2), "items from before may be missing in d1, d2: run `ripple backfill --all`");
+        let many = "items from before may be missing in d1, d2, d3, d4, d5 and 17 more: run `ripple backfill --all`";
+        assert_eq!(says(22), many);
+    }
+}
