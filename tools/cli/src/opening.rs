@@ -120,7 +120,10 @@ impl RegistryCheck<'_> {
         let parts = [("adds", added), ("changes", changed), ("drops", missing)];
         let parts: Vec<String> =
             parts.into_iter().filter_map(|(verb, names)| Some(format!("{verb} {}", names?))).collect();
-        if parts.is_empty() { "changes no derivation".to_owned() } else { parts.join(", ") }
+        if parts.is_empty() {
+            return "changes no derivation; after a change of keys or of the type, run `ripple repair`".to_owned();
+        }
+        parts.join(", ")
     }
 
     /// The differences between the manifest and the registry. Derivations that are switched off are not missing.

@@ -155,7 +155,7 @@ impl StoryReport {
         let [unanswered, killed, answered] = [UNANSWERED, KILLED, ANSWERED].map(n);
         let n_batches = unanswered + killed + answered;
         let mut lines = vec![
-            "A social network in one table: two functions read its stream, and are killed at times.".to_owned(),
+            "A social network in one table of an embedded DynamoDB: two functions read its stream, and are killed at times.".to_owned(),
             String::new(),
             format!("Ada has {COMMENTS} comments, and changes her name:"),
             format!("  before  {comment}  UserName {before:?}"),
@@ -180,10 +180,10 @@ impl StoryReport {
             format!("Verified {n_items} items: {n_findings} findings, {n_parked} parked: {verdict}."),
             String::new(),
             "Next:".to_owned(),
-            "  ripple dev                    the same service for your client, with a console in the browser"
+            "  ripple dev                     the same service for your client, with a console in the browser"
                 .to_owned(),
-            "  ripple init --table NAME      a manifest of your own table".to_owned(),
-            "  ripple demo --scenario mixed  a load, with its write units and its lag".to_owned(),
+            "  ripple init --aws --table T    a manifest of your own table".to_owned(),
+            "  ripple demo --scenario mixed   a load, with its write units and its lag".to_owned(),
         ]);
         lines.join("\n")
     }
