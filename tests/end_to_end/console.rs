@@ -343,6 +343,14 @@ async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
     worked(&console, "Plan a repair").await;
     assert!(worked(&console, "Repair").await.contains("1 repaired, 0 were right already"));
     assert!(verified(&console).await.contains("Every derived value is right"));
+
+    let mut unreadable = user("eve", "Eve", NOON);
+    unreadable.insert("PK".to_owned(), s("USER#a%b"));
+    put(&client, unreadable).await;
+    service.caught_up(&client).await;
+    let found = verified(&console).await;
+    assert!(found.contains("Nothing differs, but nothing is derived of 1 unreadable item."), "{found}");
+    assert!(!found.contains("Every derived value is right"), "{found}");
 }
 
 /// A follow of Bob's is parked, since his counter cannot be read. Gives the counter.
