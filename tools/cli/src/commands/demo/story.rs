@@ -155,7 +155,7 @@ impl StoryReport {
         let [unanswered, killed, answered] = [UNANSWERED, KILLED, ANSWERED].map(n);
         let n_batches = unanswered + killed + answered;
         let mut lines = vec![
-            "A social network in one table of an embedded DynamoDB: two functions read its stream, and are killed at times.".to_owned(),
+            "A social network in one table, which is gone afterwards: two functions read its stream, and are killed at times.".to_owned(),
             String::new(),
             format!("Ada has {COMMENTS} comments, and changes her name:"),
             format!("  before  {comment}  UserName {before:?}"),
