@@ -263,9 +263,8 @@ impl Bed {
             let is_right = match (value, held) {
                 (Value::Null, held) => held.is_none(),
                 (Value::Number(right), None) => right.as_f64() == Some(0.0),
-                (Value::String(right), Some(AttributeValue::N(held))) => right == held,
                 (Value::Number(right), Some(AttributeValue::N(held))) => right.as_f64() == held.parse().ok(),
-                (Value::String(right), Some(AttributeValue::S(held))) => right == held,
+                (Value::String(right), Some(AttributeValue::N(held) | AttributeValue::S(held))) => right == held,
                 (Value::Object(_), Some(held)) => same(serde_json::from_value(value.clone()).ok().as_ref(), Some(held)),
                 _ => false,
             };
