@@ -45,7 +45,7 @@ use tokio::{
 };
 
 use crate::service::{
-    function::{InProcess, Stepped, engine},
+    function::{Faulty, InProcess, Stepped, engine},
     sweeper::Sweeper,
 };
 
@@ -167,9 +167,11 @@ impl Service {
                 let checkpoints = LedgerCheckpoints::new(Arc::clone(&plan.store), layout.clone(), arn);
                 (Stream::new(plan.streams.clone(), arn), Arc::new(checkpoints))
             });
-            let invoked: Arc<dyn LambdaFunction> = match plan.functions {
-                Some(url) => Arc::new(HttpFunction::new(url, &function.to_string())),
-                None => Arc::new(InProcess::of(plan, *function, &gate, witness)),
+            let here = || InProcess::of(plan, *function, &gate, witness);
+            let invoked: Arc<dyn LambdaFunction> = match (plan.functions, &plan.faults) {
+                (Some(url), _) => Arc::new(HttpFunction::new(url, &function.to_string())),
+                (None, Some(faults)) => Arc::new(Faulty::of(plan, *function, here(), faults)),
+                (None, None) => Arc::new(here()),
             };
             let mapping = EventSourceMapping::new(
                 mapping.clone(),

@@ -116,10 +116,6 @@ pub(super) struct InProcess {
     function: Function,
     gate: Arc<StepGate<DynamoStore>>,
     witness: Arc<dyn Witness>,
-    /// The store, for invocations that are killed.
-    store: Arc<DynamoStore>,
-    stepped: Stepped,
-    faults: Option<Arc<dyn Faults>>,
 }
 
 impl InProcess {
@@ -129,36 +125,7 @@ impl InProcess {
         gate: &Arc<StepGate<DynamoStore>>,
         witness: &Arc<dyn Witness>,
     ) -> Self {
-        Self {
-            engine: engine(plan, function),
-            function,
-            gate: Arc::clone(gate),
-            witness: Arc::clone(witness),
-            store: Arc::clone(&plan.store),
-            stepped: Stepped::of(plan, function, witness),
-            faults: plan.faults.clone(),
-        }
-    }
-
-    /// Handles the event as far as its fate permits.
-    async fn meet(&self, event: &str) -> Result<Handled, FunctionError> {
-        let Some(faults) = &self.faults else { return self.handle(event).await };
-        let fate = faults.fate(self.function, event).await;
-        let fate = fate.map_err(|error| FunctionError::Unavailable { message: format!("{error:#}") })?;
-        match fate {
-            Fate::Answered => return self.handle(event).await,
-            Fate::Unanswered => drop(self.handle(event).await?),
-            Fate::KilledAtOnce => {
-                let store = Arc::new(KillingStore::new(Arc::clone(&self.store), Some(1)));
-                let instance = self.stepped.instance(Arc::clone(&store));
-                let deadline_ms = SystemClock.now_ms().saturating_add(INVOCATION_MS);
-                tokio::select! {
-                    () = store.killed() => {}
-                    handled = Box::pin(instance.handle(event, deadline_ms)) => drop(handled),
-                }
-            }
-        }
-        Err(FunctionError::Unhandled { message: "it was killed".to_owned() })
+        Self { engine: engine(plan, function), function, gate: Arc::clone(gate), witness: Arc::clone(witness) }
     }
 
     async fn handle(&self, event: &str) -> Result<Handled, FunctionError> {
@@ -181,7 +148,7 @@ impl LambdaFunction for InProcess {
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
         Box::pin(async move {
             let handled = match self.gate.pass(&self.function.to_string(), event).await {
-                Passage::Handle(event) => self.meet(&event).await?,
+                Passage::Handle(event) => self.handle(&event).await?,
                 Passage::Delivered { state } => stepped(None, state),
                 Passage::Stopped { failed_from: Some(number), state } => stepped(Some(number), state),
                 Passage::Stopped { failed_from: None, .. } => {
@@ -191,6 +158,48 @@ impl LambdaFunction for InProcess {
             };
             let answer = answer(&handled).map_err(|error| FunctionError::Unhandled { message: error.to_string() })?;
             Ok(answer.to_string())
+        })
+    }
+}
+
+/// A function whose invocations may be killed.
+pub(super) struct Faulty {
+    inner: InProcess,
+    function: Function,
+    /// Instances that are killed after a write.
+    stepped: Stepped,
+    store: Arc<DynamoStore>,
+    faults: Arc<dyn Faults>,
+}
+
+impl Faulty {
+    pub(super) fn of(plan: &Plan<'_>, function: Function, inner: InProcess, faults: &Arc<dyn Faults>) -> Self {
+        let stepped = Stepped::of(plan, function, &inner.witness);
+        Self { inner, function, stepped, store: Arc::clone(&plan.store), faults: Arc::clone(faults) }
+    }
+
+    /// An invocation that is killed after its first write into the application's table.
+    async fn killed_at_once(&self, event: &str) {
+        let store = Arc::new(KillingStore::new(Arc::clone(&self.store), Some(1)));
+        let instance = self.stepped.instance(Arc::clone(&store));
+        let deadline_ms = SystemClock.now_ms().saturating_add(INVOCATION_MS);
+        tokio::select! {
+            () = store.killed() => {}
+            handled = Box::pin(instance.handle(event, deadline_ms)) => drop(handled),
+        }
+    }
+}
+
+impl LambdaFunction for Faulty {
+    fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
+        Box::pin(async move {
+            let fate = self.faults.fate(self.function, &event).await;
+            match fate.map_err(|error| FunctionError::Unavailable { message: format!("{error:#}") })? {
+                Fate::Answered => return self.inner.invoke(event).await,
+                Fate::Unanswered => drop(self.inner.invoke(event).await?),
+                Fate::KilledAtOnce => self.killed_at_once(&event).await,
+            }
+            Err(FunctionError::Unhandled { message: "it was killed".to_owned() })
         })
     }
 }

@@ -4,7 +4,7 @@
 //! way: it adds 1 to a number for each like.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -228,7 +228,7 @@ impl StoryFaults {
     }
 
     /// The item of the handler by hand for this post.
-    fn by_hand(&self, post: &str) -> std::collections::HashMap<String, SdkValue> {
+    fn by_hand(&self, post: &str) -> HashMap<String, SdkValue> {
         let layout = &self.schema.layout;
         let key = [(&layout.pk, format!("BY-HAND#{post}")), (&layout.sk, "LIKES".to_owned())];
         key.into_iter().map(|(name, value)| (name.clone(), SdkValue::S(value))).collect()
@@ -289,15 +289,21 @@ impl Faults for StoryFaults {
 
 #[cfg(test)]
 mod tests {
+    use functions::config::Config;
     use serde_json::json;
 
     use super::*;
+    use crate::{
+        embedded::{Embedded, access::Access},
+        opened::Clients,
+        tables,
+    };
 
     #[tokio::test]
     async fn a_batch_that_was_lost_is_handled_when_it_arrives_again() {
         let schema = Arc::new(catalogue::schema());
-        let client = crate::opened::Clients::at("http://127.0.0.1:1", "us-east-1").await.dynamodb;
-        let faults = StoryFaults::new(1, client, "t", &schema);
+        let client = Clients::at("http://127.0.0.1:1", "us-east-1").await.dynamodb;
+        let faults = StoryFaults::new(1, client, "table", &schema);
         let batch = |n: usize| [json!({ "dynamodb": { "SequenceNumber": n.to_string() } })];
         let fate = |n| faults.draw(Function::Aggregate, &batch(n));
         assert!((0..100).all(|n| fate(n) == Fate::Answered), "they have not begun");
@@ -309,5 +315,28 @@ mod tests {
         let fates = faults.drawn().fates.clone();
         assert_eq!(fates.values().sum::<usize>(), 100 + lost.len());
         assert_eq!(fates[UNANSWERED] + fates[KILLED], lost.len());
+    }
+
+    #[tokio::test]
+    async fn the_handler_by_hand_counts_what_it_gets_until_it_is_killed() {
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let address = (std::net::Ipv4Addr::LOCALHOST, 0).into();
+        let embedded = Embedded::start(address, Access::default(), None, stopped).await.unwrap();
+        let client = Clients::at(&embedded.endpoint, "us-east-1").await.dynamodb;
+        let (schema, config) = (Arc::new(catalogue::schema()), Config::of("table".to_owned(), "ledger".to_owned()));
+        tables::make(&client, &schema.layout, &config, &embedded.endpoint).await.unwrap();
+        let faults = StoryFaults::new(1, client, "table", &schema);
+        let record = |name: &str, sort_key: &str| json!({ "eventName": name, "dynamodb": { "Keys": { "PK": { "S": "USER#u" }, "SK": { "S": sort_key } } } });
+        let like = record("INSERT", "LIKE#POST#p1");
+        let batch = [record("REMOVE", "LIKE#POST#p1"), like.clone(), record("INSERT", "PROFILE"), like.clone(), like];
+        let mut counted = Vec::new();
+        for fate in [Fate::KilledAtOnce, Fate::Unanswered, Fate::Answered] {
+            faults.add(&batch, fate).await.unwrap();
+            counted.push(faults.counted_by_hand("p1").await.unwrap());
+        }
+        assert_eq!(counted, ["1", "4", "7"]);
+        assert_eq!(faults.counted_by_hand("p2").await.unwrap(), "none");
+        stop.send(true).unwrap();
+        embedded.stopped().await;
     }
 }
