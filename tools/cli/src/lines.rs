@@ -129,7 +129,7 @@ fn lines(function: Function, account: &Account, elapsed: Duration) -> String {
         (account.n_echoes, "echo"),
         (account.n_ignored, "ignored"),
         (account.n_late_changes, "late"),
-        (account.n_duplicates, "in already"),
+        (account.n_duplicates, "already counted"),
         (account.unreadable.len(), "unreadable"),
         (count(account.contention.n_conflicts()), "conflict"),
         (count(account.contention.n_throttles()), "throttle"),
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(
             lines(Function::Aggregate, &large, elapsed),
             "aggregate  10000 records, 10000 changes, 10000 echoes, 10000 ignored,\n    \
-             10000 late, 10000 in already, 0.0 write units, 11 ms"
+             10000 late, 10000 already counted, 0.0 write units, 11 ms"
         );
     }
 }

@@ -208,8 +208,8 @@ async fn serve(
     let design = Design::declared((*plan.schema).clone(), (*plan.catalogue).clone());
     let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
     let lines = Lines::new((&plan.schema, &plan.catalogue), args.verbose, args.functions.is_some(), endpoint);
-    let (told, pages) = Pages::open(args, &plan, design, &config, &tables, lines).await?;
-    let witness = Arc::new(told) as Arc<dyn Witness>;
+    let (reporter, pages) = Pages::open(args, &plan, design, &config, &tables, lines).await?;
+    let witness = Arc::new(reporter) as Arc<dyn Witness>;
     let mut service = Service::start(&plan, &witness).await?;
     // Registered before `ready` is printed, because a signal without a handler ends the process at once.
     let stopped = stop_signal()?;
@@ -422,19 +422,19 @@ impl Pages {
         config: &Config,
         tables: &[TableDescription],
         lines: Lines,
-    ) -> anyhow::Result<(Told, Self)> {
+    ) -> anyhow::Result<(Reporter, Self)> {
         let at = |port| listen((Ipv4Addr::LOCALHOST, port).into(), "--console-port");
         let listener = match (args.console_port, at(args.console_port.unwrap_or(PORT)).await) {
             (None, Err(_)) => at(0).await?,
             (_, listened) => listened?,
         };
         let flow = Arc::new(Flow::new(&plan.schema, &plan.catalogue));
-        let told = Told { lines, flow: Arc::clone(&flow) };
+        let reporter = Reporter { lines, flow: Arc::clone(&flow) };
         let flow = plan.functions.is_none().then_some(flow);
         let declared = (&plan.schema, &plan.catalogue);
         let tables: Vec<&TableDescription> = tables.iter().collect();
         let opened = deployment(declared, &plan.store, config, &tables, &plan.streams, false);
-        Ok((told, Self { address: listener.local_addr()?, listener, opened, design, flow }))
+        Ok((reporter, Self { address: listener.local_addr()?, listener, opened, design, flow }))
     }
 
     /// Serves until the listener fails. Returns the reason.
@@ -450,12 +450,12 @@ impl Pages {
 }
 
 /// Reports the work of the functions to the terminal and the console.
-struct Told {
+struct Reporter {
     lines: Lines,
     flow: Arc<Flow>,
 }
 
-impl Witness for Told {
+impl Witness for Reporter {
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
         self.flow.take_in(&function.to_string(), handled, elapsed);
         self.lines.handled(function, handled, elapsed);

@@ -223,7 +223,7 @@ impl FileReport {
 
     fn as_text(&self) -> String {
         let mut line = format!(
-            "{}  {} records  {} applied  {} in already  {} refused  {} writes",
+            "{}  {} records  {} applied  {} already counted  {} refused  {} writes",
             self.file,
             self.n_records,
             self.n_applied,
@@ -259,7 +259,7 @@ impl FileReport {
             ),
             (self.refused.len(), "refused, for the reasons below"),
             (self.n_without_effect, "of no declared type, or without a difference that anything is derived from"),
-            (self.n_in_step, "items looked at hold what they should"),
+            (self.n_in_step, "items checked were right already"),
         ];
         reasons.into_iter().filter(|(n, _)| *n > 0)
     }
