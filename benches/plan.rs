@@ -118,8 +118,7 @@ fn coalesced(schema: &Schema, catalogue: &Catalogue, families: &[Family], event:
 }
 
 fn amount(catalogue: &Catalogue, derivation: DerivationAt, add: Add) -> Amount {
-    let name = catalogue.name(derivation).to_owned();
-    let counter = CounterKey { target: add.target, derivation: name, shard: 3 % add.n_shards.max(1) };
+    let counter = CounterKey::home(add.target, catalogue.name(derivation));
     let adds = Adds::Tally(Tally { count: add.count, sum: add.sum });
     Amount { item: counter.key().expect("a key"), derivation, adds }
 }

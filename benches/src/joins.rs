@@ -35,7 +35,6 @@ pub fn member_count(schema: &Schema, is_shown: bool) -> Catalogue {
         target: "Group".to_owned(),
         link: Link::of(&[("GroupId", "GroupId")]),
         sum: None,
-        n_shards: 1,
         history: false,
     };
     let display = Display {

@@ -209,10 +209,10 @@ fn profile(user_id: &str) -> Key {
 }
 
 /// One more in a counter of ours.
-fn counted(target: &Key, derivation: &str, shard: usize) -> ImagePair {
-    let shard = u32::try_from(shard).expect("a shard");
+fn counted(target: &Key, derivation: &str, satellite: usize) -> ImagePair {
+    let satellite = u32::try_from(satellite).expect("a satellite");
     let counter = |value| Counter {
-        key: CounterKey { target: target.clone(), derivation: derivation.to_owned(), shard },
+        key: CounterKey { target: target.clone(), derivation: derivation.to_owned(), satellite },
         value: Some(value),
         ..Counter::default()
     };

@@ -359,9 +359,6 @@ fn the_shipped_design_has_no_finding_without_an_answer() {
     assert_eq!((ended.code, &reviewed["unanswered"]), (Some(0), &json!(0)));
     let findings = reviewed["findings"].as_array().unwrap();
     assert!(!findings.is_empty() && findings.iter().all(|finding| finding["answer"].is_string()), "{findings:?}");
-    let counters = reviewed["counters"].as_array().unwrap();
-    let is_sound = |group: &Value| group["partitions_max"].as_u64() >= Some(1) && group["derivations"].is_array();
-    assert!(!counters.is_empty() && counters.iter().all(is_sound), "{counters:?}");
 }
 
 const NOTES: &str = r#"
@@ -386,7 +383,6 @@ fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     expect![[r#"
         not checked, because the access patterns are unknown: scan, unread-index, counter-in-listing, unread-target, large-transaction
-        counters: under watermarks an update costs 1 write unit up to about this many partitions of the table: 17 with 4 items (1 count); with more partitions, declare more items (`shards`)
         0 findings, 0 not answered
     "#]].assert_eq(&ended.stdout);
     let notes = file(NOTES);

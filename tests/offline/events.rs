@@ -76,9 +76,9 @@ fn inserts_count_and_are_mirrored() {
             3 changes, 0 echoes, 0 ignored
             3 writes on the ledger
             POST#p-1842 / METADATA#COUNT#comment-count#00 for comment-count
-            POST#p-1842 / METADATA#COUNT#like-count#03 for like-count
+            POST#p-1842 / METADATA#COUNT#like-count#00 for like-count
             USER#ada / FOLLOWER#grace for follower-mirror
-            USER#ada / PROFILE#COUNT#follower-count#03 for follower-count
+            USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
             USER#grace / PROFILE#COUNT#following-count#00 for following-count
         "#]],
     );
@@ -106,7 +106,7 @@ fn a_removed_follow_is_taken_off_both_counts() {
             1 records
             1 changes, 0 echoes, 0 ignored
             1 writes on the ledger
-            USER#ada / PROFILE#COUNT#follower-count#06 for follower-count
+            USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
             USER#grace / PROFILE#COUNT#following-count#00 for following-count
         "#]],
     );
@@ -146,7 +146,7 @@ fn records_without_keys_or_images_are_parked_and_the_good_one_is_applied() {
             7 writes on the ledger
             USER#ada / PROFILE#COUNT#following-count#00 for following-count
             USER#grace / FOLLOWER#ada for follower-mirror
-            USER#grace / PROFILE#COUNT#follower-count#04 for follower-count
+            USER#grace / PROFILE#COUNT#follower-count#00 for follower-count
             parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
             parked d86018def7709ae9596eec6f7358d884: the record is an INSERT without a new image
             parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
@@ -163,7 +163,7 @@ fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied() {
             3 records
             2 changes, 0 echoes, 0 ignored
             5 writes on the ledger
-            POST#p-7 / METADATA#COUNT#like-count#01 for like-count
+            POST#p-7 / METADATA#COUNT#like-count#00 for like-count
             parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
             parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
         "#]],
@@ -180,7 +180,7 @@ fn items_of_no_known_type_are_ignored() {
             2 writes on the ledger
             USER#ada / FOLLOWER#grace for follower-mirror
             USER#ada / FOLLOWER#linus for follower-mirror
-            USER#ada / PROFILE#COUNT#follower-count#02 for follower-count
+            USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
             USER#grace / PROFILE#COUNT#following-count#00 for following-count
             USER#linus / PROFILE#COUNT#following-count#00 for following-count
         "#]],
@@ -197,7 +197,7 @@ fn a_windows_event_is_a_batch_like_any_other() {
             2 writes on the ledger
             USER#ada / FOLLOWER#grace for follower-mirror
             USER#ada / FOLLOWER#linus for follower-mirror
-            USER#ada / PROFILE#COUNT#follower-count#03 for follower-count
+            USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
             USER#grace / PROFILE#COUNT#following-count#00 for following-count
             USER#linus / PROFILE#COUNT#following-count#00 for following-count
         "#]],

@@ -427,7 +427,7 @@ fn keys_of_an_employee() {
 fn keys_of_a_counter() {
     let target = Key::new("USER#50%25", "PROFILE");
     let counter = Counter {
-        key: CounterKey { target, derivation: "follower-count~2".to_owned(), shard: 7 },
+        key: CounterKey { target, derivation: "follower-count~2".to_owned(), satellite: 7 },
         value: Some(-3),
         sum: Some(decimal("-0.3")),
     };
@@ -786,7 +786,7 @@ fn filled(template: &KeyTemplate, values: &[String]) -> Fields {
 
 proptest! {
     #[test]
-    fn every_typed_key_reads_back(a in value(), b in value(), c in value(), shard in 0u32..100) {
+    fn every_typed_key_reads_back(a in value(), b in value(), c in value(), satellite in 0u32..100) {
         let (user, post, group, org) = (UserId::from(&a), PostId::from(&b), GroupId::from(&b), OrgId::from(&b));
         let at = c.clone();
         reads_back::<User>(&UserKey { user_id: user.clone() });
@@ -807,7 +807,7 @@ proptest! {
         let path = EmployeePath::new([&a, &b, &c].map(EmployeeId::from).to_vec());
         reads_back::<OrgChart>(&OrgChartKey { org_id: org.clone(), path });
         reads_back::<Employee>(&EmployeeKey { org_id: org, employee_id: EmployeeId::from(&a) });
-        reads_back::<Counter>(&CounterKey { target: Key::new(a, b), derivation: c, shard });
+        reads_back::<Counter>(&CounterKey { target: Key::new(a, b), derivation: c, satellite });
     }
 
     #[test]
@@ -880,7 +880,7 @@ proptest! {
         for definition in definitions().into_iter().filter(|definition| definition.name != Counter::NAME) {
             let target = definition.build(&filled(&definition.key, &values)).unwrap();
             prop_assert_eq!(of_form(&target), [definition.name.as_str()], "{}", target);
-            let counter = CounterKey { target, derivation: values[0].clone(), shard: 0 }.key().unwrap();
+            let counter = CounterKey { target, derivation: values[0].clone(), satellite: 0 }.key().unwrap();
             prop_assert_eq!(of_form(&counter), [Counter::NAME], "{}", counter);
         }
     }

@@ -19,8 +19,8 @@ from cargo_lambda import ROOT
 MISTAKES = [
     ('partition-key = "PK"', 'partition-key = 7'),
     ('kind = "mirror"', 'kind = "miror"'),
-    ("shards = 8", "shards = 101"),
-    ("shards = 8", "shard = 8"),
+    ('zero = "absent"', "zero = 0"),
+    ('zero = "absent"', 'zeros = "absent"'),
     ("history = true", 'history = "true"'),
     ('except = ["Content"]', 'except = "Content"'),
     ('{ entity = "Comment" }', '{ entities = "Comment" }'),

@@ -14,6 +14,7 @@ mod jobs;
 mod occupied;
 mod refusals;
 mod single_records;
+mod spread;
 mod steps;
 mod sums;
 mod verification;

@@ -104,7 +104,6 @@ impl Drawn {
                 let sum = count.sum.as_ref().and_then(|sum| derived(count.from, sum));
                 scene.count_all("sums of counts", usize::from(sum.is_some()));
                 scene.count_all("where", usize::from(count.condition.is_some()));
-                scene.count_all("sharded", usize::from(count.shards > 1));
                 scene.count_all("zero absent", usize::from(count.zero == "absent"));
                 scene.count_all("zero always", usize::from(count.zero == "always"));
                 for (shown, _) in &count.shows {

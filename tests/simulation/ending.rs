@@ -7,7 +7,11 @@ use std::{
 
 use derive::{collection::CollectionCount, write::Table};
 use engine::{backoff::describe, clock::Clock as _, counters::Target, ledger::watermarks::is_mark};
-use keys::{counter::CounterKey, item::Item, key::Key};
+use keys::{
+    counter::{CounterKey, SPREAD},
+    item::Item,
+    key::Key,
+};
 use operate::verify::{Finding, definition::compare};
 
 use crate::{
@@ -103,7 +107,7 @@ impl World {
             items
                 .iter()
                 .filter(|(_, item)| are_marks_old || !item.keys().any(is_mark))
-                .find(|(key, item)| CounterKey::parse(key).is_some() && is_zero(item))
+                .find(|(key, item)| CounterKey::parse(key).is_some() && is_zero(item) && !item.contains_key(SPREAD))
                 .map(|(key, _)| key.clone())
         })
     }
@@ -116,6 +120,7 @@ impl World {
         if let Some(finding) = self.verified()?.iter().find(is_wrong) {
             return Err(Failure::new("verify", format!("found though it is right: {finding:?}")));
         }
+        self.count_spread();
         let planted = self.plant();
         let mut wanted = self.compared();
         if self.scene.drawn.is_some() {
@@ -136,9 +141,17 @@ impl World {
         self.drifts_are_reported(&wanted)
     }
 
+    /// Counts the counters that have spread, and their satellites.
+    fn count_spread(&self) {
+        let items = self.scene.database.memory().snapshot(Table::Main);
+        let satellites = items.keys().filter_map(CounterKey::parse).filter(|counter| counter.satellite > 0);
+        self.scene.count_all("satellites", satellites.count());
+        self.scene.count_all("spread", items.values().filter(|item| item.contains_key(SPREAD)).count());
+    }
+
     /// What differs by the definition.
     fn compared(&self) -> Vec<Finding> {
-        let catalogue = self.scene.deployed();
+        let catalogue = Arc::clone(&self.scene.catalogue);
         let items = self.scene.database.memory().snapshot(Table::Main);
         let verified = compare(&self.scene.schema, &catalogue, &items);
         verified.findings.into_iter().filter(|finding| finding.flaw.is_none()).collect()
@@ -196,7 +209,7 @@ impl World {
             let slice = found.lock().unwrap().take().unwrap_or_default();
             reported.extend(slice.drifts.into_iter().map(|drift| drift.item));
         }
-        let catalogue = self.scene.deployed();
+        let catalogue = Arc::clone(&self.scene.catalogue);
         let counts = CollectionCount::all(&self.scene.schema, &catalogue);
         let items = self.scene.database.memory().snapshot(Table::Main);
         let (parked, unfilled) = (parked(&self.scene), unfilled(&self.scene));
@@ -215,7 +228,7 @@ impl World {
             }
             let mut collection = items.keys().filter(|key| key.pk == counter.target.pk);
             let is_sure = count.is_sure(&counter.target) && collection.all(|key| count.is_sure(key));
-            is_sure && !reported.contains(&CounterKey { shard: 0, ..counter }.key().unwrap())
+            is_sure && !reported.contains(&CounterKey { satellite: 0, ..counter }.key().unwrap())
         };
         let missed = wanted.iter().find(is_missed);
         self.scene.count_all("drifts reported", reported.len());

@@ -86,7 +86,7 @@ pub(crate) fn function<S: Store>(
     is_old: bool,
 ) -> Engine<S> {
     let old = scene.rollout.old().filter(|_| is_old);
-    let catalogue = old.map_or_else(|| scene.deployed(), Arc::clone);
+    let catalogue = old.map_or_else(|| Arc::clone(&scene.catalogue), Arc::clone);
     // A process checks the registry before anything else. One whose calls are all refused so handles nothing.
     let is_alone = clock.off_ms.abs() == YEARS_OFF_MS;
     let watch = if is_alone { scene.rollout.own_watch() } else { scene.rollout.watch(is_old, families) };
@@ -95,7 +95,7 @@ pub(crate) fn function<S: Store>(
 
 /// The engine of an operator's command, of the new version.
 pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
-    engine_with(scene, scene.deployed(), families, ledger, store)
+    engine_with(scene, Arc::clone(&scene.catalogue), families, ledger, store)
 }
 
 /// The engine of an operator's command with this catalogue.
@@ -120,7 +120,7 @@ fn built<S: Store>(
     let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(clock));
     let left_out = scene.config.mutant.and_then(Mutant::step);
     let engine = engine.with_ledger(ledger).with_limits(scene.limits());
-    engine.with_settling(scene.settle_ms()).with_fan_out(FAN_OUT).without(left_out)
+    engine.with_settling(scene.settle_ms()).with_fan_out(FAN_OUT).with_spread(scene.spread).without(left_out)
 }
 
 /// The handler's response, with the engine's account. An error is a function error.

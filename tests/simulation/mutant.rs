@@ -11,7 +11,7 @@ pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::OwnerAbsent,
     Purpose::StillTheirs,
     Purpose::OldWatermark,
-    Purpose::Pin,
+    Purpose::Spread,
     Purpose::Exception,
     Purpose::Shown,
     Purpose::Wait,
@@ -48,6 +48,9 @@ pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::YoungWithoutMark,
     ProtocolStep::YoungerThanOthers,
     ProtocolStep::RedriveMark,
+    ProtocolStep::SpreadingRequests,
+    ProtocolStep::HomeStays,
+    ProtocolStep::AsksSatellites,
 ];
 
 /// A condition of the platform without which watermarks are not exact. `ripple dev` and the templates refuse mappings that

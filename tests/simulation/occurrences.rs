@@ -11,7 +11,7 @@ use crate::seeds::Config;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 36] = [
+pub(crate) const OTHERS: [&str; 35] = [
     "two at once",
     "in one process",
     "zombie",
@@ -27,7 +27,6 @@ pub(crate) const OTHERS: [&str; 36] = [
     "put back",
     "expired",
     "replayed",
-    "resharded",
     "aged",
     "corrupt",
     "filtered out",
@@ -109,7 +108,7 @@ pub(crate) const LOST: [&str; 6] =
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 51] = [
+pub(crate) const OF_MANIFESTS: [&str; 50] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",
@@ -142,7 +141,6 @@ pub(crate) const OF_MANIFESTS: [&str; 51] = [
     "found by index",
     "found through",
     "where",
-    "sharded",
     "zero absent",
     "zero always",
     "average",
@@ -166,7 +164,9 @@ pub(crate) const OF_MANIFESTS: [&str; 51] = [
 /// Cascades that began by the pulses of the sweep.
 pub(crate) const BY_PULSE: &str = "begun by pulse";
 
-/// Pages after the first one of a shard's exceptions, which functions read under watermarks.
+/// What only watermarks have: pages after the first one of a shard's exceptions, counters that have spread, and their
+/// satellites.
+const OF_WATERMARKS: [&str; 3] = [EXCEPTION_PAGES, "spread", "satellites"];
 pub(crate) const EXCEPTION_PAGES: &str = "exception pages";
 
 /// Those of them that take several derivations in a row: each occurs at least as often as there are so many seeds.
@@ -183,8 +183,8 @@ const SELDOM: [&str; 9] = [
 ];
 const SELDOM_SEEDS: usize = 600;
 
-/// What runs with drawn manifests do not have: one version with the shipped numbers of shards is deployed in all of them.
-const NOT_DRAWN: [&str; 2] = ["resharded", "filtered out"];
+/// What runs with drawn manifests do not have.
+const NOT_DRAWN: [&str; 1] = ["filtered out"];
 
 /// How much happens at all.
 pub(crate) const SIZES: [&str; 5] = ["steps", "writes", "records", "invocations", "delivered"];
@@ -230,7 +230,7 @@ impl Occurrences {
             .chain(RECOUNTED)
             .filter(|what| least > 0 && self.count((*what, None)) == 0);
         let by_pulse = [BY_PULSE].into_iter().filter(|what| config.by_pulse && self.count((what, None)) < least);
-        let of_watermarks = [EXCEPTION_PAGES].into_iter().filter(|_| config.ledger == LedgerKind::Watermarks);
+        let of_watermarks = OF_WATERMARKS.into_iter().filter(|_| config.ledger == LedgerKind::Watermarks);
         let pages = of_watermarks.filter(|what| self.count((what, None)) < least);
         let lost = LOST.into_iter().filter(|what| self.count((*what, None)) < n_seeds / SEEDS_MIN);
         of_calls
@@ -277,7 +277,8 @@ impl fmt::Display for Occurrences {
             .chain(RECOUNTED)
             .chain(EXCUSED)
             .chain(OF_MANIFESTS)
-            .chain([BY_PULSE, EXCEPTION_PAGES])
+            .chain([BY_PULSE])
+            .chain(OF_WATERMARKS)
             .chain(SIZES)
         {
             writeln!(f, "{what:<20}{:>6}", self.count((what, None)))?;

@@ -1,7 +1,6 @@
 //! What everybody in a run shares: the tables, the clock, the choices, the deployed catalogues, the trace and the counts.
 
 pub(crate) mod rollout;
-pub(crate) mod sharding;
 
 use std::{
     env,
@@ -12,7 +11,12 @@ use std::{
 };
 
 use derive::{catalogue::Catalogue, schema::Schema, write::Table};
-use engine::{clock::Clock as _, limits::BrakeLimits, protocol::ProtocolStep, publishing::begin};
+use engine::{
+    clock::Clock as _,
+    limits::{BrakeLimits, SpreadLimits},
+    protocol::ProtocolStep,
+    publishing::begin,
+};
 use keys::{counter::CounterKey, key::Key};
 use store::faulty::{Call, Database, Lagging, Side};
 use support::clock::ManualClock;
@@ -27,7 +31,7 @@ use crate::{
     mutant::{Condition, Mutant},
     occurrences::Occurrences,
     permissions::{Denied, Permissions},
-    scene::{rollout::Rollout, sharding::Sharding},
+    scene::rollout::Rollout,
     seeds::Config,
     trace::Trace,
 };
@@ -60,7 +64,8 @@ pub(crate) struct Scene {
     pub(crate) drawn: Option<Arc<Drawn>>,
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
-    sharding: Sharding,
+    /// When counters spread: mostly so early that many do.
+    pub(crate) spread: SpreadLimits,
     pub(crate) rollout: Rollout,
     pub(crate) database: Arc<Database>,
     pub(crate) permissions: Arc<Permissions>,
@@ -118,6 +123,10 @@ impl Scene {
         let database = Database::lagging(layout, PAGE_BYTES, lagging).judged(judged);
         let per_mille = [0, 20, 60, 150][chance.below(4)];
         let (is_braked, theme) = (chance.percent(BRAKED_PERCENT), Theme::drawn(&chance));
+        let spread = SpreadLimits {
+            marks_max: *chance.one_of(&[1, 1, 2, 2, 3, 24]).unwrap_or(&1),
+            n_satellites: *chance.one_of(&[1, 2, 5, 64]).unwrap_or(&1),
+        };
         let clocks_off_ms = *chance.one_of(&CLOCKS_OFF_MS).unwrap_or(&0);
         // What is deployed is of the shipped table.
         let rollout = if drawn.is_some() { Rollout::none() } else { Rollout::drawn(&chance) };
@@ -136,7 +145,7 @@ impl Scene {
             drawn: drawn.cloned(),
             schema: Arc::clone(schema),
             catalogue: Arc::clone(catalogue),
-            sharding: Sharding::default(),
+            spread,
             rollout,
             database: Arc::new(database),
             permissions: Arc::clone(permissions),
@@ -188,18 +197,6 @@ impl Scene {
         now(begin(self.database.memory(), &self.schema, catalogue, self.clock.now_ms())).unwrap();
     }
 
-    /// The catalogue of an engine that starts now. Sometimes the number of shards changes first.
-    pub(crate) fn deployed(&self) -> Arc<Catalogue> {
-        if self.drawn.is_none()
-            && !self.is_healed()
-            && let Some(n_shards) = self.sharding.changes(&self.chance)
-        {
-            self.count("resharded");
-            self.trace.note(|| format!("from now on the sharded counters have {n_shards} shards"));
-        }
-        self.sharding.catalogue().unwrap_or_else(|| Arc::clone(&self.catalogue))
-    }
-
     /// Does this call kill its caller?
     pub(crate) fn is_deadly(&self, call: &Call<'_>) -> bool {
         let deadly = self.deadly.lock().unwrap();
@@ -243,7 +240,7 @@ fn deadly_item(chance: &Chance, (schema, catalogue): (&Schema, &Catalogue)) -> K
     match chance.below(4) {
         0 => target,
         2 => Key::new("SENSOR#s", "DAY#2024-01-15"),
-        1 => CounterKey { target, derivation: "following-count".to_owned(), shard: 0 }.key().unwrap(),
+        1 => CounterKey { target, derivation: "following-count".to_owned(), satellite: 0 }.key().unwrap(),
         _ => schema.layout.key(&new_item(chance, (schema, catalogue), is_mirror)).unwrap(),
     }
 }

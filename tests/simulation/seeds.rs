@@ -226,7 +226,6 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(BelowFirst)", Watermarks, 0),
     ("Without(DropPassed)", Watermarks, 2),
     ("Without(MarkPerShard)", Watermarks, 0),
-    ("Without(PinShards)", Watermarks, 0),
     ("Without(Exceptions)", Watermarks, 37),
     ("Without(PruneLate)", Watermarks, 0),
     ("Without(ZeroWithoutMarks)", Watermarks, 0),

@@ -55,8 +55,6 @@ pub struct Removal {
 pub struct Add {
     /// The item that the count is about; it need not exist.
     pub target: Key,
-    /// Number of shards of its counter.
-    pub n_shards: u32,
     /// What to add to the count.
     pub count: i64,
     /// What to add to the sum.

@@ -122,7 +122,7 @@ pub(crate) fn derivations() -> Vec<Derivation> {
     let published = Condition::is("Status", "published");
     let mut all = vec![
         named("follower-mirror", mirror("Follow", "Follower", &both)),
-        named("follower-count", Count { n_shards: 8, ..count("Follow", "User", &[("UserId", "FolloweeId")]) }),
+        named("follower-count", count("Follow", "User", &[("UserId", "FolloweeId")])),
         named("follower-shown", display("follower-count", "User", "FollowerCount")),
         named("post-detail", Mirror { except: vec!["Content".into()], ..mirror("Post", "PostDetail", &[POST]) }),
         named("post-count", Count { condition: published, ..count("Post", "User", &[("UserId", "AuthorId")]) }),
@@ -286,7 +286,6 @@ pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count 
         target: target.into(),
         link: Link::of(link),
         sum: None,
-        n_shards: 1,
         history: false,
     }
 }

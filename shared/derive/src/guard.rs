@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use keys::{
-    counter::{REVISION, SUM, VALUE},
+    counter::{REVISION, SPREAD, SUM, VALUE},
     item::Item,
     layout::Layout,
     value::{at_least, below, same},
@@ -42,6 +42,9 @@ pub enum Ask {
     LacksOrEqual(String, AttributeValue),
     /// The attribute is missing, or is below this value; both are binary or both are numbers.
     LacksOrBelow(String, AttributeValue),
+    /// The attribute is below this value, or is missing together with the other attribute; both values are binary or
+    /// both are numbers.
+    BelowOrLacksBoth(String, AttributeValue, String),
 }
 
 impl Ask {
@@ -77,6 +80,7 @@ impl Ask {
             Self::AtLeast(_, value) => Self::AtLeast(name, value),
             Self::LacksOrEqual(_, value) => Self::LacksOrEqual(name, value),
             Self::LacksOrBelow(_, value) => Self::LacksOrBelow(name, value),
+            Self::BelowOrLacksBoth(_, value, other) => Self::BelowOrLacksBoth(name, value, other),
         }
     }
 
@@ -89,7 +93,8 @@ impl Ask {
             | Self::Differs(attribute, value)
             | Self::AtLeast(attribute, value)
             | Self::LacksOrEqual(attribute, value)
-            | Self::LacksOrBelow(attribute, value) => Some((attribute, value)),
+            | Self::LacksOrBelow(attribute, value)
+            | Self::BelowOrLacksBoth(attribute, value, _) => Some((attribute, value)),
         }
     }
 
@@ -106,6 +111,10 @@ impl Ask {
             Self::AtLeast(attribute, value) => held(attribute).is_some_and(|held| at_least(held, value)),
             Self::LacksOrEqual(attribute, value) => held(attribute).is_none_or(|held| same(Some(held), Some(value))),
             Self::LacksOrBelow(attribute, value) => held(attribute).is_none_or(|held| below(held, value)),
+            Self::BelowOrLacksBoth(attribute, value, other) => match held(attribute) {
+                Some(held) => below(held, value),
+                None => held(other).is_none(),
+            },
         }
     }
 }
@@ -153,13 +162,14 @@ impl Guard {
         Self { purpose, asks: asks.collect() }
     }
 
-    /// The counter counts nothing, and none of its watermarks has moved: its count and its sum are zero or missing, and
-    /// its revision is the one that was read; with `None`, the revision is not tested.
+    /// The counter counts nothing, none of its watermarks has moved, and it is no home that has spread: its count and its
+    /// sum are zero or missing, and its revision is the one that was read; with `None`, the revision is not tested.
     #[must_use]
     pub fn still_zero(revision: Option<Option<&AttributeValue>>) -> Self {
         let zero = || AttributeValue::N("0".to_owned());
         let asks = [VALUE, SUM].into_iter().map(|name| Ask::LacksOrEqual(name.to_owned(), zero()));
         let asks = asks.chain(revision.map(|revision| Ask::as_read(REVISION, revision)));
+        let asks = asks.chain([Ask::Lacks(SPREAD.to_owned())]);
         Self { purpose: Purpose::StillZero, asks: asks.collect() }
     }
 
@@ -174,6 +184,7 @@ impl Guard {
     pub fn n_operators(&self) -> usize {
         let of_ask = |ask: &Ask| match ask {
             Ask::LacksOrEqual(..) | Ask::LacksOrBelow(..) => 3,
+            Ask::BelowOrLacksBoth(..) => 5,
             _ => 1,
         };
         self.asks.iter().map(of_ask).sum::<usize>() + self.asks.len().saturating_sub(1)
@@ -198,6 +209,11 @@ impl Guard {
                 }
                 Ask::LacksOrBelow(attribute, _) => {
                     (format!("(attribute_not_exists(#g{at}) OR #g{at} < :g{at})"), attribute.as_str())
+                }
+                Ask::BelowOrLacksBoth(attribute, _, other) => {
+                    names.insert(format!("#g{at}o"), other.clone());
+                    let lacks = format!("attribute_not_exists(#g{at}) AND attribute_not_exists(#g{at}o)");
+                    (format!("(({lacks}) OR #g{at} < :g{at})"), attribute.as_str())
                 }
             };
             names.insert(format!("#g{at}"), attribute.to_owned());
@@ -291,8 +307,8 @@ purposes! {
     /// On a display that the counting function writes: the item is of its entity, and displays no later revision of the
     /// counter.
     Shown: "a count that lands late replaces a newer one, until the item's record is handled",
-    /// On a stream shard's item: no number of counter shards is pinned for the derivation yet.
-    Pin: "two invocations pin different numbers of counter shards, and a change that comes again goes to another counter",
+    /// On a counter's home that spreads: it exists, and has not spread.
+    Spread: "the number of a counter's satellites changes, and a change that comes again goes to another satellite",
     /// On the entry for a change that is parked before counting: the stream shard has none for it yet.
     Exception: "a change that was parked and redriven is parked again by a call that lands late, and counts twice",
     /// On the registry of derivations: its revision is the one that was read.

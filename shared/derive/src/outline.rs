@@ -18,8 +18,8 @@ pub struct Outline {
     pub into: Option<String>,
     /// The queries that find the items to write into. Empty if the change itself names them.
     pub finds: Vec<Find>,
-    /// The entity that its counters are about, with the number of shards.
-    pub counts: Option<(String, u32)>,
+    /// The entity that its counters are about.
+    pub counts: Option<String>,
     /// What it does with items of the application itself, in words; most derivations write only derived data.
     pub touches: Vec<String>,
     /// Its depth limit, if it reads from one of its own targets what it writes into another.

@@ -60,7 +60,7 @@ pub struct Sources {
     below: Option<Arc<Sources>>,
 }
 
-/// The total of a counter over all its items, and their number.
+/// The total of a counter over its home and its satellites, and the number of these items.
 #[derive(Clone, Debug, Default)]
 struct CounterState {
     tally: Tally,
@@ -73,8 +73,8 @@ struct CounterState {
 pub enum Revision {
     /// The number, if the counter is one item.
     Of(String),
-    /// Several items, which are not read at one moment, so that no number describes the counter.
-    Sharded,
+    /// Its home has spread, or it has several items, which are not read at one moment: no number describes the counter.
+    Spread,
 }
 
 impl Sources {
@@ -169,7 +169,7 @@ impl Sources {
         self.counts_of(target)?.get(derivation)?.revision.as_ref()
     }
 
-    /// A tally of a target, over all shards; `None` if there is none.
+    /// A tally of a target, over home and satellites; `None` if there is none.
     #[must_use]
     pub fn tally(&self, target: &Key, derivation: &str) -> Option<&Tally> {
         self.counts_of(target)?.get(derivation).map(|state| &state.tally)
@@ -219,7 +219,7 @@ pub fn first_of<'a>(
     }
 }
 
-/// Tallies by target and derivation, with shards added up. Unreadable parts of a counter are left out.
+/// Tallies by target and derivation, with homes and satellites added up. Unreadable parts of a counter are left out.
 #[must_use]
 pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), Tally> {
     counter_states(schema, items).into_iter().map(|(of, state)| (of, state.tally)).collect()
@@ -234,7 +234,7 @@ fn counter_states<'a>(
         let is_counter = |attribute: &String| keys::item::text(item, attribute) == Some(counter::COUNTER);
         let typed = schema.layout.entity_type.as_ref().is_none_or(is_counter);
         let counter = schema.layout.key(item).as_ref().and_then(CounterKey::parse).filter(|_| typed);
-        if let (Some(CounterKey { target, derivation, shard }), Some(tally)) = (counter, tally(item)) {
+        if let (Some(CounterKey { target, derivation, satellite }), Some(tally)) = (counter, tally(item)) {
             let state = counter_states.entry((target, derivation)).or_default();
             state.tally.add(&tally);
             state.n_items += 1;
@@ -242,10 +242,11 @@ fn counter_states<'a>(
                 Some(AttributeValue::N(revision)) => Some(revision),
                 _ => None,
             };
+            let is_whole = state.n_items == 1 && satellite == 0 && !item.contains_key(counter::SPREAD);
             state.revision = match (revision, state.revision.take()) {
-                (Some(revision), _) if state.n_items == 1 && shard == 0 => Some(Revision::Of(revision.clone())),
+                (Some(revision), _) if is_whole => Some(Revision::Of(revision.clone())),
                 (None, None) => None,
-                _ => Some(Revision::Sharded),
+                _ => Some(Revision::Spread),
             };
         }
     }
@@ -276,25 +277,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_has_a_revision_if_it_is_one_item() {
+    fn a_counter_has_a_revision_if_it_is_one_item_that_has_not_spread() {
         let layout = Layout::of("PK", "SK");
         let schema = Schema::new(layout, Vec::new());
         let target = Key::new("USER#ann", "PROFILE");
         let n = |number: u32| AttributeValue::N(number.to_string());
-        let item = |(shard, revision): &(u32, Option<u32>)| {
-            let key = CounterKey { target: target.clone(), derivation: "n".to_owned(), shard: *shard }.key().unwrap();
+        let item = |(satellite, revision): &(u32, Option<u32>)| {
+            let key =
+                CounterKey { target: target.clone(), derivation: "n".to_owned(), satellite: *satellite }.key().unwrap();
             let mut item = schema.layout.key_item(&key);
             item.insert(counter::VALUE.to_owned(), n(1));
             item.extend(revision.map(|revision| (counter::REVISION.to_owned(), n(revision))));
             item
         };
-        let (of, sharded) = (Some(Revision::Of("7".to_owned())), Some(Revision::Sharded));
+        let (of, spread) = (Some(Revision::Of("7".to_owned())), Some(Revision::Spread));
         for (items, wanted) in [
             (&[(0, Some(7))][..], of),
             (&[(0, None)], None),
-            (&[(3, Some(7))], sharded.clone()),
-            (&[(0, Some(7)), (3, None)], sharded.clone()),
-            (&[(0, None), (3, Some(7))], sharded),
+            (&[(3, Some(7))], spread.clone()),
+            (&[(0, Some(7)), (3, None)], spread.clone()),
+            (&[(0, None), (3, Some(7))], spread),
             (&[(0, None), (3, None)], None),
         ] {
             let mut sources = Sources::default();
@@ -302,6 +304,11 @@ mod tests {
             sources.add_counters(&schema, target.clone(), &items);
             assert_eq!(sources.revision(&target, "n"), wanted.as_ref(), "{items:?}");
         }
+        let mut home = item(&(0, Some(7)));
+        home.insert(counter::SPREAD.to_owned(), n(64));
+        let mut sources = Sources::default();
+        sources.add_counters(&schema, target.clone(), [&home]);
+        assert_eq!(sources.revision(&target, "n"), Some(&Revision::Spread), "a satellite may come at any moment");
     }
 
     #[test]
@@ -309,7 +316,7 @@ mod tests {
         let layout = Layout::of("PK", "SK");
         let schema = Schema::new(layout, Vec::new());
         let (ann, bob) = (Key::new("USER#ann", "PROFILE"), Key::new("USER#bob", "PROFILE"));
-        let counter = CounterKey { target: ann.clone(), derivation: "n".to_owned(), shard: 1 }.key().unwrap();
+        let counter = CounterKey { target: ann.clone(), derivation: "n".to_owned(), satellite: 1 }.key().unwrap();
         let mut counted = schema.layout.key_item(&counter);
         counted.insert(counter::VALUE.to_owned(), AttributeValue::N("3".to_owned()));
         let mut table = Sources::default();

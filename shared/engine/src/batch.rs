@@ -24,11 +24,11 @@ use crate::{
     clock::Clock,
     context::{Context, MarksPut},
     corrections::Corrections,
-    count::Counter,
+    count::{Counter, spread::Spread},
     input::{Batch, Occasion},
     jobs::pulse,
     ledger::{LedgerKind, watermarks::Sequence},
-    limits::{BrakeLimits, FanOutLimits},
+    limits::{BrakeLimits, FanOutLimits, SpreadLimits},
     loss,
     plan::{self, Planning},
     protocol::{LeftOut, ProtocolStep},
@@ -83,6 +83,7 @@ impl<S: Store> Engine<S> {
             others_at_ms: AtomicU64::new(0),
             loss_put: MarksPut::default(),
             corrections: Corrections::default(),
+            spread: Spread::default(),
             watch: None,
             left_out: LeftOut::default(),
         };
@@ -111,6 +112,12 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn with_fan_out(self, fan_out: FanOutLimits) -> Self {
         Self { context: Context { fan_out, ..self.context } }
+    }
+
+    /// Sets when a counter spreads, and over how many satellites.
+    #[must_use]
+    pub fn with_spread(self, limits: SpreadLimits) -> Self {
+        Self { context: Context { spread: Spread::new(limits), ..self.context } }
     }
 
     /// Makes the engine check the registry before it handles a batch.
@@ -196,7 +203,7 @@ impl<S: Store> Engine<S> {
                 .await;
             }
         } else {
-            let asked = plan::sorted(context, &mut planned, |name| session.n_shards(name), &batch);
+            let asked = plan::sorted(context, &mut planned);
             applying::apply(context, asked, &mut session, &images, &batch, &mut account).await;
         }
         attempts::end(context, &attempt, &batch, &mut account).await;

@@ -13,6 +13,7 @@ use crate::{
     account::Commit,
     clock::Clock,
     corrections::Corrections,
+    count::spread::Spread,
     ledger::LedgerKind,
     limits::{BrakeLimits, FanOutLimits},
     protocol::{LeftOut, ProtocolStep},
@@ -33,6 +34,8 @@ pub(crate) struct Context<S> {
     /// When this engine last did other work than jobs, in milliseconds since the epoch.
     pub(crate) others_at_ms: AtomicU64,
     pub(crate) loss_put: MarksPut,
+    /// Which counters have spread, as far as this engine has seen it.
+    pub(crate) spread: Spread,
     /// Its recent corrections.
     pub(crate) corrections: Corrections,
     /// How it watches the registry; `None` if it does not.

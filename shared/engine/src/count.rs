@@ -13,6 +13,7 @@ pub(crate) mod marked;
 pub mod recount;
 pub(crate) mod session;
 pub(crate) mod shown;
+pub(crate) mod spread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -165,7 +166,10 @@ struct Todo {
 /// A counter or a bucket with the batch's additions to it, in the order of the shard.
 #[derive(Debug)]
 struct CounterTodo {
+    /// The counter's home, or the bucket.
     key: Key,
+    /// The item on which the stream shard counts: that, or a satellite.
+    at: Key,
     derivation: DerivationAt,
     todo: Vec<Todo>,
     held: Option<Item>,
@@ -193,7 +197,8 @@ impl<S: Store> Counter<'_, S> {
                 continue;
             }
             let counter = todo.entry(amount.item.clone()).or_insert_with(|| CounterTodo {
-                key: amount.item,
+                at: self.counted_at(&amount, shard),
+                key: amount.item.clone(),
                 derivation: amount.derivation,
                 todo: Vec::new(),
                 held: None,

@@ -33,6 +33,24 @@ impl Default for FanOutLimits {
     }
 }
 
+// ---- When a counter spreads ----
+
+/// When a counter spreads over several items, and over how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpreadLimits {
+    /// Number of watermarks from which a counter's home spreads: as many stream shards count there.
+    pub marks_max: usize,
+    /// Number of satellites, 1 to 99. A counter that has spread keeps its own number.
+    pub n_satellites: u32,
+}
+
+impl Default for SpreadLimits {
+    fn default() -> Self {
+        // With 24 watermarks an item is just below 1 KiB, one write unit.
+        Self { marks_max: 24, n_satellites: 64 }
+    }
+}
+
 // ---- Limits of the [brake](mod@crate::batch::brake), a circuit breaker ----
 
 /// When the circuit breaker stops a batch.

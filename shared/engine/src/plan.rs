@@ -19,7 +19,6 @@ use store::Store;
 
 use crate::{
     account::Account,
-    attribute::checksum,
     context::Context,
     input::{Batch, caught},
     park,
@@ -177,19 +176,6 @@ impl Account {
     }
 }
 
-/// Selects a shard of each sharded counter for the batches of a stream shard; the remainder by the number of shards is
-/// the shard.
-pub(crate) fn lane_seed(stream_shard: &str) -> u32 {
-    checksum(stream_shard)
-}
-
-/// The shard of a sharded counter that a batch adds to.
-struct CounterShards<'a> {
-    seed: u32,
-    /// The pinned number of shards of a derivation's counters; `None` if it is not pinned.
-    n_shards: &'a dyn Fn(&str) -> Option<u32>,
-}
-
 /// Plans all records of a batch.
 pub(crate) fn plan_all<'a, S: Store>(context: &Context<S>, batch: &'a Batch<'_>) -> Vec<Planning<'a>> {
     let all = batch.records.iter().enumerate();
@@ -227,21 +213,11 @@ fn count_from_birth<S: Store>(context: &Context<S>, planned: &mut Planned, chang
 }
 
 /// The effects of these records. Takes the plans out of the records.
-pub(crate) fn sorted<S: Store>(
-    context: &Context<S>,
-    planned: &mut [Planning<'_>],
-    n_shards: impl Fn(&str) -> Option<u32>,
-    batch: &Batch<'_>,
-) -> Asked {
-    // The stream shard selects the counter's shard, otherwise the batch does: one batch adds to one shard, and batches
-    // of different stream shards seldom conflict.
-    let first = planned.first().map(Planning::id).unwrap_or_default();
-    let seed = batch.lane.shard.as_deref().map_or_else(|| checksum(&first), lane_seed);
+pub(crate) fn sorted<S: Store>(context: &Context<S>, planned: &mut [Planning<'_>]) -> Asked {
     let mut asked = Asked::default();
     for planning in planned {
         let plan = std::mem::replace(&mut planning.planned, Err(String::new()));
-        let shards = CounterShards { seed, n_shards: &n_shards };
-        if let Err(cause) = plan.and_then(|plan| sort(context, plan, planning, &shards, &mut asked)) {
+        if let Err(cause) = plan.and_then(|plan| sort(context, plan, planning, &mut asked)) {
             fail(context, planning, cause, &mut asked);
         }
     }
@@ -256,8 +232,7 @@ pub(crate) fn asked_of<S: Store>(context: &Context<S>, family: Family, batch: &B
     count_from_birth(context, &mut planned, change);
     let planning = Planning { position: RecordAt(0), record, planned: Err(String::new()), is_before_birth: false };
     let mut asked = Asked::default();
-    let shards = CounterShards { seed: checksum(&change.id), n_shards: &|_| None };
-    sort(context, planned, &planning, &shards, &mut asked)?;
+    sort(context, planned, &planning, &mut asked)?;
     Ok(asked)
 }
 
@@ -265,14 +240,13 @@ fn sort<S: Store>(
     context: &Context<S>,
     planned: Planned,
     planning: &Planning<'_>,
-    shards: &CounterShards<'_>,
     asked: &mut Asked,
 ) -> Result<(), String> {
     let (Ok(change), position) = (&planning.record.change, planning.position) else { return Ok(()) };
     let mut amounts = Vec::new();
     for (derivation, effect) in planned.effects {
         match effect {
-            Effect::Add(add) => amounts.push(amount(context, derivation, add, shards)?),
+            Effect::Add(add) => amounts.push(amount(context, derivation, add)?),
             Effect::Measure(Measure { bucket, form, value }) => {
                 amounts.push(Amount { item: bucket, derivation, adds: Adds::Value(form, value) });
             }
@@ -297,16 +271,8 @@ fn sort<S: Store>(
     Ok(())
 }
 
-fn amount<S: Store>(
-    context: &Context<S>,
-    derivation: DerivationAt,
-    add: Add,
-    shards: &CounterShards<'_>,
-) -> Result<Amount, String> {
-    let name = context.catalogue.name(derivation).to_owned();
-    let n_shards = (shards.n_shards)(&name).unwrap_or(add.n_shards);
-    let shard = shards.seed % n_shards.max(1);
-    let counter = CounterKey { target: add.target, derivation: name, shard }.key();
+fn amount<S: Store>(context: &Context<S>, derivation: DerivationAt, add: Add) -> Result<Amount, String> {
+    let counter = CounterKey::home(add.target, context.catalogue.name(derivation)).key();
     let counter = counter.map_err(|error| error.to_string())?;
     Ok(Amount { item: counter, derivation, adds: Adds::Tally(Tally { count: add.count, sum: add.sum }) })
 }

@@ -93,8 +93,20 @@ steps! {
     DropPassed: "changes are taken for applied when only some of their batch are",
     /// Under watermarks, each stream shard has a watermark of its own on a counter.
     MarkPerShard: "changes of one shard are taken for applied because another shard's number is higher",
-    /// Under watermarks, a stream shard keeps the number of counter shards from its first batch.
-    PinShards: "a change that comes again after a deployment goes to another counter item, and counts again",
+    /// Under watermarks, a home that has spread gets no watermark of another stream shard.
+    HomeIsFull: "a stream shard that counts in a satellite counts at home too, and what comes again counts again",
+    /// Under watermarks, an engine remembers for each stream shard that it counts in a satellite.
+    SatelliteByShard: "a stream shard that counts at home counts in a satellite too, and what comes again counts again",
+    /// Under watermarks, an engine takes a counter for spread only when a failed update shows it.
+    SeenToHaveSpread: "an engine that made a counter spread counts in a satellite what has its watermark at home",
+    /// Under watermarks, the record of a home that has spread requests a refresh of the display.
+    HomeRequests: "what is counted at home after the counter spread is not displayed",
+    /// Under watermarks, a home that spreads loses its `Shown` flag.
+    SpreadingRequests: "what an invocation counted at home that ended before it wrote the display is not displayed",
+    /// Under watermarks, a home that has spread is never deleted.
+    HomeStays: "a stream shard that counts in a satellite counts in a new home, and what comes again counts again",
+    /// Under watermarks, a redrive of an unsure change asks home and satellites for the watermark.
+    AsksSatellites: "a change that a satellite counts counts again by its redrive",
     /// Under watermarks, an unreadable record is among its shard's exceptions.
     Exceptions: "a record that was parked and redriven counts again when it comes again and can be read",
     /// Under watermarks, a batch reads the exceptions up to its last sequence number.

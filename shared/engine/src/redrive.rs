@@ -268,7 +268,7 @@ async fn leave_unsure<S: Store>(
     for change in changes {
         let (mut sure, mut unsure) = (Vec::new(), Vec::new());
         for amount in std::mem::take(&mut change.amounts) {
-            let held = held_shards(context, &amount.item, batch.patience).await.map_err(|error| describe(&error))?;
+            let held = counted_on(context, &amount.item, batch.patience).await.map_err(|error| describe(&error))?;
             let sequence = Sequence::parse(&change.sequence_number);
             let is_passed = |mark: &[u8]| sequence.is_none_or(|sequence| has_passed(mark, sequence));
             let marks: Vec<&[u8]> = held.iter().filter_map(|item| mark_of(item, &mark)).collect();
@@ -291,9 +291,10 @@ async fn leave_unsure<S: Store>(
     Ok(())
 }
 
-/// All shards of a counter, or a bucket. At most one of them has the watermark of a given stream shard.
-async fn held_shards<S: Store>(context: &Context<S>, key: &Key, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
-    let Some(counter) = CounterKey::parse(key) else {
+/// A counter's home and satellites, or a bucket. At most one of them has the watermark of a given stream shard.
+async fn counted_on<S: Store>(context: &Context<S>, key: &Key, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
+    let counter = CounterKey::parse(key).filter(|_| context.takes(ProtocolStep::AsksSatellites));
+    let Some(counter) = counter else {
         let keys = [key.clone()];
         let held = patience.call(|| context.store.get(Table::Main, &keys)).await?;
         return Ok(held.into_iter().map(|(_, item)| item).collect());

@@ -1,5 +1,8 @@
 //! Keys of counters: the items with the counts and sums of a target, in its collection.
 //!
+//! A counter begins as one item, its *home*. A counter that has spread has *satellites* beside it; the count is the sum
+//! over all of them.
+//!
 //! A counter's sort key starts with the target's own sort key, so that one query finds a target and everything about
 //! it: `PK = …` and `begins_with(SK, "PROFILE")`. The form is the same in every table, whatever the target's keys look
 //! like.
@@ -7,7 +10,7 @@
 //! ```
 //! use keys::{counter::CounterKey, key::Key};
 //!
-//! let counter = CounterKey { target: Key::new("USER#a", "PROFILE"), derivation: "follower-count".into(), shard: 3 };
+//! let counter = CounterKey { target: Key::new("USER#a", "PROFILE"), derivation: "follower-count".into(), satellite: 3 };
 //! let key = counter.key()?;
 //! assert_eq!(key, Key::new("USER#a", "PROFILE#COUNT#follower-count#03"));
 //! assert_eq!(CounterKey::parse(&key), Some(counter));
@@ -39,11 +42,15 @@ pub const REVISION: &str = "Rev";
 /// Attribute that is true if the function that changed the count also wrote its display. Stored, so it is stable.
 pub const SHOWN: &str = "Shown";
 
+/// Attribute of a counter's home that has spread: the number of its satellites. It is set once and never changes.
+/// Stored, so it is stable.
+pub const SPREAD: &str = "Spread";
+
 /// Template of a counter's partition key: the target's.
 pub const PARTITION_KEY: &str = "{TargetPK*}";
 
 /// Template of a counter's sort key.
-pub const SORT_KEY: &str = "{TargetSK*}#COUNT#{Derivation}#{Shard:2}";
+pub const SORT_KEY: &str = "{TargetSK*}#COUNT#{Derivation}#{Satellite:2}";
 
 /// Field of [`SORT_KEY`] with the derivation's name.
 pub const DERIVATION: &str = "Derivation";
@@ -58,28 +65,34 @@ pub struct CounterKey {
     pub target: Key,
     /// Name of the derivation.
     pub derivation: String,
-    /// Shard, below 100; 0 if the derivation is not sharded.
-    pub shard: u32,
+    /// 0 for the counter's home; from 1 to 99 for a satellite, an item beside the home of a counter that has spread.
+    pub satellite: u32,
 }
 
 impl Default for CounterKey {
     /// The key of no counter, a placeholder in a typed counter until its own key is read.
     fn default() -> Self {
-        Self { target: Key::new("", ""), derivation: String::new(), shard: 0 }
+        Self { target: Key::new("", ""), derivation: String::new(), satellite: 0 }
     }
 }
 
 impl CounterKey {
+    /// The home of a target's counter.
+    #[must_use]
+    pub fn home(target: Key, derivation: &str) -> Self {
+        Self { target, derivation: derivation.to_owned(), satellite: 0 }
+    }
+
     /// The counter's primary key.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if the shard has more than two digits, or the target's key leaves no room.
+    /// [`KeyError`] if the satellite has more than two digits, or the target's key leaves no room.
     pub fn key(&self) -> Result<Key, KeyError> {
-        if self.shard > 99 {
-            return Err(KeyError::new("Shard", Problem::DoesNotFit { digits: 2 }).of(COUNTER));
+        if self.satellite > 99 {
+            return Err(KeyError::new("Satellite", Problem::DoesNotFit { digits: 2 }).of(COUNTER));
         }
-        let digits = [self.shard / 10, self.shard % 10].map(|digit| char::from_digit(digit, 10).unwrap_or('0'));
+        let digits = [self.satellite / 10, self.satellite % 10].map(|digit| char::from_digit(digit, 10).unwrap_or('0'));
         let mut sk = derivation_prefix(&self.target, &self.derivation);
         sk.extend(digits);
         let key = Key { pk: self.target.pk.clone(), sk };
@@ -95,16 +108,16 @@ impl CounterKey {
     /// The counter of a primary key; `None` if it is not a counter's key.
     #[must_use]
     pub fn parse(key: &Key) -> Option<Self> {
-        let (sk, shard) = key.sk.rsplit_once('#')?;
+        let (sk, satellite) = key.sk.rsplit_once('#')?;
         let (target, derivation) = sk.rsplit_once(MARK)?;
-        let two_digits = shard.len() == 2 && shard.bytes().all(|byte| byte.is_ascii_digit());
+        let two_digits = satellite.len() == 2 && satellite.bytes().all(|byte| byte.is_ascii_digit());
         if target.is_empty() || derivation.is_empty() || derivation.contains('#') || !two_digits {
             return None;
         }
         Some(Self {
             target: Key::new(&key.pk, target),
             derivation: escape::restored(derivation),
-            shard: shard.parse().ok()?,
+            satellite: satellite.parse().ok()?,
         })
     }
 }
@@ -115,7 +128,7 @@ impl EntityKey for CounterKey {
             ("TargetPK", self.target.pk.clone()),
             ("TargetSK", self.target.sk.clone()),
             (DERIVATION, self.derivation.clone()),
-            ("Shard", self.shard.to_text()),
+            ("Satellite", self.satellite.to_text()),
         ])
     }
 
@@ -123,7 +136,7 @@ impl EntityKey for CounterKey {
         Some(Self {
             target: Key::new(fields.get("TargetPK")?, fields.get("TargetSK")?),
             derivation: fields.get(DERIVATION)?.to_owned(),
-            shard: u32::from_text(fields.get("Shard")?)?,
+            satellite: u32::from_text(fields.get("Satellite")?)?,
         })
     }
 }
@@ -134,10 +147,10 @@ pub fn prefix(target: &Key) -> String {
     format!("{}{MARK}", target.sk)
 }
 
-/// Prefix of the sort keys of all shards of one derivation's counter of a target.
+/// Prefix of the sort keys of the home and the satellites of one derivation's counter of a target.
 #[must_use]
 pub fn derivation_prefix(target: &Key, derivation: &str) -> String {
-    // Reserves room for the shard, since every planned amount builds one.
+    // Reserves room for the satellite, since every planned amount builds one.
     let mut prefix = String::with_capacity(target.sk.len() + MARK.len() + derivation.len() + 8);
     prefix.extend([&target.sk, MARK, &escape::value(derivation), "#"]);
     prefix
@@ -151,9 +164,9 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn a_counter_key_reads_back_and_is_what_its_template_says(
-            pk in ".+", sk in "[A-Z#%]{1,9}", derivation in "[a-z#%-]{1,9}", shard in 0u32..100
+            pk in ".+", sk in "[A-Z#%]{1,9}", derivation in "[a-z#%-]{1,9}", satellite in 0u32..100
         ) {
-            let counter = CounterKey { target: Key::new(pk, sk), derivation, shard };
+            let counter = CounterKey { target: Key::new(pk, sk), derivation, satellite };
             let key = counter.key().unwrap();
             let template = KeyTemplate::parse(PARTITION_KEY, SORT_KEY).unwrap();
             proptest::prop_assert_eq!(CounterKey::parse(&key), Some(counter.clone()));
@@ -178,16 +191,16 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_past_two_digits_is_refused() {
-        let counter = CounterKey { target: Key::new("a", "b"), derivation: "c".into(), shard: 100 };
-        assert_eq!(counter.key().unwrap_err().to_string(), "Counter.Shard does not fit in 2 digits");
+    fn a_satellite_past_two_digits_is_refused() {
+        let counter = CounterKey { target: Key::new("a", "b"), derivation: "c".into(), satellite: 100 };
+        assert_eq!(counter.key().unwrap_err().to_string(), "Counter.Satellite does not fit in 2 digits");
     }
 
     #[test]
     fn a_counter_whose_key_is_too_long_has_none() {
         let counter = |pk: usize, sk: usize| {
             let target = Key::new("p".repeat(pk), "s".repeat(sk));
-            CounterKey { target, derivation: "n".into(), shard: 0 }.key().map_err(|error| error.to_string())
+            CounterKey { target, derivation: "n".into(), satellite: 0 }.key().map_err(|error| error.to_string())
         };
         assert!(counter(2_048, 1_013).is_ok());
         let wrong =

@@ -83,6 +83,16 @@ pub fn load(text: &str) -> Result<(Schema, Catalogue), ManifestError> {
     Ok((schema, catalogue))
 }
 
+/// What a valid manifest says without effect, each with its place, the key, and why.
+#[must_use]
+pub fn notices(text: &str) -> Vec<String> {
+    let Ok(document) = Document::parse(text) else { return Vec::new() };
+    let derivations = Section::root(text, document.as_table()).sections("derivation").unwrap_or_default();
+    let shards = derivations.iter().filter_map(|(_, section)| section.get("shards"));
+    let what = "is not needed: a counter that many stream shards feed spreads by itself. Leave it out";
+    shards.map(|entry| entry.place.wrong(what).to_string()).collect()
+}
+
 /// Schema and catalogue of the manifest in a file.
 ///
 /// # Errors

@@ -369,16 +369,16 @@ fn counters(items: &mut Vec<Item>) {
     for (start, letter, sk) in targets.into_iter().chain(more) {
         for (at, id) in ids(letter).iter().enumerate() {
             let target = Key::new(format!("{start}{}", keys::escape::value(id)), sk);
-            for (derivation, shard, value, sum) in [
+            for (derivation, satellite, value, sum) in [
                 ("plain-count", 0, whole(5 + at), None),
-                ("sharded-count", 0, 1, None),
-                ("sharded-count", 3, -2, None),
-                ("sharded-count", 15, 40, None),
-                ("sharded-count~2", 1, 7, None),
+                ("spread-count", 0, 1, None),
+                ("spread-count", 3, -2, None),
+                ("spread-count", 15, 40, None),
+                ("spread-count~2", 1, 7, None),
                 ("summed", 0, 2, Some("0.1")),
                 ("summed", 1, 3, Some("0.2")),
             ] {
-                let key = CounterKey { target: target.clone(), derivation: derivation.to_owned(), shard };
+                let key = CounterKey { target: target.clone(), derivation: derivation.to_owned(), satellite };
                 let sum = sum.and_then(Decimal::parse);
                 put(items, &Counter { key, value: Some(value), sum });
             }

@@ -61,7 +61,7 @@ pub(crate) async fn ap_006_a_post_with_displays_or_with_exact_counts(bed: Held) 
         let key = PostDetailKey { post_id: post };
         let counts = bed.queries.counts_of::<PostDetail>(&key).await.unwrap();
         bed.same(&named_counts(&found.counts), &named_counts(&counts), &key);
-        bed.same(&found.counts.of("sharded-count").value, &Some(39), &key);
+        bed.same(&found.counts.of("spread-count").value, &Some(39), &key);
     }
     bed.same(&bed.queries.post(&"p2".into(), Consistency::Strong).await.unwrap(), &None, "no post");
     bed.same(&bed.queries.post_with_counts(&"p2".into()).await.unwrap().post, &None, "no post");
@@ -196,8 +196,8 @@ pub(crate) async fn ap_040_exact_counts_of_a_target_are_the_sums_of_its_shards(b
             |value: i64, sum: Option<&str>| ExactCount { value: Some(value), sum: sum.and_then(Decimal::parse) };
         let wanted = [
             ("plain-count", count(whole(5 + at), None)),
-            ("sharded-count", count(39, None)),
-            ("sharded-count~2", count(7, None)),
+            ("spread-count", count(39, None)),
+            ("spread-count~2", count(7, None)),
             ("summed", count(5, Some("0.3"))),
         ];
         bed.same(&named_counts(&counts), &wanted.map(|(name, count)| (name.to_owned(), count)).to_vec(), &user);

@@ -93,6 +93,7 @@ fn write_shown(write: &Write) -> String {
         Ask::Differs(name, value) => format!("{name} <> {value:?}"),
         Ask::AtLeast(name, value) => format!("{name} >= {value:?}"),
         Ask::LacksOrEqual(name, value) => format!("no {name} or {name} = {value:?}"),
+        Ask::BelowOrLacksBoth(name, value, other) => format!("neither {name} nor {other}, or {name} < {value:?}"),
         Ask::LacksOrBelow(name, value) => format!("no {name} or {name} < {value:?}"),
     });
     let asks = asks.collect::<Vec<_>>().join(" and ");

@@ -61,7 +61,7 @@ impl World {
     /// Somebody changes a counter by hand. The record of it goes through the stream like any other.
     pub(crate) fn plant_fault(&mut self) -> bool {
         let items = self.scene.database.memory().snapshot(Table::Main);
-        let catalogue = self.scene.deployed();
+        let catalogue = Arc::clone(&self.scene.catalogue);
         let is_mendable = |key: &Key, item: &Item| {
             let counter = CounterKey::parse(key)?;
             let at = catalogue.position(&counter.derivation)?;

@@ -15,7 +15,7 @@ use engine::{
     clock::Clock,
     jobs::ground::sweep::Swept,
     ledger::LedgerKind,
-    limits::{BrakeLimits, FanOutLimits},
+    limits::{BrakeLimits, FanOutLimits, SpreadLimits},
     park::parked,
     protocol::ProtocolStep,
     redrive::Redriven,
@@ -32,7 +32,7 @@ use store::{
 };
 use support::{
     clock::ManualClock,
-    record::{Record, Window},
+    record::{Record, STREAM_ARN, Window},
 };
 
 use crate::{
@@ -119,6 +119,7 @@ pub(crate) struct Bed {
     ledger: LedgerKind,
     limits: BrakeLimits,
     fan_out: FanOutLimits,
+    pub(crate) spread: SpreadLimits,
     database: Arc<Database>,
     faults: Faults,
     permissions: Arc<Permissions>,
@@ -150,6 +151,7 @@ impl Bed {
             ledger: LedgerKind::Receipts,
             limits: BrakeLimits::default(),
             fan_out: FanOutLimits::default(),
+            spread: SpreadLimits::default(),
             database,
             faults: Faults::default(),
             permissions,
@@ -172,6 +174,11 @@ impl Bed {
     /// The same with these limits.
     pub(crate) fn limited(self, limits: BrakeLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// The same with counters that spread from so many watermarks over so many satellites.
+    pub(crate) fn spreading(self, marks_max: usize, n_satellites: u32) -> Self {
+        Self { spread: SpreadLimits { marks_max, n_satellites }, ..self }
     }
 
     /// The same with these limits of a fan-out.
@@ -225,7 +232,7 @@ impl Bed {
         let (schema, catalogue, clock) = (self.schema.clone(), self.catalogue.clone(), Arc::new(self.clock.clone()));
         let engine = Engine::new(schema, catalogue, self.families.clone(), store, clock);
         let engine = engine.with_ledger(self.ledger).with_limits(self.limits).with_fan_out(self.fan_out);
-        let engine = engine.without(self.left_out);
+        let engine = engine.with_spread(self.spread).without(self.left_out);
         self.watch.iter().fold(engine, |engine, watch| engine.watching(watch.clone()))
     }
 
@@ -343,6 +350,12 @@ impl Bed {
     }
 
     /// Hands these records to the engine, as one batch.
+    /// Handles records of another stream shard.
+    pub(crate) async fn handle_of(&self, shard: &str, records: &[Value]) {
+        let handled = self.try_handle(&self.event(records).replace(SHARD, shard)).await.unwrap();
+        assert_eq!(handled.failed_from, None);
+    }
+
     pub(crate) async fn handle(&self, records: &[Value]) -> Handled {
         self.try_handle(&self.event(records)).await.unwrap()
     }
@@ -438,6 +451,14 @@ impl Bed {
             let redriven = self.engine().redrive(&change, self.deadline_ms()).await.unwrap();
             assert!(matches!(redriven, Redriven::Applied(_)), "{redriven:?}");
         }
+    }
+
+    /// What the ledger has of a stream shard that counted when each counter of this derivation had so many items.
+    pub(crate) fn had_shards(&self, shard: &str, derivation: &str, n_items: u32) {
+        let (_, label) = STREAM_ARN.split_once("/stream/").unwrap();
+        let mut item = self.schema.layout.key_item(&Key::new(format!("SHARD#{label}#{shard}"), "SHARD"));
+        item.insert(format!("Shards:{derivation}"), n(&n_items.to_string()));
+        self.memory().put_raw(Table::Ledger, item).unwrap();
     }
 
     /// Deletes what the ledger holds under partition keys with this beginning.

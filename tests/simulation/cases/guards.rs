@@ -3,8 +3,6 @@
 //! The first writer stops just before its guarded write, the second one writes, and the first continues. Each script runs
 //! twice: as it is, and with a service that does not send the guard. Then it must end wrong.
 
-use std::sync::Arc;
-
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, guard::Purpose, write::Table};
 use engine::{
     batch::{HandleError, Handled},
@@ -29,11 +27,11 @@ use crate::{
     cases::{
         bed::{Bed, SETTLED_MS, SHARD, corrupt},
         occupied::waits_again_before_the_entry_goes,
+        spread,
     },
     executor::{Gone, Task},
     items::n,
     mutant::{Mutant, SCRIPTED},
-    scene::sharding::with_shards,
 };
 
 /// How long an item differs before it has drifted, in milliseconds.
@@ -65,9 +63,9 @@ async fn a_script_ends_wrong_without_its_guard() {
         OldWatermark
             with it    3 of 3 members are counted
             without it 4 of 3 members are counted
-        Pin
-            with it    8 of 8 likes are counted
-            without it 16 of 8 likes are counted
+        Spread
+            with it    4 of 4 members are counted
+            without it 5 of 4 members are counted
         Exception
             with it    1 of 1 members is counted
             without it 2 of 1 members is counted
@@ -138,7 +136,7 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
         Purpose::OwnerAbsent => owner_absent(bed).await,
         Purpose::StillTheirs => still_theirs(bed).await,
         Purpose::OldWatermark => old_watermark(bed).await,
-        Purpose::Pin => pin(bed).await,
+        Purpose::Spread => spread::with_another_number(bed).await,
         Purpose::Exception => exception(bed).await,
         Purpose::Shown => shown(bed).await,
         Purpose::Wait => wait(bed).await,
@@ -206,21 +204,6 @@ async fn old_watermark(bed: Bed) -> String {
     other.finish().unwrap().unwrap();
     bed.handle(&more).await;
     format!("{} of 3 members are counted", bed.counted("member-count"))
-}
-
-/// Two functions with different numbers of shards meet a stream shard for the first time, on the same records.
-async fn pin(bed: Bed) -> String {
-    let mut bed = bed.under(LedgerKind::Watermarks).running(Family::Additive);
-    for user in 0..8 {
-        bed.put("Like", &[("PostId", "p"), ("UserId", &format!("u{user}"))], &[]).await;
-    }
-    let records = bed.records();
-    let mut one = bed.start(&bed.event(&records));
-    bed.stops_before(&mut one, Purpose::Pin);
-    bed.catalogue = Arc::new(with_shards(1));
-    bed.handle(&records).await;
-    one.finish().unwrap().unwrap();
-    format!("{} of 8 likes are counted", bed.counted("like-count"))
 }
 
 /// What one function counted is to be shown when another has shown a later count. Nobody has handled the group's record yet.
@@ -402,7 +385,7 @@ async fn index_keys(bed: &Bed) -> String {
 /// The counter of a post's comments.
 fn comment_counter() -> Key {
     let target = Key::new("POST#p", "METADATA");
-    CounterKey { target, derivation: "comment-count".to_owned(), shard: 0 }.key().unwrap()
+    CounterKey { target, derivation: "comment-count".to_owned(), satellite: 0 }.key().unwrap()
 }
 
 /// A run that repairs it, since one comment is not counted.
@@ -449,7 +432,7 @@ async fn dropped_counter(bed: &Bed) -> String {
     let new = bed.engine().watching(RegistryWatch::publishing(0, Hold::default()));
     new.publish(bed.deadline_ms()).await.unwrap();
     let target = Key::new("POST#p", "METADATA");
-    let counter = CounterKey { target, derivation: "old-count".to_owned(), shard: 0 }.key().unwrap();
+    let counter = CounterKey { target, derivation: "old-count".to_owned(), satellite: 0 }.key().unwrap();
     let mut item = bed.schema.layout.key_item(&counter);
     item.extend(bed.schema.layout.type_of("Counter"));
     item.insert("Value".to_owned(), n("3"));

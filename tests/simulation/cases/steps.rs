@@ -13,7 +13,7 @@ use crate::{
         },
         guards::counter_repair,
         occupied::vacated,
-        single_records,
+        single_records, spread,
         verification::repaired_beside_a_held_change,
         watermarks::{
             self, collected_beside_one_more_and_one_less, redriven_beside_an_older_invocation,
@@ -38,7 +38,10 @@ async fn a_script_ends_wrong_without_its_step() {
             | ProtocolStep::ExceptionsKept
             | ProtocolStep::LeaveUnsure
             | ProtocolStep::YoungWithoutMark
+            | ProtocolStep::HomeStays
+            | ProtocolStep::AsksSatellites
             | ProtocolStep::YoungerThanOthers => (1, 2),
+            ProtocolStep::SpreadingRequests => (2, 1),
             ProtocolStep::ProvenIn => (2, 3),
             ProtocolStep::ZeroRevision => (0, 1),
             ProtocolStep::NotAhead => (0, 2),
@@ -69,6 +72,9 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
         ProtocolStep::BackAndForth => single_records::comes_to_rest(left_out).await,
         ProtocolStep::NotAhead => delivered_ahead_of_the_clock(bed.running(Family::Additive)).await,
         ProtocolStep::StillFound => moved_before_the_index_follows(bed.lagging()).await,
+        ProtocolStep::SpreadingRequests => spread::ends_before_it_shows(bed.under(LedgerKind::Watermarks)).await,
+        ProtocolStep::HomeStays => spread::comes_again_after_its_home_went(marked()).await,
+        ProtocolStep::AsksSatellites => spread::redriven_although_a_satellite_counts_it(marked()).await,
         _ => panic!("{step:?} has no script"),
     }
 }

@@ -1,7 +1,5 @@
 //! Under watermarks: what an event must contain, what a counter's watermark passes, and that nothing counts twice.
 
-use std::sync::Arc;
-
 use derive::{family::Family, guard::Purpose, write::Table};
 use engine::{
     ledger::{
@@ -23,7 +21,6 @@ use support::record::STREAM_ARN;
 use crate::{
     cases::bed::{Bed, LEDGERS, SHARD, corrupt, in_window},
     executor::{Gone, Task},
-    scene::sharding::with_shards,
 };
 
 pub(crate) fn bed() -> Bed {
@@ -235,37 +232,6 @@ async fn what_refuses_to_show_a_count_shows_it_when_it_is_redriven() {
     bed.settle().await;
     bed.redrive_all().await;
     assert_eq!((bed.shown(&group, "MemberCount"), bed.parked().is_empty()), ("1".to_owned(), true));
-}
-
-/// The function ends between the two writes, and the batch comes again to a deployment that declares several items.
-#[tokio::test]
-async fn a_count_that_was_not_shown_is_looked_at_when_its_batch_comes_again_to_who_declares_several_items() {
-    let mut bed = Bed::new().under(LedgerKind::Watermarks);
-    bed.catalogue = Arc::new(with_shards(1));
-    let post = [("AuthorId", "ann"), ("CreatedAt", "2024-01-15T10:30:00.000Z"), ("PostId", "p")];
-    bed.put("Post", &post, &[("Status", "published")]).await;
-    bed.settle().await;
-    bed.put("Like", &[("PostId", "p"), ("UserId", "bob")], &[]).await;
-    let records = bed.records();
-    let mut killed = bed.start(&bed.event(&records));
-    bed.stops_before(&mut killed, Purpose::Shown);
-    drop(killed);
-    bed.settle().await;
-    let detail = Key::new("POST#p", "METADATA");
-    assert_eq!((bed.counted("like-count"), bed.shown(&detail, "LikeCount")), (1, String::new()));
-    bed.catalogue = Arc::new(with_shards(8));
-    bed.handle(&records).await;
-    bed.settle().await;
-    assert_eq!((bed.counted("like-count"), bed.shown(&detail, "LikeCount")), (1, "1".to_owned()));
-    // The first deployment counts and shows a second like, whose batch comes to the second one.
-    bed.catalogue = Arc::new(with_shards(1));
-    bed.put("Like", &[("PostId", "p"), ("UserId", "cat")], &[]).await;
-    let more = bed.records();
-    bed.handle(&more).await;
-    bed.catalogue = Arc::new(with_shards(8));
-    bed.settle().await;
-    bed.handle(&more).await;
-    assert_eq!((bed.records().len(), bed.shown(&detail, "LikeCount")), (0, "2".to_owned()), "it writes nothing");
 }
 
 /// Nothing of an invocation lands later than its watermark is kept: this is why it must not.

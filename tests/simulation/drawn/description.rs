@@ -161,7 +161,6 @@ pub(crate) struct CountRule {
     pub(crate) condition: Option<Where>,
     pub(crate) sum: Option<String>,
     pub(crate) shows: Vec<(Shown, String)>,
-    pub(crate) shards: usize,
     pub(crate) is_history: bool,
     /// What stands for zero, as the manifest says it.
     pub(crate) zero: &'static str,

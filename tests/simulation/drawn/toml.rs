@@ -235,9 +235,6 @@ fn count_written(text: &mut String, of: &Description, count: &CountRule) {
     if let Some(sum) = &count.sum {
         writeln!(text, "sum = {sum:?}").unwrap();
     }
-    if count.shards > 1 {
-        writeln!(text, "shards = {}", count.shards).unwrap();
-    }
     if count.is_history {
         text.push_str("history = true\n");
     }

@@ -87,7 +87,6 @@ fn every_post() -> Count {
         target: "User".to_owned(),
         link: Link::of(&[("UserId", "AuthorId")]),
         sum: None,
-        n_shards: 1,
         history: false,
     }
 }

@@ -134,7 +134,10 @@ fn counter_item(item: &CounterItem, changes: Option<&StreamChanges>) -> Markup {
     let shard =
         |name: &str| changes.and_then(|changes| changes.shards.get(name)).map_or(name, String::as_str).to_owned();
     html! {
-        p { (frame::key(&item.key)) " holds " (item.tally) }
+        p {
+            (frame::key(&item.key)) " holds " (item.tally)
+            @if let Some(n) = item.satellites { ", and has spread over " (counted(n as usize, "satellite")) }
+        }
         @if !item.watermarks.is_empty() {
             ul { @for mark in &item.watermarks {
                 li { "counted up to " code { (mark.sequence_number) } " of the stream shard " code { (shard(&mark.name)) } }

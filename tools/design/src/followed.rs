@@ -3,40 +3,21 @@
 //! Every derivation plans the item's sample as an insert. The counts form one transaction with one receipt. Each
 //! counter's display is written. Each refreshed item is written once, however many derivations write to it. Items that
 //! only a query finds are left out, because their number is unknown.
-//!
-//! # Growth
-//!
-//! The size up to which a table may grow before an update of a counter costs more than one write unit, under
-//! watermarks.
-//!
-//! A counter stores a watermark for each stream shard that recently updated it, and the stream has a shard for each
-//! partition of the table. If a counter has several items, each stream shard updates one of them, so each item stores
-//! only a part of the watermarks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     catalogue::sum_of,
     change::{Change, Images},
-    declaration::Count,
     derivation::Derivation,
     effect::Effect,
     family::Family,
-    kind::{Refresh, Shape},
+    kind::Refresh,
     part::Part,
     plan::plan,
     position::DerivationAt,
 };
-use engine::ledger::watermarks::{ENTRY_BYTES, GENERATIONS};
-use keys::{
-    counter::{COUNTER, CounterKey, REVISION, SHOWN, SUM, VALUE},
-    entity::Definition,
-    item::Item,
-    key::Key,
-    size::item_bytes,
-};
-use serde_dynamo::AttributeValue;
-use store::WRITE_UNIT_BYTES;
+use keys::{counter::COUNTER, entity::Definition, item::Item, key::Key};
 
 use crate::{
     Design,
@@ -146,61 +127,6 @@ fn displays<'a>(design: &'a Design, count: &Derivation) -> Vec<&'a Derivation> {
     let more = design.catalogue.derivations().filter(|derivation| reads_any(derivation, &written));
     let more: Vec<&Derivation> = more.collect();
     shown.into_iter().chain(more).collect()
-}
-
-// ---- growth ----
-
-/// Counts whose counters grow alike.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CounterGrowth {
-    /// Number of items for each counter (`shards`).
-    pub n_items: u32,
-    /// Maximum number of partitions of the table at which an update costs one write unit. With several items it is an
-    /// average, because a hash spreads the stream shards over the items.
-    pub partitions_max: u64,
-    /// Names of the derivations.
-    pub derivations: Vec<String>,
-}
-
-/// The growth of the counters of all counts, by the number of their items.
-#[must_use]
-pub fn growth(design: &Design) -> Vec<CounterGrowth> {
-    let mut groups: BTreeMap<(u32, u64), Vec<String>> = BTreeMap::new();
-    for derivation in design.catalogue.derivations() {
-        let Shape::Count(count) = derivation.kind.shape() else { continue };
-        let Some(counter) = counter(design, &derivation.name, count) else { continue };
-        let group = (count.n_shards, partitions_max(item_bytes(&counter), count.n_shards));
-        groups.entry(group).or_default().push(derivation.label().to_owned());
-    }
-    let grouped = |((n_items, partitions_max), derivations)| CounterGrowth { n_items, partitions_max, derivations };
-    groups.into_iter().map(grouped).collect()
-}
-
-/// Maximum number of partitions whose watermarks fit into a write unit, for items of this many bytes without
-/// watermarks.
-fn partitions_max(bytes: usize, n_items: u32) -> u64 {
-    let n_entries = WRITE_UNIT_BYTES.saturating_sub(bytes) / ENTRY_BYTES;
-    u64::try_from(n_entries).unwrap_or(u64::MAX).saturating_mul(n_items.into()) / GENERATIONS
-}
-
-/// A count of ten digits.
-const COUNTED: &str = "1234567890";
-
-/// A revision, which begins with the time in milliseconds.
-const FIRST_REVISION: &str = "1705315200001";
-
-/// A counter for the sample of its target, without watermarks; `None` if the target has no sample.
-fn counter(design: &Design, derivation: &str, count: &Count) -> Option<Item> {
-    let layout = &design.schema.layout;
-    let target = layout.key(design.samples.item(&count.target)?)?;
-    let key = CounterKey { target, derivation: derivation.to_owned(), shard: 0 }.key().ok()?;
-    let mut item = layout.key_item(&key);
-    item.extend(layout.type_of(COUNTER));
-    let numbers = [VALUE].into_iter().chain(count.sum.as_ref().map(|_| SUM)).map(|name| (name, COUNTED));
-    let numbers = numbers.chain([(REVISION, FIRST_REVISION)]);
-    item.extend(numbers.map(|(name, number)| (name.to_owned(), AttributeValue::N(number.to_owned()))));
-    item.insert(SHOWN.to_owned(), AttributeValue::Bool(true));
-    Some(item)
 }
 
 #[cfg(test)]

@@ -422,7 +422,7 @@ fn source_object(source: &ExplainedSource) -> Value {
 
 fn counter_object(counter: &ExplainedCounter, changes: Option<&StreamChanges>) -> Value {
     let (state, why) = state(&counter.state);
-    let item = |CounterItem { key: of, tally, revision, watermarks }: &CounterItem| {
+    let item = |CounterItem { key: of, tally, revision, satellites, watermarks }: &CounterItem| {
         let watermark = |of: &engine::ledger::watermarks::Watermark| {
             let shard = changes.and_then(|changes| changes.shards.get(&of.name));
             json!({ "name": of.name, "shard": shard, "sequence_number": of.sequence_number })
@@ -432,6 +432,7 @@ fn counter_object(counter: &ExplainedCounter, changes: Option<&StreamChanges>) -
             "count": tally.count,
             "sum": tally.sum.to_string(),
             "revision": revision,
+            "satellites": satellites,
             "watermarks": watermarks.iter().map(watermark).collect::<Vec<_>>(),
         })
     };

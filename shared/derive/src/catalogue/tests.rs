@@ -167,13 +167,3 @@ fn a_name_that_the_schema_does_not_know_is_refused() {
         &expect!["derivation a: nothing gives PostId of the key by which the targets are found"],
     );
 }
-
-#[test]
-fn a_counter_has_1_to_100_shards() {
-    let one = count("View", "User", &[("UserId", "UserId")]);
-    check_one(
-        named("a", Count { n_shards: 0, ..one.clone() }),
-        &expect!["derivation a: 0 shards; a counter has 1 to 100"],
-    );
-    check_one(named("a", Count { n_shards: 101, ..one }), &expect!["derivation a: 101 shards; a counter has 1 to 100"]);
-}

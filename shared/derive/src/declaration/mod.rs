@@ -123,9 +123,6 @@ pub(crate) fn declares<'a>(definition: &Definition, names: impl IntoIterator<Ite
 
 // ---- The declaration of a [count](crate::kinds::count) ----
 
-/// Most shards of a counter: its key has two digits for them.
-pub const SHARDS_MAX: u32 = 100;
-
 /// The declaration of a count.
 #[derive(Clone, Debug)]
 pub struct Count {
@@ -139,8 +136,6 @@ pub struct Count {
     pub link: Link,
     /// The attribute to sum, if any.
     pub sum: Option<String>,
-    /// Number of shards of the counter, 1 to 100.
-    pub n_shards: u32,
     /// True if it counts arrivals only.
     pub history: bool,
 }

@@ -1,6 +1,6 @@
 //! Count: the number of items that belong to a target, and optionally the sum of one of their attributes.
 //!
-//! *Keeps true*: the shards of a target's counter add up to the number of source items that lead to the target and meet
+//! *Keeps true*: the items of a target's counter add up to the number of source items that lead to the target and meet
 //! the condition, and to the sum of their attribute, if one is declared. *From* the two images of a source item *to* an
 //! amount for the old target and one for the new.
 //!
@@ -27,7 +27,7 @@ use keys::key::Key;
 use crate::{
     change::Sight,
     condition::Condition,
-    declaration::{Count, SHARDS_MAX, entity, knows, knows_numbers},
+    declaration::{Count, entity, knows, knows_numbers},
     derived::{Counts, Derived, Items},
     effect::{Add, Effect},
     kind::{Kind, Shape},
@@ -58,10 +58,10 @@ impl Count {
     fn decides(&self) -> impl Iterator<Item = &str> {
         self.link.from_fields().chain(self.condition.attributes()).chain(self.sum.as_deref())
     }
+}
 
-    fn add(&self, target: Key, count: i64, sum: Sum) -> Effect {
-        Effect::Add(Add { target, n_shards: self.n_shards, count, sum })
-    }
+fn add(target: Key, count: i64, sum: Sum) -> Effect {
+    Effect::Add(Add { target, count, sum })
 }
 
 /// The negated sum.
@@ -90,9 +90,6 @@ impl Kind for Count {
         self.link.check(target, source)?;
         knows(source, self.condition.attributes())?;
         knows_numbers(source, self.sum.as_deref())?;
-        if !(1..=SHARDS_MAX).contains(&self.n_shards) {
-            return Err(format!("{} shards; a counter has 1 to {SHARDS_MAX}", self.n_shards));
-        }
         let mut reads: Vec<Part> = self.decides().map(|name| Part::attribute(&self.source, name)).collect();
         reads.push(Part::existence(&self.source));
         Ok(Reach { reads, writes: Vec::new() })
@@ -107,7 +104,7 @@ impl Kind for Count {
         Outline {
             terms,
             into: schema.entity(&self.target).map(|target| linked(target, &self.link)),
-            counts: Some((self.target.clone(), self.n_shards)),
+            counts: Some(self.target.clone()),
             ..Outline::from(&self.source)
         }
     }
@@ -125,16 +122,16 @@ impl Kind for Count {
         match (counted(old), counted(new)) {
             (old, Some((new, sum))) if self.history => {
                 let arrives = old.is_none_or(|(old, _)| old != new);
-                arrives.then(|| self.add(new, 1, sum)).into_iter().collect()
+                arrives.then(|| add(new, 1, sum)).into_iter().collect()
             }
             (_, None) if self.history => Vec::new(),
             (Some((old, less)), Some((new, mut sum))) if old == new => {
                 sum.subtract(&less);
-                if sum.is_zero() { Vec::new() } else { vec![self.add(new, 0, sum)] }
+                if sum.is_zero() { Vec::new() } else { vec![add(new, 0, sum)] }
             }
             (old, new) => {
-                let taken = old.map(|(target, sum)| self.add(target, -1, less(&sum)));
-                let given = new.map(|(target, sum)| self.add(target, 1, sum));
+                let taken = old.map(|(target, sum)| add(target, -1, less(&sum)));
+                let given = new.map(|(target, sum)| add(target, 1, sum));
                 taken.into_iter().chain(given).collect()
             }
         }

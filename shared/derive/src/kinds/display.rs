@@ -1,6 +1,6 @@
 //! Display: a count, a sum, an average, or the existence of anything, as an attribute of the target of the count.
 //!
-//! *Keeps true*: the attribute of an existing target is the total of its counter's shards: the count, the sum, or the
+//! *Keeps true*: the attribute of an existing target is the total of its counter, home and satellites: the count, the sum, or the
 //! sum divided by the count; or it is `true` while the count is above zero. *From* a counter that changed, or a target
 //! that was created or whose display changed, *to* a refresh of the target.
 //!
@@ -14,7 +14,9 @@
 //! *Shown by the counting function.* With watermarks, the function that counts writes the display from the result of
 //! its counter update, and the counter's revision beside it, in `{attribute}:rev`. The record of that counter update
 //! requests nothing. Neither does the record of a target whose display moves to a later revision of its own counter,
-//! without a change by the application. Any other change of the counter or the display requests a refresh, such as the
+//! without a change by the application. The records of a home that has spread and of its satellites do request one. It
+//! writes the word `spread` in place of a revision, and since no number is above that, a direct write that lands late
+//! fails. Any other change of the counter or the display requests a refresh, such as the
 //! count of another item or an older one.
 //!
 //! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of requests
@@ -22,12 +24,12 @@
 //! restores it.
 //!
 //! *Example*: the counter `USER#bob / PROFILE#COUNT#follower-count#03` goes from 4 to 5. Refresh of `USER#bob /
-//! PROFILE`: its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
+//! PROFILE`: home and satellites add up to 12, `FollowerCount` is 11, so it becomes 12.
 
 use std::iter;
 
 use keys::{
-    counter::{self, COUNTER, CounterKey, REVISION, SHOWN, SUM, VALUE},
+    counter::{self, COUNTER, CounterKey, REVISION, SHOWN, SPREAD, SUM, VALUE},
     key::Key,
     shown::{is_shown_in, revision_of, shown_revision},
     value::below,
@@ -49,8 +51,8 @@ use crate::{
     write::Wanted,
 };
 
-/// Replaces the revision for a counter of several items. Stored, so it is stable.
-const SHARDED: &str = "sharded";
+/// Replaces the revision of a counter that has spread. Stored, so it is stable.
+const HAS_SPREAD: &str = "spread";
 
 /// The declaration of a display.
 #[derive(Clone, Debug)]
@@ -85,7 +87,7 @@ impl Display {
     fn wanted_revision(&self, target: &Key, revision: Option<&Revision>) -> Option<Wanted> {
         let value = match revision? {
             Revision::Of(number) => shown_revision(target, &self.attribute, number),
-            Revision::Sharded => AttributeValue::S(SHARDED.to_owned()),
+            Revision::Spread => AttributeValue::S(HAS_SPREAD.to_owned()),
         };
         Some(Wanted { name: revision_of(&self.attribute), value: Some(value), zero_is_absent: false })
     }
@@ -121,12 +123,15 @@ impl Display {
         let is_other = stands(new) != stands(old) || has_revision(new) && !has_revision(old);
         // The target has the revision of a counter of one item, which may rise while the number stays.
         let is_revised = sight.attribute_differs(old, new, REVISION);
-        let is_requested = is_other || is_revised && counter.shard == 0 || self.shows.attributes().iter().any(differs);
-        // The function that moved its watermark writes the display. If it cannot, it clears the counter's `Shown` flag.
+        let is_requested =
+            is_other || is_revised && counter.satellite == 0 || self.shows.attributes().iter().any(differs);
+        // The function that moved its watermark writes the display, unless the home has spread. If it cannot, it clears
+        // the counter's `Shown` flag.
         let is_shown = |image: &Image<'_>| image.attribute(SHOWN) == Some(&AttributeValue::Bool(true));
         let (was_shown, is_shown) = (old.is_some_and(is_shown), new.is_some_and(is_shown));
         let is_left = was_shown && !is_shown && new.is_some();
-        let is_requested = is_requested && !(is_shown && is_revised);
+        let has_spread = new.is_some_and(|image| image.attribute(SPREAD).is_some());
+        let is_requested = is_requested && (has_spread || !(is_shown && is_revised));
         (is_requested || is_left).then_some(counter.target)
     }
 

@@ -54,7 +54,7 @@ pub(crate) async fn handle_one<S: Store>(
         planning.planned = Err(DIED.to_owned());
     }
     attempts::begin(context, attempt, &id, batch, account).await;
-    let asked = plan::sorted(context, std::slice::from_mut(planning), |name| session.n_shards(name), batch);
+    let asked = plan::sorted(context, std::slice::from_mut(planning));
     apply(context, asked, session, images, batch, account).await;
 }
 

@@ -78,7 +78,10 @@ impl<S: Store> Counter<'_, S> {
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
-        let (entries, _) = self.admitted(entries, |change| receipts.has(change), batch, account).await;
+        let (mut entries, _) = self.admitted(entries, |change| receipts.has(change), batch, account).await;
+        for amount in entries.iter_mut().flat_map(|entry| &mut entry.change.amounts) {
+            amount.item = self.not_busy(&amount.item).unwrap_or_else(|| amount.item.clone());
+        }
         let mut waiting = cut(entries);
         while let Some(mut next) = waiting.pop_front() {
             if let Some(why) = must_stop(&mut next, batch).await {
@@ -97,7 +100,7 @@ impl<S: Store> Counter<'_, S> {
                 }
                 ChunkOutcome::Busy(counters) => {
                     account.sends_again(next.derivations());
-                    make_way(next, &counters, &mut waiting);
+                    self.make_way(next, &counters, &mut waiting);
                 }
                 ChunkOutcome::Moved => {
                     account.sends_again(next.derivations());
@@ -147,20 +150,27 @@ async fn must_stop(chunk: &mut Chunk, batch: &Batch<'_>) -> Option<String> {
     batch.patience.is_over().then(|| "no time is left for it".to_owned())
 }
 
-/// Queues a chunk again after a conflict. Changes on a busy counter go behind all others, so that they delay as few as
-/// possible.
-fn make_way(chunk: Chunk, counters: &BTreeSet<Key>, waiting: &mut VecDeque<Chunk>) {
-    let touches = |change: &Counted| change.amounts.iter().any(|amount| counters.contains(&amount.item));
-    let Chunk { changes, failed, tries, .. } = chunk;
-    let again = Some("its counter is busy".to_owned());
-    let (free, busy): (Vec<_>, Vec<_>) = if counters.is_empty() || failed.is_some() {
-        (Vec::new(), changes)
-    } else {
-        changes.into_iter().partition(|change| !touches(change))
-    };
-    waiting.push_back(Chunk { changes: busy, failed, tries, again });
-    if !free.is_empty() {
-        waiting.push_front(Chunk::new(free));
+impl<S: Store> Counter<'_, S> {
+    /// Queues a chunk again after a conflict. Changes on a busy counter go behind all others, so that they delay as few as
+    /// possible, and to another item of the counter.
+    fn make_way(&self, chunk: Chunk, counters: &BTreeSet<Key>, waiting: &mut VecDeque<Chunk>) {
+        let touches = |change: &Counted| change.amounts.iter().any(|amount| counters.contains(&amount.item));
+        let Chunk { changes, failed, tries, .. } = chunk;
+        let again = Some("its counter is busy".to_owned());
+        let (free, mut busy): (Vec<_>, Vec<_>) = if counters.is_empty() || failed.is_some() {
+            (Vec::new(), changes)
+        } else {
+            changes.into_iter().partition(|change| !touches(change))
+        };
+        let id = busy.first().map(|change| change.id.clone()).unwrap_or_default();
+        let beside: BTreeMap<&Key, Key> = counters.iter().map(|key| (key, self.beside(key, &id))).collect();
+        for amount in busy.iter_mut().flat_map(|change| &mut change.amounts) {
+            amount.item = beside.get(&amount.item).unwrap_or(&amount.item).clone();
+        }
+        waiting.push_back(Chunk { changes: busy, failed, tries, again });
+        if !free.is_empty() {
+            waiting.push_front(Chunk::new(free));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use derive::{
     coalesce::{Counted, item_write},
     family::Family,
-    guard::{Ask, Guard, Purpose},
+    guard::{Guard, Purpose},
     write::{Action, Table, Transaction, Update, Write},
 };
 use keys::{
@@ -97,19 +97,19 @@ impl<S: Store> Counter<'_, S> {
         // display.
         let count_from = Item::from([(REVISION.to_owned(), n(self.context.clock.now_ms()))]);
         let remove = BTreeSet::from([SHOWN.to_owned()]);
-        let mut asks = vec![Ask::LacksOrBelow(shard.mark.clone(), first.sequence.bound(true))];
+        let mut asks = vec![self.may_mark(&counter.at, &shard.mark, first.sequence.bound(true))];
         // The conditions on the type are those of the write that would have added the change.
-        let adding = item_write(&self.context.schema, &counter.key, &first.adds, None).and_then(|write| write.guard);
+        let adding = item_write(&self.context.schema, &counter.at, &first.adds, None).and_then(|write| write.guard);
         let type_name = self.context.schema.layout.type_name();
         asks.extend(adding.into_iter().flat_map(|it| it.asks).filter(|ask| ask.attribute() == Some(type_name)));
         let marked = Write {
             table: Table::Main,
-            key: counter.key.clone(),
+            key: counter.at.clone(),
             action: Action::Update(Update { set, remove, count_from, ..Update::default() }),
             guard: Some(Guard { purpose: Purpose::Watermark, asks }),
         };
         let marked = Some(marked).filter(|_| self.context.takes(ProtocolStep::ProofOfParking)).into_iter().collect();
-        let exception = Exception { change: &change, counter: Some(&counter.key), cause };
+        let exception = Exception { change: &change, counter: Some(&counter.at), cause };
         match self.park_with(&exception, marked, None, batch, &mut outcome.account).await? {
             ParkOutcome::Done => parked(counter, outcome),
             // The next update that fails shows why.

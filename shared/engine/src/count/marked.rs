@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     bucket::HeldBuckets,
     coalesce::{Adds, item_write},
-    guard::{Ask, Guard, Purpose},
+    guard::{Guard, Purpose},
     position::RecordAt,
     write::{Action, Table, Update, Write},
 };
@@ -115,7 +115,7 @@ impl<S: Store> Counter<'_, S> {
             }
         };
         for counter in &mut counters {
-            counter.held = held.remove(&counter.key);
+            counter.held = held.remove(&counter.at);
         }
         let (mut dropped, mut done) = (BTreeSet::new(), BTreeSet::new());
         let updates = counters.into_iter().map(|counter| self.update_counter(counter, shard, batch));
@@ -138,7 +138,7 @@ impl<S: Store> Counter<'_, S> {
         let is_bucket = |counter: &&CounterTodo| {
             counter.todo.iter().flat_map(|todo| &todo.adds).any(|adds| matches!(adds, Adds::Value(..)))
         };
-        let keys: Vec<Key> = counters.iter().filter(is_bucket).map(|counter| counter.key.clone()).collect();
+        let keys: Vec<Key> = counters.iter().filter(is_bucket).map(|counter| counter.at.clone()).collect();
         batch.patience.call(|| self.held_buckets(&keys)).await.map_err(|error| describe(&error))
     }
 
@@ -221,7 +221,8 @@ impl<S: Store> Counter<'_, S> {
                 outcome.done.extend(&causes);
                 counter.may_begin = has_begun(&write, &item);
                 self.commit_counter(counter, Some(write.action), units, causes.clone(), &mut outcome.account);
-                self.prune(counter, &item, causes, batch, &mut outcome.account).await;
+                self.prune(counter, &item, causes.clone(), batch, &mut outcome.account).await;
+                self.spread(counter, &item, mark, causes, batch, &mut outcome.account).await;
                 counter.held = Some(item);
                 Next::Send
             }
@@ -261,6 +262,9 @@ impl<S: Store> Counter<'_, S> {
         if let Some(why) = self.has_its_key(write, &held) {
             return Next::Foreign(why);
         }
+        if self.goes_to_satellite(counter, &held, mark) {
+            return Next::Send;
+        }
         counter.held = Some(held);
         Next::Again("its bucket was changed by others all the time".to_owned())
     }
@@ -274,7 +278,7 @@ impl<S: Store> Counter<'_, S> {
         account: &mut Account,
     ) {
         account.commits.push(Commit {
-            key: counter.key.clone(),
+            key: counter.at.clone(),
             table: Table::Main,
             action,
             at_ms: self.context.clock.now_ms(),
@@ -301,22 +305,20 @@ impl<S: Store> Counter<'_, S> {
         let part = counter.todo.get(..n_part)?;
         let (first, last) = (part.first()?, part.last()?);
         let amounts = part.iter().flat_map(|todo| &todo.adds);
-        let mut write = item_write(&self.context.schema, &counter.key, amounts, counter.held.as_ref())?;
+        let mut write = item_write(&self.context.schema, &counter.at, amounts, counter.held.as_ref())?;
         let Action::Update(update) = &mut write.action else { return None };
         let is_nothing = update.add.values().all(keys::value::is_zero);
         if is_nothing && !self.context.takes(ProtocolStep::NetZeroProof) {
             return None;
         }
         let bound = first.sequence.bound(self.context.takes(ProtocolStep::BelowFirst));
-        let mut asks = vec![Ask::LacksOrBelow(mark.to_owned(), bound)];
+        let mut asks = vec![self.may_mark(&counter.at, mark, bound)];
         asks.extend(write.guard.into_iter().flat_map(|guard| guard.asks));
         update.set.insert(mark.to_owned(), last.sequence.mark(self.context.clock.now_ms()));
         // A recreated counter starts above the revisions that were displayed before.
         update.count_from.insert(REVISION.to_owned(), n(self.context.clock.now_ms()));
         if self.shows_itself(counter) {
             update.set.insert(SHOWN.to_owned(), AttributeValue::Bool(true));
-        } else if self.is_shown(counter) {
-            update.remove.insert(SHOWN.to_owned());
         }
         write.guard = Some(Guard { purpose: Purpose::Watermark, asks });
         Some(write)
@@ -332,7 +334,7 @@ impl<S: Store> Counter<'_, S> {
         account: &mut Account,
     ) {
         let age_ms = if self.context.takes(ProtocolStep::PruneLate) { KEPT_MS } else { HORIZON_MS / 1_000 };
-        let Some(write) = pruning(&counter.key, item, age_ms, self.context.clock.now_ms()) else { return };
+        let Some(write) = pruning(&counter.at, item, age_ms, self.context.clock.now_ms()) else { return };
         // Watermarks that are not removed now are removed after the next update.
         if let Ok(Updated::Done { units, .. }) = batch.patience.in_time(self.context.store.update(&write)).await {
             self.commit_counter(counter, None, units, causes, account);

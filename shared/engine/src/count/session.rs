@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use derive::{kind::Shape, position::RecordAt, write::Table};
+use derive::{position::RecordAt, write::Table};
 use keys::key::Key;
 use store::{Outcome, Store};
 
@@ -19,6 +19,7 @@ use crate::{
     protocol::ProtocolStep,
     record::{Decoded, event::Lane},
 };
+
 /// What a batch knows of the ledger while it is applied.
 pub(crate) enum Session<'a> {
     Receipts(Receipts<'a>),
@@ -30,6 +31,8 @@ pub(crate) enum Session<'a> {
 pub(crate) struct ShardSession {
     /// Name of the counters' watermarks.
     pub(crate) mark: String,
+    /// The stream shard.
+    pub(crate) lane: Lane,
     /// Key of the stream shard's item.
     pub(crate) key: Key,
     pub(crate) item: ShardItem,
@@ -50,6 +53,7 @@ impl ShardSession {
         let (key, item) = (shard_key(lane)?, ShardItem::default());
         Some(Self {
             mark,
+            lane: lane.clone(),
             key,
             item,
             exceptions: Exceptions::default(),
@@ -65,14 +69,6 @@ impl Session<'_> {
         match self {
             Self::Receipts(_) => None,
             Self::Watermarks(shard) => Some(shard.key.clone()),
-        }
-    }
-
-    /// The pinned number of shards of a derivation's counters, if there is one.
-    pub(crate) fn n_shards(&self, derivation: &str) -> Option<u32> {
-        match self {
-            Self::Receipts(_) => None,
-            Self::Watermarks(shard) => shard.item.n_shards(derivation),
         }
     }
 }
@@ -93,8 +89,8 @@ impl<S: Store> Counter<'_, S> {
         held.map(|held| ShardItem::of(held.first().map(|(_, item)| item))).map_err(|error| describe(&error))
     }
 
-    /// Stores the shard's item in the session, pins missing numbers of counter shards, and reads the exceptions. If one
-    /// of these steps fails, nothing of the batch may be counted.
+    /// Stores the shard's item in the session, creates or renews it if that is due, and reads the exceptions. If one of
+    /// these steps fails, nothing of the batch may be counted.
     pub(crate) async fn open(
         &self,
         session: &mut Session<'_>,
@@ -104,7 +100,7 @@ impl<S: Store> Counter<'_, S> {
     ) {
         let (Session::Watermarks(shard), Some(read)) = (session, read) else { return };
         let opened = match read {
-            Ok(item) => self.pinned(item, &shard.key, batch, account).await,
+            Ok(item) => self.renewed(item, &shard.key, batch, account).await,
             Err(why) => Err(why),
         };
         let opened = match opened {
@@ -114,9 +110,6 @@ impl<S: Store> Counter<'_, S> {
         match opened {
             Ok((item, exceptions)) => (shard.item, shard.exceptions) = (item, exceptions),
             Err(why) => shard.stopped = Some(why),
-        }
-        if !self.context.takes(ProtocolStep::PinShards) {
-            shard.item = shard.item.clone().without_pins();
         }
     }
 
@@ -130,35 +123,19 @@ impl<S: Store> Counter<'_, S> {
         read.map_err(|error| describe(&error))
     }
 
-    /// The item with all numbers pinned.
-    async fn pinned(
+    /// The item, which then exists and does not expire soon.
+    async fn renewed(
         &self,
-        mut item: ShardItem,
+        item: ShardItem,
         key: &Key,
         batch: &Batch<'_>,
         account: &mut Account,
     ) -> Result<ShardItem, String> {
-        let (store, clock) = (&self.context.store, &self.context.clock);
-        let wanted = self.context.catalogue.derivations().filter_map(|derivation| match derivation.kind.shape() {
-            Shape::Count(count) => Some((derivation.name.as_str(), count.n_shards)),
-            _ => None,
-        });
-        let wanted: BTreeMap<&str, u32> = wanted.collect();
-        loop {
-            let now_ms = clock.now_ms();
-            let pinning = item.pinning(key, &wanted, now_ms);
-            let is_pinned = pinning.is_none();
-            let Some(write) = pinning.or_else(|| item.renewing(key, now_ms)) else { return Ok(item) };
-            let written = batch.patience.call(|| store.write(&write)).await;
-            let outcome = written.map_err(|error| describe(&error))?;
-            if let Outcome::Done { units } = outcome {
-                account.commits.push(self.context.ledger_commit(key, units, RecordAt(0)));
-            }
-            if is_pinned {
-                return Ok(item);
-            }
-            // A number that another invocation pinned meanwhile takes precedence.
-            item = self.shard_item(key, batch.patience).await?;
+        let Some(write) = item.renewing(key, self.context.clock.now_ms()) else { return Ok(item) };
+        let written = batch.patience.call(|| self.context.store.write(&write)).await;
+        if let Outcome::Done { units } = written.map_err(|error| describe(&error))? {
+            account.commits.push(self.context.ledger_commit(key, units, RecordAt(0)));
         }
+        Ok(item)
     }
 }

@@ -10,9 +10,9 @@
 //! The write needs no read: the revision number keeps an older count from replacing a newer one. The engine clears the
 //! counter's `Shown` flag if that number does not decide, because the counter has several items or was recreated, or if
 //! the write is refused. The counter's stream record then refreshes the target, and is parked if that is refused. The
-//! engine also clears the flag if a batch is redelivered to a version of the functions that declares several items, and
-//! for a counter's first revision if the target already displays a count: that count may come from other items, which
-//! were counted without a revision.
+//! engine also clears the flag for a counter's first revision if the target already displays a count: that count may
+//! come from other items, which were counted without a revision. A counter that has [spread](super::spread) is displayed
+//! by the refresh that its records request.
 //!
 //! A batch whose display kills each invocation is not redelivered to be displayed: its change is parked. The redrive of
 //! the change clears the counter's `Shown` flag.
@@ -24,13 +24,13 @@ use std::collections::BTreeSet;
 
 use derive::{
     guard::{Ask, Guard, Purpose},
-    kind::{Computed, Refresh, RefreshTarget, Shape},
+    kind::{Computed, Refresh, RefreshTarget},
     position::{DerivationAt, RecordAt},
-    sources::{Source, Sources},
+    sources::Sources,
     write::{Action, Table, Update, Wanted, Write},
 };
 use keys::{
-    counter::{CounterKey, SHOWN},
+    counter::{CounterKey, SHOWN, SPREAD},
     item::Item,
     key::Key,
     shown::is_revision,
@@ -41,7 +41,7 @@ use store::{Store, Units, Updated};
 use crate::{
     account::{Commit, undone},
     backoff::{GaveUp, Patience, Tries, describe},
-    count::{Counter, CounterTodo, marked::CounterOutcome},
+    count::{Counter, CounterTodo, marked::CounterOutcome, spread},
     counters::Target,
     input::Batch,
     reading,
@@ -69,31 +69,22 @@ impl<S: Store> Counter<'_, S> {
         catalogue.displays(catalogue.name(counter.derivation)).next().is_some()
     }
 
-    /// True if the counting function writes the display. It does not if the counter has several items, which are not
-    /// read here.
+    /// True if the counting function writes the display. It does not for a counter that has spread, whose satellites are
+    /// not read here.
     pub(super) fn shows_itself(&self, counter: &CounterTodo) -> bool {
-        let derivation = self.context.catalogue.derivation(counter.derivation);
-        let is_whole =
-            derivation.is_some_and(|it| matches!(it.kind.shape(), Shape::Count(count) if count.n_shards == 1));
-        is_whole && CounterKey::parse(&counter.key).is_some_and(|key| key.shard == 0) && self.is_shown(counter)
+        spread::home(&counter.at).is_some() && self.is_shown(counter)
     }
 
     /// Displays a counter's count, if this batch changed the counter or found it changed.
     pub(super) async fn show(&self, counter: &CounterTodo, batch: &Batch<'_>, outcome: &mut CounterOutcome) {
         let causes: BTreeSet<RecordAt> = outcome.done.union(&outcome.dropped).copied().collect();
         let Some(held) = counter.held.as_ref().filter(|_| !causes.is_empty()) else { return };
-        if !self.shows_itself(counter) {
-            // Another version of the functions counted it, and may have ended before it wrote the display.
-            if held.get(SHOWN) == Some(&AttributeValue::Bool(true)) {
-                match self.is_shown_right(counter, held, batch).await {
-                    Ok(true) => {}
-                    Ok(false) => self.leave_to_its_record(counter, causes, batch, outcome).await,
-                    Err(error) => undone(&mut outcome.account, causes, &describe(&error)),
-                }
-            }
+        // The record of a counter that has spread refreshes the target.
+        if !self.shows_itself(counter) || held.contains_key(SPREAD) {
             return;
         }
         let Some(showing) = self.showing(counter, [held]) else { return };
+        let mut has_several = false;
         if let Some(write) = self.shown(&showing, counter.may_begin) {
             match self.sent(&write, &showing.displays, batch, outcome).await {
                 Ok(Some(Updated::Done { units, .. })) => {
@@ -102,9 +93,12 @@ impl<S: Store> Counter<'_, S> {
                 }
                 Ok(Some(Updated::GuardFailed { item })) => {
                     let Some(item) = item.filter(|item| self.is_of(&showing.entity, item)) else { return };
-                    match self.is_right(&item, counter, &showing, batch).await {
-                        Ok(true) => return,
-                        Ok(false) => {}
+                    if showing.is_held_by(&item) {
+                        return;
+                    }
+                    match self.shows_all(&item, counter, batch).await {
+                        Ok((true, _)) => return,
+                        Ok((false, several)) => has_several = several,
                         Err(error) => return undone(&mut outcome.account, causes, &describe(&error)),
                     }
                 }
@@ -112,18 +106,19 @@ impl<S: Store> Counter<'_, S> {
                 Err(why) => return undone(&mut outcome.account, causes, &why),
             }
         }
-        self.leave_to_its_record(counter, causes, batch, outcome).await;
+        self.leave_to_its_record(counter, has_several, causes, batch, outcome).await;
     }
 
-    /// Clears the counter's `Shown` flag.
+    /// Clears the counter's `Shown` flag. A home with other items beside it spreads, so that nobody displays it alone again.
     async fn leave_to_its_record(
         &self,
         counter: &CounterTodo,
+        has_several: bool,
         causes: BTreeSet<RecordAt>,
         batch: &Batch<'_>,
         outcome: &mut CounterOutcome,
     ) {
-        let not_shown = not_shown(&counter.key);
+        let not_shown = if has_several { self.spreading(&counter.at) } else { not_shown(&counter.at) };
         match self.sent(&not_shown, &BTreeSet::from([counter.derivation]), batch, outcome).await {
             Ok(Some(Updated::Done { units, .. })) => {
                 self.commit_counter(counter, Some(not_shown.action), units, causes, &mut outcome.account);
@@ -171,40 +166,15 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// True if the target displays this counter's count, or the current sum of all its items.
-    async fn is_right(
-        &self,
-        item: &Item,
-        counter: &CounterTodo,
-        showing: &Showing,
-        batch: &Batch<'_>,
-    ) -> Result<bool, GaveUp> {
-        Ok(showing.is_held_by(item) || self.shows_all(item, counter, showing, batch).await?)
-    }
-
-    /// True if the target displays the sum of all items of the counter, or does not exist.
-    async fn is_shown_right(&self, counter: &CounterTodo, held: &Item, batch: &Batch<'_>) -> Result<bool, GaveUp> {
-        let Some(showing) = self.showing(counter, [held]) else { return Ok(true) };
-        let mut sources = Sources::default();
-        let target = BTreeSet::from([Source::Item(showing.target.clone())]);
-        reading::read(self.context, target, &mut sources, batch.patience).await?;
-        let item = sources.item(&showing.target).filter(|item| self.is_of(&showing.entity, item));
-        let Some(item) = item else { return Ok(true) };
-        self.shows_all(item, counter, &showing, batch).await
-    }
-
-    /// True if the target displays the current sum of all items of the counter.
-    async fn shows_all(
-        &self,
-        item: &Item,
-        counter: &CounterTodo,
-        showing: &Showing,
-        batch: &Batch<'_>,
-    ) -> Result<bool, GaveUp> {
-        let derivation = self.context.catalogue.name(counter.derivation).to_owned();
-        let target = Target { derivation, item: showing.target.clone() };
+    /// True if the target displays the current sum over all items of the counter; and true if these are several.
+    async fn shows_all(&self, item: &Item, counter: &CounterTodo, batch: &Batch<'_>) -> Result<(bool, bool), GaveUp> {
+        let Some(CounterKey { target, derivation, .. }) = CounterKey::parse(&counter.at) else {
+            return Ok((true, false));
+        };
+        let target = Target { derivation, item: target };
         let counters = reading::counters_of(self.context, &target, batch.patience).await?;
-        Ok(self.showing(counter, counters.values()).is_some_and(|showing| showing.is_held_by(item)))
+        let is_shown = self.showing(counter, counters.values()).is_some_and(|showing| showing.is_held_by(item));
+        Ok((is_shown, counters.len() > 1))
     }
 
     fn is_of(&self, entity: &str, item: &Item) -> bool {

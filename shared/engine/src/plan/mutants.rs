@@ -8,7 +8,11 @@ use derive::{
     effect::Effect,
     plan::{Planned, plan},
 };
-use keys::item::Item;
+use keys::{
+    counter::{SHOWN, SPREAD},
+    item::Item,
+};
+use serde_dynamo::AttributeValue;
 use store::Store;
 
 use crate::{context::Context, protocol::ProtocolStep};
@@ -21,6 +25,10 @@ pub(super) fn leave_out<S: Store>(context: &Context<S>, planned: &mut Planned, c
     let is_look = |effect: &Effect| matches!(effect, Effect::Look(_));
     if !context.takes(ProtocolStep::OwnRequest) {
         planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(request) if request.item == change.key));
+    }
+    let has_spread = |item: &Item| item.contains_key(SPREAD) && item.get(SHOWN) == Some(&AttributeValue::Bool(true));
+    if !context.takes(ProtocolStep::HomeRequests) && change.new_image().is_some_and(has_spread) {
+        planned.effects.retain(|(_, effect)| !is_look(effect));
     }
     if !context.takes(ProtocolStep::Vacated) {
         planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Vacated(_)));

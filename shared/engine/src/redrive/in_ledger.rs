@@ -22,7 +22,7 @@ use crate::{
     backoff::{GaveUp, Patience},
     batch::Engine,
     context::Context,
-    count::{exceptions::Exceptions, recount::targets},
+    count::{exceptions::Exceptions, recount::targets, spread},
     counters::Target,
     input::Batch,
     ledger::{
@@ -30,9 +30,7 @@ use crate::{
         shard::{ShardItem, shard_key},
         watermarks::{Sequence, has_passed, mark_name, mark_of},
     },
-    park,
-    plan::{self, lane_seed},
-    publishing,
+    park, plan, publishing,
     record::{Decoded, event::Lane},
 };
 
@@ -122,12 +120,17 @@ impl<S: Store> Engine<S> {
                 None => open.push(record),
             }
         }
-        let counters = counting.iter().flat_map(|(_, counters)| counters).cloned();
-        let held = self.all(Table::Main, counters, patience).await?;
+        let mark_of_lane = |record: &CountedRecord| mark_name(&record.lane).unwrap_or_default();
+        let of = |(record, counters): &(CountedRecord, Vec<Key>)| {
+            let mark = mark_of_lane(record);
+            counters.iter().map(|counter| (counter.clone(), mark.clone())).collect::<Vec<_>>()
+        };
+        let held = spread::marked(&self.context, counting.iter().flat_map(of).collect(), patience).await?;
         for (record, counters) in counting {
-            let mark = mark_name(&record.lane).unwrap_or_default();
+            let name = mark_of_lane(&record);
             let has = |counter: &Key| {
-                let mark = held.get(counter).and_then(|item| mark_of(item, &mark));
+                let item = held.get(&(counter.clone(), name.clone()));
+                let mark = item.and_then(|item| mark_of(item, &name));
                 let is_passed = mark.zip(record.sequence).is_some_and(|(mark, sequence)| has_passed(mark, sequence));
                 is_passed || excepts(&record, Some(counter))
             };
@@ -152,8 +155,8 @@ impl<S: Store> Engine<S> {
             if matches!(derivation.kind.shape(), Shape::Rollup(_)) {
                 return Some(target.item.clone());
             }
-            let shard = lane_seed(record.lane.shard.as_deref()?) % shard.n_shards(&target.derivation)?.max(1);
-            CounterKey { target: target.item.clone(), derivation: target.derivation.clone(), shard }.key().ok()
+            let home = CounterKey::home(target.item.clone(), &target.derivation).key().ok()?;
+            Some(shard.counts_at(home, &target.derivation, &record.lane))
         };
         targets.map(counter).collect()
     }

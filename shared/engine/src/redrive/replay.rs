@@ -11,10 +11,7 @@
 //!
 //! Refreshes are requested under both ledgers, because a refresh is harmless.
 
-use std::collections::BTreeSet;
-
 use derive::coalesce::Amount;
-use keys::key::Key;
 use store::Store;
 
 use crate::{
@@ -26,6 +23,7 @@ use crate::{
         Counter,
         recount::refused,
         session::{Session, ShardSession},
+        spread,
     },
     input::{Batch, Occasion},
     ledger::watermarks::{Sequence, has_passed, mark_of},
@@ -77,7 +75,7 @@ impl<S: Store> Engine<S> {
             let read = counter.read_shard(session.shard_key(), patience).await;
             counter.open(&mut session, read, &batch, &mut account).await;
         }
-        let mut asked = plan::sorted(context, &mut planned, |name| session.n_shards(name), &batch);
+        let mut asked = plan::sorted(context, &mut planned);
         if let Session::Watermarks(shard) = &session
             && context.takes(ProtocolStep::ReplayBehind)
         {
@@ -108,8 +106,9 @@ impl<S: Store> Counter<'_, S> {
         account: &mut Account,
     ) {
         let amounts = || entries.iter().flat_map(|entry| &entry.change.amounts);
-        let keys: Vec<Key> = amounts().map(|amount| amount.item.clone()).collect::<BTreeSet<_>>().into_iter().collect();
-        let held = batch.patience.call(|| self.held_buckets(&keys)).await.map_err(|error| describe(&error));
+        let at = |amount: &Amount| (self.counted_at(amount, shard), shard.mark.clone());
+        let held = spread::marked(self.context, amounts().map(at).collect(), batch.patience).await;
+        let held = held.map_err(|error| describe(&error));
         let held = match shard.stopped.clone().map_or(held, Err) {
             Ok(held) => held,
             Err(why) => return undone(account, entries.iter().map(|entry| entry.change.position), &why),
@@ -118,7 +117,7 @@ impl<S: Store> Counter<'_, S> {
             let age_ms = age_ms(created_ms, self.context.clock.now_ms());
             let sequence = Sequence::parse(&change.sequence_number);
             let is_passed = |amount: &Amount| {
-                let mark = held.get(&amount.item).and_then(|item| mark_of(item, &shard.mark));
+                let mark = held.get(&at(amount)).and_then(|item| mark_of(item, &shard.mark));
                 mark.zip(sequence).is_some_and(|(mark, sequence)| has_passed(mark, sequence))
             };
             let is_in = shard.exceptions.excepts(&change.id, None) || change.amounts.iter().all(is_passed);

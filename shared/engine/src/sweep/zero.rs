@@ -1,8 +1,9 @@
 //! Deletes counters of zero, so that a target without counted items leaves nothing behind.
 //!
 //! *Keeps true*: no count is lost, and none counts twice. A missing counter counts as zero, and the next count creates
-//! it. The sweep deletes a counter only while its count and its sum are zero, it has no watermark, and none has moved
-//! since it was read. It first removes watermarks that are too old to be needed; the next round deletes the counter.
+//! it. The sweep deletes a counter's home or satellite only while its count and its sum are zero, it has no watermark, and
+//! none has moved since it was read. It never deletes a home that has spread: the home decides where stream shards count.
+//! It first removes watermarks that are too old to be needed; the next round deletes the counter.
 //! The deletion requests a refresh of the display, which then does not differ.
 
 use derive::{
@@ -12,7 +13,7 @@ use derive::{
 };
 use futures::{StreamExt, stream};
 use keys::{
-    counter::{COUNTER, CounterKey, REVISION, SUM, VALUE},
+    counter::{COUNTER, CounterKey, REVISION, SPREAD, SUM, VALUE},
     item::Item,
     key::Key,
     value::is_zero,
@@ -28,7 +29,7 @@ use crate::{
     sweep::TableSweep,
 };
 
-/// True if this is a counter, or a shard of one, with nothing counted.
+/// True if this is a counter's home or satellite with nothing counted.
 pub(super) fn is_zero_counter(schema: &Schema, key: &Key, item: &Item) -> bool {
     CounterKey::parse(key).is_some()
         && schema.image(key, item).is_some_and(|image| image.is(COUNTER))
@@ -44,8 +45,13 @@ impl<S: Store> TableSweep<'_, S> {
         if takes(ProtocolStep::ZeroWithoutMarks) && marks(item).next().is_some() {
             return pruning(key, item, kept_ms, now_ms);
         }
+        if item.contains_key(SPREAD) && takes(ProtocolStep::HomeStays) {
+            return None;
+        }
         let revision = Some(item.get(REVISION)).filter(|_| takes(ProtocolStep::ZeroRevision));
-        let guard = Some(Guard::still_zero(revision));
+        let mut guard = Guard::still_zero(revision);
+        guard.asks.retain(|ask| takes(ProtocolStep::HomeStays) || ask.attribute() != Some(SPREAD));
+        let guard = Some(guard);
         Some(Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard })
     }
 

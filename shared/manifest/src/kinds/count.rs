@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// Most shards of a counter, plus one: its key has two digits for them.
-const SHARDS_END: u32 = 101;
+/// Most shards that a manifest could once give a counter.
+const SHARDS_MAX: u32 = 100;
 
 pub(super) const KIND: KindSyntax = KindSyntax {
     description: KindDescription {
@@ -35,7 +35,6 @@ kind = "count"
 from = "Follow"
 into = "User.followerCount"
 link = { userId = "followedId" }
-shards = 8
 zero = "absent"
 
 [derivation.order-totals]
@@ -110,9 +109,9 @@ const KEYS: [KeySyntax; 10] = [
     ),
     KeySyntax::optional(
         "shards",
-        ValueSyntax::WholeNumber(1, SHARDS_END - 1),
-        "`1`",
-        "number of items that share a counter; more if many write at once",
+        ValueSyntax::WholeNumber(1, SHARDS_MAX),
+        "",
+        "has no effect: a counter that many stream shards feed [spreads](ledgers.md#counters-that-spread) by itself",
     ),
     KeySyntax::optional(
         "history",
@@ -183,13 +182,13 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         return Err(entry.place.wrong(what));
     }
     let zero = zero(rule, !shown.is_empty())?;
+    rule.section.get("shards").map(|entry| entry.whole_number(1..SHARDS_MAX + 1)).transpose()?;
     let count = Count {
         source: source.name.clone(),
         condition: condition::read(rule, source)?,
         sum,
         target: target.name.clone(),
         link: rule.link(target, source)?,
-        n_shards: rule.section.get("shards").map_or(Ok(1), |entry| entry.whole_number(1..SHARDS_END))?,
         history: rule.section.get("history").map_or(Ok(false), |entry| entry.truth())?,
     };
     let mut derivations = vec![rule.derivation(rule.name, count)?];

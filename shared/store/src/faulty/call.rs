@@ -118,6 +118,9 @@ fn described(write: &Write) -> String {
         Ask::Differs(attribute, value) => format!("if {attribute}<>{}", shown(value)),
         Ask::AtLeast(attribute, value) => format!("if {attribute}>={}", shown(value)),
         Ask::LacksOrEqual(attribute, value) => format!("if without {attribute} or {attribute}={}", shown(value)),
+        Ask::BelowOrLacksBoth(attribute, value, other) => {
+            format!("if without {attribute} and {other} or {attribute}<{}", shown(value))
+        }
         Ask::LacksOrBelow(attribute, value) => format!("if without {attribute} or {attribute}<{}", shown(value)),
     }));
     parts.retain(|part| !part.is_empty());

@@ -73,9 +73,8 @@ impl Draft<'_> {
             shown.push(if sum.is_some() { Shown::Sum } else { Shown::Count });
         }
         let shows = shown.into_iter().map(|what| (what, self.derives(to, what != Shown::Exists))).collect();
-        let shards = self.one(&[1, 1, 1, 3, 8]).unwrap();
         let (is_history, zero) = (self.chance.percent(15), self.one(&["write", "write", "absent", "always"]).unwrap());
-        self.add(What::Count(CountRule { from, to, link, condition, sum, shows, shards, is_history, zero, creates }));
+        self.add(What::Count(CountRule { from, to, link, condition, sum, shows, is_history, zero, creates }));
     }
 
     /// In some cases a condition on an entity's items.

@@ -10,7 +10,7 @@ use types::Language;
 use super::design::{finding_json, finding_lines};
 use crate::{
     args::check::{ClientLanguage, ManifestCheck, SchemaArgs, TypesArgs},
-    exit::{Completion, print},
+    exit::{Completion, file_text, print},
     words::print_json,
 };
 
@@ -19,6 +19,7 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
     let entities: Vec<&str> = schema.entities().map(|entity| entity.name.as_str()).collect();
     let indexes: Vec<&str> = schema.layout.indexes.iter().map(|index| index.name.as_str()).collect();
     let derivations: Vec<&str> = catalogue.derivations().map(Derivation::label).collect();
+    let notices = manifest::notices(&file_text(&args.file)?);
     let reviewed = review(&Design::declared((*schema).clone(), (*catalogue).clone()));
     let findings = reviewed.findings.iter().map(|(finding, _)| finding).filter(|it| it.check.doubts_manifest());
     if args.json {
@@ -27,10 +28,12 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
             "entities": entities,
             "indexes": indexes,
             "derivations": derivations,
+            "notices": notices,
             "findings": findings.map(finding_json).collect::<Vec<_>>(),
         }));
     } else {
         let mut lines = vec![line("entities", &entities), line("indexes", &indexes), line("derivations", &derivations)];
+        lines.extend(notices.into_iter().map(|notice| format!("notice            {notice}")));
         lines.extend(findings.flat_map(|finding| finding_lines(finding, None)));
         print(&lines.join("\n"));
     }

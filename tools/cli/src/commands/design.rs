@@ -6,7 +6,6 @@ use std::path::Path;
 
 use design::{
     Design, document,
-    followed::{CounterGrowth, growth},
     review::{self, AnswersError, FindingAnswer, ReviewFinding, Reviewed, review},
 };
 use functions::declared::{Choice, declared};
@@ -37,11 +36,10 @@ pub(crate) fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
         print(document::page(&design, &written_by, &reviewed).trim_end());
         return Ok(Completion::InStep);
     }
-    let counters = growth(&design);
     if args.json {
-        print_json(as_json(&reviewed, &counters));
+        print_json(as_json(&reviewed));
     } else {
-        print(&as_text(&reviewed, &counters));
+        print(&as_text(&reviewed));
     }
     Ok(if reviewed.unanswered().next().is_none() { Completion::InStep } else { Completion::Findings })
 }
@@ -62,21 +60,13 @@ fn read(file: &Path) -> anyhow::Result<Vec<FindingAnswer>> {
 }
 
 /// The names are stable.
-fn as_json(reviewed: &Reviewed, counters: &[CounterGrowth]) -> Value {
+fn as_json(reviewed: &Reviewed) -> Value {
     let finding = |(finding, answer): &(ReviewFinding, Option<FindingAnswer>)| {
         let mut object = finding_json(finding);
         object.insert("answer".to_owned(), json!(answer.as_ref().map(|answer| &answer.reason)));
         object
     };
-    let counter = |counter: &CounterGrowth| {
-        json!({
-            "items": counter.n_items,
-            "partitions_max": counter.partitions_max,
-            "derivations": counter.derivations,
-        })
-    };
     json!({
-        "counters": counters.iter().map(counter).collect::<Vec<_>>(),
         "findings": reviewed.findings.iter().map(finding).collect::<Vec<_>>(),
         "unanswered": reviewed.unanswered().count(),
         "unchecked": reviewed.unchecked.iter().map(|check| check.name()).collect::<Vec<_>>(),
@@ -102,7 +92,7 @@ pub(super) fn finding_lines(finding: &ReviewFinding, answer: Option<&FindingAnsw
     ]
 }
 
-fn as_text(reviewed: &Reviewed, counters: &[CounterGrowth]) -> String {
+fn as_text(reviewed: &Reviewed) -> String {
     let mut lines = Vec::new();
     for (finding, answer) in &reviewed.findings {
         lines.extend(finding_lines(finding, answer.as_ref()));
@@ -111,25 +101,7 @@ fn as_text(reviewed: &Reviewed, counters: &[CounterGrowth]) -> String {
         let names: Vec<&str> = reviewed.unchecked.iter().map(|check| check.name()).collect();
         lines.push(format!("not checked, because the access patterns are unknown: {}", names.join(", ")));
     }
-    lines.extend(growth_line(counters));
     let findings = counted(reviewed.findings.len(), "finding");
     lines.push(format!("{findings}, {} not answered", reviewed.unanswered().count()));
     lines.join("\n")
-}
-
-/// The number of partitions of the table up to which an update of a counter costs one write unit; `None` for a table
-/// without counts.
-fn growth_line(counters: &[CounterGrowth]) -> Option<String> {
-    let group = |CounterGrowth { n_items, partitions_max, derivations }: &CounterGrowth| {
-        let (items, counts) = (counted(*n_items as usize, "item"), counted(derivations.len(), "count"));
-        format!("{partitions_max} with {items} ({counts})")
-    };
-    let groups: Vec<String> = counters.iter().map(group).collect();
-    (!groups.is_empty()).then(|| {
-        format!(
-            "counters: under watermarks an update costs 1 write unit up to about this many partitions of the table: {}; \
-             with more partitions, declare more items (`shards`)",
-            groups.join(", ")
-        )
-    })
 }

@@ -113,9 +113,10 @@ fn counter_lines(counter: &ExplainedCounter, changes: Option<&StreamChanges>, li
     lines.push(format!("\n{}  {}{terms}", counter.derivation, counter.kind));
     lines.push(format!("  stored    {}", counter.stored));
     for item in &counter.items {
-        let CounterItem { key, tally, revision, watermarks } = item;
+        let CounterItem { key, tally, revision, satellites, watermarks } = item;
         let revision = revision.as_ref().map(|revision| format!(", revision {revision}"));
-        lines.push(format!("  counter   {key}  {tally}{}", revision.unwrap_or_default()));
+        let spread = satellites.map(|n| format!(", spread over {n} satellites")).unwrap_or_default();
+        lines.push(format!("  counter   {key}  {tally}{}{spread}", revision.unwrap_or_default()));
         for watermark in watermarks {
             let shard = changes.and_then(|changes| changes.shards.get(&watermark.name)).unwrap_or(&watermark.name);
             lines.push(format!("    counted up to {} of {shard}", watermark.sequence_number));

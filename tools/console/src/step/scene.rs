@@ -166,7 +166,7 @@ pub(crate) const SCENES: [Scene; 9] = [
         id: "parked",
         title: "A change can never be applied",
         about: "The counter holds text instead of a number. The change is parked, whole, with its cause; the other records go on.",
-        subject: Subject::Counter,
+        subject: Subject::Count,
         steps: &[
             step("Somebody puts text in the place of the counter.", Act::SpoilCounter),
             step("The application writes an item that counts.", Act::Write),
@@ -181,7 +181,7 @@ pub(crate) const SCENES: [Scene; 9] = [
         id: "counter",
         title: "Somebody alters a counter",
         about: "A counter does not correct itself, because Ripple only adds to it. A verification finds the difference, and a repair adds it.",
-        subject: Subject::Counter,
+        subject: Subject::Count,
         steps: &[
             step("The application writes an item that counts.", Act::Write),
             step("All records are delivered.", Act::LetThrough),

@@ -82,8 +82,6 @@ fn row(design: &Design, counts: &[CollectionCount], derivation: &Derivation) -> 
     let (outline, reach) = (kind.outline(schema), kind.reach(schema).unwrap_or_default());
     let from = outline.from.iter().map(String::as_str).chain(outline.terms.iter().map(String::as_str));
     let from = from.collect::<Vec<_>>().join("; ");
-    let shards = outline.counts.as_ref().filter(|(_, n_shards)| *n_shards > 1);
-    let shards = shards.map(|(_, n_shards)| format!(", {n_shards} shards")).unwrap_or_default();
     let depth = outline.depth_max.map(|depth| format!(", at most {depth} deep")).unwrap_or_default();
     let family = match kind.family() {
         Family::Additive => "additive",
@@ -97,7 +95,7 @@ fn row(design: &Design, counts: &[CollectionCount], derivation: &Derivation) -> 
     vec![
         derivation.id.clone(),
         code(derivation.label()),
-        format!("{}{shards}{depth} ({family})", kind.name()),
+        format!("{}{depth} ({family})", kind.name()),
         from,
         outline.into.as_deref().map(code).unwrap_or_default(),
         found(&schema.layout, &outline.finds) + &compared(design, counts, derivation),

@@ -11,9 +11,6 @@ use crate::{Design, review::Reviewed};
 /// Write units a second of one partition. Source: DynamoDB, "Designing partition keys".
 const PARTITION_WRITE_UNITS: u32 = 1_000;
 
-/// Write units of one KB in a transaction. Source: DynamoDB, "Read and write operations".
-const TRANSACT_UNITS: u32 = 2;
-
 /// Maximum number of examples of collections without a bound.
 const UNBOUNDED_NAMED_MAX: usize = 3;
 
@@ -23,39 +20,20 @@ pub(super) fn section(design: &Design, reviewed: &Reviewed) -> String {
 }
 
 fn hot_keys(design: &Design) -> String {
-    let row = |derivation: &derive::derivation::Derivation| {
-        let (target, n_shards) = derivation.kind.outline(&design.schema).counts?;
-        let into = design.schema.entity(&target).map(|target| code(&target.key.pk.to_string()));
-        Some(vec![code(derivation.label()), n_shards.to_string(), into.unwrap_or_default()])
-    };
-    let rows: Vec<Vec<String>> = design.catalogue.derivations().filter_map(row).collect();
-    if rows.is_empty() {
+    if !design.catalogue.derivations().any(|derivation| derivation.kind.outline(&design.schema).counts.is_some()) {
         return String::new();
     }
-    let batches = PARTITION_WRITE_UNITS / TRANSACT_UNITS;
     format!(
         "## Hot keys\n\n\
-         A batch is planned as a whole, and all its additions to one counter are one write.\n\
-         So a counter is written once for each batch with a change of it, and not once for each change:\n\n\
-         ```text\n\
-         write units a second of a counter's partition = lanes × batches a second of a lane × {TRANSACT_UNITS}\n\
-         ```\n\n\
-         A lane is a shard of the stream, or one of the shard's parallel batches; a transaction's write costs {TRANSACT_UNITS}.\n\
-         Ten lanes with five batches a second each are 100 write units a second, however many changes they contain.\n\n\
-         *Conflicts* come long before the partition's limit: of two transactions on one item at the same time, DynamoDB \
-         cancels one, and Ripple sends it again.\n\
-         Shards of a counter reduce conflicts.\n\
-         The lane determines the shard, so lanes do not conflict; readers add up all shards that exist, so their \
-         number can change at any time.\n\
-         As many shards as lanes are enough.\n\n\
-         *The partition* takes {PARTITION_WRITE_UNITS} write units a second, so about {batches} batches a second on one \
+         A batch is planned as a whole, and all its additions to one counter are one write of one unit.\n\
+         So a counter is written once for each batch with a change of it, and not once for each change.\n\n\
+         A counter that many stream shards feed spreads by itself: 24 shards count on its first item, its home, and the \
+         others on up to 64 satellites beside it.\n\
+         They are all in the target's collection, so that one consistent query reads everything about a target.\n\
+         Its partition takes {PARTITION_WRITE_UNITS} write units a second, so about as many batches a second on one \
          target.\n\
-         Shards do not help there: they are all in the target's collection, so that one consistent query reads everything \
-         about a target.\n\
-         Beyond that limit, make batches larger (a longer window, so that more changes are one write), then use fewer \
-         lanes. An even hotter target needs its counters under a partition key of their own, and a second query to \
-         read them.\n\n{}",
-        table(&["count", "shards", "in the partition of"], &rows)
+         Beyond that limit, make batches larger: with a longer window, more changes are one write. An even hotter target \
+         needs its counters under a partition key of their own, and a second query to read them.\n"
     )
 }
 

@@ -111,6 +111,9 @@ fn words(ask: &Ask) -> String {
         Ask::Differs(attribute, held) => format!("its `{attribute}` is not {}", code(&value(held))),
         Ask::AtLeast(attribute, held) => format!("its `{attribute}` is at least {}", code(&value(held))),
         Ask::LacksOrEqual(attribute, held) => format!("its `{attribute}` is {} or not there", code(&value(held))),
+        Ask::BelowOrLacksBoth(attribute, held, other) => {
+            format!("its `{attribute}` is below {} or not there, nor is `{other}`", code(&value(held)))
+        }
         Ask::LacksOrBelow(attribute, held) => format!("its `{attribute}` is below {} or not there", code(&value(held))),
     }
 }

@@ -63,7 +63,7 @@ fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
     for pattern in &design.patterns {
         let mut taken = BTreeSet::new();
         for derivation in design.catalogue.derivations() {
-            let Some((target, _)) = derivation.kind.outline(&design.schema).counts else { continue };
+            let Some(target) = derivation.kind.outline(&design.schema).counts else { continue };
             let Some(target) = design.schema.entity(&target) else { continue };
             let takes = |query: &Query| query.index.is_none() && takes_counters(query, target, &derivation.name);
             if pattern.queries().any(takes) {

@@ -353,7 +353,7 @@ impl KeptTotals {
             let mut rows = query.query([*derivation, item.pk.as_str(), item.sk.as_str()])?;
             let Some(row) = rows.next()? else { continue };
             let tally = read_tally((row.get(0)?, row.get(1)?))?;
-            let counter = CounterKey { target: item.clone(), derivation: (*derivation).to_owned(), shard: 0 };
+            let counter = CounterKey { target: item.clone(), derivation: (*derivation).to_owned(), satellite: 0 };
             // A count whose counter would have too long a key has none, and its source is listed as unreadable.
             let Ok(key) = counter.key() else { continue };
             let mut counter = schema.layout.key_item(&key);

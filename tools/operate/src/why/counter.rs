@@ -17,7 +17,7 @@ use engine::{
     ledger::watermarks::{Watermark, watermarks},
 };
 use keys::{
-    counter::{CounterKey, REVISION},
+    counter::{CounterKey, REVISION, SPREAD},
     item::Item,
     key::Key,
     value::whole_number,
@@ -39,7 +39,7 @@ pub struct ExplainedCounter {
     pub terms: Vec<String>,
     /// The item that it counts for.
     pub target: Key,
-    /// The items that store the count: the counter's shards, or the bucket of a roll-up.
+    /// The items that store the count: the counter's home and satellites, or the bucket of a roll-up.
     pub items: Vec<CounterItem>,
     /// Their total.
     pub stored: Tally,
@@ -60,6 +60,8 @@ pub struct CounterItem {
     pub tally: Tally,
     /// How often its watermarks have moved; `None` with receipts.
     pub revision: Option<String>,
+    /// Of the home of a counter that has spread: the number of its satellites.
+    pub satellites: Option<u32>,
     /// The last counted change of each stream shard; empty with receipts.
     pub watermarks: Vec<Watermark>,
 }
@@ -227,7 +229,8 @@ fn counter_item(key: &Key, item: &Item, tally: Tally) -> CounterItem {
         Some(AttributeValue::N(revision)) => Some(revision.clone()),
         _ => None,
     };
-    CounterItem { key: key.clone(), tally, revision, watermarks: watermarks(item) }
+    let satellites = item.get(SPREAD).and_then(whole_number).and_then(|n| u32::try_from(n).ok());
+    CounterItem { key: key.clone(), tally, revision, satellites, watermarks: watermarks(item) }
 }
 
 /// True if a roll-up writes this attribute into its buckets.

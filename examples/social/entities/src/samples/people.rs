@@ -47,7 +47,7 @@ pub(super) fn samples() -> Result<Vec<Item>, EntityError> {
             key: CounterKey {
                 target: Key::new("USER#ada", "PROFILE"),
                 derivation: "order-totals".to_owned(),
-                shard: 0,
+                satellite: 0,
             },
             value: Some(12),
             sum: Decimal::parse("1843.5"),

@@ -57,7 +57,6 @@ fn count() -> Count {
         target: "City".into(),
         link: Link::of(&[("CityId", "Address.city")]),
         sum: Some("Orders[0].total".into()),
-        n_shards: 1,
         history: false,
     }
 }

@@ -35,8 +35,10 @@ const LIKE_COUNT: &str = "like-count";
 #[derive(Debug, Serialize)]
 pub(super) struct HotReport {
     likes: u32,
-    /// The exact count at the end: the sum of the counter's shards.
+    /// The exact count at the end: the sum over the counter's home and satellites.
     exact: i64,
+    /// The number of items of the counter: its home, and the satellites over which it has spread.
+    counter_items: usize,
     /// Derived write units per like, since the first like.
     wcu_per_like: f64,
     /// The number of likes at each comparison of the exact count.
@@ -52,25 +54,25 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<HotReport> 
     running.set(setting).await?;
     let units_before = running.book.book().derived_units();
     let post = hot.items.key("PostDetail", &key([("PostId", POST)]))?;
-    let (mut n_done, mut exact, mut quiet_at) = (0, 0, Vec::new());
+    let (mut n_done, mut exact, mut counter_items, mut quiet_at) = (0, 0, 0, Vec::new());
     for wave in 1..=WAVES {
         // The last wave includes the remainder of the division.
         let until = if wave == WAVES { likes } else { likes / WAVES * wave };
         running.write((n_done..until).map(|_| hot.like())).await?;
         n_done = until;
         running.quiet().await?;
-        exact = exact_count(running, &post).await?;
+        (exact, counter_items) = exact_count(running, &post).await?;
         compare(&post, exact, n_done)?;
         quiet_at.push(n_done);
     }
     let units = running.book.book().derived_units() - units_before;
-    Ok(HotReport { likes, exact, wcu_per_like: rounded(units / f64::from(likes)), quiet_at })
+    Ok(HotReport { likes, exact, counter_items, wcu_per_like: rounded(units / f64::from(likes)), quiet_at })
 }
 
-/// The sum of the counter's shards.
-async fn exact_count(running: &Running<'_>, post: &Key) -> anyhow::Result<i64> {
+/// The sum over the counter's home and satellites, and the number of these items.
+async fn exact_count(running: &Running<'_>, post: &Key) -> anyhow::Result<(i64, usize)> {
     let query = Query::prefix(None, &post.pk, counter::prefix(post));
-    let (mut count, mut after) = (0_i64, None);
+    let (mut count, mut n_items, mut after) = (0_i64, 0, None);
     loop {
         let page = running.metered.query(Table::Main, &query, after).await?;
         for item in &page.items {
@@ -79,11 +81,12 @@ async fn exact_count(running: &Running<'_>, post: &Key) -> anyhow::Result<i64> {
                 && counter.derivation == LIKE_COUNT
             {
                 count = count.saturating_add(value.parse()?);
+                n_items += 1;
             }
         }
         after = page.next;
         if after.is_none() {
-            return Ok(count);
+            return Ok((count, n_items));
         }
     }
 }
@@ -137,6 +140,10 @@ impl HotReport {
         let quiet_at: Vec<String> = self.quiet_at.iter().map(u32::to_string).collect();
         vec![
             format!("  exact count {}, right each time the stream was quiet: at {}", self.exact, quiet_at.join(", ")),
+            match self.counter_items {
+                0 | 1 => "  the counter is one item: few stream shards feed it".to_owned(),
+                n => format!("  the counter has spread: a home and {} satellites", n - 1),
+            },
             format!("  {} derived write units a like", self.wcu_per_like),
         ]
     }

@@ -206,7 +206,8 @@ impl RecordedWrite<'_> {
         | Ask::Differs(name, value)
         | Ask::AtLeast(name, value)
         | Ask::LacksOrEqual(name, value)
-        | Ask::LacksOrBelow(name, value) = &mut filled
+        | Ask::LacksOrBelow(name, value)
+        | Ask::BelowOrLacksBoth(name, value, _) = &mut filled
         {
             *value = typed(name, &field, value, values)?;
         }

@@ -133,7 +133,7 @@ impl SceneRun {
         let stored =
             catalogue.called(&self.cast.derivation).map_or_else(String::new, |at| catalogue.name(at).to_owned());
         let (target, derivation) = (self.cast.target.clone(), stored);
-        let key = CounterKey { target, derivation, shard: 0 }.key().map_err(|error| error.to_string())?;
+        let key = CounterKey { target, derivation, satellite: 0 }.key().map_err(|error| error.to_string())?;
         let layout = &console.opened.schema.layout;
         let (action, said) = match act {
             SceneAct::SpoilCounter => {

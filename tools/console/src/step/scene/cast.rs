@@ -25,8 +25,6 @@ use serde_dynamo::AttributeValue;
 pub(crate) enum Subject {
     /// A count.
     Count,
-    /// A count in a single counter, without several shards.
-    Counter,
     /// A copied value.
     Copy,
     /// An item that only Ripple writes.
@@ -71,8 +69,7 @@ impl SceneCast {
             let Some(cast) = Box::pin(cast(design, &entity.name, n)).await else { continue };
             let Some(key) = design.schema.layout.key(&cast.item) else { continue };
             let found = match subject {
-                Subject::Count => counted(design, &key, &cast, u32::MAX),
-                Subject::Counter => counted(design, &key, &cast, 1),
+                Subject::Count => counted(design, &key, &cast),
                 Subject::Copy | Subject::Mirror => Box::pin(derived(design, subject, &key, &cast)).await,
             };
             if found.is_some() {
@@ -88,7 +85,6 @@ impl Subject {
     pub(crate) fn is_missing(self) -> &'static str {
         match self {
             Self::Count => "This table has no count whose items stay, so it cannot play this scene.",
-            Self::Counter => "This table has no count in one counter alone, so this scene cannot be played with it.",
             Self::Copy => {
                 "This table copies nothing into an application's item, so this scene cannot be played with it."
             }
@@ -97,14 +93,14 @@ impl Subject {
     }
 }
 
-/// The first count of an item, with at most this many shards.
-fn counted(design: &Design, key: &Key, cast: &Cast, n_shards_max: u32) -> Option<SceneCast> {
+/// The first count of an item.
+fn counted(design: &Design, key: &Key, cast: &Cast) -> Option<SceneCast> {
     let images = Images::Inserted(cast.item.clone());
     let change =
         Change { id: String::new(), sequence_number: String::new(), created_ms: None, key: key.clone(), images };
     let planned = plan(&design.schema, &design.catalogue, &[Family::Additive], &change);
     let added = planned.effects.iter().filter_map(|(at, effect)| match effect {
-        Effect::Add(add) if add.n_shards <= n_shards_max && add.count == 1 => Some((*at, &add.target)),
+        Effect::Add(add) if add.count == 1 => Some((*at, &add.target)),
         _ => None,
     });
     let is_measured = |at| design.catalogue.derivation(at).is_some_and(|it| !it.kind.is_history());

@@ -190,13 +190,7 @@ fn review_finding() -> [(&'static str, Value); 5] {
 fn design_check() -> Value {
     let [check, subject, what, why, advice] = review_finding();
     let finding = object([check, subject, what, why, advice, ("answer", or_null(&text()))]);
-    let counter = object([("items", whole()), ("partitions_max", whole()), ("derivations", list(&text()))]);
-    object([
-        ("unanswered", whole()),
-        ("unchecked", list(&text())),
-        ("counters", list(&counter)),
-        ("findings", list(&finding)),
-    ])
+    object([("unanswered", whole()), ("unchecked", list(&text())), ("findings", list(&finding))])
 }
 
 /// The filters, as the Lambda API accepts them.

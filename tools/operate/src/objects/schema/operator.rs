@@ -113,6 +113,7 @@ fn counter() -> Value {
         count.clone(),
         sum.clone(),
         ("revision", or_null(&text())),
+        ("satellites", or_null(&whole())),
         ("watermarks", list(&watermark)),
     ]);
     let listed = object([("item", named("key")), count.clone(), sum.clone()]);

@@ -1,0 +1,203 @@
+//! Counters that spread: where a stream shard counts.
+//!
+//! A counter begins as one item, its *home*. Each stream shard that counts there has a watermark on it, so a counter that
+//! many shards feed becomes large, and each update expensive. When its home has
+//! [as many watermarks as it may](crate::limits::SpreadLimits), it *spreads*: the home gets the attribute
+//! [`Spread`](SPREAD) with the number of satellites, once. From then on the home gets no new watermarks. A stream shard
+//! that has none there counts in a *satellite*, an item beside the home that a hash selects.
+//!
+//! *Keeps true*: a stream shard has its watermark on one item of a counter at most, so the condition on that item decides
+//! whether a change is counted. Which item it is follows from the home alone: home, if it has the shard's watermark or
+//! has not spread; otherwise the satellite. The home of a counter that has spread is never deleted and never loses the
+//! attribute.
+//!
+//! *Example*: 24 stream shards have counted likes of a post. The 24th update returns 24 watermarks, and the home gets
+//! `Spread` 64. The 25th shard's update of the home fails, and the failure returns the home without a watermark of that
+//! shard. The engine updates satellite 17, and remembers this.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+};
+
+use derive::{
+    bucket::HeldBuckets,
+    coalesce::Amount,
+    guard::{Ask, Guard, Purpose},
+    position::RecordAt,
+    write::{Action, Table, Update, Write},
+};
+use keys::{
+    counter::{CounterKey, SHOWN, SPREAD},
+    item::Item,
+    key::Key,
+};
+use serde_dynamo::AttributeValue;
+use store::{Store, Updated};
+
+use crate::{
+    account::Account,
+    attribute::{checksum, n, number},
+    backoff::{GaveUp, Patience},
+    context::Context,
+    count::{Counter, CounterTodo, session::ShardSession},
+    input::Batch,
+    ledger::watermarks::{KEPT_MS, mark_of, marks, older_than},
+    limits::SpreadLimits,
+    protocol::ProtocolStep,
+};
+
+/// Most satellites that an engine remembers, before it forgets all of them. Bounds memory.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// When counters spread, and which satellites an engine has seen stream shards count in. What it forgets, it sees again
+/// in a failed update.
+#[derive(Debug, Default)]
+pub(crate) struct Spread {
+    limits: SpreadLimits,
+    /// The satellite by home and name of the watermark.
+    satellites: Mutex<BTreeMap<(Key, String), Key>>,
+}
+
+impl Spread {
+    pub(crate) fn new(limits: SpreadLimits) -> Self {
+        Self { limits, satellites: Mutex::default() }
+    }
+
+    fn remember(&self, home: &Key, mark: &str, satellite: Key) {
+        let mut satellites = self.satellites.lock().unwrap_or_else(PoisonError::into_inner);
+        if satellites.len() >= REMEMBERED_MAX {
+            satellites.clear();
+        }
+        satellites.insert((home.clone(), mark.to_owned()), satellite);
+    }
+
+    fn remembered(&self, home: &Key, mark: &str) -> Option<Key> {
+        let satellites = self.satellites.lock().unwrap_or_else(PoisonError::into_inner);
+        satellites.get(&(home.clone(), mark.to_owned())).cloned()
+    }
+}
+
+/// The counter of a home; `None` for a satellite or a bucket.
+pub(crate) fn home(key: &Key) -> Option<CounterKey> {
+    CounterKey::parse(key).filter(|counter| counter.satellite == 0)
+}
+
+/// The satellite of a home in which the changes with this watermark count; `None` if they count at home.
+pub(crate) fn satellite(home: &Key, held: &Item, mark: &str) -> Option<Key> {
+    let counter = self::home(home)?;
+    let n_satellites = u32::try_from(number(held, SPREAD)?).ok().filter(|_| mark_of(held, mark).is_none())?;
+    CounterKey { satellite: 1 + checksum(mark) % n_satellites.clamp(1, 99), ..counter }.key().ok()
+}
+
+impl<S: Store> Counter<'_, S> {
+    /// The item on which this stream shard counts, as far as this engine knows: the home or bucket, or a satellite.
+    pub(crate) fn counted_at(&self, amount: &Amount, shard: &ShardSession) -> Key {
+        let remembered = self.context.spread.remembered(&amount.item, self.remembered_by(&shard.mark));
+        let name = self.context.catalogue.name(amount.derivation);
+        remembered.unwrap_or_else(|| shard.item.counts_at(amount.item.clone(), name, &shard.lane))
+    }
+
+    fn remembered_by<'a>(&self, mark: &'a str) -> &'a str {
+        // A mutant takes what it saw of one stream shard for all.
+        if self.context.takes(ProtocolStep::SatelliteByShard) { mark } else { "" }
+    }
+
+    /// The test that the watermark on an item is below a bound, or may be set.
+    pub(super) fn may_mark(&self, at: &Key, mark: &str, bound: AttributeValue) -> Ask {
+        if home(at).is_some() && self.context.takes(ProtocolStep::HomeIsFull) {
+            return Ask::BelowOrLacksBoth(mark.to_owned(), bound, SPREAD.to_owned());
+        }
+        Ask::LacksOrBelow(mark.to_owned(), bound)
+    }
+
+    /// Sends a counter's changes to the satellite if the home, which a failed update returned, has spread without the
+    /// watermark. False if they count at home.
+    pub(super) fn goes_to_satellite(&self, counter: &mut CounterTodo, held: &Item, mark: &str) -> bool {
+        let Some(satellite) = satellite(&counter.at, held, mark) else { return false };
+        self.context.spread.remember(&counter.key, self.remembered_by(mark), satellite.clone());
+        (counter.at, counter.held) = (satellite, None);
+        true
+    }
+
+    /// Makes a home spread if it has as many watermarks as it may. A home that does not spread now does after a later
+    /// update.
+    pub(super) async fn spread(
+        &self,
+        counter: &CounterTodo,
+        item: &Item,
+        mark: &str,
+        causes: BTreeSet<RecordAt>,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        let SpreadLimits { marks_max, n_satellites } = self.context.spread.limits;
+        let n_old = older_than(item, KEPT_MS, self.context.clock.now_ms()).len();
+        let is_full = marks(item).count() - n_old >= marks_max;
+        if !is_full || item.contains_key(SPREAD) || home(&counter.at).is_none() {
+            return;
+        }
+        let write = self.spreading(&counter.at);
+        if !self.context.takes(ProtocolStep::SeenToHaveSpread) {
+            let other =
+                CounterKey { satellite: 1 + checksum(mark) % n_satellites, ..home(&counter.at).unwrap_or_default() };
+            other.key().into_iter().for_each(|key| self.context.spread.remember(&counter.key, mark, key));
+        }
+        if let Ok(Updated::Done { units, .. }) = batch.patience.in_time(self.context.store.update(&write)).await {
+            self.commit_counter(counter, None, units, causes, account);
+        }
+    }
+
+    /// The write that makes a home spread. Without its `Shown` flag, its record requests a refresh of the display.
+    pub(super) fn spreading(&self, home: &Key) -> Write {
+        let requests = self.context.takes(ProtocolStep::SpreadingRequests);
+        let update = Update {
+            set: Item::from([(SPREAD.to_owned(), n(self.context.spread.limits.n_satellites.into()))]),
+            remove: requests.then(|| SHOWN.to_owned()).into_iter().collect(),
+            ..Update::default()
+        };
+        let asks = vec![Ask::Present, Ask::Lacks(SPREAD.to_owned())];
+        let guard = Some(Guard { purpose: Purpose::Spread, asks });
+        Write { table: Table::Main, key: home.clone(), action: Action::Update(update), guard }
+    }
+
+    /// Another item of a busy counter, under receipts: there any item may count, because the receipt proves the change.
+    pub(super) fn beside(&self, key: &Key, id: &str) -> Key {
+        let Some(counter) = CounterKey::parse(key) else { return key.clone() };
+        let home = CounterKey { satellite: 0, ..counter.clone() };
+        let n_satellites = self.context.spread.limits.n_satellites;
+        let beside = CounterKey { satellite: 1 + checksum(&format!("{id}{}", key.sk)) % n_satellites, ..counter };
+        let (Ok(home), Ok(beside)) = (home.key(), beside.key()) else { return key.clone() };
+        self.context.spread.remember(&home, "", beside.clone());
+        beside
+    }
+
+    /// The item of a counter that an engine adds to under receipts: the home, or the one that it went to when that was busy.
+    pub(super) fn not_busy(&self, key: &Key) -> Option<Key> {
+        self.context.spread.remembered(key, "")
+    }
+}
+
+/// The items of counters and buckets on which these watermarks are, or would be set, by key and watermark.
+pub(crate) async fn marked<S: Store>(
+    context: &Context<S>,
+    of: BTreeSet<(Key, String)>,
+    patience: Patience<'_>,
+) -> Result<BTreeMap<(Key, String), Item>, GaveUp> {
+    let counter = Counter::new(context);
+    let read = async |keys: BTreeSet<Key>| -> Result<HeldBuckets, GaveUp> {
+        let keys: Vec<Key> = keys.into_iter().collect();
+        patience.call(|| counter.held_buckets(&keys)).await
+    };
+    let homes = read(of.iter().map(|(key, _)| key.clone()).collect()).await?;
+    let at = |(key, mark): &(Key, String)| homes.get(key).and_then(|held| satellite(key, held, mark));
+    let satellites = read(of.iter().filter_map(at).collect()).await?;
+    let item = |of: (Key, String)| {
+        let held = match at(&of) {
+            Some(satellite) => satellites.get(&satellite),
+            None => homes.get(&of.0),
+        };
+        Some((of, held?.clone()))
+    };
+    Ok(of.into_iter().filter_map(item).collect())
+}
