@@ -57,7 +57,7 @@ const CASES: [(&str, Course); 17] = [
         Refused(
             "8:9: entity.Subscription: its items and those of Counter can have the same key, as \
              ACC#{account} / SUB#{subscription}#SKU#{sku} and as \
-             {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells them apart, as in \
+             {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Satellite:2}: name the attribute that tells them apart, as in \
              [table] type = \"…\"",
         ),
     ),

@@ -153,14 +153,14 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
         format!("{sort} {name} {} / {} {attributes:?} {derived_attributes:?}{}", key.pk, key.sk, indexes.concat())
     };
     expect![[r#"
-        derived Counter {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2} [] ["Value", "Sum"]
+        derived Counter {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Satellite:2} [] ["Value", "Sum"]
         ground Customer CUSTOMER#{customerId} / CUSTOMER#{customerId} ["customerName"] ["orderCount"]
         ground Order SHOP#{shopId} / ORDER#{orderedOn}#{orderId} ["buyerId", "status", "note"] ["buyerName"]
           byCustomer CUSTOMER#{buyerId} / ORDER#{orderedOn}#{orderId} Some(Is { attribute: "status", any_of: ["paid"] })
         derived OrderById ORDER#{orderId} / ORDER#{orderId} ["buyerId", "status"] ["Claims", "customerName"]"#]]
     .assert_eq(&schema.entities().map(entity).collect::<Vec<_>>().join("\n"));
     expect![[r#"
-        order-count Count { source: "Order", condition: Test(Equal, [Attribute(DocumentPath { attribute: "status", steps: [] }), Value(S("paid"))]), target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, n_shards: 4, history: false }
+        order-count Count { source: "Order", condition: Test(Equal, [Attribute(DocumentPath { attribute: "status", steps: [] }), Value(S("paid"))]), target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, history: false }
         order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount", zero: Write }
         order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), condition: Always, each: None, except: ["note"] }
         buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), condition: Always, attributes: [("customerName", "buyerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
@@ -241,7 +241,7 @@ fn without_a_type_no_key_may_be_of_two_entities() {
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"{a}#COUNT#{b}#{c}\""),
         &expect![[
-            r#"11:9: entity.Customer: its items and those of Counter can have the same key, as SHOP#{id} / {a}#COUNT#{b}#{c} and as {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells them apart, as in [table] type = "…""#
+            r#"11:9: entity.Customer: its items and those of Counter can have the same key, as SHOP#{id} / {a}#COUNT#{b}#{c} and as {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Satellite:2}: name the attribute that tells them apart, as in [table] type = "…""#
         ]],
     );
 }

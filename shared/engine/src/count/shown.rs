@@ -11,7 +11,7 @@
 //! counter's `Shown` flag if that number does not decide, because the counter has several items or was recreated, or if
 //! the write is refused. The counter's stream record then refreshes the target, and is parked if that is refused. The
 //! engine also clears the flag for a counter's first revision if the target already displays a count: that count may
-//! come from other items, which were counted without a revision. A counter that has [spread](super::spread) is displayed
+//! come from other items, which were counted without a revision. A counter that has [spread](crate::ledger::spread) is displayed
 //! by the refresh that its records request.
 //!
 //! A batch whose display kills each invocation is not redelivered to be displayed: its change is parked. The redrive of
@@ -41,9 +41,10 @@ use store::{Store, Units, Updated};
 use crate::{
     account::{Commit, undone},
     backoff::{GaveUp, Patience, Tries, describe},
-    count::{Counter, CounterTodo, marked::CounterOutcome, spread},
+    count::{Counter, CounterTodo, marked::CounterOutcome},
     counters::Target,
     input::Batch,
+    ledger::spread::home,
     reading,
 };
 
@@ -72,7 +73,7 @@ impl<S: Store> Counter<'_, S> {
     /// True if the counting function writes the display. It does not for a counter that has spread, whose satellites are
     /// not read here.
     pub(super) fn shows_itself(&self, counter: &CounterTodo) -> bool {
-        spread::home(&counter.at).is_some() && self.is_shown(counter)
+        home(&counter.at).is_some() && self.is_shown(counter)
     }
 
     /// Displays a counter's count, if this batch changed the counter or found it changed.

@@ -32,6 +32,7 @@
 
 pub mod settings;
 pub(crate) mod shard;
+pub(crate) mod spread;
 pub mod watermarks;
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
