@@ -93,8 +93,9 @@ steps! {
     DropPassed: "changes are taken for applied when only some of their batch are",
     /// Under watermarks, each stream shard has a watermark of its own on a counter.
     MarkPerShard: "changes of one shard are taken for applied because another shard's number is higher",
-    /// Under watermarks, a home that has spread gets no watermark of another stream shard.
-    HomeIsFull: "a stream shard that counts in a satellite counts at home too, and what comes again counts again",
+    /// Under watermarks, a change is parked on the item on which its stream shard counts: not at a home that has spread
+    /// meanwhile.
+    ParkedWhereItCounts: "a change that a satellite counts is parked at home too, and counts again by its redrive",
     /// Under watermarks, an engine remembers for each stream shard that it counts in a satellite.
     SatelliteByShard: "a stream shard that counts at home counts in a satellite too, and what comes again counts again",
     /// Under watermarks, an engine takes a counter for spread only when a failed update shows it.

@@ -174,6 +174,29 @@ pub(crate) async fn with_another_number(bed: Bed) -> String {
     format!("{} of 4 members are counted", bed.counted("member-count"))
 }
 
+/// A home refuses a change. It is mended and spreads before the change is parked, and a satellite counts the change when it
+/// comes again: how often is it counted?
+pub(crate) async fn parked_after_its_home_spread(bed: Bed) -> i64 {
+    let mut bed = bed.spreading(2, 4);
+    let first = joins(&mut bed, "u0", "g0").await;
+    bed.handle_of("shardId-0", &first).await;
+    bed.set(&counter(0), "Value", "by hand").await;
+    drop(bed.records());
+    let records = joins(&mut bed, "ann", "g0").await;
+    let mut parking = bed.start(&bed.event(&records));
+    // The update that is refused, and the transaction that parks.
+    bed.stops_before(&mut parking, Purpose::Watermark);
+    bed.stops_before(&mut parking, Purpose::Watermark);
+    bed.set(&counter(0), "Value", "N:1").await;
+    drop(bed.records());
+    let second = joins(&mut bed, "u1", "g0").await;
+    bed.handle_of("shardId-1", &second).await;
+    bed.handle(&records).await;
+    parking.finish().unwrap().unwrap();
+    bed.redrive_all().await;
+    bed.counted("member-count") - 2
+}
+
 /// An invocation makes a counter spread, and ends before it writes the display: which count is displayed when its batch has
 /// come again?
 pub(crate) async fn ends_before_it_shows(bed: Bed) -> i64 {

@@ -39,6 +39,7 @@ async fn a_script_ends_wrong_without_its_step() {
             | ProtocolStep::LeaveUnsure
             | ProtocolStep::YoungWithoutMark
             | ProtocolStep::HomeStays
+            | ProtocolStep::ParkedWhereItCounts
             | ProtocolStep::AsksSatellites
             | ProtocolStep::YoungerThanOthers => (1, 2),
             ProtocolStep::SpreadingRequests => (2, 1),
@@ -73,6 +74,7 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
         ProtocolStep::NotAhead => delivered_ahead_of_the_clock(bed.running(Family::Additive)).await,
         ProtocolStep::StillFound => moved_before_the_index_follows(bed.lagging()).await,
         ProtocolStep::SpreadingRequests => spread::ends_before_it_shows(bed.under(LedgerKind::Watermarks)).await,
+        ProtocolStep::ParkedWhereItCounts => spread::parked_after_its_home_spread(marked()).await,
         ProtocolStep::HomeStays => spread::comes_again_after_its_home_went(marked()).await,
         ProtocolStep::AsksSatellites => spread::redriven_although_a_satellite_counts_it(marked()).await,
         _ => panic!("{step:?} has no script"),

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use derive::{
     coalesce::{Counted, item_write},
     family::Family,
-    guard::{Guard, Purpose},
+    guard::{Ask, Guard, Purpose},
     write::{Action, Table, Transaction, Update, Write},
 };
 use keys::{
@@ -97,7 +97,11 @@ impl<S: Store> Counter<'_, S> {
         // display.
         let count_from = Item::from([(REVISION.to_owned(), n(self.context.clock.now_ms()))]);
         let remove = BTreeSet::from([SHOWN.to_owned()]);
-        let mut asks = vec![self.may_mark(&counter.at, &shard.mark, first.sequence.bound(true))];
+        let bound = first.sequence.bound(true);
+        let mut asks = vec![match self.context.takes(ProtocolStep::ParkedWhereItCounts) {
+            true => self.may_mark(&counter.at, &shard.mark, bound),
+            false => Ask::LacksOrBelow(shard.mark.clone(), bound),
+        }];
         // The conditions on the type are those of the write that would have added the change.
         let adding = item_write(&self.context.schema, &counter.at, &first.adds, None).and_then(|write| write.guard);
         let type_name = self.context.schema.layout.type_name();

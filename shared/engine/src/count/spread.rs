@@ -48,7 +48,7 @@ impl<S: Store> Counter<'_, S> {
 
     /// The test that the watermark on an item is below a bound, or may be set.
     pub(super) fn may_mark(&self, at: &Key, mark: &str, bound: AttributeValue) -> Ask {
-        if home(at).is_some() && self.context.takes(ProtocolStep::HomeIsFull) {
+        if home(at).is_some() {
             return Ask::BelowOrLacksBoth(mark.to_owned(), bound, SPREAD.to_owned());
         }
         Ask::LacksOrBelow(mark.to_owned(), bound)

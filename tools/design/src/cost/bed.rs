@@ -13,9 +13,10 @@ use std::{
 
 use derive::{
     family::Family,
+    guard::Ask,
     query::{Consistency, Query},
     schema::Schema,
-    write::Table,
+    write::{Table, Write},
 };
 use engine::{
     batch::{Engine, Handled},
@@ -284,13 +285,16 @@ impl<'a> SampleBed<'a> {
         self.count_reads(requests, used).await;
     }
 
-    /// Notes which items were read.
+    /// Notes which items were read, or must exist for a write.
     fn note_read(&mut self, requests: &[Request]) {
-        let read = requests.iter().filter_map(|request| match request {
-            Request::Read(Table::Main, keys, _) => Some(keys),
-            _ => None,
-        });
-        self.read.extend(read.flatten().cloned());
+        let must_exist = |write: &Write| write.guard.iter().any(|guard| guard.asks.contains(&Ask::Present));
+        for request in requests {
+            match request {
+                Request::Read(Table::Main, keys, _) => self.read.extend(keys.iter().cloned()),
+                Request::Write(write) if must_exist(write) => drop(self.read.insert(write.key.clone())),
+                _ => {}
+            }
+        }
     }
 
     /// Writes a heartbeat as the sweep does, and delivers its record. It is alone, because it comes every 15 minutes.
