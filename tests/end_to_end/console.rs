@@ -274,15 +274,15 @@ async fn the_flow_shows_each_change_as_it_comes_and_all_that_followed_from_it() 
         // As it comes, and once more for a browser that lost its connection before.
         let is_counted = |change: &str| change.contains("<b>follower-count</b> +1");
         let (id, change) = console.event("/flow/events?entity=Follow&after=0", None, is_counted);
-        assert!(change.contains("<strong>made</strong>") && change.contains("write units"), "{change}");
+        assert!(change.contains("<strong>created</strong>") && change.contains("write units"), "{change}");
         let (again, _) = console.event("/flow/events?entity=Follow&after=999999", Some(0), is_counted);
         assert!(again >= id && id > 0, "{id} {again}");
 
-        let flow = console.shows("/flow?derivation=follower-mirror", &["made Follower"]).await;
+        let flow = console.shows("/flow?derivation=follower-mirror", &["created Follower"]).await;
         assert_eq!(flow.matches("<article").count(), 1, "{flow}");
         let link = flow.split("/change?event=").nth(1).unwrap().split('"').next().unwrap();
         // The count, the mirror, and the display that follows from the counter's own record.
-        let said = ["<b>follower-count</b> +1", "made Follower", "FollowerCount = 1", "FollowingCount = 1"];
+        let said = ["<b>follower-count</b> +1", "created Follower", "FollowerCount = 1", "FollowingCount = 1"];
         console.shows(&format!("/change?event={link}"), &said).await;
         let count = |path: &str| console.get(path).body.matches("<article").count();
         let key = "/flow?key=USER%23ann+%2F+PROFILE";

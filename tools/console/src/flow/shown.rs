@@ -118,7 +118,7 @@ fn value(ChangedAttribute { name, old, new }: &ChangedAttribute) -> Markup {
 /// The event of an item, in words.
 pub(crate) fn action(action: &str) -> &'static str {
     match action {
-        "INSERT" => "made",
+        "INSERT" => "created",
         "REMOVE" => "removed",
         _ => "changed",
     }
