@@ -204,8 +204,8 @@ fn of_end(end: &InvocationEnd) -> Markup {
         @match &end.how {
             EndedHow::Done => { @if end.writes.is_empty() && end.n_duplicates == 0 && n_in_step == 0 { p { "Nothing follows from it." } } },
             EndedHow::Parked(cause) => p.differs { "It cannot be applied, so it is parked: " (cause) },
-            EndedHow::Again(why) => p.differs { "It is not done, so Lambda delivers it again: " (why) },
-            EndedHow::Killed => p.differs {
+            EndedHow::Again(why) => p.waits { "It is not done, so Lambda delivers it again: " (why) },
+            EndedHow::Killed => p.waits {
                 "The invocation was killed before it could answer. "
                 @if end.writes.is_empty() { "It wrote nothing." } @else { "What it wrote is written." }
             },

@@ -102,7 +102,7 @@ fn short(state: &ValueState) -> Markup {
     match state {
         ValueState::Right => html! { span.right { "right" } },
         ValueState::Waits => html! { span.waits { "late: the change is parked" } },
-        ValueState::Differs => html! { span.differs { "not right yet" } },
+        ValueState::Differs => html! { span.waits { "not right yet" } },
         ValueState::Flawed(why) => html! { span.differs { "flawed: " (why) } },
         ValueState::Undecided(why) => html! { span.undecided { "not decided: " (why) } },
     }
