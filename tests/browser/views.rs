@@ -157,7 +157,7 @@ async fn a_scene_is_played_by_keyboard_and_a_wrong_count_is_repaired() {
     assert!(ended.as_str().unwrap().contains("The scene has ended, and the value is right"), "{ended}");
     browser.open(&format!("http://{}/step", service.console), PICTURE);
     keep("held", &mut browser);
-    browser.click("Let the stream flow");
+    browser.click("Resume the stream");
 
     alter(&client, &key("USER#ada", "PROFILE#COUNT#post-count#00"), "Value", Some(n(9))).await;
     service.caught_up(&client).await;

@@ -89,7 +89,7 @@ pub(crate) fn part<S>(console: &Console<S>, flow: &Flow) -> Markup {
         }
         p {
             "By hand is a function with plain " code { "ADD" } ", " code { "PUT" } " and " code { "SET" }
-            ". It counts again when a batch comes again; Ripple counts once."
+            ". It counts again when a batch is redelivered; Ripple counts once."
         }
         h2 { "The last ten minutes" }
         (chart(&spent, now))

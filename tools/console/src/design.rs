@@ -27,7 +27,7 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
     frame::page(
         "The table's design",
         &html! {
-            p { "Everything below is made of the values that make the keys and the requests, so it says what the code does." }
+            p { "This page is built from the values that build the keys and the requests, so it says what the code does." }
             (patterns(&console))
             (markdown::page(&text))
         },

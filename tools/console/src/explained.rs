@@ -184,7 +184,7 @@ fn counter_item(item: &CounterItem, changes: Option<&StreamChanges>) -> Markup {
         |name: &str| changes.and_then(|changes| changes.shards.get(name)).map_or(name, String::as_str).to_owned();
     html! {
         p {
-            (frame::key(&item.key)) " holds " (item.tally)
+            (frame::key(&item.key)) " has " (item.tally)
             @if let Some(n) = item.satellites { ", and has spread over " (counted(n as usize, "satellite")) }
         }
         @if !item.watermarks.is_empty() {

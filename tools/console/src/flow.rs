@@ -329,9 +329,9 @@ fn whole<S: Store>(flow: &Flow, console: &Console<S>, selection: &Selection) -> 
         form action="/flow" method="get" aria-label="Which changes" {
             label { "Entity " (choice("entity", &selection.entity, entities.map(|name| (name.clone(), name)))) }
             label { "Derivation " (choice("derivation", &selection.derivation, derivations.map(|name| (name.clone(), name)))) }
-            label { "Key holds " input name="key" value=(selection.key); }
+            label { "Key contains " input name="key" value=(selection.key); }
             label { "Outcome " (choice("outcome", &selection.outcome, OUTCOMES.into_iter().map(|(value, name)| (value.to_owned(), name.to_owned())))) }
-            label { input type="checkbox" name="echoes" value="true" checked[selection.echoes]; " also records that ask for nothing" }
+            label { input type="checkbox" name="echoes" value="true" checked[selection.echoes]; " also records that needed no work" }
             button { "Show" }
             button #pause type="button" aria-pressed="false" hidden { "Pause" }
         }
@@ -421,7 +421,7 @@ impl Trouble {
     /// The text of the trouble.
     pub(crate) fn said(&self) -> String {
         match self {
-            Self::Again(why) => format!("comes again: {why}"),
+            Self::Again(why) => format!("redelivered: {why}"),
             Self::Killed(why) => format!("killed {why}"),
             Self::Parked(why) => format!("parked: {why}"),
             Self::Refused(why) => format!("refused: {why}"),

@@ -40,7 +40,7 @@ struct NextOrder {
 pub(crate) fn list<S: Store>(console: &Console<S>) -> Markup {
     html! {
         h2 { "Guided scenes" }
-        p { "A scene writes a few items of its own, holds the stream, and shows after each step what is stored and what is right." }
+        p { "A scene writes a few items of its own, pauses the stream, and shows after each step what is stored and what is right." }
         ul.scenes { @for scene in &SCENES {
             li {
                 h3 { (scene.title) }
