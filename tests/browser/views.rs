@@ -17,14 +17,15 @@ use crate::{
 const SIZES: [(u32, u32); 2] = [(360, 740), (1600, 1000)];
 
 /// Size of the pictures in the documentation.
-const PICTURE: (u32, u32) = (960, 600);
+const PICTURE: (u32, u32) = (1200, 760);
 
 /// The views, each with its name and address.
-const VIEWS: [(&str, &str); 11] = [
+const VIEWS: [(&str, &str); 12] = [
     ("overview", "/"),
     ("flow", "/flow"),
     ("step", "/step"),
     ("item", "/item?pk=USER%23ada&sk=PROFILE"),
+    ("item-that-waits", "/item?pk=USER%23bob&sk=PROFILE"),
     ("query", "/collection?pk=USER%23ada"),
     ("parked-changes", "/parked"),
     ("redrive", "/parked/try"),
@@ -156,7 +157,7 @@ async fn a_scene_is_played_by_keyboard_and_a_wrong_count_is_repaired() {
     assert!(ended.as_str().unwrap().contains("The scene has ended, and the value is right"), "{ended}");
     browser.open(&format!("http://{}/step", service.console), PICTURE);
     keep("held", &mut browser);
-    browser.click("Let the stream flow");
+    browser.click("Resume the stream");
 
     alter(&client, &key("USER#ada", "PROFILE#COUNT#post-count#00"), "Value", Some(n(9))).await;
     service.caught_up(&client).await;

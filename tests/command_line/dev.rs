@@ -201,7 +201,7 @@ fn each_change_is_a_line_that_names_derivation_item_and_effect() {
         follower-count  USER#ada / PROFILE  +1
         follower-count-display  USER#ada / PROFILE  FollowerCount = 1
         follower-count-display  USER#ada / PROFILE  FollowerCount = 1
-        follower-mirror  made Follower USER#ada / FOLLOWER#eve
+        follower-mirror  created Follower USER#ada / FOLLOWER#eve
         following-count  USER#eve / PROFILE  +1
         following-count-display  USER#eve / PROFILE  FollowingCount = 1"#]]
     .assert_eq(&changes(&ended));

@@ -77,10 +77,10 @@ async fn a_held_record_is_delivered_again_twice_at_once_and_to_an_invocation_tha
             put(&client, item).await;
         }
         service.caught_up(&client).await;
-        assert_eq!(console.click("/step", "Hold the stream").status, 303);
+        assert_eq!(console.click("/step", "Pause the stream").status, 303);
         put(&client, follow("bob", "ann", NOON)).await;
         let held = console.shows("/step", &["FOLLOWS#ann", "<h3>aggregate</h3>"]).await;
-        assert!(held.contains("The stream is held."), "{held}");
+        assert!(held.contains("The stream is paused."), "{held}");
         assert_eq!(followers(&client).await, None, "nothing is delivered by itself");
 
         let aggregate = [("function", "aggregate")];
@@ -96,7 +96,7 @@ async fn a_held_record_is_delivered_again_twice_at_once_and_to_an_invocation_tha
             "{killed}"
         );
         let flow = console.get("/flow?outcome=killed").body;
-        assert!(flow.contains("killed after ") && flow.contains("; the record comes again"), "{flow}");
+        assert!(flow.contains("killed after ") && flow.contains("; Lambda delivers the record again"), "{flow}");
         let event = flow.split("/change?event=").nth(1).and_then(|it| it.split('"').next()).unwrap().to_owned();
         let twice = deliver(&[("way", "at-once")]);
         // Each of the two counts may be written by either invocation.
@@ -109,7 +109,7 @@ async fn a_held_record_is_delivered_again_twice_at_once_and_to_an_invocation_tha
         let object = console.get("/flow.json?outcome=killed").body;
         assert!(object.contains("\"outcome\":\"killed\""), "{object}");
 
-        assert_eq!(console.click("/step", "Let the stream flow").status, 303);
+        assert_eq!(console.click("/step", "Resume the stream").status, 303);
         service.caught_up(&client).await;
         assert_eq!(followers(&client).await.as_deref(), Some("1"), "{ledger}");
         for (fields, why) in [
@@ -133,7 +133,7 @@ async fn a_service_whose_stream_is_held_stops_and_loses_nothing() {
         put(&before, item).await;
     }
     service.caught_up(&before).await;
-    assert_eq!(console.click("/step", "Hold the stream").status, 303);
+    assert_eq!(console.click("/step", "Pause the stream").status, 303);
     put(&before, follow("bob", "ann", NOON)).await;
     console.shows("/step", &["FOLLOWS#ann"]).await;
     assert!(service.stop().success());

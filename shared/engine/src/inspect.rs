@@ -8,7 +8,7 @@ use derive::{
     derived::Items,
     position::DerivationAt,
     refresh::Look,
-    schema::Schema,
+    schema::{Schema, Unreadable},
     sources::{Source, Sources},
     write::Table,
 };
@@ -396,13 +396,29 @@ pub async fn to_recount<S: Store>(store: &S) -> Result<Vec<ToRecount>, StoreErro
     Ok(all(store, Table::Ledger, RECOUNT).await?.iter().map(listed).collect())
 }
 
-/// Number of entries in the list of items that cannot be interpreted: one for each item and derivation.
+/// An item that a derivation cannot interpret, as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedUnreadable {
+    /// The derivation, by its stored name; [`ALL_DERIVATIONS`](crate::look::listing::ALL_DERIVATIONS) if none can.
+    pub derivation: String,
+    /// The item.
+    pub item: Key,
+    /// The attribute at fault, and why.
+    pub why: Unreadable,
+}
+
+/// All items that cannot be interpreted: one entry for each item and derivation.
 ///
 /// # Errors
 ///
 /// [`StoreError`] if the ledger cannot be read.
-pub async fn n_unreadable<S: Store>(store: &S) -> Result<usize, StoreError> {
-    Ok(all(store, Table::Ledger, UNREADABLE).await?.len())
+pub async fn unreadable<S: Store>(store: &S) -> Result<Vec<ListedUnreadable>, StoreError> {
+    let entry = |item: &Item| {
+        let field = |name: &str| text(item, name).unwrap_or_default().to_owned();
+        let why = Unreadable { attribute: field("Attribute"), why: field("Why") };
+        ListedUnreadable { derivation: field("Derivation"), item: Key::new(field("ItemPK"), field("ItemSK")), why }
+    };
+    Ok(all(store, Table::Ledger, UNREADABLE).await?.iter().map(entry).collect())
 }
 
 fn listed(item: &Item) -> ToRecount {
@@ -415,10 +431,7 @@ fn listed(item: &Item) -> ToRecount {
 
 #[cfg(test)]
 mod tests {
-    use derive::{
-        schema::Unreadable,
-        write::{Action, Write},
-    };
+    use derive::write::{Action, Write};
     use store::memory::MemoryStore;
 
     use serde_dynamo::AttributeValue;
@@ -431,12 +444,12 @@ mod tests {
     async fn both_lists_are_read() {
         let layout = layout();
         let store = MemoryStore::new(layout.clone());
-        assert_eq!((to_recount(&store).await.unwrap(), n_unreadable(&store).await.unwrap()), (Vec::new(), 0));
+        assert_eq!((to_recount(&store).await.unwrap(), unreadable(&store).await.unwrap()), (Vec::new(), Vec::new()));
 
-        let unreadable = Unreadable { attribute: "Value".to_owned(), why: "is not of type N".to_owned() };
+        let why = Unreadable { attribute: "Value".to_owned(), why: "is not of type N".to_owned() };
         let item = Key::new("USER#ada", "PROFILE");
         for derivation in ["one", "other"] {
-            store.write(&listing::listed(&layout, derivation, &item, Some(&unreadable), 7)).await.unwrap();
+            store.write(&listing::listed(&layout, derivation, &item, Some(&why), 7)).await.unwrap();
         }
         for derivation in [ALL, "follower-count"] {
             let key = Key::new(RECOUNT, derivation);
@@ -453,9 +466,10 @@ mod tests {
             store.write(&Write { table: Table::Ledger, key, action, guard: None }).await.unwrap();
         }
         let listed = to_recount(&store).await.unwrap();
-        let target = Target { derivation: "follower-count".to_owned(), item };
+        let target = Target { derivation: "follower-count".to_owned(), item: item.clone() };
         assert_eq!(listed.iter().map(|entry| &entry.target).collect::<Vec<_>>(), [&None, &Some(target)]);
         assert!(listed.iter().all(|entry| (entry.event_id.as_str(), entry.listed_at_ms) == ("e1", 8)), "{listed:?}");
-        assert_eq!(n_unreadable(&store).await.unwrap(), 2);
+        let of = |name: &str| ListedUnreadable { derivation: name.to_owned(), item: item.clone(), why: why.clone() };
+        assert_eq!(unreadable(&store).await.unwrap(), ["one", "other"].map(of));
     }
 }

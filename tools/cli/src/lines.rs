@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! follower-count  USER#ada / PROFILE  +1
-//! follower-mirror  made Follower USER#ada / FOLLOWER#grace
+//! follower-mirror  created Follower USER#ada / FOLLOWER#grace
 //! USER#eve / LIKE#7 cannot be read by like-count: PostAt is N, and `{PostAt:13}` wants S
 //! ```
 

@@ -3,11 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use ::design::cost::{NOTED, Paid, Prices, REGION, estimate::MONTH_SECONDS};
-use axum::{
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse as _, Response},
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use engine::clock::{Clock as _, SystemClock};
 use maud::{Markup, html};
 use operate::words::time;
@@ -18,15 +14,17 @@ use crate::{
     Console,
     flow::{
         Flow,
-        shown::{SLOT_MS, SLOTS, SpentUnits, SpentWrites, WriteTotal},
+        shown::{SLOT_MS, SLOTS, SpentUnits, SpentWrites, WriteTotal, amount, count_of},
     },
     frame::{self, ConsolePage},
     json, live,
 };
 
-/// Size of the picture: of a slot's bars, and of the highest bar.
+/// Size of the picture: of a slot's bars, of the axis, and of the space above it and left of it.
 const BAR: usize = 14;
 const HEIGHT: f64 = 160.0;
+const TOP: f64 = 12.0;
+const LEFT: usize = 56;
 
 pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {
     let Some(flow) = &console.flow else {
@@ -45,19 +43,11 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
                 "DynamoDB charges write units. These are the units that the functions wrote to keep derived values right, beside "
                 "the application's own writes."
             }
-            (live::part("/cost/events", &part(flow)))
+            (live::part("/cost/events", &part(&console, flow)))
             (json::link("/cost.json"))
             (live::script())
         },
     )
-}
-
-/// The updates of the page's live part.
-pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
-    let Some(flow) = console.flow.clone() else {
-        return frame::failed(StatusCode::NOT_FOUND, "No functions run here.").into_response();
-    };
-    live::events(flow.watch(), move || part(&flow))
 }
 
 /// The content of the page, as JSON.
@@ -78,29 +68,38 @@ pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console
     }))
 }
 
-fn part(flow: &Flow) -> Markup {
-    let spent = flow.spent();
+/// The numbers of the page.
+pub(crate) fn part<S>(console: &Console<S>, flow: &Flow) -> Markup {
+    let (catalogue, spent) = (&console.opened.catalogue, flow.spent());
     let (now, SpentUnits { ripple, by_hand }) = (SystemClock.now_ms() / SLOT_MS, spent.whole);
     if spent.slots.is_empty() {
         return html! { p.empty { "Nothing was written yet: write items into the table, and their costs appear here." } };
     }
+    let mut totals: BTreeMap<&str, WriteTotal> = BTreeMap::new();
+    for (name, written) in &spent.totals {
+        let derivation = catalogue.called(name).and_then(|at| catalogue.derivation(at));
+        let total = totals.entry(derivation.and_then(|it| count_of(catalogue, it)).unwrap_or(name)).or_default();
+        total.n_writes += written.n_writes;
+        total.units += written.units;
+    }
     html! {
         dl.watched {
-            div { dt { "Ripple, since the start" } dd { (number(ripple)) " write units" } }
-            div { dt { "by hand, the same changes" } dd { (number(by_hand)) " write units" } }
+            div { dt { "Ripple, since the start" } dd { (amount(ripple)) " write units" } }
+            div { dt { "by hand, the same changes" } dd { (amount(by_hand)) " write units" } }
         }
         p {
             "By hand is a function with plain " code { "ADD" } ", " code { "PUT" } " and " code { "SET" }
-            ". It counts again when a batch comes again; Ripple counts once."
+            ". It counts again when a batch is redelivered; Ripple counts once."
         }
         h2 { "The last ten minutes" }
         (chart(&spent, now))
         (month(&spent, now))
         h2 { "By derivation" }
+        p { "A count includes its displays." }
         div.wide tabindex="0" { table {
             thead { tr { th { "derivation" } th.number { "writes" } th.number { "write units" } } }
             tbody {
-                @for (name, total) in &spent.totals { (row(&html! { a href=(frame::of_flow(name)) { (name) } }, total)) }
+                @for (name, total) in &totals { (row(&html! { a href=(frame::of_flow(name)) { (name) } }, total)) }
                 @if spent.ledger.n_writes > 0 { (row(&html! { "the ledger: proofs that a change is counted, and jobs" }, &spent.ledger)) }
             }
         } }
@@ -108,7 +107,7 @@ fn part(flow: &Flow) -> Markup {
 }
 
 fn row(name: &Markup, total: &WriteTotal) -> Markup {
-    html! { tr { th scope="row" { (name) } td.number { (total.n_writes) } td.number { (number(total.units)) } } }
+    html! { tr { th scope="row" { (name) } td.number { (total.n_writes) } td.number { (amount(total.units)) } } }
 }
 
 /// Two bars per slot: Ripple's write units, and those of plain code.
@@ -121,19 +120,41 @@ fn chart(spent: &SpentWrites, now: u64) -> Markup {
         .filter(|(at, _)| *at < SLOTS)
         .collect();
     let highest = shown.iter().map(|(_, units)| units.ripple.max(units.by_hand)).fold(1.0, f64::max);
+    let top = axis_top(highest);
     let bar = |class: &str, x: usize, units: Units| {
-        let height = HEIGHT * units / highest;
-        html! { rect class=(class) x=(x) width=(BAR / 2 - 1) y=(format!("{:.1}", HEIGHT - height)) height=(format!("{height:.1}")) {} }
+        let height = HEIGHT * units / top;
+        html! { rect class=(class) x=(x) width=(BAR / 2 - 1) y=(format!("{:.1}", TOP + HEIGHT - height)) height=(format!("{height:.1}")) {} }
     };
     html! {
-        p.legend { span.ripple { "Ripple" } " " span.by-hand { "by hand" } " – write units in ten seconds, at most " (number(highest)) }
-        svg.chart viewBox=(format!("0 0 {} {HEIGHT}", SLOTS * BAR)) role="img" aria-label="Write units of each ten seconds, by Ripple and by hand" {
-            @for (at, units) in &shown {
-                (bar("ripple", at * BAR, units.ripple))
-                (bar("by-hand", at * BAR + BAR / 2, units.by_hand))
+        p.legend { span.ripple { "Ripple" } span.by-hand { "by hand" } small { "write units in each ten seconds" } }
+        div.wide tabindex="0" {
+            svg.chart viewBox=(format!("0 0 {} {}", LEFT + SLOTS * BAR + 20, TOP + HEIGHT + 28.0)) role="img" aria-label="Write units of each ten seconds, by Ripple and by hand" {
+                @for part in 0..=4u8 {
+                    @let y = TOP + HEIGHT * (1.0 - f64::from(part) / 4.0);
+                    path d=(format!("M{LEFT} {y} H{}", LEFT + SLOTS * BAR)) {}
+                    text x=(LEFT - 8) y=(y + 4.0) text-anchor="end" { (amount(top * f64::from(part) / 4.0)) }
+                }
+                @for minutes in (0..=10).step_by(2) {
+                    text x=(LEFT + (10 - minutes) * SLOTS * BAR / 10) y=(TOP + HEIGHT + 18.0) text-anchor="middle" {
+                        @if minutes == 0 { "now" } @else { "−" (minutes) " min" }
+                    }
+                }
+                @for (at, units) in &shown {
+                    (bar("ripple", LEFT + at * BAR, units.ripple))
+                    (bar("by-hand", LEFT + at * BAR + BAR / 2, units.by_hand))
+                }
             }
         }
     }
+}
+
+/// The least of 4, 10, 20, 40, 100 … that is not below a number.
+fn axis_top(highest: f64) -> f64 {
+    let mut top = 4.0;
+    while top < highest {
+        top *= if top.log10().fract() < 0.5 { 2.0 } else { 2.5 };
+    }
+    top
 }
 
 /// The cost of a month at the rate of the last ten minutes.
@@ -149,7 +170,7 @@ fn month(spent: &SpentWrites, now: u64) -> Markup {
     let dollars = |units: Units| price.of(Paid::WriteUnits, units / seconds * MONTH_SECONDS).1;
     html! {
         p {
-            "A month at this rate, " (number(last.ripple / seconds)) " write units a second, would cost "
+            "A month at this rate, " (amount(last.ripple / seconds)) " write units a second, would cost "
             b { (money(dollars(last.ripple))) } " for these writes; by hand " (money(dollars(last.by_hand))) ". "
             small { "On-demand writes in " (REGION) ", price of " (NOTED) ". " code { "ripple cost" } " estimates the whole bill." }
         }
@@ -160,8 +181,16 @@ fn money(dollars: f64) -> String {
     format!("${dollars:.2}")
 }
 
-/// A number with at most two decimals.
-fn number(number: f64) -> String {
-    let text = format!("{number:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_axis_ends_at_a_round_number_that_is_not_below_the_highest_bar() {
+        for (highest, top) in
+            [(0.0, 4.0), (4.0, 4.0), (4.1, 10.0), (37.0, 40.0), (99.0, 100.0), (101.0, 200.0), (1_500.0, 2_000.0)]
+        {
+            assert!((axis_top(highest) - top).abs() < f64::EPSILON, "{highest}: {}", axis_top(highest));
+        }
+    }
 }

@@ -27,8 +27,7 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
     frame::page(
         "The table's design",
         &html! {
-            p { "Everything below is made of the values that make the keys and the requests, so it says what the code does." }
-            h2 { "Run an access pattern" }
+            p { "This page is built from the values that build the keys and the requests, so it says what the code does." }
             (patterns(&console))
             (markdown::page(&text))
         },
@@ -41,17 +40,22 @@ fn patterns<S: Store>(console: &Console<S>) -> Markup {
         @if design.patterns.is_empty() {
             p.empty { "A manifest declares no access patterns. " a href="/collection" { "Query" } " the table or an index by a key." }
         } @else {
-            p { "Each read runs here on this table; a read shows its items and the read units that it takes." }
-            ul.patterns {
-                @for pattern in design.patterns.iter().filter(|pattern| !pattern.is_write() && !pattern.scans()) {
-                    li { a href=(pattern::address(&pattern.id)) { (pattern.id) } " " (pattern.title) }
+            details.fold {
+                summary { h2 { "Run an access pattern that reads" } }
+                p { "A read runs here on this table, and shows its items and its read units." }
+                ul.patterns {
+                    @for pattern in design.patterns.iter().filter(|pattern| !pattern.is_write() && !pattern.scans()) {
+                        li { a href=(pattern::address(&pattern.id)) { (pattern.id) } " " (pattern.title) }
+                    }
                 }
             }
-            h2 { "Run an access pattern that writes" }
-            p { "You fill in the values; the page says the write units and leads to what followed." }
-            ul.patterns {
-                @for (at, pattern) in design.patterns.iter().enumerate().filter(|(_, pattern)| pattern.is_write()) {
-                    li { a href=(writing::address(at)) { (pattern.id) } " " (pattern.title) }
+            details.fold {
+                summary { h2 { "Run an access pattern that writes" } }
+                p { "You fill in the values; the page says the write units and leads to what followed." }
+                ul.patterns {
+                    @for (at, pattern) in design.patterns.iter().enumerate().filter(|(_, pattern)| pattern.is_write()) {
+                        li { a href=(writing::address(at)) { (pattern.id) } " " (pattern.title) }
+                    }
                 }
             }
         }

@@ -1,13 +1,10 @@
 //! Renders an explanation.
 
-use std::collections::BTreeMap;
-
-use derive::{catalogue::Catalogue, schema::Schema};
 use keys::item::Item;
 use maud::{Markup, html};
 use operate::{
     why::{
-        Pending, StreamChange, StreamChanges, ValueState,
+        Explanation, Pending, StreamChange, StreamChanges, ValueState,
         counter::{CounterItem, CounterSources, ExplainedCounter},
         value::{ExplainedSource, ExplainedValue, SourceRole},
     },
@@ -15,7 +12,7 @@ use operate::{
 };
 use serde_dynamo::AttributeValue;
 
-use crate::{flow::shown::DerivationFigures, frame};
+use crate::frame;
 
 /// A value in DynamoDB's form.
 pub(crate) fn text(value: &AttributeValue) -> String {
@@ -41,36 +38,88 @@ pub(crate) fn read_units_text(units: f64) -> String {
     if (units - 1.0).abs() < f64::EPSILON { "1 read unit".to_owned() } else { format!("{units} read units") }
 }
 
-/// A derivation's values in an item, with their explanation.
-pub(crate) fn value(value: &ExplainedValue, is_there: bool) -> Markup {
-    let is_needed = value.should_exist != Some(false);
+/// The derived values of an item: how many there are and whether they are right, and a line for each that unfolds. A
+/// count is one value with its displays.
+pub(crate) fn values(explanation: &Explanation) -> Markup {
+    let Explanation { item, values, counters, changes, .. } = explanation;
+    let is_display = |value: &&ExplainedValue, counter: &ExplainedCounter| {
+        let of =
+            |source: &ExplainedSource| matches!(&source.role, SourceRole::Counter(name) if *name == counter.derivation);
+        value.sources.iter().any(of)
+    };
+    let displays: Vec<Vec<&ExplainedValue>> =
+        counters.iter().map(|counter| values.iter().filter(|value| is_display(value, counter)).collect()).collect();
+    let others: Vec<&ExplainedValue> =
+        values.iter().filter(|value| !counters.iter().any(|counter| is_display(value, counter))).collect();
+    let states = counters.iter().zip(&displays).map(|(counter, displays)| worst(&counter.state, displays));
+    let states: Vec<&ValueState> = states.chain(others.iter().map(|value| &value.state)).collect();
+    let n_right = states.iter().filter(|state| matches!(state, ValueState::Right)).count();
     html! {
-        section aria-label=(value.derivation) {
-            h3 { (value.derivation) " " (state(&value.state)) }
-            p { (value.kind) @for term in &value.terms { ", " (term) } }
-            @if value.should_exist == Some(true) && !is_there { p.differs { "The item should be there." } }
-            @if !is_needed && is_there { p.differs { "The item should not be there." } }
-            @if !value.attributes.is_empty() {
-                div.wide tabindex="0" { table {
-                    thead { tr { th { "attribute" } th { "stored" } th { "by its definition" } } }
-                    tbody {
-                        @for attribute in &value.attributes {
-                            tr {
-                                th scope="row" { (attribute.name) }
-                                td { (held(attribute.stored.as_ref())) }
-                                td class=(if attribute.is_right { "" } else { "differs" }) {
-                                    @if attribute.is_right { "the same" } @else { (held(attribute.derived.as_ref())) }
-                                }
-                            }
-                        }
-                    }
-                } }
+        h2 {
+            (counted(states.len(), "derived value")) ", "
+            @if n_right == states.len() { span.right { "all right" } }
+            @else if let Some(first) = states.iter().find(|state| ***state != ValueState::Right) {
+                (n_right) " right, " span class=(class(first)) { (states.len() - n_right) " not right" }
             }
-            @if !value.own.is_empty() { p { "It reads of the item " (attributes(&value.own)) } }
-            @if !value.sources.is_empty() {
-                p { "It is derived from" }
-                ul { @for source in &value.sources { li { (source_of(source)) } } }
+        }
+        @for (counter, displays) in counters.iter().zip(displays) { (counter_fold(counter, &displays, changes.as_ref())) }
+        @for it in others {
+            @let is_stored = item.is_some();
+            @let what = html! {
+                b { (it.derivation) }
+                @if it.attributes.is_empty() { @if is_stored { ": the item" } @else { ": no item" } }
+                (attributes_stored(std::slice::from_ref(it)))
+            };
+            (fold(&it.state, &what, (it.kind, &it.terms), &value(it, is_stored)))
+        }
+    }
+}
+
+/// The first state that is not right.
+fn worst<'a>(state: &'a ValueState, displays: &[&'a ExplainedValue]) -> &'a ValueState {
+    let mut all = std::iter::once(state).chain(displays.iter().map(|value| &value.state));
+    all.find(|state| **state != ValueState::Right).unwrap_or(state)
+}
+
+/// The attributes that derivations have written.
+fn attributes_stored<'a>(values: impl IntoIterator<Item = &'a ExplainedValue>) -> Markup {
+    let attributes = values.into_iter().flat_map(|value| &value.attributes).filter(|it| !it.name.ends_with(":rev"));
+    html! { @for it in attributes { ", " (it.name) " = " (held(it.stored.as_ref())) } }
+}
+
+/// A value in one line, which unfolds; unfolded at first if it is not right.
+fn fold(state: &ValueState, what: &Markup, (kind, terms): (&str, &[String]), explained: &Markup) -> Markup {
+    let is_right = *state == ValueState::Right;
+    html! {
+        details.fold open[!is_right] {
+            summary {
+                span class=(class(state)) { @if is_right { "right" } @else { (state) } } " "
+                span { (what) } " " small { (kind) @for term in terms { ", " (term) } }
             }
+            (explained)
+        }
+    }
+}
+
+/// A derivation's values in an item, with their explanation.
+fn value(value: &ExplainedValue, is_there: bool) -> Markup {
+    html! {
+        @if value.should_exist == Some(true) && !is_there { p.differs { "The item should be there." } }
+        @if value.should_exist == Some(false) && is_there { p.differs { "The item should not be there." } }
+        @if value.attributes.iter().any(|it| !it.is_right) {
+            div.wide tabindex="0" { table {
+                thead { tr { th { "attribute" } th { "stored" } th { "by its definition" } } }
+                tbody { @for it in &value.attributes { tr {
+                    th scope="row" { (it.name) }
+                    td { (held(it.stored.as_ref())) }
+                    td { @if it.is_right { "the same" } @else { span.differs { (held(it.derived.as_ref())) } } }
+                } } }
+            } }
+        }
+        @if !value.own.is_empty() { p { "It reads of the item " (attributes(&value.own)) } }
+        @if !value.sources.is_empty() {
+            p { "It is derived from" }
+            ul { @for source in &value.sources { li { (source_of(source)) } } }
         }
     }
 }
@@ -103,31 +152,31 @@ fn source_of(source: &ExplainedSource) -> Markup {
     }
 }
 
-/// A derivation's count, with its explanation.
-pub(crate) fn counter(counter: &ExplainedCounter, changes: Option<&StreamChanges>) -> Markup {
+/// A derivation's count with its displays.
+fn counter_fold(counter: &ExplainedCounter, displays: &[&ExplainedValue], changes: Option<&StreamChanges>) -> Markup {
     let CounterSources { query, listed, n_sources, n_unreadable, tally, is_whole } = &counter.sources;
-    html! {
-        section aria-label=(counter.derivation) {
-            h3 { (counter.derivation) " = " (counter.stored) " " (state(&counter.state)) }
+    let what = html! {
+        b { (counter.derivation) " = " (counter.stored) }
+        (attributes_stored(displays.iter().copied()))
+    };
+    let explained = html! {
+        @if counter.is_history { p { "Its sources may be gone." } }
+        @for item in &counter.items { (counter_item(item, changes)) }
+        @if let Some(query) = query {
             p {
-                (counter.kind) @for term in &counter.terms { ", " (term) }
-                @if counter.is_history { "; its sources may be gone" }
-            }
-            @for item in &counter.items { (counter_item(item, changes)) }
-            @if let Some(query) = query {
-                p {
-                    @if !is_whole { "At least " }
-                    (counted(*n_sources, "source")) ", which come to " (tally) ": "
-                    a href=(frame::of_collection(query.index.as_deref(), &query.pk)) {
-                        (query.index.as_deref().unwrap_or("the table")) " under " (query.pk)
-                    }
-                    @if *n_unreadable > 0 { ", and " (n_unreadable) " that cannot be read and add nothing" }
+                @if !is_whole { "At least " }
+                (counted(*n_sources, "source")) ", " (tally) " in all: "
+                a href=(frame::of_collection(query.index.as_deref(), &query.pk)) {
+                    (query.index.as_deref().unwrap_or("the table")) " under " (query.pk)
                 }
-                ul { @for (key, tally) in listed { li { (frame::key(key)) " adds " (format!("{tally:+}")) } } }
-                @if listed.len() < *n_sources { p { "… and " (n_sources - listed.len()) " more" } }
+                @if *n_unreadable > 0 { ", and " (n_unreadable) " that cannot be read and add nothing" }
             }
+            ul { @for (key, tally) in listed { li { (frame::key(key)) " adds " (format!("{tally:+}")) } } }
+            @if listed.len() < *n_sources { p { "… and " (n_sources - listed.len()) " more" } }
         }
-    }
+        @for it in displays.iter().filter(|it| it.state != ValueState::Right) { (value(it, true)) }
+    };
+    fold(worst(&counter.state, displays), &what, (counter.kind, &counter.terms), &explained)
 }
 
 fn counter_item(item: &CounterItem, changes: Option<&StreamChanges>) -> Markup {
@@ -135,7 +184,7 @@ fn counter_item(item: &CounterItem, changes: Option<&StreamChanges>) -> Markup {
         |name: &str| changes.and_then(|changes| changes.shards.get(name)).map_or(name, String::as_str).to_owned();
     html! {
         p {
-            (frame::key(&item.key)) " holds " (item.tally)
+            (frame::key(&item.key)) " has " (item.tally)
             @if let Some(n) = item.satellites { ", and has spread over " (counted(n as usize, "satellite")) }
         }
         @if !item.watermarks.is_empty() {
@@ -185,100 +234,12 @@ fn row(change: &StreamChange) -> Markup {
     }
 }
 
-fn state(state: &ValueState) -> Markup {
-    let class = match state {
+/// The class of a state's text.
+fn class(state: &ValueState) -> &'static str {
+    match state {
         ValueState::Right => "right",
         ValueState::Waits => "waits",
         ValueState::Differs | ValueState::Flawed(_) => "differs",
         ValueState::Undecided(_) => "undecided",
-    };
-    html! { span class=(class) { (state) } }
-}
-
-// ---- graph ----
-
-/// Height of a row, and of the box in it.
-const ROW: usize = 26;
-const BOX: usize = 20;
-
-/// Left edges of the three columns, and the width of a box.
-const LEFT: usize = 0;
-const MIDDLE: usize = 350;
-const RIGHT: usize = 740;
-const WIDTH: usize = 220;
-
-/// Width of the picture.
-const WHOLE: usize = RIGHT + WIDTH;
-
-/// Names with their rows.
-type Rows<'a> = BTreeMap<&'a str, usize>;
-
-/// The picture. Each derivation links to its flow, and has its changes a second if functions run in this process.
-pub(crate) fn graph(
-    schema: &Schema,
-    catalogue: &Catalogue,
-    figures: Option<&BTreeMap<String, DerivationFigures>>,
-) -> Markup {
-    let outlines: Vec<_> = catalogue.derivations().map(|it| it.kind.outline(schema)).collect();
-    let (mut from, mut into, mut edges) = (Rows::new(), Rows::new(), Vec::new());
-    let mut targets = Vec::new();
-    for (row, (at, _)) in catalogue.positioned().enumerate() {
-        let names = catalogue.writes(at).iter().map(|part| part.entity.as_str());
-        targets.extend(names.map(|name| (row, name)));
     }
-    for (row, outline) in outlines.iter().enumerate() {
-        for name in &outline.from {
-            let next = from.len();
-            edges.push(edge(LEFT + WIDTH, *from.entry(name).or_insert(next), MIDDLE, row));
-        }
-    }
-    for (row, name) in targets {
-        let next = into.len();
-        let path = edge(MIDDLE + WIDTH, row, RIGHT, *into.entry(name).or_insert(next));
-        if !edges.contains(&path) {
-            edges.push(path);
-        }
-    }
-    let n_rows = outlines.len().max(from.len()).max(into.len());
-    html! {
-        div.wide tabindex="0" {
-            svg.graph viewBox=(format!("0 0 {WHOLE} {}", n_rows * ROW)) role="group" aria-label="From which entities into which, as the table below lists it" {
-                @for path in edges { path d=(path) {} }
-                @for (name, row) in &from { (node(LEFT, *row, name, "entity")) }
-                @for (row, derivation) in catalogue.derivations().enumerate() {
-                    @match figures {
-                        Some(figures) => {
-                            a href=(frame::of_flow(derivation.label())) { (node(MIDDLE, row, derivation.label(), "derivation")) }
-                            (rate(row, figures.get(derivation.label())))
-                        },
-                        None => (node(MIDDLE, row, derivation.label(), "derivation")),
-                    }
-                }
-                @for (name, row) in &into { (node(RIGHT, *row, name, "entity")) }
-            }
-        }
-    }
-}
-
-/// The changes a second of a derivation, if it has any.
-fn rate(row: usize, figures: Option<&DerivationFigures>) -> Markup {
-    let a_second = figures.map_or(0.0, DerivationFigures::changes_a_second);
-    html! {
-        @if a_second > 0.0 {
-            text.rate x=(MIDDLE + WIDTH - 8) y=(row * ROW + BOX - 6) { (format!("{a_second:.2}/s")) }
-        }
-    }
-}
-
-fn node(x: usize, row: usize, name: &str, class: &str) -> Markup {
-    html! {
-        rect class=(class) x=(x) y=(row * ROW) width=(WIDTH) height=(BOX) rx="4" {}
-        text x=(x + 8) y=(row * ROW + BOX - 6) { (name) }
-    }
-}
-
-fn edge(x: usize, row: usize, to_x: usize, to_row: usize) -> String {
-    let y = |row: usize| row * ROW + BOX / 2;
-    let middle = usize::midpoint(x, to_x);
-    format!("M{x} {} C{middle} {} {middle} {} {to_x} {}", y(row), y(row), y(to_row), y(to_row))
 }

@@ -37,7 +37,7 @@ events.addEventListener("change", ({ data }) => {
 pause.hidden = false;
 pause.addEventListener("click", () => {
   isPaused = !isPaused;
-  pause.textContent = isPaused ? "Go on" : "Pause";
+  pause.textContent = isPaused ? "Resume" : "Pause";
   pause.setAttribute("aria-pressed", String(isPaused));
   if (!isPaused) show();
 });

@@ -49,7 +49,7 @@ use crate::{
     Console,
     flow::{
         entry::{DELIVERIES_MAX, FlowDelivery, FlowEntry, FlowWrite, Trouble, WRITES_MAX},
-        shown::{DerivationFigures, SpentWrites, written_by_hand},
+        shown::{DerivationFigures, SpentWrites, WINDOW_MS, written_by_hand},
     },
     frame::{self, ConsolePage},
     json,
@@ -161,9 +161,18 @@ impl Flow {
         self.kept().spent.clone()
     }
 
+    /// Changes a second of items that the application wrote, over the last minute.
+    pub(crate) fn changes_a_second(&self) -> f64 {
+        let (kept, now_ms) = (self.kept(), SystemClock.now_ms());
+        let window_ms = kept.window_ms(now_ms);
+        let is_recent = |it: &&FlowEntry| it.record == RecordKind::Change && it.came_ms + window_ms > now_ms;
+        a_second(kept.entries.iter().filter(is_recent).count(), window_ms)
+    }
+
     /// Metrics of each derivation.
     pub(crate) fn figures(&self) -> BTreeMap<String, DerivationFigures> {
-        DerivationFigures::of(self.kept().entries.iter(), SystemClock.now_ms())
+        let (kept, now_ms) = (self.kept(), SystemClock.now_ms());
+        DerivationFigures::of(kept.entries.iter(), now_ms, kept.window_ms(now_ms))
     }
 
     /// Watches the number of the last update.
@@ -172,7 +181,7 @@ impl Flow {
     }
 
     /// The matching entries, the newest first, and the number of the last update.
-    fn entries(&self, is_asked: impl Fn(&FlowEntry) -> bool, n_max: usize) -> (Vec<FlowEntry>, u64) {
+    pub(crate) fn entries(&self, is_asked: impl Fn(&FlowEntry) -> bool, n_max: usize) -> (Vec<FlowEntry>, u64) {
         let kept = self.kept();
         let found = kept.entries.iter().rev().filter(|entry| is_asked(entry)).take(n_max).cloned().collect();
         (found, kept.n_updates)
@@ -184,6 +193,12 @@ impl Flow {
 }
 
 impl KeptChanges {
+    /// The last minute, or less if not all of its changes are stored.
+    fn window_ms(&self, now_ms: u64) -> u64 {
+        let oldest = self.entries.front().filter(|_| self.first > 0);
+        oldest.map_or(WINDOW_MS, |it| now_ms.saturating_sub(it.came_ms).clamp(1_000, WINDOW_MS))
+    }
+
     /// Adds a delivery to the entry of an event, which is created if it does not exist.
     fn update(&mut self, event: &str, new: impl FnOnce() -> FlowEntry, delivery: FlowDelivery) {
         self.n_updates += 1;
@@ -211,6 +226,12 @@ impl KeptChanges {
             self.by_event.remove(&oldest.event);
         }
     }
+}
+
+/// A number of changes in a window, as a rate.
+fn a_second(n: usize, window_ms: u64) -> f64 {
+    let number = |n: u64| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+    number(n as u64) * 1_000.0 / number(window_ms)
 }
 
 /// The number of parts of a share.
@@ -308,9 +329,9 @@ fn whole<S: Store>(flow: &Flow, console: &Console<S>, selection: &Selection) -> 
         form action="/flow" method="get" aria-label="Which changes" {
             label { "Entity " (choice("entity", &selection.entity, entities.map(|name| (name.clone(), name)))) }
             label { "Derivation " (choice("derivation", &selection.derivation, derivations.map(|name| (name.clone(), name)))) }
-            label { "Key holds " input name="key" value=(selection.key); }
+            label { "Key contains " input name="key" value=(selection.key); }
             label { "Outcome " (choice("outcome", &selection.outcome, OUTCOMES.into_iter().map(|(value, name)| (value.to_owned(), name.to_owned())))) }
-            label { input type="checkbox" name="echoes" value="true" checked[selection.echoes]; " also records that ask for nothing" }
+            label { input type="checkbox" name="echoes" value="true" checked[selection.echoes]; " also records that needed no work" }
             button { "Show" }
             button #pause type="button" aria-pressed="false" hidden { "Pause" }
         }
@@ -400,7 +421,7 @@ impl Trouble {
     /// The text of the trouble.
     pub(crate) fn said(&self) -> String {
         match self {
-            Self::Again(why) => format!("comes again: {why}"),
+            Self::Again(why) => format!("redelivered: {why}"),
             Self::Killed(why) => format!("killed {why}"),
             Self::Parked(why) => format!("parked: {why}"),
             Self::Refused(why) => format!("refused: {why}"),
@@ -456,5 +477,9 @@ mod tests {
         let again = |entry: &FlowEntry| entry.event == format!("event-{ENTRIES_MAX}") && entry.is_again();
         assert_eq!(flow.entries(again, 10).0.len(), 1);
         assert_eq!(flow.entries(|_| true, usize::MAX).0.len(), ENTRIES_MAX);
+        // A rate is one of the stored changes: the others are forgotten.
+        let kept = flow.kept();
+        let oldest_ms = kept.entries[0].came_ms;
+        assert_eq!([5_000, 90_000].map(|ms| kept.window_ms(oldest_ms + ms)), [5_000, WINDOW_MS]);
     }
 }

@@ -16,17 +16,21 @@ const LIVE_SCRIPT: &str = include_str!("live.js");
 
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// The pages in the navigation: address, name, and the prefix of their titles.
-const PAGES: [(&str, &str, &str); 9] = [
-    ("/", "Overview", "The table "),
-    ("/flow", "Flow", "Flow"),
-    ("/step", "Step mode", "Step mode"),
-    ("/collection", "Query", "Query"),
-    ("/parked", "Parked", "Parked"),
-    ("/jobs", "Jobs", "Jobs"),
-    ("/verify", "Verify", "Verify"),
-    ("/cost", "Cost", "Cost"),
-    ("/design", "Design", "The table's design"),
+/// A page of the navigation: address, name, and the prefix of its title.
+type NamedPage = (&'static str, &'static str, &'static str);
+
+/// The pages in the navigation, in groups.
+const PAGES: [(&str, &[NamedPage]); 3] = [
+    ("Watch", &[("/", "Overview", "Overview"), ("/flow", "Flow", "Flow"), ("/cost", "Cost", "Cost")]),
+    ("Correct", &[("/verify", "Verify", "Verify"), ("/parked", "Parked", "Parked"), ("/jobs", "Jobs", "Jobs")]),
+    (
+        "Explore",
+        &[
+            ("/step", "Step mode", "Step mode"),
+            ("/collection", "Query", "Query"),
+            ("/design", "Design", "The table's design"),
+        ],
+    ),
 ];
 
 /// A page with a title.
@@ -51,16 +55,21 @@ fn framed(status: StatusCode, title: &str, content: &Markup) -> ConsolePage {
             }
             body {
                 header {
-                    nav aria-label="Pages" {
-                        strong { "Ripple" }
-                        @for (address, name, begins) in PAGES {
+                    a.brand href="/" {
+                        svg viewBox="0 0 24 24" aria-hidden="true" { circle cx="12" cy="12" r="10" {} circle cx="12" cy="12" r="5.5" {} circle cx="12" cy="12" r="1" {} }
+                        "Ripple"
+                    }
+                    form action="/find" method="get" role="search" {
+                        label { "Key " input name="key" placeholder="partition key / sort key" required; }
+                        button { "Explain" }
+                    }
+                }
+                nav aria-label="Pages" {
+                    @for (group, pages) in PAGES {
+                        p { (group) }
+                        @for (address, name, begins) in pages {
                             a href=(address) aria-current=[title.starts_with(begins).then_some("page")] { (name) }
                         }
-                    }
-                    form action="/item" method="get" role="search" aria-label="Item" {
-                        label { "Partition key " input name="pk" required; }
-                        label { "Sort key " input name="sk" required; }
-                        button { "Explain" }
                     }
                 }
                 main {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     extract::{Query, State},
     http::StatusCode,
-    response::Response,
+    response::{IntoResponse as _, Redirect, Response},
 };
 use engine::backoff::describe;
 use keys::{item::Item, key::Key};
@@ -38,6 +38,24 @@ pub(crate) struct ItemAddress {
     /// True if the stream is read too.
     #[serde(default)]
     changes: bool,
+}
+
+/// The form of the header.
+#[derive(Debug, Deserialize)]
+pub(crate) struct KeyText {
+    key: String,
+}
+
+/// Leads to the page of an item, or to the items under a partition key.
+pub(crate) async fn find(Query(KeyText { key }): Query<KeyText>) -> Response {
+    match key.trim().split(" / ").collect::<Vec<_>>().as_slice() {
+        [pk, sk] => Redirect::to(&frame::of_item(&Key::new(*pk, *sk))).into_response(),
+        [pk] if !pk.is_empty() => Redirect::to(&frame::of_collection(None, pk)).into_response(),
+        _ => {
+            let why = "Give a key such as USER#ada / PROFILE, or a partition key alone to list its items.";
+            frame::failed(StatusCode::BAD_REQUEST, why).into_response()
+        }
+    }
 }
 
 pub(crate) async fn page<S: Store + 'static>(
@@ -82,21 +100,18 @@ fn request(key: &Key, reads_stream: bool) -> WhyRequest {
 }
 
 fn whole<S: Store>(console: &Console<S>, explanation: &Explanation, key: &Key) -> Markup {
-    let Explanation { entities, item, values, counters, unreadable, pending, changes, read_units, .. } = explanation;
+    let Explanation { entities, item, unreadable, pending, changes, read_units, .. } = explanation;
     html! {
         p {
             (entities.join(" or "))
             @if item.is_none() { " – the item is not there" }
             " · " a href=(frame::of_collection(None, &key.pk)) { "all items under this partition key" }
         }
-        @if let Some(item) = item { (ground(console, key, item)) }
         @for (derivation, why) in unreadable {
             p.empty { "The item counts as absent for " (derivation) ": " (why.to_string()) }
         }
-        @if !values.is_empty() { h2 { "Derived values" } }
-        @for value in values { (explained::value(value, item.is_some())) }
-        @if !counters.is_empty() { h2 { "Counted for it" } }
-        @for counter in counters { (explained::counter(counter, changes.as_ref())) }
+        (explained::values(explanation))
+        @if let Some(item) = item { (ground(console, key, item)) }
         (explained::pending(pending))
         h2 { "Changes" }
         @match changes {
@@ -116,17 +131,17 @@ fn whole<S: Store>(console: &Console<S>, explanation: &Explanation, key: &Key) -
 fn ground<S: Store>(console: &Console<S>, key: &Key, item: &Item) -> Markup {
     let schema = console.engine.schema();
     let definition = schema.image(key, item).map(|image| image.definition);
-    let is_ground = |name: &&str| definition.is_none_or(|it| !it.derived && !it.derives(name));
+    let layout = &schema.layout;
+    let is_key = |name: &str| [&layout.pk, &layout.sk].into_iter().chain(&layout.entity_type).any(|key| key == name);
+    let is_ground = |name: &&str| !is_key(name) && definition.is_none_or(|it| !it.derived && !it.derives(name));
     let names: Vec<&str> = item.keys().filter(is_ground).collect();
     let rows = names.iter().filter_map(|name| Some((*name, item.get(name)?)));
     html! {
-        section aria-label="What the application wrote" {
-            h2 { "What the application wrote" }
-            @if names.is_empty() { p { "Nothing: Ripple alone writes this item." } } @else {
-                div.wide tabindex="0" { table { tbody {
-                    @for (name, value) in rows { tr { th scope="row" { (name) } td { code { (explained::text(value)) } } } }
-                } } }
-            }
+        h2 { "What the application wrote" }
+        @if names.is_empty() { p.empty { "Nothing: Ripple alone writes this item." } } @else {
+            div.wide tabindex="0" { table.pairs { tbody {
+                @for (name, value) in rows { tr { th scope="row" { (name) } td { code { (explained::text(value)) } } } }
+            } } }
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Console<S> {
     pub(crate) step: Option<Arc<StepGate<S>>>,
     /// The current scene.
     pub(crate) scene: Mutex<Option<SceneRun>>,
-    verification: LastVerification,
+    pub(crate) verification: LastVerification,
     /// Whether the pages may start commands that write.
     pub(crate) writes: ConsoleWrites,
     /// The token that a command's form must contain.
@@ -123,7 +123,8 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
     let console = Arc::new(Console { opened, engine, design, flow, step, scene, verification, writes, token, address });
     let pages = Router::new()
         .route("/", get(overview::page::<S>))
-        .route("/derivations", get(overview::events::<S>))
+        .route("/happening", get(async |console| live::of_flow::<S>(console, overview::happening)))
+        .route("/derivations", get(async |console| live::of_flow::<S>(console, overview::measured)))
         .route("/flow", get(flow::page::<S>))
         .route("/flow/events", get(flow::events::<S>))
         .route("/flow.js", get(frame::flow_script))
@@ -136,10 +137,11 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/step/scene/begin", post(step::scene::page::begins::<S>))
         .route("/step/scene/next", post(step::scene::page::nexts::<S>))
         .route("/change", get(flow::followed::page::<S>))
+        .route("/find", get(item::find))
         .route("/item", get(item::page::<S>))
         .route("/collection", get(query::page::<S>))
         .route("/cost", get(cost::page::<S>))
-        .route("/cost/events", get(cost::events::<S>))
+        .route("/cost/events", get(async |console| live::of_flow::<S>(console, cost::part)))
         .route("/design", get(design::page::<S>))
         .route("/pattern", get(design::pattern::page::<S>))
         .route("/pattern/write", get(design::writing::page::<S>).post(design::writing::run::<S>))

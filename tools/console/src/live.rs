@@ -1,14 +1,21 @@
 //! A part of a page that is updated whenever something changes.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use axum::response::{
-    IntoResponse as _, Response,
-    sse::{Event, KeepAlive, Sse},
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{
+        IntoResponse as _, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
 };
 use futures::stream;
 use maud::{Markup, html};
+use store::Store;
 use tokio::sync::watch;
+
+use crate::{Console, flow::Flow, frame};
 
 /// Time between two updates of one page, so that a browser has time to render.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -21,6 +28,17 @@ pub(crate) fn part(address: &str, content: &Markup) -> Markup {
 /// The script that updates the parts of a page.
 pub(crate) fn script() -> Markup {
     html! { script type="module" src="/live.js" {} }
+}
+
+/// The updates of a part that the functions of this process change.
+pub(crate) fn of_flow<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    part: fn(&Console<S>, &Flow) -> Markup,
+) -> Response {
+    let Some(flow) = console.flow.clone() else {
+        return frame::failed(StatusCode::NOT_FOUND, "No functions run here.").into_response();
+    };
+    events(flow.watch(), move || part(&console, &flow))
 }
 
 /// The part after each change: an event's data is JSON text.

@@ -1,32 +1,30 @@
-//! The first page: the table, its derivations, and some of its items.
+//! The first page: whether all is well, what is happening, what a person may try, and what is derived.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse as _, Response},
+use axum::{extract::State, http::StatusCode};
+use derive::{
+    derivation::Derivation, outline::Outline, plan::RecordKind, position::DerivationAt, schema::Schema, write::Table,
 };
-use derive::{derivation::Derivation, schema::Schema, write::Table};
-use engine::{inspect::n_unreadable, jobs::ground::sweep::jobs, park::parked};
-use keys::{item::Item, key::Key};
+use engine::{inspect::unreadable, jobs::ground::sweep::jobs, park::parked};
+use keys::{counter::COUNTER, item::Item, key::Key};
 use maud::{Markup, html};
-use operate::words::counted;
+use operate::{tables::Deployment, words::counted};
 use store::{Segment, Store, StoreError};
 
 use crate::{
     Console,
-    explained::graph,
     flow::{
         Flow,
-        shown::{DerivationFigures, SpentWrites, WriteTotal},
+        shown::{self, DerivationFigures, SpentWrites},
     },
     frame::{self, ConsolePage},
     live,
 };
 
-/// Items that the page displays.
+/// Items, and changes, that the page displays.
 const ITEMS: usize = 10;
+const CHANGES: usize = 4;
 
 /// The current numbers of the page.
 struct Present {
@@ -39,155 +37,253 @@ struct Present {
 
 pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {
     match present(&console).await {
-        Ok(present) => frame::page(&format!("The table {}", console.opened.name), &whole(&console, &present)),
+        Ok(present) => frame::page(&format!("Overview of {}", console.opened.name), &whole(&console, &present)),
         Err(error) => frame::failed(StatusCode::BAD_GATEWAY, &engine::backoff::describe(&error)),
     }
 }
 
 async fn present<S: Store>(console: &Console<S>) -> Result<Present, StoreError> {
-    let (store, layout) = (&console.opened.store, &console.opened.schema.layout);
+    let (store, schema) = (&console.opened.store, &console.opened.schema);
     let items = if console.opened.is_aws {
         Vec::new()
     } else {
         let page = store.scan(Table::Main, Segment { number: 0, of: 1 }, None).await?;
-        page.items.into_iter().filter_map(|item| Some((layout.key(&item)?, item))).take(ITEMS).collect()
+        let items = page.items.into_iter().filter_map(|item| Some((schema.layout.key(&item)?, item)));
+        items.filter(|(key, item)| schema.image(key, item).is_none_or(|it| !it.is(COUNTER))).take(ITEMS).collect()
     };
     Ok(Present {
         n_parked: parked(store).await?.len(),
-        n_jobs: jobs(store, layout).await?.len(),
-        n_unreadable: n_unreadable(store).await?,
+        n_jobs: jobs(store, &schema.layout).await?.len(),
+        n_unreadable: unreadable(store).await?.len(),
         items,
     })
 }
 
 fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
-    let Present { n_parked, n_jobs, n_unreadable, items } = present;
-    let (schema, catalogue) = (&console.opened.schema, &console.opened.catalogue);
     html! {
-        p {
-            "Ripple keeps the values below in step with the items that they are derived from. "
-            @if console.flow.is_some() { "Write into the table and watch the " a href="/flow" { "flow" } ", or open" } @else { "Open" }
-            " an item to see what is derived of it, from what, and whether it is right now."
+        (is_well(console, present))
+        @if let Some(flow) = &console.flow {
+            h2 { "What is happening" }
+            (live::part("/happening", &happening(console, flow)))
         }
-        @if console.flow.is_some() {
-            p { "To see that it is exact, " a href="/step" { "play a scene" } ": a record comes twice, an invocation is killed, an old record comes late." }
-        }
-        p {
-            a href="/parked" { (counted(*n_parked, "parked change")) } " · " a href="/jobs" { (counted(*n_jobs, "job")) } " · "
-            (counted(*n_unreadable, "unreadable item"))
-        }
+        h2 { "What you can try" }
+        (cards(console, present))
         h2 { "What is derived" }
-        @if console.flow.is_some() {
-            p { "Each derivation links to the changes that it handled. Beside its name are the changes a second, of the last minute." }
-        }
-        (graph(schema, catalogue, console.flow.as_ref().map(|flow| flow.figures()).as_ref()))
-        @if items.is_empty() {
-            p.empty {
-                @if console.opened.is_aws { "Look an item up by its key above: listing items would cost read units." }
-                @else { "The table is empty: write something into it, and load this page again." }
+        p.lead {
+            "A line leads from the items that a derivation reads to the attributes that it writes, under the entity that has them. "
+            @if console.flow.is_some() {
+                "The numbers are since the start, but changes a second are those of the last minute. Lag is the median: from the "
+                "start of the function's batch to the write, and from the application's write, in whole seconds, to that write."
             }
-        } @else {
-            h2 { "Some items" }
-            div.wide tabindex="0" { table {
-                thead { tr { th { "item" } th { "type" } } }
-                tbody { @for (key, item) in items { (item_row(schema, key, item, None)) } }
-            } }
         }
-        h2 { "Derivations" }
         @match &console.flow {
-            Some(flow) => (live::part("/derivations", &derivations(console, flow))),
-            None => (declared(console)),
+            Some(flow) => (live::part("/derivations", &measured(console, flow))),
+            None => (derivations(console, None)),
         }
         (live::script())
     }
 }
 
-/// The derivations with their declarations.
-fn declared<S>(console: &Console<S>) -> Markup {
+/// Whether something waits for a person.
+fn is_well<S>(console: &Console<S>, Present { n_parked, n_jobs, n_unreadable, .. }: &Present) -> Markup {
     html! {
-        div.wide tabindex="0" { table {
-            thead { tr { th { "derivation" } th { "kind" } th { "from" } th { "into" } th { "terms" } } }
-            tbody { @for derivation in console.opened.catalogue.derivations() {
-                tr { th scope="row" { (derivation.label()) } (declaration(&console.opened.schema, derivation)) }
-            } }
-        } }
+        @if n_parked + n_unreadable == 0 { p.verdict.right { "Every change was applied, and every item can be read." } }
+        @else {
+            p.verdict.waits {
+                @if *n_parked > 0 { (counted(*n_parked, "parked change")) }
+                @if *n_parked > 0 && *n_unreadable > 0 { " and " }
+                @if *n_unreadable > 0 { (counted(*n_unreadable, "unreadable item")) }
+                @if n_parked + n_unreadable == 1 { " needs you." } @else { " need you." }
+            }
+        }
+        dl.watched {
+            div { dt { "Parked changes" } dd { a href="/parked" { (n_parked) } } }
+            div { dt { "Unreadable items" } dd { a href="/parked#unreadable" { (n_unreadable) } } }
+            div { dt { "Jobs" } dd { a href="/jobs" { (n_jobs) } } }
+            div { dt { "Last verification" } dd { a href="/verify" { (console.verification.verdict()) } } }
+        }
     }
 }
 
-/// The derivations with their metrics.
-fn derivations<S>(console: &Console<S>, flow: &Flow) -> Markup {
+/// What the functions do now.
+pub(crate) fn happening<S>(_: &Console<S>, flow: &Flow) -> Markup {
     let (spent, figures) = (flow.spent(), flow.figures());
+    let slowest = figures.values().filter_map(DerivationFigures::own_ms).max();
+    let hottest = figures.iter().filter_map(|(name, figures)| figures.hottest().map(|(key, n)| (name, key, n)));
+    let hottest = hottest.max_by_key(|(.., n)| *n);
+    let (changes, _) = flow.entries(|entry| entry.record == RecordKind::Change, CHANGES);
     html! {
-        p {
-            "Changes a second are those of the last minute; each lag is a median. "
-            "The function's lag is the time from the start of its batch to the write; the whole lag begins when the change was written, "
-            "and the stream rounds that down to a second."
+        dl.watched {
+            div { dt { "Changes a second" } dd { (format!("{:.2}", flow.changes_a_second())) } }
+            div { dt { "Slowest derivation, median" } dd { @match slowest { Some(ms) => { (ms) " ms" }, None => "–" } } }
+            div { dt { "Write units" } dd { a href="/cost" { (shown::amount(spent.whole.ripple)) } } }
+            div { dt { "Conflicts and throttles" } dd { (spent.conflicts.values().sum::<u64>()) } }
         }
+        @if let Some((derivation, key, n)) = hottest {
+            p { small { "Most written: " (frame::key(key)) ", " (n) " times by " (derivation) } }
+        }
+        @if changes.is_empty() { p.empty { "Nothing yet: write an item into the table, and the change appears here." } } @else {
+            div.wide tabindex="0" { table {
+                thead { tr { th { "time" } th { "change" } th.number { "writes" } th.number { "write units" } th { "what followed" } } }
+                tbody { @for entry in &changes { tr {
+                    td { (shown::clock(entry.came_ms)) }
+                    td { (entry.entity) " " strong { (shown::action(entry.action)) } " " (frame::key(&entry.item)) }
+                    td.number { (entry.writes().count()) }
+                    td.number { (shown::amount(entry.units())) }
+                    td { a href=(frame::of_change(&entry.event)) { @if entry.troubles().next().is_some() { span.differs { "trouble" } } @else { "see" } } }
+                } } }
+            } }
+            p { a href="/flow" { "All changes" } }
+        }
+    }
+}
+
+fn cards<S>(console: &Console<S>, Present { items, .. }: &Present) -> Markup {
+    let schema = &console.opened.schema;
+    html! {
+        @if console.step.is_some() {
+            section {
+                h3 { "Break the delivery" }
+                (picture())
+                p {
+                    "Pause the stream, then deliver a record twice, too late, or to an invocation that is killed halfway. "
+                    "The count is right in the end."
+                }
+                a.button href="/step" { "Choose a scene" }
+            }
+        }
+        section {
+            h3 { "Explain an item" }
+            @if console.opened.is_aws { p { "Type its key above. Listing items would cost read units." } }
+            @else if items.is_empty() { p { "The table is empty: write something into it, and load this page again." } }
+            @else {
+                p { "What is derived of it, from what, and whether it is right now. Type a key above, or choose one:" }
+                ul.contents { @for (key, item) in items { li { (frame::key(key)) " " small { (entity_of(schema, key, item)) } } } }
+            }
+        }
+    }
+}
+
+/// Step mode as a picture: a record that is delivered twice passes the gate, and counts once.
+fn picture() -> Markup {
+    let boxed = |x: usize, y: usize, text: &str| {
+        html! { rect x=(x) y=(y) width="112" height="30" rx="6" {} text x=(x + 56) y=(y + 19) text-anchor="middle" { (text) } }
+    };
+    html! {
+        svg.picture viewBox="0 0 640 116" role="img" aria-label="A record waits before the function, is delivered twice, and counts once" {
+            path d="M114 27 H188 M212 27 H274 M388 27 C440 27 440 58 496 58" {}
+            path.again d="M114 89 H188 M212 89 H274 M388 89 C440 89 440 62 496 62" {}
+            (boxed(1, 12, "record")) (boxed(1, 74, "the same, again"))
+            g.main { rect x="190" y="6" width="7" height="104" rx="2" {} rect x="203" y="6" width="7" height="104" rx="2" {} }
+            (boxed(275, 12, "function")) (boxed(275, 74, "function"))
+            g.main { (boxed(498, 45, "count = 1")) }
+        }
+    }
+}
+
+// ---- What is derived ----
+
+/// The derivations with their numbers.
+pub(crate) fn measured<S>(console: &Console<S>, flow: &Flow) -> Markup {
+    derivations(console, Some(&(flow.spent(), flow.figures())))
+}
+
+/// Write units, and the metrics of each derivation.
+type Measured = (SpentWrites, BTreeMap<String, DerivationFigures>);
+
+/// The derivations, by the entity that they write into.
+fn derivations<S>(console: &Console<S>, measured: Option<&Measured>) -> Markup {
+    let Deployment { schema, catalogue, .. } = &console.opened;
+    let mut groups: BTreeMap<String, Vec<Row<'_>>> = BTreeMap::new();
+    let rows = catalogue.positioned().filter(|(_, it)| shown::count_of(catalogue, it).is_none());
+    for row in rows.filter_map(|(at, derivation)| Row::of(console, at, derivation)) {
+        groups.entry(row.entity.clone()).or_default().push(row);
+    }
+    html! {
         div.wide tabindex="0" { table {
             thead { tr {
-                th { "derivation" } th { "kind" } th { "from" } th { "into" } th { "terms" }
-                th.number { "changes a second" } th.number { "writes" } th.number { "write units" } th.number { "units a write" }
-                th.number { "function's lag, ms" } th.number { "whole lag, ms" } th.number { "conflicts" } th { "most written" }
+                th { "from" } th { "derivation" } th { "into" }
+                @if measured.is_some() {
+                    th.number { "changes / s" } th.number { "writes" } th.number { "write units" } th.number { "lag, ms" } th.number { "conflicts" }
+                }
             } }
-            tbody { @for derivation in console.opened.catalogue.derivations() {
-                (measured(&console.opened.schema, derivation, &spent, figures.get(derivation.label())))
-            } }
+            @for (entity, rows) in &groups {
+                tbody id=(format!("entity-{entity}")) {
+                    tr.group { th scope="rowgroup" colspan="8" {
+                        (entity) " "
+                        @if let Some(definition) = schema.entity(entity) { code { (definition.key.pk) " / " (definition.key.sk) } }
+                    } }
+                    @for row in rows { tr {
+                        td { @for from in &row.outline.from { div.from {
+                            @if groups.contains_key(from) { a href=(format!("#entity-{from}")) { (from) } } @else { span { (from) } }
+                        } } }
+                        th scope="row" {
+                            @if measured.is_some() { a href=(frame::of_flow(row.label)) { (row.label) } } @else { (row.label) }
+                            div { small { (row.kind) @for term in &row.outline.terms { ", " (term) } } }
+                        }
+                        td.into { (row.writes) }
+                        @if let Some(measured) = measured { (row.numbers(measured)) }
+                    } }
+                }
+            }
         } }
     }
 }
 
-fn declaration(schema: &Schema, derivation: &Derivation) -> Markup {
-    let outline = derivation.kind.outline(schema);
-    html! {
-        td { (derivation.kind.name()) }
-        td { (outline.from.join(", ")) }
-        td { code { (outline.into.unwrap_or_default()) } }
-        td { (outline.terms.join("; ")) }
-    }
+/// A derivation; a count with its displays.
+struct Row<'a> {
+    label: &'a str,
+    /// Its name, and those of its displays.
+    labels: Vec<&'a str>,
+    kind: &'static str,
+    /// The entity that it writes into.
+    entity: String,
+    outline: Outline,
+    /// The attributes that it writes.
+    writes: String,
 }
 
-fn measured(
-    schema: &Schema,
-    derivation: &Derivation,
-    spent: &SpentWrites,
-    figures: Option<&DerivationFigures>,
-) -> Markup {
-    let name = derivation.label();
-    let WriteTotal { n_writes, units } = spent.totals.get(name).copied().unwrap_or_default();
-    let ms = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), |ms| ms.to_string());
-    let n = f64::from(u32::try_from(n_writes.max(1)).unwrap_or(u32::MAX));
-    html! {
-        tr {
-            th scope="row" { a href=(frame::of_flow(name)) { (name) } }
-            (declaration(schema, derivation))
-            td.number { (format!("{:.2}", figures.map_or(0.0, DerivationFigures::changes_a_second))) }
-            td.number { (n_writes) }
-            td.number { (format!("{units:.2}")) }
-            td.number { (format!("{:.2}", units / n)) }
-            td.number { (ms(figures.and_then(DerivationFigures::own_ms))) }
-            td.number { (ms(figures.and_then(DerivationFigures::whole_ms))) }
-            td.number { (spent.conflicts.get(name).copied().unwrap_or_default()) }
-            td { @for (key, n) in figures.iter().flat_map(|figures| figures.hottest()) { div { (frame::key(key)) " " (n) "×" } } }
+impl<'a> Row<'a> {
+    fn of<S>(console: &'a Console<S>, at: DerivationAt, derivation: &'a Derivation) -> Option<Self> {
+        let Deployment { schema, catalogue, .. } = &console.opened;
+        let (label, outline) = (derivation.label(), derivation.kind.outline(schema));
+        let displays = catalogue.positioned().filter(|(_, it)| shown::count_of(catalogue, it) == Some(label));
+        let (ats, labels): (Vec<_>, Vec<_>) =
+            std::iter::once((at, derivation)).chain(displays).map(|(at, it)| (at, it.label())).unzip();
+        let parts = || ats.iter().flat_map(|at| catalogue.writes(*at)).filter(|part| part.entity != COUNTER);
+        let names = parts().filter_map(|part| part.of.attribute()).filter(|name| !name.ends_with(":rev"));
+        let writes = match names.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() && parts().next().is_some() => "the item".to_owned(),
+            none if none.is_empty() => outline.touches.join(", "),
+            names => names,
+        };
+        let entity = parts().next().map(|part| &part.entity);
+        let entity = entity.or(outline.counts.as_ref()).or(outline.from.first())?.clone();
+        Some(Self { label, labels, kind: derivation.kind.name(), entity, outline, writes })
+    }
+
+    fn numbers(&self, (spent, figures): &Measured) -> Markup {
+        let labels = || self.labels.iter().copied();
+        let totals = || labels().filter_map(|name| spent.totals.get(name));
+        let changes = figures.get(self.label).map_or(0.0, |it| it.changes_a_second);
+        let lag =
+            labels().filter_map(|name| figures.get(name)).filter_map(|it| Some((it.own_ms()?, it.whole_ms()))).max();
+        let conflicts: u64 = labels().filter_map(|name| spent.conflicts.get(name)).sum();
+        html! {
+            td.number { (format!("{changes:.2}")) }
+            td.number { (totals().map(|total| total.n_writes).sum::<usize>()) }
+            td.number { (shown::amount(totals().map(|total| total.units).sum())) }
+            td.number { @match lag { Some((own, whole)) => { (own) @if let Some(whole) = whole { " / " (whole) } }, None => "–" } }
+            td.number { (conflicts) }
         }
     }
-}
-
-/// The updates of the derivations' metrics.
-pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
-    let Some(flow) = console.flow.clone() else {
-        return frame::failed(StatusCode::NOT_FOUND, "No functions run here.").into_response();
-    };
-    live::events(flow.watch(), move || derivations(&console, &flow))
 }
 
 /// An item with its type, and further cells of its row.
-pub(crate) fn item_row(schema: &Schema, key: &Key, item: &Item, more: Option<&Markup>) -> Markup {
-    let entity = schema.image(key, item).map(|image| image.definition.name.as_str());
-    html! {
-        tr {
-            td { (frame::key(key)) }
-            td { (entity.unwrap_or("declared nowhere")) }
-            @if let Some(more) = more { td { (more) } }
-        }
-    }
+pub(crate) fn item_row(schema: &Schema, key: &Key, item: &Item, more: &Markup) -> Markup {
+    html! { tr { td { (frame::key(key)) } td { (entity_of(schema, key, item)) } td { (more) } } }
+}
+
+fn entity_of<'a>(schema: &'a Schema, key: &'a Key, item: &'a Item) -> &'a str {
+    schema.image(key, item).map_or("declared nowhere", |image| image.definition.name.as_str())
 }

@@ -1,30 +1,46 @@
 //! The pages of parked changes: each change with both of its images, the expected result of a redrive, and the redrive.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     extract::{Query, State},
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use derive::{change::Change, family::Family, plan::plan};
+use derive::{
+    catalogue::Catalogue,
+    change::Change,
+    declaration::Rollup,
+    derivation::Derivation,
+    effect::{Add, Effect},
+    family::Family,
+    kind::Shape,
+    plan::plan,
+    position::DerivationAt,
+};
 use engine::{
     account::Account,
     backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    inspect::{ToRecount, n_unreadable, to_recount},
+    inspect::{ListedUnreadable, ToRecount, to_recount, unreadable},
     park::{ParkedChange, parked},
+    reading::HeldItems,
     record::decode,
     redrive::Redriven,
     registry::RegistryWatch,
 };
-use keys::item::Item;
+use keys::{
+    counter::{CounterKey, REVISION, SUM, VALUE},
+    item::Item,
+    key::Key,
+    value::type_of,
+};
 use maud::{Markup, html};
 use operate::{
     objects::parked_list,
     redriving::{ChangeOutcome, redrive},
-    words::time,
+    words::{counted, time},
     written::written,
 };
 use serde::Deserialize;
@@ -41,6 +57,9 @@ use crate::{
     json,
 };
 
+/// Limit on the counters that the page reads.
+const COUNTERS_MAX: usize = 500;
+
 /// Which parked change; all if `None`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct WhichParked {
@@ -54,40 +73,106 @@ impl WhichParked {
 }
 
 pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {
-    let store = &console.opened.store;
-    match (parked(store).await, to_recount(store).await) {
-        (Ok(parked), Ok(mut recount)) => {
-            for target in &mut recount {
-                target.relabel(&console.opened.catalogue);
-            }
-            frame::page("Parked changes", &whole(&console, &parked, &recount))
-        }
-        (Err(error), _) | (_, Err(error)) => frame::failed(StatusCode::BAD_GATEWAY, &describe(&error)),
+    match console.stopped().await {
+        Ok(stopped) => frame::page("Parked changes", &whole(&console, &stopped)),
+        Err(why) => frame::failed(StatusCode::BAD_GATEWAY, &why),
     }
+}
+
+/// What waits for an operator.
+struct Stopped {
+    parked: Vec<ParkedChange>,
+    /// The counters and buckets that parked changes add to.
+    counters: HeldItems,
+    recount: Vec<ToRecount>,
+    unreadable: Vec<ListedUnreadable>,
 }
 
 /// The content of the page, as `ripple parked --json` prints it.
 pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
-    let (store, layout) = (&console.opened.store, &console.opened.schema.layout);
-    match (parked(store).await, to_recount(store).await, n_unreadable(store).await) {
-        (Ok(parked), Ok(mut recount), Ok(n_unreadable)) => {
-            for target in &mut recount {
-                target.relabel(&console.opened.catalogue);
-            }
-            json::object(parked_list(&parked, &recount, n_unreadable, layout))
+    match console.stopped().await {
+        Ok(Stopped { parked, recount, unreadable, .. }) => {
+            json::object(parked_list(&parked, &recount, unreadable.len(), &console.opened.schema.layout))
         }
-        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
-            json::failed(StatusCode::BAD_GATEWAY, &describe(&error))
-        }
+        Err(why) => json::failed(StatusCode::BAD_GATEWAY, &why),
     }
 }
 
-fn whole<S: Store>(console: &Console<S>, parked: &[ParkedChange], recount: &[ToRecount]) -> Markup {
+impl<S: Store> Console<S> {
+    /// Everything that waits for an operator; or why it cannot be read.
+    async fn stopped(&self) -> Result<Stopped, String> {
+        let store = &self.opened.store;
+        let failed = |error| describe(&error);
+        let parked = parked(store).await.map_err(failed)?;
+        let (mut recount, mut unreadable) =
+            (to_recount(store).await.map_err(failed)?, unreadable(store).await.map_err(failed)?);
+        for listed in &mut recount {
+            listed.relabel(&self.opened.catalogue);
+        }
+        for listed in &mut unreadable {
+            self.opened.catalogue.relabel(&mut listed.derivation);
+        }
+        let counters: BTreeSet<Key> =
+            parked.iter().flat_map(|change| self.added_to(change)).take(COUNTERS_MAX).collect();
+        // Without them the page still has each change and its cause.
+        let counters = self.engine.held(counters.into_iter().collect(), self.patience()).await.unwrap_or_default();
+        Ok(Stopped { parked, counters, recount, unreadable })
+    }
+
+    /// The counters and buckets that a parked change adds to.
+    fn added_to(&self, change: &ParkedChange) -> Vec<Key> {
+        if let Some(counter) = &change.counter {
+            return vec![counter.clone()];
+        }
+        let key = |(at, effect): (DerivationAt, Effect)| match effect {
+            Effect::Add(Add { target, .. }) => {
+                let derivation = self.opened.catalogue.name(at).to_owned();
+                CounterKey { target, derivation, satellite: 0 }.key().ok()
+            }
+            Effect::Measure(measure) => Some(measure.bucket),
+            _ => None,
+        };
+        self.planned(change).into_iter().filter_map(key).collect()
+    }
+
+    /// The effects of a change for its family.
+    fn planned(&self, change: &ParkedChange) -> Vec<(DerivationAt, Effect)> {
+        let (schema, catalogue) = (&self.opened.schema, &self.opened.catalogue);
+        let decoded = change.record().ok().and_then(|record| decode(&schema.layout, &record).ok());
+        decoded.map(|decoded| plan(schema, catalogue, &[change.family], &decoded).effects).unwrap_or_default()
+    }
+}
+
+/// True for an attribute that a count or a roll-up adds to.
+fn is_added_to(catalogue: &Catalogue, name: &str) -> bool {
+    let is_of = |it: &Derivation| match it.kind.shape() {
+        Shape::Rollup(Rollup { form, .. }) => {
+            [&form.count, &form.sum, &form.min, &form.max].iter().any(|it| *it == name)
+        }
+        _ => false,
+    };
+    [VALUE, SUM, REVISION].contains(&name) || catalogue.derivations().any(is_of)
+}
+
+fn whole<S: Store + 'static>(
+    console: &Console<S>,
+    Stopped { parked, counters, recount, unreadable }: &Stopped,
+) -> Markup {
     html! {
         @if parked.is_empty() { p.empty { "Nothing is parked: each change was applied." } } @else {
             p { "These changes cannot be applied as they are. Correct the cause, then redrive them." }
             @if parked.len() > 1 { p { a.button href="/parked/try" { "What a redrive of all would do" } } }
-            @for change in parked { (one(console, change)) }
+            @for change in parked { (one(console, change, counters)) }
+        }
+        @if !unreadable.is_empty() {
+            h2 id="unreadable" { (counted(unreadable.len(), "unreadable item")) }
+            p { "Each counts as absent for the derivation until a client corrects the attribute." }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "item" } th { "derivation" } th { "attribute" } th { "why" } } }
+                tbody { @for it in unreadable { tr {
+                    td { (frame::key(&it.item)) } td { (it.derivation) } th scope="row" { (it.why.attribute) } td { (it.why.why) }
+                } } }
+            } }
         }
         @if !recount.is_empty() {
             h2 { "Counts that need a recount" }
@@ -108,21 +193,27 @@ fn whole<S: Store>(console: &Console<S>, parked: &[ParkedChange], recount: &[ToR
     }
 }
 
-fn one<S: Store>(console: &Console<S>, change: &ParkedChange) -> Markup {
+fn one<S: Store + 'static>(console: &Console<S>, change: &ParkedChange, counters: &HeldItems) -> Markup {
     let (schema, catalogue) = (&console.opened.schema, &console.opened.catalogue);
     let decoded = change.record().ok().and_then(|record| decode(&schema.layout, &record).ok());
+    let entry = decoded.as_ref().map(|decoded| FlowEntry::new(schema, catalogue, decoded, change.parked_at_ms));
+    let items = console.added_to(change).into_iter().filter_map(|key| Some((counters.get(&key)?.as_ref()?, key)));
+    let attributes = items.flat_map(|(item, key)| item.iter().map(move |(name, value)| (key.clone(), name, value)));
+    let wrong = attributes.filter(|(_, name, value)| type_of(value) != "N" && is_added_to(catalogue, name));
     html! {
         section aria-label=(change.id) {
-            @if let Some(decoded) = &decoded {
-                @let entry = FlowEntry::new(schema, catalogue, decoded, change.parked_at_ms);
-                h2 { (entry.entity) " " (frame::key(&decoded.key)) " " (shown::action(entry.action)) }
-                p.differs { (change.cause) }
-                @if !entry.asked.is_empty() { ul { @for (derivation, asked) in &entry.asked { li { b { (derivation) } " " (asked) } } } }
-                (images(decoded))
-            } @else {
-                h2 { "a change that cannot be read" }
-                p.differs { (change.cause) }
+            h2 {
+                @match &entry {
+                    Some(entry) => { (entry.entity) " " (frame::key(&entry.item)) " " (shown::action(entry.action)) },
+                    None => "a change that cannot be read",
+                }
             }
+            @for (key, name, value) in wrong {
+                p.differs { (name) " of " (frame::key(&key)) " is " code { (text(value)) } " of type " (type_of(value)) ". It must be a number (N)." }
+            }
+            p { (change.cause) }
+            (console.asked(change))
+            @if let Some(decoded) = &decoded { (images(decoded)) }
             p { small { "Event " code { (change.id) } ", " (change.family.to_string()) ", parked at " (time(change.parked_at_ms)) } }
             p { a.button href=(frame::of_try(&change.id)) { "What a redrive would do" } }
         }
@@ -202,12 +293,10 @@ impl<S: Store + 'static> Console<S> {
         }
     }
 
-    /// The effects of a change for its family.
+    /// The effects of a change for its family, in words.
     fn asked(&self, change: &ParkedChange) -> Markup {
-        let (schema, catalogue) = (&self.opened.schema, &self.opened.catalogue);
-        let decoded = change.record().ok().and_then(|record| decode(&schema.layout, &record).ok());
-        let planned = decoded.map(|decoded| plan(schema, catalogue, &[change.family], &decoded).effects);
-        html! { ul { @for (at, effect) in planned.iter().flatten() { li { b { (catalogue.label(*at)) } " " (effect) } } } }
+        let label = |at| self.opened.catalogue.label(at);
+        html! { ul { @for (at, effect) in self.planned(change) { li { b { (label(at)) } " " (effect) } } } }
     }
 
     /// The writes that come with it.

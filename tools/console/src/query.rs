@@ -116,7 +116,7 @@ fn found<S: Store>(console: &Console<S>, items: &[Item]) -> Markup {
     html! {
         div.wide tabindex="0" { table {
             thead { tr { th { "item" } th { "type" } th { "all of it" } } }
-            tbody { @for (key, item) in &items { (item_row(schema, key, item, Some(&typed("JSON", item)))) } }
+            tbody { @for (key, item) in &items { (item_row(schema, key, item, &typed("JSON", item))) } }
         } }
     }
 }
@@ -169,19 +169,19 @@ fn form<S: Store>(console: &Console<S>, address: &QueryAddress) -> Markup {
     let indexes = console.engine.schema().layout.indexes.iter().map(|index| index.name.as_str());
     html! {
         form.query action="/collection" method="get" aria-label="Query" {
-            label { "Of " select name="index" {
+            label { "Table or index " select name="index" {
                 option value="" { "the table" }
                 @for name in indexes { option value=(name) selected[name == index] { (name) } }
             } }
-            label { "Partition key is " input name="pk" value=(pk) required; }
+            label { "Partition key " input name="pk" value=(pk) required; }
             label { "Sort key " select name="sort" {
                 @for (value, said) in CONDITIONS { option value=(value) selected[value == sort] { (said) } }
             } }
-            label { "this " input name="sk" value=(sk); }
-            label { "and this " input name="to" value=(to); }
+            label { "Sort key value " input name="sk" value=(sk); }
+            label { "Up to, if between " input name="to" value=(to); }
             label { input type="checkbox" name="descending" value="true" checked[*descending]; " greatest first" }
             label { input type="checkbox" name="eventual" value="true" checked[*eventual]; " eventually consistent" }
-            label { "At most " input.small type="number" name="limit" min="1" max=(ITEMS_MAX) value=(limit.unwrap_or(ITEMS)); " items" }
+            label { "Items at most " input.small type="number" name="limit" min="1" max=(ITEMS_MAX) value=(limit.unwrap_or(ITEMS)); }
             button { "Query" }
         }
     }

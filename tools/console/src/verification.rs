@@ -111,11 +111,29 @@ impl Found {
     fn n(&self, kind: &str) -> usize {
         self.numbers.get(kind).copied().unwrap_or_default()
     }
+
+    /// Number of differences.
+    fn n_open(&self) -> usize {
+        [FINDING, UNDECIDED, WAITING].map(|kind| self.n(kind)).iter().sum()
+    }
 }
 
 impl LastVerification {
     fn stage(&self) -> MutexGuard<'_, Stage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The result in a few words.
+    pub(crate) fn verdict(&self) -> &'static str {
+        match &*self.stage() {
+            Stage::Never => "none yet",
+            Stage::Runs(_) => "running",
+            Stage::Repair(_) => "a repair, or its plan",
+            Stage::Ended(ended) => match ended.as_ref() {
+                Ok(found) if found.n_open() + found.n(UNREADABLE) == 0 => "all right",
+                _ => "see what it found",
+            },
+        }
     }
 
     /// Begins a verification, unless one is running.
@@ -231,10 +249,10 @@ fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
         compared_types,
     } = &found.object;
     let kinds = [(FINDING, findings), (UNDECIDED, undecided), (WAITING, waiting)];
-    let n_open: usize = kinds.iter().map(|(kind, _)| found.n(kind)).sum();
+    let n_open = found.n_open();
     let n_unreadable = found.n(UNREADABLE);
     html! {
-        p class=(if n_open + n_unreadable == 0 { "right" } else { "differs" }) {
+        p class=(if n_open > 0 { "verdict differs" } else if n_unreadable > 0 { "verdict waits" } else { "verdict right" }) {
             @if n_open > 0 { (counted(n_open, "difference")) "." }
             @else if n_unreadable > 0 { "Nothing differs, but nothing is derived of " (counted(n_unreadable, "unreadable item")) "." }
             @else { "Every derived value is right." }

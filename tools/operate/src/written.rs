@@ -76,7 +76,7 @@ impl Words<'_> {
                 Some(WrittenEffect::Number { item: key.clone(), number: format!("+{}", counted(n, "value")) })
             }
             (Action::Put(_), _) if *is_correction => whole("put back"),
-            (Action::Put(_), _) => whole("made"),
+            (Action::Put(_), _) => whole("created"),
             (Action::Delete, _) => whole("removed"),
             (Action::Update(update), shape) => {
                 self.updated(at, update, matches!(shape, Shape::Mirror(_)) || kind.name() == "copy")

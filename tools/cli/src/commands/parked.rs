@@ -4,7 +4,7 @@
 mod discard;
 
 use engine::{
-    inspect::{ToRecount, n_unreadable, to_recount},
+    inspect::{ToRecount, to_recount, unreadable},
     park::{ParkedChange, parked},
 };
 use functions::logging;
@@ -58,7 +58,7 @@ async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow
     for target in &mut recount {
         target.relabel(&opened.catalogue);
     }
-    let n_unreadable = n_unreadable(&opened.store).await?;
+    let n_unreadable = unreadable(&opened.store).await?.len();
     if as_json {
         print_json(parked_list(parked, &recount, n_unreadable, layout));
     } else {

@@ -7,8 +7,32 @@ use std::iter::Peekable;
 
 use maud::{Markup, html};
 
-/// A page of Markdown without its first-level heading.
+/// A page of Markdown without its first-level heading: a list of its headings, and each section, folded. A browser
+/// unfolds a section when a link leads into it.
 pub(super) fn page(text: &str) -> Markup {
+    let mut sections = text.split("\n## ");
+    let preface = blocks(sections.next().unwrap_or_default());
+    let sections: Vec<(&str, &str)> = sections.filter_map(|section| section.split_once('\n')).collect();
+    let link = |title: &str| html! { a href=(format!("#{}", anchor(title))) { (inline(title)) } };
+    html! {
+        (preface)
+        ul.contents { @for (title, text) in &sections { li {
+            (link(title))
+            @for title in text.lines().filter_map(|line| line.strip_prefix("### ")) { div { small { (link(title)) } } }
+        } } }
+        @for (title, text) in &sections {
+            details.fold { summary { h2 { (inline(title)) } } div id=(anchor(title)) { (blocks(text)) } }
+        }
+    }
+}
+
+/// The id of a heading.
+fn anchor(title: &str) -> String {
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || *c == ' ');
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+}
+
+fn blocks(text: &str) -> Markup {
     let mut lines = text.lines().filter(|line| !line.starts_with("# ")).peekable();
     let mut blocks = Vec::new();
     while let Some(line) = lines.next() {
@@ -33,10 +57,7 @@ fn block<'a>(line: &'a str, lines: &mut Peekable<impl Iterator<Item = &'a str>>)
         return html! { pre tabindex="0" { code { (fenced.join("\n")) } } };
     }
     if let Some(title) = line.strip_prefix("### ") {
-        return html! { h3 { (inline(title)) } };
-    }
-    if let Some(title) = line.strip_prefix("## ") {
-        return html! { h2 { (inline(title)) } };
+        return html! { h3 id=(anchor(title)) { (inline(title)) } };
     }
     if line.starts_with('|') {
         return table(&more("|"));
@@ -97,9 +118,10 @@ mod tests {
         let html = page(text).into_string();
         assert_eq!(
             html,
-            "<h2>Reads</h2><p>See <code>a|b</code> and this, Page&lt;Post&gt;.</p>\
+            "<ul class=\"contents\"><li><a href=\"#reads\">Reads</a></li></ul>\
+             <details class=\"fold\"><summary><h2>Reads</h2></summary><div id=\"reads\"><p>See <code>a|b</code> and this, Page&lt;Post&gt;.</p>\
              <div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td><code>x|y</code></td><td>–</td></tr></tbody></table></div>\
-             <ul><li>one</li><li>two</li></ul><pre tabindex=\"0\"><code>raw `x`</code></pre>"
+             <ul><li>one</li><li>two</li></ul><pre tabindex=\"0\"><code>raw `x`</code></pre></div></details>"
         );
     }
 }

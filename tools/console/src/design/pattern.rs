@@ -150,7 +150,7 @@ fn listed<S: Store>(console: &Console<S>, items: &[Item]) -> Markup {
         @if !items.is_empty() {
             div.wide tabindex="0" { table {
                 thead { tr { th { "item" } th { "type" } th { "all of it" } } }
-                tbody { @for (key, item) in &items { (item_row(schema, key, item, Some(&typed("JSON", item)))) } }
+                tbody { @for (key, item) in &items { (item_row(schema, key, item, &typed("JSON", item))) } }
             } }
         }
     }

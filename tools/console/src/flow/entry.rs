@@ -307,7 +307,7 @@ impl Flow {
         let trouble = match why {
             NoAnswer::Killed => {
                 let items = operate::words::counted(commits.len(), "item");
-                Trouble::Killed(format!("after it wrote {items}; the record comes again"))
+                Trouble::Killed(format!("after it wrote {items}; Lambda delivers the record again"))
             }
             NoAnswer::Failed(why) => Trouble::Again(why.clone()),
         };
@@ -338,6 +338,6 @@ mod tests {
         flow.take_in_unanswered("aggregate", &ended(NoAnswer::Failed("no".to_owned())), Duration::ZERO);
         let (entries, _) = flow.entries(FlowEntry::is_again, 10);
         let said: Vec<String> = entries[0].troubles().map(|(_, trouble)| trouble.said()).collect();
-        assert_eq!((killed(1), said), (1, vec!["comes again: no".to_owned()]));
+        assert_eq!((killed(1), said), (1, vec!["redelivered: no".to_owned()]));
     }
 }

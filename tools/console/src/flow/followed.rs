@@ -127,7 +127,7 @@ fn whole(steps: &[FollowedChange]) -> Markup {
             (axis.until_ms.saturating_sub(axis.from_ms)) " ms of the moment a function first got the change."
         }
         div.wide tabindex="0" { table.steps {
-            thead { tr { th { "what happened" } th { "when, in ms" } th.axis { "" } } }
+            thead { tr { th { "what happened" } th { "when, in ms" } th.axis { span { "0" } span { (axis.until_ms.saturating_sub(axis.from_ms)) } } } }
             @for step in steps { (rows(step, axis)) }
         } }
         @if steps.len() >= STEPS_MAX { p { "The first " (steps.len()) " changes; there are more." } }
@@ -159,11 +159,10 @@ fn of_delivery(delivery: &FlowDelivery, axis: Axis) -> Markup {
     html! {
         tr {
             td {
-                (function)
                 @match trouble {
-                    Some(Trouble::Killed(why)) => span.differs { " was killed " (why) },
-                    Some(trouble) => { " handled it" span.differs { ": " (trouble.said()) } },
-                    None => { " handled it" @if writes.is_empty() { ": nothing to write" } },
+                    Some(Trouble::Killed(why)) => span.differs { (function) " was killed " (why) },
+                    Some(trouble) => { (function) " handled it" div.differs { (trouble.said()) } },
+                    None => { (function) " handled it" @if writes.is_empty() { ": nothing to write" } },
                 }
             }
             td { (since(*began_ms)) "–" (since(began_ms.saturating_add(*elapsed_ms))) }

@@ -11,7 +11,7 @@
 //!
 //! # Figures
 //!
-//! Metrics of each derivation: changes a second, lag, conflicts, and the items that it writes most.
+//! Metrics of each derivation: changes a second, lag, conflicts, and the item that it writes most.
 //!
 //! *Its own lag* is the time from the start of a function's batch to the response of the write; *the whole lag* begins
 //! with the application's write, or with the write that caused the record. On the embedded database, the stream's times
@@ -28,6 +28,7 @@ use store::Units;
 
 use crate::{
     flow::{
+        a_second,
         entry::{ChangedAttribute, FlowEntry, FlowWrite, Trouble},
         share,
     },
@@ -38,13 +39,13 @@ use crate::{
 pub(crate) fn change(entry: &FlowEntry) -> Markup {
     html! {
         article.change id=(format!("change-{}", entry.event)) {
-            p {
-                time { (clock(entry.came_ms)) } " "
-                (entry.entity) " " (frame::key(&entry.item)) " " strong { (action(entry.action)) } " "
-                a href=(frame::of_change(&entry.event)) { "what followed" }
+            time { (clock(entry.came_ms)) }
+            div {
+                p { (entry.entity) " " strong { (action(entry.action)) } " " (frame::key(&entry.item)) }
+                @if !entry.changed.is_empty() { p.values { (changed(entry)) } }
             }
-            @if !entry.changed.is_empty() { p.values { (changed(entry)) } }
-            (outcome(entry))
+            div { (outcome(entry)) }
+            div { a href=(frame::of_change(&entry.event)) { "what followed" } }
         }
     }
 }
@@ -79,16 +80,18 @@ fn n_functions(entry: &FlowEntry) -> usize {
 /// A write, in words.
 pub(crate) fn write(write: &FlowWrite) -> Markup {
     html! {
-        @if write.table == Table::Ledger { "the ledger" }
-        @else if write.effects.is_empty() { "wrote " (frame::key(&write.item)) }
-        @else {
-            @for (at, (derivation, what)) in write.effects.iter().enumerate() {
-                @if at > 0 { ", " }
-                b { (derivation) } " " (what)
+        span {
+            @if write.table == Table::Ledger { "the ledger" }
+            @else if write.effects.is_empty() { "wrote " (frame::key(&write.item)) }
+            @else {
+                @for (at, (derivation, what)) in write.effects.iter().enumerate() {
+                    @if at > 0 { ", " }
+                    b { (derivation) } " " (what)
+                }
+                " " (frame::key(&write.item))
             }
-            " " (frame::key(&write.item))
         }
-        small { " " (units(write.units)) @if write.n_others > 0 { ", shared with " (counted(write.n_others, "other change")) } }
+        " " small { (units(write.units)) @if write.n_others > 0 { ", shared with " (counted(write.n_others, "other change")) } }
     }
 }
 
@@ -118,7 +121,7 @@ fn value(ChangedAttribute { name, old, new }: &ChangedAttribute) -> Markup {
 /// The event of an item, in words.
 pub(crate) fn action(action: &str) -> &'static str {
     match action {
-        "INSERT" => "made",
+        "INSERT" => "created",
         "REMOVE" => "removed",
         _ => "changed",
     }
@@ -126,10 +129,16 @@ pub(crate) fn action(action: &str) -> &'static str {
 
 /// Write units, in words.
 pub(crate) fn units(units: f64) -> String {
-    match format!("{units:.2}").trim_end_matches('0').trim_end_matches('.') {
+    match amount(units).as_str() {
         "1" => "1 write unit".to_owned(),
         number => format!("{number} write units"),
     }
+}
+
+/// A number with at most two decimals. The sum of no numbers is -0, which becomes 0.
+pub(crate) fn amount(number: f64) -> String {
+    let text = format!("{:.2}", number + 0.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// A time of the day, in UTC.
@@ -233,6 +242,11 @@ impl SpentUnits {
     }
 }
 
+/// The name of the count that a derivation displays, if any.
+pub(crate) fn count_of<'a>(catalogue: &'a Catalogue, derivation: &'a Derivation) -> Option<&'a str> {
+    Some(catalogue.label_of(derivation.kind.refresh()?.reads_count()?))
+}
+
 /// The derivations that plain code would write too. Counters and their displays are excluded: plain code adds to the
 /// count where it is displayed.
 pub(in crate::flow) fn written_by_hand(schema: &Schema, catalogue: &Catalogue) -> BTreeSet<String> {
@@ -247,16 +261,13 @@ pub(in crate::flow) fn written_by_hand(schema: &Schema, catalogue: &Catalogue) -
 // ---- figures ----
 
 /// Time over which changes are counted, in milliseconds.
-const WINDOW_MS: u64 = 60_000;
-
-/// Number of targets that are named.
-const HOTTEST: usize = 3;
+pub(in crate::flow) const WINDOW_MS: u64 = 60_000;
 
 /// Metrics of a derivation, over the stored changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DerivationFigures {
-    /// Changes of the last minute with an effect for it.
-    n_changes: u32,
+    /// Changes a second with an effect for it, over the window.
+    pub(crate) changes_a_second: f64,
     own_ms: Vec<u64>,
     whole_ms: Vec<u64>,
     targets: BTreeMap<Key, usize>,
@@ -264,12 +275,16 @@ pub(crate) struct DerivationFigures {
 
 impl DerivationFigures {
     /// The metrics of each derivation.
-    pub(in crate::flow) fn of<'a>(entries: impl Iterator<Item = &'a FlowEntry>, now_ms: u64) -> BTreeMap<String, Self> {
+    pub(in crate::flow) fn of<'a>(
+        entries: impl Iterator<Item = &'a FlowEntry>,
+        now_ms: u64,
+        window_ms: u64,
+    ) -> BTreeMap<String, Self> {
         let mut all: BTreeMap<String, Self> = BTreeMap::new();
         for entry in entries {
-            let is_recent = entry.came_ms.saturating_add(WINDOW_MS) > now_ms;
+            let is_recent = entry.came_ms.saturating_add(window_ms) > now_ms;
             for (derivation, _) in entry.asked.iter().filter(|_| is_recent) {
-                all.entry(derivation.clone()).or_default().n_changes += 1;
+                all.entry(derivation.clone()).or_default().changes_a_second += a_second(1, window_ms);
             }
             for delivery in &entry.deliveries {
                 for write in &delivery.writes {
@@ -289,11 +304,6 @@ impl DerivationFigures {
         all
     }
 
-    /// Changes a second, over the last minute.
-    pub(crate) fn changes_a_second(&self) -> f64 {
-        f64::from(self.n_changes) / 60.0
-    }
-
     /// The median of its own lag, in milliseconds.
     pub(crate) fn own_ms(&self) -> Option<u64> {
         self.own_ms.get(self.own_ms.len() / 2).copied()
@@ -304,13 +314,10 @@ impl DerivationFigures {
         self.whole_ms.get(self.whole_ms.len() / 2).copied()
     }
 
-    /// The items that it wrote most often, with the number of writes; without items that it wrote once.
-    pub(crate) fn hottest(&self) -> Vec<(&Key, usize)> {
-        let mut targets: Vec<(&Key, usize)> = self.targets.iter().map(|(key, n)| (key, *n)).collect();
-        targets.retain(|(_, n)| *n > 1);
-        targets.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-        targets.truncate(HOTTEST);
-        targets
+    /// The item that it wrote most often, with the number of writes; `None` if it wrote none more than once.
+    pub(crate) fn hottest(&self) -> Option<(&Key, usize)> {
+        let repeated = self.targets.iter().filter(|(_, n)| **n > 1);
+        repeated.max_by_key(|(_, n)| **n).map(|(key, n)| (key, *n))
     }
 }
 
@@ -319,15 +326,13 @@ mod figures_tests {
     use super::*;
 
     #[test]
-    fn a_median_and_the_hottest_items_are_of_what_was_written() {
+    fn a_median_and_the_hottest_item_are_of_what_was_written() {
         let key = |name: &str| Key::new(name, "S");
         let targets = [("a", 1), ("b", 5), ("c", 3), ("d", 2), ("e", 9)].map(|(name, n)| (key(name), n));
         let figures =
-            DerivationFigures { n_changes: 30, own_ms: vec![1, 4, 9], whole_ms: Vec::new(), targets: targets.into() };
+            DerivationFigures { own_ms: vec![1, 4, 9], targets: targets.into(), ..DerivationFigures::default() };
         assert_eq!((figures.own_ms(), figures.whole_ms()), (Some(4), None));
-        assert!((figures.changes_a_second() - 0.5).abs() < f64::EPSILON);
-        let hottest: Vec<(&str, usize)> = figures.hottest().iter().map(|(key, n)| (key.pk.as_str(), *n)).collect();
-        assert_eq!(hottest, [("e", 9), ("b", 5), ("c", 3)]);
+        assert_eq!(figures.hottest(), Some((&key("e"), 9)));
     }
 }
 

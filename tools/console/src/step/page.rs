@@ -62,7 +62,7 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
         &html! {
             p {
                 "Lambda may deliver a record twice, deliver an old one after a newer one, or end an invocation anywhere. "
-                "Hold the stream, and do all that yourself: the values come right all the same."
+                "Pause the stream, and do all that yourself: the values are right in the end."
             }
             @if !is_held { (scene::page::list(&console)) }
             h2 { "The stream" }
@@ -75,7 +75,7 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
 
 pub(super) fn nothing_to_hold() -> Markup {
     html! { p.empty {
-        "No functions run here, so there is nothing to hold. Step mode is in the console of `ripple dev` where it runs the "
+        "No functions run here, so there is nothing to pause. Step mode is in the console of `ripple dev` where it runs the "
         "functions itself: open the address that it prints."
     } }
 }
@@ -86,17 +86,17 @@ pub(crate) fn part<S: Store + 'static>(console: &Console<S>, gate: &StepGate<S>)
     let is_held = held.flow == StreamFlow::Held;
     html! {
         @if is_held {
-            p { strong { "The stream is held. " } "Write an item with any client: its record waits here for each function." }
-            (console.button("/step/hold", &[("hold", "false")], "Let the stream flow"))
+            p { strong { "The stream is paused. " } "Write an item with any client: its record waits here for each function." }
+            (console.button("/step/hold", &[("hold", "false")], "Resume the stream"))
         } @else {
             p { strong { "The stream flows: " } "each function gets a record as soon as it comes." }
-            (console.button("/step/hold", &[("hold", "true")], "Hold the stream"))
+            (console.button("/step/hold", &[("hold", "true")], "Pause the stream"))
         }
         @if is_held || !held.reports.is_empty() {
             @for (at, function) in gate.functions.iter().enumerate() {
                 (of_function(console, &held, at, &function.name()))
             }
-            @if !held.reports.is_empty() { h2 { "What came of each delivery" } }
+            @if !held.reports.is_empty() { h2 { "Result of each delivery" } }
             ol.reports reversed start=(held.reports.front().map_or(0, |report| report.number)) {
                 @for report in held.reports.iter().take(REPORTS_SHOWN) { li { (of_report(console, gate, report)) } }
             }
@@ -111,7 +111,7 @@ fn of_function<S: Store + 'static>(console: &Console<S>, held: &HeldStream, at: 
         section aria-label=(name) {
             h3 { (name) }
             @match held.next(at) {
-                None => p { "No record is held for it." },
+                None => p { "No record waits for it." },
                 Some(next) => {
                     p { b { "Next: " } (record(console, &next.record.json)) }
                     @if next.record.n_failed > 0 {
@@ -122,7 +122,7 @@ fn of_function<S: Store + 'static>(console: &Console<S>, held: &HeldStream, at: 
                 },
             }
             @if held.delivered.iter().any(|it| it.function == at) {
-                p { b { "Delivered: " } "each can come again, also after later ones." }
+                p { b { "Delivered: " } "each can be delivered again, also after later ones." }
                 ul.delivered { @for it in delivered.take(DELIVERED_SHOWN) {
                     li {
                         (record(console, &it.record.json)) " "
@@ -204,8 +204,8 @@ fn of_end(end: &InvocationEnd) -> Markup {
         @match &end.how {
             EndedHow::Done => { @if end.writes.is_empty() && end.n_duplicates == 0 && n_in_step == 0 { p { "Nothing follows from it." } } },
             EndedHow::Parked(cause) => p.differs { "It cannot be applied, so it is parked: " (cause) },
-            EndedHow::Again(why) => p.differs { "It is not done, so Lambda delivers it again: " (why) },
-            EndedHow::Killed => p.differs {
+            EndedHow::Again(why) => p.waits { "It is not done, so Lambda delivers it again: " (why) },
+            EndedHow::Killed => p.waits {
                 "The invocation was killed before it could answer. "
                 @if end.writes.is_empty() { "It wrote nothing." } @else { "What it wrote is written." }
             },
@@ -219,7 +219,7 @@ pub(crate) async fn holds<S: Store + 'static>(State(console): State<Arc<Console<
         Ok(order) => order,
         Err(refused) => return refused.into_response(),
     };
-    let Some(gate) = &console.step else { return refused("There is nothing to hold here.") };
+    let Some(gate) = &console.step else { return refused("There is nothing to pause here.") };
     gate.hold(hold == "true");
     Redirect::to("/step").into_response()
 }
@@ -253,6 +253,6 @@ pub(super) fn refused(why: &str) -> Response {
 
 /// The updates of the page's live part.
 pub(crate) async fn events<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
-    let Some(gate) = console.step.clone() else { return refused("There is nothing to hold here.") };
+    let Some(gate) = console.step.clone() else { return refused("There is nothing to pause here.") };
     live::events(gate.watch(), move || part(&console, &gate))
 }

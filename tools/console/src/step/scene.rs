@@ -75,8 +75,8 @@ const fn step(text: &'static str, act: SceneAct) -> SceneStep {
 pub(crate) const SCENES: [Scene; 9] = [
     Scene {
         id: "repeated",
-        title: "A record comes twice",
-        about: "Lambda delivers at least once: a batch comes again when its answer is lost. A plain ADD would count the change twice.",
+        title: "A record is delivered twice",
+        about: "Lambda delivers at least once: a batch is redelivered when its answer is lost. A plain ADD would count the change twice.",
         subject: Subject::Count,
         steps: &[
             step("The application writes an item that counts.", Act::Write),
@@ -99,7 +99,7 @@ pub(crate) const SCENES: [Scene; 9] = [
     Scene {
         id: "killed",
         title: "An invocation is killed halfway",
-        about: "An invocation ends at its time limit, or with its machine: some writes are done, and nobody knows which. The record comes again.",
+        about: "An invocation ends at its time limit, or with its machine: some writes are done, and it is unknown which. The record is redelivered.",
         subject: Subject::Count,
         steps: &[
             step("The application writes an item that counts.", Act::Write),
@@ -113,8 +113,8 @@ pub(crate) const SCENES: [Scene; 9] = [
     },
     Scene {
         id: "old-record",
-        title: "An old record comes after a newer one",
-        about: "A record says only which item to look at, never what to write. So an old record cannot bring an old value back.",
+        title: "An old record is delivered after a newer one",
+        about: "A record says only which item to refresh, never what to write. So an old record cannot bring an old value back.",
         subject: Subject::Copy,
         steps: &[
             step("The application changes the source of a copied value.", Act::ChangeSource),
@@ -122,14 +122,14 @@ pub(crate) const SCENES: [Scene; 9] = [
             step("All other records are delivered.", Act::LetThrough),
             step("The application changes the source once more.", Act::ChangeSource),
             step("Lambda delivers that record.", Act::Deliver),
-            step("The record of the first change comes again, after the newer one.", Act::Again),
+            step("The record of the first change is redelivered, after the newer one.", Act::Again),
             step("All other records are delivered.", Act::LetThrough),
         ],
     },
     Scene {
         id: "deleted",
-        title: "Somebody deletes a mirror",
-        about: "A mirror is an item that Ripple alone writes. The record of its removal makes Ripple look at it, and make it again.",
+        title: "A client deletes a mirror",
+        about: "A mirror is an item that Ripple alone writes. The record of its removal makes Ripple refresh it, and create it again.",
         subject: Subject::Mirror,
         steps: &[
             step("A client deletes the mirror.", Act::Delete),
@@ -139,8 +139,8 @@ pub(crate) const SCENES: [Scene; 9] = [
     },
     Scene {
         id: "overwritten",
-        title: "Somebody overwrites a copied value",
-        about: "The record of the write makes Ripple look at the item. It reads the source, and writes what differs.",
+        title: "A client overwrites a copied value",
+        about: "The record of the write makes Ripple refresh the item. It reads the source, and writes what differs.",
         subject: Subject::Copy,
         steps: &[
             step("A client overwrites the copy.", Act::Overwrite),
@@ -168,7 +168,7 @@ pub(crate) const SCENES: [Scene; 9] = [
         about: "The counter holds text instead of a number. The change is parked, whole, with its cause; the other records go on.",
         subject: Subject::Count,
         steps: &[
-            step("Somebody puts text in the place of the counter.", Act::SpoilCounter),
+            step("A client puts text in the place of the counter.", Act::SpoilCounter),
             step("The application writes an item that counts.", Act::Write),
             step("Lambda delivers its record.", Act::Deliver),
             step("All other records are delivered: nothing waits for the parked one.", Act::LetThrough),
@@ -179,13 +179,13 @@ pub(crate) const SCENES: [Scene; 9] = [
     },
     Scene {
         id: "counter",
-        title: "Somebody alters a counter",
+        title: "A client alters a counter",
         about: "A counter does not correct itself, because Ripple only adds to it. A verification finds the difference, and a repair adds it.",
         subject: Subject::Count,
         steps: &[
             step("The application writes an item that counts.", Act::Write),
             step("All records are delivered.", Act::LetThrough),
-            step("Somebody adds 5 to the counter.", Act::AlterCounter),
+            step("A client adds 5 to the counter.", Act::AlterCounter),
             step("All records are delivered: the wrong number stays.", Act::LetThrough),
             step("The stream flows, and an operator repairs what a verification of this count finds.", Act::Repair),
         ],

@@ -153,13 +153,17 @@ pub(super) fn of_outcome<S: Store>(console: &Console<S>, outcome: &RepairOutcome
     let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unreadable, .. } = summary;
     html! {
         h2 { @if *is_applied { "The repair" } @else { "The plan of a repair" } }
-        p class=(if (summary.is_left() || *n_unreadable > 0) && *is_applied { "differs" } else { "" }) {
+        p class=(if *is_applied && *refused == 0 { "verdict right" } else { "verdict waits" }) {
             @if *is_applied { (done) " repaired, " (not_needed) " were right already, " (refused) " left to an operator." }
             @else if *n == 0 { "There is nothing to repair." }
             @else { (would) " would be repaired, " (refused) " would be left to an operator." }
-            @if *n_undecided > 0 { " " (counted(*n_undecided, "difference")) " may be on the way: verify again." }
-            @if *n_unreadable > 0 { " Nothing is derived of " (counted(*n_unreadable, "unreadable item")) "." }
-            @if *n_waiting > 0 { " A parked change or a job explains " (counted(*n_waiting, "other difference")) "." }
+        }
+        @if *n_undecided > 0 { p.waits { (counted(*n_undecided, "difference")) " may be on the way: verify again." } }
+        @if *n_unreadable > 0 {
+            p.waits { "Nothing is derived of " a href="/parked#unreadable" { (counted(*n_unreadable, "unreadable item")) } "." }
+        }
+        @if *n_waiting > 0 {
+            p.waits { a href="/parked" { "A parked change" } " or a " a href="/jobs" { "job" } " explains " (counted(*n_waiting, "other difference")) "." }
         }
         @if outcome.is_open() {
             p { "It writes about " (shown::units(*units)) ", and reads the table again: this plan took " (read_units) " read units." }

@@ -295,7 +295,7 @@ impl SceneRun {
         }
         gate.let_through().await?;
         let written = counted(run.cast.before.len(), "item");
-        let text = format!("The stream is held. The application has written {written}, and Ripple what follows.");
+        let text = format!("The stream is paused. The application has written {written}, and Ripple what follows.");
         run.note(console, text, ActDone::default()).await?;
         Ok(run)
     }

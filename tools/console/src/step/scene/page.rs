@@ -40,7 +40,7 @@ struct NextOrder {
 pub(crate) fn list<S: Store>(console: &Console<S>) -> Markup {
     html! {
         h2 { "Guided scenes" }
-        p { "A scene writes a few items of its own, holds the stream, and shows after each step what is stored and what is right." }
+        p { "A scene writes a few items of its own, pauses the stream, and shows after each step what is stored and what is right." }
         ul.scenes { @for scene in &SCENES {
             li {
                 h3 { (scene.title) }
@@ -102,7 +102,7 @@ fn short(state: &ValueState) -> Markup {
     match state {
         ValueState::Right => html! { span.right { "right" } },
         ValueState::Waits => html! { span.waits { "late: the change is parked" } },
-        ValueState::Differs => html! { span.differs { "not right yet" } },
+        ValueState::Differs => html! { span.waits { "not right yet" } },
         ValueState::Flawed(why) => html! { span.differs { "flawed: " (why) } },
         ValueState::Undecided(why) => html! { span.undecided { "not decided: " (why) } },
     }
