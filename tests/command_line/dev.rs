@@ -242,29 +242,35 @@ fn a_key_does_not_control_the_terminal() {
 }
 
 #[test]
-fn a_type_that_nobody_declared_is_told_once_with_the_nearest_one() {
-    let dev = Dev::start(&[]);
-    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
-    let put = |pk: &str, kind: Option<&str>| {
-        let put = client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s("PROFILE"));
-        let put = kind.into_iter().fold(put, |put, kind| put.item("EntityType", s(kind)));
-        runtime.block_on(put.send()).unwrap();
-    };
-    for pk in ["USER#a", "USER#b"] {
-        put(pk, Some("Usre"));
-        waited(&dev.endpoint, &[]);
-        put(pk, None);
-        waited(&dev.endpoint, &[]);
+fn a_type_that_nobody_declared_is_told_once_with_the_nearest_one_whether_filters_pass_it_or_not() {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/social/ripple.toml");
+    for arguments in [&[][..], &["--config", manifest]] {
+        let dev = Dev::start(arguments);
+        let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+        let put = |pk: &str, kind: Option<&str>| {
+            let put = client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s("PROFILE"));
+            let put = kind.into_iter().fold(put, |put, kind| put.item("EntityType", s(kind)));
+            runtime.block_on(put.send()).unwrap();
+            waited(&dev.endpoint, &[]);
+        };
+        for pk in ["USER#a", "USER#b", "GADGET#a", "GADGET#b"] {
+            let kind = if pk.starts_with("USER#") { "Usre" } else { "Gadget" };
+            put(pk, Some(kind));
+            put(pk, None);
+        }
+        let ended = dev.stopped();
+        let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("ignored")).collect();
+        assert_eq!(
+            said,
+            [
+                "items of the type \"Usre\" are ignored, because there is no such entity: did you mean \"User\"? One is USER#a / PROFILE",
+                "items without EntityType are ignored; one is USER#a / PROFILE",
+                "items of the type \"Gadget\" are ignored, because there is no such entity; one is GADGET#a / PROFILE",
+            ]
+        );
+        // `propagate` displays counts on profiles, so it gets what is under the key of one.
+        assert!(ended.stderr.contains("propagate  polled 8, filtered out 4, invoked 4,"), "{}", ended.stderr);
     }
-    let ended = dev.stopped();
-    let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("ignored")).collect();
-    assert_eq!(
-        said,
-        [
-            "items of the type \"Usre\" are ignored, because there is no such entity: did you mean \"User\"? One is USER#a / PROFILE",
-            "items without EntityType are ignored; one is USER#a / PROFILE",
-        ]
-    );
 }
 
 #[test]

@@ -166,13 +166,15 @@ async fn what_another_client_alters_is_named_and_all_but_the_counter_mends() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_items_are_ignored_or_listed_and_their_neighbours_are_applied() {
-    // The shipped filters would keep what is ignored from the function. A manifest's mappings have none.
-    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/social/ripple.toml");
-    let mut service = Ripple::embedded(&["--readers", "one", "--config", manifest]).await;
+    let mut service = Ripple::embedded(&["--readers", "one"]).await;
     let client = client(&service.endpoint);
     put(&client, item([("PK", "USER#ada".to_owned()), ("SK", "SETTINGS".to_owned())])).await;
     put(&client, item([("PK", "GADGET#7".to_owned()), ("SK", "X".to_owned()), ("EntityType", "Gadget".to_owned())]))
         .await;
+    // The filters keep both from the function, and `dev` reports them all the same.
+    for ignored in ["items without EntityType are ignored", "items of the type \"Gadget\" are ignored"] {
+        service.line(|line| line.starts_with(ignored)).await;
+    }
     // A number is no text, so the post is not published, and nothing of it is unreadable.
     let mut untold = post("ada", "p9", NOON, "", "Status is a number");
     untold.insert("Status".to_owned(), n(1));
@@ -187,7 +189,6 @@ async fn bad_items_are_ignored_or_listed_and_their_neighbours_are_applied() {
         put(&client, item).await;
     }
     right(&client).await;
-    assert_eq!(n_ignored(&mut service, 2).await, 2);
 
     let verified = verify(&service.endpoint);
     assert_eq!(verified.code, Some(3), "{}", verified.json);
@@ -258,17 +259,6 @@ fn found(endpoint: &str, wanted: &[(&str, &Key)]) {
     let wanted: Vec<[&str; 3]> =
         wanted.iter().map(|(derivation, key)| [*derivation, key.0.as_str(), key.1.as_str()]).collect();
     assert_eq!((verified.named("findings"), verified.code), (wanted, Some(3)), "{:#}", verified.json);
-}
-
-/// How many records the service said that it ignored, once it has said so of this many.
-async fn n_ignored(service: &mut Ripple, n_wanted: u32) -> u32 {
-    // A sentence about the items that "are ignored, because" of their type has no number there.
-    let said = |line: &str| line.split_once(" ignored,")?.0.rsplit(' ').next()?.parse::<u32>().ok();
-    let mut n_ignored = 0;
-    while n_ignored < n_wanted {
-        n_ignored += said(&service.line(|line| said(line).is_some()).await).unwrap();
-    }
-    n_ignored
 }
 
 /// Sort keys of the service's list of the unreadable.

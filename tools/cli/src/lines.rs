@@ -25,7 +25,7 @@ use derive::{
     change::Change,
     schema::{Schema, Seen},
 };
-use engine::{account::Account, batch::Handled};
+use engine::{account::Account, batch::Handled, record::decode};
 use functions::handler::Function;
 use keys::{item::text, job::JobKey};
 use manifest::meant::meant;
@@ -100,6 +100,14 @@ impl Witness for Lines {
         };
         if self.is_elsewhere {
             print(&format!("{mapping}  {}, {outcome}, {} ms", counted(*n_records, "record"), elapsed.as_millis()));
+        }
+    }
+
+    // No function sees the record. So this is the only place that can report an item of an undeclared type.
+    fn filtered_out(&self, record: &str) {
+        let Ok(change) = decode(&self.schema.layout, record) else { return };
+        if let Some(sentence) = self.said().ignored(&self.schema, &change) {
+            report(&sentence);
         }
     }
 

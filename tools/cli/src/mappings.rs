@@ -7,7 +7,7 @@
 //! | [`IDLE_POLL_MS`] | four reads a second | the same |
 //! | [`LANES`] concurrent batches | `ParallelizationFactor` | all functions share one process |
 //!
-//! The mappings of a manifest's tables have no filters, as in the repository's template with `ConfigUri`.
+//! Their filters are those that `ripple infra` prints for the manifest.
 
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{ledger::LedgerKind, record::table_of};
@@ -17,7 +17,7 @@ use infra::{
     mapping::{filters, mapping},
 };
 use operate::checkpoints::OF;
-use stream::{filter::Filters, mapping::Mapping};
+use stream::mapping::Mapping;
 
 use crate::args::Readers;
 
@@ -42,8 +42,6 @@ pub(crate) struct MappingRequest<'a> {
     pub(crate) streams: &'a [String],
     pub(crate) schema: &'a Schema,
     pub(crate) catalogue: &'a Catalogue,
-    /// True if a manifest declares the table.
-    pub(crate) has_manifest: bool,
 }
 
 /// The functions that read the streams, with one mapping for each function and stream. A function also reads a stream
@@ -57,11 +55,7 @@ pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Funct
     for function in functions {
         for (number, (table, stream_arn)) in StreamTable::all(wanted.schema).zip(wanted.streams).enumerate() {
             let families = function.families();
-            let filters = if wanted.has_manifest {
-                Filters::default()
-            } else {
-                filters(&needed(table, wanted.catalogue, &families))?
-            };
+            let filters = filters(&needed(table, wanted.catalogue, &families))?;
             let name = name(function, number, stream_arn, wanted.streams.len());
             let deployed = mapping(&name, stream_arn, &families, wanted.ledger, filters);
             let parallelization_factor = if families.contains(&Family::Additive) { 1 } else { LANES };
@@ -102,8 +96,8 @@ mod tests {
         for ledger in [LedgerKind::Receipts, LedgerKind::Watermarks] {
             let streams = [ARN.to_owned()];
             let of = |readers| {
-                let (schema, catalogue, has_manifest) = (&*schema, &*catalogue, false);
-                let wanted = MappingRequest { readers, ledger, streams: &streams, schema, catalogue, has_manifest };
+                let (schema, catalogue) = (&*schema, &*catalogue);
+                let wanted = MappingRequest { readers, ledger, streams: &streams, schema, catalogue };
                 mappings(&wanted).unwrap()
             };
             let [(_, aggregate), (_, propagate)] = of(Readers::Two).try_into().unwrap();
@@ -126,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_several_tables_has_a_mapping_of_its_own_without_filters() {
+    fn each_of_several_tables_has_a_mapping_of_its_own_with_its_own_filters() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/chat/ripple.toml");
         let (schema, catalogue) = declared(Choice { manifest: Some(&file), ..Choice::default() }).unwrap();
         let streams: Vec<String> =
@@ -137,7 +131,6 @@ mod tests {
             streams: &streams,
             schema: &schema,
             catalogue: &catalogue,
-            has_manifest: true,
         };
         let all = mappings(&wanted).unwrap();
         let names: Vec<&str> = all.iter().map(|(_, it)| it.name.as_str()).collect();
@@ -145,6 +138,11 @@ mod tests {
         let first: Vec<String> = first.map(|(number, table)| format!("--{number}-{table}")).collect();
         let wanted = ["aggregate", "propagate"].map(|function| first.iter().map(move |it| format!("{function}{it}")));
         assert_eq!(names, wanted.into_iter().flatten().collect::<Vec<_>>());
-        assert!(all.iter().all(|(_, mapping)| mapping.filters.is_empty() && mapping.check().is_ok()));
+        assert!(all.iter().all(|(_, mapping)| mapping.check().is_ok()));
+        let unfiltered: Vec<&str> =
+            all.iter().filter(|(_, it)| it.filters.is_empty()).map(|(_, it)| it.name.as_str()).collect();
+        // The keys of these tables are values as they are, which no text separates.
+        let plain = ["aggregate--3-Messages", "propagate--1-Workspaces", "propagate--3-Messages", "propagate--4-Users"];
+        assert_eq!(unfiltered, plain);
     }
 }

@@ -122,6 +122,11 @@ pub(crate) trait Witness: Send + Sync {
         let _: &Invocation = invocation;
     }
 
+    /// A record, as JSON text, did not match the filters of a mapping.
+    fn filtered_out(&self, record: &str) {
+        let _: &str = record;
+    }
+
     /// The database was called. `is_so` is true if it responded.
     fn responds(&self, is_so: bool) {
         let _: bool = is_so;
@@ -367,8 +372,11 @@ impl Observer for Watch {
         self.counts.polled(mapping, n_records);
     }
 
-    fn filtered_out(&self, mapping: &str, n_records: usize) {
-        self.counts.filtered_out(mapping, n_records);
+    fn filtered_out(&self, mapping: &str, records: &[&str]) {
+        self.counts.filtered_out(mapping, records);
+        for record in records {
+            self.witness.filtered_out(record);
+        }
     }
 
     fn delivered(&self, mapping: &str, until: Instant) {

@@ -140,8 +140,8 @@ impl Observer for MappingCounts {
         self.count(mapping, |counts| counts.polled += n_records);
     }
 
-    fn filtered_out(&self, mapping: &str, n_records: usize) {
-        self.count(mapping, |counts| counts.filtered_out += n_records);
+    fn filtered_out(&self, mapping: &str, records: &[&str]) {
+        self.count(mapping, |counts| counts.filtered_out += records.len());
     }
 
     fn invoked(&self, report: &Invocation) {

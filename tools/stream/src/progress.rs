@@ -20,9 +20,9 @@ pub trait Observer: Send + Sync {
         let _: (&str, usize) = (mapping, n_records);
     }
 
-    /// Records were passed over, because no filter matches them.
-    fn filtered_out(&self, mapping: &str, n_records: usize) {
-        let _: (&str, usize) = (mapping, n_records);
+    /// Records were passed over, because no filter matches them. Each is the JSON text that filters match.
+    fn filtered_out(&self, mapping: &str, records: &[&str]) {
+        let _: (&str, &[&str]) = (mapping, records);
     }
 
     /// All records that were in the stream at `until` have been delivered, discarded or filtered out.

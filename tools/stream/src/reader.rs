@@ -96,14 +96,14 @@ impl ShardReader {
     /// Passes a page's records to the lanes, and passes over those that the function does not get.
     fn take(&mut self, page: &RecordPage) {
         let (read_at, now) = (Instant::now(), (self.wiring.clock)());
-        let (mut n_equal, mut n_filtered_out) = (0, 0);
+        let (mut n_equal, mut filtered_out) = (0, Vec::new());
         for (record, reading) in page.readings(&self.wiring.mapping.stream_arn) {
             match reading {
                 Ok(Reading::Deliver(delivered)) if self.wiring.mapping.filters.matches(&delivered.json) => {
                     self.lanes.push(record, Held::new(delivered.clone(), read_at, now));
                     continue;
                 }
-                Ok(Reading::Deliver(_)) => n_filtered_out += 1,
+                Ok(Reading::Deliver(passed_over)) => filtered_out.push(passed_over.json.as_str()),
                 Ok(Reading::Equal) => n_equal += 1,
                 Err(error) => self.wiring.trouble(&format!("{error}; it is left out")),
             }
@@ -116,8 +116,8 @@ impl ShardReader {
         if n_polled > 0 {
             observer.polled(name, n_polled);
         }
-        if n_filtered_out > 0 {
-            observer.filtered_out(name, n_filtered_out);
+        if !filtered_out.is_empty() {
+            observer.filtered_out(name, &filtered_out);
         }
         if n_equal > 0 {
             observer.dropped_equal(name, n_equal);

@@ -127,14 +127,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
     let faults =
         is_story.then(|| Arc::new(StoryFaults::new(args.seed, clients.dynamodb.clone(), &config.table, &schema)));
     let (readers, ledger) = (args.readers, args.ledger);
-    let wanted = MappingRequest {
-        readers,
-        ledger,
-        streams: &streams,
-        schema: &schema,
-        catalogue: &catalogue,
-        has_manifest: false,
-    };
+    let wanted = MappingRequest { readers, ledger, streams: &streams, schema: &schema, catalogue: &catalogue };
     let mappings = mappings(&wanted)?;
     let plan = Plan {
         schema: Arc::clone(&schema),

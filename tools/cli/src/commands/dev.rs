@@ -189,7 +189,6 @@ async fn serve(
         streams: &streams,
         schema: &schema,
         catalogue: &catalogue,
-        has_manifest: args.config.is_some(),
     };
     let mappings = mappings(&wanted)?;
     let failures = args.data.as_deref().map_or_else(std::env::temp_dir, Path::to_path_buf).join("ripple-failures");
@@ -467,6 +466,10 @@ impl Witness for Reporter {
 
     fn invoked(&self, invocation: &Invocation) {
         self.lines.invoked(invocation);
+    }
+
+    fn filtered_out(&self, record: &str) {
+        self.lines.filtered_out(record);
     }
 
     fn responds(&self, is_so: bool) {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use derive::schema::Schema;
+use derive::{change::Change, schema::Schema};
 use engine::{
     account::{Account, ListedItem, MuchUnreadable},
     batch::Handled,
@@ -59,13 +59,18 @@ impl Said {
     pub(super) fn new_of(&mut self, schema: &Schema, function: Function, handled: &Handled) -> Vec<String> {
         let Handled { account, changes, .. } = handled;
         let mut sentences: Vec<String> =
-            changes.iter().flatten().filter_map(|change| self.ignored.new_of(schema, change)).collect();
+            changes.iter().flatten().filter_map(|change| self.ignored(schema, change)).collect();
         sentences.extend(self.unreadable(&account.unreadable));
         sentences.extend(account.braked.and_then(|much| self.braked(much)));
         sentences.extend(parked(account, handled));
         sentences.extend(refused(account));
         sentences.extend(self.undone(function, account));
         sentences
+    }
+
+    /// The sentence about the item of a change, if it is ignored and its type is new.
+    pub(super) fn ignored(&mut self, schema: &Schema, change: &Change) -> Option<String> {
+        self.ignored.new_of(schema, change)
     }
 
     /// One sentence for each derivation and reason.

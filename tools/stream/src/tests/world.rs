@@ -387,9 +387,9 @@ impl Observer for RecordingObserver {
         self.counts.polled(mapping, n_records);
     }
 
-    fn filtered_out(&self, mapping: &str, n_records: usize) {
-        self.line(&format!("{n_records} records filtered out"));
-        self.counts.filtered_out(mapping, n_records);
+    fn filtered_out(&self, mapping: &str, records: &[&str]) {
+        self.line(&format!("{} records filtered out", records.len()));
+        self.counts.filtered_out(mapping, records);
     }
 
     fn dropped_equal(&self, _mapping: &str, n: usize) {
