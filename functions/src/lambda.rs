@@ -6,7 +6,10 @@ use derive::fit::note_undeclared_keys;
 use engine::{backoff::describe, batch::Engine, sweep::Bounds};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, value::RawValue};
-use store::{Store, dynamo::DynamoStore};
+use store::{
+    Store,
+    dynamo::{DynamoStore, lean},
+};
 use tracing::Instrument as _;
 
 use crate::{
@@ -83,7 +86,7 @@ struct StartedFunction {
 async fn start(function: Function) -> Result<StartedFunction, StartError> {
     let config = Config::from_env()?;
     let (mut schema, catalogue) = declared(config.choice())?;
-    let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);
+    let client = lean((&sdk_config().await).into());
     let CheckedTables { n_items, stored } = check_tables(&client, &schema, &catalogue, &config).await?;
     for table in &stored {
         note_undeclared_keys(Arc::make_mut(&mut schema), table);

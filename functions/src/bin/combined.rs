@@ -3,6 +3,11 @@
 use std::process::ExitCode;
 
 use functions::{handler::Function, lambda};
+use mimalloc::MiMalloc;
+
+/// A fifth of the instructions of a call were the system's allocator.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {

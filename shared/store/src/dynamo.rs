@@ -24,6 +24,7 @@
 //! any item, because errors are logged. DynamoDB quotes values in quotation marks, brackets or braces, or after
 //! `value:` at the end.
 
+mod lean;
 mod read;
 mod stored;
 mod transact;
@@ -42,6 +43,8 @@ use derive::{
     write::{Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key, layout::Layout};
+
+pub use lean::lean;
 
 use crate::{Busy, Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 
