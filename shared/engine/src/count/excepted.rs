@@ -24,7 +24,10 @@ use crate::{
     account::{Account, Commit, Parked, apportioned},
     attribute::n,
     backoff::{GaveUp, Tries, describe},
-    count::{Counter, CounterTodo, Todo, exceptions::excepting, marked::CounterOutcome, session::ShardSession},
+    count::{
+        Counter, CounterTodo, Todo, exceptions::excepting, marked::CounterOutcome, session::ShardSession,
+        spread::may_mark,
+    },
     input::Batch,
     ledger::shard::announcing,
     park::{ExceptionKind, Parking, report},
@@ -98,9 +101,10 @@ impl<S: Store> Counter<'_, S> {
         let count_from = Item::from([(REVISION.to_owned(), n(self.context.clock.now_ms()))]);
         let remove = BTreeSet::from([SHOWN.to_owned()]);
         let bound = first.sequence.bound(true);
-        let mut asks = vec![match self.context.takes(ProtocolStep::ParkedWhereItCounts) {
-            true => self.may_mark(&counter.at, &shard.mark, bound),
-            false => Ask::LacksOrBelow(shard.mark.clone(), bound),
+        let mut asks = vec![if self.context.takes(ProtocolStep::ParkedWhereItCounts) {
+            may_mark(&counter.at, &shard.mark, bound)
+        } else {
+            Ask::LacksOrBelow(shard.mark.clone(), bound)
         }];
         // The conditions on the type are those of the write that would have added the change.
         let adding = item_write(&self.context.schema, &counter.at, &first.adds, None).and_then(|write| write.guard);

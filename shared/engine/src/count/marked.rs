@@ -28,7 +28,7 @@ use crate::{
     account::{Account, Commit, undone},
     attribute::n,
     backoff::{Tries, describe},
-    count::{Counter, CounterTodo, Todo, UPDATES_AT_ONCE, session::ShardSession},
+    count::{Counter, CounterTodo, Todo, UPDATES_AT_ONCE, session::ShardSession, spread::may_mark},
     input::Batch,
     ledger::watermarks::{HORIZON_MS, KEPT_MS, has_passed, mark_of, older_than},
     plan::CountEntry,
@@ -312,7 +312,7 @@ impl<S: Store> Counter<'_, S> {
             return None;
         }
         let bound = first.sequence.bound(self.context.takes(ProtocolStep::BelowFirst));
-        let mut asks = vec![self.may_mark(&counter.at, mark, bound)];
+        let mut asks = vec![may_mark(&counter.at, mark, bound)];
         asks.extend(write.guard.into_iter().flat_map(|guard| guard.asks));
         update.set.insert(mark.to_owned(), last.sequence.mark(self.context.clock.now_ms()));
         // A recreated counter starts above the revisions that were displayed before.

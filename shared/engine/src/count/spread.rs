@@ -33,6 +33,14 @@ use crate::{
     protocol::ProtocolStep,
 };
 
+/// The test that the watermark on an item is below a bound, or may be set.
+pub(super) fn may_mark(at: &Key, mark: &str, bound: AttributeValue) -> Ask {
+    if home(at).is_some() {
+        return Ask::BelowOrLacksBoth(mark.to_owned(), bound, SPREAD.to_owned());
+    }
+    Ask::LacksOrBelow(mark.to_owned(), bound)
+}
+
 impl<S: Store> Counter<'_, S> {
     /// The item on which this stream shard counts, as far as this engine knows: the home or bucket, or a satellite.
     pub(crate) fn counted_at(&self, amount: &Amount, shard: &ShardSession) -> Key {
@@ -44,14 +52,6 @@ impl<S: Store> Counter<'_, S> {
     fn remembered_by<'a>(&self, mark: &'a str) -> &'a str {
         // A mutant takes what it saw of one stream shard for all.
         if self.context.takes(ProtocolStep::SatelliteByShard) { mark } else { "" }
-    }
-
-    /// The test that the watermark on an item is below a bound, or may be set.
-    pub(super) fn may_mark(&self, at: &Key, mark: &str, bound: AttributeValue) -> Ask {
-        if home(at).is_some() {
-            return Ask::BelowOrLacksBoth(mark.to_owned(), bound, SPREAD.to_owned());
-        }
-        Ask::LacksOrBelow(mark.to_owned(), bound)
     }
 
     /// Sends a counter's changes to the satellite if the home, which a failed update returned, has spread without the
