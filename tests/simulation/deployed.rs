@@ -4,6 +4,7 @@ use derive::{
     catalogue::Catalogue,
     declaration::Link,
     derivation::Derivation,
+    expression::pairs,
     kinds::{
         display::{Display, Shows, Zero},
         latest::Latest,
@@ -55,7 +56,7 @@ fn latest(order: Order, attributes: &[(&str, &str)]) -> Latest {
         target: "PostDetail".to_owned(),
         link: Link::of(&[("PostId", "PostId")]),
         order,
-        attributes: attributes.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect(),
+        attributes: pairs(attributes),
         list: None,
     }
 }

@@ -7,7 +7,7 @@ use keys::{
 };
 
 use crate::{
-    condition::{DocumentPath, is_path},
+    expression::document_path::{DocumentPath, is_path},
     schema::{Image, Schema, Seen, Unreadable},
 };
 
@@ -84,10 +84,7 @@ pub struct Sight<'a> {
     pub was_misfit: bool,
     /// Names of the attributes that differ between two images; empty if there is only one.
     differing: Vec<&'a str>,
-    /// True if the change has both images.
-    modifies: bool,
-    /// True if the change has only the old image.
-    removes: bool,
+    images: &'a Images,
 }
 
 impl<'a> Sight<'a> {
@@ -107,21 +104,19 @@ impl<'a> Sight<'a> {
             Seen::Misfit(_) => (None, true),
             Seen::Untyped | Seen::Unknown => (None, false),
         };
-        let modifies = matches!(change.images, Images::Modified { .. });
-        let removes = matches!(change.images, Images::Removed(_));
-        Self { old, new, misfit, was_misfit, differing: change.differing(), modifies, removes }
+        Self { old, new, misfit, was_misfit, differing: change.differing(), images: &change.images }
     }
 
     /// True if the item was removed.
     #[must_use]
     pub fn removes(&self) -> bool {
-        self.removes
+        matches!(self.images, Images::Removed(_))
     }
 
     /// True if the images differ. Some emulators create a record for a write that changes nothing.
     #[must_use]
     pub fn differs(&self) -> bool {
-        !self.modifies || !self.differing.is_empty()
+        !matches!(self.images, Images::Modified { .. }) || !self.differing.is_empty()
     }
 
     /// Names of the attributes that differ between two images; empty if the change has only one.
@@ -131,11 +126,13 @@ impl<'a> Sight<'a> {
     }
 
     /// True if an attribute differs between these images, as [`entity`](Self::entity) returns them. A missing image has
-    /// no attributes.
+    /// no attributes, and no fields of a key.
     pub(crate) fn attribute_differs(&self, old: Option<&Image<'_>>, new: Option<&Image<'_>>, attribute: &str) -> bool {
         match (old, new) {
             (Some(_), Some(_)) => self.differs_in(attribute),
-            _ => old.or(new).is_some_and(|image| image.attribute(attribute).is_some()),
+            _ => old.or(new).is_some_and(|image| {
+                image.attribute(attribute).is_some() || image.key_fields().get(attribute).is_some()
+            }),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::{
     condition::Condition,
     declaration::{Count, Link, Mirror},
     derivation::Derivation,
+    expression::Input,
     kind::Shape,
     outline::renamed,
     position::DerivationAt,
@@ -75,7 +76,7 @@ impl CollectionCount {
             // The fields of the source's key that the mirror's key has give the target's key.
             let pairs = count.link.0.iter().map(|(to, from)| {
                 let (held, _) = mirror.link.0.iter().find(|(_, by)| by == from)?;
-                Some((to.clone(), held.clone()))
+                Some((to.clone(), Input::of(held)))
             });
             let link = Link(pairs.collect::<Option<_>>()?);
             Self::of(schema, at, Some(position), (&mirror.target, &count.target), link)

@@ -1,28 +1,31 @@
 //! Conditions: which items of an entity take part in a derivation.
 //!
-//! A condition uses DynamoDB's condition syntax, with literal values: `status IN ('paid', 'sent') AND total > 0`. It
-//! holds for an item exactly if DynamoDB would say so. So it is decided for every item: values of different types are
-//! never equal and have no order, and a missing attribute satisfies only `<>` and `attribute_not_exists`.
+//! A condition uses DynamoDB's condition syntax, with literal values: `status IN ('paid', 'sent') AND total > 0`. Its
+//! operands are [expressions](crate::expression). Without functions and operators that DynamoDB lacks, it holds for an
+//! item exactly if DynamoDB would say so: values of different types are never equal and have no order, and a missing
+//! value satisfies only `<>` and `attribute_not_exists`.
+//!
+//! It is decided from left to right, and only as far as necessary, so `attribute_type(a, 'N') AND a * 2 > b` is decided
+//! for an item whose `a` is a text. An item for which an operand cannot be calculated is unreadable.
 
-pub(crate) mod document_path;
 mod parse;
 
 use std::{
-    borrow::Cow,
     cmp::Ordering,
     collections::BTreeSet,
-    fmt::{self, Display, Formatter, Write as _},
+    fmt::{self, Display, Formatter},
 };
 
 use keys::{item::Item, number::Decimal, value};
 use serde_dynamo::AttributeValue;
 
-use crate::condition::parse::{FUNCTIONS, SIGNS, is_plain};
-
-pub use self::{
-    document_path::{DocumentPath, PathStep, is_path},
-    parse::ConditionError,
+use crate::{
+    condition::parse::{FUNCTIONS, SIGNS},
+    expression::{DocumentPath, Expression, Values, listed},
+    schema::Unreadable,
 };
+
+pub(crate) use self::parse::is_test;
 
 /// Condition for an item to take part.
 ///
@@ -33,7 +36,7 @@ pub use self::{
 ///
 /// let condition: Condition = "status = 'paid' OR total >= 100".parse().unwrap();
 /// let order = Item::from([("total".to_owned(), AttributeValue::N("250".to_owned()))]);
-/// assert!(condition.holds(&order));
+/// assert_eq!(condition.holds(&order), Ok(true));
 /// assert_eq!(condition.to_string(), "status = 'paid' OR total >= 100");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +50,7 @@ pub enum Condition {
     /// This does not hold.
     Not(Box<Self>),
     /// A test of these operands, the tested one first.
-    Test(Test, Vec<Operand>),
+    Test(Test, Vec<Expression>),
 }
 
 /// A test of operands. A missing operand passes only [`Differs`](Self::Differs) and [`Lacks`](Self::Lacks).
@@ -81,14 +84,9 @@ pub enum Test {
     Contains,
 }
 
-/// The type of a literal number, text or boolean.
-const fn type_of(operand: &Operand) -> Option<&'static str> {
-    match operand {
-        Operand::Value(AttributeValue::S(_)) => Some("S"),
-        Operand::Value(AttributeValue::N(_)) => Some("N"),
-        Operand::Value(AttributeValue::Bool(_)) => Some("BOOL"),
-        _ => None,
-    }
+/// The type of an operand that is calculated, or a literal number, text or boolean.
+fn type_of(operand: &Expression) -> Option<&'static str> {
+    operand.type_of().filter(|of| matches!(*of, "S" | "N" | "BOOL"))
 }
 
 impl Condition {
@@ -111,37 +109,59 @@ impl Condition {
     }
 
     fn compare(attribute: &str, test: Test, value: AttributeValue) -> Self {
-        Self::Test(test, vec![Operand::Attribute(DocumentPath::of(attribute)), Operand::Value(value)])
+        Self::Test(test, vec![Expression::Path(DocumentPath::of(attribute)), Expression::Literal(value)])
     }
 
-    /// True if it holds for this item.
-    #[must_use]
-    pub fn holds(&self, item: &Item) -> bool {
+    /// True if it holds for an item, or its image.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] if an operand cannot be calculated.
+    pub fn holds<'a>(&'a self, of: impl Into<Values<'a>>) -> Result<bool, Unreadable> {
+        self.decided(of.into())
+    }
+
+    fn decided(&self, of: Values<'_>) -> Result<bool, Unreadable> {
         match self {
-            Self::Always => true,
-            Self::And(all) => all.iter().all(|condition| condition.holds(item)),
-            Self::Or(all) => all.iter().any(|condition| condition.holds(item)),
-            Self::Not(condition) => !condition.holds(item),
+            Self::Always => Ok(true),
+            Self::And(all) => {
+                for condition in all {
+                    if !condition.decided(of)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Self::Or(all) => {
+                for condition in all {
+                    if condition.decided(of)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Self::Not(condition) => condition.decided(of).map(|holds| !holds),
             Self::Test(test, operands) => {
-                let values: Vec<_> = operands.iter().map(|operand| operand.value(item)).collect();
-                test.holds(&values.iter().map(Option::as_deref).collect::<Vec<_>>())
+                let values = operands.iter().map(|operand| operand.value(of)).collect::<Result<Vec<_>, _>>()?;
+                Ok(test.holds(&values.iter().map(Option::as_deref).collect::<Vec<_>>()))
             }
         }
     }
 
-    /// The attributes that it reads.
+    /// The fields and attributes that it reads.
     #[must_use]
     pub fn attributes(&self) -> Vec<&str> {
-        self.tests().into_iter().flat_map(|(_, operands)| operands).filter_map(Operand::attribute).collect()
+        self.paths().into_iter().map(|path| path.attribute.as_str()).collect()
     }
 
-    /// The attributes that are compared with literals, each with the type of a literal, such as `S`.
+    /// The fields and attributes that are compared with literals or calculated values, each with the type of one of them,
+    /// such as `S`.
     #[must_use]
     pub fn compared(&self) -> Vec<(&str, &'static str)> {
         let mut compared = Vec::new();
         for (_, operands) in self.tests().into_iter().filter(|(test, _)| test.compares()) {
             for operand in operands {
-                let Operand::Attribute(DocumentPath { attribute, steps }) = operand else { continue };
+                let Expression::Path(DocumentPath { attribute, steps }) = operand else { continue };
                 let types = operands.iter().filter(|_| steps.is_empty()).filter_map(type_of);
                 compared.extend(types.map(|of| (attribute.as_str(), of)));
             }
@@ -157,13 +177,13 @@ impl Condition {
         let tests = self.tests();
         let of = |path: &DocumentPath| {
             let about = tests.iter().filter(|(_, operands)| {
-                operands.iter().any(|operand| matches!(operand, Operand::Attribute(other) if other == path))
+                operands.iter().any(|operand| matches!(operand, Expression::Path(other) if other == path))
             });
             about.collect::<Vec<_>>()
         };
         let attributes = tests.iter().filter(|(test, _)| test.compares()).flat_map(|(_, operands)| operands.iter());
         attributes.into_iter().find_map(|operand| {
-            let Operand::Attribute(path) = operand else { return None };
+            let Expression::Path(path) = operand else { return None };
             let held = path.value(item).filter(|held| !matches!(held, AttributeValue::Null(_)))?;
             let about = of(path);
             let is_tested = about.iter().any(|(test, _)| *test == Test::Type);
@@ -176,15 +196,15 @@ impl Condition {
         })
     }
 
-    /// The values inside attributes that it reads: each path, with its attribute.
+    /// The paths that it reads, in the order of its text.
     #[must_use]
-    pub fn paths(&self) -> Vec<(&DocumentPath, &str)> {
-        let read = self.tests().into_iter().flat_map(|(_, operands)| operands);
-        let paths = read.filter_map(|operand| match operand {
-            Operand::Attribute(path) | Operand::Size(path) => Some((path, path.attribute.as_str())),
-            Operand::Value(_) => None,
-        });
-        paths.filter(|(path, _)| !path.steps.is_empty()).collect()
+    pub fn paths(&self) -> Vec<&DocumentPath> {
+        self.tests().into_iter().flat_map(|(_, operands)| operands).flat_map(Expression::paths).collect()
+    }
+
+    /// Its operands.
+    pub fn operands(&self) -> impl Iterator<Item = &Expression> {
+        self.tests().into_iter().flat_map(|(_, operands)| operands)
     }
 
     /// The condition in words; `None` if every item takes part.
@@ -193,7 +213,7 @@ impl Condition {
         (*self != Self::Always).then(|| format!("where {self}"))
     }
 
-    fn tests(&self) -> Vec<(Test, &[Operand])> {
+    fn tests(&self) -> Vec<(Test, &[Expression])> {
         match self {
             Self::Always => Vec::new(),
             Self::And(all) | Self::Or(all) => all.iter().flat_map(Self::tests).collect(),
@@ -265,50 +285,6 @@ fn contains(value: &AttributeValue, part: &AttributeValue) -> bool {
     }
 }
 
-// ---- Operands: attributes, sizes and literals ----
-
-/// An operand of a test.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Operand {
-    /// The value of an attribute.
-    Attribute(DocumentPath),
-    /// Size of an attribute: the UTF-16 code units of a text, the bytes of a binary value, the elements of a set, a
-    /// list or a map.
-    Size(DocumentPath),
-    /// A literal value.
-    Value(AttributeValue),
-}
-
-impl Operand {
-    fn value<'a>(&'a self, item: &'a Item) -> Option<Cow<'a, AttributeValue>> {
-        match self {
-            Self::Attribute(path) => path.value(item).map(Cow::Borrowed),
-            Self::Size(path) => path.value(item).and_then(size).map(|n| Cow::Owned(AttributeValue::N(n.to_string()))),
-            Self::Value(value) => Some(Cow::Borrowed(value)),
-        }
-    }
-
-    /// The attribute that it reads.
-    fn attribute(&self) -> Option<&str> {
-        match self {
-            Self::Attribute(path) | Self::Size(path) => Some(&path.attribute),
-            Self::Value(_) => None,
-        }
-    }
-}
-
-fn size(value: &AttributeValue) -> Option<usize> {
-    match value {
-        AttributeValue::S(text) => Some(text.encode_utf16().count()),
-        AttributeValue::B(bytes) => Some(bytes.len()),
-        AttributeValue::Ss(elements) | AttributeValue::Ns(elements) => Some(elements.len()),
-        AttributeValue::Bs(elements) => Some(elements.len()),
-        AttributeValue::L(elements) => Some(elements.len()),
-        AttributeValue::M(map) => Some(map.len()),
-        AttributeValue::N(_) | AttributeValue::Bool(_) | AttributeValue::Null(_) => None,
-    }
-}
-
 // ---- The text of a condition, in the form that [`parse`](super::parse) reads ----
 
 impl Display for Condition {
@@ -337,19 +313,12 @@ fn joined(
     Ok(())
 }
 
-fn tested(f: &mut Formatter<'_>, test: Test, operands: &[Operand]) -> fmt::Result {
-    let listed = |operands: &[Operand], f: &mut Formatter<'_>| {
-        for (at, operand) in operands.iter().enumerate() {
-            f.write_str(if at == 0 { "" } else { ", " })?;
-            operand.fmt(f)?;
-        }
-        f.write_char(')')
-    };
+fn tested(f: &mut Formatter<'_>, test: Test, operands: &[Expression]) -> fmt::Result {
     match (test, operands) {
         (Test::Between, [operand, low, high]) => write!(f, "{operand} BETWEEN {low} AND {high}"),
         (Test::In, [operand, all @ ..]) => {
             write!(f, "{operand} IN (")?;
-            listed(all, f)
+            listed(f, all)
         }
         _ if let Some((sign, _)) = SIGNS.iter().find(|(_, it)| *it == test) => match operands {
             [left, right] => write!(f, "{left} {sign} {right}"),
@@ -358,43 +327,9 @@ fn tested(f: &mut Formatter<'_>, test: Test, operands: &[Operand]) -> fmt::Resul
         _ => {
             let function = FUNCTIONS.iter().find(|(_, it, _)| *it == test).ok_or(fmt::Error)?;
             write!(f, "{}(", function.0)?;
-            listed(operands, f)
+            listed(f, operands)
         }
     }
-}
-
-impl Display for Operand {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Attribute(path) => path.fmt(f),
-            Self::Size(path) => write!(f, "size({path})"),
-            Self::Value(AttributeValue::N(number)) => f.write_str(number),
-            Self::Value(AttributeValue::Bool(value)) => value.fmt(f),
-            Self::Value(AttributeValue::S(text)) => write!(f, "'{}'", text.replace('\'', "''")),
-            // No other value can be written in a condition.
-            Self::Value(_) => f.write_str("null"),
-        }
-    }
-}
-
-impl Display for DocumentPath {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        named(f, &self.attribute)?;
-        for step in &self.steps {
-            match step {
-                PathStep::Name(name) => {
-                    f.write_char('.')?;
-                    named(f, name)?;
-                }
-                PathStep::At(at) => write!(f, "[{at}]")?,
-            }
-        }
-        Ok(())
-    }
-}
-
-fn named(f: &mut Formatter<'_>, name: &str) -> fmt::Result {
-    if is_plain(name) { f.write_str(name) } else { write!(f, "\"{}\"", name.replace('"', "\"\"")) }
 }
 
 #[cfg(test)]

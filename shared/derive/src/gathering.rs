@@ -77,10 +77,7 @@ impl Gathering {
 /// The query of the table, or else of an index with all items, whose partition key is built from the target's key.
 fn query(source: &Definition, target: &Definition, link: &Link, key: &Key) -> Option<Query> {
     let fields = target.key.parse_key(key)?;
-    let field = |name: &str| {
-        let (to, _) = link.0.iter().find(|(_, from)| from == name)?;
-        fields.get(to)
-    };
+    let field = |name: &str| fields.get(link.filled_by(name)?);
     let of = |index: Option<&str>, template: &KeyTemplate| {
         // A partition key with several forms would need several queries.
         let is_one = template.pk.suffixes().len() == 1;

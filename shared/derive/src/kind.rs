@@ -14,6 +14,7 @@ use crate::{
     declaration::{Cascade, Count, FoundBy, Mirror, Rollup},
     derived::{Counts, Derived, Items},
     effect::{Effect, Find},
+    expression::Input,
     family::Family,
     flaw::Flaw,
     outline::Outline,
@@ -140,14 +141,19 @@ pub trait Refresh: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Pairs of (what of a source it copies, attribute of the target); empty if it copies nothing as it is.
+    fn copied(&self) -> &[(Input, String)] {
+        &[]
+    }
+
     /// Name of the count that it displays, if any.
     fn shows(&self) -> Option<&str> {
         None
     }
 
-    /// Name of the count that it reads, if any.
-    fn reads_count(&self) -> Option<&str> {
-        self.shows()
+    /// Names of the counts that it reads.
+    fn reads_counts(&self) -> Vec<&str> {
+        self.shows().into_iter().collect()
     }
 
     /// True if an item can be readable and still be invalid for it.

@@ -21,6 +21,7 @@ pub mod definition;
 pub mod derivation;
 pub mod derived;
 pub mod effect;
+pub mod expression;
 pub mod family;
 pub mod fit;
 #[cfg(test)]

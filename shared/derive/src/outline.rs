@@ -5,7 +5,7 @@
 
 use keys::{entity::Definition, fields::Fields};
 
-use crate::{declaration::Link, effect::Find};
+use crate::{declaration::Link, effect::Find, expression::Input};
 
 /// The declaration of a derivation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +46,7 @@ pub(crate) fn renamed(template: &str, link: &Link) -> String {
     for part in parts {
         text.push('{');
         match part.split_once('}') {
-            Some((name, rest)) => text.extend([link.filling(name).unwrap_or(name), "}", rest]),
+            Some((name, rest)) => text.extend([link.filling(name).map_or(name, Input::text), "}", rest]),
             None => text.push_str(part),
         }
     }

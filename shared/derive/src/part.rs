@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     change::Sight,
-    condition::{document_path::root, is_path},
+    expression::document_path::{is_path, root},
 };
 
 /// A part of an entity's items.

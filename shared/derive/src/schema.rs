@@ -13,7 +13,7 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use crate::condition::document_path;
+use crate::expression::document_path;
 
 /// The names and entities of one table, as a value. The engine knows nothing else about a table.
 #[derive(Clone, Debug)]
@@ -198,7 +198,7 @@ impl<'a> Image<'a> {
     pub fn field(&self, name: &str) -> Result<Option<&str>, Unreadable> {
         match self.fields.get(name) {
             Some(value) => Ok(Some(value)),
-            None => text_field(name, self.attribute(name)),
+            None => Self::text_field(name, self.attribute(name)),
         }
     }
 
@@ -229,7 +229,7 @@ impl<'a> Image<'a> {
             Some(AttributeValue::N(number)) if key.is_of_number(to) => Ok(Some(Cow::Borrowed(number))),
             Some(AttributeValue::B(bytes)) if key.is_of_bytes(to) => Ok(Some(Cow::Owned(value::hexadecimal(bytes)))),
             Some(held) if key.is_of_bytes(to) => Err(Unreadable::type_of(name, held, "B is wanted")),
-            held => Ok(text_field(name, held)?.map(Cow::Borrowed)),
+            held => Ok(Self::text_field(name, held)?.map(Cow::Borrowed)),
         }
     }
 
@@ -239,27 +239,21 @@ impl<'a> Image<'a> {
         &self.fields
     }
 
-    /// The value of an attribute that should be a number, or of a field that makes up a whole key of type N.
-    pub(crate) fn number(&self, name: &str) -> Option<Cow<'a, AttributeValue>> {
-        let of_key = || Some(Cow::Owned(AttributeValue::N(self.fields.get(name)?.to_owned())));
-        if self.definition.key.is_of_number(name) { of_key() } else { self.attribute(name).map(Cow::Borrowed) }
-    }
-
     /// The value of an attribute, or inside one.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeValue> {
         document_path::value(self.item, name)
     }
-}
 
-/// The text of an attribute, if it can be part of a key.
-fn text_field<'v>(name: &str, held: Option<&'v AttributeValue>) -> Result<Option<&'v str>, Unreadable> {
-    match held {
-        None => Ok(None),
-        Some(AttributeValue::S(text)) if text.is_empty() => {
-            Err(Unreadable { attribute: name.to_owned(), why: "is empty".to_owned() })
+    /// The text of an attribute, if it can be part of a key.
+    pub(crate) fn text_field<'v>(name: &str, held: Option<&'v AttributeValue>) -> Result<Option<&'v str>, Unreadable> {
+        match held {
+            None => Ok(None),
+            Some(AttributeValue::S(text)) if text.is_empty() => {
+                Err(Unreadable { attribute: name.to_owned(), why: "is empty".to_owned() })
+            }
+            Some(AttributeValue::S(text)) => Ok(Some(text)),
+            Some(held) => Err(Unreadable::type_of(name, held, "S is wanted")),
         }
-        Some(AttributeValue::S(text)) => Ok(Some(text)),
-        Some(held) => Err(Unreadable::type_of(name, held, "S is wanted")),
     }
 }

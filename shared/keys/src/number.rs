@@ -5,7 +5,7 @@
 use std::{fmt, str::FromStr};
 
 use bigdecimal::{
-    BigDecimal, ToPrimitive, Zero,
+    BigDecimal, RoundingMode, ToPrimitive, Zero,
     num_bigint::{BigInt, Sign},
 };
 
@@ -52,6 +52,24 @@ impl Decimal {
     #[must_use]
     pub fn plus(&self, other: &Self) -> Option<Self> {
         Self::in_range(&(&self.0 + &other.0))
+    }
+
+    /// The exact difference; `None` if it is out of range.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Option<Self> {
+        Self::in_range(&(&self.0 - &other.0))
+    }
+
+    /// The exact product; `None` if it is out of range.
+    #[must_use]
+    pub fn times(&self, other: &Self) -> Option<Self> {
+        Self::in_range(&(&self.0 * &other.0))
+    }
+
+    /// The greatest integer that is not above it; `None` if that is too large.
+    #[must_use]
+    pub fn floor(&self) -> Option<i64> {
+        self.0.with_scale_round(0, RoundingMode::Floor).to_i64()
     }
 
     /// True if it is 0.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use derive::expression::function::SIGNATURES;
+
 use crate::{
     entities, index_keys, kinds, layout,
     syntax::{Absent, KeySyntax, KindDescription, ValueSyntax},
@@ -67,7 +69,45 @@ pub fn reference() -> String {
     for kind in kinds::descriptions() {
         of_kind(&mut page, &kind);
     }
+    expressions(&mut page);
     page
+}
+
+/// The text before the table of functions.
+const EXPRESSIONS: &str = "
+## Expressions
+
+`where`, `link`, `sum`, `value`, `time`, and the source of a copied attribute take an expression, in DynamoDB's syntax.
+
+```text
+condition  = expression (= <> < <= > >=) expression | expression BETWEEN expression AND expression
+           | expression IN (expression, …) | DynamoDB's functions | NOT condition | condition AND condition
+           | condition OR condition | (condition)
+expression = path | field | 'text' | number | true | false | null | function(expression, …)
+           | expression (+ - * ||) expression | (expression)
+```
+
+- A *path* is an attribute or a value inside one, such as `address.zip` or `lines[0].sku`; a *field* is one of the key's form. A field has the type that it has in the key: N for a number such as `{n:4}`, otherwise S.
+- A text is in single quotes, and a quote in it is doubled. A name with other characters than letters, digits and `_` is in double quotes.
+- `*` binds closer than `+`, `-` and `||`; `NOT` closer than `AND`, and `AND` closer than `OR`.
+- What is calculated from a missing value is missing.
+- A value of a type that a function does not take, and a number beyond 38 digits, make the item unreadable for the derivation: it counts as absent, and is listed.
+- A condition is decided from left to right, as far as necessary: `attribute_type(a, 'N') AND a * 2 > 5` is decided for an item whose `a` is a text.
+- A link by an expression is followed from the item to the target alone. A copy by such a link needs a mirror that has the value in its key, as in [own-table.md](own-table.md#expressions); a `latest` and an `extreme` take a mirror in place of the item.
+
+| expression | takes | gives | |
+|---|---|---|---|
+";
+
+/// The grammar of expressions, and their functions.
+fn expressions(page: &mut String) {
+    page.push_str(EXPRESSIONS);
+    for signature in SIGNATURES {
+        let form = signature.form.replace('|', "\\|");
+        let takes = if signature.takes.is_empty() { "any".to_owned() } else { signature.takes.join(" or ") };
+        let gives = signature.gives.unwrap_or("the same");
+        write(page, format_args!("| `{form}` | {takes} | {gives} | {} |\n", signature.meaning));
+    }
 }
 
 fn section(page: &mut String, title: &str, about: &str, keys: &[KeySyntax]) {

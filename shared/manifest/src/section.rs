@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use derive::condition::{DocumentPath, is_path};
+use derive::expression::document_path::{DocumentPath, is_path};
 use toml_edit::{Item, TableLike, Value};
 
 use crate::{

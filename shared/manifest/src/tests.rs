@@ -1,6 +1,7 @@
 //! Valid manifests, and many invalid ones.
 
 mod bytes;
+mod expressions;
 mod form;
 mod found;
 mod kinds;
@@ -160,7 +161,7 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
         derived OrderById ORDER#{orderId} / ORDER#{orderId} ["buyerId", "status"] ["Claims", "customerName"]"#]]
     .assert_eq(&schema.entities().map(entity).collect::<Vec<_>>().join("\n"));
     expect![[r#"
-        order-count Count { source: "Order", condition: Test(Equal, [Attribute(DocumentPath { attribute: "status", steps: [] }), Value(S("paid"))]), target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, history: false }
+        order-count Count { source: "Order", condition: Test(Equal, [Path(DocumentPath { attribute: "status", steps: [] }), Literal(S("paid"))]), target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, history: false }
         order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount", zero: Write }
         order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), condition: Always, each: None, except: ["note"] }
         buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), condition: Always, attributes: [("customerName", "buyerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
@@ -249,11 +250,57 @@ fn without_a_type_no_key_may_be_of_two_entities() {
 /// The page that explains every key.
 const PAGE: &str = include_str!("../../../docs/own-table.md");
 
+/// What the expressions of the page read.
+const OWNERS: &str = r#"
+[tables.User]
+partition-key = "id"
+[tables.Todo]
+partition-key = "id"
+[tables.UserTodo]
+partition-key = "userId"
+sort-key = "id"
+[tables.Order]
+partition-key = "id"
+[tables.Line]
+partition-key = "id"
+[tables.Feedback]
+partition-key = "id"
+[tables.Category]
+partition-key = "category"
+sort-key = "date"
+[entity.User]
+table = "User"
+attributes = ["name"]
+derived-attributes = ["todoCount"]
+[entity.Todo]
+table = "Todo"
+attributes = ["owner"]
+derived-attributes = ["ownerName"]
+[entity.UserTodo]
+table = "UserTodo"
+derived = true
+[entity.Order]
+table = "Order"
+derived-attributes = ["lines", "total"]
+[entity.Line]
+table = "Line"
+attributes = ["order", "quantity", "price"]
+[entity.Feedback]
+table = "Feedback"
+attributes = ["category", "createdAt"]
+[entity.Category]
+table = "Category"
+derived = true
+derived-attributes = ["feedbacks"]
+"#;
+
 #[test]
 fn the_file_in_the_documentation_is_a_manifest() {
     let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    let [file, of_several, by_value, of_members, of_removed, ranking] = blocks.as_slice() else {
-        panic!("two files and four parts are shown")
+    let [file, of_several, calculated, from_owners, by_value, of_members, of_removed, ranking] =
+        blocks.as_slice()
+    else {
+        panic!("two files and six parts are shown")
     };
     let base = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n[entity.User]\npartition-key = \
                 \"USER#{userId}\"\nsort-key = \"USER\"\nderived-attributes = [\"orderStatuses\"]\n[entity.Order]\n\
@@ -265,6 +312,7 @@ fn the_file_in_the_documentation_is_a_manifest() {
                   [tables.Comment.index.byPost]\npartition-key = \"postId\"\n[entity.Post]\ntable = \"Post\"\n\
                   [entity.Comment]\ntable = \"Comment\"\nattributes = [\"postId\"]\n";
     load(&[tables, of_removed].concat()).unwrap_or_else(|error| panic!("{error}"));
+    load(&[OWNERS, calculated, from_owners].concat()).unwrap_or_else(|error| panic!("{error}"));
     let (schema, _) = load(of_several).unwrap();
     assert!(schema.layout.forms.is_some());
     let (_, catalogue) = load(file).unwrap();

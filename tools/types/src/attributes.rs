@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     catalogue::Catalogue,
+    expression::Input,
     kind::{Kind, Shape},
     part::{Part, PartOf},
     schema::Schema,
@@ -64,7 +65,7 @@ impl ValueTypes {
         is_new
     }
 
-    /// The type of a key field that a latest item stores. A copy takes no such field, and a mirror has it as a text.
+    /// The type of a field of the key that is copied.
     fn field(schema: &Schema, entity: &str, field: &str) -> Option<HeldType> {
         let key = &schema.entity(entity)?.key;
         let value = if key.holds_number(field) { HeldType::Number } else { HeldType::Text };
@@ -86,21 +87,30 @@ impl ValueTypes {
                 self.put(entity, attribute, value);
             }
         };
+        // A name has the type that the derivation takes, and what is calculated the types that its functions take.
+        let input = |entity: &str, input: &Input, value| {
+            let taken = input.expression().taken().into_iter();
+            let of_type = |of| if of == "N" { HeldType::Number } else { HeldType::Text };
+            let taken = taken.map(|(path, of, _)| (Part::attribute(entity, &path.name()), of_type(of)));
+            taken.chain(input.name().map(|name| (Part::attribute(entity, name), value))).collect::<Vec<_>>()
+        };
         match kind.shape() {
             Shape::Count(count) => {
-                let texts: Vec<Part> = count.link.from_fields().map(|it| Part::attribute(&count.source, it)).collect();
-                put(&texts, HeldType::Text);
-                let sums: Vec<Part> = count.sum.iter().map(|it| Part::attribute(&count.source, it)).collect();
-                put(&sums, HeldType::Number);
+                let links = count.link.0.iter().flat_map(|(_, from)| input(&count.source, from, HeldType::Text));
+                let sums = count.sum.iter().flat_map(|sum| input(&count.source, sum, HeldType::Number));
+                links.chain(sums).for_each(|(part, value)| put(&[part], value));
             }
             Shape::Rollup(rollup) => {
-                put(&[Part::attribute(&rollup.source, &rollup.value)], HeldType::Number);
-                put(&[Part::attribute(&rollup.source, &rollup.time)], HeldType::Text);
+                let value = input(&rollup.source, &rollup.value, HeldType::Number).into_iter();
+                let time = input(&rollup.source, &rollup.time, HeldType::Text);
+                value.chain(time).for_each(|(part, value)| put(&[part], value));
                 put(&reach.writes, HeldType::Number);
             }
             Shape::Mirror(mirror) => {
-                let texts: Vec<Part> = mirror.key_fields().map(|it| Part::attribute(&mirror.source, it)).collect();
-                put(&texts, HeldType::Text);
+                let member = |from: &&Input| from.name().is_none() || from.name() != mirror.each.as_deref();
+                let links = mirror.link.0.iter().map(|(_, from)| from).filter(member);
+                let links = links.flat_map(|from| input(&mirror.source, from, HeldType::Text));
+                links.for_each(|(part, value)| put(&[part], value));
             }
             Shape::Attributes(_) if kind.name() == "display" => {
                 let shows_existence = kind.outline(schema).terms.iter().any(|term| term.starts_with("Exists of"));
@@ -124,25 +134,22 @@ impl ValueTypes {
 
     /// Records the types that a copy, a latest item or a mirror takes from its source. Returns whether any is new.
     fn spread(&mut self, schema: &Schema, kind: &dyn Kind) -> bool {
-        let reach = kind.reach(schema).unwrap_or_default();
-        let pairs: Vec<(Part, Part)> = match kind.shape() {
-            Shape::Mirror(mirror) => {
-                let names = schema.entity(&mirror.target).into_iter().flat_map(|target| &target.attributes);
-                names.map(|it| (Part::attribute(&mirror.source, it), Part::attribute(&mirror.target, it))).collect()
-            }
-            // For both kinds, the reads begin with the source's attributes, in the order of the writes.
-            Shape::Attributes(_) if ["copy", "latest"].contains(&kind.name()) => {
-                let reads = reach.reads.iter().filter(|part| part.of.attribute().is_some()).cloned();
-                reads.zip(reach.writes.clone()).collect()
-            }
-            _ => Vec::new(),
-        };
         let mut is_more = false;
-        for (from, to) in &pairs {
-            if let (Some((from, read)), Some((to, written))) = (named(from), named(to)) {
-                let of_key = if kind.name() == "latest" { Self::field(schema, from, read) } else { None };
-                let value = of_key.unwrap_or_else(|| self.get(from, read));
-                is_more |= self.put(to, written, value);
+        if let Shape::Mirror(mirror) = kind.shape() {
+            for name in schema.entity(&mirror.target).into_iter().flat_map(|target| &target.attributes) {
+                let value = self.get(&mirror.source, name);
+                is_more |= self.put(&mirror.target, name, value);
+            }
+        }
+        if let (Some(refresh), [source, ..]) = (kind.refresh(), kind.entities().as_slice()) {
+            for (from, to) in refresh.copied() {
+                let value = match (from.name(), from.expression().type_of()) {
+                    (Some(name), _) => Self::field(schema, source, name).unwrap_or_else(|| self.get(source, name)),
+                    (None, Some("N")) => HeldType::Number,
+                    (None, Some("S")) => HeldType::Text,
+                    (None, _) => HeldType::Unknown,
+                };
+                is_more |= self.put(refresh.target(), to, value);
             }
         }
         is_more

@@ -30,7 +30,7 @@ fn order() -> Item {
 
 fn holds(condition: &str) -> bool {
     let condition: Condition = condition.parse().unwrap_or_else(|error| panic!("{condition}: {error}"));
-    condition.holds(&order())
+    condition.holds(&order()).unwrap()
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //!
 //! The query finds the targets themselves, or other items whose fields give the keys of the targets.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use keys::{
     entity::{Definition, KeyTemplate},
@@ -20,8 +20,9 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    condition::{Condition, document_path::root},
+    condition::Condition,
     effect::{BucketForm, Effect, Find},
+    expression::{Input, document_path::root, time::TimeSpan},
     outline::placeholders,
     query::Query,
     schema::{Image, Schema, Unreadable},
@@ -102,13 +103,10 @@ pub(crate) fn knows<'a>(definition: &Definition, names: impl IntoIterator<Item =
     Ok(())
 }
 
-/// Checks that an entity's items may have numbers under these names: attributes, or fields that make up a whole key of
-/// type N.
-pub(crate) fn knows_numbers<'a>(
-    definition: &Definition,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Result<(), String> {
-    knows(definition, names.into_iter().filter(|name| !definition.key.is_of_number(name)))
+/// Checks that an entity's items may have these fields of the key and attributes, or the attributes that contain these
+/// values.
+pub(crate) fn gives<'a>(definition: &Definition, names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+    knows(definition, names.into_iter().filter(|name| !definition.key.holds(name)))
 }
 
 /// Checks that an entity declares these attributes as derived.
@@ -134,8 +132,8 @@ pub struct Count {
     pub target: String,
     /// How the target's key is built.
     pub link: Link,
-    /// The attribute to sum, if any.
-    pub sum: Option<String>,
+    /// What is summed, if anything.
+    pub sum: Option<Input>,
     /// True if it counts arrivals only.
     pub history: bool,
 }
@@ -164,7 +162,7 @@ impl FoundBy {
     /// The query that finds them, built from the fields of the source's key; `None` if one is missing.
     #[must_use]
     pub fn query(&self, schema: &Schema, source: &Fields) -> Option<Query> {
-        let field = |to: &str| source.get(self.by.filling(to)?);
+        let field = |to: &str| source.get(self.by.filling(to)?.name()?);
         let template = self.template(schema).ok()?;
         let (pk, prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);
         Some(Query::prefix(self.index.as_deref(), pk, prefix))
@@ -247,16 +245,18 @@ pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
 
 // ---- Links: how the key of one item is built from the fields of another ----
 
-/// How the key of another item is built from an item's fields: pairs of (field of that key; field of the item's key, or
-/// else an attribute or the path of a value inside one).
+/// The fields of a key with their values.
+pub(crate) type FilledFields<'a> = Vec<(&'a str, Cow<'a, str>)>;
+
+/// How the key of another item is built from an item's fields: pairs of (field of that key; what of the item gives it).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link(pub Vec<(String, String)>);
+pub struct Link(pub Vec<(String, Input)>);
 
 impl Link {
     /// A link of these pairs.
     #[must_use]
     pub fn of(pairs: &[(&str, &str)]) -> Self {
-        Self(pairs.iter().map(|(to, from)| ((*to).to_owned(), (*from).to_owned())).collect())
+        Self(pairs.iter().map(|(to, from)| ((*to).to_owned(), Input::of(from))).collect())
     }
 
     /// The key that an item leads to; `None` if the item lacks one of the fields.
@@ -275,26 +275,37 @@ impl Link {
         image: &Image<'_>,
         member: Option<(&str, &AttributeValue)>,
     ) -> Result<Option<Key>, Unreadable> {
+        let Some(filled) = self.filled(to, image, member)? else { return Ok(None) };
+        let value = |name: &str| filled.iter().rfind(|(field, _)| *field == name).map(|(_, value)| &**value);
+        to.build_of(value).map(Some).map_err(|error| self.refused(error))
+    }
+
+    /// The fields of the key that it gives; `None` if the item lacks one.
+    pub(crate) fn filled<'a>(
+        &'a self,
+        to: &Definition,
+        image: &'a Image<'a>,
+        member: Option<(&str, &'a AttributeValue)>,
+    ) -> Result<Option<FilledFields<'a>>, Unreadable> {
         let mut filled = Vec::with_capacity(self.0.len());
         for (field, from) in &self.0 {
             let value = match member {
-                Some((list, member)) if list == from => Image::value_filling(from, Some(member), &to.key, field)
-                    .map_err(|error| Unreadable { why: format!("has a member that {}", error.why), ..error })?,
-                _ => image.filling(from, &to.key, field).map_err(|error| with_wanted_type(error, field, to, image))?,
+                Some((list, member)) if from.name() == Some(list) => {
+                    Image::value_filling(list, Some(member), &to.key, field)
+                        .map_err(|error| Unreadable { why: format!("has a member that {}", error.why), ..error })?
+                }
+                _ => from.filling(image, &to.key, field).map_err(|error| with_wanted_type(error, field, to, image))?,
             };
             let Some(value) = value else { return Ok(None) };
             filled.push((field.as_str(), value));
         }
-        let unreadable = |error: keys::error::KeyError| Unreadable {
-            attribute: self
-                .0
-                .iter()
-                .find(|(to, _)| *to == error.attribute)
-                .map_or(error.attribute, |(_, from)| from.clone()),
-            why: error.problem.to_string(),
-        };
-        let value = |name: &str| filled.iter().rfind(|(field, _)| *field == name).map(|(_, value)| &**value);
-        to.build_of(value).map(Some).map_err(unreadable)
+        Ok(Some(filled))
+    }
+
+    /// The error that the key cannot be built, about what gives the field.
+    pub(crate) fn refused(&self, error: keys::error::KeyError) -> Unreadable {
+        let from = self.filling(&error.attribute).map(|from| from.text().to_owned());
+        Unreadable { attribute: from.unwrap_or(error.attribute), why: error.problem.to_string() }
     }
 
     /// The problem with the fields that the key is built from.
@@ -303,14 +314,21 @@ impl Link {
         self.key(to, image).err()
     }
 
-    /// The item's field that fills a field of the key.
-    pub(crate) fn filling(&self, to: &str) -> Option<&str> {
-        self.0.iter().rfind(|(name, _)| name == to).map(|(_, from)| from.as_str())
+    /// What fills a field of the key.
+    #[must_use]
+    pub fn filling(&self, to: &str) -> Option<&Input> {
+        self.0.iter().rfind(|(name, _)| name == to).map(|(_, from)| from)
     }
 
-    /// Names of the item's fields.
+    /// The field of the key that the item's field or attribute of this name fills as it is.
+    #[must_use]
+    pub fn filled_by(&self, from: &str) -> Option<&str> {
+        self.0.iter().find(|(_, input)| input.name() == Some(from)).map(|(to, _)| to.as_str())
+    }
+
+    /// Names of the item's fields and attributes that it reads.
     pub fn from_fields(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(_, from)| from.as_str())
+        self.0.iter().flat_map(|(_, from)| from.names())
     }
 
     /// Checks that it gives a whole key of `to` from fields that `from` may have.
@@ -327,8 +345,9 @@ impl Link {
             }
         }
         // A field of a key of type B is text of hexadecimal digits, which has another meaning in a key of another type.
-        let is_other = |(field, name): &&(String, String)| {
-            from.key.holds(name) && from.key.is_of_bytes(name) != to.key.is_of_bytes(field)
+        let is_other = |(field, from_input): &&(String, Input)| {
+            let mut of_key = from_input.name().filter(|name| from.key.holds(name)).into_iter();
+            of_key.any(|name| from.key.is_of_bytes(name) != to.key.is_of_bytes(field))
         };
         match self.0.iter().find(is_other) {
             Some((field, name)) => Err(format!(
@@ -372,13 +391,6 @@ pub struct Mirror {
     pub except: Vec<String>,
 }
 
-impl Mirror {
-    /// The source's fields and attributes that are copied into the mirror's key.
-    pub fn key_fields(&self) -> impl Iterator<Item = &str> {
-        self.link.from_fields().filter(|from| self.each.as_deref() != Some(*from))
-    }
-}
-
 // ---- The declaration of a [roll-up](crate::kinds::rollup) ----
 
 /// The declaration of a roll-up.
@@ -388,10 +400,12 @@ pub struct Rollup {
     pub source: String,
     /// Which of the items take part.
     pub condition: Condition,
-    /// Their field that holds the time, such as `2024-01-15T10:30:00.000Z`.
-    pub time: String,
-    /// Their attribute with the value.
-    pub value: String,
+    /// Their time, such as `2024-01-15T10:30:00.000Z`.
+    pub time: Input,
+    /// Their value.
+    pub value: Input,
+    /// The time spans of buckets, each once.
+    pub grains: Vec<TimeSpan>,
     /// How the other fields of a bucket's key are built.
     pub link: Link,
     /// The field of the bucket's key for the name of the grain.

@@ -178,7 +178,7 @@ fn in_forms() -> (Schema, Catalogue) {
         target: "Post".to_owned(),
         link: Link::of(&[("id", "authorId")]),
         condition: crate::condition::Condition::Always,
-        attributes: vec![("name".to_owned(), "authorName".to_owned())],
+        attributes: vec![("name".into(), "authorName".into())],
         found: FoundBy {
             via: "Post".to_owned(),
             index: Some("Posts.byAuthor".to_owned()),

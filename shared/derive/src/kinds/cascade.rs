@@ -153,7 +153,7 @@ impl Kind for Cascade {
 
 /// The key that a removed item names.
 fn named(link: &Link, to: &Definition, removed: &Image<'_>) -> Option<Key> {
-    let plain = |name: &str| Some(removed.field(link.filling(name)?).ok()??.trim().to_lowercase());
+    let plain = |name: &str| Some(removed.field(link.filling(name)?.name()?).ok()??.trim().to_lowercase());
     let fields: Option<Vec<(String, String)>> = link.0.iter().map(|(to, _)| Some((to.clone(), plain(to)?))).collect();
     to.build(&fields?.into_iter().collect()).ok()
 }

@@ -12,17 +12,18 @@
 //! *Example*: Ann becomes Anna. The change of `USER#ann / PROFILE` finds her comments by the index, `GSI1PK = USER#ann`
 //! and `begins_with(GSI1SK, "COMMENT#")`, and each is refreshed.
 
-use std::iter;
+use std::{borrow::Cow, iter};
 
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    condition::{Condition, document_path, is_path},
-    declaration::{FoundBy, Link, declares, entity, knows},
+    condition::Condition,
+    declaration::{FoundBy, Link, declares, entity, gives},
     derived::{Counts, Derived, Items},
     effect::{Effect, Find, RefreshRequest},
+    expression::{Input, document_path::is_path},
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, Reach},
@@ -42,8 +43,8 @@ pub struct Copy {
     pub link: Link,
     /// Which sources are copied.
     pub condition: Condition,
-    /// Pairs of (attribute of the source, attribute of the target).
-    pub attributes: Vec<(String, String)>,
+    /// Pairs of (what of the source is copied, attribute of the target).
+    pub attributes: Vec<(Input, String)>,
     /// How the targets of a source are found.
     pub found: FoundBy,
 }
@@ -56,7 +57,10 @@ impl Copy {
     /// The source changed: find all that name it.
     fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.source);
-        let differs = self.read().any(|name| sight.attribute_differs(old, new, name));
+        // What is calculated may have a value without any of the attributes.
+        let is_calculated = || self.attributes.iter().any(|(from, _)| from.name().is_none());
+        let differs = self.read().any(|name| sight.attribute_differs(old, new, name))
+            || (old.is_some() != new.is_some() && is_calculated());
         let source = new.or(old).filter(|_| differs)?;
         self.found.find(schema, source, &self.target)
     }
@@ -72,7 +76,7 @@ impl Copy {
 
     /// The source's attributes that it reads.
     fn read(&self) -> impl Iterator<Item = &str> {
-        self.attributes.iter().map(|(from, _)| from.as_str()).chain(self.condition.attributes())
+        self.attributes.iter().flat_map(|(from, _)| from.names()).chain(self.condition.attributes())
     }
 
     fn source_key(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
@@ -83,13 +87,11 @@ impl Copy {
     }
 
     fn wanted(&self, schema: &Schema, source: Option<&Key>, item: Option<&Item>) -> Vec<Wanted> {
-        let is_copied = |image: Image<'_>| image.is(&self.source) && self.condition.holds(image.item);
-        let source = source.zip(item).filter(|(key, item)| schema.image(key, item).is_some_and(is_copied));
-        let wanted = |(from, to): &(String, String)| Wanted {
-            name: to.clone(),
-            value: source.and_then(|(_, item)| document_path::value(item, from).cloned()),
-            zero_is_absent: false,
-        };
+        let is_copied = |image: &Image<'_>| image.is(&self.source) && self.condition.holds(image) == Ok(true);
+        let source = source.zip(item).and_then(|(key, item)| schema.image(key, item)).filter(is_copied);
+        let value = |from: &Input| source.as_ref().and_then(|image| from.value(image).ok()?.map(Cow::into_owned));
+        let wanted =
+            |(from, to): &(Input, String)| Wanted { name: to.clone(), value: value(from), zero_is_absent: false };
         self.attributes.iter().map(wanted).collect()
     }
 }
@@ -106,7 +108,7 @@ impl Kind for Copy {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(source, target)?;
-        knows(source, self.read())?;
+        gives(source, self.read())?;
         declares(target, self.attributes.iter().map(|(_, to)| to.as_str()))?;
         self.found.check(schema, source, target)?;
         let mut reads = vec![Part::existence(&self.source), Part::existence(&self.target)];
@@ -138,7 +140,17 @@ impl Kind for Copy {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        image.is(&self.target).then(|| self.link.unreadable(schema.entity(&self.source)?, image)).flatten()
+        let of_link = || self.link.unreadable(schema.entity(&self.source)?, image);
+        let of_source = || {
+            let is_copied = match self.condition.holds(image) {
+                Ok(is_copied) => is_copied,
+                Err(unreadable) => return Some(unreadable),
+            };
+            let mut values = self.attributes.iter().filter(|_| is_copied);
+            values.find_map(|(from, _)| from.unreadable(image))
+        };
+        let unreadable = image.is(&self.target).then(of_link).flatten();
+        unreadable.or_else(|| image.is(&self.source).then(of_source).flatten())
     }
 
     fn condition(&self) -> Option<(&str, &Condition)> {
@@ -163,6 +175,10 @@ impl Refresh for Copy {
         &self.target
     }
 
+    fn copied(&self) -> &[(Input, String)] {
+        &self.attributes
+    }
+
     fn found(&self) -> Option<&FoundBy> {
         Some(&self.found)
     }
@@ -177,7 +193,7 @@ impl Refresh for Copy {
         let (named, held) = (from.key.parse_key(source)?, to.key.parse_key(item)?);
         let mut names = Item::new();
         for field in from.key.field_names() {
-            let (by, text) = (self.link.filling(field)?, named.get(field)?);
+            let (by, text) = (self.link.filling(field)?.name()?, named.get(field)?);
             match held.get(by) {
                 Some(held) if held == text => {}
                 Some(_) => return None,

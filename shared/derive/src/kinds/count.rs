@@ -27,9 +27,10 @@ use keys::key::Key;
 use crate::{
     change::Sight,
     condition::Condition,
-    declaration::{Count, entity, knows, knows_numbers},
+    declaration::{Count, entity, gives},
     derived::{Counts, Derived, Items},
     effect::{Add, Effect},
+    expression::Input,
     kind::{Kind, Shape},
     outline::{Outline, linked},
     part::{Part, Reach},
@@ -40,7 +41,7 @@ use crate::{
 impl Count {
     /// The target that an item counts for, and what it adds to the sum; `None` if it does not count.
     pub(crate) fn counted(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Key, Sum)>, Unreadable> {
-        if !self.condition.holds(image.item) {
+        if !self.condition.holds(image)? {
             return Ok(None);
         }
         let Some(target) = schema.entity(&self.target) else { return Ok(None) };
@@ -50,13 +51,13 @@ impl Count {
 
     /// What an item adds to the sum.
     fn amount(&self, image: &Image<'_>) -> Result<Sum, Unreadable> {
-        let Some(name) = &self.sum else { return Ok(Sum::default()) };
-        Sum::read(name, image.number(name).as_deref()).map(Option::unwrap_or_default)
+        let Some(sum) = &self.sum else { return Ok(Sum::default()) };
+        sum.number(image).map(Option::unwrap_or_default)
     }
 
     /// The item's fields and attributes that decide what it adds.
     fn decides(&self) -> impl Iterator<Item = &str> {
-        self.link.from_fields().chain(self.condition.attributes()).chain(self.sum.as_deref())
+        self.link.from_fields().chain(self.condition.attributes()).chain(self.sum.iter().flat_map(Input::names))
     }
 }
 
@@ -88,8 +89,7 @@ impl Kind for Count {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
-        knows(source, self.condition.attributes())?;
-        knows_numbers(source, self.sum.as_deref())?;
+        gives(source, self.condition.attributes().into_iter().chain(self.sum.iter().flat_map(Input::names)))?;
         let mut reads: Vec<Part> = self.decides().map(|name| Part::attribute(&self.source, name)).collect();
         reads.push(Part::existence(&self.source));
         Ok(Reach { reads, writes: Vec::new() })
@@ -138,11 +138,7 @@ impl Kind for Count {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        if !image.is(&self.source) || !self.condition.holds(image.item) {
-            return None;
-        }
-        let of_link = || self.link.unreadable(schema.entity(&self.target)?, image);
-        self.amount(image).err().or_else(of_link)
+        self.counted(schema, image).err().filter(|_| image.is(&self.source))
     }
 
     fn condition(&self) -> Option<(&str, &Condition)> {

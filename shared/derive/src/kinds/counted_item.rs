@@ -1,6 +1,7 @@
-//! Counted item: a derived item that exists while its count is above zero.
+//! Counted item: a derived item that exists while one of its counts is above zero.
 //!
-//! *Keeps true*: there is an item of the target's entity under a key exactly while the count of that key is above zero.
+//! *Keeps true*: there is an item of the target's entity under a key exactly while a declared count of that key is above
+//! zero.
 //! *From* a counter that changed *to* a refresh of its target; *from* such an item that any writer created, changed or
 //! removed *to* a refresh of that item.
 //!
@@ -15,7 +16,7 @@
 //! *Example*: the first order of Ann is paid, so `USER#ann / STATUS#paid#COUNT#orders-by-status#00` becomes 1. Refresh
 //! of `USER#ann / STATUS#paid`: it does not exist, so it is created, with its displays.
 
-use std::iter;
+use std::{collections::BTreeSet, iter};
 
 use keys::{
     counter::{COUNTER, CounterKey, DERIVATION, VALUE},
@@ -34,31 +35,30 @@ use crate::{
     part::{Part, PartOf, Reach},
     schema::{Image, Schema, Unreadable},
     sources::{Source, Sources, unreadable},
-    tally::Tally,
 };
 
-/// The declaration of items that exist while their count is above zero.
+/// The declaration of items that exist while one of their counts is above zero.
 #[derive(Clone, Debug)]
 pub struct CountedItem {
-    /// Name of the derivation that counts.
-    pub count: String,
+    /// Names of the derivations that count.
+    pub counts: Vec<String>,
     /// Entity of the items.
     pub target: String,
 }
 
 impl CountedItem {
-    /// The target of a counter of this count; `None` for any other item.
+    /// The target of a counter of these counts; `None` for any other item.
     fn counted(&self, schema: &Schema, image: &Image<'_>) -> Option<Key> {
-        if !image.is(COUNTER) || image.key_fields().get(DERIVATION) != Some(&self.count) {
+        let is_ours = |name: &str| self.counts.iter().any(|count| count == name);
+        if !image.is(COUNTER) || !image.key_fields().get(DERIVATION).is_some_and(is_ours) {
             return None;
         }
-        let counter = CounterKey::parse(image.key).filter(|counter| counter.derivation == self.count)?;
+        let counter = CounterKey::parse(image.key).filter(|counter| is_ours(&counter.derivation))?;
         schema.entity(&self.target)?.key.parse_key(&counter.target).map(|_| counter.target)
     }
 
-    /// The item without the attributes that other derivations write; `None` if its count is zero.
-    fn made(schema: &Schema, target: &Definition, key: &Key, tally: Option<&Tally>) -> Option<Item> {
-        tally.filter(|tally| tally.count > 0)?;
+    /// The item without the attributes that other derivations write.
+    fn made(schema: &Schema, target: &Definition, key: &Key) -> Option<Item> {
         let mut item = Item::new();
         let fields = target.key.parse_key(key)?;
         for (name, value) in target.index_attributes(&schema.layout, &fields) {
@@ -98,7 +98,7 @@ impl Kind for CountedItem {
         }
         let rest = PartOf::AllBut(target.derived_attributes.iter().cloned().collect());
         Ok(Reach {
-            reads: vec![Part::attribute(COUNTER, &self.count)],
+            reads: self.counts.iter().map(|count| Part::attribute(COUNTER, count)).collect(),
             writes: vec![Part::existence(&self.target), Part { entity: self.target.clone(), of: rest }],
         })
     }
@@ -106,7 +106,7 @@ impl Kind for CountedItem {
     fn outline(&self, schema: &Schema) -> Outline {
         let target = schema.entity(&self.target);
         Outline {
-            terms: vec![format!("while {} is above zero", self.count)],
+            terms: vec![format!("while {} is above zero", self.counts.join(" or "))],
             into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
             ..Outline::from(COUNTER)
         }
@@ -137,11 +137,10 @@ impl Kind for CountedItem {
 
     fn derive(&self, _name: &str, schema: &Schema, _items: &Items, counts: &Counts) -> Vec<Derived> {
         let Some(target) = schema.entity(&self.target) else { return Vec::new() };
-        let ours = counts.iter().filter(|((_, count), _)| *count == self.count);
-        let made = ours.filter_map(|((key, _), tally)| {
-            Some(Derived::Item { key: key.clone(), item: Self::made(schema, target, key, Some(tally))? })
-        });
-        made.collect()
+        let ours = counts.iter().filter(|((_, count), tally)| self.counts.contains(count) && tally.count > 0);
+        let keys: BTreeSet<&Key> = ours.map(|((key, _), _)| key).collect();
+        let made = |key: &Key| Some(Derived::Item { key: key.clone(), item: Self::made(schema, target, key)? });
+        keys.into_iter().filter_map(made).collect()
     }
 }
 
@@ -154,8 +153,8 @@ impl Refresh for CountedItem {
         true
     }
 
-    fn reads_count(&self) -> Option<&str> {
-        Some(&self.count)
+    fn reads_counts(&self) -> Vec<&str> {
+        self.counts.iter().map(String::as_str).collect()
     }
 
     fn sources(&self, _schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
@@ -163,8 +162,9 @@ impl Refresh for CountedItem {
     }
 
     fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
-        let tally = sources.tally(target.key, &self.count);
-        Computed::Item(Self::made(schema, target.definition, target.key, tally))
+        let is_above = |count: &String| sources.tally(target.key, count).is_some_and(|tally| tally.count > 0);
+        let is_counted = self.counts.iter().any(is_above);
+        Computed::Item(is_counted.then(|| Self::made(schema, target.definition, target.key)).flatten())
     }
 }
 

@@ -22,10 +22,10 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    condition::document_path::root,
-    declaration::{Link, declares, entity},
+    declaration::{Link, declares, entity, gives},
     derived::{Counts, Derived, Items},
     effect::{Effect, RefreshRequest},
+    expression::Input,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::{Outline, linked},
     part::{Part, Reach},
@@ -46,9 +46,8 @@ pub struct Latest {
     pub link: Link,
     /// Which source: the greatest sort key (`Descending`), or the least.
     pub order: Order,
-    /// Pairs of (field of the source's key, or else its attribute; attribute of the target, or name in an entry of the
-    /// list).
-    pub attributes: Vec<(String, String)>,
+    /// Pairs of (what of the source is copied; attribute of the target, or name in an entry of the list).
+    pub attributes: Vec<(Input, String)>,
     /// The list of several sources, if it copies more than one.
     pub list: Option<SourceList>,
 }
@@ -82,7 +81,7 @@ impl Latest {
 
     /// The field of the target's key that a field of the source fills.
     fn filled(&self, from: &str) -> Option<&str> {
-        self.link.0.iter().find(|(_, name)| name == from).map(|(to, _)| to.as_str())
+        self.link.filled_by(from)
     }
 
     /// Checks that the sources of a target are one range of one partition.
@@ -90,12 +89,14 @@ impl Latest {
         let partition = source.key.pk.field_names();
         let sort = source.key.sk.field_names();
         let leading: Vec<&str> = sort.into_iter().take_while(|name| self.filled(name).is_some()).collect();
-        let fault = match partition.iter().find(|name| self.filled(name).is_none()) {
-            Some(name) => format!("the key of {} does not give {name} of their partition key", target.name),
-            None => match self.link.from_fields().find(|name| !partition.contains(name) && !leading.contains(name)) {
-                Some(name) => format!("{name} is not at the beginning of their key"),
-                None => return Ok(()),
-            },
+        let calculated = self.link.0.iter().find(|(_, from)| from.name().is_none());
+        let lacking = partition.iter().find(|name| self.filled(name).is_none());
+        let inside = self.link.from_fields().find(|name| !partition.contains(name) && !leading.contains(name));
+        let fault = match (calculated, lacking, inside) {
+            (Some((_, from)), ..) => format!("`{from}` is calculated, so it gives nothing of their key"),
+            (_, Some(name), _) => format!("the key of {} does not give {name} of their partition key", target.name),
+            (.., Some(name)) => format!("{name} is not at the beginning of their key"),
+            (None, None, None) => return Ok(()),
         };
         let (from, to) = (&source.name, &target.name);
         Err(format!(
@@ -120,8 +121,13 @@ impl Latest {
     fn taken(&self, schema: &Schema, source: Option<&Item>) -> impl Iterator<Item = (String, AttributeValue)> {
         let key = source.and_then(|item| schema.layout.key(item));
         let image = key.as_ref().zip(source).and_then(|(key, item)| schema.image(key, item));
-        let value = |(from, to): &(String, String)| Some((to.clone(), value(image.as_ref()?, from)?));
+        let value = |(from, to): &(Input, String)| Some((to.clone(), from.value(image.as_ref()?).ok()??.into_owned()));
         self.attributes.iter().filter_map(value).collect::<Vec<_>>().into_iter()
+    }
+
+    /// The fields and attributes of a source that it reads.
+    fn read(&self) -> impl Iterator<Item = &str> {
+        self.attributes.iter().flat_map(|(from, _)| from.names())
     }
 
     /// The attributes that it writes.
@@ -130,13 +136,6 @@ impl Latest {
         let own = self.attributes.iter().filter(move |_| list.is_none()).map(|(_, to)| to.as_str());
         list.into_iter().chain(own)
     }
-}
-
-/// A field of the key, typed as its attribute would be, or else an attribute.
-fn value(image: &Image<'_>, name: &str) -> Option<AttributeValue> {
-    let Some(field) = image.key_fields().get(name) else { return image.attribute(name).cloned() };
-    let key = &image.definition.key;
-    if key.holds_number(name) { Some(AttributeValue::N(field.to_owned())) } else { key.typed(name, field) }
 }
 
 impl Kind for Latest {
@@ -152,16 +151,10 @@ impl Kind for Latest {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
         self.check_collection(source, target)?;
-        let is_known = |name: &str| {
-            let mut known = source.attributes.iter().chain(&source.derived_attributes);
-            source.key.field_names().contains(&name) || known.any(|attribute| *attribute == root(name))
-        };
-        if let Some((unknown, _)) = self.attributes.iter().find(|(from, _)| !is_known(from)) {
-            return Err(format!("{} has no attribute {unknown}", source.name));
-        }
+        gives(source, self.read())?;
         declares(target, self.written())?;
         let mut reads = vec![Part::existence(&self.source), Part::existence(&self.target)];
-        reads.extend(self.attributes.iter().map(|(from, _)| Part::attribute(&self.source, from)));
+        reads.extend(self.read().map(|name| Part::attribute(&self.source, name)));
         let writes = self.written().map(|name| Part::attribute(&self.target, name)).collect();
         Ok(Reach { reads, writes })
     }
@@ -187,8 +180,7 @@ impl Kind for Latest {
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.source);
-        let differs = old.is_some() != new.is_some()
-            || self.attributes.iter().any(|(from, _)| sight.attribute_differs(old, new, from));
+        let differs = old.is_some() != new.is_some() || self.read().any(|name| sight.attribute_differs(old, new, name));
         let source = new.or(old).filter(|_| differs);
         let led =
             source.zip(schema.entity(&self.target)).and_then(|(image, to)| self.link.key(to, image).ok().flatten());
@@ -200,8 +192,9 @@ impl Kind for Latest {
         led.into_iter().chain(itself).map(|key| self.request(key)).collect()
     }
 
-    fn unreadable(&self, _schema: &Schema, _image: &Image<'_>) -> Option<Unreadable> {
-        None
+    fn unreadable(&self, _schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        let mut values = self.attributes.iter().filter(|_| image.is(&self.source));
+        values.find_map(|(from, _)| from.unreadable(image))
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
@@ -220,6 +213,10 @@ impl Kind for Latest {
 impl Refresh for Latest {
     fn target(&self) -> &str {
         &self.target
+    }
+
+    fn copied(&self) -> &[(Input, String)] {
+        if self.list.is_none() { &self.attributes } else { &[] }
     }
 
     fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {

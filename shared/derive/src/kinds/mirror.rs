@@ -41,10 +41,11 @@ use serde_dynamo::AttributeValue;
 use crate::{
     change::Sight,
     claims::{CLAIMS, claims, claims_value},
-    condition::{Condition, document_path::root},
-    declaration::{Mirror, declares, entity, knows},
+    condition::Condition,
+    declaration::{Mirror, declares, entity, gives, knows},
     derived::{Counts, Derived, Items},
     effect::{Effect, RefreshRequest},
+    expression::document_path::root,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::{Outline, linked},
     part::{Part, PartOf, Reach},
@@ -60,13 +61,14 @@ impl Mirror {
     /// True if a mirror's key does not give its source's key. Then the mirror lists its claims.
     #[must_use]
     pub fn lists_claims(&self, source: &Definition) -> bool {
-        source.key.field_names().iter().any(|name| !self.link.0.iter().any(|(_, from)| from == name))
+        source.key.field_names().iter().any(|name| self.link.filled_by(name).is_none())
     }
 
     /// The one source that a mirror's key gives.
     fn source_of(&self, source: &Definition, target: &Definition, key: &Key) -> Option<Key> {
         let fields = target.key.parse_key(key)?;
-        let fields: Fields = self.link.0.iter().filter_map(|(to, from)| Some((from, fields.get(to)?))).collect();
+        let fields: Fields =
+            self.link.0.iter().filter_map(|(to, from)| Some((from.name()?, fields.get(to)?))).collect();
         source.build(&fields).ok()
     }
 
@@ -178,8 +180,9 @@ impl Kind for Mirror {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
-        knows(source, self.except.iter().chain(&self.each).map(String::as_str).chain(self.condition.attributes()))?;
-        if let Some(list) = self.each.as_ref().filter(|list| !self.link.from_fields().any(|from| from == *list)) {
+        knows(source, self.except.iter().chain(&self.each).map(String::as_str))?;
+        gives(source, self.condition.attributes())?;
+        if let Some(list) = self.each.as_ref().filter(|list| self.link.filled_by(list).is_none()) {
             return Err(format!(
                 "there is a mirror for each member of {list}, and the key of {} has no member",
                 target.name
@@ -299,7 +302,7 @@ impl Mirror {
     /// The keys of a source's mirrors: one, or one for each member; none if it does not meet the condition.
     fn target_keys(&self, schema: &Schema, source: &Image<'_>) -> Result<BTreeSet<Key>, Unreadable> {
         let Some(target) = schema.entity(&self.target) else { return Ok(BTreeSet::new()) };
-        if !self.condition.holds(source.item) {
+        if !self.condition.holds(source)? {
             return Ok(BTreeSet::new());
         }
         let Some(list) = &self.each else { return Ok(self.link.key(target, source)?.into_iter().collect()) };

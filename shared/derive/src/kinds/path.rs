@@ -28,10 +28,10 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    condition::document_path::root,
     declaration::{FoundBy, Link, declares, entity, knows},
     derived::{Counts, Derived, Items},
     effect::{Effect, Find, RefreshRequest},
+    expression::document_path::root,
     flaw::Flaw,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,

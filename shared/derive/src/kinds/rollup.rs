@@ -1,4 +1,4 @@
-//! Roll-up: the total of the values of a time span, by hour and by day.
+//! Roll-up: the total of the values of a time span: of an hour, a day, a week or a month.
 //!
 //! *Keeps true*: a bucket has the count, the sum, the least and the greatest of the values that arrived in the table
 //! with a time in its span. *From* the insert of a source item *to* its value for the bucket of each grain.
@@ -27,7 +27,7 @@
 //! Buckets are in UTC, and a time without a zone is taken as UTC. A time with another offset would go into the bucket
 //! of its text, which is hours away, so it is not accepted as a time.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range, sync::Arc};
 
 use keys::{entity::Definition, key::Key};
 
@@ -35,9 +35,13 @@ use crate::{
     bucket::Bucket,
     change::Sight,
     condition::Condition,
-    declaration::{Link, Rollup, declares, entity, knows, knows_numbers},
+    declaration::{Link, Rollup, declares, entity, gives},
     derived::{Counts, Derived, Items},
     effect::{BucketForm, Effect, Measure},
+    expression::{
+        Input,
+        time::{self, TimeSpan},
+    },
     kind::{Kind, Shape},
     outline::{Outline, linked},
     part::{Part, Reach},
@@ -48,49 +52,42 @@ use crate::{
 impl Rollup {
     /// The item's fields and attributes that decide its value and buckets.
     fn decides(&self) -> impl Iterator<Item = &str> {
-        let own = [self.time.as_str(), &self.value];
+        let own = [&self.time, &self.value].into_iter().flat_map(Input::names);
         self.link.from_fields().chain(own).chain(self.condition.attributes())
     }
 
     /// The value of an item; `None` if it has none.
     fn value(&self, image: &Image<'_>) -> Result<Option<Sum>, Unreadable> {
-        Sum::read(&self.value, image.number(&self.value).as_deref())
+        self.value.number(image)
     }
 
     /// The bucket of an item for one grain; `None` if the item lacks one of the fields.
-    fn bucket(&self, target: &Definition, image: &Image<'_>, grain: BucketSpan) -> Result<Option<Key>, Unreadable> {
-        let unreadable =
-            |attribute: &str, why: &str| Unreadable { attribute: attribute.to_owned(), why: why.to_owned() };
-        let Some(time) = image.field(&self.time)? else { return Ok(None) };
-        let bucket = grain.cut(time).ok_or_else(|| unreadable(&self.time, "is no time in ISO 8601 and UTC"))?;
-        for from in self.link.from_fields() {
-            if image.field(from)?.is_none() {
-                return Ok(None);
-            }
-        }
+    fn bucket(&self, target: &Definition, image: &Image<'_>, grain: TimeSpan) -> Result<Option<Key>, Unreadable> {
+        let Some(time) = self.time.text_of(image)? else { return Ok(None) };
+        let bucket = cut(grain, &time).ok_or_else(|| Unreadable {
+            attribute: self.time.text().to_owned(),
+            why: "is no time in ISO 8601 and UTC".to_owned(),
+        })?;
+        let Some(filled) = self.link.filled(target, image, None)? else { return Ok(None) };
         let field = |name: &str| match name {
             _ if name == self.grain => Some(grain.name()),
-            _ if name == self.bucket => Some(bucket),
-            _ => image.field(self.link.filling(name)?).ok().flatten(),
+            _ if name == self.bucket => Some(&*bucket),
+            _ => filled.iter().find(|(field, _)| *field == name).map(|(_, value)| &**value),
         };
-        let refused = |error: keys::error::KeyError| {
-            let from = self.link.filling(&error.attribute).unwrap_or(&error.attribute);
-            unreadable(from, &error.problem.to_string())
-        };
-        target.build_of(field).map(Some).map_err(refused)
+        target.build_of(field).map(Some).map_err(|error| self.link.refused(error))
     }
 
     /// The buckets that an item's value goes into, with the value; `None` if it takes no part.
     fn measured(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Vec<Key>, Sum)>, Unreadable> {
-        if !self.condition.holds(image.item) {
+        if !self.condition.holds(image)? {
             return Ok(None);
         }
         let (Some(target), Some(value)) = (schema.entity(&self.form.entity), self.value(image)?) else {
             return Ok(None);
         };
-        let mut buckets = Vec::with_capacity(BucketSpan::ALL.len());
-        for grain in BucketSpan::ALL {
-            let Some(bucket) = self.bucket(target, image, grain)? else { return Ok(None) };
+        let mut buckets = Vec::with_capacity(self.grains.len());
+        for grain in &self.grains {
+            let Some(bucket) = self.bucket(target, image, *grain)? else { return Ok(None) };
             buckets.push(bucket);
         }
         Ok(Some((buckets, value)))
@@ -109,11 +106,9 @@ impl Kind for Rollup {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.form.entity)?);
         let BucketForm { count, sum, min, max, .. } = self.form.as_ref();
-        let made = [(&self.grain, &self.time), (&self.bucket, &self.time)];
-        let made = made.map(|(to, from)| (to.clone(), from.clone())).into_iter();
+        let made = [&self.grain, &self.bucket].map(|to| (to.clone(), self.time.clone())).into_iter();
         Link(self.link.0.iter().cloned().chain(made).collect()).check(target, source)?;
-        knows(source, self.condition.attributes())?;
-        knows_numbers(source, [self.value.as_str()])?;
+        gives(source, self.condition.attributes().into_iter().chain(self.value.names()))?;
         let names = [count, sum, min, max].map(String::as_str);
         declares(target, names)?;
         let mut reads: Vec<Part> = self.decides().map(|name| Part::attribute(&self.source, name)).collect();
@@ -124,7 +119,7 @@ impl Kind for Rollup {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let grains: Vec<&str> = BucketSpan::ALL.into_iter().map(BucketSpan::name).collect();
+        let grains: Vec<&str> = self.grains.iter().map(|grain| grain.name()).collect();
         let mut terms = vec![format!("{} by {} of {} in UTC", self.value, grains.join(" and "), self.time)];
         terms.extend(self.condition.words());
         terms.push("arrivals only".to_owned());
@@ -179,43 +174,28 @@ impl Kind for Rollup {
     }
 }
 
-// ---- Grains: the time spans of buckets, and the bucket of a time ----
+// ---- The bucket of a time ----
 
-/// The time span of a bucket. Its name is stored, so it is stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BucketSpan {
-    /// An hour, such as `2024-01-15T10`.
-    Hour,
-    /// A day, such as `2024-01-15`.
-    Day,
-}
-
-impl BucketSpan {
-    const ALL: [Self; 2] = [Self::Hour, Self::Day];
-
-    /// Its name in keys.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Hour => "HOUR",
-            Self::Day => "DAY",
+/// The span of a time: for an hour and a day, the beginning of its text. `None` if the time has another form, or is not
+/// in UTC.
+fn cut(grain: TimeSpan, time: &str) -> Option<Cow<'_, str>> {
+    let form = match grain {
+        TimeSpan::Hour => "dddd-dd-ddTdd",
+        TimeSpan::Day => "dddd-dd-dd",
+        TimeSpan::Week | TimeSpan::Month => {
+            let is_in_utc = !has_offset(time.get(10..)?);
+            return time::span(time, grain, "").filter(|_| is_in_utc).map(Cow::Owned);
         }
-    }
-
-    /// The prefix of a time that names the bucket; `None` if the time has another form, or is not in UTC.
-    fn cut(self, time: &str) -> Option<&str> {
-        let form = match self {
-            Self::Hour => "dddd-dd-ddTdd",
-            Self::Day => "dddd-dd-dd",
-        };
-        let (bucket, rest) = time.split_at_checked(form.len())?;
-        let fits = |(form, found): (char, char)| if form == 'd' { found.is_ascii_digit() } else { form == found };
-        let is_cut = !rest.starts_with(|next: char| next.is_ascii_digit()) && !has_offset(rest);
-        let number = |range: Range<usize>| bucket.get(range).and_then(|digits| digits.parse::<u8>().ok());
-        let is_time = matches!(number(5..7), Some(1..=12))
-            && matches!(number(8..10), Some(1..=31))
-            && (self == Self::Day || matches!(number(11..13), Some(0..=23)));
-        (is_cut && is_time && form.chars().zip(bucket.chars()).all(fits)).then_some(bucket)
-    }
+    };
+    let (bucket, rest) = time.split_at_checked(form.len())?;
+    let fits = |(form, found): (char, char)| if form == 'd' { found.is_ascii_digit() } else { form == found };
+    let is_cut = !rest.starts_with(|next: char| next.is_ascii_digit()) && !has_offset(rest);
+    let number = |range: Range<usize>| bucket.get(range).and_then(|digits| digits.parse::<u8>().ok());
+    let is_time = matches!(number(5..7), Some(1..=12))
+        && matches!(number(8..10), Some(1..=31))
+        && (grain == TimeSpan::Day || matches!(number(11..13), Some(0..=23)));
+    let is_of_form = form.chars().zip(bucket.chars()).all(fits);
+    (is_cut && is_time && is_of_form).then_some(Cow::Borrowed(bucket))
 }
 
 /// True if the text ends with an offset from UTC, such as `+02:00`.

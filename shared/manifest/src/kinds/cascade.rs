@@ -3,6 +3,7 @@
 use derive::{
     declaration::{Cascade, Fate, Hanging, Link, Way},
     derivation::Derivation,
+    expression::Input,
 };
 use keys::{counter::COUNTER, entity::Definition};
 
@@ -134,7 +135,7 @@ fn own(owner: &Definition, start: &Definition, named: &Named<'_>) -> Result<Link
 }
 
 fn fields_of_key(owner: &Definition) -> Link {
-    Link(owner.key.field_names().into_iter().map(|field| (field.to_owned(), field.to_owned())).collect())
+    Link(owner.key.field_names().into_iter().map(|field| (field.to_owned(), Input::of(field))).collect())
 }
 
 fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result<Hanging, ManifestError> {
@@ -152,7 +153,13 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
         if let Some(other) = found::FOUND.iter().find_map(|key| section.get(key.name)) {
             return Err(other.place.wrong("says how items are found, and key makes theirs: leave one of them out"));
         }
-        Way::Named(Link(link::pairs(&key, target, owner, rule.types)?))
+        let link = Link(link::pairs(&key, target, owner, rule.types)?);
+        if let Some((field, input)) = link.0.iter().find(|(_, input)| input.name().is_none()) {
+            let what =
+                format!("`{input}` is calculated, and a key of what hangs takes {field} from an attribute as it is");
+            return Err(key.place.wrong(what));
+        }
+        Way::Named(link)
     } else {
         if rule.schema.layout.forms.is_some() && section.get("by").is_none() && owner.key.field_names().contains(&"id")
         {
@@ -163,7 +170,7 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
             );
             return Err(section.place.wrong(what));
         }
-        let found = found::of_section(section, rule.schema, owner, target, || fields_of_key(owner))?;
+        let found = found::of_section(section, rule.schema, owner, target, |_| fields_of_key(owner))?;
         if let Some(via) = rule.schema.entity(&found.via) {
             not_derived(rule, via, "hanging")?;
         }

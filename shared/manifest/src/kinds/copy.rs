@@ -2,9 +2,9 @@
 //!
 //! `found` declares how the items with a copy are found when its source changes, see [`found`].
 
-use derive::{derivation::Derivation, kinds::copy::Copy};
+use derive::{derivation::Derivation, expression::Input, kinds::copy::Copy};
 
-use super::{KindSyntax, Rule, condition, derived_attribute, found, given::held};
+use super::{KindSyntax, Rule, condition, derived_attribute, found, given};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -41,12 +41,13 @@ const KEYS: [KeySyntax; 6] = [
         "link",
         Pairs,
         "fields of the same names",
-        "pairs of a field of the source's key and the field or attribute of the carrying item that gives it",
+        "pairs of a field of the source's key and the field, attribute or [expression](#expressions) of the carrying item that gives it",
     ),
     KeySyntax::required(
         "attributes",
         ValueSyntax::PairsOrTexts,
-        "`{ userName = \"buyerName\" }`: attribute of the source and attribute of the target; a list, `[\"avatar\"]`, if both have the same name",
+        "`{ userName = \"buyerName\" }`: attribute or [expression](#expressions) of the source, such as `\"lower(userName)\"`, and \
+         attribute of the target; a list, `[\"avatar\"]`, if both have the same name",
     ),
     KeySyntax::optional(
         "where",
@@ -69,7 +70,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let link = rule.link(source, target)?;
     let purpose = "what is copied, as in { userName = \"followedName\" }, or [\"avatar\"] where both have one name";
     let attributes = carried(&rule.section.required("attributes", purpose)?, |from, to| {
-        Ok((held(source, from, rule.types)?, derived_attribute(target, to)?))
+        Ok((given::value(source, from, rule.types)?, derived_attribute(target, to)?))
     })?;
     let found = found::read(rule, source, target, &link)?;
     let condition = condition::read(rule, source)?;
@@ -80,8 +81,8 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
 /// The pairs of source attribute and target attribute, each looked up by `pair`.
 pub(super) fn carried(
     entry: &Entry<'_>,
-    pair: impl Fn(&Named<'_>, &Named<'_>) -> Result<(String, String), ManifestError>,
-) -> Result<Vec<(String, String)>, ManifestError> {
+    pair: impl Fn(&Named<'_>, &Named<'_>) -> Result<(Input, String), ManifestError>,
+) -> Result<Vec<(Input, String)>, ManifestError> {
     let pairs: Vec<(Named<'_>, Named<'_>)> = if entry.is_list() {
         entry.texts()?.into_iter().map(|named| (named.clone(), named)).collect()
     } else {

@@ -10,10 +10,10 @@ use derive::{
 };
 use keys::entity::Definition;
 
-use super::{DISPLAY, ITEM, KindSyntax, Rule, condition, derived_attribute, entity, given::number, known::KnownTypes};
+use super::{DISPLAY, ITEM, KindSyntax, Rule, condition, derived_attribute, entity, given::number};
 use crate::{
     error::ManifestError,
-    section::{Entry, Named},
+    section::{Entry, Named, Section},
     syntax::{
         KeySyntax, KindDescription, ValueSyntax,
         ValueSyntax::{Pairs, Text, Truth},
@@ -86,7 +86,8 @@ const KEYS: [KeySyntax; 10] = [
         "link",
         Pairs,
         "fields of the same names",
-        "pairs of a field of the target's key and the field or attribute of the counted item that gives it",
+        "pairs of a field of the target's key and the field, attribute or [expression](#expressions) of the counted item that \
+         gives it",
     ),
     KeySyntax::optional(
         "where",
@@ -99,7 +100,8 @@ const KEYS: [KeySyntax; 10] = [
         "sum",
         Text,
         "",
-        "the attribute that is summed beside the count, exact in decimals of 38 digits; an item without it adds nothing. It may be a derived number, such as another count; Ripple calculates nothing, so the application writes a product, such as the price of a line",
+        "the attribute or [expression](#expressions) that is summed beside the count, exact in decimals of 38 digits, such as \
+         `quantity * price`; an item without it adds nothing. It may be a derived number, such as another count",
     ),
     KeySyntax::optional(
         "shows",
@@ -132,7 +134,8 @@ const KEYS: [KeySyntax; 10] = [
         Truth,
         "`false`",
         "`true`: Ripple creates the target when the first item leads to it and deletes it after the last; its entity says \
-         `derived = true`. So there is an item for [each value](own-table.md#counting-different-values)",
+         `derived = true`. So there is an item for [each value](own-table.md#counting-different-values). Several counts may \
+         create the items of one entity: an item exists while any of them counts",
     ),
 ];
 
@@ -161,7 +164,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         }
         error
     })?;
-    let sum = rule.section.get("sum").map(|entry| summed(source, &entry.text()?, rule.types)).transpose()?;
+    let sum = rule.section.get("sum").map(|entry| number(source, &entry.text()?, rule.types)).transpose()?;
     let shown = match count_shown {
         Some(shown) => {
             let attribute = derived_attribute(target, &shown)?;
@@ -193,8 +196,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     };
     let mut derivations = vec![rule.derivation(rule.name, count)?];
     if creates(rule, target)? {
-        let item = CountedItem { count: rule.stored(rule.name).to_owned(), target: target.name.clone() };
-        derivations.push(rule.derivation(&format!("{}{ITEM}", rule.name), item)?);
+        derivations.extend(created(rule, target)?);
     }
     let is_one = shown.len() == 1;
     for ShownPart { part, shows, attribute } in shown {
@@ -204,16 +206,6 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         derivations.push(rule.derivation(&format!("{name}{DISPLAY}"), display)?);
     }
     Ok(derivations)
-}
-
-/// The attribute to sum.
-fn summed(source: &Definition, named: &Named<'_>, types: &KnownTypes<'_>) -> Result<String, ManifestError> {
-    if named.text.contains(['*', '+', '/', '(']) {
-        let what =
-            "is a calculation, and Ripple sums what an item has: let the application write the result as an attribute";
-        return Err(named.place.wrong(what));
-    }
-    number(source, named, types)
 }
 
 /// The content of `shows`: each part of the count with its attribute.
@@ -244,6 +236,23 @@ fn creates(rule: &Rule<'_>, target: &Definition) -> Result<bool, ManifestError> 
         return Err(entry.place.wrong(what));
     }
     entry.truth()
+}
+
+/// The items that the counts of a target create: they are declared with the first of these counts.
+fn created(rule: &Rule<'_>, target: &Definition) -> Result<Option<Derivation>, ManifestError> {
+    let is_of_target = |section: &Section<'_>| {
+        let creates = section.get("creates").is_some_and(|entry| entry.truth().unwrap_or_default());
+        let into = section.get("into").and_then(|entry| entry.text().ok());
+        creates && into.is_some_and(|into| into.text.split('.').next() == Some(&target.name))
+    };
+    let all = rule.of_kind(KIND.description.name).filter(|(_, section)| is_of_target(section));
+    let names: Vec<&str> = all.map(|(name, _)| *name).collect();
+    if names.first() != Some(&rule.name) {
+        return Ok(None);
+    }
+    let counts = names.into_iter().map(|name| rule.stored(name).to_owned()).collect();
+    let item = CountedItem { counts, target: target.name.clone() };
+    rule.derivation(&format!("{}{ITEM}", rule.name), item).map(Some)
 }
 
 /// How the display shows zero.

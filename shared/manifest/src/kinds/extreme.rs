@@ -3,7 +3,7 @@
 //! The sort key of these items begins with the value, after the fields that lead to the target. So the extreme is that
 //! of the first or last of them, and stays correct after deletions.
 
-use derive::{declaration::Link, derivation::Derivation, kinds::latest::Latest, query::Order};
+use derive::{declaration::Link, derivation::Derivation, expression::Input, kinds::latest::Latest, query::Order};
 use keys::entity::Definition;
 
 use super::{KindSyntax, Rule};
@@ -74,7 +74,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     };
     let is_descending = is_descending(source, &link, &entry)?;
     let order = if is_max == is_descending { Order::Ascending } else { Order::Descending };
-    let attributes = vec![(entry.text()?.text.to_owned(), attribute)];
+    let attributes = vec![(Input::of(entry.text()?.text), attribute)];
     let (source, target) = (source.name.clone(), target.name.clone());
     Ok(vec![rule.derivation(rule.name, Latest { source, target, link, order, attributes, list: None })?])
 }

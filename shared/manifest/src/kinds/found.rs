@@ -5,8 +5,8 @@
 
 use derive::{
     claims::CLAIMS,
-    condition::is_path,
     declaration::{FoundBy, Link},
+    expression::{Expression, Input, document_path::is_path},
     schema::Schema,
 };
 use keys::{
@@ -44,19 +44,19 @@ pub(super) fn read(
     target: &Definition,
     link: &Link,
 ) -> Result<FoundBy, ManifestError> {
-    // A found item has the fields of the target's key under the same names, so the reversed link finds it.
-    let backwards = || Link(link.0.iter().map(|(to, from)| (from.clone(), to.clone())).collect());
+    let backwards = |via: &Definition| backwards(rule, link, via, target);
     let entry = rule.section.get("found");
     let place = entry.as_ref().map_or_else(|| rule.section.place.clone(), |entry| entry.place.clone());
     let found = match &entry {
-        None => FoundBy { via: target.name.clone(), index: None, by: backwards() },
+        None => FoundBy { via: target.name.clone(), index: None, by: backwards(target) },
         Some(entry) if entry.is_text() => {
             let named = entry.text()?;
             if rule.schema.entity(named.text).is_none() && is_index(rule, named.text) {
                 let what = format!("{0} is an index: write found = {{ index = \"{0}\" }}", named.text);
                 return Err(named.place.wrong(what));
             }
-            FoundBy { via: entity(rule.schema, &entry.text()?)?.name.clone(), index: None, by: backwards() }
+            let via = entity(rule.schema, &entry.text()?)?;
+            FoundBy { via: via.name.clone(), index: None, by: backwards(via) }
         }
         Some(entry) if !entry.is_table() => {
             return Err(entry.is_not("the name of an entity, or { index = \"…\" }"));
@@ -67,8 +67,33 @@ pub(super) fn read(
             of_section(&section, rule.schema, source, target, backwards)?
         }
     };
-    finds(rule, source, target, (&found, false), &place)?;
+    finds(rule, source, target, (&found, false), &place).map_err(|mut error| {
+        if let Some((field, from)) = link.0.iter().find(|(_, from)| from.name().is_none()) {
+            error.what = format!(
+                "`{from}` is not searched backwards, so a change of {0} does not find its {1} items: mirror {1} into an \
+                 entity with {field} in its partition key, by link = {{ {field} = \"{from}\" }}, and say found = \"…\" with \
+                 the name of that entity",
+                source.name, target.name
+            );
+        }
+        error
+    })?;
     Ok(found)
+}
+
+/// A link read backwards: a found item has the fields of the target's key under the same names. What is calculated is
+/// a field of the found item if a mirror puts it there.
+fn backwards(rule: &Rule<'_>, link: &Link, via: &Definition, target: &Definition) -> Link {
+    let mirrored = |from: &Input| {
+        let links = mirrors(rule, via, target).filter_map(|mirror| mirror.get("link")?.pairs().ok());
+        let is_same = |text: &str| text.parse::<Expression>().is_ok_and(|other| other == *from.expression());
+        links.flatten().find(|(_, other)| is_same(other.text)).map(|(field, _)| field.text.to_owned())
+    };
+    let backwards = |(to, from): &(String, Input)| {
+        let by = from.name().map(str::to_owned).or_else(|| mirrored(from))?;
+        Some((by, Input::of(to)))
+    };
+    Link(link.0.iter().filter_map(backwards).collect())
 }
 
 /// True if this is the name of an index in the manifest.
@@ -83,14 +108,14 @@ pub(super) fn of_section(
     schema: &Schema,
     source: &Definition,
     target: &Definition,
-    by_default: impl FnOnce() -> Link,
+    by_default: impl FnOnce(&Definition) -> Link,
 ) -> Result<FoundBy, ManifestError> {
     let through = section.get("through").map(|entry| entry.text()).transpose()?;
     let via = through.map_or(Ok(target), |named| entity(schema, &named))?;
     let index = section.get("index").map(|entry| entry.text()).transpose()?;
     let index = index.map(|index| index_of(schema, via, &index, "has no key in an index", |_| true)).transpose()?;
     let by = section.get("by").map(|entry| by(&entry, source)).transpose()?;
-    Ok(FoundBy { via: via.name.clone(), index, by: by.unwrap_or_else(by_default) })
+    Ok(FoundBy { via: via.name.clone(), index, by: by.unwrap_or_else(|| by_default(via)) })
 }
 
 /// One of an entity's indexes, by its name in the manifest.
@@ -173,7 +198,7 @@ fn by(entry: &Entry<'_>, source: &Definition) -> Result<Link, ManifestError> {
     for (field, value) in entry.pairs()? {
         value.top_level()?;
         link::known(&value, &format!("the key of {} has no field", source.name), &source.key.field_names())?;
-        pairs.push((field.text.to_owned(), value.text.to_owned()));
+        pairs.push((field.text.to_owned(), Input::of(value.text)));
     }
     Ok(Link(pairs))
 }

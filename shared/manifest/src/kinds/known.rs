@@ -8,7 +8,11 @@
 
 use std::collections::BTreeMap;
 
-use derive::{condition::Condition, schema::Schema};
+use derive::{
+    condition::Condition,
+    expression::{DocumentPath, Expression},
+    schema::Schema,
+};
 use keys::{entity::Definition, tables::KeyType};
 
 use crate::{
@@ -85,6 +89,16 @@ impl<'a> KnownTypes<'a> {
         if let Some(time) = text(section, "time") {
             add(time, format!("is the time of {name}"), "S");
         }
+        let linked = section.get("link").and_then(|entry| entry.pairs().ok()).unwrap_or_default();
+        let read = ["sum", "value", "time"].into_iter().filter_map(|key| text(section, key));
+        for read in read.chain(linked.iter().map(|(_, from)| from.text)) {
+            let expression = read.parse::<Expression>().ok();
+            for (path, of, call) in
+                expression.iter().flat_map(Expression::taken).filter(|(path, ..)| path.steps.is_empty())
+            {
+                add(&path.attribute, format!("is taken by `{call}` in {name}"), of);
+            }
+        }
         let Some(entry) = section.get("where") else { return };
         if let Ok((attribute, _)) = entry.pair() {
             add(attribute.text, format!("is compared with a text by {name}"), "S");
@@ -92,6 +106,10 @@ impl<'a> KnownTypes<'a> {
         let condition = entry.text().ok().and_then(|condition| condition.text.parse::<Condition>().ok());
         for (attribute, of) in condition.iter().flat_map(Condition::compared) {
             add(attribute, format!("is compared with a value of type {of} by {name}"), of);
+        }
+        let taken = condition.iter().flat_map(Condition::operands).flat_map(Expression::taken);
+        for (path, of, call) in taken.filter(|(path, ..)| path.steps.is_empty()) {
+            add(&path.attribute, format!("is taken by `{call}` in {name}"), of);
         }
     }
 
@@ -134,8 +152,41 @@ impl<'a> KnownTypes<'a> {
         )))
     }
 
-    /// Refuses a comparison of a number, or of a display of existence, with a value of another type.
-    pub(super) fn compare(&self, entity: &str, named: &Named<'_>, with: &str) -> Result<(), ManifestError> {
+    /// Refuses an attribute or a field whose type a function does not take.
+    pub(super) fn takes(
+        &self,
+        entity: &Definition,
+        path: &DocumentPath,
+        (of, call): (&str, &Expression),
+        named: &Named<'_>,
+    ) -> Result<(), ManifestError> {
+        let name = &path.attribute;
+        let of_key = || entity.key.holds(name).then(|| ("is in the key".to_owned(), of_field(entity, name)));
+        let held = Some(())
+            .filter(|()| path.steps.is_empty())
+            .and_then(|()| of_key().or_else(|| self.of_entity(entity, name)));
+        let Some((what, held)) = held.filter(|(_, held)| *held != of) else { return Ok(()) };
+        let hint = match (held, of) {
+            ("N", "S") => format!(": write text({name}) for its text"),
+            ("S", "N") => format!(": write number({name}) for a number that is stored as text"),
+            _ => String::new(),
+        };
+        Err(named.place.wrong(format!("{}.{name} {what} ({held}), and `{call}` takes {of}{hint}", entity.name)))
+    }
+
+    /// Refuses a comparison of a field of the key, of a number, or of a display of existence, with a value of another
+    /// type.
+    pub(super) fn compare(&self, entity: &Definition, named: &Named<'_>, with: &str) -> Result<(), ManifestError> {
+        if entity.key.holds(named.text) {
+            let of = of_field(entity, named.text);
+            let what = format!(
+                "{}.{} is in the key ({of}), and is compared with a value of type {with}: values of different types are \
+                 never equal, so compare it with one of type {of}",
+                entity.name, named.text
+            );
+            return if of == with { Ok(()) } else { Err(named.place.wrong(what)) };
+        }
+        let entity = entity.name.as_str();
         match self.get(entity, named.text) {
             Some(ShownNumber { what, of, .. }) if *of != with => Err(named.place.wrong(format!(
                 "{entity}.{} {what} ({of}), and is compared with a value of type {with}: values of different types are never \
@@ -216,6 +267,11 @@ impl<'a> KnownTypes<'a> {
     fn get(&self, entity: &str, attribute: &str) -> Option<&ShownNumber> {
         self.numbers.get(&(entity.to_owned(), attribute.to_owned()))
     }
+}
+
+/// The type of a field of the key in an expression: N for a number of a form too.
+pub(super) fn of_field(entity: &Definition, name: &str) -> &'static str {
+    if entity.key.holds_number(name) { "N" } else { name_of(entity.key.type_of(name)) }
 }
 
 const fn name_of(of: KeyType) -> &'static str {

@@ -7,7 +7,7 @@ use derive::{
 };
 use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, copy::carried, derived_attribute, given::given};
+use super::{KindSyntax, Rule, copy::carried, derived_attribute, given};
 use crate::{
     error::ManifestError,
     section::Named,
@@ -88,7 +88,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let purpose = "what is carried, as in { placedAt = \"lastOrderAt\" }, or [\"text\"] where both have one name";
     let attributes = carried(&rule.section.required("attributes", purpose)?, |from, to| {
         let to = if list.is_some() { to.text.to_owned() } else { derived_attribute(target, to)? };
-        Ok((given(source, from, rule.types)?, to))
+        Ok((given::value(source, from, rule.types)?, to))
     })?;
     let order = match rule.section.get("which").map(|entry| entry.text()).transpose()? {
         None | Some(Named { text: "last", .. }) => Order::Descending,

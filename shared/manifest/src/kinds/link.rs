@@ -3,10 +3,10 @@
 //! It pairs a field of that key with the field or attribute that gives it, such as
 //! `link = { userId = "followedId" }`. A field of the same name in the item needs no pair.
 
-use derive::declaration::Link;
+use derive::{declaration::Link, expression::Input};
 use keys::{entity::Definition, tables::KeyType};
 
-use super::{Rule, given::given, known::KnownTypes};
+use super::{Rule, given::input, known::KnownTypes};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -31,7 +31,7 @@ impl Rule<'_> {
             } else if known.contains(&field) && !(field == "id" && self.schema.layout.forms.is_some()) {
                 let implied = Named { text: field, place: self.section.place.clone() };
                 self.types.refuse(&from.name, &implied, "a link")?;
-                link.push((field.to_owned(), field.to_owned()));
+                link.push((field.to_owned(), Input::of(field)));
             } else {
                 let what = format!(
                     "nothing gives {field} of the key of {}: say what of {} it is ({}), as in link = {{ {field} = \
@@ -50,7 +50,8 @@ impl Rule<'_> {
 
     /// Refuses an attribute that an index declares as type N or B, where the key has another type.
     fn fits(&self, to: &Definition, from: &Definition, link: &Link) -> Result<(), ManifestError> {
-        for (field, name) in &link.0 {
+        for (field, input) in &link.0 {
+            let Some(name) = input.name() else { continue };
             let Some((index, of)) = tables::type_by_index(self.schema, from, name) else { continue };
             let takes = to.key.type_of(field);
             if of != takes && of != KeyType::S {
@@ -72,7 +73,7 @@ pub(super) fn pairs(
     to: &Definition,
     from: &Definition,
     types: &KnownTypes<'_>,
-) -> Result<Vec<(String, String)>, ManifestError> {
+) -> Result<Vec<(String, Input)>, ManifestError> {
     let mut pairs = Vec::new();
     for (field, value) in entry.pairs()? {
         types.refuse(&from.name, &value, "a link")?;
@@ -84,9 +85,25 @@ pub(super) fn pairs(
             return Err(field.place.wrong(what));
         }
         known(&field, &format!("the key of {} has no field", to.name), &to.key.field_names())?;
-        pairs.push((field.text.to_owned(), given(from, &value, types)?));
+        let input = input(from, &value, types)?;
+        fills(to, &field, &input, &value)?;
+        pairs.push((field.text.to_owned(), input));
     }
     Ok(pairs)
+}
+
+/// Refuses a calculated value of another type than the field that it gives.
+fn fills(to: &Definition, field: &Named<'_>, input: &Input, value: &Named<'_>) -> Result<(), ManifestError> {
+    let Some(of) = input.expression().type_of() else { return Ok(()) };
+    let (name, takes) = (field.text, to.key.type_of(field.text));
+    let hint = match (of, takes) {
+        _ if format!("{takes:?}") == of => return Ok(()),
+        ("N", KeyType::S) => format!(": write text({input})"),
+        ("S", KeyType::N) => format!(": write number({input})"),
+        _ => String::new(),
+    };
+    let what = format!("is {of}, and {name} of the key of {} takes type {takes:?}{hint}", to.name);
+    Err(value.place.wrong(what))
 }
 
 /// Refuses a name that is not one of these.

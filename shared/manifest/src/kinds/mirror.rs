@@ -50,7 +50,7 @@ const KEYS: [KeySyntax; 6] = [
         "link",
         Pairs,
         "fields of the same names",
-        "pairs of a field of the mirror's key and the field or attribute of the source that gives it",
+        "pairs of a field of the mirror's key and the field, attribute or [expression](#expressions) of the source that gives it",
     ),
     KeySyntax::optional(
         "where",
@@ -83,7 +83,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         return Err(to.place.wrong(what));
     }
     let link = rule.link(target, source)?;
-    let given = |field: &&str| link.0.iter().any(|(_, from)| from == field);
+    let given = |field: &&str| link.filled_by(field).is_some();
     if let Some(field) = source.key.field_names().into_iter().find(|field| !given(field))
         && !target.derived_attributes.iter().any(|name| name == CLAIMS)
     {
@@ -112,7 +112,7 @@ fn each(
     let named = entry.text()?;
     let list = attribute(source, &named)?;
     rule.types.with_parts(source, &named, &list, "each takes a list or a set: name an attribute that is one")?;
-    if link.from_fields().any(|from| from == list) {
+    if link.filled_by(&list).is_some() {
         return Ok(list);
     }
     let what = format!(

@@ -42,7 +42,7 @@ const KEYS: [KeySyntax; 6] = [
         "link",
         Pairs,
         "fields of the same names",
-        "pairs of a field of the parent's key and the field or attribute of the item that gives it",
+        "pairs of a field of the parent's key and the field, attribute or [expression](#expressions) of the item that gives it",
     ),
     KeySyntax::required("name", Text, "the field or attribute that is an item's part of the path"),
     KeySyntax::required(

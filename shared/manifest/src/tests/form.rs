@@ -94,13 +94,15 @@ fn what_is_no_condition_is_refused() {
         where_is,
         "\"status = paid\"\nshards",
         &expect![[
-            r#"40:1: derivation.order-count.where: Order has no attribute "paid": there are buyerId, status, note, buyerName; a text in a condition stands in single quotes"#
+            r#"40:1: derivation.order-count.where: Order has no field or attribute "paid": there are orderId, orderedOn, shopId, buyerId, status, note, buyerName; a text stands in single quotes"#
         ]],
     );
     refused(
         where_is,
         "\"stauts = 'paid'\"\nshards",
-        &expect![[r#"40:1: derivation.order-count.where: Order has no attribute "stauts": did you mean "status"?"#]],
+        &expect![[
+            r#"40:1: derivation.order-count.where: Order has no field or attribute "stauts": did you mean "status"?"#
+        ]],
     );
     refused(
         where_is,
@@ -112,7 +114,9 @@ fn what_is_no_condition_is_refused() {
     refused(
         where_is,
         "\"size(staus) > 1 OR note = 'x'\"\nshards",
-        &expect![[r#"40:1: derivation.order-count.where: Order has no attribute "staus": did you mean "status"?"#]],
+        &expect![[
+            r#"40:1: derivation.order-count.where: Order has no field or attribute "staus": did you mean "status"?"#
+        ]],
     );
     refused(
         where_is,

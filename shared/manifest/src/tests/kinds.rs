@@ -65,19 +65,19 @@ fn what_a_sum_shows_is_looked_up() {
     refused_in(
         "sum = \"Total\"\n",
         "sum = \"Totals\"\n",
-        &expect![[r#"derivation.order-totals.sum: Order has no attribute "Totals": did you mean "Total"?"#]],
+        &expect![[r#"derivation.order-totals.sum: Order has no field or attribute "Totals": did you mean "Total"?"#]],
     );
     refused_in(
         "sum = \"Total\"\n",
         "sum = \"OrderId\"\n",
-        &expect!["derivation.order-totals.sum: OrderId is a field of the key of Order, and here stands an attribute"],
+        &expect!["derivation.order-totals.sum: OrderId is S, and a number (N) is wanted: write number(OrderId)"],
     );
     refused_in(
         "sum = \"Total\"\n",
-        "sum = \"Total * Quantity\"\n",
-        &expect![
-            "derivation.order-totals.sum: is a calculation, and Ripple sums what an item has: let the application write the result as an attribute"
-        ],
+        "sum = \"Total / 2\"\n",
+        &expect![[
+            r#"derivation.order-totals.sum: is no name and no expression: at character 7: an operator (+, -, *, ||) or the end is wanted before "/""#
+        ]],
     );
     refused_in(
         "into = \"User\"\nwhere",
@@ -224,9 +224,7 @@ fn a_roll_up_needs_its_bucket() {
     refused_in(
         "value = \"Value\"",
         "value = \"SensorId\"",
-        &expect![
-            "derivation.readings-rollup.value: SensorId is a field of the key of Reading, and here stands an attribute"
-        ],
+        &expect!["derivation.readings-rollup.value: SensorId is S, and a number (N) is wanted: write number(SensorId)"],
     );
     refused_in(
         "into = \"Rollup\"",
@@ -538,7 +536,9 @@ fn a_mirror_for_each_member_says_which_field_the_member_is() {
     refused(
         "attribute_not_exists(archivedAt)",
         "attribute_not_exists(archived)",
-        &expect![[r#"derivation.memberships.where: Channel has no attribute "archived": did you mean "archivedAt"?"#]],
+        &expect![[
+            r#"derivation.memberships.where: Channel has no field or attribute "archived": did you mean "archivedAt"?"#
+        ]],
     );
     refused(
         "attribute_not_exists(archivedAt)",

@@ -169,9 +169,9 @@ fn numbers_and_truths_are_not_taken_for_texts() {
     }
     misled(
         "sum = \"rating\"",
-        "sum = \"rating\"\nwhere = \"id = 'x'\"",
+        "sum = \"rating\"\nwhere = \"id = 7\"",
         &expect![
-            "41:1: derivation.comments.where: id is a field of the key of Comment, and a condition is about attributes"
+            "41:1: derivation.comments.where: Comment.id is in the key (S), and is compared with a value of type N: values of different types are never equal, so compare it with one of type S"
         ],
     );
     misled(

@@ -58,7 +58,7 @@ fn a_copied_attribute_and_how_it_is_found_are_looked_up() {
         "{ customerName = \"buyerName\" }",
         "{ custommerName = \"buyerName\" }",
         &expect![[
-            r#"54:16: derivation.buyer-name.attributes.custommerName: Customer has no attribute "custommerName": did you mean "customerName"?"#
+            r#"54:16: derivation.buyer-name.attributes.custommerName: Customer has no field or attribute "custommerName": did you mean "customerName"?"#
         ]],
     );
     refused(
@@ -84,7 +84,7 @@ fn a_copied_attribute_and_how_it_is_found_are_looked_up() {
         "{ status = \"paid\" }\nshards",
         "{ state = \"paid\" }\nshards",
         &expect![[
-            r#"40:11: derivation.order-count.where.state: Order has no attribute "state": there are buyerId, status, note, buyerName"#
+            r#"40:11: derivation.order-count.where.state: Order has no field or attribute "state": there are orderId, orderedOn, shopId, buyerId, status, note, buyerName"#
         ]],
     );
     refused(

@@ -36,7 +36,7 @@ fn no_attribute_of_an_index_is_a_path() {
     let (schema, _) = models();
     let names: Vec<&String> = schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]).collect();
     assert_eq!(names.len(), 6);
-    assert!(!names.iter().any(|name| derive::condition::is_path(name)), "{names:?}");
+    assert!(!names.iter().any(|name| derive::expression::document_path::is_path(name)), "{names:?}");
 }
 
 #[track_caller]

@@ -76,21 +76,21 @@ fn a_time_that_is_a_number_is_refused() {
         "time = \"day\"",
         "time = \"at\"",
         &expect![
-            "35:1: derivation.buckets.time: Reading.at is in the key (N), and a time is text (S), such as 2024-01-15T10:30:00.000Z: name an attribute of text"
+            "35:1: derivation.buckets.time: Reading.at is in the key (N), and a time is text (S), such as 2024-01-15T10:30:00.000Z: name an attribute of text, or write millis(…) or seconds(…) for an epoch number"
         ],
     );
     check(
         "time = \"day\"",
         "time = \"seen\"",
         &expect![
-            "35:1: derivation.buckets.time: Reading.seen is in the key of the index byName (N), and a time is text (S), such as 2024-01-15T10:30:00.000Z: name an attribute of text"
+            "35:1: derivation.buckets.time: Reading.seen is in the key of the index byName (N), and a time is text (S), such as 2024-01-15T10:30:00.000Z: name an attribute of text, or write millis(…) or seconds(…) for an epoch number"
         ],
     );
     check(
         "time = \"day\"",
         "time = \"value\"",
         &expect![
-            "35:1: derivation.buckets.time: Reading.value is summed by totals (N), and a time is text (S), such as 2024-01-15T10:30:00.000Z: name an attribute of text"
+            "35:1: derivation.buckets.time: Reading.value is summed by totals (N), and a time is text (S), such as 2024-01-15T10:30:00.000Z: name an attribute of text, or write millis(…) or seconds(…) for an epoch number"
         ],
     );
 }

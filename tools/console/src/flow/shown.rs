@@ -244,7 +244,7 @@ impl SpentUnits {
 
 /// The name of the count that a derivation displays, if any.
 pub(crate) fn count_of<'a>(catalogue: &'a Catalogue, derivation: &'a Derivation) -> Option<&'a str> {
-    Some(catalogue.label_of(derivation.kind.refresh()?.reads_count()?))
+    Some(catalogue.label_of(derivation.kind.refresh()?.reads_counts().into_iter().next()?))
 }
 
 /// The derivations that plain code would write too. Counters and their displays are excluded: plain code adds to the

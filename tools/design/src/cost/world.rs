@@ -67,7 +67,9 @@ impl<'a> World<'a> {
         let source = schema.entity(&mirror.source).filter(|source| !source.derived)?;
         let (sample, mut fields) = self.sample(source)?;
         for (to, from) in &mirror.link.0 {
-            fields.insert(from.as_str(), found.get(to)?);
+            if let Some(from) = from.name() {
+                fields.insert(from, found.get(to)?);
+            }
         }
         self.filled(source, sample, &fields)
     }

@@ -453,7 +453,7 @@ mod tests {
             target: target.to_owned(),
             link: Link::of(&[("id", "id")]),
             condition: derive::condition::Condition::Always,
-            attributes: vec![(from.to_owned(), to.to_owned())],
+            attributes: vec![(from.into(), to.to_owned())],
             found: FoundBy { via: target.to_owned(), index: None, by: Link::of(&[("id", "id")]) },
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{kind::Shape, schema::Schema};
+use derive::{expression::Input, kind::Shape, schema::Schema};
 use keys::{
     counter::COUNTER,
     entity::{Definition, KeyTemplate},
@@ -103,7 +103,8 @@ fn numbers(design: &Design) -> BTreeSet<(String, String)> {
     for derivation in design.catalogue.derivations() {
         let Shape::Mirror(mirror) = derivation.kind.shape() else { continue };
         let Some(source) = design.schema.entity(&mirror.source) else { continue };
-        let of_number = |(_, from): &&(String, String)| source.key.type_of(from) == KeyType::N;
+        let of_number =
+            |(_, from): &&(String, Input)| from.name().is_some_and(|name| source.key.type_of(name) == KeyType::N);
         let given = mirror.link.0.iter().filter(of_number);
         numbers.extend(given.map(|(to, _)| (mirror.target.clone(), to.clone())));
     }

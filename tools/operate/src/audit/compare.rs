@@ -52,9 +52,11 @@ impl<S: Store> LaterComparison<'_, S> {
             let Some(derivation) = self.engine.catalogue().derivation(at) else { continue };
             match derivation.kind.shape() {
                 Shape::Attributes(refresh) if refresh.makes_item() => {
-                    let (count, entity) = (refresh.reads_count().map(str::to_owned), refresh.target().to_owned());
-                    if let Some(count) = count {
-                        self.missing_items(at, &count, &entity).await?;
+                    let counts: Vec<String> = refresh.reads_counts().into_iter().map(str::to_owned).collect();
+                    let entity = refresh.target().to_owned();
+                    for (position, count) in counts.iter().enumerate() {
+                        let before = counts.get(..position).unwrap_or_default();
+                        self.missing_items(at, (count, before), &entity).await?;
                     }
                 }
                 Shape::Mirror(mirror) => {
@@ -100,16 +102,22 @@ impl<S: Store> LaterComparison<'_, S> {
         sources: &mut Sources,
     ) -> Result<(), OperateError> {
         let (schema, catalogue) = (self.engine.schema(), self.engine.catalogue());
-        let counts = derivations.iter().filter_map(|at| catalogue.refresh(*at)?.reads_count());
-        let counts: BTreeSet<&str> = counts.collect();
+        let refreshes = derivations.iter().filter_map(|at| catalogue.refresh(*at));
+        let counts: BTreeSet<&str> = refreshes.flat_map(Refresh::reads_counts).collect();
         let counts: Vec<&str> = counts.into_iter().collect();
         let counters = self.kept.counters_of(schema, target, &counts)?;
         sources.add_counters(schema, target.clone(), &counters);
         Ok(())
     }
 
-    /// Compares the items that should exist because their count is above zero, and were not scanned.
-    async fn missing_items(&mut self, at: DerivationAt, count: &str, entity: &str) -> Result<(), OperateError> {
+    /// Compares the items that should exist because their count is above zero, and were not scanned: those for which
+    /// this is the first such count.
+    async fn missing_items(
+        &mut self,
+        at: DerivationAt,
+        (count, before): (&str, &[String]),
+        entity: &str,
+    ) -> Result<(), OperateError> {
         let mut after = After::None;
         loop {
             let targets = self.kept.totals_after(count, true, (&after, ITEMS_AT_ONCE))?;
@@ -120,6 +128,10 @@ impl<S: Store> LaterComparison<'_, S> {
             for (key, _) in targets {
                 let all = self.left.counting_into(self.engine.catalogue(), entity);
                 self.add_counters(&key, &all, &mut sources)?;
+                let is_above = |count: &String| sources.tally(&key, count).is_some_and(|tally| tally.count > 0);
+                if before.iter().any(is_above) {
+                    continue;
+                }
                 let derivations = BTreeSet::from([at]);
                 looks.push(Look { item: key, entity: entity.to_owned(), derivations, named: BTreeSet::new() });
             }
@@ -184,9 +196,10 @@ impl<S: Store> LaterComparison<'_, S> {
     fn report(&mut self, finding: Finding) -> Result<(), OperateError> {
         let catalogue = self.engine.catalogue();
         let refresh = catalogue.position(&finding.derivation).and_then(|at| catalogue.refresh(at));
-        let count = refresh.and_then(Refresh::reads_count).and_then(|count| catalogue.position(count));
-        let history = count.and_then(|at| catalogue.derivation(at)).filter(|count| count.kind.is_history());
-        if history.is_some_and(|count| exceeds(&finding) || starts_anew(catalogue, &count.name)) {
+        let counts = refresh.map(Refresh::reads_counts).unwrap_or_default();
+        let counts = counts.into_iter().filter_map(|count| catalogue.derivation(catalogue.position(count)?));
+        let mut histories = counts.filter(|count| count.kind.is_history());
+        if histories.any(|count| exceeds(&finding) || starts_anew(catalogue, &count.name)) {
             *self.unknown.entry(finding.derivation).or_default() += 1;
             return Ok(());
         }

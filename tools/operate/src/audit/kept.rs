@@ -179,7 +179,7 @@ impl<'a> LeftForLater<'a> {
                     let lists = schema.entity(&mirror.source).is_some_and(|source| mirror.lists_claims(source));
                     later.claiming.extend(lists.then_some(at));
                 }
-                Shape::Attributes(refresh) if refresh.reads_count().is_some() => {
+                Shape::Attributes(refresh) if !refresh.reads_counts().is_empty() => {
                     later.counting.insert(at);
                     later.keep(derivation, refresh);
                 }

@@ -353,7 +353,7 @@ impl Accounting<'_> {
 
     fn reading<'a>(&'a self, count: &'a str) -> impl Iterator<Item = &'a dyn Refresh> {
         let refreshes = self.catalogue.positioned().filter_map(|(at, _)| self.catalogue.refresh(at));
-        refreshes.filter(move |refresh| refresh.reads_count() == Some(count))
+        refreshes.filter(move |refresh| refresh.reads_counts().contains(&count))
     }
 
     fn is_shown(&self, count: &str) -> bool {

@@ -274,12 +274,13 @@ impl<S: Store> Explainer<'_, S> {
                 vec![ExplainedSource { is_there: item.is_some(), gives, key: Some(key), role: SourceRole::Item }]
             }
             Source::Counters(target) => {
-                let stored = refresh.reads_count().unwrap_or_default();
-                let name = self.engine.catalogue().label_of(stored).to_owned();
-                let tally = sources.tally(&target, stored);
-                let gives = tally.map(|tally| attributes(tally, !tally.sum.is_zero())).unwrap_or_default();
-                let role = SourceRole::Counter(name);
-                vec![ExplainedSource { is_there: tally.is_some(), gives, key: Some(target), role }]
+                let explained = |stored: &str| {
+                    let tally = sources.tally(&target, stored);
+                    let gives = tally.map(|tally| attributes(tally, !tally.sum.is_zero())).unwrap_or_default();
+                    let role = SourceRole::Counter(self.engine.catalogue().label_of(stored).to_owned());
+                    ExplainedSource { is_there: tally.is_some(), gives, key: Some(target.clone()), role }
+                };
+                refresh.reads_counts().into_iter().map(explained).collect()
             }
             Source::First(of) => {
                 let explained = |item: &Item| {

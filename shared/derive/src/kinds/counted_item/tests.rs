@@ -39,9 +39,30 @@ fn an_item_that_somebody_made_changed_or_removed_is_looked_at() {
 #[test]
 fn a_target_that_is_not_derived_is_refused() {
     let schema = schema();
-    let kind = CountedItem { count: "tickets".to_owned(), target: "Desk".to_owned() };
+    let kind = CountedItem { counts: vec!["tickets".to_owned()], target: "Desk".to_owned() };
     let error = Catalogue::new(&schema, vec![named("made", kind)]).unwrap_err().to_string();
     expect!["derivation made: Desk is not declared as derived"].assert_eq(&error);
+}
+
+#[test]
+fn an_item_exists_while_any_of_its_counts_is_above_zero() {
+    let schema = schema();
+    let counts = ["tickets", "returns"].map(str::to_owned).to_vec();
+    let kind = CountedItem { counts, target: "StatusGroup".to_owned() };
+    let key = |status: &str| Key::new("DESK#d", format!("STATUS#{status}"));
+    let tallies =
+        [("a", "tickets", 1), ("a", "returns", 2), ("b", "returns", 1), ("c", "tickets", 0), ("d", "other", 3)];
+    let mut counts = Counts::new();
+    for (status, count, n) in tallies {
+        counts.insert((key(status), count.to_owned()), crate::tally::Tally::of(n));
+    }
+    let made = kind.derive("item", &schema, &Items::new(), &counts);
+    let made: Vec<&Key> =
+        made.iter().filter_map(|it| if let Derived::Item { key, .. } = it { Some(key) } else { None }).collect();
+    assert_eq!(made, [&key("a"), &key("b")]);
+    let counter = |count: &str| inserted(&format!("DESK#d / STATUS#b#COUNT#{count}#00 Counter Value=N:1"));
+    let asks = |change: &Change| kind.plan(&schema, &Sight::of(&schema, change)).len();
+    assert_eq!([asks(&counter("returns")), asks(&counter("tickets")), asks(&counter("other"))], [1, 1, 0]);
 }
 
 /// The groups of a table of these items, and the displays of the desk, when everything is handled.

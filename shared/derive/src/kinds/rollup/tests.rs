@@ -1,11 +1,12 @@
 use expect_test::{Expect, expect};
 
-use crate::kinds::rollup::BucketSpan;
 use crate::{
     catalogue::Catalogue,
     change::Change,
     declaration::Rollup,
+    expression::time::TimeSpan,
     fixture::{self, derived, effects, effects_in, ground, inserted, modified, named, removed},
+    kinds::rollup::cut,
     schema::Schema,
 };
 
@@ -128,14 +129,20 @@ fn an_unreadable_value_or_time_counts_as_absent_until_it_is_mended() {
 
 #[test]
 fn a_time_is_cut_only_where_it_is_one() {
-    let cut = |time| BucketSpan::ALL.map(|grain| grain.cut(time));
-    assert_eq!(cut("2024-01-15T10:30:00.000Z"), [Some("2024-01-15T10"), Some("2024-01-15")]);
-    assert_eq!(cut("2024-01-15T10"), [Some("2024-01-15T10"), Some("2024-01-15")]);
-    assert_eq!(cut("2024-01-15"), [None, Some("2024-01-15")]);
-    assert_eq!(cut("2024-01-15T24:00"), [None, Some("2024-01-15")]);
+    let spans = |time: &'static str| [TimeSpan::Week, TimeSpan::Month].map(|grain| cut(grain, time));
+    assert_eq!(spans("2024-12-30T10:30:00.000Z"), [Some("2025-W01".into()), Some("2024-12".into())]);
+    assert_eq!(spans("2024-01-15"), [Some("2024-W03".into()), Some("2024-01".into())]);
+    for time in ["2024-02-30T10:00:00Z", "2024-01-15T10:30:00+02:00", "2024-01", "soon"] {
+        assert_eq!(spans(time), [None, None], "{time}");
+    }
+    let cut = |time: &'static str| [TimeSpan::Hour, TimeSpan::Day].map(|grain| cut(grain, time));
+    assert_eq!(cut("2024-01-15T10:30:00.000Z"), [Some("2024-01-15T10".into()), Some("2024-01-15".into())]);
+    assert_eq!(cut("2024-01-15T10"), [Some("2024-01-15T10".into()), Some("2024-01-15".into())]);
+    assert_eq!(cut("2024-01-15"), [None, Some("2024-01-15".into())]);
+    assert_eq!(cut("2024-01-15T24:00"), [None, Some("2024-01-15".into())]);
     for time in ["2024-01-15T23:30:00.000Z", "2024-01-15T23:30:00+00:00", "2024-01-15T23:30-0000", "2024-01-15T23:30-1"]
     {
-        assert_eq!(cut(time), [Some("2024-01-15T23"), Some("2024-01-15")], "{time}");
+        assert_eq!(cut(time), [Some("2024-01-15T23".into()), Some("2024-01-15".into())], "{time}");
     }
     // In UTC these are in other hours, and some are on another day.
     for time in

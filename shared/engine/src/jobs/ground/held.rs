@@ -19,6 +19,7 @@ use std::{
 use derive::{
     declaration::{Cascade, FoundBy, Way},
     effect::Removal,
+    expression::Input,
     family::Family,
     kind::Shape,
     write::Table,
@@ -181,7 +182,8 @@ impl<S: Store> JobSweep<'_, S> {
             return false;
         };
         let FoundBy { by, .. } = found;
-        by.0.iter().all(|(field, from)| fields.get(field).is_none_or(|held| owner.get(from) == Some(held)))
+        let names = |from: &Input, held| from.name().and_then(|name| owner.get(name)) == Some(held);
+        by.0.iter().all(|(field, from)| fields.get(field).is_none_or(|held| names(from, held)))
     }
 
     /// Names of the entities whose items can have this key.

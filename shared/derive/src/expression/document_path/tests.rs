@@ -17,6 +17,7 @@ use crate::{
     derivation::Derivation,
     derived::Derived,
     effect::{BucketForm, Effect},
+    expression::{pairs, time::TimeSpan},
     family::Family,
     fixture::{derived, ground, named, table::TestTable},
     kinds::{copy::Copy, latest::Latest, path::TreePath},
@@ -46,10 +47,6 @@ fn schema() -> Schema {
     Schema::new(layout, entities)
 }
 
-fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect()
-}
-
 fn count() -> Count {
     Count {
         source: "Person".into(),
@@ -58,6 +55,7 @@ fn count() -> Count {
         link: Link::of(&[("CityId", "Address.city")]),
         sum: Some("Orders[0].total".into()),
         history: false,
+        expired_stays: false,
     }
 }
 
@@ -119,6 +117,7 @@ fn derivations() -> Vec<Derivation> {
                 condition: Condition::Always,
                 time: "Visit.at".into(),
                 value: "Visit.paid[1]".into(),
+                grains: vec![TimeSpan::Hour, TimeSpan::Day],
                 link: Link::of(&[("CityId", "Visit.city")]),
                 grain: "Grain".into(),
                 bucket: "Bucket".into(),

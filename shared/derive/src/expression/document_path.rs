@@ -3,12 +3,19 @@
 //! A declaration names what it reads by a text: the name of an attribute, or a path, which contains a `.` or a `[`. The
 //! names of declared attributes contain neither, so each text is unambiguous.
 
-use std::{borrow::Cow, str::FromStr};
+use std::{
+    borrow::Cow,
+    fmt::{self, Display, Formatter, Write as _},
+    str::FromStr,
+};
 
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
-use crate::condition::parse::{ConditionError, Scanner, first};
+use crate::expression::{
+    ExpressionError, is_plain,
+    scanner::{Scanner, first},
+};
 
 /// An attribute, or a value inside one: `address.city`, `tags[0]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +43,12 @@ impl DocumentPath {
         if is_path(name) { name.parse().unwrap_or_else(|_| whole()) } else { whole() }
     }
 
+    /// Its declared name: the name of the attribute as it is, or the path.
+    #[must_use]
+    pub fn name(&self) -> Cow<'_, str> {
+        if self.steps.is_empty() { Cow::Borrowed(&self.attribute) } else { Cow::Owned(self.to_string()) }
+    }
+
     /// The value in an item; `None` if a step leads into something that is not a map or list, or that lacks it.
     #[must_use]
     pub fn value<'a>(&self, item: &'a Item) -> Option<&'a AttributeValue> {
@@ -48,11 +61,31 @@ impl DocumentPath {
     }
 }
 
-impl FromStr for DocumentPath {
-    type Err = ConditionError;
+impl Display for DocumentPath {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        named(f, &self.attribute)?;
+        for step in &self.steps {
+            match step {
+                PathStep::Name(name) => {
+                    f.write_char('.')?;
+                    named(f, name)?;
+                }
+                PathStep::At(at) => write!(f, "[{at}]")?,
+            }
+        }
+        Ok(())
+    }
+}
 
-    fn from_str(text: &str) -> Result<Self, ConditionError> {
-        let mut scanner = Scanner { text, at: 0 };
+fn named(f: &mut Formatter<'_>, name: &str) -> fmt::Result {
+    if is_plain(name) { f.write_str(name) } else { write!(f, "\"{}\"", name.replace('"', "\"\"")) }
+}
+
+impl FromStr for DocumentPath {
+    type Err = ExpressionError;
+
+    fn from_str(text: &str) -> Result<Self, ExpressionError> {
+        let mut scanner = Scanner::of(text);
         let path = scanner.path()?;
         match scanner.rest() {
             "" => Ok(path),
