@@ -36,6 +36,7 @@ pub fn member_count(schema: &Schema, is_shown: bool) -> Catalogue {
         link: Link::of(&[("GroupId", "GroupId")]),
         sum: None,
         history: false,
+        expired_stays: false,
     };
     let display = Display {
         count: MEMBER_COUNT.to_owned(),

@@ -236,6 +236,8 @@ fn the_typed_events_of_lambda_and_the_raw_reading_agree() {
             let images = match (record.event_name.as_str(), old, new) {
                 ("INSERT", None, Some(new)) => Images::Inserted(new),
                 ("MODIFY", Some(old), Some(new)) => Images::Modified { old, new },
+                // Of these events, only those of the time to live name who made the change.
+                ("REMOVE", Some(old), None) if record.user_identity.is_some() => Images::Expired(old),
                 ("REMOVE", Some(old), None) => Images::Removed(old),
                 other => panic!("{file}: {other:?}"),
             };

@@ -39,8 +39,10 @@ pub enum Images {
         /// After.
         new: Item,
     },
-    /// The item was removed, by a client or by its time to live.
+    /// The item was removed by a client.
     Removed(Item),
+    /// DynamoDB removed the item, by its time to live.
+    Expired(Item),
 }
 
 impl Change {
@@ -49,7 +51,7 @@ impl Change {
     pub fn old_image(&self) -> Option<&Item> {
         match &self.images {
             Images::Inserted(_) => None,
-            Images::Modified { old, .. } | Images::Removed(old) => Some(old),
+            Images::Modified { old, .. } | Images::Removed(old) | Images::Expired(old) => Some(old),
         }
     }
 
@@ -58,7 +60,7 @@ impl Change {
     pub fn new_image(&self) -> Option<&Item> {
         match &self.images {
             Images::Inserted(new) | Images::Modified { new, .. } => Some(new),
-            Images::Removed(_) => None,
+            Images::Removed(_) | Images::Expired(_) => None,
         }
     }
 
@@ -66,7 +68,7 @@ impl Change {
     fn differing(&self) -> Vec<&str> {
         match &self.images {
             Images::Modified { old, new } => differing(old, new),
-            Images::Inserted(_) | Images::Removed(_) => Vec::new(),
+            Images::Inserted(_) | Images::Removed(_) | Images::Expired(_) => Vec::new(),
         }
     }
 }
@@ -110,7 +112,13 @@ impl<'a> Sight<'a> {
     /// True if the item was removed.
     #[must_use]
     pub fn removes(&self) -> bool {
-        matches!(self.images, Images::Removed(_))
+        matches!(self.images, Images::Removed(_) | Images::Expired(_))
+    }
+
+    /// True if DynamoDB removed the item, by its time to live.
+    #[must_use]
+    pub fn expires(&self) -> bool {
+        matches!(self.images, Images::Expired(_))
     }
 
     /// True if the images differ. Some emulators create a record for a write that changes nothing.

@@ -49,7 +49,7 @@ impl CollectionCount {
     pub fn all(schema: &Schema, catalogue: &Catalogue) -> Vec<Self> {
         let of = |(at, derivation): (DerivationAt, &Derivation)| {
             let Shape::Count(count) = derivation.kind.shape() else { return None };
-            if count.history {
+            if count.is_lower_bound() {
                 return None;
             }
             let themselves = Self::of(schema, at, None, (&count.source, &count.target), count.link.clone());

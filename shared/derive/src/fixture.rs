@@ -217,6 +217,11 @@ pub(crate) fn removed(old: &str) -> Change {
     change(key_of(&old), Images::Removed(old))
 }
 
+pub(crate) fn expired(old: &str) -> Change {
+    let old = item(old);
+    change(key_of(&old), Images::Expired(old))
+}
+
 pub(crate) fn modified(old: &str, new: &str) -> Change {
     let (old, new) = (item(old), item(new));
     assert_eq!(key_of(&old), key_of(&new), "an item keeps its key");
@@ -287,6 +292,7 @@ pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count 
         link: Link::of(link),
         sum: None,
         history: false,
+        expired_stays: false,
     }
 }
 

@@ -82,7 +82,7 @@ impl dyn Kind + '_ {
     #[must_use]
     pub fn is_history(&self) -> bool {
         match self.shape() {
-            Shape::Count(count) => count.history,
+            Shape::Count(count) => count.is_lower_bound(),
             Shape::Rollup(_) => true,
             Shape::Mirror(_) | Shape::Attributes(_) | Shape::Cascade(_) => false,
         }

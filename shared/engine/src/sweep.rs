@@ -254,7 +254,7 @@ impl<S: Store> TableSweep<'_, S> {
         }
         match change.images {
             Images::Inserted(item) => Some(item),
-            Images::Modified { .. } | Images::Removed(_) => None,
+            Images::Modified { .. } | Images::Removed(_) | Images::Expired(_) => None,
         }
     }
 

@@ -41,6 +41,7 @@ fn declared() -> (Schema, Catalogue) {
         link: Link::of(&[("GroupId", "GroupId")]),
         sum: None,
         history: false,
+        expired_stays: false,
     };
     let catalogue = Catalogue::new(&schema, vec![Derivation::new("D-14", "member-count", count)]).unwrap();
     (schema, catalogue)

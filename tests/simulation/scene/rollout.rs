@@ -88,6 +88,7 @@ fn every_post() -> Count {
         link: Link::of(&[("UserId", "AuthorId")]),
         sum: None,
         history: false,
+        expired_stays: false,
     }
 }
 

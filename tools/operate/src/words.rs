@@ -36,7 +36,7 @@ pub fn event(images: &Images) -> &'static str {
     match images {
         Images::Inserted(_) => "INSERT",
         Images::Modified { .. } => "MODIFY",
-        Images::Removed(_) => "REMOVE",
+        Images::Removed(_) | Images::Expired(_) => "REMOVE",
     }
 }
 

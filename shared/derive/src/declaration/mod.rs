@@ -136,6 +136,16 @@ pub struct Count {
     pub sum: Option<Input>,
     /// True if it counts arrivals only.
     pub history: bool,
+    /// True if an item that DynamoDB removes by its time to live stays counted.
+    pub expired_stays: bool,
+}
+
+impl Count {
+    /// True if counted items may be gone, so that the existing ones give only a lower bound.
+    #[must_use]
+    pub fn is_lower_bound(&self) -> bool {
+        self.history || self.expired_stays
+    }
 }
 
 // ---- How the items that belong to a source are found: by one query, built from the source's key ----

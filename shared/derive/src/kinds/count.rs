@@ -13,6 +13,10 @@
 //! target by its insert, or by an update after which it counts there and before which it did not; so an item that
 //! leaves and returns counts again. The existing items only give a lower bound of the count.
 //!
+//! A count with *what expires stays* takes nothing back when DynamoDB removes an item by its time to live; the record's
+//! `userIdentity` says that. An edit or a removal by a client counts as in any other count. So the existing items give
+//! a lower bound here too.
+//!
 //! The sum is exact, in decimals of 38 digits. An item without the summed attribute adds 0; one whose attribute is not
 //! a number counts as absent. If the sum changes and the count does not, the effect has a difference of 0 in count.
 //!
@@ -101,6 +105,9 @@ impl Kind for Count {
         if self.history {
             terms.push("arrivals only".to_owned());
         }
+        if self.expired_stays {
+            terms.push("what expires stays".to_owned());
+        }
         Outline {
             terms,
             into: schema.entity(&self.target).map(|target| linked(target, &self.link)),
@@ -116,6 +123,9 @@ impl Kind for Count {
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.source);
         if old.is_some() && new.is_some() && !self.decides().any(|name| sight.differs_in(name)) {
+            return Vec::new();
+        }
+        if self.expired_stays && sight.expires() {
             return Vec::new();
         }
         let counted = |image: Option<&Image<'_>>| image.and_then(|image| self.counted(schema, image).ok().flatten());
@@ -153,7 +163,7 @@ impl Kind for Count {
                 counts.entry(target).or_default().add(&Tally { count: 1, sum });
             }
         }
-        let at_least = self.history;
+        let at_least = self.is_lower_bound();
         counts.into_iter().map(|(target, tally)| Derived::Count { target, tally, at_least }).collect()
     }
 }

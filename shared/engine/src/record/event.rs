@@ -98,8 +98,29 @@ pub(crate) struct Record<'a> {
     /// The ARN of the stream, which identifies the table if there are several.
     #[serde(rename = "eventSourceARN", borrow, default)]
     pub(crate) event_source_arn: Option<Cow<'a, str>>,
+    /// Who made the change, if it was no client.
+    #[serde(rename = "userIdentity", borrow, default)]
+    pub(crate) user_identity: Option<UserIdentity<'a>>,
     #[serde(borrow)]
     pub(crate) dynamodb: StreamRecord<'a>,
+}
+
+/// Who made the change of a record, if it was no client.
+#[derive(Deserialize)]
+pub(crate) struct UserIdentity<'a> {
+    #[serde(rename = "type", borrow, default)]
+    pub(crate) identity_type: Option<Cow<'a, str>>,
+    #[serde(rename = "principalId", borrow, default)]
+    pub(crate) principal_id: Option<Cow<'a, str>>,
+}
+
+impl UserIdentity<'_> {
+    /// True if this is DynamoDB itself, which removes items by their time to live. Source: DynamoDB developer guide,
+    /// "DynamoDB Streams and Time to Live".
+    pub(crate) fn is_time_to_live(&self) -> bool {
+        self.identity_type.as_deref() == Some("Service")
+            && self.principal_id.as_deref() == Some("dynamodb.amazonaws.com")
+    }
 }
 
 /// The part under `dynamodb`.

@@ -122,6 +122,7 @@ fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
     let images = match (record.event_name.as_ref(), old_image, new_image) {
         ("INSERT", _, Some(new)) => Images::Inserted(new),
         ("MODIFY", Some(old), Some(new)) => Images::Modified { old, new },
+        ("REMOVE", Some(old), _) if record.user_identity.is_some_and(|it| it.is_time_to_live()) => Images::Expired(old),
         ("REMOVE", Some(old), _) => Images::Removed(old),
         ("INSERT", ..) => return Err(error("the record is an INSERT without a new image")),
         ("MODIFY", ..) => return Err(error("the record is a MODIFY without both images")),

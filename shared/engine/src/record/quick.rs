@@ -12,7 +12,7 @@
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
-use crate::record::event::{Record, StreamRecord, WireValue};
+use crate::record::event::{Record, StreamRecord, UserIdentity, WireValue};
 
 /// Maximum number of digits with which every parser gives the same nearest `f64`.
 const EXACT_DIGITS_MAX: usize = 15;
@@ -44,11 +44,15 @@ impl<'a> JsonReader<'a> {
     }
 
     fn record(&mut self) -> Option<Record<'a>> {
-        let (mut id, mut name, mut stream, mut stream_record) = (None, None, None, None);
+        let (mut id, mut name, mut stream, mut stream_record, mut identity) = (None, None, None, None, None);
         self.object(|reader, field| match field {
             "eventID" => once(&mut id, reader.text()?),
             "eventName" => once(&mut name, reader.text()?),
             "eventSourceARN" => once(&mut stream, reader.text()?),
+            "userIdentity" => {
+                let read = reader.identity()?;
+                once(&mut identity, read)
+            }
             "dynamodb" => {
                 let read = reader.stream_record()?;
                 once(&mut stream_record, read)
@@ -56,7 +60,23 @@ impl<'a> JsonReader<'a> {
             _ => reader.ignored(),
         })?;
         let event_source_arn = stream.map(Into::into);
-        Some(Record { event_id: id?.to_owned(), event_name: name?.into(), event_source_arn, dynamodb: stream_record? })
+        Some(Record {
+            event_id: id?.to_owned(),
+            event_name: name?.into(),
+            event_source_arn,
+            user_identity: identity,
+            dynamodb: stream_record?,
+        })
+    }
+
+    fn identity(&mut self) -> Option<UserIdentity<'a>> {
+        let (mut identity_type, mut principal_id) = (None, None);
+        self.object(|reader, field| match field {
+            "type" => once(&mut identity_type, reader.text()?.into()),
+            "principalId" => once(&mut principal_id, reader.text()?.into()),
+            _ => reader.text_or_number(),
+        })?;
+        Some(UserIdentity { identity_type, principal_id })
     }
 
     fn stream_record(&mut self) -> Option<StreamRecord<'a>> {
@@ -216,6 +236,9 @@ fn once<T>(slot: &mut Option<T>, value: T) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
+    use derive::change::Images;
+    use keys::layout::Layout;
+
     use super::*;
 
     const RECORD: &str = concat!(
@@ -231,6 +254,26 @@ mod tests {
             let images = record(&text).unwrap().dynamodb;
             assert_eq!(images.approximate_creation_date_time, Some(1_705_314_600.5));
             assert_eq!(images.new_image.as_ref().unwrap().keys().collect::<Vec<_>>(), ["A", "B"]);
+        }
+    }
+
+    #[test]
+    fn a_removal_by_the_time_to_live_is_told_from_that_by_a_client() {
+        let keys = r#"{"PK":{"S":"a"},"SK":{"S":"b"}}"#;
+        let removed = RECORD.replace("MODIFY", "REMOVE").replace(r#""OldImage":{}"#, &format!(r#""OldImage":{keys}"#));
+        for (identity, is_expired) in [
+            (r#"{"type":"Service","principalId":"dynamodb.amazonaws.com"}"#, true),
+            (r#"{"principalId":"dynamodb.amazonaws.com","type":"Service"}"#, true),
+            (r#"{"type":"Service"}"#, false),
+            (r#"{"type":"Service","principalId":"someone"}"#, false),
+            ("null", false),
+        ] {
+            let text = removed.replace(r#"{"type":"Service"}"#, identity);
+            // An escape leaves the record to the general parser.
+            for text in [text.clone(), text.replace("userIdentity", r"user\u0049dentity")] {
+                let change = crate::record::decode(&Layout::of("PK", "SK"), &text).unwrap();
+                assert_eq!(matches!(change.images, Images::Expired(_)), is_expired, "{text}");
+            }
         }
     }
 

@@ -75,7 +75,7 @@ const SHOWS: [KeySyntax; 4] = [
     ),
 ];
 
-const KEYS: [KeySyntax; 10] = [
+const KEYS: [KeySyntax; 11] = [
     KeySyntax::required("from", Text, "the entity whose items are counted"),
     KeySyntax::required(
         "into",
@@ -120,6 +120,13 @@ const KEYS: [KeySyntax; 10] = [
         Truth,
         "`false`",
         "`true`: only [arrivals](glossary.md#history-count) count, because the items expire",
+    ),
+    KeySyntax::optional(
+        "expired",
+        ValueSyntax::OneOf(&["leaves", "stays"]),
+        "`\"leaves\"`",
+        "`\"stays\"`: an item that DynamoDB removes by its time to live stays counted, and one that a client removes does not; \
+         see [what expires](own-table.md#what-expires)",
     ),
     KeySyntax::optional(
         "zero",
@@ -193,6 +200,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         target: target.name.clone(),
         link: rule.link(target, source)?,
         history: rule.section.get("history").map_or(Ok(false), |entry| entry.truth())?,
+        expired_stays: expired_stays(rule)?,
     };
     let mut derivations = vec![rule.derivation(rule.name, count)?];
     if creates(rule, target)? {
@@ -253,6 +261,21 @@ fn created(rule: &Rule<'_>, target: &Definition) -> Result<Option<Derivation>, M
     let counts = names.into_iter().map(|name| rule.stored(name).to_owned()).collect();
     let item = CountedItem { counts, target: target.name.clone() };
     rule.derivation(&format!("{}{ITEM}", rule.name), item).map(Some)
+}
+
+/// True if an item that its time to live removes stays counted.
+fn expired_stays(rule: &Rule<'_>) -> Result<bool, ManifestError> {
+    let Some(entry) = rule.section.get("expired") else { return Ok(false) };
+    let named = entry.text()?;
+    if !["leaves", "stays"].contains(&named.text) {
+        return Err(named.unknown("expired is \"leaves\" or \"stays\", not", ["leaves", "stays"]));
+    }
+    if rule.section.get("history").is_some_and(|entry| entry.truth().unwrap_or_default()) {
+        return Err(named
+            .place
+            .wrong("a count with history = true counts arrivals only, so it never takes back: leave one out"));
+    }
+    Ok(named.text == "stays")
 }
 
 /// How the display shows zero.

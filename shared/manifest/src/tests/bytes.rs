@@ -93,7 +93,9 @@ fn post(author: AttributeValue) -> Item {
 fn effects(images: Images) -> String {
     let (schema, catalogue) = load(BINARY).unwrap();
     let item = match &images {
-        Images::Inserted(item) | Images::Removed(item) | Images::Modified { new: item, .. } => item,
+        Images::Inserted(item) | Images::Removed(item) | Images::Expired(item) | Images::Modified { new: item, .. } => {
+            item
+        }
     };
     let key = schema.layout.key(item).unwrap();
     let change = Change { id: "1".into(), sequence_number: "1".into(), created_ms: None, key, images };

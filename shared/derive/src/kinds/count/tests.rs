@@ -1,8 +1,10 @@
 use expect_test::{Expect, expect};
 
 use crate::{
+    catalogue::Catalogue,
     change::Change,
-    fixture::{effects, inserted, modified, removed},
+    declaration::Count,
+    fixture::{count, effects, effects_in, expired, inserted, modified, named, removed, schema},
 };
 
 fn check(change: &Change, wanted: &Expect) {
@@ -33,6 +35,26 @@ fn a_remove_takes_the_count_back() {
         follower-count: -1 USER#bob / PROFILE
     "#]],
     );
+}
+
+#[test]
+fn what_expires_is_taken_back_unless_it_stays() {
+    let (schema, stays) =
+        (schema(), Count { expired_stays: true, ..count("Follow", "User", &[("UserId", "FolloweeId")]) });
+    let catalogue = Catalogue::new(&schema, vec![named("followers", stays)]).unwrap();
+    let [taken, nothing] = ["followers: -1 USER#bob / PROFILE\n", "nothing\n"];
+    let follow = "USER#ann / FOLLOWS#bob Follow";
+    for (change, wanted) in [
+        (expired(follow), nothing),
+        (removed(follow), taken),
+        (modified(follow, "USER#ann / FOLLOWS#bob Other"), taken),
+        (inserted(follow), "followers: +1 USER#bob / PROFILE\n"),
+    ] {
+        assert_eq!(effects_in(&schema, &catalogue, "count", &change), wanted, "{change:?}");
+    }
+    check(&expired(follow), &expect!["follower-count: -1 USER#bob / PROFILE\n"]);
+    let derived = catalogue.derivations().next().unwrap();
+    assert!(derived.kind.is_history(), "what expired is gone, so the existing items are a lower bound");
 }
 
 #[test]
