@@ -23,6 +23,9 @@ fn a_manifest_is_checked_alone() {
         derivations    5  follower-count, follower-count-display, followed-by, followed-name, follower-name
     "#]]
     .assert_eq(&ended.stdout);
+    let ended = ripple(&["check", "examples/own-table/ripple.toml", "--explain"]);
+    let said = "follower-count: counts the Follow items into the User that `followedId` names; shows the count as User.followerCount\n";
+    assert!(ended.stdout.contains(said), "{}", ended.stdout);
     let ended = ripple(&["check", "examples/own-table/ripple.toml", "--json"]);
     let checked: Value = serde_json::from_str(&ended.stdout).unwrap();
     let entities = json!(["Counter", "Follow", "FollowedBy", "User"]);

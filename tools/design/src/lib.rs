@@ -13,6 +13,7 @@ pub mod followed;
 pub mod price;
 pub mod review;
 pub mod samples;
+pub mod sentence;
 
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::bookkeeping::Kept;

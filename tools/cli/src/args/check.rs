@@ -12,6 +12,9 @@ pub(crate) struct ManifestCheck {
     /// The manifest, such as `ripple.toml`.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// Also prints a sentence for each derivation: what it does, as Ripple reads the manifest.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) explain: bool,
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,7 +2,7 @@
 //! keys for an application. None of them needs a table.
 
 use derive::derivation::Derivation;
-use design::{Design, review::review};
+use design::{Design, review::review, sentence::sentences};
 use functions::declared::{Choice, declared};
 use serde_json::json;
 use types::Language;
@@ -34,6 +34,10 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
     } else {
         let mut lines = vec![line("entities", &entities), line("indexes", &indexes), line("derivations", &derivations)];
         lines.extend(notices.into_iter().map(|notice| format!("notice            {notice}")));
+        if args.explain {
+            let sentences = sentences(&schema, &catalogue);
+            lines.extend(sentences.into_iter().map(|(name, sentence)| format!("{name}: {sentence}")));
+        }
         lines.extend(findings.flat_map(|finding| finding_lines(finding, None)));
         print(&lines.join("\n"));
     }

@@ -1,0 +1,196 @@
+//! A sentence for each derivation: what it does, in the words of the manifest.
+//!
+//! A declaration may be valid and mean something else than was meant. The sentence names the items that take part, where
+//! the value goes, and how it gets there.
+
+use derive::{
+    catalogue::Catalogue,
+    declaration::Link,
+    derivation::Derivation,
+    expression::Input,
+    kind::{Refresh, Shape},
+    outline::Outline,
+    part::PartOf,
+    schema::Schema,
+};
+
+/// The sentences of all derivations of a manifest, each with the name of its declaration. What shows a count, and the
+/// items that it creates, are in the sentence of the count.
+#[must_use]
+pub fn sentences(schema: &Schema, catalogue: &Catalogue) -> Vec<(String, String)> {
+    let own = catalogue.derivations().filter(|derivation| {
+        let reads_count = derivation.kind.refresh().is_some_and(|refresh| !refresh.reads_counts().is_empty());
+        !reads_count
+    });
+    own.map(|derivation| (derivation.label().to_owned(), sentence(schema, catalogue, derivation))).collect()
+}
+
+fn sentence(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> String {
+    let outline = derivation.kind.outline(schema);
+    match derivation.kind.shape() {
+        Shape::Count(count) => {
+            let mut text = format!("counts the {} items", count.source);
+            extend(&mut text, count.sum.as_ref().map(|sum| format!("and adds up {}", quoted(sum))));
+            extend(&mut text, count.condition.words());
+            extend(&mut text, Some(format!("into {}", named(&count.target, &count.link))));
+            if count.history {
+                text.push_str("; only arrivals count");
+            }
+            if count.expired_stays {
+                text.push_str("; an item that expires stays counted");
+            }
+            text + &shown(schema, catalogue, &derivation.name)
+        }
+        Shape::Rollup(rollup) => {
+            let grains: Vec<String> = rollup.grains.iter().map(|grain| grain.name().to_lowercase()).collect();
+            let mut text = format!("adds up {} of the {} items", quoted(&rollup.value), rollup.source);
+            extend(&mut text, rollup.condition.words());
+            let (time, into) = (quoted(&rollup.time), named(&rollup.form.entity, &rollup.link));
+            extend(&mut text, Some(format!("by {} of {time}, into {into}", listed(&grains))));
+            text + "; only arrivals count"
+        }
+        Shape::Mirror(mirror) => {
+            let each = mirror.each.as_ref().map_or_else(String::new, |list| format!("member of {list} of each "));
+            let mut text = format!("puts one {} for each {each}{} item", mirror.target, mirror.source);
+            extend(&mut text, mirror.condition.words());
+            extend(&mut text, outline.into.map(|into| format!("under {into}")));
+            if !mirror.except.is_empty() {
+                extend(&mut text, Some(format!("without {}", listed(&mirror.except))));
+            }
+            text
+        }
+        Shape::Cascade(cascade) => {
+            format!("after the removal of one {}: {}", cascade.owner, outline.touches.join("; "))
+        }
+        Shape::Attributes(refresh) => written(derivation, refresh, &outline),
+    }
+}
+
+/// What a derivation writes into attributes.
+fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) -> String {
+    let (source, target) = (outline.from.first().map_or("", String::as_str), refresh.target());
+    let names = refresh.copied().iter().map(|(from, to)| format!("{} as {to}", quoted(from))).collect::<Vec<_>>();
+    let conditions = outline.terms.iter().filter(|term| term.starts_with("where ")).map(String::as_str);
+    let conditions: Vec<&str> = conditions.collect();
+    let mut text = match (derivation.kind.name(), outline.terms.first()) {
+        ("copy", _) => format!("copies {} of the {source}, into each {target} that names it", listed(&names)),
+        (kind, Some(term)) => format!("keeps in each {target} its {kind}, from {source}: {term}"),
+        (kind, None) => format!("keeps in each {target} its {kind}, from {source}"),
+    };
+    extend(&mut text, (!conditions.is_empty()).then(|| conditions.join(" ")));
+    for find in &outline.finds {
+        let index = find.query.index.as_deref();
+        let place = index.map_or_else(|| "of the table".to_owned(), |index| format!("of the index {index}"));
+        let through = if find.via == find.target { String::new() } else { format!(", through each {}", find.via) };
+        text.extend(["; a changed ", source, " finds them by a query ", &place, " for ", &find.query.pk, &through]);
+    }
+    text
+}
+
+/// Where a count is shown, and the items that it creates.
+fn shown(schema: &Schema, catalogue: &Catalogue, count: &str) -> String {
+    let mut text = String::new();
+    for derivation in catalogue.derivations() {
+        let Some(refresh) = derivation.kind.refresh().filter(|it| it.reads_counts().contains(&count)) else { continue };
+        if refresh.makes_item() {
+            text.push_str("; creates each while anything is counted for it");
+            continue;
+        }
+        let outline = derivation.kind.outline(schema);
+        let part = match outline.terms.first().and_then(|term| term.split(' ').next()) {
+            Some("Sum") => "the sum",
+            Some("Average") => "the average",
+            Some("Exists") => "whether anything counts",
+            _ => "the count",
+        };
+        for written in derivation.kind.reach(schema).unwrap_or_default().writes {
+            if let PartOf::Attribute(attribute) = written.of {
+                text.extend(["; shows ", part, " as ", &written.entity, ".", &attribute]);
+            }
+        }
+    }
+    text
+}
+
+/// The item that a link leads to, such as: the User that `buyerId` names.
+fn named(target: &str, link: &Link) -> String {
+    let mut from: Vec<String> = Vec::new();
+    for (_, input) in &link.0 {
+        let input = quoted(input);
+        if !from.contains(&input) {
+            from.push(input);
+        }
+    }
+    match from.as_slice() {
+        [] => format!("the one {target}"),
+        [one] => format!("the {target} that {one} names"),
+        several => format!("the {target} that {} name", listed(several)),
+    }
+}
+
+fn quoted(input: &Input) -> String {
+    format!("`{input}`")
+}
+
+fn listed(all: &[String]) -> String {
+    match all {
+        [] => String::new(),
+        [one] => one.clone(),
+        [before @ .., last] => format!("{} and {last}", before.join(", ")),
+    }
+}
+
+fn extend(text: &mut String, more: Option<String>) {
+    if let Some(more) = more {
+        text.push(' ');
+        text.push_str(&more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn each_derivation_of_the_shipped_table_has_a_sentence() {
+        let schema = catalogue::schema();
+        let catalogue = catalogue::catalogue(&schema).unwrap();
+        let all: Vec<String> =
+            super::sentences(&schema, &catalogue).iter().map(|(name, text)| format!("{name}: {text}")).collect();
+        expect_test::expect![[r#"
+            follower-mirror: puts one Follower for each Follow item under USER#{FolloweeId} / FOLLOWER#{FollowerId}
+            follower-count: counts the Follow items into the User that `FolloweeId` names; shows the count as User.FollowerCount
+            following-count: counts the Follow items into the User that `FollowerId` names; shows the count as User.FollowingCount
+            followee-name: copies `Name` as FolloweeName of the User, into each Follow that names it; a changed User finds them by a query of the table for USER#{UserId}, through each Follower
+            follower-name: copies `Name` as FollowerName of the User, into each Follower that names it; a changed User finds them by a query of the table for USER#{UserId}, through each Follow
+            post-detail: puts one PostDetail for each Post item under POST#{PostId} / METADATA without Content
+            post-count: counts the Post items where Status = 'published' into the User that `AuthorId` names; shows the count as User.PostCount
+            comment-count: counts the Comment items into the PostDetail that `PostId` names; shows the count as PostDetail.CommentCount
+            like-count: counts the Like items into the PostDetail that `PostId` names; shows the count as PostDetail.LikeCount
+            view-count: counts the View items into the PostDetail that `PostId` names; only arrivals count; shows the count as PostDetail.ViewCount
+            comment-author: copies `Name` as UserName and `Avatar` as UserAvatar of the User, into each Comment that names it; a changed User finds them by a query of the index GSI1 for USER#{UserId}
+            post-author: copies `Name` as AuthorName and `Avatar` as AuthorAvatar of the User, into each PostDetail that names it; a changed User finds them by a query of the table for USER#{UserId}, through each Post
+            group-member: puts one GroupMember for each Membership item under GROUP#{GroupId} / USER#{UserId}
+            member-count: counts the Membership items into the Group that `GroupId` names; shows the count as Group.MemberCount
+            group-name: copies `Name` as GroupName of the Group, into each Membership that names it; a changed Group finds them by a query of the table for GROUP#{GroupId}, through each GroupMember
+            group-user-name: copies `Name` as UserName of the User, into each GroupMember that names it; a changed User finds them by a query of the table for USER#{UserId}, through each Membership
+            team-count: counts the Team items into the Organization that `OrgId` names; shows the count as Organization.TeamCount
+            org-member-count: counts the Member items into the Organization that `OrgId` names; shows the count as Organization.MemberCount
+            employee-count: counts the Employee items into the Organization that `OrgId` names; shows the count as Organization.EmployeeCount
+            member-user-name: copies `Name` as UserName of the User, into each Member that names it; a changed User finds them by a query of the index GSI1 for USER#{UserId}
+            member-org-name: copies `Name` as OrgName of the Organization, into each Member that names it; a changed Organization finds them by a query of the table for ORG#{OrgId}
+            file-detail: puts one FileDetail for each File item under FILE#{FileId} / METADATA
+            folder-path: keeps in each Folder its path, from Folder: Name below the Path of its Folder; a changed Folder finds them by a query of the index GSI1 for FOLDER#{FolderId}
+            file-path: keeps in each FileDetail its path, from FileDetail: Name below the Path of its Folder; a changed FileDetail finds them by a query of the table for FOLDER#{FolderId}, through each File
+            employee-path: keeps in each Employee its path, from Employee: EmployeeId below the Path of its Employee; a changed Employee finds them by a query of the index GSI2 for MANAGER#{EmployeeId}
+            org-chart: puts one OrgChart for each Employee item under ORG#{OrgId} / EMP#{Path/}
+            review-author: copies `Name` as UserName of the User, into each Review that names it; a changed User finds them by a query of the index GSI1 for USER#{UserId}
+            order-detail: puts one OrderDetail for each Order item under ORDER#{OrderId} / METADATA
+            folder-totals: counts the File items and adds up `SizeBytes` into the Folder that `FolderId` names; shows the count as Folder.FileCount; shows the sum as Folder.TotalBytes
+            product-rating: counts the Review items and adds up `Rating` into the Product that `ProductId` names; shows the count as Product.ReviewCount; shows the sum as Product.RatingSum
+            order-totals: counts the Order items and adds up `Total` where Status <> 'cancelled' into the User that `UserId` names; shows the count as User.OrderCount; shows the sum as User.LifetimeValue
+            units-sold: counts the OrderItem items and adds up `Quantity` where NOT Cancelled = true into the Product that `ProductId` names; shows the sum as Product.UnitsSold
+            best-sellers: keeps in each Product its index key, from Product: UnitsSold above zero
+            readings-rollup: adds up `Value` of the Reading items by hour and day of `At`, into the Rollup that `SensorId` names; only arrivals count
+            post-cascade: after the removal of one PostDetail: Comment deleted; Like deleted; Counter of view-count deleted
+            user-cascade: after the removal of one User: Follow deleted; Follow deleted; Like deleted; View deleted; Membership deleted; Member deleted; Subscription deleted; CartItem deleted; EmailClaim, named by what was removed, deleted while its UserId is the owner's; Post Status set to archived"#]].assert_eq(&all.join("\n"));
+    }
+}
