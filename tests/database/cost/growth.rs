@@ -89,5 +89,12 @@ async fn a_counter_spreads_as_stream_shards_feed_it_and_an_update_costs_one_unit
         let (n_items, bytes, units) = grown(n_feeding).await;
         lines.push(format!("{n_feeding} stream shards: {n_items} items, {bytes} bytes, {units:.2} write units\n"));
     }
-    expect![[""]].assert_eq(&lines.concat());
+    expect![[r#"
+        1 stream shards: 1 items, 286 bytes, 1.00 write units
+        4 stream shards: 5 items, 804 bytes, 1.00 write units
+        10 stream shards: 33 items, 804 bytes, 1.00 write units
+        40 stream shards: 63 items, 804 bytes, 1.00 write units
+        200 stream shards: 65 items, 1006 bytes, 1.00 write units
+    "#]]
+    .assert_eq(&lines.concat());
 }
