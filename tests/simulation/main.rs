@@ -129,7 +129,7 @@ fn what_is_left_out_is_missed() {
     println!("{:<32} {:<18} {:<11} prevents", "left out", "seed", "shows as");
     let asked = std::env::var("SIM_MUTANT").unwrap_or_default();
     for mutant in Mutant::all().into_iter().filter(|mutant| format!("{mutant:?}").contains(&asked)) {
-        let by_pulse = matches!(mutant, Mutant::Without(ProtocolStep::Pulse | ProtocolStep::PulseGap));
+        let by_pulse = mutant == Mutant::Without(ProtocolStep::Pulse);
         // First the seed that showed it the last time, then a few of either ledger in turn: only one of them may need it.
         let last = last_noticed(mutant).map(|(ledger, seed)| (Config { ledger, by_pulse, ..RECEIPTS }, seed..seed + 1));
         let turns = (0..MUTANT_SEEDS / TURN_SEEDS).map(|turn| turn * TURN_SEEDS..(turn + 1) * TURN_SEEDS);

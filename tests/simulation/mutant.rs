@@ -48,6 +48,7 @@ pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::YoungWithoutMark,
     ProtocolStep::YoungerThanOthers,
     ProtocolStep::RedriveMark,
+    ProtocolStep::PulseGap,
     ProtocolStep::ParkedWhereItCounts,
     ProtocolStep::SpreadingRequests,
     ProtocolStep::HomeStays,

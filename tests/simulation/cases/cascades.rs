@@ -354,3 +354,18 @@ async fn a_function_that_derives_nothing_by_looking_proves_nothing_by_a_pulse() 
     bed.settle().await;
     assert_eq!(bed.ledger("PULSE").len(), 0);
 }
+
+/// A post is moved by a delete and a put. The functions stop between the two, and work again when the stream has dropped the
+/// record of the put: is the comment of the post there at last?
+pub(crate) async fn moved_before_a_day_without_functions(mut bed: Bed) -> i64 {
+    let post = bed.put("Post", &POST, &[("Status", "published")]).await;
+    let comment = bed.put("Comment", &COMMENT, &[]).await;
+    bed.settle().await;
+    hours_pass(&mut bed, 3).await;
+    removed(&mut bed, &post).await;
+    bed.put("Post", &[("AuthorId", "bob"), ("CreatedAt", "t"), ("PostId", "p")], &[("Status", "published")]).await;
+    drop(bed.records());
+    bed.clock.advance(30 * HOUR_MS);
+    hours_pass(&mut bed, 60).await;
+    i64::from(bed.has(&comment))
+}

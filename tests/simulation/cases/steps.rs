@@ -7,6 +7,7 @@ use store::faulty::{Call, Fault, Side};
 use crate::{
     cases::{
         bed::{Bed, SETTLED_MS},
+        cascades::moved_before_a_day_without_functions,
         exceptions::{
             delivered_after_exceptions_expired, delivered_after_its_counter_was_deleted, delivered_ahead_of_the_clock,
             redriven_after_an_earlier_release, redriven_after_it_came_again, redriven_before_a_late_call_lands,
@@ -74,6 +75,7 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
         ProtocolStep::NotAhead => delivered_ahead_of_the_clock(bed.running(Family::Additive)).await,
         ProtocolStep::StillFound => moved_before_the_index_follows(bed.lagging()).await,
         ProtocolStep::SpreadingRequests => spread::ends_before_it_shows(bed.under(LedgerKind::Watermarks)).await,
+        ProtocolStep::PulseGap => moved_before_a_day_without_functions(bed).await,
         ProtocolStep::ParkedWhereItCounts => spread::parked_after_its_home_spread(marked()).await,
         ProtocolStep::HomeStays => spread::comes_again_after_its_home_went(marked()).await,
         ProtocolStep::AsksSatellites => spread::redriven_although_a_satellite_counts_it(marked()).await,
