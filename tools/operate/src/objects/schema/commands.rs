@@ -179,6 +179,7 @@ fn check() -> Value {
         ("entities", names()),
         ("indexes", names()),
         ("derivations", names()),
+        ("notices", list(&text())),
         ("findings", list(&object(review_finding()))),
     ])
 }
@@ -235,7 +236,7 @@ fn demo() -> Value {
         ("parked", whole()),
         ("findings", whole()),
         ("elapsed_ms", json!({ "type": "integer", "minimum": 0 })),
-        ("hot?", object([("likes", whole()), ("exact", whole()), ("wcu_per_like", number())])),
+        ("hot?", object([("likes", whole()), ("exact", whole()), ("counter_items", whole()), ("wcu_per_like", number())])),
         ("famous?", famous),
     ])
 }
