@@ -104,7 +104,7 @@ fn the_oracle_uses_nothing_but_the_standard_library() {
 fn the_oracle_names_each_derived_value_that_is_altered() {
     let mut left = covered();
     for seed in 0..SEEDS {
-        let (table, changes) = finished(seed);
+        let Some((table, changes)) = finished(seed) else { continue };
         assert_eq!(recount(&table, &changes).differences, [], "seed {seed}");
         for (derivation, altered) in alterations(&table, &changes, &left) {
             if recount(&altered, &changes).differences.iter().any(|found| found.derivation == derivation) {
@@ -120,15 +120,18 @@ fn the_oracle_names_each_derived_value_that_is_altered() {
     panic!("nothing of these was altered and named: {left:?}");
 }
 
-/// The table and its changes when a run has become quiet.
-fn finished(seed: u64) -> (PlainTable, Vec<PlainChange>) {
+/// The table and its changes when a run has become quiet; `None` for a run that loses records, which the table lacks.
+fn finished(seed: u64) -> Option<(PlainTable, Vec<PlainChange>)> {
     let schema = Arc::new(deployed::schema());
     let shipped = Arc::new(deployed::catalogue(&schema));
     let permissions = Arc::new(Permissions::of(&schema));
     let scene = Scene::new((&schema, &shipped, &permissions), Chance::of_seed(seed), RECEIPTS, false);
+    if scene.is_lossy {
+        return None;
+    }
     let mut world = World::new(&scene, LedgerKind::Receipts);
     world.run_until_quiet().unwrap();
-    (plain_table(&scene), plain_changes(&world.stream))
+    Some((plain_table(&scene), plain_changes(&world.stream)))
 }
 
 /// Tables with one value altered, each with the derivation of the value.

@@ -236,7 +236,10 @@ fn demo() -> Value {
         ("parked", whole()),
         ("findings", whole()),
         ("elapsed_ms", json!({ "type": "integer", "minimum": 0 })),
-        ("hot?", object([("likes", whole()), ("exact", whole()), ("counter_items", whole()), ("wcu_per_like", number())])),
+        (
+            "hot?",
+            object([("likes", whole()), ("exact", whole()), ("counter_items", whole()), ("wcu_per_like", number())]),
+        ),
         ("famous?", famous),
     ])
 }
