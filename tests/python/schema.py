@@ -19,8 +19,8 @@ from cargo_lambda import ROOT
 MISTAKES = [
     ('partition-key = "PK"', 'partition-key = 7'),
     ('kind = "mirror"', 'kind = "miror"'),
-    ('zero = "absent"', "zero = 0"),
-    ('zero = "absent"', 'zeros = "absent"'),
+    ('sum = "SizeBytes"', "sum = 7"),
+    ('sum = "SizeBytes"', 'sums = "SizeBytes"'),
     ("history = true", 'history = "true"'),
     ('except = ["Content"]', 'except = "Content"'),
     ('{ entity = "Comment" }', '{ entities = "Comment" }'),
