@@ -95,19 +95,19 @@ steps! {
     MarkPerShard: "changes of one shard are taken for applied because another shard's number is higher",
     /// Under watermarks, a change is parked on the item on which its stream shard counts: not at a home that has spread
     /// meanwhile.
-    ParkedWhereItCounts: "a change that a satellite counts is parked at home too, and counts again by its redrive",
-    /// Under watermarks, an engine remembers for each stream shard that it counts in a satellite.
-    SatelliteByShard: "a stream shard that counts at home counts in a satellite too, and what comes again counts again",
+    ParkedWhereItCounts: "a change that is counted on a satellite is also parked at home, and its redrive counts it again",
+    /// Under watermarks, an engine remembers the satellite for each stream shard separately.
+    SatelliteByShard: "a stream shard that counts at home also counts on a satellite, so a redelivered change is counted twice",
     /// Under watermarks, an engine takes a counter for spread only when a failed update shows it.
-    SeenToHaveSpread: "an engine that made a counter spread counts in a satellite what has its watermark at home",
+    SeenToHaveSpread: "an engine that made a counter spread adds to a satellite what the watermark at home has passed",
     /// Under watermarks, the record of a home that has spread requests a refresh of the display.
     HomeRequests: "what is counted at home after the counter spread is not displayed",
     /// Under watermarks, a home that spreads loses its `Shown` flag.
     SpreadingRequests: "what an invocation counted at home that ended before it wrote the display is not displayed",
     /// Under watermarks, a home that has spread is never deleted.
-    HomeStays: "a stream shard that counts in a satellite counts in a new home, and what comes again counts again",
+    HomeStays: "a stream shard that counts on a satellite also counts on a new home, so a redelivered change is counted twice",
     /// Under watermarks, a redrive of an unsure change asks home and satellites for the watermark.
-    AsksSatellites: "a change that a satellite counts counts again by its redrive",
+    AsksSatellites: "a change that is counted on a satellite is counted again by its redrive",
     /// Under watermarks, an unreadable record is among its shard's exceptions.
     Exceptions: "a record that was parked and redriven counts again when it comes again and can be read",
     /// Under watermarks, a batch reads the exceptions up to its last sequence number.

@@ -105,6 +105,13 @@ impl CounterKey {
         Ok(key)
     }
 
+    /// True if this is the key of a counter's home. As [`parse`](Self::parse), but makes no texts: each count asks it.
+    #[must_use]
+    pub fn is_home(key: &Key) -> bool {
+        let counter = key.sk.strip_suffix("#00").and_then(|sk| sk.rsplit_once(MARK));
+        counter.is_some_and(|(target, name)| !target.is_empty() && !name.is_empty() && !name.contains('#'))
+    }
+
     /// The counter of a primary key; `None` if it is not a counter's key.
     #[must_use]
     pub fn parse(key: &Key) -> Option<Self> {
@@ -170,6 +177,7 @@ mod tests {
             let key = counter.key().unwrap();
             let template = KeyTemplate::parse(PARTITION_KEY, SORT_KEY).unwrap();
             proptest::prop_assert_eq!(CounterKey::parse(&key), Some(counter.clone()));
+            proptest::prop_assert_eq!(CounterKey::is_home(&key), counter.satellite == 0);
             proptest::prop_assert_eq!(template.build(&counter.fields()), Ok(key.clone()));
             let fields = template.parse_key(&key).unwrap();
             proptest::prop_assert_eq!(CounterKey::from_fields(&fields), Some(counter));
@@ -186,7 +194,8 @@ mod tests {
             "PROFILE#COUNT#a#000",
             "X#COUNT#a#b#00",
         ] {
-            assert_eq!(CounterKey::parse(&Key::new("P", sk)), None, "{sk}");
+            let key = Key::new("P", sk);
+            assert_eq!((CounterKey::parse(&key), CounterKey::is_home(&key)), (None, false), "{sk}");
         }
     }
 
@@ -200,7 +209,7 @@ mod tests {
     fn a_counter_whose_key_is_too_long_has_none() {
         let counter = |pk: usize, sk: usize| {
             let target = Key::new("p".repeat(pk), "s".repeat(sk));
-            CounterKey { target, derivation: "n".into(), satellite: 0 }.key().map_err(|error| error.to_string())
+            CounterKey::home(target, "n").key().map_err(|error| error.to_string())
         };
         assert!(counter(2_048, 1_013).is_ok());
         let wrong =

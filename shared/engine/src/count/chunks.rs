@@ -80,7 +80,10 @@ impl<S: Store> Counter<'_, S> {
     ) {
         let (mut entries, _) = self.admitted(entries, |change| receipts.has(change), batch, account).await;
         for amount in entries.iter_mut().flat_map(|entry| &mut entry.change.amounts) {
-            amount.item = self.not_busy(&amount.item).unwrap_or_else(|| amount.item.clone());
+            // Where this engine went when the home was busy.
+            if let Some(beside) = self.context.spread.remembered(&amount.item, "") {
+                amount.item = beside;
+            }
         }
         let mut waiting = cut(entries);
         while let Some(mut next) = waiting.pop_front() {

@@ -44,7 +44,6 @@ use crate::{
     count::{Counter, CounterTodo, marked::CounterOutcome},
     counters::Target,
     input::Batch,
-    ledger::spread::home,
     reading,
 };
 
@@ -73,7 +72,7 @@ impl<S: Store> Counter<'_, S> {
     /// True if the counting function writes the display. It does not for a counter that has spread, whose satellites are
     /// not read here.
     pub(super) fn shows_itself(&self, counter: &CounterTodo) -> bool {
-        home(&counter.at).is_some() && self.is_shown(counter)
+        CounterKey::is_home(&counter.at) && self.is_shown(counter)
     }
 
     /// Displays a counter's count, if this batch changed the counter or found it changed.

@@ -26,7 +26,7 @@ use crate::{
     count::{Counter, CounterTodo, session::ShardSession},
     input::Batch,
     ledger::{
-        spread::{home, satellite},
+        spread::satellite,
         watermarks::{KEPT_MS, marks, older_than},
     },
     limits::SpreadLimits,
@@ -35,7 +35,7 @@ use crate::{
 
 /// The test that the watermark on an item is below a bound, or may be set.
 pub(super) fn may_mark(at: &Key, mark: &str, bound: AttributeValue) -> Ask {
-    if home(at).is_some() {
+    if CounterKey::is_home(at) {
         return Ask::BelowOrLacksBoth(mark.to_owned(), bound, SPREAD.to_owned());
     }
     Ask::LacksOrBelow(mark.to_owned(), bound)
@@ -75,15 +75,19 @@ impl<S: Store> Counter<'_, S> {
         account: &mut Account,
     ) {
         let SpreadLimits { marks_max, n_satellites } = self.context.spread.limits;
-        let n_old = older_than(item, KEPT_MS, self.context.clock.now_ms()).len();
-        let is_full = marks(item).count() - n_old >= marks_max;
-        if !is_full || item.contains_key(SPREAD) || home(&counter.at).is_none() {
+        let n_marks = marks(item).count();
+        if n_marks < marks_max || item.contains_key(SPREAD) || !CounterKey::is_home(&counter.at) {
+            return;
+        }
+        if n_marks - older_than(item, KEPT_MS, self.context.clock.now_ms()).len() < marks_max {
             return;
         }
         let write = self.spreading(&counter.at);
         if !self.context.takes(ProtocolStep::SeenToHaveSpread) {
-            let other =
-                CounterKey { satellite: 1 + checksum(mark) % n_satellites, ..home(&counter.at).unwrap_or_default() };
+            let other = CounterKey {
+                satellite: 1 + checksum(mark) % n_satellites,
+                ..CounterKey::parse(&counter.at).unwrap_or_default()
+            };
             other.key().into_iter().for_each(|key| self.context.spread.remember(&counter.key, mark, key));
         }
         if let Ok(Updated::Done { units, .. }) = batch.patience.in_time(self.context.store.update(&write)).await {
@@ -113,11 +117,6 @@ impl<S: Store> Counter<'_, S> {
         let (Ok(home), Ok(beside)) = (home.key(), beside.key()) else { return key.clone() };
         self.context.spread.remember(&home, "", beside.clone());
         beside
-    }
-
-    /// The item of a counter that an engine adds to under receipts: the home, or the one that it went to when that was busy.
-    pub(super) fn not_busy(&self, key: &Key) -> Option<Key> {
-        self.context.spread.remembered(key, "")
     }
 }
 

@@ -40,8 +40,8 @@ const REMEMBERED_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Spread {
     pub(crate) limits: SpreadLimits,
-    /// The satellite by home and name of the watermark.
-    satellites: Mutex<BTreeMap<(Key, String), Key>>,
+    /// The satellites by the name of the watermark, and by home. Under receipts the name is empty.
+    satellites: Mutex<BTreeMap<String, BTreeMap<Key, Key>>>,
 }
 
 impl Spread {
@@ -51,26 +51,20 @@ impl Spread {
 
     pub(crate) fn remember(&self, home: &Key, mark: &str, satellite: Key) {
         let mut satellites = self.satellites.lock().unwrap_or_else(PoisonError::into_inner);
-        if satellites.len() >= REMEMBERED_MAX {
+        if satellites.values().map(BTreeMap::len).sum::<usize>() >= REMEMBERED_MAX {
             satellites.clear();
         }
-        satellites.insert((home.clone(), mark.to_owned()), satellite);
+        satellites.entry(mark.to_owned()).or_default().insert(home.clone(), satellite);
     }
 
     pub(crate) fn remembered(&self, home: &Key, mark: &str) -> Option<Key> {
-        let satellites = self.satellites.lock().unwrap_or_else(PoisonError::into_inner);
-        satellites.get(&(home.clone(), mark.to_owned())).cloned()
+        self.satellites.lock().unwrap_or_else(PoisonError::into_inner).get(mark)?.get(home).cloned()
     }
-}
-
-/// The counter of a home; `None` for a satellite or a bucket.
-pub(crate) fn home(key: &Key) -> Option<CounterKey> {
-    CounterKey::parse(key).filter(|counter| counter.satellite == 0)
 }
 
 /// The satellite of a home in which the changes with this watermark count; `None` if they count at home.
 pub(crate) fn satellite(home: &Key, held: &Item, mark: &str) -> Option<Key> {
-    let counter = self::home(home)?;
+    let counter = CounterKey::parse(home).filter(|counter| counter.satellite == 0)?;
     let n_satellites = u32::try_from(number(held, SPREAD)?).ok().filter(|_| mark_of(held, mark).is_none())?;
     CounterKey { satellite: 1 + checksum(mark) % n_satellites.clamp(1, 99), ..counter }.key().ok()
 }

@@ -146,7 +146,7 @@ impl<S: Store> TableSweep<'_, S> {
         for (_, adds) in &sources {
             counted.add(adds);
         }
-        let first = CounterKey { target: target.item.clone(), derivation: target.derivation.clone(), satellite: 0 };
+        let first = CounterKey::home(target.item.clone(), &target.derivation);
         let Some(key) = first.key().ok().filter(|_| stored != counted) else { return Ok(None) };
         let difference = of_numbers([(key.clone(), stored)].into_iter().chain(sources));
         let derivations: Vec<DerivationAt> = [Some(count.count), count.mirror].into_iter().flatten().collect();

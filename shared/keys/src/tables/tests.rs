@@ -114,7 +114,7 @@ fn an_address_leads_to_its_table_and_a_counter_to_ripples_own() {
     for (pk, sk) in [("Users#00ff", "-#COUNT#posts#00"), ("JOBS#05", "x"), ("Others#a", "-"), ("Posts", "-")] {
         assert_eq!(name(pk, sk), "own", "{pk} / {sk}");
     }
-    let counter = CounterKey { target: Key::new("Users#00ff", NO_SORT_KEY), derivation: "posts".into(), satellite: 0 };
+    let counter = CounterKey::home(Key::new("Users#00ff", NO_SORT_KEY), "posts");
     assert_eq!(CounterKey::parse(&counter.key().unwrap()), Some(counter));
 }
 
