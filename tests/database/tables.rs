@@ -148,7 +148,7 @@ fn write() -> impl Strategy<Value = Write> {
             0 => Action::Put(item),
             1 => update(Item::from([("derived", s("y"))]), Item::new()),
             3 if table == "Users" => {
-                key = CounterKey { target: key, derivation: "n".to_owned(), satellite: 0 }.key().unwrap();
+                key = CounterKey::home(key, "n").key().unwrap();
                 update(Item::from([("RippleType", s("Counter"))]), Item::from([("Value", n(2))]))
             }
             _ => Action::Delete,

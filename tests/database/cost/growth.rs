@@ -28,6 +28,9 @@ use support::{
 /// When all is counted, in milliseconds since the epoch.
 const BEGIN_MS: u64 = 1_705_315_200_000;
 
+/// Bytes that a consistent read unit reads.
+const READ_UNIT_BYTES: usize = 4_096;
+
 /// How often each stream shard updates the counter.
 const UPDATES: usize = 3;
 
@@ -47,9 +50,10 @@ fn declared() -> (Schema, Catalogue) {
     (schema, catalogue)
 }
 
-/// The number of items of the counter, the bytes of the largest, and the write units of an update, on average over the last
-/// generation, when so many stream shards feed it at a time and seven generations have followed each other.
-async fn grown(n_feeding: usize) -> (usize, usize, f64) {
+/// When so many stream shards feed a counter at a time, and seven generations have followed each other: the number of its
+/// items, the bytes of the largest, the write units of an update, on average over the last generation, and the read units of
+/// a consistent query of all its items.
+async fn grown(n_feeding: usize) -> (usize, usize, f64, usize) {
     let (schema, catalogue) = declared();
     let schema = Arc::new(schema);
     let store = Arc::new(MemoryStore::new(schema.layout.clone()));
@@ -79,22 +83,26 @@ async fn grown(n_feeding: usize) -> (usize, usize, f64) {
     }
     let items = store.snapshot(Table::Main);
     assert!(items.len() <= 65, "home and satellites");
-    (items.len(), items.values().map(item_bytes).max().unwrap(), units / f64::from(n_updates))
+    let bytes: Vec<usize> = items.values().map(item_bytes).collect();
+    let read_units = bytes.iter().sum::<usize>().div_ceil(READ_UNIT_BYTES);
+    (items.len(), *bytes.iter().max().unwrap(), units / f64::from(n_updates), read_units)
 }
 
 #[tokio::test]
 async fn a_counter_spreads_as_stream_shards_feed_it_and_an_update_costs_one_unit() {
     let mut lines = Vec::new();
     for n_feeding in [1, 4, 10, 40, 200] {
-        let (n_items, bytes, units) = grown(n_feeding).await;
-        lines.push(format!("{n_feeding} stream shards: {n_items} items, {bytes} bytes, {units:.2} write units\n"));
+        let (n_items, bytes, units, reads) = grown(n_feeding).await;
+        lines.push(format!(
+            "{n_feeding} stream shards: {n_items} items, at most {bytes} bytes, {units:.2} write units, {reads} read units\n"
+        ));
     }
     expect![[r#"
-        1 stream shards: 1 items, 286 bytes, 1.00 write units
-        4 stream shards: 5 items, 804 bytes, 1.00 write units
-        10 stream shards: 33 items, 804 bytes, 1.00 write units
-        40 stream shards: 63 items, 804 bytes, 1.00 write units
-        200 stream shards: 65 items, 1006 bytes, 1.00 write units
+        1 stream shards: 1 items, at most 286 bytes, 1.00 write units, 1 read units
+        4 stream shards: 5 items, at most 804 bytes, 1.00 write units, 1 read units
+        10 stream shards: 33 items, at most 804 bytes, 1.00 write units, 2 read units
+        40 stream shards: 63 items, at most 804 bytes, 1.00 write units, 4 read units
+        200 stream shards: 65 items, at most 1006 bytes, 1.00 write units, 12 read units
     "#]]
     .assert_eq(&lines.concat());
 }
