@@ -49,37 +49,13 @@ async fn a_scene_fits_the_table_of_a_manifest_or_says_why_not() {
         let ended = played(&console, scene);
         assert!(ended.contains("The scene has ended, and the value is <span class=\"right\">"), "{scene}: {ended}");
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ripple.toml");
-    std::fs::write(&path, COUNTED).unwrap();
-    let service = Ripple::embedded(&["--config", path.to_str().unwrap()]).await;
+    // It counts, and copies nothing.
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases/02-review-average/ripple.toml");
+    let service = Ripple::embedded(&["--config", manifest]).await;
     let console = Console::of(&service);
-    played(&console, "counter");
     let refused = console.order("/step", "/step/scene/begin", &[("scene", "old-record")]);
     assert!(refused.status == 400 && refused.body.contains("copies nothing"), "{}", refused.body);
 }
-
-/// A table that counts and copies nothing.
-const COUNTED: &str = r#"
-[table]
-partition-key = "pk"
-sort-key = "sk"
-type = "Type"
-
-[entity.User]
-partition-key = "USER#{userId}"
-sort-key = "USER"
-derived-attributes = ["orders"]
-
-[entity.Order]
-partition-key = "USER#{userId}"
-sort-key = "ORDER#{orderId}"
-
-[derivation.orders]
-kind = "count"
-from = "Order"
-into = "User.orders"
-"#;
 
 /// Plays a scene to its end, and gives its page.
 fn played(console: &Console, scene: &str) -> String {

@@ -240,7 +240,7 @@ fn deadly_item(chance: &Chance, (schema, catalogue): (&Schema, &Catalogue)) -> K
     match chance.below(4) {
         0 => target,
         2 => Key::new("SENSOR#s", "DAY#2024-01-15"),
-        1 => CounterKey { target, derivation: "following-count".to_owned(), satellite: 0 }.key().unwrap(),
+        1 => CounterKey::home(target, "following-count").key().unwrap(),
         _ => schema.layout.key(&new_item(chance, (schema, catalogue), is_mirror)).unwrap(),
     }
 }

@@ -79,7 +79,7 @@ impl Derivation {
         if target.pk.len() <= PARTITION_KEY_BYTES_MAX && target.sk.len() + self.name.len() < SURELY_FITS {
             return None;
         }
-        let counter = CounterKey { target: target.clone(), derivation: self.name.clone(), satellite: 0 };
+        let counter = CounterKey::home(target.clone(), &self.name);
         counter.key().err().map(|error| error.problem.to_string())
     }
 

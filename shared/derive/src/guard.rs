@@ -308,7 +308,7 @@ purposes! {
     /// counter.
     Shown: "a count that lands late replaces a newer one, until the item's record is handled",
     /// On a counter's home that spreads: it exists, and has not spread.
-    Spread: "the number of a counter's satellites changes, and a change that comes again goes to another satellite",
+    Spread: "the number of a counter's satellites changes, and a redelivered change is counted again on another satellite",
     /// On the entry for a change that is parked before counting: the stream shard has none for it yet.
     Exception: "a change that was parked and redriven is parked again by a call that lands late, and counts twice",
     /// On the registry of derivations: its revision is the one that was read.

@@ -238,7 +238,7 @@ fn change(key: &Key, images: Images) -> Change {
 }
 
 fn counter(layout: &Layout, target: &Key, derivation: &str) -> (Key, Item) {
-    let key = CounterKey { target: target.clone(), derivation: derivation.to_owned(), satellite: 0 }.key().unwrap();
+    let key = CounterKey::home(target.clone(), derivation).key().unwrap();
     let mut item = layout.key_item(&key);
     item.extend(layout.type_of(COUNTER));
     item.insert("Value", AttributeValue::N("3".to_owned()));

@@ -385,7 +385,7 @@ async fn index_keys(bed: &Bed) -> String {
 /// The counter of a post's comments.
 fn comment_counter() -> Key {
     let target = Key::new("POST#p", "METADATA");
-    CounterKey { target, derivation: "comment-count".to_owned(), satellite: 0 }.key().unwrap()
+    CounterKey::home(target, "comment-count").key().unwrap()
 }
 
 /// A run that repairs it, since one comment is not counted.
@@ -432,7 +432,7 @@ async fn dropped_counter(bed: &Bed) -> String {
     let new = bed.engine().watching(RegistryWatch::publishing(0, Hold::default()));
     new.publish(bed.deadline_ms()).await.unwrap();
     let target = Key::new("POST#p", "METADATA");
-    let counter = CounterKey { target, derivation: "old-count".to_owned(), satellite: 0 }.key().unwrap();
+    let counter = CounterKey::home(target, "old-count").key().unwrap();
     let mut item = bed.schema.layout.key_item(&counter);
     item.extend(bed.schema.layout.type_of("Counter"));
     item.insert("Value".to_owned(), n("3"));

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::{
     cases::{
         bed::{Bed, SHARD},
-        watermarks::{self, alone, counter, redriven, releases, with_unreadable_first},
+        watermarks::{self, alone, counter, parked_beside_another_release, redriven, releases},
     },
     items::{is_zero, n},
 };
@@ -248,19 +248,12 @@ fn joined(user: &str) -> Item {
 /// As [`redriven_beside_another_release`](super::watermarks::redriven_beside_another_release), with the record's counter in
 /// a satellite.
 pub(crate) async fn redriven_although_a_satellite_counts_it(mut bed: Bed) -> i64 {
-    let [old, new] = releases();
-    alone(&mut bed, &old).await;
+    alone(&mut bed, &releases()[0]).await;
     bed.spread.marks_max = 1;
     let other = joins(&mut bed, "u0", "g0").await;
     bed.handle_of("shardId-0", &other).await;
     drop(bed.records());
-    let records = bed.joins(1).await;
-    bed.watch = Some(new);
-    let mut newer = bed.start(&bed.event(&records));
-    bed.stops_before(&mut newer, Purpose::Watermark);
-    bed.watch = Some(old);
-    assert_eq!(bed.handle(&with_unreadable_first(&records)).await.account.parked.len(), 1);
-    newer.finish().unwrap().unwrap();
+    let records = parked_beside_another_release(&mut bed).await;
     assert_eq!(items_of(&bed, &counter(0)).len(), 2, "{SHARD} counts in a satellite");
     redriven(&mut bed, &records[0]).await;
     bed.counted("member-count") - 3

@@ -384,10 +384,9 @@ pub(crate) fn with_unreadable_first(records: &[Value]) -> Vec<Value> {
 }
 
 /// An instance of another release, which can read a record, has read the exceptions, and one that cannot parks the record.
-/// The first goes on, and an operator redrives: how often is it counted?
-pub(crate) async fn redriven_beside_another_release(mut bed: Bed) -> i64 {
+/// Then the first counts it. Returns its records.
+pub(crate) async fn parked_beside_another_release(bed: &mut Bed) -> Vec<Value> {
     let [old, new] = releases();
-    alone(&mut bed, &old).await;
     let records = bed.joins(1).await;
     bed.watch = Some(new);
     let mut newer = bed.start(&bed.event(&records));
@@ -395,6 +394,13 @@ pub(crate) async fn redriven_beside_another_release(mut bed: Bed) -> i64 {
     bed.watch = Some(old);
     assert_eq!(bed.handle(&with_unreadable_first(&records)).await.account.parked.len(), 1);
     newer.finish().unwrap().unwrap();
+    records
+}
+
+/// An operator redrives that record: how often is it counted?
+pub(crate) async fn redriven_beside_another_release(mut bed: Bed) -> i64 {
+    alone(&mut bed, &releases()[0]).await;
+    let records = parked_beside_another_release(&mut bed).await;
     redriven(&mut bed, &records[0]).await;
     bed.counted("member-count") - 2
 }
@@ -408,15 +414,8 @@ async fn what_another_release_may_count_is_listed_once_its_watermark_is_gone() {
 
 /// How often the record of that is counted, and how many counts are listed for a recount.
 pub(crate) async fn redriven_without_a_watermark(mut bed: Bed) -> (i64, usize) {
-    let [old, new] = releases();
-    alone(&mut bed, &old).await;
-    let records = bed.joins(1).await;
-    bed.watch = Some(new);
-    let mut newer = bed.start(&bed.event(&records));
-    bed.stops_before(&mut newer, Purpose::Watermark);
-    bed.watch = Some(old);
-    assert_eq!(bed.handle(&with_unreadable_first(&records)).await.account.parked.len(), 1);
-    newer.finish().unwrap().unwrap();
+    alone(&mut bed, &releases()[0]).await;
+    let records = parked_beside_another_release(&mut bed).await;
     bed.clock.advance(KEPT_MS + 3 * 60_000);
     let more = bed.memberships([("bob".into(), "g0".into())]).await;
     let other = in_window(&json!({ "Records": more }).to_string(), "{}", false).replace(SHARD, "shardId-other");

@@ -187,7 +187,7 @@ fn added_to(design: &Design, derivation: &Derivation) -> Option<Vec<(Key, Item)>
     let ours = planned.effects.into_iter().filter(|(at, _)| catalogue.name(*at) == derivation.name);
     let added = |effect| match effect {
         Effect::Add(add) => {
-            let counter = CounterKey { target: add.target, derivation: derivation.name.clone(), satellite: 0 };
+            let counter = CounterKey::home(add.target, &derivation.name);
             Some((counter.key().ok()?, design.samples.item(COUNTER)?.clone()))
         }
         Effect::Measure(measure) => Some((measure.bucket, design.samples.item(&measure.form.entity)?.clone())),

@@ -131,7 +131,7 @@ async fn put(store: &MemoryStore, pk: &str, sk: &str, entity: &str) {
 /// The value of a user's counter.
 async fn count(tables: &Deployment<MemoryStore>, user: &str) -> Option<String> {
     let target = Key::new(format!("USER#{user}"), format!("USER#{user}"));
-    let counter = CounterKey { target, derivation: "order-count".to_owned(), satellite: 0 }.key().unwrap();
+    let counter = CounterKey::home(target, "order-count").key().unwrap();
     let held = tables.store.get(Table::Main, &[counter]).await.unwrap();
     match held.first()?.1.get(VALUE)? {
         AttributeValue::N(count) => Some(count.clone()),
@@ -198,8 +198,7 @@ async fn a_finding_names_every_attribute_of_its_derivation_that_differs() {
     let tables = table(&[("ann", 2)]).await;
     rounds(&tables, &at_rest(None)).await;
     let user = Key::new("USER#ann", "USER#ann");
-    let counter =
-        CounterKey { target: user.clone(), derivation: "order-count".to_owned(), satellite: 0 }.key().unwrap();
+    let counter = CounterKey::home(user.clone(), "order-count").key().unwrap();
     for (key, given) in
         [(counter, [(REVISION, "1")].as_slice()), (user, &[("orderCount", "5"), ("orderCount:rev", "5")])]
     {
@@ -342,7 +341,7 @@ async fn a_repair_that_leaves_nothing_is_followed_by_a_verification_that_finds_n
 async fn what_a_repair_cannot_correct_is_named_once_and_left() {
     let tables = table(&[("ann", 3), ("bob", 2)]).await;
     let target = Key::new("USER#bob", "USER#bob");
-    let counter = CounterKey { target, derivation: "order-count".to_owned(), satellite: 0 }.key().unwrap();
+    let counter = CounterKey::home(target, "order-count").key().unwrap();
     put(&tables.store, &counter.pk, &counter.sk, "Counter").await;
     let held = tables.store.get(Table::Main, std::slice::from_ref(&counter)).await.unwrap();
     let text = (VALUE.to_owned(), AttributeValue::S("two".to_owned()));

@@ -148,7 +148,7 @@ pub const SIGNATURES: [Signature; 19] = [
         &["S"],
         Second::Separator,
         Some("S"),
-        "what is in front of the first `::`; the whole text if it has none",
+        "the text before the first `::`, or the whole text if it has no `::`",
     ),
     of(
         Function::After,
@@ -232,7 +232,7 @@ impl Function {
         }
     }
 
-    /// The value for these values, none of which is missing; `None` if it gives none.
+    /// The result for these arguments, all of which are present; `None` if there is no result.
     pub(super) fn apply(self, values: &[Cow<'_, AttributeValue>]) -> Result<Option<AttributeValue>, Refused> {
         let text = |at: usize| match values.get(at).map(AsRef::as_ref) {
             Some(AttributeValue::S(text)) => Ok(text.as_str()),

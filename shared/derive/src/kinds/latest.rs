@@ -93,14 +93,14 @@ impl Latest {
         let lacking = partition.iter().find(|name| self.filled(name).is_none());
         let inside = self.link.from_fields().find(|name| !partition.contains(name) && !leading.contains(name));
         let fault = match (calculated, lacking, inside) {
-            (Some((_, from)), ..) => format!("`{from}` is calculated, so it gives nothing of their key"),
+            (Some((_, from)), ..) => format!("`{from}` is calculated, so it is no part of their key"),
             (_, Some(name), _) => format!("the key of {} does not give {name} of their partition key", target.name),
             (.., Some(name)) => format!("{name} is not at the beginning of their key"),
             (None, None, None) => return Ok(()),
         };
         let (from, to) = (&source.name, &target.name);
         Err(format!(
-            "the items of {from} that lead to one {to} are not one range of one partition: {fault}; mirror them into one, and \
+            "the items of {from} that lead to one {to} are not consecutive items of one partition: {fault}; mirror them into one, and \
              take the mirrors"
         ))
     }

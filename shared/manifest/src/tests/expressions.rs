@@ -93,7 +93,7 @@ fn an_expression_that_can_never_work_is_refused() {
              attributes = { owner = \"todoCount\" }",
         ),
     ];
-    let told = wrong.iter().map(|text| load(text).map(drop).expect_err("it is refused").to_string());
+    let errors = wrong.iter().map(|text| load(text).map(drop).expect_err("it is refused").to_string());
     expect![[r#"
         57:1: derivation.it.where: Line has no field or attribute "prize": did you mean "price"?
         57:1: derivation.it.where: is no condition: at character 1: it compares values of several types
@@ -115,7 +115,7 @@ fn an_expression_that_can_never_work_is_refused() {
         57:1: derivation.it.time: is no name and no expression: at character 1: "CET" is no offset from UTC such as '+02:00'
         57:1: derivation.it.time: is N, and a time is text (S), such as 2024-01-15T10:30:00.000Z: write millis(createdAt * 1000) or seconds(createdAt * 1000) for an epoch number
         58:1: derivation.it.value: lower(category) is S, and a number (N) is wanted: write number(lower(category))
-        52:13: derivation.it: the items of Todo that lead to one User are not one range of one partition: `before(owner, '::')` is calculated, so it gives nothing of their key; mirror them into one, and take the mirrors"#]].assert_eq(&told.collect::<Vec<_>>().join("\n"));
+        52:13: derivation.it: the items of Todo that lead to one User are not consecutive items of one partition: `before(owner, '::')` is calculated, so it is no part of their key; mirror them into one, and take the mirrors"#]].assert_eq(&errors.collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
@@ -138,12 +138,12 @@ fn a_roll_up_has_the_grains_that_it_names() {
         load(&with_grains("[\"month\", \"week\", \"day\"]")).unwrap_or_else(|error| panic!("{error}"));
     let rolled = catalogue.derivations().next().map(|it| definition(it, &schema)).unwrap();
     assert!(rolled.contains("(stars by DAY and WEEK and MONTH of createdAt in UTC; arrivals only)"), "{rolled}");
-    let told = ["[\"year\"]", "[]", "[\"day\", \"day\"]", "\"day\""]
+    let errors = ["[\"year\"]", "[]", "[\"day\", \"day\"]", "\"day\""]
         .map(|grains| load(&with_grains(grains)).map(drop).unwrap_err().to_string());
     expect![[r#"
         62:11: derivation.it.grains: there is no time span "year": there are hour, day, week, month
         62:1: derivation.it.grains: names no time span: name one, as in ["day"]
         62:18: derivation.it.grains: names "day" twice
         62:1: derivation.it.grains: is a text: write a list of texts, as in ["a", "b"]"#]]
-    .assert_eq(&told.join("\n"));
+    .assert_eq(&errors.join("\n"));
 }

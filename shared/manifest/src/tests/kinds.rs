@@ -401,14 +401,14 @@ fn what_a_latest_carries_is_the_end_of_one_range_of_one_partition() {
         "partition-key = \"USER#{userId}\"\nsort-key = \"ORDER",
         "partition-key = \"DAY#{day}\"\nsort-key = \"{userId}#ORDER",
         &expect![
-            "derivation.last-order: the items of Order that lead to one User are not one range of one partition: the key of User does not give day of their partition key; mirror them into one, and take the mirrors"
+            "derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; mirror them into one, and take the mirrors"
         ],
     );
     refused(
         "attributes = { placedAt",
         "link = { userId = \"orderId\" }\nattributes = { placedAt",
         &expect![
-            "derivation.last-order: the items of Order that lead to one User are not one range of one partition: the key of User does not give userId of their partition key; mirror them into one, and take the mirrors"
+            "derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give userId of their partition key; mirror them into one, and take the mirrors"
         ],
     );
 }

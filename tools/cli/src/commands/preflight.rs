@@ -267,9 +267,7 @@ impl Fitting {
 fn written(derivation: &str, effect: Effect) -> Option<Key> {
     match effect {
         // The shard differs from batch to batch; a backfill uses one.
-        Effect::Add(add) => {
-            CounterKey { target: add.target, derivation: derivation.to_owned(), satellite: 0 }.key().ok()
-        }
+        Effect::Add(add) => CounterKey::home(add.target, derivation).key().ok(),
         Effect::Measure(measure) => Some(measure.bucket),
         Effect::Look(request) | Effect::Vacated(request) => Some(request.item),
         Effect::Ground(_) | Effect::Find(_) | Effect::Late | Effect::List { .. } => None,

@@ -252,7 +252,7 @@ mod tests {
         touched.touch(Some(&item), 5);
         let watch = touched.watch(5);
         assert!(!touched.has(watch, &[ReadFrom::Item(item.clone())]), "it came before");
-        let counter = CounterKey { target: item.clone(), derivation: "n".to_owned(), satellite: 0 }.key().unwrap();
+        let counter = CounterKey::home(item.clone(), "n").key().unwrap();
         touched.touch(Some(&counter), 6);
         assert!(touched.has(watch, &[ReadFrom::Counters(item.clone())]));
         assert!(!touched.has(watch, &[ReadFrom::Item(item.clone()), ReadFrom::Counters(other.clone())]));

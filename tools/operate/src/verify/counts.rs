@@ -296,7 +296,7 @@ pub(in crate::verify) fn counter_compared(
         (Some((key, item)), _) => (key.clone(), Some(only(item, &[VALUE, SUM]))),
         (None, Some((key, _))) => (key.clone(), Some(attributes(&stored, has_sum))),
         (None, None) => {
-            let first = CounterKey { target: target.item.clone(), derivation: target.derivation.clone(), satellite: 0 };
+            let first = CounterKey::home(target.item.clone(), &target.derivation);
             (first.key().ok()?, None)
         }
     };

@@ -126,8 +126,8 @@ fn sources_that_are_not_one_range_of_one_partition_are_refused() {
     ];
     let shown: String = all.into_iter().map(|kind| refused(kind) + "\n").collect();
     expect![[r#"
-        derivation last: the items of Message that lead to one Room are not one range of one partition: the key of Room does not give RoomId of their partition key; mirror them into one, and take the mirrors
-        derivation last: the items of Message that lead to one Room are not one range of one partition: the key of Room does not give RoomId of their partition key; mirror them into one, and take the mirrors
+        derivation last: the items of Message that lead to one Room are not consecutive items of one partition: the key of Room does not give RoomId of their partition key; mirror them into one, and take the mirrors
+        derivation last: the items of Message that lead to one Room are not consecutive items of one partition: the key of Room does not give RoomId of their partition key; mirror them into one, and take the mirrors
         derivation last: nothing gives RoomId of the key of Room
         derivation last: Message has no attribute Nothing
         derivation last: Room does not declare Topic as derived
