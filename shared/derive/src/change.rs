@@ -86,7 +86,7 @@ pub struct Sight<'a> {
     pub was_misfit: bool,
     /// Names of the attributes that differ between two images; empty if there is only one.
     differing: Vec<&'a str>,
-    images: &'a Images,
+    change: &'a Change,
 }
 
 impl<'a> Sight<'a> {
@@ -106,25 +106,30 @@ impl<'a> Sight<'a> {
             Seen::Misfit(_) => (None, true),
             Seen::Untyped | Seen::Unknown => (None, false),
         };
-        Self { old, new, misfit, was_misfit, differing: change.differing(), images: &change.images }
+        Self { old, new, misfit, was_misfit, differing: change.differing(), change }
     }
 
     /// True if the item was removed.
     #[must_use]
     pub fn removes(&self) -> bool {
-        matches!(self.images, Images::Removed(_) | Images::Expired(_))
+        matches!(self.change.images, Images::Removed(_) | Images::Expired(_))
     }
 
     /// True if DynamoDB removed the item, by its time to live.
     #[must_use]
     pub fn expires(&self) -> bool {
-        matches!(self.images, Images::Expired(_))
+        matches!(self.change.images, Images::Expired(_))
+    }
+
+    /// Time of the write, in milliseconds since the epoch, as in [`Change::created_ms`].
+    pub(crate) fn created_ms(&self) -> Option<u64> {
+        self.change.created_ms
     }
 
     /// True if the images differ. Some emulators create a record for a write that changes nothing.
     #[must_use]
     pub fn differs(&self) -> bool {
-        !matches!(self.images, Images::Modified { .. }) || !self.differing.is_empty()
+        !matches!(self.change.images, Images::Modified { .. }) || !self.differing.is_empty()
     }
 
     /// Names of the attributes that differ between two images; empty if the change has only one.

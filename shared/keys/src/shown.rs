@@ -31,6 +31,13 @@ pub fn is_shown_in(item: &Key, attribute: &str, value: &AttributeValue) -> bool 
     format!("{fraction:0<5}") == digits(item, attribute)
 }
 
+/// The counter's revision in a value of this form: a time in milliseconds since the epoch, plus a number of changes.
+#[must_use]
+pub fn revision_ms(value: &AttributeValue) -> Option<u64> {
+    let AttributeValue::N(number) = value else { return None };
+    number.split('.').next()?.parse().ok()
+}
+
 fn digits(item: &Key, attribute: &str) -> String {
     let bytes = [&item.pk, "\0", &item.sk, "\0", attribute].into_iter().flat_map(str::bytes);
     format!("{:05}", hash_64(bytes) % 100_000)

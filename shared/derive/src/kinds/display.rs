@@ -13,8 +13,10 @@
 //!
 //! *Shown by the counting function.* With watermarks, the function that counts writes the display from the result of
 //! its counter update, and the counter's revision beside it, in `{attribute}:rev`. The record of that counter update
-//! requests nothing. Neither does the record of a target whose display moves to a later revision of its own counter,
-//! without a change by the application. The records of a home that has spread and of its satellites do request one. It
+//! requests nothing. Neither does the record of a target whose display moves to a later revision of its own counter, or
+//! to the first one, without a change by the application. A first revision is a number of milliseconds near the time
+//! of the record: an older one may be of a counter that is gone, put back by the application with the whole item. No
+//! counter is deleted so soon after a change. The records of a home that has spread and of its satellites do request one. It
 //! writes the word `spread` in place of a revision, and since no number is above that, a direct write that lands late
 //! fails. Any other change of the counter or the display requests a refresh, such as the
 //! count of another item or an older one.
@@ -31,7 +33,7 @@ use std::iter;
 use keys::{
     counter::{self, COUNTER, CounterKey, REVISION, SHOWN, SPREAD, SUM, VALUE},
     key::Key,
-    shown::{is_shown_in, revision_of, shown_revision},
+    shown::{is_shown_in, revision_ms, revision_of, shown_revision},
     value::below,
 };
 use serde_dynamo::AttributeValue;
@@ -53,6 +55,10 @@ use crate::{
 
 /// Replaces the revision of a counter that has spread. Stored, so it is stable.
 const HAS_SPREAD: &str = "spread";
+
+/// A first revision is at most so much older than the record of its display. A counter outlives its last change for
+/// longer: by the horizon of watermarks, or by the time between a removal and its cascade.
+const RECENT_MS: u64 = 10 * 60 * 1_000;
 
 /// The declaration of a display.
 #[derive(Clone, Debug)]
@@ -92,18 +98,20 @@ impl Display {
         Some(Wanted { name: revision_of(&self.attribute), value: Some(value), zero_is_absent: false })
     }
 
-    /// True if this change moves the target's display to a later revision of its counter, written by the counting
-    /// function. It changes only attributes that Ripple writes, and more than the revision, unless the changes of a
-    /// batch cancel out. An item that an application puts has another item's revision, or an earlier one, or follows a
-    /// change that requested a refresh.
+    /// True if this change moves the target's display to a later revision of its counter, or to a first and recent one,
+    /// written by the counting function. It changes only attributes that Ripple writes, and more than the revision,
+    /// unless the changes of a batch cancel out. An item that an application puts has another item's revision, or an
+    /// earlier one, or follows a change that requested a refresh: one that removed the display, or created the item.
     fn is_later(&self, sight: &Sight<'_>, old: &Image<'_>, new: &Image<'_>) -> bool {
         let name = revision_of(&self.attribute);
         let (before, after) = (old.attribute(&name), new.attribute(&name));
         sight.differing().len() > 1
             && sight.differing().iter().all(|name| new.definition.derives(name))
-            && before
-                .zip(after)
-                .is_some_and(|(before, after)| below(before, after) && is_shown_in(new.key, &self.attribute, after))
+            && after.is_some_and(|after| {
+                let is_first = || sight.created_ms().is_some_and(|created_ms| is_recent(after, created_ms));
+                is_shown_in(new.key, &self.attribute, after)
+                    && before.map_or_else(is_first, |before| below(before, after))
+            })
     }
 
     fn request(&self, item: Key) -> Effect {
@@ -144,6 +152,11 @@ impl Display {
         let counter = CounterKey::parse(image.key).filter(|counter| counter.derivation == self.count)?;
         schema.entity(&self.target)?.key.parse_key(&counter.target).is_some().then_some(counter)
     }
+}
+
+/// True if a revision began at most [`RECENT_MS`] before this time.
+fn is_recent(revision: &AttributeValue, created_ms: u64) -> bool {
+    revision_ms(revision).is_some_and(|ms| ms.saturating_add(RECENT_MS) >= created_ms)
 }
 
 impl Kind for Display {

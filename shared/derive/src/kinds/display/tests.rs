@@ -117,7 +117,7 @@ fn a_later_revision_of_the_same_item_rings_nothing_and_whatever_else_shows_anoth
     let of_another = "USER#bob / PROFILE User FollowerCount=N:5 FollowerCount:rev=N:1705315200005.1".to_owned();
     for (before, after, wanted) in [
         (before.as_str(), shown(2, "1705315200002", ""), "nothing\n"),
-        // Only the revision changes, only the count changes, an earlier revision, and the first one.
+        // Only the revision changes, only the count changes, an earlier revision, and a first one at an unknown time.
         (&before, shown(1, "1705315200002", ""), requested),
         (&before, shown(2, "1705315200001", ""), requested),
         (&before, shown(3, "1705315100009", ""), requested),
@@ -128,6 +128,24 @@ fn a_later_revision_of_the_same_item_rings_nothing_and_whatever_else_shows_anoth
     ] {
         assert_eq!(effects("display", &modified(before, &after)), wanted, "{after}");
     }
+}
+
+/// The counting function writes the first display soon after the counter's first revision. An older one may have been put
+/// back by the application, with the item that it once read, when the counter is gone.
+#[test]
+fn a_first_revision_rings_nothing_if_it_is_recent() {
+    const REVISION: u64 = 1_705_315_200_001;
+    let (requested, limit_ms) = ("follower-shown: look USER#bob / PROFILE (User)\n", 10 * 60 * 1_000);
+    let first = |rest: &str, created_ms| {
+        let change = modified("USER#bob / PROFILE User", &shown(1, &REVISION.to_string(), rest));
+        effects("display", &Change { created_ms: Some(created_ms), ..change })
+    };
+    // The time of a record is rounded down.
+    for created_ms in [REVISION - 60_000, REVISION, REVISION + limit_ms] {
+        assert_eq!(first("", created_ms), "nothing\n", "{created_ms}");
+    }
+    assert_eq!(first("", REVISION + limit_ms + 1), requested);
+    assert_eq!(first(" Name=Bob", REVISION), requested);
 }
 
 /// A like and its removal in one batch, the first under watermarks of a counter that was created with receipts.
