@@ -249,16 +249,23 @@ fn a_text_in_one_case_does_not_give_the_text_itself() {
                       [derivation.letters]\nkind = \"count\"\nfrom = \"User\"\ninto = \"Letter.users\"\n";
     load(&format!("{FORMS}{newsletter}")).unwrap_or_else(|error| panic!("{error}"));
     let undeclared = FORMS.replace("[\"email\", \"name\"]", "[\"name\"]");
-    refused_whole(&format!("{undeclared}{newsletter}"), &expect![]);
+    refused_whole(
+        &format!("{undeclared}{newsletter}"),
+        &expect![
+            "64:13: derivation.letters: the key of User has email in one case only, and the key of Letter has email as it is: add email to the attributes of User, if its items have it, or write {lower(email)} in the key of Letter"
+        ],
+    );
     refused(
         "[entity.Message.index.byUser]\npartition-key = \"$app#user_{lower(email)}\"",
         "[entity.Message.index.byUser]\npartition-key = \"$app#user_{email}\"",
-        &expect![],
+        &expect![
+            "53:13: derivation.user-name: the key of User has email in one case only, and the key by which its Message items are found has email as it is: write {lower(email)} there"
+        ],
     );
     refused(
         "derived-attributes = [\"messageCount\"]",
         "derived-attributes = [\"messageCount\", \"email\"]",
-        &expect![],
+        &expect![[r#"19:39: entity.User.derived-attributes: "email" is a field of the key: leave it out"#]],
     );
     let note = |key: &str| {
         format!(
@@ -271,7 +278,9 @@ fn a_text_in_one_case_does_not_give_the_text_itself() {
              attributes = {{ at = \"messageCount\" }}\n",
             note("{who}")
         ),
-        &expect![],
+        &expect![
+            "64:13: derivation.last: the key of User has email in one case only, so it does not give the key of the Note items, which have it as it is: mirror them under {lower(email)}, and take the mirrors"
+        ],
     );
     refused_with(
         &format!(
@@ -279,7 +288,9 @@ fn a_text_in_one_case_does_not_give_the_text_itself() {
              [derivation.note-of]\nkind = \"mirror\"\nfrom = \"Note\"\nto = \"NoteOf\"\n",
             note("{who}")
         ),
-        &expect![],
+        &expect![
+            "69:13: derivation.note-of: the key of NoteOf has who in one case only, so it does not say which Note it repeats: leave who as it is in that key, and write {lower(…)} for an attribute of Note"
+        ],
     );
 }
 
