@@ -77,8 +77,10 @@ impl Gathering {
 /// The query of the table, or else of an index with all items, whose partition key is built from the target's key.
 fn query(source: &Definition, target: &Definition, link: &Link, key: &Key) -> Option<Query> {
     let fields = target.key.parse_key(key)?;
-    let field = |name: &str| fields.get(link.filled_by(name)?);
     let of = |index: Option<&str>, template: &KeyTemplate| {
+        // A text that the target's key has in one case only does not give a key that has it as it is.
+        let gives = |name: &str, to: &&str| target.key.casing(to).is_none_or(|it| template.casing(name) == Some(it));
+        let field = |name: &str| fields.get(link.filled_by(name).filter(|to| gives(name, to))?);
         // A partition key with several forms would need several queries.
         let is_one = template.pk.suffixes().len() == 1;
         let is_one = is_one && !template.pk.field_names().iter().any(|name| template.pk.holds_number(name));

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use keys::{
+    counter::COUNTER,
     entity::{Definition, KeyTemplate},
     error::KeyError,
     fields::Fields,
@@ -103,25 +104,44 @@ impl Schema {
         let Some(attribute) = &self.layout.entity_type else { return self.told_by_its_key(key, item) };
         let Some(name) = text(item, attribute) else { return Seen::Untyped };
         let Some(definition) = self.entity(name) else { return Seen::Unknown };
-        if let Some(fields) = definition.key.parse_key(key) {
+        if let Some(fields) = definition.key_fields(key, item) {
             return Seen::Known(Image { definition, key, item, fields: Arc::new(fields) });
         }
+        Seen::Misfit(self.misfit(definition, key))
+    }
+
+    /// Why a key is not of this entity's form.
+    fn misfit(&self, definition: &Definition, key: &Key) -> Unreadable {
+        let (name, form) = (&definition.name, &definition.key);
         let is_escaped = [&key.pk, &key.sk].iter().any(|part| part.contains('%'));
-        let escapes = if is_escaped { "; in a value, # is written %23 and % is written %25" } else { "" };
-        Seen::Misfit(Unreadable {
-            attribute: format!("{}, {}", self.layout.pk, self.layout.sk),
-            why: format!("are not {} / {}, which {name} wants{escapes}", definition.key.pk, definition.key.sk),
-        })
+        let why = if form.is_in_doubt(key) {
+            format!(
+                "can be read in two ways as {} / {} of {name}: mark the field whose values hold the text between two fields \
+                 with *, as in {{name*}}",
+                form.pk, form.sk
+            )
+        } else {
+            let escapes = if is_escaped { "; in a value, # is written %23 and % is written %25" } else { "" };
+            format!("are not {} / {}, which {name} wants{escapes}", form.pk, form.sk)
+        };
+        Unreadable { attribute: self.layout.stored_key(definition), why }
     }
 
     /// What an item is in a table without a type attribute: of the first entity whose key form fits, and that it names
-    /// if it must. The code that builds such a schema ensures that no key fits two entities.
+    /// if it must. The code that builds such a schema ensures that no key fits two entities. The general form of a counter
+    /// fits keys of others too, so it comes last.
     fn told_by_its_key<'a>(&'a self, key: &'a Key, item: &'a Item) -> Seen<'a> {
-        let fitting = |definition: &'a Definition| Some((definition, definition.key.parse_key(key)?));
-        let named = self.entities().find_map(fitting).filter(|(definition, _)| self.layout.names(definition, item));
-        match named {
-            Some((definition, fields)) => Seen::Known(Image { definition, key, item, fields: Arc::new(fields) }),
-            None => Seen::Unknown,
+        let fitting = |definition: &'a Definition| Some((definition, definition.key_fields(key, item)?));
+        let others = || self.entities().filter(|definition| definition.name != COUNTER);
+        match others().chain(self.entity(COUNTER)).find_map(fitting) {
+            Some((definition, fields)) if self.layout.names(definition, item) => {
+                Seen::Known(Image { definition, key, item, fields: Arc::new(fields) })
+            }
+            Some(_) => Seen::Unknown,
+            None => match others().find(|definition| !definition.derived && definition.key.is_in_doubt(key)) {
+                Some(definition) => Seen::Misfit(self.misfit(definition, key)),
+                None => Seen::Unknown,
+            },
         }
     }
 
@@ -136,7 +156,7 @@ impl Schema {
     #[must_use]
     pub fn under_key_of<'a>(&'a self, derived: &str, key: &'a Key, item: &'a Item) -> Option<Image<'a>> {
         let definition = self.entity(derived).filter(|definition| definition.derived)?;
-        let fields = definition.key.parse_key(key)?;
+        let fields = definition.key_fields(key, item)?;
         Some(Image { definition, key, item, fields: Arc::new(fields) })
     }
 
@@ -187,7 +207,13 @@ impl<'a> Image<'a> {
 
     /// Another image of the item, if it is of the same entity.
     pub(crate) fn of_the_same(&self, schema: &Schema, item: &'a Item) -> Option<Self> {
-        schema.layout.names(self.definition, item).then(|| Self { item, fields: Arc::clone(&self.fields), ..*self })
+        // A text in one case may be that of an attribute, which may differ.
+        let fields = if self.definition.key.is_cased() {
+            self.definition.key_fields(self.key, item)?.into()
+        } else {
+            Arc::clone(&self.fields)
+        };
+        schema.layout.names(self.definition, item).then(|| Self { item, fields, ..*self })
     }
 
     /// A field: of its key, or else an attribute of type S, or a value inside one. `None` if it has neither.

@@ -67,8 +67,26 @@ impl Definition {
                 _ => None,
             })
             .collect();
-        for (name, value) in self.key.parse_key(key)?.iter() {
+        for (name, value) in self.key_fields(key, item)?.iter() {
             fields.insert(name, value);
+        }
+        Some(fields)
+    }
+
+    /// The fields of an item's key. A text that the key contains in one case only is that of the item's attribute of the
+    /// same name, if the attribute has this text. `None` if the key does not have this entity's form.
+    #[must_use]
+    pub fn key_fields(&self, key: &Key, item: &Item) -> Option<Fields> {
+        let mut fields = self.key.parse_key(key)?;
+        if !self.key.is_cased() {
+            return Some(fields);
+        }
+        for name in self.attributes.iter().filter(|name| self.key.holds(name)) {
+            if let (Some(casing), Some(value)) = (self.key.casing(name), text(item, name))
+                && fields.get(name).is_some_and(|held| casing.of(value) == held)
+            {
+                fields.insert(name.as_str(), value);
+            }
         }
         Some(fields)
     }

@@ -81,6 +81,14 @@ pub enum Problem {
     /// The value contains the separator of key parts, in a table whose keys escape nothing.
     #[error("holds `#`, which a key of this table cannot hold in a value")]
     HoldsSeparator,
+    /// With the value, the key could be read in two ways.
+    #[error(
+        "makes a key that can be read in two ways, as `{text}` separates its values: use `#` there, or mark one field whose values hold it with `*`, as in {{name*}}"
+    )]
+    InDoubt {
+        /// The text that separates values.
+        text: String,
+    },
     /// The value should be a path such as `/a/b`.
     #[error("is not a path: it starts with `/`, and no segment is empty or holds `#`")]
     NotAPath,

@@ -7,7 +7,10 @@ use crate::{
     fields::Fields,
     key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
     tables::{KeyAttribute, KeyType, stored_bytes},
-    template::{Template, form::Form},
+    template::{
+        Piece, Template,
+        form::{Casing, Form},
+    },
 };
 
 /// The templates of a partition key and a sort key.
@@ -145,10 +148,38 @@ impl KeyTemplate {
         self.pk.typed(field, value).or_else(|| self.sk.typed(field, value))
     }
 
+    /// True if a field is in one case only.
+    #[must_use]
+    pub fn is_cased(&self) -> bool {
+        let is_cased = |piece: &Piece| matches!(piece, Piece::Field { form: Form::Cased(_), .. });
+        self.pk.pieces().iter().chain(self.sk.pieces()).any(is_cased)
+    }
+
+    /// The case of this field, if the key contains its text in one case only.
+    #[must_use]
+    pub fn casing(&self, field: &str) -> Option<Casing> {
+        let casing = |form| if let Form::Cased(casing) = form { Some(casing) } else { None };
+        self.pk.forms(field).chain(self.sk.forms(field)).map(casing).reduce(Option::and).flatten()
+    }
+
+    /// True if this key has the form in each part, and could be read in two ways.
+    #[must_use]
+    pub fn is_in_doubt(&self, key: &Key) -> bool {
+        let [pk, sk] = [(&self.pk, &key.pk), (&self.sk, &key.sk)];
+        let fits = |(part, text): (&Template, &String)| part.is_in_doubt(text) || part.parse_key(text).is_some();
+        (self.pk.is_in_doubt(&key.pk) || self.sk.is_in_doubt(&key.sk)) && fits(pk) && fits(sk)
+    }
+
     /// True if one key could match both forms. `false` is certain; if a field occurs twice, `true` may be wrong.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
         self.pk.meets(&other.pk) && self.sk.meets(&other.sk)
+    }
+
+    /// The shortest key that could match both forms, as [`meets`](Self::meets).
+    #[must_use]
+    pub fn meeting(&self, other: &Self) -> Option<Key> {
+        Some(Key { pk: self.pk.meeting(&other.pk)?, sk: self.sk.meeting(&other.sk)? })
     }
 
     /// Names of the fields of both parts, each once.

@@ -113,6 +113,18 @@ impl Layout {
         ])
     }
 
+    /// The names of the stored key attributes of an entity's items, such as `PK, SK`.
+    #[must_use]
+    pub fn stored_key(&self, entity: &Definition) -> String {
+        match self.forms.as_ref().and_then(|forms| forms.of_entity(entity)) {
+            Some(form) => {
+                let names = [Some(&form.pk), form.sk.as_ref()].into_iter().flatten().map(|key| key.name.as_str());
+                names.collect::<Vec<_>>().join(", ")
+            }
+            None => format!("{}, {}", self.pk, self.sk),
+        }
+    }
+
     /// The type attribute of an item of this entity, if the table has one.
     #[must_use]
     pub fn type_of(&self, entity: &str) -> Option<(String, AttributeValue)> {

@@ -10,6 +10,7 @@
 //! | a sort key of type N | `createdAt` = `1700` | [`SK`] = `04:1700`, which [sorts](crate::sortable) by value |
 //! | no sort key | | [`SK`] = `-` |
 //! | one entity, without a type attribute | | [`TYPE`] = `Post` |
+//! | several entities, told apart by their keys | `pk` = `SUB#1` | [`TYPE`] = `Subscription` |
 //! | an index over plain attributes | `postId`, `createdAt` | two attributes more: `Posts/byPost/pk`, `Posts/byPost/sk` |
 //! | an index over texts of declared forms | `GSI1PK` = `USER#ann` | those two attributes instead |
 //!
@@ -23,7 +24,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     counter::CounterKey,
-    entity::Definition,
+    entity::{Definition, KeyTemplate},
     escape,
     item::{Item, text},
     key::Key,
@@ -75,6 +76,19 @@ pub enum EntityBy {
     Attribute(String),
     /// All items of the table are of this entity.
     Table(String),
+    /// The form of its key shows it. A derived item also names it, in [`TYPE`].
+    Forms(Vec<EntityForm>),
+}
+
+/// An entity of a table whose items are told apart by their keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityForm {
+    /// The entity.
+    pub entity: String,
+    /// The form of its keys. No two entities of a table have a key in common.
+    pub key: KeyTemplate,
+    /// True if the whole item is derived.
+    pub derived: bool,
 }
 
 /// The table that an item is in.
@@ -167,6 +181,7 @@ impl TableForm {
         let entity = match &self.entity {
             EntityBy::Attribute(attribute) => text(&item, attribute).map(str::to_owned),
             EntityBy::Table(entity) => Some(entity.clone()),
+            EntityBy::Forms(_) => self.by_form(&key).filter(|form| form.is_named_by(&item)).map(|it| it.entity.clone()),
         };
         let of_indexes: Vec<_> =
             self.indexes.iter().flat_map(|index| index.inward(&self.name, entity.as_deref(), &item)).collect();
@@ -185,6 +200,9 @@ impl TableForm {
     pub fn outward(&self, item: &Item) -> Option<Item> {
         let key = Key::new(text(item, PK)?, text(item, SK)?);
         let mut stored = self.stored(item);
+        if self.by_form(&key).is_some_and(|form| !form.derived) {
+            stored.remove(TYPE);
+        }
         stored.extend(self.key_item(&key)?);
         Some(stored)
     }
@@ -201,7 +219,7 @@ impl TableForm {
     pub fn stored_name<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         match name {
             PK | SK => None,
-            TYPE => self.type_attribute(),
+            TYPE => self.type_attribute().or_else(|| self.names_derived().then_some(TYPE)),
             name => match self.indexes.iter().find_map(|index| Some((index, index.part(&self.name, name)?))) {
                 Some((index, part)) => {
                     let stored = part.first().filter(|_| !index.is_plain()).map(|attribute| attribute.name.as_str());
@@ -236,8 +254,22 @@ impl TableForm {
     pub fn type_attribute(&self) -> Option<&str> {
         match &self.entity {
             EntityBy::Attribute(attribute) => Some(attribute),
-            EntityBy::Table(_) => None,
+            EntityBy::Table(_) | EntityBy::Forms(_) => None,
         }
+    }
+
+    /// True if derived items name their entity in [`TYPE`], and the others are known by their keys.
+    fn names_derived(&self) -> bool {
+        matches!(&self.entity, EntityBy::Forms(forms) if forms.iter().any(|form| form.derived))
+    }
+
+    /// The entity of an address, if the form of the key shows it. A key that can be read in two ways is of the entity
+    /// with this form, whose items it then does not fit.
+    #[must_use]
+    pub fn by_form(&self, key: &Key) -> Option<&EntityForm> {
+        let EntityBy::Forms(forms) = &self.entity else { return None };
+        let in_doubt = || forms.iter().find(|form| form.key.is_in_doubt(key));
+        forms.iter().find(|form| form.key.parse_key(key).is_some()).or_else(in_doubt)
     }
 
     /// True for an attribute of the primary key.
@@ -258,7 +290,15 @@ impl TableForm {
         let of_key = [Some(&*self.pk.name), self.sk.as_ref().map(|sk| &*sk.name), self.type_attribute()];
         let of_indexes = self.indexes.iter().filter(|index| !index.is_plain());
         let of_indexes = of_indexes.flat_map(IndexForm::parts).map(|it| it.name.as_str());
-        of_key.into_iter().flatten().chain(of_indexes)
+        let mark = self.names_derived().then_some(TYPE);
+        of_key.into_iter().flatten().chain(of_indexes).chain(mark)
+    }
+}
+
+impl EntityForm {
+    /// True if an item under a key of this form is of the entity.
+    fn is_named_by(&self, item: &Item) -> bool {
+        !self.derived || text(item, TYPE) == Some(&self.entity)
     }
 }
 

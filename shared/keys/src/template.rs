@@ -5,6 +5,7 @@
 //! | written | meaning | in the key |
 //! |---|---|---|
 //! | `{UserId}` | any non-empty text | `#` and `%` escaped |
+//! | `{lower(Email)}`, `{upper(Email)}` | any non-empty text | in lower or upper case, `#` and `%` escaped |
 //! | `{UserId!}` | any non-empty text without `#` | as it is |
 //! | `{Path/}` | a path | as it is |
 //! | `{Path/last}` | the last segment of the field `Path` | as a text; not read back |
@@ -13,7 +14,7 @@
 //! | `{Total:14.2}` | a number of at most 14 digits, 2 of them decimal places | `100 × Total`, padded: without the point |
 //! | `{MAX-Total:14.2}` | such a number, descending | `99999999999999 - 100 × Total`, padded |
 //! | `{UserId%8}` | the spread of a static partition key over 8 suffixes | CRC-32 of `UserId` mod 8, two digits; not read back |
-//! | `{Target*}` | another key's text, which may contain `#`; at the start only | as it is |
+//! | `{Target*}` | a text that may contain what separates fields; the first field, or at the end | as it is |
 //! | `{CreatedAt:N}` | the whole of a key of type N: any number | as text that sorts by value |
 //! | `{Id:B}` | the whole of a key of type B: bytes | in hexadecimal digits |
 //!
@@ -21,17 +22,22 @@
 //! more digits than the field, is refused, never rounded or truncated. It is read back in the form that DynamoDB
 //! returns.
 //!
-//! Text and field alternate, and a field ends where the literal after it begins, so parsing is unambiguous: a `#` in a
-//! value is escaped when the key is built, and a key with a raw one does not match the template.
+//! Text and field alternate. Where the text behind each field contains a `#`, parsing is unambiguous: a `#` in a value is
+//! escaped when the key is built, and a key with a raw one does not match the template. Any other text, such as `.` in
+//! `{Choice}.{Shard}`, may occur in a value too. A key is then parsed only if there is [exactly one](reading) way to
+//! read it, and no other key is built; a field marked as `{Choice*}` takes as much of the key as it can.
 
 pub mod form;
 mod meets;
+mod reading;
 
 use std::fmt;
 
 use form::Form;
 use serde_dynamo::AttributeValue;
 use smol_str::SmolStr;
+
+use reading::Reading;
 
 use crate::{
     error::{KeyError, Problem, TemplateError},
@@ -46,6 +52,8 @@ const KEY_BYTES: usize = 48;
 pub struct Template {
     text: String,
     pieces: Vec<Piece>,
+    /// True if a text that ends a field has no `#`, so that a value may contain it.
+    is_open: bool,
 }
 
 /// A piece of a template.
@@ -85,22 +93,28 @@ impl Template {
             }
             let Some(after) = after else { break };
             let (field, tail) = after.split_once('}').ok_or_else(|| fail("a `{` without its `}`"))?;
-            let (name, form) = Form::parse(field).ok_or_else(|| fail("a field of no known form; the forms are {name}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits"))?;
-            match pieces.last() {
-                Some(Piece::Field { .. }) => return Err(fail("two fields need text between them")),
-                Some(Piece::Literal(_)) if form == Form::Raw => return Err(fail("a raw field stands at the start")),
-                _ => pieces.push(Piece::Field { name: name.into(), form }),
+            let (name, form) = Form::parse(field).ok_or_else(|| fail("a field of no known form; the forms are {name}, {lower(name)}, {upper(name)}, {name*}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits"))?;
+            if let Some(Piece::Field { .. }) = pieces.last() {
+                return Err(fail("two fields need text between them"));
             }
+            pieces.push(Piece::Field { name: name.into(), form });
             rest = tail;
         }
         if pieces.is_empty() {
             return Err(fail("it is empty"));
         }
-        let between = pieces.get(1..pieces.len() - 1).unwrap_or_default();
-        if between.iter().any(|piece| matches!(piece, Piece::Literal(literal) if !literal.contains('#'))) {
-            return Err(fail("the text between two fields needs a `#`, or their values could not be told apart"));
+        let is_raw = |piece: &Piece| matches!(piece, Piece::Field { form: Form::Raw, .. });
+        let first_field = pieces.iter().find(|piece| matches!(piece, Piece::Field { .. }));
+        match pieces.iter().filter(|piece| is_raw(piece)).count() {
+            0 => {}
+            1 if [first_field, pieces.last()].into_iter().flatten().any(is_raw) => {}
+            1 => return Err(fail("a field with `*` is the first field of a key, or ends it")),
+            _ => return Err(fail("one field of a key takes `*`: it takes as much of the key as it can")),
         }
-        Ok(Self { text: text.to_owned(), pieces })
+        let ends_field = pieces.iter().skip_while(|piece| matches!(piece, Piece::Literal(_)));
+        let is_open = |piece: &Piece| matches!(piece, Piece::Literal(literal) if !literal.contains('#'));
+        let is_open = ends_field.into_iter().any(is_open);
+        Ok(Self { text: text.to_owned(), pieces, is_open })
     }
 
     /// Its pieces in their order. Two fields never follow each other.
@@ -177,7 +191,7 @@ impl Template {
                 Piece::Field { form: Form::Spread { .. }, .. } => Piece::Literal(suffix.clone()),
                 piece => piece.clone(),
             };
-            Self { text, pieces: self.pieces.iter().map(piece).collect() }
+            Self { text, pieces: self.pieces.iter().map(piece).collect(), is_open: self.is_open }
         };
         (0..suffixes).map(of).collect()
     }
@@ -208,7 +222,7 @@ impl Template {
                 }
             }
         }
-        Ok(key)
+        if self.is_open { self.certain(&key, value).map(|()| key) } else { Ok(key) }
     }
 
     /// The longest prefix of the key that these fields decide: the operand of `begins_with`.
@@ -239,16 +253,36 @@ impl Template {
         Ok(key)
     }
 
-    /// The fields of a key of this form; `None` if it has another form.
+    /// The fields of a key of this form; `None` if it has another form, or can be read in two ways.
     #[must_use]
     pub fn parse_key(&self, key: &str) -> Option<Fields> {
         let mut fields = Fields::new();
         self.parse_into(key, &mut fields).then_some(fields)
     }
 
-    /// Adds the fields of a key of this form; false if it has another form, or a field is present with another value.
+    /// Adds the fields of a key of this form; false if it has another form or can be read in two ways, or a field is
+    /// present with another value.
     pub(crate) fn parse_into(&self, key: &str, fields: &mut Fields) -> bool {
-        parse_pieces(&self.pieces, key, fields)
+        if !self.is_open {
+            return parse_pieces(&self.pieces, key, fields);
+        }
+        match self.read(key) {
+            Reading::One(found) => fields.merge(found),
+            Reading::None | Reading::InDoubt => false,
+        }
+    }
+
+    /// True if this key has the form, and could be read in two ways.
+    #[must_use]
+    pub fn is_in_doubt(&self, key: &str) -> bool {
+        self.is_open && matches!(self.read(key), Reading::InDoubt)
+    }
+
+    /// True if a value may contain the text that ends its field. The prefix of a sort key then may be that of other
+    /// values too.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.is_open
     }
 }
 
@@ -416,8 +450,24 @@ mod tests {
     #[test]
     fn a_template_that_cannot_be_read_is_refused() {
         for text in [
-            "", "{", "a}", "{A}{B}", "{A:0}", "{A:99}", "{}", "x{A*}", "{A%0}", "{A B}", "{A}-{B}", "{A:5.6}",
-            "{A:5.0}", "{A:5.}", "{A:.2}",
+            "",
+            "{",
+            "a}",
+            "{A}{B}",
+            "{A:0}",
+            "{A:99}",
+            "{}",
+            "{A}#{B*}x",
+            "{A*}.{B*}",
+            "{A%0}",
+            "{A B}",
+            "{A:5.6}",
+            "{A:5.0}",
+            "{A:5.}",
+            "{A:.2}",
+            "{trim(A)}",
+            "{lower(A}",
+            "{lower()}",
         ] {
             assert!(Template::parse(text).is_err(), "{text}");
         }

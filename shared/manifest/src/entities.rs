@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 
 use derive::schema::Schema;
 use keys::{
-    counter::{COUNTER, PARTITION_KEY, SORT_KEY, VALUE},
+    counter::{COUNTER, MARK, PARTITION_KEY, SORT_KEY, VALUE},
     entity::{Definition, KeyTemplate, StoredForm},
     error::TemplateError,
     key_forms::KeyForms,
     layout::Layout,
-    tables::{TableForm, TableForms},
+    tables::{EntityBy, TableForm, TableForms},
     template::{Piece, Template, form::Form},
 };
 
@@ -82,7 +82,8 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
     if declared.is_empty() {
         return Err(root.place.wrong("there is no entity: declare one with [entity.NAME]"));
     }
-    if is_unescaped(root)? {
+    let table = root.get("table").map(|entry| entry.section()).transpose()?;
+    if table.map_or(Ok(false), |table| is_unescaped(&table))? {
         for (definition, _) in &mut declared {
             definition.key = definition.key.clone().unescaped();
             for index in &mut definition.indexes {
@@ -91,7 +92,8 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
         }
     }
     let is_typed = layout.entity_type.is_some();
-    distinct(&declared, (!is_typed).then_some(&counter))?;
+    let counters = if is_typed { Vec::new() } else { counters(root, &declared, &counter)? };
+    distinct(&declared, &counters, |_| (!is_typed).then(|| "[table]".to_owned()))?;
     let definitions = declared.into_iter().map(|(definition, _)| definition).chain([counter]);
     Ok(Schema::new(layout, definitions))
 }
@@ -109,7 +111,13 @@ pub(crate) fn in_forms(root: &Section<'_>, mut forms: TableForms) -> Result<Sche
         let form = tables::of_entity(&section, &forms)?;
         declared.push((entity(name, &section, &layout, Some(form))?, section));
     }
-    distinct(&declared, None)?;
+    tables::unescape(root, &mut declared, &forms)?;
+    tables::told_by_forms(&declared, &mut forms);
+    let by_forms = |definition: &Definition| {
+        let form = forms.of_entity(definition).filter(|form| matches!(form.entity, EntityBy::Forms(_)))?;
+        Some(format!("[tables.{}]", form.name))
+    };
+    distinct(&declared, &[], by_forms)?;
     let mut definitions: Vec<Definition> = declared.into_iter().map(|(definition, _)| definition).collect();
     tables::plain_indexes(&mut definitions, &mut forms);
     definitions.push(counter);
@@ -126,36 +134,70 @@ fn counter_id(section: &Section<'_>) -> Result<String, ManifestError> {
     }
 }
 
+/// The forms of the counters' keys in a table without types: those of the declared counts, beside their targets.
+fn counters(
+    root: &Section<'_>,
+    entities: &[(Definition, Section<'_>)],
+    any: &Definition,
+) -> Result<Vec<KeyTemplate>, ManifestError> {
+    // A form that names the mark itself is meant to be a counter's.
+    let has_mark = entities.iter().any(|(entity, _)| entity.key.sk.to_string().contains(MARK));
+    let mut counters: Vec<KeyTemplate> = has_mark.then(|| any.key.clone()).into_iter().collect();
+    for (name, section) in root.sections("derivation")? {
+        let text = |key: &str| section.get(key).and_then(|entry| Some(entry.text().ok()?.text.to_owned()));
+        if text("kind").as_deref() != Some("count") {
+            continue;
+        }
+        let into = text("into").unwrap_or_default();
+        let name = text("was").unwrap_or_else(|| name.to_owned());
+        let target = entities.iter().map(|(entity, _)| entity).find(|it| into.split('.').next() == Some(&it.name));
+        let beside = |key: &KeyTemplate| {
+            let sk = Template::parse(&format!("{}{MARK}{name}#{{Satellite:2}}", key.sk)).ok()?;
+            Some(KeyTemplate { sk, ..key.clone() })
+        };
+        // A wrong derivation is refused later.
+        counters.push(target.and_then(|it| beside(&it.key)).unwrap_or_else(|| any.key.clone()));
+    }
+    Ok(counters)
+}
+
 /// Checks that no key can belong to two entities that Ripple writes; otherwise each would overwrite the other's item,
-/// without end. In a table without types, an item is known by its key, so no key may belong to any two entities,
-/// including the counters.
+/// without end. In a table without types, which `untyped` names, an item is known by its key, so no key may belong to any
+/// two entities, including the counters.
 fn distinct(
     entities: &[(Definition, Section<'_>)],
-    counter_of_untyped: Option<&Definition>,
+    counters: &[KeyTemplate],
+    untyped: impl Fn(&Definition) -> Option<String>,
 ) -> Result<(), ManifestError> {
     let mut forms = KeyForms::default();
-    if let Some(counter) = counter_of_untyped {
-        forms.insert(&counter.key, counter);
+    for counter in counters {
+        forms.insert(counter, (counter, COUNTER, true));
     }
-    for (entity, section) in entities.iter().filter(|(entity, _)| counter_of_untyped.is_some() || entity.derived) {
-        if let Some(other) = forms.meeting(&entity.key).next() {
-            let (mine, theirs) = (&entity.key, &other.key);
-            let meet =
-                format!("can have the same key, as {} / {} and as {} / {}", mine.pk, mine.sk, theirs.pk, theirs.sk);
-            return Err(section.place.wrong(if entity.derived && other.derived {
-                format!(
-                    "its items and those of {}, which Ripple creates too, {meet}, and each would replace the other without \
-                     end: give one of them a key of another form, such as a prefix of its own",
-                    other.name
-                )
-            } else {
-                format!(
-                    "its items and those of {} {meet}: name the attribute that tells them apart, as in [table] type = \"…\"",
-                    other.name
-                )
+    for (entity, section) in entities {
+        let table = untyped(entity);
+        if table.is_none() && !entity.derived {
+            continue;
+        }
+        let mine = &entity.key;
+        if let Some((theirs, other, is_derived)) = forms.meeting(mine).next() {
+            let example =
+                mine.meeting(theirs).filter(|key| [mine, theirs].iter().all(|it| it.parse_key(key).is_some()));
+            let example = example.map(|key| format!(", such as {key}")).unwrap_or_default();
+            let meet = format!(
+                "can have the same key, as {} / {} and as {} / {}{example}",
+                mine.pk, mine.sk, theirs.pk, theirs.sk
+            );
+            return Err(section.place.wrong(match table {
+                Some(table) if !entity.derived || !is_derived => format!(
+                    "its items and those of {other} {meet}: name the attribute that tells them apart, as in {table} type = \"…\""
+                ),
+                _ => format!(
+                    "its items and those of {other}, which Ripple creates too, {meet}, and each would replace the other without \
+                     end: give one of them a key of another form, such as a prefix of its own"
+                ),
             }));
         }
-        forms.insert(&entity.key, entity);
+        forms.insert(mine, (mine, entity.name.as_str(), entity.derived));
     }
     Ok(())
 }
@@ -266,7 +308,7 @@ fn free(
             "is the attribute of the type"
         } else if is_derived && layout.times_to_live().any(|other| other == name) {
             "is the attribute of the time to live"
-        } else if key.holds(name) {
+        } else if key.holds(name) && (is_derived || key.casing(name).is_none()) {
             "is a field of the key"
         } else if !declared.insert(name) {
             "is declared twice"

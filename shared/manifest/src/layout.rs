@@ -24,18 +24,20 @@ pub(crate) const TABLE: [KeySyntax; 5] = [
          match two forms, and derived items name their entity in `RippleType`",
     ),
     KeySyntax::optional("time-to-live", Text, "", "attribute of the time to live; mirrors never repeat it"),
-    KeySyntax::optional(
-        "escape",
-        OneOf(&["percent", "none"]),
-        "`\"percent\"`",
-        "how a key contains a value: with `%23` for `#` and `%25` for `%`, or as it is, for values that never contain a `#`",
-    ),
+    ESCAPE,
 ];
 
-/// True if the keys of the table contain unescaped values.
-pub(crate) fn is_unescaped(root: &Section<'_>) -> Result<bool, ManifestError> {
-    let table = root.get("table").map(|entry| entry.section()).transpose()?;
-    let Some(entry) = table.and_then(|table| table.get("escape")) else { return Ok(false) };
+/// How the keys of a table contain values.
+pub(crate) const ESCAPE: KeySyntax = KeySyntax::optional(
+    "escape",
+    OneOf(&["percent", "none"]),
+    "`\"percent\"`",
+    "how a form contains a value: with `%23` for `#` and `%25` for `%`, or as it is, for values that never contain a `#`",
+);
+
+/// True if the keys of this table contain unescaped values.
+pub(crate) fn is_unescaped(table: &Section<'_>) -> Result<bool, ManifestError> {
+    let Some(entry) = table.get("escape") else { return Ok(false) };
     let named = entry.text()?;
     match named.text {
         "none" => Ok(true),

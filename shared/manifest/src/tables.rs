@@ -9,14 +9,16 @@ use derive::schema::Schema;
 use keys::{
     entity::{Definition, KeyTemplate, StoredForm},
     index_key::IndexKey,
-    tables::{EntityBy, IndexForm, KeyAttribute, KeyType, NO_SORT_KEY, PK, SK, TYPE, TableForm, TableForms},
+    tables::{
+        EntityBy, EntityForm, IndexForm, KeyAttribute, KeyType, NO_SORT_KEY, PK, SK, TYPE, TableForm, TableForms,
+    },
     template::Template,
 };
 
 use crate::{
     entities::form as form_of,
     error::ManifestError,
-    layout::attribute,
+    layout::{ESCAPE, attribute, is_unescaped},
     limits,
     section::{Entry, Named, Section, TextOrSection},
     syntax::{
@@ -38,16 +40,17 @@ pub(crate) const KEY_ATTRIBUTE: [KeySyntax; 2] = [
 ];
 
 /// Keys of `[tables.NAME]`.
-pub(crate) const TABLES: [KeySyntax; 5] = [
+pub(crate) const TABLES: [KeySyntax; 6] = [
     KeySyntax::required("partition-key", TextOrTable(&KEY_ATTRIBUTE), "attribute of the partition key"),
     KeySyntax::optional("sort-key", TextOrTable(&KEY_ATTRIBUTE), "the table has none", "attribute of the sort key"),
     KeySyntax::optional(
         "type",
         Text,
-        "all items of the table are of the one entity that names it",
+        "all items of the table are of the one entity that names it, or the forms of their keys tell them apart",
         "attribute that names the entity of an item, of type S; Ripple ignores an item without it",
     ),
     KeySyntax::optional("time-to-live", Text, "", "attribute of the time to live; mirrors never repeat it"),
+    ESCAPE,
     KeySyntax::optional("index", Sections, "", "`[tables.NAME.index.INDEX]`, below"),
 ];
 
@@ -102,7 +105,7 @@ fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> 
     }
     let by_type = match &form.entity {
         EntityBy::Attribute(attribute) => Some(attribute),
-        EntityBy::Table(_) => None,
+        EntityBy::Table(_) | EntityBy::Forms(_) => None,
     };
     for (key, name) in [("type", by_type), ("time-to-live", form.time_to_live.as_ref())] {
         if name.is_some_and(|name| form.is_of_key(name) || (key != "type" && Some(name) == by_type)) {
@@ -184,6 +187,9 @@ pub(crate) fn of_entity<'f>(section: &Section<'_>, forms: &'f TableForms) -> Res
 /// Adds what the entities declare of the tables: whether keys are texts of forms, and which entity is a table's only
 /// one.
 fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError> {
+    let mut first_of = BTreeSet::new();
+    let is_untyped = |form: &&TableForm| form.entity == EntityBy::Table(String::new());
+    let untyped: BTreeSet<String> = forms.0.iter().filter(is_untyped).map(|form| form.name.clone()).collect();
     for (name, section) in root.sections("entity")? {
         if name == keys::counter::COUNTER {
             continue;
@@ -199,18 +205,14 @@ fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError
             }
             part.is_plain = false;
         }
-        if let EntityBy::Table(only) = &mut form.entity {
-            if !only.is_empty() {
-                return Err(section.place.wrong(format!(
-                    "all items of the table {at} are of the entity {only}: for a second entity, name the attribute of the type, as \
-                     in [tables.{at}] type = \"…\""
-                )));
-            }
-            name.clone_into(only);
+        if untyped.contains(&at) {
             // A derived item names its entity; otherwise an application's item under its key would be taken for it.
-            if section.get("derived").map_or(Ok(false), |entry| entry.truth())? {
-                form.entity = EntityBy::Attribute(TYPE.to_owned());
-            }
+            let is_derived = section.get("derived").map_or(Ok(false), |entry| entry.truth())?;
+            form.entity = match (first_of.insert(at.clone()), is_derived) {
+                (true, false) => EntityBy::Table(name.to_owned()),
+                (true, true) => EntityBy::Attribute(TYPE.to_owned()),
+                (false, _) => EntityBy::Forms(Vec::new()),
+            };
         }
         for (index, section) in section.sections("index")? {
             let names: Vec<String> = form.indexes.iter().map(|index| index.name.clone()).collect();
@@ -231,6 +233,51 @@ fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError
         return Err(place.wrong(format!("no entity is in the table {}: declare one with table = \"{0}\"", empty.name)));
     }
     Ok(())
+}
+
+/// Leaves values as they are in the forms of a table that says so.
+pub(crate) fn unescape(
+    root: &Section<'_>,
+    declared: &mut [(Definition, Section<'_>)],
+    forms: &TableForms,
+) -> Result<(), ManifestError> {
+    for (name, section) in root.sections("tables")? {
+        let Some(form) = forms.named(name).filter(|_| section.get("escape").is_some()) else { continue };
+        let is_plain = form.pk.is_plain && form.sk.as_ref().is_none_or(|sk| sk.is_plain);
+        if let Some(entry) = section.get("escape").filter(|_| is_plain) {
+            return Err(entry.place.wrong("its keys have no form, and are values as they are: leave this out"));
+        }
+        if !is_unescaped(&section)? {
+            continue;
+        }
+        for (definition, _) in declared.iter_mut().filter(|(it, _)| forms.of_entity(it).is_some_and(|it| it == form)) {
+            let KeyTemplate { pk, sk, stored } = definition.key.clone();
+            definition.key = KeyTemplate {
+                pk: if form.pk.is_plain { pk } else { pk.unescaped() },
+                sk: if form.sk.as_ref().is_none_or(|sk| sk.is_plain) { sk } else { sk.unescaped() },
+                stored,
+            };
+            for index in &mut definition.indexes {
+                index.key = index.key.clone().unescaped();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives a table whose items are told apart by their keys the forms of its entities.
+pub(crate) fn told_by_forms(declared: &[(Definition, Section<'_>)], forms: &mut TableForms) {
+    let all = forms.clone();
+    for form in &mut forms.0 {
+        let EntityBy::Forms(entities) = &mut form.entity else { continue };
+        let is_here = |definition: &&Definition| all.of_entity(definition).is_some_and(|it| it.name == form.name);
+        let here = declared.iter().map(|(definition, _)| definition).filter(is_here);
+        entities.extend(here.map(|definition| EntityForm {
+            entity: definition.name.clone(),
+            key: definition.key.clone(),
+            derived: definition.derived,
+        }));
+    }
 }
 
 /// The form of an entity's key.

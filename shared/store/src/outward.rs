@@ -73,26 +73,32 @@ pub(crate) fn outward(form: &TableForm, write: &Write) -> Option<Write> {
         }),
         Action::Delete | Action::Check => write.action.clone(),
     };
-    Some(Write { action, guard: write.guard.as_ref().map(|guard| asked(form, guard)), ..write.clone() })
+    Some(Write { action, guard: write.guard.as_ref().map(|guard| asked(form, &write.key, guard)), ..write.clone() })
 }
 
-/// A guard with the table's attributes.
-fn asked(form: &TableForm, guard: &Guard) -> Guard {
-    let asks = guard.asks.iter().flat_map(|ask| asked_of(form, &guard.asks, ask));
+/// A guard of the item with this key, with the table's attributes.
+fn asked(form: &TableForm, key: &Key, guard: &Guard) -> Guard {
+    let asks = guard.asks.iter().flat_map(|ask| asked_of(form, key, &guard.asks, ask));
     Guard { purpose: guard.purpose, asks: asks.collect() }
 }
 
 /// The equivalent test on the stored item. A value that follows from the key, from the table or from other attributes
 /// is tested by whether the item exists; a test that never holds becomes a contradiction.
-fn asked_of(form: &TableForm, all: &[Ask], ask: &Ask) -> Vec<Ask> {
+fn asked_of(form: &TableForm, key: &Key, all: &[Ask], ask: &Ask) -> Vec<Ask> {
     let Some(attribute) = ask.attribute() else { return vec![ask.clone()] };
-    if let Some(stored) = form.stored_name(attribute) {
+    let entity = match &form.entity {
+        EntityBy::Table(entity) => Some(entity),
+        EntityBy::Forms(_) => form.by_form(key).filter(|it| !it.derived).map(|it| &it.entity),
+        EntityBy::Attribute(_) => None,
+    };
+    let entity = entity.filter(|_| attribute == TYPE);
+    if let Some(stored) = form.stored_name(attribute).filter(|_| entity.is_none()) {
         return vec![ask.asked_of(stored)];
     }
     // The existing item under this key, as far as it is known. For an index over plain attributes, these are tested
     // themselves, so the key has the tested value.
     let mut item = Item::new();
-    if let (TYPE, EntityBy::Table(entity)) = (attribute, &form.entity) {
+    if let Some(entity) = entity {
         item.insert(TYPE, AttributeValue::S(entity.clone()));
     } else {
         let equal = all.iter().filter(|ask| ask.attribute() == Some(attribute)).find_map(Ask::value);
@@ -109,7 +115,10 @@ fn asked_of(form: &TableForm, all: &[Ask], ask: &Ask) -> Vec<Ask> {
 #[cfg(test)]
 mod tests {
     use derive::guard::Purpose;
-    use keys::tables::{KeyAttribute, KeyType, PK, SK};
+    use keys::{
+        entity::KeyTemplate,
+        tables::{EntityForm, KeyAttribute, KeyType, PK, SK},
+    };
 
     use super::*;
 
@@ -133,6 +142,28 @@ mod tests {
         }
     }
 
+    fn asked_in(form: &TableForm, guard: &Guard) -> Guard {
+        asked(form, &Key::new("Posts#a", "-"), guard)
+    }
+
+    #[test]
+    fn a_guard_of_a_table_without_a_type_asks_for_the_type_of_derived_items_alone() {
+        let entity = |entity: &str, derived| EntityForm {
+            entity: entity.to_owned(),
+            key: KeyTemplate::parse(&format!("Posts#{entity}-{{id}}"), "-").unwrap(),
+            derived,
+        };
+        let form = form(EntityBy::Forms(vec![entity("Post", false), entity("Mirror", true)]));
+        let of = |key: &str, entity: &str| {
+            let asks = vec![Ask::Equal(TYPE.to_owned(), AttributeValue::S(entity.to_owned()))];
+            asked(&form, &Key::new(key, "-"), &Guard { purpose: Purpose::MirrorType, asks }).asks
+        };
+        assert_eq!(of("Posts#Post-a", "Post"), [Ask::Present]);
+        assert_eq!(of("Posts#Post-a", "Mirror"), [Ask::Absent, Ask::Present]);
+        let named = Ask::Equal(TYPE.to_owned(), AttributeValue::S("Mirror".to_owned()));
+        assert_eq!(of("Posts#Mirror-a", "Mirror"), [named]);
+    }
+
     #[test]
     fn a_guard_asks_what_the_table_has() {
         let text = |text: &str| AttributeValue::S(text.to_owned());
@@ -145,15 +176,15 @@ mod tests {
                 Ask::Lacks("title".to_owned()),
             ],
         };
-        let of_table = asked(&form(EntityBy::Table("Post".to_owned())), &guard);
+        let of_table = asked_in(&form(EntityBy::Table("Post".to_owned())), &guard);
         let present = || Ask::Present;
         assert_eq!(of_table.asks, [present(), present(), present(), Ask::Lacks("title".to_owned())]);
-        let by_type = asked(&form(EntityBy::Attribute("__typename".to_owned())), &guard);
+        let by_type = asked_in(&form(EntityBy::Attribute("__typename".to_owned())), &guard);
         let equal = Ask::Equal("__typename".to_owned(), text("Post"));
         assert_eq!(by_type.asks, [present(), equal, present(), Ask::Lacks("title".to_owned())]);
         let of_another = Guard { asks: vec![Ask::Equal(TYPE.to_owned(), text("User"))], ..guard.clone() };
-        assert_eq!(asked(&form(EntityBy::Table("Post".to_owned())), &of_another).asks, [Ask::Absent, Ask::Present]);
+        assert_eq!(asked_in(&form(EntityBy::Table("Post".to_owned())), &of_another).asks, [Ask::Absent, Ask::Present]);
         let of_key = Guard { asks: vec![Ask::Equal(SK.to_owned(), text("-"))], ..guard };
-        assert_eq!(asked(&form(EntityBy::Table("Post".to_owned())), &of_key).asks, [Ask::Present]);
+        assert_eq!(asked_in(&form(EntityBy::Table("Post".to_owned())), &of_key).asks, [Ask::Present]);
     }
 }

@@ -14,6 +14,7 @@ use engine::{
 use keys::{
     item::Item,
     key::Key,
+    number::sum,
     tables::{Place, TableForm},
     value::same,
 };
@@ -140,17 +141,30 @@ impl Bed {
         self.record(is_expiry);
     }
 
-    /// Sets, removes, and takes from a set.
+    /// Sets, removes, adds to a number, and takes from a set.
     fn update(&self, operation: &Value) {
         let key = self.key(operation);
-        let held = self.store.view(Table::Main, |items| items.get(&key).cloned()).unwrap();
-        let mut item = self.form(operation).map_or(held.clone(), |form| form.outward(&held).unwrap());
+        let held = self.store.view(Table::Main, |items| items.get(&key).cloned());
+        let mut item = match (held, self.form(operation)) {
+            (Some(held), Some(form)) => form.outward(&held).unwrap(),
+            (Some(held), None) => held,
+            (None, _) => serde_json::from_value(operation["key"].clone()).unwrap(),
+        };
         let member = |name: &str| operation[name].as_object().into_iter().flatten();
         for (name, value) in member("set") {
             item.insert(name.as_str(), serde_json::from_value(value.clone()).unwrap());
         }
         for name in operation["remove"].as_array().into_iter().flatten() {
             item.remove(name.as_str().unwrap());
+        }
+        for (name, value) in member("add") {
+            let held = match item.get(name) {
+                None => "0",
+                Some(AttributeValue::N(held)) => held,
+                Some(held) => panic!("{name} is {held:?}, no number"),
+            };
+            let sum = sum(held, value["N"].as_str().unwrap()).unwrap();
+            item.insert(name.as_str(), AttributeValue::N(sum));
         }
         for (name, value) in member("delete") {
             let taken: Vec<String> = serde_json::from_value(value["SS"].clone()).unwrap();

@@ -38,6 +38,9 @@ pub enum Piece {
     Inverted(&'static str, usize, usize),
     Spread(&'static str, u32),
     Raw(&'static str),
+    /// In lower case; 1 if `#` and `%` are escaped, 0 if the value is written as it is.
+    Lower(&'static str, u32),
+    Upper(&'static str, u32),
 }
 
 /// The texts of fields by their names.
@@ -156,7 +159,36 @@ impl KeyForm {
                 }
             }
         }
+        if !is_prefix && is_open(pieces) {
+            self.certain(pieces, &key, fields)?;
+        }
         Ok(key)
+    }
+
+    /// Refuses a key that can be read in another way than by these values.
+    fn certain(&self, pieces: &[Piece], key: &str, fields: &[(&str, Option<&str>)]) -> Result<(), InvalidKey> {
+        let read = read_open(pieces, key);
+        let is_same = |read: &Fields| {
+            pieces.iter().all(|piece| match piece.name() {
+                Some(name) if piece.is_text() => read.get(name) == value(name, fields).map(|it| piece.cased(it)).as_ref(),
+                _ => true,
+            })
+        };
+        if read.as_ref().is_some_and(is_same) {
+            return Ok(());
+        }
+        let texts = || pieces.iter().filter_map(|piece| match piece {
+            Piece::Literal(text) if !text.contains('#') => Some(*text),
+            _ => None,
+        });
+        let names = || pieces.iter().filter_map(|piece| piece.name());
+        let held = |name| Some((name, texts().find(|text| value(name, fields).is_some_and(|it| it.contains(text)))?));
+        let (name, text) = names().find_map(held).or_else(|| names().zip(texts()).next()).unwrap_or_default();
+        let problem = format!(
+            "makes a key that can be read in two ways, as `{text}` separates its values: use `#` there, or mark one field \
+             whose values hold it with `*`, as in {{name*}}"
+        );
+        Err(InvalidKey { entity: self.entity, attribute: name.to_owned(), problem })
     }
 }
 
@@ -169,13 +201,38 @@ impl Piece {
         match self {
             Piece::Literal(_) => None,
             Piece::Text(name) | Piece::Plain(name) | Piece::Path(name) => Some(name),
-            Piece::Last(name) | Piece::Raw(name) => Some(name),
+            Piece::Last(name) | Piece::Raw(name) | Piece::Lower(name, _) | Piece::Upper(name, _) => Some(name),
             Piece::Padded(name, ..) | Piece::Inverted(name, ..) | Piece::Spread(name, _) => Some(name),
         }
     }
 
+    /// True if the key contains the value as a text.
+    fn is_text(&self) -> bool {
+        !matches!(
+            self,
+            Piece::Literal(_) | Piece::Last(_) | Piece::Padded(..) | Piece::Inverted(..) | Piece::Spread(..)
+        )
+    }
+
+    /// The value in the case that the key has it in.
+    fn cased(&self, value: &str) -> String {
+        match self {
+            Piece::Lower(..) => value.to_lowercase(),
+            Piece::Upper(..) => value.to_uppercase(),
+            _ => value.to_owned(),
+        }
+    }
+
+    /// The form of a value in one case, apart from its case.
+    fn in_case(name: &'static str, is_escaped: u32) -> Piece {
+        if is_escaped == 1 { Piece::Text(name) } else { Piece::Plain(name) }
+    }
+
     fn text(&self, value: &str) -> Result<String, String> {
         Ok(match *self {
+            Piece::Lower(name, escaped) | Piece::Upper(name, escaped) => {
+                return Piece::in_case(name, escaped).text(&self.cased(value));
+            }
             Piece::Text(_) => escaped(value),
             Piece::Plain(_) if value.contains('#') => {
                 return Err("holds `#`, which a key of this table cannot hold in a value".to_owned());
@@ -200,12 +257,29 @@ impl Piece {
                 Ok(Some(restored(text)))
             }
             Piece::Plain(_) if !text.is_empty() && !text.contains('#') => Ok(Some(text.to_owned())),
+            // In another case, two keys would have the same fields.
+            Piece::Lower(name, escaped) | Piece::Upper(name, escaped) => {
+                let read = Piece::in_case(name, escaped).read(text)?;
+                if read.as_ref().is_some_and(|it| self.cased(it) == *it) { Ok(read) } else { Err(()) }
+            }
+            Piece::Raw(_) if !text.is_empty() => Ok(Some(text.to_owned())),
             Piece::Path(_) if self.text(text).as_deref() == Ok(text) => Ok(Some(text.to_owned())),
             Piece::Padded(_, digits, places) if is_number(digits) => Ok(Some(plain(text, places))),
             Piece::Inverted(_, digits, places) if is_number(digits) => Ok(Some(plain(&complement(text), places))),
             Piece::Spread(_, suffixes) if is_number(2) && text.parse().is_ok_and(|it: u32| it < suffixes) => Ok(None),
             Piece::Last(_) if !text.is_empty() => Ok(None),
             _ => Err(()),
+        }
+    }
+}
+
+impl Piece {
+    /// Adds the value of a field; false if the text is not of its form.
+    fn adds(&self, text: &str, fields: &mut Fields) -> bool {
+        match (self.read(text), self.name()) {
+            // A field may occur twice; then both must hold the same.
+            (Ok(Some(value)), Some(name)) => *fields.entry(name).or_insert_with(|| value.clone()) == value,
+            (read, _) => read.is_ok(),
         }
     }
 }
@@ -300,7 +374,88 @@ fn crc32(text: &str) -> u32 {
     !text.bytes().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| step(crc)))
 }
 
+/// True if a text that separates fields may be in a value.
+fn is_open(pieces: &[Piece]) -> bool {
+    let inside = pieces.iter().skip_while(|piece| matches!(piece, Piece::Literal(_)));
+    inside.into_iter().any(|piece| matches!(piece, Piece::Literal(text) if !text.contains('#')))
+}
+
+/// The most ends of fields that are tried.
+const ENDS_MAX: usize = 1_000;
+
+/// The ways to read a key that were found.
+struct Search {
+    n_ends: usize,
+    enough: usize,
+    found: Vec<Fields>,
+}
+
+/// The fields of a key that can be read in one way only. A raw field is as long as it can be.
+fn read_open(pieces: &[Piece], key: &str) -> Option<Fields> {
+    let enough = if matches!(pieces.last(), Some(Piece::Raw(_))) { 1 } else { 2 };
+    let mut search = Search { n_ends: 0, enough, found: Vec::new() };
+    let (pieces, key) = match pieces {
+        [Piece::Literal(literal), rest @ ..] => (rest, key.strip_prefix(literal)?),
+        pieces => (pieces, key),
+    };
+    match pieces {
+        [Piece::Raw(name), rest @ ..] => {
+            for end in ends(rest, key).into_iter().rev() {
+                search.n_ends += 1;
+                if end == 0 {
+                    break;
+                }
+                search.pieces(rest, &key[end..], &Fields::from([(*name, key[..end].to_owned())]));
+                if !search.found.is_empty() || search.n_ends > ENDS_MAX {
+                    break;
+                }
+            }
+        }
+        pieces => search.pieces(pieces, key, &Fields::new()),
+    }
+    let is_one = search.found.len() == 1 && search.n_ends <= ENDS_MAX;
+    search.found.pop().filter(|_| is_one)
+}
+
+impl Search {
+    fn pieces(&mut self, pieces: &[Piece], key: &str, before: &Fields) {
+        match pieces {
+            [] if key.is_empty() => self.found.push(before.clone()),
+            [] => {}
+            [Piece::Literal(literal), rest @ ..] => {
+                if let Some(key) = key.strip_prefix(literal) {
+                    self.pieces(rest, key, before);
+                }
+            }
+            [piece, rest @ ..] => {
+                for end in ends(rest, key) {
+                    self.n_ends += 1;
+                    if self.found.len() >= self.enough || self.n_ends > ENDS_MAX {
+                        return;
+                    }
+                    let mut fields = before.clone();
+                    if piece.adds(&key[..end], &mut fields) {
+                        self.pieces(rest, &key[end..], &fields);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where a field may end: before each text that follows it.
+fn ends(rest: &[Piece], key: &str) -> Vec<usize> {
+    let Some(Piece::Literal(literal)) = rest.first() else { return vec![key.len()] };
+    key.char_indices().map(|(at, _)| at).filter(|at| key[*at..].starts_with(literal)).collect()
+}
+
 fn read(pieces: &[Piece], key: &str, fields: &mut Fields) -> bool {
+    if is_open(pieces) {
+        let Some(found) = read_open(pieces, key) else { return false };
+        let agree = found.iter().all(|(name, value)| fields.get(name).is_none_or(|former| former == value));
+        fields.extend(found);
+        return agree;
+    }
     match pieces {
         [] => key.is_empty(),
         [Piece::Literal(literal), rest @ ..] => key.strip_prefix(literal).is_some_and(|key| read(rest, key, fields)),
@@ -311,12 +466,7 @@ fn read(pieces: &[Piece], key: &str, fields: &mut Fields) -> bool {
                 _ => Some(key.len()),
             };
             let Some((text, key)) = end.map(|end| key.split_at(end)) else { return false };
-            let agrees = match (piece.read(text), piece.name()) {
-                // A field may occur twice; then both must hold the same.
-                (Ok(Some(value)), Some(name)) => *fields.entry(name).or_insert_with(|| value.clone()) == value,
-                (read, _) => read.is_ok(),
-            };
-            agrees && read(rest, key, fields)
+            piece.adds(text, fields) && read(rest, key, fields)
         }
     }
 }

@@ -4,7 +4,7 @@ export type KeyNumber = string | number | bigint;
 export type Piece =
   | readonly ["literal" | "text" | "plain" | "path" | "last" | "raw", string]
   | readonly ["padded" | "inverted", string, number, number]
-  | readonly ["spread", string, number];
+  | readonly ["spread" | "lower" | "upper", string, number];
 
 const PARTITION_KEY_BYTES_MAX = 2048;
 const SORT_KEY_BYTES_MAX = 1024;
@@ -98,8 +98,33 @@ export class KeyForm<Fields extends object, Read extends object, Key> {
         throw error;
       }
     }
+    if (!isPrefix && isOpen(pieces)) this.certain(pieces, key, values);
     return key;
   }
+
+  /** Refuses a key that can be read in another way than by these values. */
+  private certain(pieces: readonly Piece[], key: string, values: Map<string, unknown>): void {
+    const read = readOpen(pieces, key);
+    const isSame = (piece: Piece) => !TEXTS.has(piece[0]) || read?.get(piece[1]) === cased(piece, String(values.get(piece[1])));
+    if (read && pieces.every(isSame)) return;
+    const texts = pieces.flatMap((piece) => (piece[0] === "literal" && !piece[1].includes("#") ? [piece[1]] : []));
+    const names = [...new Set(pieces.flatMap((piece) => (piece[0] === "literal" ? [] : [piece[1]])))];
+    const held = (name: string) => texts.find((text) => String(values.get(name)).includes(text));
+    const name = names.find((name) => held(name) !== undefined) ?? names[0] ?? "";
+    const text = held(name) ?? texts[0] ?? "";
+    const problem = `makes a key that can be read in two ways, as \`${text}\` separates its values: `;
+    const remedy = "use `#` there, or mark one field whose values hold it with `*`, as in {name*}";
+    throw new InvalidKey(this.entity, name, problem + remedy);
+  }
+}
+
+/** Forms that contain their value as a text. */
+const TEXTS: ReadonlySet<string> = new Set(["text", "plain", "lower", "upper", "path", "raw"]);
+
+/** The text of a piece in its case. */
+function cased(piece: Piece, text: string): string {
+  if (piece[0] === "lower") return text.toLowerCase();
+  return piece[0] === "upper" ? text.toUpperCase() : text;
 }
 
 class Problem extends Error {}
@@ -119,6 +144,9 @@ function textOf(piece: Piece, value: string): string {
     case "plain":
       if (value.includes("#")) throw new Problem("holds `#`, which a key of this table cannot hold in a value");
       return value;
+    case "lower":
+    case "upper":
+      return textOf([piece[2] ? "text" : "plain", piece[1]], cased(piece, value));
     case "path":
       return segments(value).map((segment) => "/" + escaped(segment).replace(/\//g, "%2F")).join("");
     case "last":
@@ -222,7 +250,70 @@ function utf8(text: string): number[] {
   });
 }
 
+/** Whether a text that separates fields may be in a value. */
+function isOpen(pieces: readonly Piece[]): boolean {
+  const first = pieces.findIndex((piece) => piece[0] !== "literal");
+  return first >= 0 && pieces.slice(first).some((piece) => piece[0] === "literal" && !piece[1].includes("#"));
+}
+
+/** The most ends of fields that are tried. */
+const ENDS_MAX = 1000;
+
+/** The fields of a key that can be read in one way only. A raw field is as long as it can be. */
+function readOpen(pieces: readonly Piece[], key: string): Map<string, string> | undefined {
+  const enough = pieces.at(-1)?.[0] === "raw" ? 1 : 2;
+  const found: Map<string, string>[] = [];
+  let ends = 0;
+  const search = (pieces: readonly Piece[], key: string, before: Map<string, string>): void => {
+    const [piece, ...rest] = pieces;
+    if (!piece) {
+      if (key === "") found.push(before);
+      return;
+    }
+    if (piece[0] === "literal") {
+      if (key.startsWith(piece[1])) search(rest, key.slice(piece[1].length), before);
+      return;
+    }
+    for (const end of endsOf(rest, key)) {
+      ends += 1;
+      if (found.length >= enough || ends > ENDS_MAX) return;
+      const fields = new Map(before);
+      if (readField(piece, key.slice(0, end), fields)) search(rest, key.slice(end), fields);
+    }
+  };
+  const prefix = pieces[0]?.[0] === "literal" ? pieces[0][1] : "";
+  if (!key.startsWith(prefix)) return undefined;
+  const [first, ...rest] = prefix ? pieces.slice(1) : pieces;
+  const inside = key.slice(prefix.length);
+  if (first?.[0] !== "raw") {
+    search(first ? [first, ...rest] : rest, inside, new Map());
+  } else {
+    for (const end of endsOf(rest, inside).reverse()) {
+      ends += 1;
+      if (end === 0) break;
+      search(rest, inside.slice(end), new Map([[first[1], inside.slice(0, end)]]));
+      if (found.length > 0 || ends > ENDS_MAX) break;
+    }
+  }
+  return found.length === 1 && ends <= ENDS_MAX ? found[0] : undefined;
+}
+
+/** Where a field may end: before each text that follows it. */
+function endsOf(rest: readonly Piece[], key: string): number[] {
+  const literal = rest[0]?.[1];
+  if (literal === undefined) return [key.length];
+  const ends: number[] = [];
+  for (let at = key.indexOf(literal); at >= 0; at = key.indexOf(literal, at + 1)) ends.push(at);
+  return ends;
+}
+
 function read(pieces: readonly Piece[], key: string, fields: Map<string, string>): boolean {
+  if (isOpen(pieces)) {
+    const found = readOpen(pieces, key);
+    if (!found || ![...found].every(([name, value]) => (fields.get(name) ?? value) === value)) return false;
+    found.forEach((value, name) => fields.set(name, value));
+    return true;
+  }
   const [piece, ...rest] = pieces;
   if (!piece) return key === "";
   if (piece[0] === "literal") return key.startsWith(piece[1]) && read(rest, key.slice(piece[1].length), fields);
@@ -267,6 +358,14 @@ function fieldOf(piece: Piece, text: string): string | boolean {
       return text !== "" && !text.includes("#") && escaped(restored(text)) === text && restored(text);
     case "plain":
       return text !== "" && !text.includes("#") && text;
+    case "lower":
+    case "upper": {
+      const value = fieldOf([piece[2] ? "text" : "plain", piece[1]], text);
+      // In another case, two keys would have the same fields.
+      return typeof value === "string" && cased(piece, value) === value && value;
+    }
+    case "raw":
+      return text !== "" && text;
     case "path":
       try {
         return textOf(piece, text) === text && text;

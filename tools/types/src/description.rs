@@ -110,6 +110,9 @@ fn operands(piece: &Piece) -> (&'static str, &str, Vec<u64>) {
         // A key attribute of type N or B stores a plain value, so it has no name and no form here.
         Form::Text | Form::Number | Form::Bytes => ("text", name, Vec::new()),
         Form::Plain => ("plain", name, Vec::new()),
+        Form::Cased(casing) => {
+            (if casing.is_upper { "upper" } else { "lower" }, name, vec![u64::from(casing.is_escaped)])
+        }
         Form::Path => ("path", name, Vec::new()),
         Form::LastSegment => ("last", name, Vec::new()),
         Form::Raw => ("raw", name, Vec::new()),

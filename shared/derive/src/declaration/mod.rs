@@ -15,6 +15,7 @@ use keys::{
     entity::{Definition, KeyTemplate},
     fields::Fields,
     key::Key,
+    template::form::Casing,
 };
 use serde_dynamo::AttributeValue;
 
@@ -221,6 +222,24 @@ impl FoundBy {
         index.is_some_and(|index| [&index.pk, &index.sk].into_iter().any(|name| sight.differs_in(name)))
     }
 
+    /// Checks that a text that the source's key has in one case only is in that case in the queried key too.
+    pub(crate) fn check_case(&self, schema: &Schema, source: &Definition) -> Result<(), String> {
+        let template = self.template(schema)?;
+        for (to, from) in self.by.0.iter().filter(|(to, _)| template.holds(to)) {
+            let casing = from.name().and_then(|name| source.key.casing(name));
+            if casing.is_some_and(|casing| template.casing(to) != Some(casing)) {
+                return Err(format!(
+                    "the key of {} has {from} in one case only, and the key by which its {} items are found has {to} as it is: \
+                     write {} there",
+                    source.name,
+                    self.via,
+                    cased(casing, to)
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that a source's key gives the query's key, and that the found items lead to a target.
     pub(crate) fn check(&self, schema: &Schema, source: &Definition, target: &Definition) -> Result<(), String> {
         let template = self.template(schema)?;
@@ -230,6 +249,7 @@ impl FoundBy {
         if let Some(name) = self.by.from_fields().find(|name| !source.key.field_names().contains(name)) {
             return Err(format!("the key of {} has no {name}, by which the targets would be found", source.name));
         }
+        self.check_case(schema, source)?;
         let via = entity(schema, &self.via)?;
         let known = via.key.field_names();
         let is_known = |name: &&str| known.contains(name) || via.attributes.iter().any(|attribute| attribute == name);
@@ -237,6 +257,15 @@ impl FoundBy {
             Some(name) => Err(format!("a found {} does not lead to a {}: it has no {name}", via.name, target.name)),
             None => Ok(()),
         }
+    }
+}
+
+/// A field as it is written in a form, in this case.
+pub(crate) fn cased(casing: Option<Casing>, field: &str) -> String {
+    match casing {
+        Some(casing) if casing.is_upper => format!("{{upper({field})}}"),
+        Some(_) => format!("{{lower({field})}}"),
+        None => format!("{{{field}}}"),
     }
 }
 
@@ -352,6 +381,18 @@ impl Link {
             let mut known = from.attributes.iter().chain(&from.derived_attributes);
             if !from.key.field_names().contains(&name) && !known.any(|attribute| *attribute == root(name)) {
                 return Err(format!("{} has no field or attribute {name}", from.name));
+            }
+        }
+        for (field, name) in self.0.iter().filter_map(|(field, from)| Some((field, from.name()?))) {
+            let casing = from.key.casing(name).filter(|_| !from.attributes.iter().any(|attribute| attribute == name));
+            if casing.is_some_and(|casing| to.key.casing(field) != Some(casing)) {
+                return Err(format!(
+                    "the key of {0} has {name} in one case only, and the key of {1} has {field} as it is: add {name} to the \
+                     attributes of {0}, if its items have it, or write {2} in the key of {1}",
+                    from.name,
+                    to.name,
+                    cased(casing, field)
+                ));
             }
         }
         // A field of a key of type B is text of hexadecimal digits, which has another meaning in a key of another type.

@@ -84,7 +84,17 @@ impl Kind for Cascade {
             let target = entity(schema, &hanging.entity)?;
             match &hanging.found {
                 Way::Found(found) => {
-                    entity(schema, &found.via)?;
+                    let via = entity(schema, &found.via)?;
+                    found.check_case(schema, owner)?;
+                    let index = via.indexes.iter().find(|index| Some(&index.index) == found.index.as_ref());
+                    let sort_key = index.map_or(&via.key.sk, |index| &index.key.sk);
+                    if sort_key.is_open() && found.by.0.iter().any(|(field, _)| sort_key.holds(field)) {
+                        return Err(format!(
+                            "{} is found by the beginning of {sort_key}, which may be that of another {} too, since a value may \
+                             contain the text that ends it: find it by an index or a mirror with `#` there",
+                            target.name, target.name
+                        ));
+                    }
                     let fields = owner.key.field_names();
                     if let Some(name) = found.by.from_fields().find(|name| !fields.contains(name)) {
                         return Err(format!(

@@ -194,6 +194,10 @@ impl Refresh for Copy {
         let mut names = Item::new();
         for field in from.key.field_names() {
             let (by, text) = (self.link.filling(field)?.name()?, named.get(field)?);
+            // The attribute that names the source may have its text in another case.
+            if from.key.casing(field).is_some() {
+                return None;
+            }
             match held.get(by) {
                 Some(held) if held == text => {}
                 Some(_) => return None,

@@ -22,7 +22,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    declaration::{Link, declares, entity, gives},
+    declaration::{Link, cased, declares, entity, gives},
     derived::{Counts, Derived, Items},
     effect::{Effect, RefreshRequest},
     expression::Input,
@@ -92,7 +92,21 @@ impl Latest {
         let calculated = self.link.0.iter().find(|(_, from)| from.name().is_none());
         let lacking = partition.iter().find(|name| self.filled(name).is_none());
         let inside = self.link.from_fields().find(|name| !partition.contains(name) && !leading.contains(name));
+        let open = Some(&source.key.sk).filter(|sort| sort.is_open() && !leading.is_empty());
+        let is_cased = |(to, from): &&(String, Input)| {
+            target.key.casing(to).is_some_and(|casing| from.name().and_then(|it| source.key.casing(it)) != Some(casing))
+        };
+        if let Some((to, _)) = self.link.0.iter().find(is_cased) {
+            return Err(format!(
+                "the key of {} has {to} in one case only, so it does not give the key of the {} items, which have it as it \
+                 is: mirror them under {}, and take the mirrors",
+                target.name,
+                source.name,
+                cased(target.key.casing(to), to)
+            ));
+        }
         let fault = match (calculated, lacking, inside) {
+            _ if open.is_some() => format!("a value in {} may contain the text that ends it", source.key.sk),
             (Some((_, from)), ..) => format!("`{from}` is calculated, so it is no part of their key"),
             (_, Some(name), _) => format!("the key of {} does not give {name} of their partition key", target.name),
             (.., Some(name)) => format!("{name} is not at the beginning of their key"),

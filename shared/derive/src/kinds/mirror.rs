@@ -42,7 +42,7 @@ use crate::{
     change::Sight,
     claims::{CLAIMS, claims, claims_value},
     condition::Condition,
-    declaration::{Mirror, declares, entity, gives, knows},
+    declaration::{Mirror, cased, declares, entity, gives, knows},
     derived::{Counts, Derived, Items},
     effect::{Effect, RefreshRequest},
     expression::document_path::root,
@@ -180,7 +180,7 @@ impl Kind for Mirror {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
-        knows(source, self.except.iter().chain(&self.each).map(String::as_str))?;
+        knows(source, self.each.as_deref())?;
         gives(source, self.condition.attributes())?;
         if let Some(list) = self.each.as_ref().filter(|list| self.link.filled_by(list).is_none()) {
             return Err(format!(
@@ -197,6 +197,19 @@ impl Kind for Mirror {
                  key of another form, or a table of its own",
                 target.name, source.name
             ));
+        }
+        for (to, from) in &self.link.0 {
+            let of_source = from.name().filter(|name| source.key.holds(name));
+            let is_other = |name: &str| source.key.casing(name) != target.key.casing(to);
+            if target.key.casing(to).is_some() && of_source.is_some_and(is_other) {
+                return Err(format!(
+                    "the key of {0} has {to} in one case only, so it does not say which {1} it repeats: leave {to} as it is in \
+                     that key, and write {2} for an attribute of {1}",
+                    target.name,
+                    source.name,
+                    cased(target.key.casing(to), "…")
+                ));
+            }
         }
         Self::check_indexes(schema, source, target)?;
         if self.lists_claims(source) {

@@ -14,6 +14,8 @@ pub enum Form {
     Text,
     /// `{UserId!}`: any text without `#`, as it is.
     Plain,
+    /// `{lower(Email)}`: any text, in one case.
+    Cased(Casing),
     /// `{Path/}`: a path.
     Path,
     /// `{Path/last}`: the last segment of a path; not read back.
@@ -27,7 +29,7 @@ pub enum Form {
         /// Number of suffixes, 1 to 100.
         suffixes: u32,
     },
-    /// `{Target*}`: another key's text, as it is.
+    /// `{Target*}`: any text, as it is; it may contain what separates fields.
     Raw,
     /// `{CreatedAt:N}`: any number, as text that [sorts](crate::sortable) by value.
     Number,
@@ -42,6 +44,28 @@ pub struct Width {
     pub digits: usize,
     /// Decimal places.
     pub places: u32,
+}
+
+/// The case of a text in the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Casing {
+    /// True for upper case, false for lower case.
+    pub is_upper: bool,
+    /// True if `#` and `%` are escaped; otherwise a `#` is refused.
+    pub is_escaped: bool,
+}
+
+impl Casing {
+    /// The text in this case.
+    #[must_use]
+    pub fn of(self, text: &str) -> String {
+        if self.is_upper { text.to_uppercase() } else { text.to_lowercase() }
+    }
+
+    /// The form of the text, apart from its case.
+    fn form(self) -> Form {
+        if self.is_escaped { Form::Text } else { Form::Plain }
+    }
 }
 
 impl Form {
@@ -62,6 +86,8 @@ impl Form {
             (name, Self::LastSegment)
         } else if let Some(name) = field.strip_suffix('/') {
             (name, Self::Path)
+        } else if let Some((function @ ("lower" | "upper"), argument)) = field.split_once('(') {
+            (argument.strip_suffix(')')?, Self::Cased(Casing { is_upper: function == "upper", is_escaped: true }))
         } else if let Some(name) = field.strip_suffix('!') {
             (name, Self::Plain)
         } else if let Some(name) = field.strip_suffix('*') {
@@ -87,6 +113,7 @@ impl Form {
         match self {
             Self::Text if !value.contains(['#', '%']) => key.push_str(value),
             Self::Text => key.push_str(&escape::value(value)),
+            Self::Cased(casing) => casing.form().build(&casing.of(value), key)?,
             Self::Plain if value.contains('#') => return Err(Problem::HoldsSeparator),
             Self::Plain | Self::Raw => key.push_str(value),
             Self::Number => key.push_str(&sortable::text(value).ok_or(Problem::NotSortable)?),
@@ -116,9 +143,14 @@ impl Form {
             Self::Path => path(value).ok().filter(|path| path.to_string() == value).map(|_| value.into()),
             Self::Padded(width) => number(width.digits).and_then(|number| width.text(number)),
             Self::Inverted(width) => number(width.digits).and_then(|number| width.text(width.highest() - number)),
-            Self::Raw => Some(value.into()),
+            Self::Raw => (!value.is_empty()).then(|| value.into()),
             Self::Number => sortable::restored(value).map(SmolStr::from),
             Self::Bytes => bytes(value).map(SmolStr::from),
+            // In another case, two keys would have the same fields.
+            Self::Cased(casing) => {
+                return casing.form().read(name, value, fields)
+                    && fields.get(name).is_some_and(|text| casing.of(text) == text);
+            }
             Self::LastSegment => return !value.is_empty(),
             Self::Spread { suffixes } => return number(2).is_some_and(|suffix| suffix < u128::from(suffixes)),
         };

@@ -16,12 +16,15 @@ enum Class {
 }
 
 impl Class {
-    fn meets(self, other: Self) -> bool {
+    /// A character of both classes.
+    fn common(self, other: Self) -> Option<char> {
         match (self, other) {
-            (Self::Is(one), Self::Is(other)) => one == other,
-            (Self::Is(one), Self::Digit) | (Self::Digit, Self::Is(one)) => one.is_ascii_digit(),
-            (Self::Is(one), Self::InValue) | (Self::InValue, Self::Is(one)) => one != '#',
-            _ => true,
+            (Self::Is(one), Self::Is(other)) => (one == other).then_some(one),
+            (Self::Is(one), Self::Digit) | (Self::Digit, Self::Is(one)) => one.is_ascii_digit().then_some(one),
+            (Self::Is(one), Self::InValue) | (Self::InValue, Self::Is(one)) => (one != '#').then_some(one),
+            (Self::Is(one), Self::Any) | (Self::Any, Self::Is(one)) => Some(one),
+            (Self::Digit, _) | (_, Self::Digit) => Some('0'),
+            (Self::InValue | Self::Any, Self::InValue | Self::Any) => Some('x'),
         }
     }
 }
@@ -38,34 +41,40 @@ impl Template {
     /// fields, so `true` may be wrong.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
+        self.meeting(other).is_some()
+    }
+
+    /// The shortest text that could match both forms; `None` is certain, as in [`meets`](Self::meets).
+    #[must_use]
+    pub fn meeting(&self, other: &Self) -> Option<String> {
         let (ours, theirs) = (self.steps(), other.steps());
-        // Positions in both forms that one text can lead to; each is checked once.
-        let mut known = vec![(0, 0)];
+        // Positions in both forms that one text can lead to, each once, with the position before and the character.
+        let mut known: Vec<(usize, usize, usize, Option<char>)> = vec![(0, 0, 0, None)];
         let mut at = 0;
-        while let Some(&(one, another)) = known.get(at) {
-            at += 1;
+        while let Some(&(one, another, ..)) = known.get(at) {
             let (ours, theirs) = (ours.get(one), theirs.get(another));
             if ours.is_none() && theirs.is_none() {
-                return true;
+                return Some(text_to(&known, at));
             }
-            let mut lead = |place| {
-                if !known.contains(&place) {
-                    known.push(place);
+            let mut lead = |one, another, character| {
+                if !known.iter().any(|place| (place.0, place.1) == (one, another)) {
+                    known.push((one, another, at, character));
                 }
             };
             if ours.is_some_and(|step| step.repeats) {
-                lead((one + 1, another));
+                lead(one + 1, another, None);
             }
             if theirs.is_some_and(|step| step.repeats) {
-                lead((one, another + 1));
+                lead(one, another + 1, None);
             }
             if let (Some(ours), Some(theirs)) = (ours, theirs)
-                && ours.class.meets(theirs.class)
+                && let Some(character) = ours.class.common(theirs.class)
             {
-                lead((one + usize::from(!ours.repeats), another + usize::from(!theirs.repeats)));
+                lead(one + usize::from(!ours.repeats), another + usize::from(!theirs.repeats), Some(character));
             }
+            at += 1;
         }
-        false
+        None
     }
 
     /// The text before its first field, with which every key of this form begins.
@@ -82,9 +91,13 @@ impl Template {
     pub fn unescaped(self) -> Self {
         let mut template = self;
         for piece in &mut template.pieces {
-            if let Piece::Field { name, form: form @ Form::Text } = piece {
-                *form = Form::Plain;
-                template.text = template.text.replace(&format!("{{{name}}}"), &format!("{{{name}!}}"));
+            match piece {
+                Piece::Field { name, form: form @ Form::Text } => {
+                    *form = Form::Plain;
+                    template.text = template.text.replace(&format!("{{{name}}}"), &format!("{{{name}!}}"));
+                }
+                Piece::Field { form: Form::Cased(casing), .. } => casing.is_escaped = false,
+                Piece::Field { .. } | Piece::Literal(_) => {}
             }
         }
         template
@@ -93,6 +106,16 @@ impl Template {
     fn steps(&self) -> Vec<CharStep> {
         self.pieces.iter().flat_map(Piece::steps).collect()
     }
+}
+
+/// The text of the characters that lead to this place.
+fn text_to(known: &[(usize, usize, usize, Option<char>)], mut at: usize) -> String {
+    let mut text = Vec::new();
+    while let Some(&(.., before, character)) = known.get(at).filter(|_| at > 0) {
+        text.extend(character);
+        at = before;
+    }
+    text.into_iter().rev().collect()
 }
 
 impl Piece {
@@ -105,9 +128,13 @@ impl Piece {
                 Form::Padded(width) | Form::Inverted(width) => vec![once(Class::Digit); width.digits],
                 Form::Spread { .. } => vec![once(Class::Digit); 2],
                 Form::Raw => some(Class::Any),
-                Form::Text | Form::Plain | Form::Path | Form::LastSegment | Form::Number | Form::Bytes => {
-                    some(Class::InValue)
-                }
+                Form::Text
+                | Form::Plain
+                | Form::Cased(_)
+                | Form::Path
+                | Form::LastSegment
+                | Form::Number
+                | Form::Bytes => some(Class::InValue),
             },
         }
     }
@@ -120,6 +147,14 @@ mod tests {
     fn check(one: &str, other: &str, meet: bool) {
         let [one, other] = [one, other].map(|text| Template::parse(text).unwrap());
         assert_eq!((one.meets(&other), other.meets(&one)), (meet, meet), "{one} and {other}");
+    }
+
+    #[test]
+    fn a_text_of_both_forms_is_an_example() {
+        let meeting = |one: &str, other: &str| Template::parse(one).unwrap().meeting(&Template::parse(other).unwrap());
+        assert_eq!(meeting("SUB#{A}#SKU#{B}", "{C}#{D}#SKU#{E:2}").as_deref(), Some("SUB#x#SKU#00"));
+        assert_eq!(meeting("{A}.{B}", "RED.{C:2}").as_deref(), Some("RED.00"));
+        assert_eq!(meeting("SUB#{A}#SKU#{B}", "SUB#{A}#COUNT#paid#{C:2}"), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use derive::{
 use keys::{
     entity::{Definition, KeyTemplate},
     index_key::IndexKey,
+    tables::{EntityBy, TYPE},
 };
 
 use super::{Rule, entity, link, mirror, says};
@@ -225,6 +226,9 @@ fn not_projected<'a>(schema: &'a Schema, found: &FoundBy, target: &'a Definition
     let Some((table, form)) = schema.layout.forms.as_ref().and_then(|forms| forms.index(name)) else {
         return needed.find(|name| !index.projection.iter().any(|other| other == name));
     };
+    // In a table without a type attribute, only derived items name their entity.
+    let is_told = matches!(table.entity, EntityBy::Forms(_)) && !via.derived;
+    let needed = needed.filter(|name| !is_told || *name != TYPE);
     needed.filter_map(|name| table.stored_name(name)).find(|name| !table.index_holds(form, name))
 }
 

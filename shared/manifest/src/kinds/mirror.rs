@@ -10,7 +10,8 @@ use keys::entity::Definition;
 use super::{KindSyntax, Rule, attribute, condition};
 use crate::{
     error::ManifestError,
-    section::Entry,
+    meant::meant,
+    section::{Entry, Named},
     syntax::{
         KeySyntax, KindDescription, ValueSyntax,
         ValueSyntax::{Pairs, Text, Texts},
@@ -69,7 +70,7 @@ const KEYS: [KeySyntax; 6] = [
         "except",
         Texts,
         "none",
-        "attributes to leave out; a mirror repeats all others of its source, also those that no entity declares, but for keys, the type, the time to live and derived attributes: a name that is copied onto the source is copied onto the mirror by a copy of its own",
+        "attributes to leave out, also undeclared ones; a mirror repeats all others of its source, also those that no entity declares, but for keys, the type, the time to live and derived attributes: a name that is copied onto the source is copied onto the mirror by a copy of its own",
     ),
 ];
 
@@ -95,11 +96,22 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         return Err(to.place.wrong(what));
     }
     let except = rule.section.get("except").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
-    let except = except.iter().map(|named| attribute(source, named)).collect::<Result<_, _>>()?;
+    let except = except.iter().map(|named| left_out(source, named)).collect::<Result<_, _>>()?;
     let condition = condition::read(rule, source)?;
     let each = rule.section.get("each").map(|entry| each(rule, &entry, (source, target), &link)).transpose()?;
     let (source, target) = (source.name.clone(), target.name.clone());
     Ok(vec![rule.derivation(rule.name, Mirror { source, target, link, condition, each, except })?])
+}
+
+/// An attribute that mirrors leave out, which the entity need not declare. One that is spelled almost like a declared
+/// attribute is a mistake.
+fn left_out(source: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
+    named.top_level()?;
+    let declared = || source.attributes.iter().chain(&source.derived_attributes).map(String::as_str);
+    if declared().all(|name| name != named.text) && meant(named.text, declared()).ends_with('?') {
+        return Err(named.unknown(&format!("{} has no attribute", source.name), declared()));
+    }
+    Ok(named.text.to_owned())
 }
 
 /// The name of the list attribute. Each member of the list has a mirror.

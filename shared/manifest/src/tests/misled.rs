@@ -244,7 +244,7 @@ fn a_form_of_a_programming_language_is_none_here() {
     refused_whole(
         &form("LIKE#{MAX-likeId}"),
         &expect![
-            "26:1: entity.Like.partition-key: key template `LIKE#{MAX-likeId}`: a field of no known form; the forms are {name}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits"
+            "26:1: entity.Like.partition-key: key template `LIKE#{MAX-likeId}`: a field of no known form; the forms are {name}, {lower(name)}, {upper(name)}, {name*}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits"
         ],
     );
 }

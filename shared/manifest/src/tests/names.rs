@@ -146,7 +146,7 @@ fn a_template_that_cannot_be_read_is_refused() {
         "partition-key = \"SHOP#{shopId}\"",
         "partition-key = \"SHOP#{shop id}\"",
         &expect![
-            "19:1: entity.Order.partition-key: key template `SHOP#{shop id}`: a field of no known form; the forms are {name}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits"
+            "19:1: entity.Order.partition-key: key template `SHOP#{shop id}`: a field of no known form; the forms are {name}, {lower(name)}, {upper(name)}, {name*}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits"
         ],
     );
     refused(
@@ -370,7 +370,7 @@ fn a_path_into_a_map_is_refused_where_an_attribute_is_declared_or_written_or_a_k
         8:1: index.byCustomer.partition-key: "g[0]" in "g"
         15:15: entity.Customer.attributes: "profile.name" in "profile"
         16:23: entity.Customer.derived-attributes: "counts.orders" in "counts"
-        24:1: entity.Order.index.byCustomer.partition-key: key template `CUSTOMER#{buyer.id}`: a field of no known form; the forms are {name}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits in no path
+        24:1: entity.Order.index.byCustomer.partition-key: key template `CUSTOMER#{buyer.id}`: a field of no known form; the forms are {name}, {lower(name)}, {upper(name)}, {name*}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits in no path
         26:13: entity.Order.index.byCustomer.only-if.order.status: "order.status" in "order"
         38:1: derivation.order-count.into: "counts.orders" in "counts"
         54:16: derivation.buyer-name.attributes.customerName: "buyer.name" in "buyer"

@@ -134,9 +134,7 @@ fn what_an_entity_says_of_its_table_must_fit_it() {
     refused_here(
         "table = \"Messages\"",
         "table = \"User\"",
-        &expect![[
-            r#"44:9: entity.Message: all items of the table User are of the entity User: for a second entity, name the attribute of the type, as in [tables.User] type = "…""#
-        ]],
+        &expect![[r#"1:2: tables: no entity is in the table Messages: declare one with table = "Messages""#]],
     );
     refused_here(
         "table = \"Messages\"",

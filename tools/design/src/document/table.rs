@@ -57,6 +57,7 @@ fn several_tables(design: &Design, tables: &TableForms) -> String {
         let entity = match &form.entity {
             EntityBy::Attribute(attribute) => format!("as {} says", code(attribute)),
             EntityBy::Table(entity) => entity.clone(),
+            EntityBy::Forms(_) => "as its key shows".to_owned(),
         };
         vec![form.name.clone(), codes(key), entity, form.time_to_live.as_deref().map(code).unwrap_or_default()]
     };
