@@ -93,10 +93,21 @@ pub(crate) enum Command {
     Jobs(Jobs),
     /// Applies captured records again. Records that were already applied change nothing.
     Replay(Replay),
+    /// Gives the commands that only read to a coding agent: a server of the Model Context Protocol on standard input and
+    /// output.
+    Mcp(McpArgs),
     /// Prints the completion script for a shell.
     Completions(Completions),
     /// Prints a manual page for `man`.
     Man(Man),
+}
+
+/// `ripple mcp`
+#[derive(Debug, Group)]
+pub(crate) struct McpArgs {
+    /// Gives the tools the option `aws`, by which they read the real AWS.
+    #[arg(long)]
+    pub(crate) aws: bool,
 }
 
 /// `ripple completions`
@@ -180,6 +191,9 @@ pub(crate) struct Dev {
     /// Also prints a line for each batch.
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// Prints a JSON object a line: that it is ready, each batch, each problem, and the end.
+    #[arg(long, conflicts_with_all = ["verbose", "functions", "command"])]
+    pub(crate) json: bool,
     /// Command that runs against the service, such as `ripple dev -- npm test`, with the variables of a client set. When it
     /// has ended, ripple waits until everything is handled, verifies, and ends with the command's exit code, or with 3 if
     /// something differs.
