@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A day in a scratch account: docs/first-deployment.md says what each step would prove.
+# A day in a scratch account: infra/scratch.md says what each step would prove.
 #
 #   infra/scratch.sh [--dry-run] ACCOUNT REGION [STEP...]
 #

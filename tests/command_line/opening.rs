@@ -101,7 +101,7 @@ fn a_manifest_that_changes_while_dev_runs_is_a_new_version_of_the_functions() {
     fs::write(&file, less).unwrap();
     let mut dev = Dev::start(&["--config", file.to_str().unwrap()]);
     fs::write(&file, format!("{less}\n[derivation")).unwrap();
-    dev.said_on_stderr("this is no TOML");
+    dev.said_on_stderr("this is not TOML");
     dev.said_on_stderr("the functions run as before the change");
     fs::remove_file(&file).unwrap();
     dev.said_on_stderr("cannot read ");

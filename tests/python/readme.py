@@ -8,10 +8,12 @@ Needs: the aws command line and boto3.
 import re
 import subprocess
 import sys
+import tempfile
 
 from cargo_lambda import ROOT, free_port, running
 
 BLOCK = re.compile(r"<!-- test: ([a-z0-9-]+) -->\n```sh\n(.*?)```\n(?:(?:(?!```).)*?```text\n(.*?)```)?", re.DOTALL)
+CREDENTIALS = "AWS_DEFAULT_REGION=us-east-1 AWS_PAGER= AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local"
 
 
 def rows(text):
@@ -19,9 +21,9 @@ def rows(text):
     return sorted(" ".join(line.split()) for line in text.splitlines())
 
 
-def tour(page, tested, arguments):
+def tour(page, tested, arguments, manifest="ripple.toml"):
     with open(f"{ROOT}/{page}", encoding="utf-8") as text:
-        blocks = BLOCK.findall(text.read())
+        blocks = BLOCK.findall(text.read().replace("--config ripple.toml", f"--config {manifest}"))
     if [name for name, _, _ in blocks] != tested:
         sys.exit(f"the tested blocks of {page} are {[name for name, _, _ in blocks]}")
     port = str(free_port())
@@ -31,7 +33,9 @@ def tour(page, tested, arguments):
             if line.strip() == "ready":
                 break
         for name, commands, printed in blocks:
-            shell = ["bash", "-euo", "pipefail", "-c", commands.replace("8000", port)]
+            # The page has the variables once, for one terminal.
+            variables = f"export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:{port} {CREDENTIALS}\n"
+            shell = ["bash", "-euo", "pipefail", "-c", variables + commands.replace("8000", port)]
             done = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -55,6 +59,10 @@ def main():
     story()
     tour("docs/tour.md", ["tour-aws", "tour-verify", "tour-why", "tour-replay"], [])
     tour("docs/run.md", ["tour-boto3"], [])
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as manifest, open(f"{ROOT}/docs/first-count.md", encoding="utf-8") as page:
+        manifest.write(page.read().split("```toml\n")[1].split("```")[0])
+        manifest.flush()
+        tour("docs/first-count.md", ["count-write", "count-aws"], ["--config", manifest.name], manifest.name)
     own, shop = "examples/own-table", "examples/shop"
     tour(f"{own}/README.md", ["own-aws", "own-boto3", "own-verify"], ["--config", f"{own}/ripple.toml"])
     tour(f"{shop}/README.md", ["shop-boto3", "shop-verify"], ["--config", f"{shop}/ripple.toml"])

@@ -30,7 +30,7 @@ BIN = pathlib.Path(sys.executable).parent
 RIPPLE = ROOT / "target" / "debug" / "ripple"
 
 # Pages for who deploys, and for who is on call.
-DEPLOYER = ["docs/deploy.md", "docs/attach.md", "docs/first-deployment.md", "docs/recover.md", "docs/change-the-catalogue.md", "docs/init.md", "docs/audit.md", "infra/README.md"]
+DEPLOYER = ["docs/deploy.md", "docs/attach.md", "infra/scratch.md", "docs/recover.md", "docs/change-the-catalogue.md", "docs/init.md", "docs/audit.md", "infra/README.md"]
 ON_CALL = ["docs/alarms.md", "docs/parked-and-replay.md", "docs/verify-and-repair.md", "docs/jobs.md", "docs/personal-data.md"]
 
 # Words in capitals that a reader replaces.

@@ -128,7 +128,7 @@ pub(crate) fn in_forms(root: &Section<'_>, mut forms: TableForms) -> Result<Sche
 fn counter_id(section: &Section<'_>) -> Result<String, ManifestError> {
     match section.entries().find(|entry| entry.key != "id") {
         Some(other) => {
-            Err(other.place.wrong("counters are the service's own, and always there: only their id can be said"))
+            Err(other.place.wrong("every manifest has counters, and only their id can be declared: leave this out"))
         }
         None => Ok(section.required("id", "the row of the counters in the table's design")?.text()?.text.to_owned()),
     }
@@ -269,13 +269,13 @@ pub(crate) fn form(text: &Named<'_>) -> Result<Template, ManifestError> {
     let template = Template::parse(text.text).map_err(|error| text.place.wrong(error.to_string()))?;
     let mut pairs = template.pieces().iter().zip(template.pieces().iter().skip(1));
     if pairs.any(|pair| matches!(pair, (Piece::Literal(text), Piece::Field { .. }) if text.ends_with('$'))) {
-        return Err(text.place.wrong("a field stands in braces alone: write {name} without $ before it"));
+        return Err(text.place.wrong("a field is written {name}, without $ before it"));
     }
     let unescaped = |piece: &Piece| matches!(piece, Piece::Field { form: Form::Plain, .. });
     if template.pieces().iter().any(unescaped) {
         return Err(text
             .place
-            .wrong("values are as they are in all keys of a table: say escape = \"none\" in [table]"));
+            .wrong("values are unescaped in all keys of a table or in none: set escape = \"none\" in [table]"));
     }
     let typed = |piece: &Piece| matches!(piece, Piece::Field { form: Form::Number | Form::Bytes, .. });
     if template.pieces().iter().any(typed) {

@@ -25,7 +25,7 @@ impl ManifestError {
         let why = error.message().lines().next().unwrap_or_default();
         let piece = text.get(span.clone()).map(str::trim).filter(|piece| !piece.is_empty() && !piece.contains('\n'));
         let at = piece.map(|piece| format!(", at `{piece}`")).unwrap_or_default();
-        Self::at(text, span.start, String::new(), format!("this is no TOML: {why}{at}"))
+        Self::at(text, span.start, String::new(), format!("this is not TOML: {why}{at}"))
     }
 
     /// A mistake at a byte of the text.

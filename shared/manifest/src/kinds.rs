@@ -274,14 +274,17 @@ fn renamed<'a>(declared: &[(&'a str, Section<'a>)]) -> Result<BTreeMap<&'a str, 
         let Some(was) = section.get("was").map(|entry| entry.text()).transpose()? else { continue };
         storable(was.text, &was.place)?;
         if was.text == *name {
-            return Err(was.place.wrong("is the name that it has: leave it out, or say the name that it had first"));
+            return Err(was.place.wrong("is its present name: leave was out, or give its first name"));
         }
         if declared.iter().any(|(other, _)| *other == was.text) {
             let what = format!("there is a derivation {}, and what is stored under this name is of that one", was.text);
             return Err(was.place.wrong(what));
         }
         if let Some((other, _)) = renamed.iter().find(|(_, other)| **other == was.text) {
-            let what = format!("{other} was {} too, and what is stored under this name is of one of them", was.text);
+            let what = format!(
+                "{other} was {} too, and only one of them can have what is stored under this name: leave one out",
+                was.text
+            );
             return Err(was.place.wrong(what));
         }
         renamed.insert(*name, was.text);
@@ -293,11 +296,11 @@ fn renamed<'a>(declared: &[(&'a str, Section<'a>)]) -> Result<BTreeMap<&'a str, 
 fn storable(name: &str, place: &TomlPlace<'_>) -> Result<(), ManifestError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || !name.chars().all(plain) {
-        return Err(place.wrong("a derivation's name is of letters, digits, - and _, since it is stored in keys"));
+        return Err(place.wrong("a derivation's name has only letters, digits, - and _, because it is stored in keys"));
     }
     if name.len() > NAME_MAX {
         return Err(
-            place.wrong(format!("a derivation's name has at most {NAME_MAX} letters, since it is stored in keys"))
+            place.wrong(format!("a derivation's name has at most {NAME_MAX} characters, because it is stored in keys"))
         );
     }
     if name == RESERVED {

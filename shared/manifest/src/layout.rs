@@ -113,7 +113,7 @@ fn index(name: &str, section: &Section<'_>) -> Result<Index, ManifestError> {
 fn distinct(layout: &Layout, table: &Section<'_>) -> Result<(), ManifestError> {
     let twice = |key: &str| {
         let place = table.get(key).map_or_else(|| table.place.clone(), |entry| entry.place);
-        Err(place.wrong("names an attribute that is a key, or has another use already"))
+        Err(place.wrong("names an attribute that is a key, or has another use already: name another"))
     };
     if layout.pk == layout.sk {
         return twice("sort-key");

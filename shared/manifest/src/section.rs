@@ -57,8 +57,8 @@ impl Named<'_> {
         let Some(end) = self.text.find(['.', '[']) else { return Ok(()) };
         let (text, outer) = (self.text, self.text.get(..end).unwrap_or_default());
         Err(self.place.wrong(format!(
-            "\"{text}\" reads as a path into the attribute \"{outer}\", and here stands only a whole attribute at the top of \
-             an item: what is written, or a key is made of, or is declared, is one"
+            "\"{text}\" is a path into the attribute \"{outer}\": name a whole attribute here; \
+             keys, declared and written attributes are never paths"
         )))
     }
 
@@ -187,7 +187,7 @@ impl<'a> Entry<'a> {
                     Ok(TextOrSection::Text(Named { text: text.value(), place }))
                 }
                 Value::InlineTable(table) => Ok(TextOrSection::Section(Section { place, table })),
-                _ => Err(place.wrong(format!("is {wanted}, or a list of them, and this in it is neither"))),
+                _ => Err(place.wrong(format!("is {wanted}, or a list of them is wanted, and this value is neither"))),
             }
         };
         list.iter().map(each).collect()
@@ -200,10 +200,10 @@ impl<'a> Entry<'a> {
         for value in list {
             let place = TomlPlace { at: value.span().map_or(self.place.at, |span| span.start), ..self.place.clone() };
             let Some(text) = value.as_str() else {
-                return Err(place.wrong("is a list of texts, and this in it is none"));
+                return Err(place.wrong("must be a list of texts, and this value is none"));
             };
             if text.is_empty() {
-                return Err(place.wrong("has an empty text in it"));
+                return Err(place.wrong("contains an empty text: leave it out"));
             }
             if texts.iter().any(|other| other.text == text) {
                 return Err(place.wrong(format!("names \"{text}\" twice")));

@@ -110,7 +110,7 @@ fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> 
     for (key, name) in [("type", by_type), ("time-to-live", form.time_to_live.as_ref())] {
         if name.is_some_and(|name| form.is_of_key(name) || (key != "type" && Some(name) == by_type)) {
             let place = section.get(key).map_or_else(|| section.place.clone(), |entry| entry.place);
-            return Err(place.wrong("names an attribute that is a key, or has another use already"));
+            return Err(place.wrong("names an attribute that is a key, or has another use already: name another"));
         }
     }
     if form.sk.as_ref().is_some_and(|sk| sk.name == form.pk.name) {
@@ -149,7 +149,7 @@ fn key_attribute(said: &TextOrSection<'_>) -> Result<KeyAttribute, ManifestError
     let plain = |name: &Named<'_>, of| {
         name.top_level()?;
         if [PK, SK, TYPE].contains(&name.text) {
-            return Err(name.place.wrong(format!("\"{}\" is an attribute of Ripple's own", name.text)));
+            return Err(name.place.wrong(format!("\"{}\" is an attribute of Ripple's own: name another", name.text)));
         }
         limits::attribute(name.text, &name.place)?;
         Ok(KeyAttribute::plain(name.text, of))

@@ -2,7 +2,7 @@
 //!
 //! It reads the stream of a table, on an emulator or on AWS, and invokes a function as Lambda does: parents before
 //! children, filters, batches that never mix shards, tumbling windows, partial responses, retries, and the on-failure
-//! record. `docs/event-source-mapping.md` lists the known facts about Lambda's mapping with the test of each, and what
+//! record. `tools/stream/README.md` lists the known facts about Lambda's mapping with the test of each, and what
 //! AWS leaves open. It also defines the sources in these comments, such as U2 and LS. Deviations in the emulators'
 //! records are corrected on the way ([`event`]).
 //!

@@ -1,6 +1,6 @@
 //! Tests of a mapping with an in-memory stream in virtual time, and parts that other test modules share.
 //!
-//! `docs/event-source-mapping.md` defines the sources in the comments, such as U2 and LS.
+//! `tools/stream/README.md` defines the sources in the comments, such as U2 and LS.
 
 pub(crate) mod loopback;
 pub(crate) mod memory_stream;

@@ -102,7 +102,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let entry = rule.section.required("hanging", purpose)?;
     let entries = entry.sections()?;
     if entries.is_empty() {
-        return Err(entry.place.wrong(format!("names nothing: say {purpose}")));
+        return Err(entry.place.wrong(format!("names nothing: add {purpose}")));
     }
     let hanging = entries.iter().map(|section| hanging(rule, section, owner)).collect::<Result<_, _>>()?;
     Ok(vec![rule.derivation(rule.name, Cascade { owner: owner.name.clone(), starts, hanging })?])
@@ -164,7 +164,7 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
         if rule.schema.layout.forms.is_some() && section.get("by").is_none() && owner.key.field_names().contains(&"id")
         {
             let what = format!(
-                "say which field of the queried key is the id of {0}, with the index whose key it is in, as in index = \
+                "name the field of the queried key that is the id of {0}, with the index whose key it is in, as in index = \
                  \"by{0}\", by = {{ ownerId = \"id\" }}",
                 owner.name
             );

@@ -15,7 +15,7 @@ pub(super) fn read(rule: &Rule<'_>, source: &Definition) -> Result<Condition, Ma
     if entry.is_table() {
         if let Some(other) = entry.section()?.entries().find(|entry| !entry.is_text()) {
             return Err(other.place.wrong(
-                "is no text, and this short form takes one: write the condition as text, as in where = \"total = 7\" or \
+                "is not a text, and this short form compares texts only: write the condition as text, as in where = \"total = 7\" or \
                  where = \"status IN ('paid', 'sent')\"",
             ));
         }

@@ -89,7 +89,7 @@ pub(super) fn carried(
         entry.pairs()?
     };
     if pairs.is_empty() {
-        return Err(entry.place.wrong("names nothing to copy"));
+        return Err(entry.place.wrong("names nothing to copy: add an attribute"));
     }
     pairs.iter().map(|(from, to)| pair(from, to)).collect()
 }

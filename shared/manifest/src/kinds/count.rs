@@ -180,13 +180,11 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         None => shown(rule, target, sum.is_some())?,
     };
     if let Some(shows) = rule.section.get("shows").filter(|_| named.text.contains('.')) {
-        return Err(shows
-            .place
-            .wrong(format!("says what is shown, and so does into: write into = \"{}\"", target.name)));
+        return Err(shows.place.wrong(format!("and into both name what is shown: write into = \"{}\"", target.name)));
     }
     if let Some(entry) = rule.section.get("sum").filter(|_| named.text.contains('.')) {
         let what = format!(
-            "into = \"{}\" shows the number of items, and nothing the sum: write into = \"{}\" and shows = {{ sum = \"…\" }}",
+            "into = \"{}\" shows the number of items, and nothing shows the sum: write into = \"{}\" and shows = {{ sum = \"…\" }}",
             named.text, target.name
         );
         return Err(entry.place.wrong(what));
@@ -226,7 +224,7 @@ fn shown(rule: &Rule<'_>, target: &Definition, has_sum: bool) -> Result<Vec<Show
     for (part, shows) in SHOWN {
         let Some(entry) = section.get(part) else { continue };
         if matches!(shows, Shows::Sum | Shows::Average) && !has_sum {
-            return Err(entry.place.wrong("there is no sum: say which attribute is summed, as in sum = \"total\""));
+            return Err(entry.place.wrong("there is no sum: name the attribute to add up, as in sum = \"total\""));
         }
         shown.push(ShownPart { part, shows, attribute: attribute(&entry)? });
     }
@@ -238,7 +236,7 @@ fn creates(rule: &Rule<'_>, target: &Definition) -> Result<bool, ManifestError> 
     let Some(entry) = rule.section.get("creates") else { return Ok(false) };
     if entry.truth()? && !target.derived {
         let what = format!(
-            "Ripple creates only items that it also deletes: say derived = true in [entity.{}], or leave creates out",
+            "Ripple creates only items that it also deletes: set derived = true in [entity.{}], or leave creates out",
             target.name
         );
         return Err(entry.place.wrong(what));

@@ -72,7 +72,7 @@ pub(super) fn read(
         if let Some((field, from)) = link.0.iter().find(|(_, from)| from.name().is_none()) {
             error.what = format!(
                 "`{from}` is not searched backwards, so a change of {0} does not find its {1} items: mirror {1} into an \
-                 entity with {field} in its partition key, by link = {{ {field} = \"{from}\" }}, and say found = \"…\" with \
+                 entity with {field} in its partition key, by link = {{ {field} = \"{from}\" }}, and write found = \"…\" with \
                  the name of that entity",
                 source.name, target.name
             );
@@ -173,11 +173,11 @@ pub(super) fn finds(
     let hints: Vec<String> = hints.collect();
     let hint = match hints.as_slice() {
         [] if !is_hanging && found.by.0.iter().any(|(to, _)| is_path(to)) => format!(
-            "a path of the link gives no field of a key, so say by, as in found = {{ through = \"{}\", by = {{ {missing} = \"…\" }} }}",
+            "a path of the link gives no field of a key, so add by, as in found = {{ through = \"{}\", by = {{ {missing} = \"…\" }} }}",
             found.via
         ),
         [] => "no entity and no index leads to all of them".to_owned(),
-        hints => format!("say {}", hints.join(", or ")),
+        hints => format!("write {}", hints.join(", or ")),
     };
     Err(place.wrong(format!(
         "a change of {} does not have {missing} of {}, by which its {} items would be found: {hint}",

@@ -113,7 +113,7 @@ fn target<'a>(rule: &Rule<'a>) -> Result<(&'a Definition, Option<SourceList>), M
             .place
             .wrong("says where a list of several items is, and to says who carries one: leave one of them out")),
         (None, Some(into), None) => {
-            Err(into.place.wrong("is a list of several items: say how many it has at most, as in n = 5"))
+            Err(into.place.wrong("is a list of several items: give its greatest length, as in n = 5"))
         }
         (to, None, Some(n)) => {
             let entity = to.and_then(|to| Some(to.text().ok()?.text.to_owned())).unwrap_or_else(|| "User".to_owned());

@@ -34,7 +34,7 @@ impl Rule<'_> {
                 link.push((field.to_owned(), Input::of(field)));
             } else {
                 let what = format!(
-                    "nothing gives {field} of the key of {}: say what of {} it is ({}), as in link = {{ {field} = \
+                    "nothing gives {field} of the key of {}: name the attribute of {} with its value ({}), as in link = {{ {field} = \
                      \"…\" }}",
                     to.name,
                     from.name,

@@ -89,7 +89,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         && !target.derived_attributes.iter().any(|name| name == CLAIMS)
     {
         let what = format!(
-            "the key of {0} does not say {field} of its {1}: put it into that key, if each {1} has a {0} of its own; if \
+            "the key of {0} does not contain {field} of its {1}: put it into that key, if each {1} has a {0} of its own; if \
              several may share one, add \"{CLAIMS}\", a list of them, to the derived-attributes of {0}",
             target.name, source.name
         );
@@ -128,7 +128,7 @@ fn each(
         return Ok(list);
     }
     let what = format!(
-        "no field of the key of {} is a member of {list}: say which one it is ({}), as in link = {{ … = \"{list}\" }}",
+        "no field of the key of {} is a member of {list}: name the one that is ({}), as in link = {{ … = \"{list}\" }}",
         target.name,
         target.key.field_names().join(", ")
     );

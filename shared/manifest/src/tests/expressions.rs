@@ -110,7 +110,7 @@ fn an_expression_that_can_never_work_is_refused() {
         56:10: derivation.it.link.id: Todo has no field or attribute "ownr": did you mean "owner"?
         56:10: derivation.it.link.id: is N, and id of the key of User takes type S: write text(size(owner))
         56:10: derivation.it.link.id: "id.x" is inside of id, which is a field of the key of Todo, and that has no parts
-        52:13: derivation.it: `before(owner, '::')` is not searched backwards, so a change of User does not find its Todo items: mirror Todo into an entity with id in its partition key, by link = { id = "before(owner, '::')" }, and say found = "…" with the name of that entity
+        52:13: derivation.it: `before(owner, '::')` is not searched backwards, so a change of User does not find its Todo items: mirror Todo into an entity with id in its partition key, by link = { id = "before(owner, '::')" }, and write found = "…" with the name of that entity
         57:16: derivation.it.attributes.lower(nam): User has no field or attribute "nam": did you mean "name"?
         57:1: derivation.it.time: is no name and no expression: at character 1: "CET" is no offset from UTC such as '+02:00'
         57:1: derivation.it.time: is N, and a time is text (S), such as 2024-01-15T10:30:00.000Z: write millis(createdAt * 1000) or seconds(createdAt * 1000) for an epoch number

@@ -21,26 +21,26 @@ fn a_table_may_say_that_its_keys_escape_nothing() {
         "\"CUSTOMER#{buyerId}\"",
         "\"CUSTOMER#{buyerId!}\"",
         &expect![[
-            r#"24:1: entity.Order.index.byCustomer.partition-key: values are as they are in all keys of a table: say escape = "none" in [table]"#
+            r#"24:1: entity.Order.index.byCustomer.partition-key: values are unescaped in all keys of a table or in none: set escape = "none" in [table]"#
         ]],
     );
 }
 
 #[test]
 fn what_is_no_toml_is_refused_with_its_line() {
-    refused("[entity.Customer]", "[entity.Customer", &expect!["12:17: this is no TOML: unclosed table, expected `]`"]);
+    refused("[entity.Customer]", "[entity.Customer", &expect!["12:17: this is not TOML: unclosed table, expected `]`"]);
     refused(
         "sort-key = \"sk\"",
         "sort-key = sk",
-        &expect!["3:12: this is no TOML: string values must be quoted, expected literal string, at `sk`"],
+        &expect!["3:12: this is not TOML: string values must be quoted, expected literal string, at `sk`"],
     );
     refused(
         "sort-key = \"sk\"",
         "sort-key = \"sk\"\nsort-key = \"sk\"",
-        &expect!["4:1: this is no TOML: duplicate key, at `sort-key`"],
+        &expect!["4:1: this is not TOML: duplicate key, at `sort-key`"],
     );
-    refused("[entity.OrderById]", "[entity.Order]", &expect!["28:9: this is no TOML: duplicate key, at `Order`"]);
-    refused("kind = \"mirror\"", "kind: mirror", &expect!["44:7: this is no TOML: key with no value, expected `=`"]);
+    refused("[entity.OrderById]", "[entity.Order]", &expect!["28:9: this is not TOML: duplicate key, at `Order`"]);
+    refused("kind = \"mirror\"", "kind: mirror", &expect!["44:7: this is not TOML: key with no value, expected `=`"]);
 }
 
 #[test]
@@ -122,14 +122,14 @@ fn what_is_no_condition_is_refused() {
         where_is,
         "{ status = [\"paid\", \"sent\"] }\nshards",
         &expect![[
-            r#"40:11: derivation.order-count.where.status: is no text, and this short form takes one: write the condition as text, as in where = "total = 7" or where = "status IN ('paid', 'sent')""#
+            r#"40:11: derivation.order-count.where.status: is not a text, and this short form compares texts only: write the condition as text, as in where = "total = 7" or where = "status IN ('paid', 'sent')""#
         ]],
     );
     refused(
         where_is,
         "{ status = 7 }\nshards",
         &expect![[
-            r#"40:11: derivation.order-count.where.status: is no text, and this short form takes one: write the condition as text, as in where = "total = 7" or where = "status IN ('paid', 'sent')""#
+            r#"40:11: derivation.order-count.where.status: is not a text, and this short form compares texts only: write the condition as text, as in where = "total = 7" or where = "status IN ('paid', 'sent')""#
         ]],
     );
     refused(where_is, "[]\nshards", &expect!["40:1: derivation.order-count.where: is a list: write a text in quotes"]);
@@ -151,7 +151,7 @@ fn a_value_of_another_type_is_refused() {
     refused(
         "attributes = [\"customerName\"]\nderived",
         "attributes = [\"customerName\", 7]\nderived",
-        &expect!["15:31: entity.Customer.attributes: is a list of texts, and this in it is none"],
+        &expect!["15:31: entity.Customer.attributes: must be a list of texts, and this value is none"],
     );
     refused(
         "derived = true",
@@ -174,7 +174,7 @@ fn a_value_of_another_type_is_refused() {
         "{ status = \"paid\" }\nshards",
         "{ status = 2024-01-15 }\nshards",
         &expect![[
-            r#"40:11: derivation.order-count.where.status: is no text, and this short form takes one: write the condition as text, as in where = "total = 7" or where = "status IN ('paid', 'sent')""#
+            r#"40:11: derivation.order-count.where.status: is not a text, and this short form compares texts only: write the condition as text, as in where = "total = 7" or where = "status IN ('paid', 'sent')""#
         ]],
     );
     refused(
@@ -252,7 +252,7 @@ fn what_is_missing_is_named_with_what_it_is_for() {
     refused(
         "attributes = { customerName = \"buyerName\" }",
         "attributes = {}",
-        &expect!["54:1: derivation.buyer-name.attributes: names nothing to copy"],
+        &expect!["54:1: derivation.buyer-name.attributes: names nothing to copy: add an attribute"],
     );
     let table = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"Type\"\n";
     refused_whole(table, &expect!["1:1: there is no entity: declare one with [entity.NAME]"]);

@@ -59,7 +59,7 @@ fn what_a_sum_shows_is_looked_up() {
         "sum = \"Total\"\nshows",
         "shows",
         &expect![[
-            r#"derivation.order-totals.shows.sum: there is no sum: say which attribute is summed, as in sum = "total""#
+            r#"derivation.order-totals.shows.sum: there is no sum: name the attribute to add up, as in sum = "total""#
         ]],
     );
     refused_in(
@@ -82,7 +82,7 @@ fn what_a_sum_shows_is_looked_up() {
     refused_in(
         "into = \"User\"\nwhere",
         "into = \"User.OrderCount\"\nwhere",
-        &expect![[r#"derivation.order-totals.shows: says what is shown, and so does into: write into = "User""#]],
+        &expect![[r#"derivation.order-totals.shows: and into both name what is shown: write into = "User""#]],
     );
     refused_in(
         shows,
@@ -293,7 +293,7 @@ fn what_hangs_on_an_owner_is_found_by_its_key() {
 fn something_hangs_on_an_owner() {
     let whole = format!("{BASE}[derivation.c]\nkind = \"cascade\"\nowner = \"User\"\nhanging = []\n");
     let refused = load(&whole).map(drop).expect_err("it is refused");
-    let wanted = "names nothing: say what goes with the owner, as in [{ entity = \"Comment\" }]";
+    let wanted = "names nothing: add what goes with the owner, as in [{ entity = \"Comment\" }]";
     assert_eq!((refused.key.as_str(), refused.what.as_str()), ("derivation.c.hanging", wanted));
 }
 
@@ -383,7 +383,7 @@ fn what_a_latest_carries_is_the_end_of_one_range_of_one_partition() {
     refused(
         "{ placedAt = \"lastOrderAt\" }",
         "[]",
-        &expect!["derivation.last-order.attributes: names nothing to copy"],
+        &expect!["derivation.last-order.attributes: names nothing to copy: add an attribute"],
     );
     refused(
         "{ placedAt = \"lastOrderAt\" }",
@@ -483,7 +483,7 @@ fn a_count_creates_only_what_is_derived() {
         "derived = true\nderived-attributes = [\"orders\"]",
         "derived-attributes = [\"orders\"]",
         &expect![
-            "derivation.orders-by-status.creates: Ripple creates only items that it also deletes: say derived = true in [entity.OrderStatus], or leave creates out"
+            "derivation.orders-by-status.creates: Ripple creates only items that it also deletes: set derived = true in [entity.OrderStatus], or leave creates out"
         ],
     );
     refused_example(
@@ -516,7 +516,7 @@ fn a_mirror_for_each_member_says_which_field_the_member_is() {
         "each = \"memberIds\"",
         "each = \"archivedAt\"",
         &expect![[
-            r#"derivation.memberships.each: no field of the key of Membership is a member of archivedAt: say which one it is (channelId, userId), as in link = { … = "archivedAt" }"#
+            r#"derivation.memberships.each: no field of the key of Membership is a member of archivedAt: name the one that is (channelId, userId), as in link = { … = "archivedAt" }"#
         ]],
     );
     refused(
@@ -555,7 +555,7 @@ fn a_list_of_the_latest_says_where_it_is_and_how_long() {
     refused(
         "n = 5\n",
         "",
-        &expect!["derivation.recent-orders.into: is a list of several items: say how many it has at most, as in n = 5"],
+        &expect!["derivation.recent-orders.into: is a list of several items: give its greatest length, as in n = 5"],
     );
     refused("n = 5", "n = 0", &expect!["derivation.recent-orders.n: is 0: it is from 1 to 100"]);
     refused("n = 5", "n = 101", &expect!["derivation.recent-orders.n: is 101: it is from 1 to 100"]);

@@ -116,7 +116,7 @@ fn sides_and_names_that_are_mistaken_are_told_apart() {
     misled(
         "[\"commentId\"]",
         "[\"commentId\", \"\"]",
-        &expect!["26:28: entity.Like.attributes: has an empty text in it"],
+        &expect!["26:28: entity.Like.attributes: contains an empty text: leave it out"],
     );
     misled(
         "partition-key = \"commentId\"",
@@ -191,7 +191,7 @@ fn numbers_and_truths_are_not_taken_for_texts() {
     misled(
         "into = \"Post\"\n",
         "into = \"Post.commentCount\"\n",
-        &expect![[r#"41:1: derivation.comments.shows: says what is shown, and so does into: write into = "Post""#]],
+        &expect![[r#"41:1: derivation.comments.shows: and into both name what is shown: write into = "Post""#]],
     );
 }
 
@@ -202,7 +202,7 @@ fn a_sum_that_nothing_shows_is_refused() {
         shows,
         "into = \"Post.stars\"\nlink = { id = \"postId\" }\nsum = \"rating\"",
         &expect![[
-            r#"40:1: derivation.comments.sum: into = "Post.stars" shows the number of items, and nothing the sum: write into = "Post" and shows = { sum = "…" }"#
+            r#"40:1: derivation.comments.sum: into = "Post.stars" shows the number of items, and nothing shows the sum: write into = "Post" and shows = { sum = "…" }"#
         ]],
     );
 }
@@ -239,7 +239,7 @@ fn a_form_of_a_programming_language_is_none_here() {
     };
     refused_whole(
         &form("LIKE#${likeId}"),
-        &expect!["26:1: entity.Like.partition-key: a field stands in braces alone: write {name} without $ before it"],
+        &expect!["26:1: entity.Like.partition-key: a field is written {name}, without $ before it"],
     );
     refused_whole(
         &form("LIKE#{MAX-likeId}"),

@@ -168,17 +168,17 @@ fn an_attribute_has_one_use() {
     refused(
         "sort-key = \"sk\"",
         "sort-key = \"pk\"",
-        &expect!["3:1: table.sort-key: names an attribute that is a key, or has another use already"],
+        &expect!["3:1: table.sort-key: names an attribute that is a key, or has another use already: name another"],
     );
     refused(
         "type = \"Type\"",
         "type = \"gsk\"",
-        &expect!["4:1: table.type: names an attribute that is a key, or has another use already"],
+        &expect!["4:1: table.type: names an attribute that is a key, or has another use already: name another"],
     );
     refused(
         "time-to-live = \"expiresOn\"",
         "time-to-live = \"Type\"",
-        &expect!["5:1: table.time-to-live: names an attribute that is a key, or has another use already"],
+        &expect!["5:1: table.time-to-live: names an attribute that is a key, or has another use already: name another"],
     );
     refused(
         "\"status\", \"note\"",
@@ -216,7 +216,7 @@ fn an_attribute_has_one_use() {
         "[entity.OrderById]",
         "[entity.Counter]",
         &expect![
-            "29:1: entity.Counter.partition-key: counters are the service's own, and always there: only their id can be said"
+            "29:1: entity.Counter.partition-key: every manifest has counters, and only their id can be declared: leave this out"
         ],
     );
 }
@@ -227,7 +227,7 @@ fn derivations_that_cannot_be_are_refused() {
         "link = { customerId = \"buyerId\" }\nwhere",
         "where",
         &expect![[
-            r#"35:13: derivation.order-count: nothing gives customerId of the key of Customer: say what of Order it is (orderId, orderedOn, shopId, buyerId, status, note, buyerName), as in link = { customerId = "…" }"#
+            r#"35:13: derivation.order-count: nothing gives customerId of the key of Customer: name the attribute of Order with its value (orderId, orderedOn, shopId, buyerId, status, note, buyerName), as in link = { customerId = "…" }"#
         ]],
     );
     refused(
@@ -241,28 +241,28 @@ fn derivations_that_cannot_be_are_refused() {
         "\"Claims\", ",
         "",
         &expect![[
-            r#"46:1: derivation.order-by-id.to: the key of OrderById does not say orderedOn of its Order: put it into that key, if each Order has a OrderById of its own; if several may share one, add "Claims", a list of them, to the derived-attributes of OrderById"#
+            r#"46:1: derivation.order-by-id.to: the key of OrderById does not contain orderedOn of its Order: put it into that key, if each Order has a OrderById of its own; if several may share one, add "Claims", a list of them, to the derived-attributes of OrderById"#
         ]],
     );
     refused(
         "found = { index = \"byCustomer\" }",
         "",
         &expect![[
-            r#"49:13: derivation.buyer-name: a change of Customer does not have shopId of Order, by which its Order items would be found: say found = { index = "byCustomer" }"#
+            r#"49:13: derivation.buyer-name: a change of Customer does not have shopId of Order, by which its Order items would be found: write found = { index = "byCustomer" }"#
         ]],
     );
     refused(
         "found = { index = \"byCustomer\" }",
         "found = \"OrderById\"",
         &expect![[
-            r#"55:1: derivation.buyer-name.found: a change of Customer does not have orderId of OrderById, by which its Order items would be found: say found = { index = "byCustomer" }"#
+            r#"55:1: derivation.buyer-name.found: a change of Customer does not have orderId of OrderById, by which its Order items would be found: write found = { index = "byCustomer" }"#
         ]],
     );
     refused(
         "through = \"Order\", index = \"byCustomer\", ",
         "through = \"Customer\", ",
         &expect![[
-            r#"63:1: derivation.buyer-name-by-id.found: a change of Customer does not have customerId of Customer, by which its OrderById items would be found: say found = { through = "Order", index = "byCustomer" }"#
+            r#"63:1: derivation.buyer-name-by-id.found: a change of Customer does not have customerId of Customer, by which its OrderById items would be found: write found = { through = "Order", index = "byCustomer" }"#
         ]],
     );
     refused(
@@ -295,7 +295,7 @@ fn names_that_cannot_be_stored_or_mean_something_else_are_refused() {
         "[derivation.order-by-id]",
         "[derivation.\"order by id\"]",
         &expect![
-            "43:13: derivation.order by id: a derivation's name is of letters, digits, - and _, since it is stored in keys"
+            "43:13: derivation.order by id: a derivation's name has only letters, digits, - and _, because it is stored in keys"
         ],
     );
     let long = format!("[derivation.{}]", "o".repeat(65));
@@ -303,7 +303,7 @@ fn names_that_cannot_be_stored_or_mean_something_else_are_refused() {
         "[derivation.order-by-id]",
         &long,
         &expect![
-            "43:13: derivation.ooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo: a derivation's name has at most 64 letters, since it is stored in keys"
+            "43:13: derivation.ooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo: a derivation's name has at most 64 characters, because it is stored in keys"
         ],
     );
     refused(
@@ -361,8 +361,8 @@ fn a_path_into_a_map_is_refused_where_an_attribute_is_declared_or_written_or_a_k
     for (piece, instead) in places {
         assert_eq!(SHOP.matches(piece).count(), 1, "{piece} stands there once");
         let error = load(&SHOP.replace(piece, instead)).expect_err(instead).to_string();
-        let (place, what) = error.split_once(" reads as a path into the attribute ").unwrap_or((&error, "no path"));
-        let (outer, _) = what.split_once(", and here stands only a whole attribute").unwrap_or((what, ""));
+        let (place, what) = error.split_once(" is a path into the attribute ").unwrap_or((&error, "no path"));
+        let (outer, _) = what.split_once(": name a whole attribute here").unwrap_or((what, ""));
         said.extend([place, " in ", outer, "\n"]);
     }
     expect![[r#"

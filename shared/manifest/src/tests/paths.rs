@@ -99,7 +99,7 @@ fn a_path_that_leads_nowhere_is_refused() {
         "attributes = [\"customerName\"]\nfound",
         "attributes = [\"customerName.first\"]\nfound",
         &expect![[
-            r#"62:15: derivation.buyer-name-by-id.attributes: "customerName.first" reads as a path into the attribute "customerName", and here stands only a whole attribute at the top of an item: what is written, or a key is made of, or is declared, is one"#
+            r#"62:15: derivation.buyer-name-by-id.attributes: "customerName.first" is a path into the attribute "customerName": name a whole attribute here; keys, declared and written attributes are never paths"#
         ]],
     );
     refused(
@@ -129,7 +129,7 @@ link = { buyerId = "note.id" }
     let by_path = link.replace("buyerId", "note.id");
     let by_default = by_path.replace("{ index = \"byCustomer\" }", "\"OrderOfCustomer\"");
     let error = load(&format!("{}{mirror}", changed(&[(link, &by_default)]))).expect_err("nothing gives buyerId");
-    expect![[r#"55:1: derivation.buyer-name.found: a change of Customer does not have buyerId of OrderOfCustomer, by which its Order items would be found: a path of the link gives no field of a key, so say by, as in found = { through = "OrderOfCustomer", by = { buyerId = "…" } }"#]].assert_eq(&error.to_string());
+    expect![[r#"55:1: derivation.buyer-name.found: a change of Customer does not have buyerId of OrderOfCustomer, by which its Order items would be found: a path of the link gives no field of a key, so add by, as in found = { through = "OrderOfCustomer", by = { buyerId = "…" } }"#]].assert_eq(&error.to_string());
     let found = by_default
         .replace("\"OrderOfCustomer\"", "{ through = \"OrderOfCustomer\", by = { buyerId = \"customerId\" } }");
     load(&format!("{}{mirror}", changed(&[(link, &found)]))).unwrap();

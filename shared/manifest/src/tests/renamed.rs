@@ -55,9 +55,7 @@ fn a_first_name_is_the_name_of_no_other() {
     refused(
         COUNT,
         &was("\"order-count\""),
-        &expect![
-            "36:1: derivation.order-count.was: is the name that it has: leave it out, or say the name that it had first"
-        ],
+        &expect!["36:1: derivation.order-count.was: is its present name: leave was out, or give its first name"],
     );
     refused(
         COUNT,
@@ -71,14 +69,14 @@ fn a_first_name_is_the_name_of_no_other() {
             .replace(COUNT, &was("\"orders\""))
             .replace("[derivation.order-by-id]\n", "[derivation.order-by-id]\nwas = \"orders\"\n"),
         &expect![
-            "45:1: derivation.order-by-id.was: order-count was orders too, and what is stored under this name is of one of them"
+            "45:1: derivation.order-by-id.was: order-count was orders too, and only one of them can have what is stored under this name: leave one out"
         ],
     );
     refused(
         COUNT,
         &was("\"order count\""),
         &expect![
-            "36:1: derivation.order-count.was: a derivation's name is of letters, digits, - and _, since it is stored in keys"
+            "36:1: derivation.order-count.was: a derivation's name has only letters, digits, - and _, because it is stored in keys"
         ],
     );
     refused(

@@ -69,13 +69,13 @@ fn what_cannot_be_a_table_is_refused() {
     refused_here(
         "partition-key = \"id\"",
         "partition-key = \"RipplePK\"",
-        &expect![[r#"2:1: tables.User.partition-key: "RipplePK" is an attribute of Ripple's own"#]],
+        &expect![[r#"2:1: tables.User.partition-key: "RipplePK" is an attribute of Ripple's own: name another"#]],
     );
     refused_here(
         "partition-key = \"id\"",
         "partition-key = \"address.id\"",
         &expect![[
-            r#"2:1: tables.User.partition-key: "address.id" reads as a path into the attribute "address", and here stands only a whole attribute at the top of an item: what is written, or a key is made of, or is declared, is one"#
+            r#"2:1: tables.User.partition-key: "address.id" is a path into the attribute "address": name a whole attribute here; keys, declared and written attributes are never paths"#
         ]],
     );
     refused_here(
@@ -103,7 +103,7 @@ fn what_cannot_be_a_table_is_refused() {
     refused_here(
         "type = \"__typename\"",
         "type = \"pk\"",
-        &expect!["24:1: tables.Rooms.type: names an attribute that is a key, or has another use already"],
+        &expect!["24:1: tables.Rooms.type: names an attribute that is a key, or has another use already: name another"],
     );
     refused_here(
         "partition-key = \"authorId\"",
@@ -114,7 +114,7 @@ fn what_cannot_be_a_table_is_refused() {
         "partition-key = \"authorId\"",
         "partition-key = [\"a\", 5]",
         &expect![[
-            r#"8:23: tables.Post.index.byAuthor.partition-key: is the name of an attribute, or { name = "createdAt", type = "N" }, or a list of them, and this in it is neither"#
+            r#"8:23: tables.Post.index.byAuthor.partition-key: is the name of an attribute, or { name = "createdAt", type = "N" }, or a list of them is wanted, and this value is neither"#
         ]],
     );
 }
@@ -176,7 +176,7 @@ fn what_an_entity_says_of_its_table_must_fit_it() {
         "link = { id = \"postId\" }",
         "",
         &expect![[
-            r#"70:13: derivation.comment-count: nothing gives id of the key of Post: say what of Comment it is (id, postId, text), as in link = { id = "…" }"#
+            r#"70:13: derivation.comment-count: nothing gives id of the key of Post: name the attribute of Comment with its value (id, postId, text), as in link = { id = "…" }"#
         ]],
     );
     refused_here(
@@ -209,14 +209,14 @@ fn a_cascade_goes_by_what_the_application_writes() {
         "Post",
         "entity = \"Comment\"",
         &expect![[
-            r#"derivation.gone.hanging: say which field of the queried key is the id of Post, with the index whose key it is in, as in index = "byPost", by = { ownerId = "id" }"#
+            r#"derivation.gone.hanging: name the field of the queried key that is the id of Post, with the index whose key it is in, as in index = "byPost", by = { ownerId = "id" }"#
         ]],
     );
     refused(
         "Post",
         "entity = \"Comment\", by = { postId = \"id\" }",
         &expect![[
-            r#"derivation.gone.hanging: a change of Post does not have id of Comment, by which its Comment items would be found: say index = "byPost""#
+            r#"derivation.gone.hanging: a change of Post does not have id of Comment, by which its Comment items would be found: write index = "byPost""#
         ]],
     );
     refused(

@@ -1,6 +1,6 @@
 //! When a function is invoked with which records: Lambda's event source mapping in simulated time.
 //!
-//! *As Lambda does it* (docs/event-source-mapping.md has the sources): a shard is read four times a second. An item's
+//! *As Lambda does it* (tools/stream/README.md has the sources): a shard is read four times a second. An item's
 //! records take one lane, which is one concurrent batch of the shard. A batch starts when its first record has waited
 //! for the batching window, when it is full, or when the record behind it belongs to another tumbling window. While all
 //! lanes work, the shard is not read.

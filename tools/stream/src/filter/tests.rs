@@ -1,5 +1,5 @@
 //! Facts about filters. U7 and U7b are AWS's pages on filtering; LS was recorded on AWS. See
-//! `docs/event-source-mapping.md`.
+//! `tools/stream/README.md`.
 
 use serde_json::{Value, json};
 

@@ -403,7 +403,7 @@ impl Observer for RecordingObserver {
 
 // ---- Each fact on the documentation page names a test that exists ----
 
-const PAGE: &str = include_str!("../../../../docs/event-source-mapping.md");
+const PAGE: &str = include_str!("../../README.md");
 
 /// The test names between backticks in a row of a table.
 fn named(row: &str) -> Vec<&str> {
