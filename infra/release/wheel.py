@@ -1,7 +1,7 @@
 """Packs a built `ripple` as a wheel: `python3 infra/release/wheel.py BINARY VERSION PLATFORM FOLDER`.
 
-`pip install FILE` then puts the command beside the environment's other programs; nothing is compiled, and no Python runs
-in it. PLATFORM is a platform tag of Python's packages, such as manylinux_2_17_x86_64. Prints the file's path.
+`pip install FILE` then puts the command beside the environment's other programs, and the pytest plugin `ripple_pytest`;
+nothing is compiled. PLATFORM is a platform tag of Python's packages, such as manylinux_2_17_x86_64. Prints the file's path.
 """
 
 import base64
@@ -28,6 +28,7 @@ def main(binary, version, platform, folder):
             f"Wheel-Version: 1.0\nGenerator: ripple\nRoot-Is-Purelib: false\nTag: py3-none-{platform}\n"
         ).encode(),
     }
+    files["ripple_pytest.py"] = (root / "clients/pytest/ripple_pytest.py").read_bytes()
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"]:
         files[f"{info}/licenses/{licence}"] = (root / licence).read_bytes()
     record = f"{info}/RECORD"
