@@ -10,6 +10,7 @@ mod input;
 mod interrupted;
 mod jobs;
 mod json;
+mod mcp;
 mod messages;
 mod opening;
 mod parked;

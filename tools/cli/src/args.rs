@@ -93,10 +93,21 @@ pub(crate) enum Command {
     Jobs(Jobs),
     /// Applies captured records again. Records that were already applied change nothing.
     Replay(Replay),
+    /// Gives the commands that only read to a coding agent: a server of the Model Context Protocol on standard input and
+    /// output.
+    Mcp(McpArgs),
     /// Prints the completion script for a shell.
     Completions(Completions),
     /// Prints a manual page for `man`.
     Man(Man),
+}
+
+/// `ripple mcp`
+#[derive(Debug, Group)]
+pub(crate) struct McpArgs {
+    /// Gives the tools the option `aws`, by which they read the real AWS.
+    #[arg(long)]
+    pub(crate) aws: bool,
 }
 
 /// `ripple completions`

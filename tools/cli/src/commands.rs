@@ -13,6 +13,7 @@ mod explain;
 mod infra;
 mod init;
 mod jobs;
+mod mcp;
 mod parked;
 mod preflight;
 mod rates;
@@ -73,6 +74,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Parked(args)) => parked::run(&args).await,
         Some(Command::Redrive(args)) => Box::pin(redrive::run(&args)).await,
         Some(Command::Jobs(args)) => Box::pin(jobs::run(&args)).await,
+        Some(Command::Mcp(args)) => Box::pin(mcp::run(&args)).await,
         Some(Command::Replay(args)) => Box::pin(replay::run(&args)).await,
     }
 }

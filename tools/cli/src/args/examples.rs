@@ -5,7 +5,7 @@ use clap::Command;
 const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
 
 /// Two examples of each command, by its name.
-const EXAMPLES: [(&str, [&str; 2]); 29] = [
+const EXAMPLES: [(&str, [&str; 2]); 30] = [
     ("ripple", ["ripple dev", "ripple verify --config ripple.toml"]),
     ("ripple demo", ["ripple demo --scenario famous --others 20", "ripple demo --scenario mixed --writes 500 --json"]),
     ("ripple dev", ["ripple dev --config ripple.toml --data .ripple", "ripple dev --config ripple.toml -- npm test"]),
@@ -87,6 +87,7 @@ const EXAMPLES: [(&str, [&str; 2]); 29] = [
     ),
     ("ripple jobs", ["ripple jobs", "ripple jobs --pause 'comment-author#8:USER%23ada|PROFILE'"]),
     ("ripple replay", ["ripple replay failed-batch.json", "ripple replay event.json --aws --table app --yes"]),
+    ("ripple mcp", ["ripple mcp", "ripple mcp --aws"]),
     ("ripple completions", ["ripple completions bash", "ripple completions zsh"]),
     ("ripple man", ["ripple man", "ripple man catalogue diff"]),
 ];
