@@ -1,14 +1,25 @@
 //! What `ripple dev` prints: where it is, each change, and each problem once.
 
-use std::{fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead as _, BufReader, Lines},
+    path::Path,
+    process::{Child, ChildStdout, Command, Stdio},
+};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use expect_test::expect;
 use keys::key::is_hidden;
-use support::{command::Ended, database::client};
+use serde_json::Value;
+use support::{
+    command::{Ended, command},
+    database::client,
+    schema,
+};
 use tokio::runtime::Runtime;
 
-use super::{database, input::Dev, ripple, ripple_with};
+use super::{database, input::Dev, json::samples, ripple, ripple_with};
 
 /// A chat: a reaction names its message by the message's time, which the key has in 13 digits.
 const CHAT: &str = r#"
@@ -313,7 +324,11 @@ fn the_start_says_where_the_data_is_and_what_to_paste() {
         for clients in another terminal:
           export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:PORT
           export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1
-          export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local"#]]
+          export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
+        then, for example:
+          AWS CLI     aws dynamodb scan --table-name ripple
+          Python      boto3.resource("dynamodb").Table("ripple").scan()
+          JavaScript  await new DynamoDB().scan({ TableName: "ripple" })"#]]
     .assert_eq(&said);
     let folder = tempfile::tempdir().unwrap();
     let kept = started(Dev::start(&["--data", folder.path().to_str().unwrap()]));
@@ -321,6 +336,97 @@ fn the_start_says_where_the_data_is_and_what_to_paste() {
     let dev = Dev::run_with(&["--port", "0"], &[("AWS_ACCESS_KEY_ID", "mine"), ("AWS_SECRET_ACCESS_KEY", "secret")]);
     let said = started(dev);
     assert!(!said.contains("AWS_ACCESS_KEY_ID") && !said.contains("secret"), "{said}");
+}
+
+#[test]
+fn each_event_of_dev_is_an_object_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = chat(folder.path());
+    let mut dev = Program::start(&["--config", &manifest]);
+    let ready = dev.event("ready");
+    let (runtime, client) = (Runtime::new().unwrap(), client(ready["endpoint"].as_str().unwrap()));
+    assert_eq!(ready["variables"]["AWS_ENDPOINT_URL_DYNAMODB"], ready["endpoint"]);
+    runtime.block_on(async {
+        message(&client).await;
+        react(&client, 1, AttributeValue::N("1000".to_owned())).await;
+    });
+    let problem = dev.event("problem");
+    assert!(problem["message"].as_str().unwrap().starts_with("USER#u / REACTION#1 cannot be read by reactions"));
+    dev.event("caught_up");
+    fs::write(&manifest, CHAT.replace("[derivation.reactions]", "[derivation")).unwrap();
+    let wrong = dev.event("problem");
+    assert!(wrong["message"].as_str().unwrap().contains("the functions run as before the change"), "{wrong}");
+    fs::write(&manifest, CHAT.replace("[derivation.reactions]", "[derivation.all-reactions]\nwas = \"reactions\""))
+        .unwrap();
+    dev.event("changed");
+    let (seen, schema) = dev.stopped();
+    let page = samples().remove("dev").unwrap();
+    let mut of_page = BTreeSet::new();
+    for sample in page.as_array().unwrap() {
+        schema::fits(&schema, "dev", sample).unwrap();
+        of_page.insert(sample["event"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(seen, of_page);
+    for option in [&["-v"][..], &["--functions", "http://127.0.0.1:1"], &["--", "true"]] {
+        let refused = ripple(&[&["dev", "--json"], option].concat());
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+    }
+}
+
+/// A `ripple dev --json` that ends with the test.
+struct Program {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    schema: Value,
+    /// The events of the lines so far.
+    seen: BTreeSet<String>,
+}
+
+#[expect(clippy::indexing_slicing, reason = "a name that is missing is null")]
+impl Program {
+    fn start(arguments: &[&str]) -> Self {
+        let schema = serde_json::from_str(&ripple(&["schema", "--json-output"]).stdout).unwrap();
+        let mut ripple = command(env!("CARGO_BIN_EXE_ripple"));
+        let mut child =
+            ripple.args(["dev", "--json", "--port", "0"]).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines, schema, seen: BTreeSet::new() }
+    }
+
+    fn next(&mut self) -> Option<Value> {
+        let line = self.lines.next()?.unwrap();
+        let object: Value = serde_json::from_str(&line).map_err(|error| format!("{line}: {error}")).unwrap();
+        schema::fits(&self.schema, "dev", &object).map_err(|why| format!("{line}: {why}")).unwrap();
+        self.seen.insert(object["event"].as_str().unwrap().to_owned());
+        Some(object)
+    }
+
+    /// Waits for an event.
+    fn event(&mut self, event: &str) -> Value {
+        loop {
+            let object = self.next().unwrap();
+            if object["event"] == event {
+                return object;
+            }
+        }
+    }
+
+    /// Stops it, and returns the events of all lines, and the schema.
+    fn stopped(mut self) -> (BTreeSet<String>, Value) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        while self.next().is_some() {}
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        (std::mem::take(&mut self.seen), self.schema.take())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
 }
 
 #[test]

@@ -63,7 +63,10 @@ def printed(ripple):
     for section in sections:
         name = section.split("`")[0]
         form = {**schema, "anyOf": [{"$ref": "#/$defs/" + name.replace(" --", "_").replace(" ", "_")}]}
-        jsonschema.Draft202012Validator(form).validate(json.loads(section.split("```json\n")[1].split("```")[0]))
+        sample = json.loads(section.split("```json\n")[1].split("```")[0])
+        # Those of `dev` are a list.
+        for each in sample if isinstance(sample, list) else [sample]:
+            jsonschema.Draft202012Validator(form).validate(each)
     print(f"{len(sections)} samples of docs/json.md are valid")
 
 

@@ -191,6 +191,9 @@ pub(crate) struct Dev {
     /// Also prints a line for each batch.
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// Prints a JSON object a line: that it is ready, each batch, each problem, and the end.
+    #[arg(long, conflicts_with_all = ["verbose", "functions", "command"])]
+    pub(crate) json: bool,
     /// Command that runs against the service, such as `ripple dev -- npm test`, with the variables of a client set. When it
     /// has ended, ripple waits until everything is handled, verifies, and ends with the command's exit code, or with 3 if
     /// something differs.

@@ -96,7 +96,8 @@ fn is_gone(error: &anyhow::Error) -> bool {
 /// True if a result was lost because standard output cannot be written.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
-/// True if results go to standard error, because standard output belongs to a command of the user.
+/// True if results go to standard error, because standard output belongs to a command of the user, or to the
+/// objects of `dev --json`.
 static ON_STDERR: AtomicBool = AtomicBool::new(false);
 
 /// Prints all results on standard error from now on.
@@ -119,9 +120,11 @@ pub(crate) fn report_unknown(ids: &[&str], what: &str, command: &str) {
 
 /// Prints a command's result on standard output.
 pub(crate) fn print(text: &str) {
-    if ON_STDERR.load(Ordering::Relaxed) {
-        return report(text);
-    }
+    if ON_STDERR.load(Ordering::Relaxed) { report(text) } else { print_object(text) }
+}
+
+/// Prints an object of a command that prints one a line, on standard output even if other results are elsewhere.
+pub(crate) fn print_object(text: &str) {
     let mut output = Output::new();
     let written = writeln!(output, "{}", visible(text)).and_then(|()| output.flush());
     if let Err(error) = written

@@ -25,18 +25,19 @@ use derive::{
     change::Change,
     schema::{Schema, Seen},
 };
-use engine::{account::Account, batch::Handled, record::decode};
+use engine::{
+    account::{Account, Parked},
+    batch::Handled,
+    record::decode,
+};
 use functions::handler::Function;
 use keys::{item::text, job::JobKey};
 use manifest::meant::meant;
+use operate::objects::key;
+use serde_json::{Map, Value, json};
 use stream::progress::{Invocation, InvocationOutcome, NOTHING_RESPONDS};
 
-use crate::{
-    exit::{print, report},
-    lines::sentences::Said,
-    service::Witness,
-    words::counted,
-};
+use crate::{events::Audience, exit::print, lines::sentences::Said, service::Witness, words::counted};
 
 /// Widest line, in columns.
 const COLUMNS_MAX: usize = 80;
@@ -48,6 +49,7 @@ const NAMED_MAX: usize = 3;
 pub(crate) struct Lines {
     schema: Arc<Schema>,
     catalogue: Arc<Catalogue>,
+    audience: Audience,
     /// True if each batch has a line too.
     is_verbose: bool,
     /// True if the functions run in another process.
@@ -59,13 +61,14 @@ pub(crate) struct Lines {
 impl Lines {
     pub(crate) fn new(
         declared: (&Arc<Schema>, &Arc<Catalogue>),
+        audience: Audience,
         is_verbose: bool,
         is_elsewhere: bool,
         endpoint: &str,
     ) -> Self {
         let (schema, catalogue) = (Arc::clone(declared.0), Arc::clone(declared.1));
         let endpoint = endpoint.to_owned();
-        Self { schema, catalogue, is_verbose, is_elsewhere, endpoint, said: Mutex::default() }
+        Self { schema, catalogue, audience, is_verbose, is_elsewhere, endpoint, said: Mutex::default() }
     }
 
     fn said(&self) -> MutexGuard<'_, Said> {
@@ -75,14 +78,17 @@ impl Lines {
 
 impl Witness for Lines {
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
-        for line in changes::lines(&self.schema, &self.catalogue, &handled.account.commits) {
-            print(&line);
+        if self.audience == Audience::People {
+            for line in changes::lines(&self.schema, &self.catalogue, &handled.account.commits) {
+                print(&line);
+            }
         }
-        if self.is_verbose {
-            print(&lines(function, &handled.account, elapsed));
+        if self.is_verbose || self.audience == Audience::Program {
+            let line = || lines(function, &handled.account, elapsed);
+            self.audience.print(line, "batch", || batch(function, handled, elapsed));
         }
         for sentence in self.said().new_of(&self.schema, function, handled) {
-            report(&sentence);
+            self.audience.problem(&sentence);
         }
     }
 
@@ -93,7 +99,7 @@ impl Witness for Lines {
             InvocationOutcome::Success => "done".to_owned(),
             InvocationOutcome::Failed { message } => {
                 if let Some(sentence) = self.said().failed(mapping, message) {
-                    report(&sentence);
+                    self.audience.problem(&sentence);
                 }
                 return;
             }
@@ -107,53 +113,80 @@ impl Witness for Lines {
     fn filtered_out(&self, record: &str) {
         let Ok(change) = decode(&self.schema.layout, record) else { return };
         if let Some(sentence) = self.said().ignored(&self.schema, &change) {
-            report(&sentence);
+            self.audience.problem(&sentence);
         }
     }
 
     fn responds(&self, is_so: bool) {
         if self.said().responds(is_so) {
             let what = if is_so { "responds again" } else { "does not respond: trying again until it does" };
-            report(&format!("{} {what}", self.endpoint));
+            self.audience.problem(&format!("{} {what}", self.endpoint));
         }
     }
 
     fn trouble(&self, line: &str) {
         // While the database does not respond, every other problem follows from that, and `responds` reports it.
         if !line.ends_with(NOTHING_RESPONDS) && self.said().is_new_trouble(line) {
-            report(line);
+            self.audience.problem(line);
         }
     }
 }
 
 // ---- The line of a batch: its records, its cost, and its problems ----
 
+/// The counts of a batch, each with its word in the line and its name in the object.
+fn counts(account: &Account) -> [(usize, &'static str, &'static str); 12] {
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    [
+        (account.n_changes, "change", "changes"),
+        (account.n_echoes, "echo", "echoes"),
+        (account.n_ignored, "ignored", "ignored"),
+        (account.n_late_changes, "late", "late"),
+        (account.n_duplicates, "already counted", "already_counted"),
+        (account.unreadable.len(), "unreadable", "unreadable"),
+        (count(account.contention.n_conflicts()), "conflict", "conflicts"),
+        (count(account.contention.n_throttles()), "throttle", "throttles"),
+        (account.parked.len(), "parked", "parked"),
+        (account.refused.len(), "refused", "refused"),
+        (account.undone.len(), "to be tried again", "undone"),
+        (account.commits.len(), "write", "writes"),
+    ]
+}
+
+fn units(account: &Account) -> f64 {
+    account.commits.iter().fold(0.0, |sum, commit| sum + commit.units)
+}
+
+/// The names of the object of a batch.
+fn batch(function: Function, handled: &Handled, elapsed: Duration) -> Value {
+    let Handled { account, changes, .. } = handled;
+    let mut batch: Map<String, Value> =
+        counts(account).into_iter().map(|(n, _, name)| (name.to_owned(), n.into())).collect();
+    let item = |at: usize| changes.get(at)?.as_ref().map(|change| key(&change.key));
+    let parked = account.parked.iter().map(|parked| {
+        let Parked { position, id, cause } = parked;
+        json!({ "id": id, "item": item(position.0), "cause": cause })
+    });
+    batch.extend([
+        ("function".to_owned(), function.to_string().into()),
+        ("records".to_owned(), account.n_records.into()),
+        ("parked".to_owned(), parked.collect()),
+        ("write_units".to_owned(), units(account).into()),
+        ("elapsed_ms".to_owned(), u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).into()),
+    ]);
+    batch.into()
+}
+
 /// The line, with further lines for the parts that do not fit.
 fn lines(function: Function, account: &Account, elapsed: Duration) -> String {
-    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units);
-    let notes = [
-        (account.n_changes, "change"),
-        (account.n_echoes, "echo"),
-        (account.n_ignored, "ignored"),
-        (account.n_late_changes, "late"),
-        (account.n_duplicates, "already counted"),
-        (account.unreadable.len(), "unreadable"),
-        (count(account.contention.n_conflicts()), "conflict"),
-        (count(account.contention.n_throttles()), "throttle"),
-        (account.parked.len(), "parked"),
-        (account.refused.len(), "refused"),
-        (account.undone.len(), "to be tried again"),
-        (account.commits.len(), "write"),
-    ];
-    let noted = |(n, note): (usize, &str)| match note {
+    let noted = |(n, note, _): (usize, &str, &str)| match note {
         "echo" if n != 1 => format!("{n} echoes"),
         "change" | "echo" | "conflict" | "throttle" | "write" => counted(n, note),
         _ => format!("{n} {note}"),
     };
     let mut parts = vec![counted(account.n_records, "record")];
-    parts.extend(notes.into_iter().filter(|(n, _)| *n > 0).map(noted));
-    parts.push(format!("{units:.1} write units"));
+    parts.extend(counts(account).into_iter().filter(|(n, ..)| *n > 0).map(noted));
+    parts.push(format!("{:.1} write units", units(account)));
     parts.push(format!("{} ms", elapsed.as_millis()));
     wrapped(&format!("{function}  "), &parts)
 }

@@ -7,6 +7,7 @@ mod capture;
 mod caught_up;
 mod commands;
 mod embedded;
+mod events;
 mod exit;
 mod lag;
 mod lines;

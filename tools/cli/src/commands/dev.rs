@@ -1,6 +1,7 @@
 //! `ripple dev`: runs the service on a laptop, for any AWS client, until the user stops it.
 
 mod command;
+mod greeting;
 mod watched;
 
 use std::{
@@ -36,6 +37,7 @@ use functions::{
     logging,
 };
 use operate::tables::Deployment;
+use serde_json::{Map, Value, json};
 use store::dynamo::DynamoStore;
 use stream::{delivered::EventCount, progress::Invocation};
 use tokio::{
@@ -47,9 +49,10 @@ use tokio::{
 use crate::{
     args::{DEFAULT_TABLE, Dev, PORT, ledger_table},
     caught_up,
-    commands::dev::{command::ClientCommand, watched::WatchedManifest},
+    commands::dev::{command::ClientCommand, greeting::Greeting, watched::WatchedManifest},
     embedded::{Embedded, access::Access},
-    exit::{Completion, Usage, print, report, results_on_stderr},
+    events::Audience,
+    exit::{Completion, Usage, report, results_on_stderr},
     lines::Lines,
     listening::listen,
     mappings::{MappingRequest, mappings},
@@ -66,8 +69,8 @@ const LOG_FILTER: &str =
 /// Runs the service until a signal stops it.
 pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
-    if !args.command.is_empty() {
-        // Standard output is the command's.
+    if args.json || !args.command.is_empty() {
+        // Standard output is for the objects, or the command's.
         results_on_stderr();
     }
     let mut manifest = WatchedManifest::of(args);
@@ -206,22 +209,19 @@ async fn serve(
     };
     let design = Design::declared((*plan.schema).clone(), (*plan.catalogue).clone());
     let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
-    let lines = Lines::new((&plan.schema, &plan.catalogue), args.verbose, args.functions.is_some(), endpoint);
+    let audience = Audience::of(args.json);
+    let declared = (&plan.schema, &plan.catalogue);
+    let lines = Lines::new(declared, audience, args.verbose, args.functions.is_some(), endpoint);
     let (reporter, pages) = Pages::open(args, &plan, design, &config, &tables, lines).await?;
     let witness = Arc::new(reporter) as Arc<dyn Witness>;
     let mut service = Service::start(&plan, &witness).await?;
     // Registered before `ready` is printed, because a signal without a handler ends the process at once.
     let stopped = stop_signal()?;
     let variables = command::variables(endpoint, &args.region);
-    match start {
-        Start::First => {
-            if !to_fill.is_empty() {
-                report(&unfilled(&to_fill));
-            }
-            print(&greeting(args, &config, &tables, endpoint, pages.address, &variables));
-        }
-        Start::Changed => print(&format!("a new version of the functions runs: it {difference}")),
-    }
+    let pages_at = pages.address;
+    let greeting =
+        Greeting { args, config: &config, tables: &tables, endpoint, pages: pages_at, variables: &variables };
+    greeting.print(audience, start, &to_fill, &difference);
     let filling = watched::fill(args, (endpoint, &config), &tables, start, &to_fill);
     let mut command = ClientCommand::start(args, &variables)?;
     let fits = |declared: Declared| async {
@@ -237,20 +237,28 @@ async fn serve(
             return Ok(Ended::Changed(changed));
         }
         never = filling => match never {},
-        error = caught_up(&mut service) => return Err(error),
+        error = caught_up(&mut service, audience) => return Err(error),
         fault = caught_up::report(reported, config.table.clone(), layout, progress, witness) => return Err(fault.into()),
         ended = pages.serve(gate) => return Err(ended),
-        () = stopped => return stop(service).await.map(Ended::Completed),
+        () = stopped => return stop(service, audience).await.map(Ended::Completed),
     };
     let tables = (&*config.table, &*config.ledger_table);
     command::verified(args, endpoint, tables, service, code).await.map(Ended::Completed)
 }
 
 /// Stops after the batches in progress, and reports what each mapping delivered.
-async fn stop(service: Service) -> anyhow::Result<Completion> {
-    report("stopping after the batches in progress");
-    for (mapping, counts) in &service.stop().await? {
-        report(&counts_line(mapping, counts));
+async fn stop(service: Service, audience: Audience) -> anyhow::Result<Completion> {
+    if audience == Audience::People {
+        report("stopping after the batches in progress");
+    }
+    let counts = service.stop().await?;
+    match audience {
+        Audience::People => counts.iter().for_each(|(mapping, counts)| report(&counts_line(mapping, counts))),
+        Audience::Program => {
+            let mappings: Map<String, Value> =
+                counts.iter().map(|(mapping, counts)| (mapping.clone(), counts_object(counts))).collect();
+            audience.print(String::new, "stopped", || json!({ "mappings": mappings }));
+        }
     }
     Ok(Completion::InStep)
 }
@@ -265,37 +273,6 @@ fn unfilled(names: &[String]) -> String {
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let command = if let [name] = names { name } else { "--all" };
     format!("items from before may be missing in {}{more}: run `ripple backfill {command}`", named.join(", "))
-}
-
-/// The addresses of the service, the location of its data, and the commands to paste into another terminal.
-fn greeting(
-    args: &Dev,
-    config: &Config,
-    tables: &[TableDescription],
-    endpoint: &str,
-    pages: SocketAddr,
-    variables: &[(&'static str, String)],
-) -> String {
-    let mut lines = vec![
-        format!("endpoint  {endpoint}"),
-        format!("console   http://{pages}"),
-        format!("table     {}", tables.iter().filter_map(TableDescription::table_name).collect::<Vec<_>>().join(", ")),
-        format!("ledger    {}", config.ledger_table),
-    ];
-    match (&args.endpoint, &args.data) {
-        (Some(_), _) => {}
-        (None, Some(folder)) => lines.push(format!("data      in the folder {}", folder.display())),
-        (None, None) => lines.push("data      in memory, gone when this ends: --data DIR keeps it".to_owned()),
-    }
-    lines.push("for clients in another terminal:".to_owned());
-    let set = |(name, value): &(&str, String)| format!("{name}={value}");
-    // One line for the address, one for each pair that goes together.
-    let (address, pairs) = variables.split_at(1);
-    for together in [address].into_iter().chain(pairs.chunks(2)) {
-        lines.push(format!("  export {}", together.iter().map(set).collect::<Vec<_>>().join(" ")));
-    }
-    lines.push("ready".to_owned());
-    lines.join("\n")
 }
 
 /// Unless it may differ, the manifest must keep the derivations of the folder's last manifest. Returns the names of the
@@ -343,7 +320,7 @@ async fn existing_fit(
 
 /// Prints a line each time everything is handled. Returns when a mapping ends, which happens only if it cannot
 /// continue.
-async fn caught_up(service: &mut Service) -> anyhow::Error {
+async fn caught_up(service: &mut Service, audience: Audience) -> anyhow::Error {
     let mut since = None;
     loop {
         let next = async {
@@ -359,7 +336,9 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
                     .saturating_sub(u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX));
                 // At the start there may be nothing to handle.
                 if service.has_found() {
-                    print(&format!("caught up with everything written before {}", words::time(ms)));
+                    let until = words::time(ms);
+                    let line = || format!("caught up with everything written before {until}");
+                    audience.print(line, "caught_up", || json!({ "until": until }));
                 }
                 since = Some(moment);
             }
@@ -385,6 +364,15 @@ fn counts_line(mapping: &str, counts: &EventCount) -> String {
         counts.collect::<String>(),
         iterator_age_max.as_millis()
     )
+}
+
+/// The same counts as an object.
+fn counts_object(counts: &EventCount) -> Value {
+    let EventCount { polled, filtered_out, invoked, failed_invoke, on_failure_delivered, dropped, .. } = counts;
+    json!({
+        "polled": polled, "filtered_out": filtered_out, "invoked": invoked, "failed": failed_invoke,
+        "on_failure_delivered": on_failure_delivered, "dropped": dropped,
+    })
 }
 
 /// Listens for Ctrl-C and SIGTERM from this call on.

@@ -10,7 +10,8 @@ use super::{Declared, Start, command::arguments, unfilled};
 use crate::{
     args::{Args, Command, Dev},
     commands::repair,
-    exit::{Completion, report},
+    events::Audience,
+    exit::Completion,
     tables::counted,
 };
 
@@ -68,7 +69,8 @@ impl WatchedManifest {
                     self.running.clone_from(&self.seen);
                     return declared;
                 }
-                Err(error) => report(&format!("ripple: {error:#}\n        the functions run as before the change")),
+                Err(error) => Audience::of(args.json)
+                    .problem(&format!("ripple: {error:#}\n        the functions run as before the change")),
             }
         }
     }
@@ -86,9 +88,10 @@ pub(super) async fn fill(
     if start == Start::First || to_fill.is_empty() {
         return pending().await;
     }
+    let audience = Audience::of(args.json);
     let n_items: u64 = tables.iter().map(|table| counted(table.item_count())).sum();
     if n_items > ITEMS_MAX {
-        report(&unfilled(to_fill));
+        audience.problem(&unfilled(to_fill));
         return pending().await;
     }
     let tables = (&*config.table, &*config.ledger_table);
@@ -99,7 +102,7 @@ pub(super) async fn fill(
         Err(error) => Err(error.into()),
     };
     if let Err(error) = filled {
-        report(&format!("ripple: {error:#}\n        {}", unfilled(to_fill)));
+        audience.problem(&format!("ripple: {error:#}\n        {}", unfilled(to_fill)));
     }
     pending().await
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{boolean, list, map, named, number, object, or_null, text, whole, words};
+use super::{any_of, boolean, list, map, named, number, object, or_null, text, whole, words};
 
 /// Each object with its name.
 pub(super) fn commands() -> Vec<(&'static str, Value)> {
@@ -19,6 +19,7 @@ pub(super) fn commands() -> Vec<(&'static str, Value)> {
         ("design_check", design_check()),
         ("design_filters", design_filters()),
         ("demo", demo()),
+        ("dev", dev()),
     ]
 }
 
@@ -241,6 +242,51 @@ fn demo() -> Value {
             object([("likes", whole()), ("exact", whole()), ("counter_items", whole()), ("wcu_per_like", number())]),
         ),
         ("famous?", famous),
+    ])
+}
+
+/// Each line of `ripple dev --json`, by its event.
+fn dev() -> Value {
+    let event = |name: &str| ("event", words(&[name]));
+    let ready = object([
+        event("ready"),
+        ("endpoint", text()),
+        ("console", text()),
+        ("tables", list(&text())),
+        ("ledger", text()),
+        ("data", or_null(&text())),
+        ("variables", map(&text())),
+    ]);
+    let parked = object([("id", text()), ("item", or_null(&named("key"))), ("cause", text())]);
+    let batch = object([
+        event("batch"),
+        ("function", text()),
+        ("records", whole()),
+        ("changes", whole()),
+        ("echoes", whole()),
+        ("ignored", whole()),
+        ("late", whole()),
+        ("already_counted", whole()),
+        ("unreadable", whole()),
+        ("conflicts", whole()),
+        ("throttles", whole()),
+        ("parked", list(&parked)),
+        ("refused", whole()),
+        ("undone", whole()),
+        ("writes", whole()),
+        ("write_units", number()),
+        ("elapsed_ms", whole()),
+    ]);
+    let counts = object(
+        ["polled", "filtered_out", "invoked", "failed", "on_failure_delivered", "dropped"].map(|it| (it, whole())),
+    );
+    any_of(&[
+        ready,
+        batch,
+        object([event("problem"), ("message", text())]),
+        object([event("caught_up"), ("until", named("time"))]),
+        object([event("changed"), ("difference", text())]),
+        object([event("stopped"), ("mappings", map(&counts))]),
     ])
 }
 
