@@ -213,7 +213,7 @@ impl<'a> Image<'a> {
         } else {
             Arc::clone(&self.fields)
         };
-        schema.layout.names(self.definition, item).then(|| Self { item, fields, ..*self })
+        schema.layout.names(self.definition, item).then_some(Self { item, fields, ..*self })
     }
 
     /// A field: of its key, or else an attribute of type S, or a value inside one. `None` if it has neither.
