@@ -16,7 +16,12 @@
 //! *Held to N MB*: the process of `aggregate` gets the share of a processor that Lambda gives such a function, 1 for
 //! 1,769 MB, by a control group (version 1, as root). Source: Lambda's developer guide, "Configure Lambda function memory".
 
-#![expect(clippy::print_stdout, reason = "it prints what it measured")]
+#![expect(
+    clippy::print_stdout,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "it prints what it measured, and stops when it cannot"
+)]
 
 mod by_hand;
 #[path = "../../tools/cli/src/embedded/index.rs"]

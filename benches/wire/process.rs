@@ -68,7 +68,7 @@ pub(crate) async fn database() -> Result<()> {
 pub(crate) struct Share(PathBuf);
 
 impl Share {
-    #[expect(clippy::cast_possible_truncation, reason = "a part of a period, in microseconds")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a period, in microseconds")]
     pub(crate) fn new(of_a_processor: f64) -> std::io::Result<Self> {
         let group = Self(PathBuf::from(format!("/sys/fs/cgroup/cpu/ripple-wire-{}", process::id())));
         fs::create_dir(&group.0)?;
