@@ -206,7 +206,7 @@ async fn invoked(store: &Arc<Faulty>, way: Way, groups: &[usize], changes: Range
 
 async fn aggregate(store: &Arc<Faulty>, ledger: LedgerKind, groups: &[usize], changes: Range<usize>) -> Option<usize> {
     let schema = catalogue::schema();
-    let catalogue = Arc::new(member_count(&schema, false));
+    let catalogue = Arc::new(member_count(&schema));
     let (families, clock) = (vec![Family::Additive], Arc::new(SystemClock));
     let function = Engine::new(Arc::new(schema), catalogue, families, Arc::clone(store), clock).with_ledger(ledger);
     let created_ms = SystemClock.now_ms();

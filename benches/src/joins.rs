@@ -5,7 +5,6 @@ use derive::{
     condition::Condition,
     declaration::{Count, Link},
     derivation::Derivation,
-    kinds::display::{Display, Shows, Zero},
     schema::Schema,
 };
 use serde_json::{Value, json};
@@ -22,13 +21,13 @@ pub fn group(number: usize) -> String {
     format!("GROUP#g{number}")
 }
 
-/// A catalogue that only counts the members of a group, and shows the count if that is wanted.
+/// A catalogue that only counts the members of a group.
 ///
 /// # Panics
 ///
 /// When the schema is not that of the shipped table.
 #[must_use]
-pub fn member_count(schema: &Schema, is_shown: bool) -> Catalogue {
+pub fn member_count(schema: &Schema) -> Catalogue {
     let count = Count {
         source: "Membership".to_owned(),
         condition: Condition::Always,
@@ -38,18 +37,7 @@ pub fn member_count(schema: &Schema, is_shown: bool) -> Catalogue {
         history: false,
         expired_stays: false,
     };
-    let display = Display {
-        count: MEMBER_COUNT.to_owned(),
-        target: "Group".to_owned(),
-        shows: Shows::Count,
-        attribute: "MemberCount".to_owned(),
-        zero: Zero::Absent,
-    };
-    let mut all = vec![Derivation::new("D-14", MEMBER_COUNT, count)];
-    if is_shown {
-        all.push(Derivation::new("D-14", "member-count-display", display));
-    }
-    Catalogue::new(schema, all).expect("a catalogue")
+    Catalogue::new(schema, vec![Derivation::new("D-14", MEMBER_COUNT, count)]).expect("a catalogue")
 }
 
 /// The record of the user with this number, who joins a group at this time in milliseconds.
