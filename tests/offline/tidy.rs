@@ -211,6 +211,7 @@ fn conditions(source: &SourceFile) -> Vec<String> {
     // the store with a call that is written by hand.
     let language = [
         "benches/call.rs",
+        "benches/wire/by_hand.rs",
         "shared/derive/src/condition/",
         "shared/manifest/src/",
         "tests/simulation/drawn/toml.rs",
