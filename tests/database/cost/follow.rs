@@ -30,7 +30,7 @@ async fn a_follow_costs_less_where_the_function_that_counts_shows_it() {
     print!("{found}");
     expect![[r#"
         receipts: 10 write units, 6 stream records of ours, 15 reads, 8 invocations with calls
-        watermarks: 6 write units, 6 stream records of ours, 12 reads, 6 invocations with calls
+        watermarks: 6 write units, 6 stream records of ours, 10 reads, 4 invocations with calls
     "#]]
     .assert_eq(&found);
 }
