@@ -24,7 +24,7 @@
 //!
 //! Text and field alternate. Where the text behind each field contains a `#`, parsing is unambiguous: a `#` in a value is
 //! escaped when the key is built, and a key with a raw one does not match the template. Any other text, such as `.` in
-//! `{Choice}.{Shard}`, may occur in a value too. A key is then parsed only if there is [exactly one](reading) way to
+//! `{Choice}.{Shard}`, may occur in a value too. A key is then parsed only if there is exactly one way to
 //! read it, and no other key is built; a field marked as `{Choice*}` takes as much of the key as it can.
 
 pub mod form;
