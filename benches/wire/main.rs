@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p functions --bench wire`, with `-- --before DIR` for functions of an earlier build in the same run, and
 //! `-- --memory 512,1024` for the memory of one lane. There are four processes: the embedded DynamoDB, this one, `aggregate`
-//! and `propagate`. A proxy in this one counts the calls and their units, and holds each answer back until 5 ms after its
+//! and `propagate`. A proxy in this one counts the calls and their units, and delays each answer until 5 ms after its
 //! request; the functions get their events from a runtime API, also here.
 //!
 //! Posts exist, with all that follows from them. Then 4,000 likes are in the stream, each of another post (*cold*) or of
@@ -155,7 +155,7 @@ async fn functions(folder: &Path, posts: &[usize], share: Option<&Share>) -> Res
     tables.put_posts(posts).await?;
     drain(&mut tables, &mut aggregate, &mut propagate).await?;
     tables.put_likes(posts).await?;
-    meter.hold_answers();
+    meter.start();
     let (before_s, began) = (aggregate.function.cpu_s()? + propagate.function.cpu_s()?, Instant::now());
     drain(&mut tables, &mut aggregate, &mut propagate).await?;
     let elapsed_s = began.elapsed().as_secs_f64();
@@ -209,7 +209,7 @@ async fn by_transactions(posts: &[usize]) -> Result<Cost> {
     tables.put_details(posts).await?;
     tables.put_likes(posts).await?;
     drop(tables.new_records().await?);
-    meter.hold_answers();
+    meter.start();
     let [elapsed_s, cpu_s] = by_hand::start(meter.endpoint(), posts).await?;
     tables.assert_shown(posts).await?;
     Ok(Cost { elapsed_s, cpu_s, metered: meter.metered() })

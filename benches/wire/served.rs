@@ -40,13 +40,13 @@ pub(crate) struct Metered {
     pub(crate) n_calls: u64,
 }
 
-/// A proxy before a database. It counts from when it is told to hold answers back.
+/// A proxy in front of a database. From [`Meter::start`] on it counts the calls and delays the answers.
 #[derive(Clone)]
 pub(crate) struct Meter {
     database: Arc<str>,
     endpoint: Arc<str>,
     client: Client<HttpConnector, Body>,
-    /// `None` until then.
+    /// `None` before the start.
     metered: Arc<Mutex<Option<Metered>>>,
 }
 
@@ -65,7 +65,7 @@ impl Meter {
         &self.endpoint
     }
 
-    pub(crate) fn hold_answers(&self) {
+    pub(crate) fn start(&self) {
         *self.metered.lock().expect("no panic") = Some(Metered::default());
     }
 
@@ -85,7 +85,7 @@ async fn forward(State(meter): State<Meter>, request: Request) -> Response {
     let answer = meter.client.request(Request::from_parts(parts, body)).await.expect("the database answers");
     let (parts, body) = answer.into_parts();
     let body = to_bytes(Body::new(body), usize::MAX).await.expect("the database's answer");
-    let is_held = {
+    let is_started = {
         let mut metered = meter.metered.lock().expect("no panic");
         if let Some(metered) = metered.as_mut() {
             let units = units(&body);
@@ -94,7 +94,7 @@ async fn forward(State(meter): State<Meter>, request: Request) -> Response {
         }
         metered.is_some()
     };
-    if is_held {
+    if is_started {
         sleep_until(until).await;
     }
     Response::from_parts(parts, Body::from(body))

@@ -83,7 +83,7 @@ impl Definition {
         }
         for name in self.attributes.iter().filter(|name| self.key.holds(name)) {
             if let (Some(casing), Some(value)) = (self.key.casing(name), text(item, name))
-                && fields.get(name).is_some_and(|held| casing.of(value) == held)
+                && fields.get(name).is_some_and(|stored| casing.of(value) == stored)
             {
                 fields.insert(name.as_str(), value);
             }

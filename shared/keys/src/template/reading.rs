@@ -83,9 +83,10 @@ impl Template {
             })
         };
         let names = self.field_names().into_iter();
-        let held = |name| Some((name, texts().find(|text| value(name).is_some_and(|value| value.contains(*text)))?));
+        let containing =
+            |name| Some((name, texts().find(|text| value(name).is_some_and(|value| value.contains(*text)))?));
         let (name, text) =
-            names.clone().find_map(held).or_else(|| names.clone().zip(texts()).next()).unwrap_or_default();
+            names.clone().find_map(containing).or_else(|| names.clone().zip(texts()).next()).unwrap_or_default();
         Err(KeyError::new(name, Problem::InDoubt { text: text.to_owned() }))
     }
 }
