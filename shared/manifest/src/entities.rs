@@ -183,17 +183,17 @@ fn distinct(
             let example =
                 mine.meeting(theirs).filter(|key| [mine, theirs].iter().all(|it| it.parse_key(key).is_some()));
             let example = example.map(|key| format!(", such as {key}")).unwrap_or_default();
-            let meet = format!(
-                "can have the same key, as {} / {} and as {} / {}{example}",
-                mine.pk, mine.sk, theirs.pk, theirs.sk
-            );
+            let [of_mine, of_theirs] = [mine, theirs].map(|key| format!("{} / {}", key.pk, key.sk));
+            let name = &entity.name;
             return Err(section.place.wrong(match table {
                 Some(table) if !entity.derived || !is_derived => format!(
-                    "its items and those of {other} {meet}: name the attribute that tells them apart, as in {table} type = \"…\""
+                    "an item of {name} ({of_mine}) and one of {other} ({of_theirs}) can have the same key{example}: name the \
+                     attribute that tells them apart, as in {table} type = \"…\""
                 ),
                 _ => format!(
-                    "its items and those of {other}, which Ripple creates too, {meet}, and each would replace the other without \
-                     end: give one of them a key of another form, such as a prefix of its own"
+                    "an item of {name} ({of_mine}) and one of {other} ({of_theirs}) can have the same key{example}, and Ripple \
+                     would write the one over the other again and again: give one of them a key of another form, such as a \
+                     prefix of its own"
                 ),
             }));
         }

@@ -237,13 +237,13 @@ fn without_a_type_no_key_may_be_of_two_entities() {
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"ORDER#{a}#{b}\""),
         &expect![[
-            r#"17:9: entity.Order: its items and those of Customer can have the same key, as SHOP#{shopId} / ORDER#{orderedOn}#{orderId} and as SHOP#{id} / ORDER#{a}#{b}, such as SHOP#x / ORDER#x#x: name the attribute that tells them apart, as in [table] type = "…""#
+            r#"17:9: entity.Order: an item of Order (SHOP#{shopId} / ORDER#{orderedOn}#{orderId}) and one of Customer (SHOP#{id} / ORDER#{a}#{b}) can have the same key, such as SHOP#x / ORDER#x#x: name the attribute that tells them apart, as in [table] type = "…""#
         ]],
     );
     refused_whole(
         &text.replace(alike, "\"SHOP#{id}\"\nsort-key = \"{a}#COUNT#{b}#{c}\""),
         &expect![[
-            r#"11:9: entity.Customer: its items and those of Counter can have the same key, as SHOP#{id} / {a}#COUNT#{b}#{c} and as {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Satellite:2}, such as SHOP#x / x#COUNT#x#00: name the attribute that tells them apart, as in [table] type = "…""#
+            r#"11:9: entity.Customer: an item of Customer (SHOP#{id} / {a}#COUNT#{b}#{c}) and one of Counter ({TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Satellite:2}) can have the same key, such as SHOP#x / x#COUNT#x#00: name the attribute that tells them apart, as in [table] type = "…""#
         ]],
     );
 }

@@ -197,7 +197,7 @@ fn entities_that_can_have_the_same_key_are_refused_with_an_example() {
     refused_with(
         &vote("{poll}-{n}"),
         &expect![[
-            r#"59:9: entity.Poll: its items and those of Vote can have the same key, as Votes#{poll}-{n} / - and as Votes#{choice}.{shard} / -, such as Votes#x-.x / -: name the attribute that tells them apart, as in [tables.Votes] type = "…""#
+            r#"59:9: entity.Poll: an item of Poll (Votes#{poll}-{n} / -) and one of Vote (Votes#{choice}.{shard} / -) can have the same key, such as Votes#x-.x / -: name the attribute that tells them apart, as in [tables.Votes] type = "…""#
         ]],
     );
     load(&format!("{FORMS}{}", vote("poll#{poll}"))).unwrap_or_else(|error| panic!("{error}"));
@@ -205,20 +205,20 @@ fn entities_that_can_have_the_same_key_are_refused_with_an_example() {
         "sort-key = \"ROOM\"",
         "sort-key = \"text:ROOM\"",
         &expect![[
-            r#"37:9: entity.Room: its items and those of Message can have the same key, as Main#room-{roomId} / text:ROOM and as Main#room-{roomId} / {kind}:{sentAt*}, such as Main#room-x / text:ROOM: name the attribute that tells them apart, as in [tables.Main] type = "…""#
+            r#"37:9: entity.Room: an item of Room (Main#room-{roomId} / text:ROOM) and one of Message (Main#room-{roomId} / {kind}:{sentAt*}) can have the same key, such as Main#room-x / text:ROOM: name the attribute that tells them apart, as in [tables.Main] type = "…""#
         ]],
     );
     refused_with(
         "[entity.Other]\ntable = \"Main\"\npartition-key = \"room-{roomId}\"\nsort-key = \"{any}\"\nderived = true\n",
         &expect![[
-            r#"59:9: entity.Other: its items and those of Message can have the same key, as Main#room-{roomId} / {any} and as Main#room-{roomId} / {kind}:{sentAt*}, such as Main#room-x / x:x: name the attribute that tells them apart, as in [tables.Main] type = "…""#
+            r#"59:9: entity.Other: an item of Other (Main#room-{roomId} / {any}) and one of Message (Main#room-{roomId} / {kind}:{sentAt*}) can have the same key, such as Main#room-x / x:x: name the attribute that tells them apart, as in [tables.Main] type = "…""#
         ]],
     );
     let values = "[tables.Plain]\npartition-key = \"id\"\n[entity.A]\ntable = \"Plain\"\n";
     refused_with(
         &format!("{values}[entity.B]\ntable = \"Plain\"\n"),
         &expect![[
-            r#"63:9: entity.B: its items and those of A can have the same key, as Plain#{id} / - and as Plain#{id} / -, such as Plain#x / -: name the attribute that tells them apart, as in [tables.Plain] type = "…""#
+            r#"63:9: entity.B: an item of B (Plain#{id} / -) and one of A (Plain#{id} / -) can have the same key, such as Plain#x / -: name the attribute that tells them apart, as in [tables.Plain] type = "…""#
         ]],
     );
     refused_with(
@@ -237,7 +237,7 @@ fn entities_that_can_have_the_same_key_are_refused_with_an_example() {
     refused_whole(
         &counted("SUB#{b*}"),
         &expect![[
-            r#"4:9: entity.Item: its items and those of Counter can have the same key, as {a} / SUB#{b*} and as {a} / SUB#{b*}#COUNT#parts#{Satellite:2}, such as x / SUB#x#COUNT#parts#00: name the attribute that tells them apart, as in [table] type = "…""#
+            r#"4:9: entity.Item: an item of Item ({a} / SUB#{b*}) and one of Counter ({a} / SUB#{b*}#COUNT#parts#{Satellite:2}) can have the same key, such as x / SUB#x#COUNT#parts#00: name the attribute that tells them apart, as in [table] type = "…""#
         ]],
     );
 }

@@ -35,7 +35,7 @@ fn two_entities_that_ripple_creates_have_no_key_in_common() {
     refused_whole(
         &manifest(["count", "count"], ["CATEGORY#{category}", "CATEGORY#other"], "type = \"Type\"\n"),
         &expect![
-            "24:9: entity.Made1: its items and those of Made0, which Ripple creates too, can have the same key, as CATEGORY#other / MADE and as CATEGORY#{category} / MADE, such as CATEGORY#other / MADE, and each would replace the other without end: give one of them a key of another form, such as a prefix of its own"
+            "24:9: entity.Made1: an item of Made1 (CATEGORY#other / MADE) and one of Made0 (CATEGORY#{category} / MADE) can have the same key, such as CATEGORY#other / MADE, and Ripple would write the one over the other again and again: give one of them a key of another form, such as a prefix of its own"
         ],
     );
 }
@@ -81,7 +81,7 @@ fn two_entities_that_ripple_creates_have_no_key_in_common_in_a_table_of_any_form
     refused_whole(
         &of_table("TAG"),
         &expect![
-            "16:21: entity.ByAuthor: its items and those of ByTag, which Ripple creates too, can have the same key, as Found#TAG#{author} / {id} and as Found#TAG#{tag} / {id}, such as Found#TAG#x / x, and each would replace the other without end: give one of them a key of another form, such as a prefix of its own"
+            "16:21: entity.ByAuthor: an item of ByAuthor (Found#TAG#{author} / {id}) and one of ByTag (Found#TAG#{tag} / {id}) can have the same key, such as Found#TAG#x / x, and Ripple would write the one over the other again and again: give one of them a key of another form, such as a prefix of its own"
         ],
     );
 }
