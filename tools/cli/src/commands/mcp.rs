@@ -1,8 +1,9 @@
 //! `ripple mcp`: gives the commands that only read to a client of the Model Context Protocol, such as a coding agent, on
 //! standard input and output.
 //!
-//! *Keeps true*: no tool writes to a table or a file, and none reads the real AWS unless the user allowed it. A tool is a
-//! command of its own process with `--json`, so it gives what the command prints, and a client can stop it.
+//! *Keeps true*: no tool writes to the application's table or to a file, and none reads the real AWS unless the user
+//! allowed it. A tool is a command of its own process with `--json`, so it gives what the command prints, and a client
+//! can stop it.
 
 use std::{env, ffi::OsString, process::Stdio};
 
