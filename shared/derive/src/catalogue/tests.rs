@@ -136,7 +136,7 @@ fn a_name_that_the_schema_does_not_know_is_refused() {
         named("a", display("a", "User", "Followers")),
         &expect!["derivation a: User does not declare Followers as derived"],
     );
-    let typo = Mirror { except: vec!["Contents".into()], ..mirror("Post", "PostDetail", &[("PostId", "PostId")]) };
+    let typo = Mirror { each: Some("Contents".into()), ..mirror("Post", "PostDetail", &[("PostId", "PostId")]) };
     check_one(named("a", typo), &expect!["derivation a: Post has no attribute Contents"]);
     let right = || copy("Comment", ("UserId", "UserName"), Some("GSI1"), ("Comment", "UserId"));
     let typo = Copy { attributes: vec![("Nmae".into(), "UserName".into())], ..right() };
