@@ -54,7 +54,7 @@ fn latest(order: Order, attributes: &[(&str, &str)]) -> Latest {
     Latest {
         source: "Comment".to_owned(),
         target: "PostDetail".to_owned(),
-        link: Link::of(&[("PostId", "PostId")]),
+        link: Some(Link::of(&[("PostId", "PostId")])),
         order,
         attributes: pairs(attributes),
         list: None,

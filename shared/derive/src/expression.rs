@@ -34,7 +34,7 @@ use crate::condition::is_test;
 use self::function::Function;
 pub(crate) use self::parse::DEPTH_MAX;
 pub use self::{
-    document_path::DocumentPath,
+    document_path::{DocumentPath, PathStep},
     evaluate::Values,
     input::{Input, pairs},
     scanner::ExpressionError,

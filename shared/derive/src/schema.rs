@@ -3,7 +3,6 @@
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use keys::{
-    counter::COUNTER,
     entity::{Definition, KeyTemplate},
     error::KeyError,
     fields::Fields,
@@ -87,6 +86,13 @@ impl Schema {
         Self { layout, entities }
     }
 
+    /// The schema with these entities too.
+    #[must_use]
+    pub fn with(mut self, definitions: impl IntoIterator<Item = Definition>) -> Self {
+        self.entities.extend(definitions.into_iter().map(|definition| (definition.name.clone(), definition)));
+        self
+    }
+
     /// The definition of an entity, by the text of its type attribute.
     #[must_use]
     pub fn entity(&self, name: &str) -> Option<&Definition> {
@@ -128,12 +134,13 @@ impl Schema {
     }
 
     /// What an item is in a table without a type attribute: of the first entity whose key form fits, and that it names
-    /// if it must. The code that builds such a schema ensures that no key fits two entities. The general form of a counter
-    /// fits keys of others too, so it comes last.
+    /// if it must. The code that builds such a schema ensures that no key fits two entities. The general forms of counters
+    /// and entries fit keys of others too, so they come last.
     fn told_by_its_key<'a>(&'a self, key: &'a Key, item: &'a Item) -> Seen<'a> {
         let fitting = |definition: &'a Definition| Some((definition, definition.key_fields(key, item)?));
-        let others = || self.entities().filter(|definition| definition.name != COUNTER);
-        match others().chain(self.entity(COUNTER)).find_map(fitting) {
+        let others = || self.entities().filter(|definition| !definition.is_own());
+        let own = self.entities().filter(|definition| definition.is_own());
+        match others().chain(own).find_map(fitting) {
             Some((definition, fields)) if self.layout.names(definition, item) => {
                 Seen::Known(Image { definition, key, item, fields: Arc::new(fields) })
             }

@@ -49,6 +49,9 @@ pub const SPREAD: &str = "Spread";
 /// Template of a counter's partition key: the target's.
 pub const PARTITION_KEY: &str = "{TargetPK*}";
 
+/// Field of [`PARTITION_KEY`] with the target's partition key.
+pub const TARGET_PARTITION: &str = "TargetPK";
+
 /// Template of a counter's sort key.
 pub const SORT_KEY: &str = "{TargetSK*}#COUNT#{Derivation}#{Satellite:2}";
 
@@ -96,7 +99,7 @@ impl CounterKey {
         let mut sk = derivation_prefix(&self.target, &self.derivation);
         sk.extend(digits);
         let key = Key { pk: self.target.pk.clone(), sk };
-        let limits = [("TargetPK", &key.pk, PARTITION_KEY_BYTES_MAX), ("TargetSK", &key.sk, SORT_KEY_BYTES_MAX)];
+        let limits = [(TARGET_PARTITION, &key.pk, PARTITION_KEY_BYTES_MAX), ("TargetSK", &key.sk, SORT_KEY_BYTES_MAX)];
         for (field, text, bytes_max) in limits {
             if text.len() > bytes_max {
                 return Err(KeyError::new(field, Problem::TooLong { bytes: text.len(), bytes_max }).of(COUNTER));
@@ -132,7 +135,7 @@ impl CounterKey {
 impl EntityKey for CounterKey {
     fn fields(&self) -> Fields {
         Fields::from([
-            ("TargetPK", self.target.pk.clone()),
+            (TARGET_PARTITION, self.target.pk.clone()),
             ("TargetSK", self.target.sk.clone()),
             (DERIVATION, self.derivation.clone()),
             ("Satellite", self.satellite.to_text()),
@@ -141,7 +144,7 @@ impl EntityKey for CounterKey {
 
     fn from_fields(fields: &Fields) -> Option<Self> {
         Some(Self {
-            target: Key::new(fields.get("TargetPK")?, fields.get("TargetSK")?),
+            target: Key::new(fields.get(TARGET_PARTITION)?, fields.get("TargetSK")?),
             derivation: fields.get(DERIVATION)?.to_owned(),
             satellite: u32::from_text(fields.get("Satellite")?)?,
         })

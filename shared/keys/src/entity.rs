@@ -5,12 +5,14 @@ use smol_str::SmolStr;
 
 pub use crate::key_template::{KeyTemplate, StoredForm};
 use crate::{
+    counter::TARGET_PARTITION,
     error::{EntityError, KeyError, Problem},
     fields::Fields,
     index_key::{IndexKey, OnlyIf},
     item::{Item, text},
     key::Key,
     layout::Layout,
+    template::Piece,
 };
 
 /// The form of the items of one entity.
@@ -33,6 +35,14 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// True for Ripple's own items beside the items of all entities: [counters](crate::counter) and
+    /// [entries](crate::entry).
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        let is_target = |piece: &Piece| matches!(piece, Piece::Field { name, .. } if name == TARGET_PARTITION);
+        self.derived && self.key.pk.pieces().first().is_some_and(is_target)
+    }
+
     /// Builds a primary key.
     ///
     /// # Errors

@@ -26,6 +26,7 @@ pub mod backoff;
 pub mod change;
 pub mod counter;
 pub mod entity;
+pub mod entry;
 pub mod error;
 pub mod escape;
 pub mod fields;

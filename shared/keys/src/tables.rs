@@ -25,6 +25,7 @@ use serde_dynamo::AttributeValue;
 use crate::{
     counter::CounterKey,
     entity::{Definition, KeyTemplate},
+    entry::is_entry,
     escape,
     item::{Item, text},
     key::Key,
@@ -105,7 +106,7 @@ impl TableForms {
     #[must_use]
     pub fn place(&self, key: &Key) -> Place<'_> {
         let table = self.named(key.pk.split_once('#').map_or("", |(name, _)| name));
-        table.filter(|_| CounterKey::parse(key).is_none()).map_or(Place::Own, Place::Table)
+        table.filter(|_| CounterKey::parse(key).is_none() && !is_entry(key)).map_or(Place::Own, Place::Table)
     }
 
     /// The table of this name.

@@ -14,6 +14,7 @@ mod known;
 mod latest;
 mod link;
 mod mirror;
+mod ordered;
 mod path;
 mod roll_up;
 
@@ -24,7 +25,11 @@ use derive::{
     derivation::Derivation,
     schema::Schema,
 };
-use keys::{counter::COUNTER, entity::Definition};
+use keys::{
+    counter::COUNTER,
+    entity::Definition,
+    entry::{self, ENTRIES},
+};
 
 use crate::{
     error::ManifestError,
@@ -132,14 +137,15 @@ pub(crate) fn descriptions() -> Vec<KindDescription> {
     KINDS.iter().map(|kind| kind.description).collect()
 }
 
-/// The catalogue of all derivations.
-pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, ManifestError> {
+/// The schema with the entries that derivations keep, and the catalogue of all derivations.
+pub(crate) fn read(root: &Section<'_>, schema: Schema) -> Result<(Schema, Catalogue), ManifestError> {
     let mut derivations = Vec::new();
+    let mut entries = Vec::new();
     let mut places: Vec<(String, TomlPlace<'_>)> = Vec::new();
     let mut labels: BTreeMap<String, String> = BTreeMap::new();
     let mut sections: BTreeSet<String> = BTreeSet::new();
     let declared = root.sections("derivation")?;
-    let types = &KnownTypes::of(schema, &declared);
+    let types = &KnownTypes::of(&schema, &declared);
     types.fit_indexes(root)?;
     let renamed = &renamed(&declared)?;
     for (name, section) in &declared {
@@ -147,26 +153,42 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
         sections.insert((*name).to_owned());
         storable(name, &section.place)?;
         let place = section.place.clone();
-        for derivation in rule(&Rule { name, section, schema, types, declared, renamed })? {
+        for derivation in rule(&Rule { name, section, schema: &schema, types, declared, renamed })? {
+            if derivation.kind.name() == "entries" {
+                entries.push(entries_of(&schema, &derivation.name, &place)?);
+            }
             places.extend([derivation.name.clone(), derivation.label().to_owned()].map(|name| (name, place.clone())));
             labels.insert(derivation.name.clone(), derivation.label().to_owned());
             derivations.push(derivation);
         }
     }
-    // The displays and the items of a count are declared with the count, and have no section of their own.
+    let schema = schema.with(entries);
+    // The displays and the items of a count are declared with the count, and the entries with what reads them. They have
+    // no section of their own.
     let declared = |name: &str| {
         let name = labels.get(name).map_or(name, String::as_str);
-        match name.strip_suffix(DISPLAY).or_else(|| name.strip_suffix(ITEM)) {
+        match [DISPLAY, ITEM, ENTRIES].iter().find_map(|suffix| name.strip_suffix(suffix)) {
             Some(count) if !sections.contains(name) && sections.contains(count) => count.to_owned(),
             _ => name.to_owned(),
         }
     };
-    Catalogue::new(schema, derivations).map_err(|error| {
+    let catalogue = Catalogue::new(&schema, derivations).map_err(|error| {
         let (name, what) = in_words(error, &labels, &declared);
         // If two have the same name, the second one is wrong.
         let place = places.iter().rev().find(|(other, _)| *other == name).map_or(&root.place, |(_, place)| place);
         place.wrong(what)
-    })
+    })?;
+    Ok((schema, catalogue))
+}
+
+/// The entity of the entries that the derivation of this name keeps.
+fn entries_of(schema: &Schema, name: &str, place: &TomlPlace<'_>) -> Result<Definition, ManifestError> {
+    if schema.entity(name).is_some() {
+        return Err(
+            place.wrong(format!("Ripple's entries for it are of an entity {name}: give the declared one another name"))
+        );
+    }
+    entry::definition(name.trim_end_matches(ENTRIES)).map_err(|error| place.wrong(error.to_string()))
 }
 
 fn rule(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
@@ -204,8 +226,8 @@ fn in_words(
     match error {
         CatalogueError::Declaration { derivation, problem } => (derivation, problem),
         CatalogueError::NameTwice { name } => {
-            let what = "there is another derivation of this name; that of a count's display ends with -display, and that of \
-                        the items that it creates with -item";
+            let what = "there is another derivation of this name; that of a count's display ends with -display, that of \
+                        the items that it creates with -item, and that of the entries of a latest or an extreme with -entries";
             (name, what.to_owned())
         }
         CatalogueError::WrittenTwice { one, other, part } => {

@@ -79,8 +79,7 @@ pub fn load(text: &str) -> Result<(Schema, Catalogue), ManifestError> {
         Some(forms) => entities::in_forms(&root, forms)?,
         None => entities::read(&root, layout::read(&root)?)?,
     };
-    let catalogue = kinds::read(&root, &schema)?;
-    Ok((schema, catalogue))
+    kinds::read(&root, schema)
 }
 
 /// What a valid manifest says without effect, each with its place, the key, and why.

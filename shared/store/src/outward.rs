@@ -6,7 +6,7 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use keys::{
-    counter::MARK,
+    counter, entry,
     item::Item,
     key::Key,
     layout::Layout,
@@ -32,9 +32,9 @@ pub(crate) fn queried<'a>(
     if let Some((form, index)) = forms.zip(query.index.as_ref()).and_then(|(forms, name)| forms.index(name)) {
         return (Some(form), Some(index));
     }
-    // The counters of an item are in the table of Ripple's own items, although their keys begin with the item's.
-    let is_of_counters = matches!(&query.sk, SortKeys::Prefix(prefix) if prefix.contains(MARK));
-    if is_of_counters {
+    // The counters and entries of an item are in the table of Ripple's own items, although their keys begin with the item's.
+    let is_own = |prefix: &str| prefix.contains(counter::MARK) || prefix.contains(entry::MARK);
+    if matches!(&query.sk, SortKeys::Prefix(prefix) if is_own(prefix)) {
         return (None, None);
     }
     (form(layout, table, &Key::new(&query.pk, query.sk.first())), None)

@@ -49,7 +49,10 @@ async fn present<S: Store>(console: &Console<S>) -> Result<Present, StoreError> 
     } else {
         let page = store.scan(Table::Main, Segment { number: 0, of: 1 }, None).await?;
         let items = page.items.into_iter().filter_map(|item| Some((schema.layout.key(&item)?, item)));
-        items.filter(|(key, item)| schema.image(key, item).is_none_or(|it| !it.is(COUNTER))).take(ITEMS).collect()
+        items
+            .filter(|(key, item)| schema.image(key, item).is_none_or(|it| !it.definition.is_own()))
+            .take(ITEMS)
+            .collect()
     };
     Ok(Present {
         n_parked: parked(store).await?.len(),

@@ -12,8 +12,8 @@
 //! - The type attribute of either image, if the table has one. An item that claims to be of the entity, but has another
 //!   form of key, is listed for an operator.
 //!
-//! A counter's sort key begins with the sort key of its target, so the target's key identifies the counters that are
-//! displayed. A function with level-triggered derivations also needs the records of its own jobs. All other bookkeeping
+//! The sort key of a counter or an entry begins with the sort key of its target, so the target's key identifies those that
+//! are displayed. A function with level-triggered derivations also needs the records of its own jobs. All other bookkeeping
 //! has keys of its own, and is dropped even if a ledger shares the table; only if the keys of an entity begin with a
 //! field, no prefix can separate them.
 //!
@@ -29,6 +29,7 @@ use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schem
 use keys::{
     counter::{self, COUNTER},
     entity::Definition,
+    entry::{self, ENTRIES},
     fields::Fields,
     job,
     key::Key,
@@ -78,13 +79,13 @@ fn forms(table: StreamTable<'_>, catalogue: &Catalogue, families: &[Family]) -> 
     let schema = table.schema;
     let ours = || catalogue.derivations().filter(|derivation| families.contains(&derivation.kind.family()));
     let entities = entities(catalogue, families);
-    let ground = entities.iter().filter(|name| **name != COUNTER && table.holds(name));
-    let definitions = ground.filter_map(|name| schema.entity(name));
+    let here = entities.iter().filter(|name| table.holds(name));
+    let definitions = here.filter_map(|name| schema.entity(name)).filter(|it| !it.is_own());
     let mut forms: BTreeSet<KeyStart> = definitions.map(|it| table.start(it)).collect();
     if table.form.is_some() {
         return forms;
     }
-    forms.extend(ours().filter_map(|derivation| of_counters(schema, derivation)));
+    forms.extend(ours().filter_map(|derivation| of_own(schema, derivation)));
     if ours().any(|derivation| derivation.kind.family() == Family::LevelTriggered) {
         forms.insert(KeyStart { pk: Start::With(job::PARTITION.to_owned()), sk: Start::Any });
     }
@@ -95,13 +96,21 @@ fn are_permitted(patterns: &[String]) -> bool {
     patterns.len() <= PATTERNS_MAX && patterns.iter().all(|text| text.chars().count() <= PATTERN_CHARACTERS_MAX)
 }
 
-/// The counters that a derivation reads; the sort key of each begins with its target's.
-fn of_counters(schema: &Schema, derivation: &Derivation) -> Option<KeyStart> {
-    derivation.kind.entities().contains(&COUNTER).then_some(())?;
+/// The counters or entries that a derivation reads; the sort key of each begins with its target's.
+fn of_own(schema: &Schema, derivation: &Derivation) -> Option<KeyStart> {
+    let own = |name: &&str| schema.entity(name).is_some_and(Definition::is_own);
+    let entity = derivation.kind.entities().into_iter().find(own)?;
     let target = derivation.kind.refresh().and_then(|refresh| schema.entity(refresh.target()));
+    // The derivation that reads entries needs the records that the one that makes them needs.
+    if target.is_some_and(Definition::is_own) {
+        return None;
+    }
     let Some(target) = target.map(of_entity) else { return Some(KeyStart { pk: Start::Any, sk: Start::Any }) };
     let sk = match target.sk {
-        Start::Is(sk) => Start::With(counter::prefix(&Key::new("", sk))),
+        Start::Is(sk) => Start::With(match entity.strip_suffix(ENTRIES) {
+            Some(name) => entry::prefix(&Key::new("", sk), name),
+            _ => counter::prefix(&Key::new("", sk)),
+        }),
         other => other,
     };
     Some(KeyStart { sk, ..target })

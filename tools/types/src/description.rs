@@ -4,7 +4,6 @@ mod several;
 
 use derive::{catalogue::Catalogue, schema::Schema};
 use keys::{
-    counter::COUNTER,
     entity::{Definition, KeyTemplate},
     index_key::OnlyIf,
     key::is_hidden,
@@ -145,7 +144,7 @@ pub(crate) fn entities<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<Typ
             attributes: several::attributes(form, definition, &types),
         },
     };
-    schema.entities().filter(|definition| definition.name != COUNTER).map(entity).collect()
+    schema.entities().filter(|definition| !definition.is_own()).map(entity).collect()
 }
 
 fn keys<'a>(layout: &'a Layout, definition: &'a Definition) -> Vec<TypedKey<'a>> {

@@ -7,7 +7,8 @@
 //!
 //! The sources of a target are one range of one partition of the table, so the refresh reads the end of the range with
 //! one consistent query: if the latest source is removed, the query finds the one before it. An index cannot be used:
-//! it may not contain a source yet, and no record would request a refresh once it does.
+//! it may not contain a source yet, and no record would request a refresh once it does. Items that are not such a range,
+//! or have another order, have [entries](super::entries) beside the target, which are.
 //!
 //! *Level-triggered.* The latest item is read when the target is written, so any order of requests ends at the same
 //! value.
@@ -22,11 +23,12 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    declaration::{Link, cased, declares, entity, gives},
+    declaration::{Link, declares, entity, gives},
     derived::{Counts, Derived, Items},
     effect::{Effect, RefreshRequest},
     expression::Input,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
+    kinds::entries::Entries,
     outline::{Outline, linked},
     part::{Part, Reach},
     query::{Order, Query},
@@ -42,8 +44,9 @@ pub struct Latest {
     pub source: String,
     /// Entity of the items that its attributes are copied into.
     pub target: String,
-    /// How the target's key is built from the fields of a source's key.
-    pub link: Link,
+    /// How the target's key is built from the fields of a source's key; `None` if the sources are
+    /// [entries](super::entries), whose keys name their target.
+    pub link: Option<Link>,
     /// Which source: the greatest sort key (`Descending`), or the least.
     pub order: Order,
     /// Pairs of (what of the source is copied; attribute of the target, or name in an entry of the list).
@@ -72,37 +75,38 @@ impl Latest {
         let (source, definition) = (schema.entity(&self.source)?, schema.entity(&self.target)?);
         let fields = definition.key.parse_key(target)?;
         definition.key.build(&fields).ok().filter(|built| built == target)?;
-        let field = |name: &str| fields.get(self.filled(name)?);
+        let field = |name: &str| match &self.link {
+            Some(link) => fields.get(link.filled_by(name)?),
+            None => Entries::of_target(target, name),
+        };
         let (pk, prefix) = (source.key.pk.build_of(field).ok()?, source.key.sk.prefix_of(field).ok()?);
         let length = self.list.as_ref().map_or(1, |list| list.length);
         let query = Query { order: self.order, limit: Some(length), ..Query::prefix(None, pk, prefix) };
         Some(FirstOf { query, entity: self.source.clone() })
     }
 
-    /// The field of the target's key that a field of the source fills.
-    fn filled(&self, from: &str) -> Option<&str> {
-        self.link.filled_by(from)
-    }
-
     /// Checks that the sources of a target are one range of one partition.
-    fn check_collection(&self, source: &Definition, target: &Definition) -> Result<(), String> {
+    ///
+    /// # Errors
+    ///
+    /// A sentence with what keeps them from being one.
+    pub fn check_range(source: &Definition, target: &Definition, link: &Link) -> Result<(), String> {
+        let filled = |from: &str| link.filled_by(from);
         let partition = source.key.pk.field_names();
         let sort = source.key.sk.field_names();
-        let leading: Vec<&str> = sort.into_iter().take_while(|name| self.filled(name).is_some()).collect();
-        let calculated = self.link.0.iter().find(|(_, from)| from.name().is_none());
-        let lacking = partition.iter().find(|name| self.filled(name).is_none());
-        let inside = self.link.from_fields().find(|name| !partition.contains(name) && !leading.contains(name));
+        let leading: Vec<&str> = sort.into_iter().take_while(|name| filled(name).is_some()).collect();
+        let calculated = link.0.iter().find(|(_, from)| from.name().is_none());
+        let lacking = partition.iter().find(|name| filled(name).is_none());
+        let inside = link.from_fields().find(|name| !partition.contains(name) && !leading.contains(name));
         let open = Some(&source.key.sk).filter(|sort| sort.is_open() && !leading.is_empty());
         let is_cased = |(to, from): &&(String, Input)| {
             target.key.casing(to).is_some_and(|casing| from.name().and_then(|it| source.key.casing(it)) != Some(casing))
         };
-        if let Some((to, _)) = self.link.0.iter().find(is_cased) {
+        if let Some((to, _)) = link.0.iter().find(is_cased) {
             return Err(format!(
                 "the key of {} has {to} in one case only, so it does not give the key of the {} items, which have it as it \
-                 is: mirror them under {}, and take the mirrors",
-                target.name,
-                source.name,
-                cased(target.key.casing(to), to)
+                 is",
+                target.name, source.name
             ));
         }
         let fault = match (calculated, lacking, inside) {
@@ -113,10 +117,7 @@ impl Latest {
             (None, None, None) => return Ok(()),
         };
         let (from, to) = (&source.name, &target.name);
-        Err(format!(
-            "the items of {from} that lead to one {to} are not consecutive items of one partition: {fault}; mirror them into one, and \
-             take the mirrors"
-        ))
+        Err(format!("the items of {from} that lead to one {to} are not consecutive items of one partition: {fault}"))
     }
 
     /// The attributes of a target whose sources are these items.
@@ -163,8 +164,10 @@ impl Kind for Latest {
 
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
-        self.link.check(target, source)?;
-        self.check_collection(source, target)?;
+        if let Some(link) = &self.link {
+            link.check(target, source)?;
+            Self::check_range(source, target, link)?;
+        }
         gives(source, self.read())?;
         declares(target, self.written())?;
         let mut reads = vec![Part::existence(&self.source), Part::existence(&self.target)];
@@ -174,7 +177,10 @@ impl Kind for Latest {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let names = self.attributes.iter().map(|(from, to)| format!("{from} as {to}"));
+        let names = self.attributes.iter().map(|(from, to)| match &self.link {
+            Some(_) => format!("{from} as {to}"),
+            None => to.clone(),
+        });
         let which = if self.order == Order::Descending { "the last" } else { "the first" };
         let which = match &self.list {
             Some(list) => format!("{which} {} in {}", list.length, list.attribute),
@@ -183,7 +189,10 @@ impl Kind for Latest {
         let target = schema.entity(&self.target);
         Outline {
             terms: vec![format!("{which}: {}", names.collect::<Vec<_>>().join(", "))],
-            into: target.map(|target| linked(target, &self.link)),
+            into: target.map(|target| match &self.link {
+                Some(link) => linked(target, link),
+                None => format!("{} / {}", target.key.pk, target.key.sk),
+            }),
             ..Outline::from(&self.source)
         }
     }
@@ -196,8 +205,10 @@ impl Kind for Latest {
         let (old, new) = sight.entity(&self.source);
         let differs = old.is_some() != new.is_some() || self.read().any(|name| sight.attribute_differs(old, new, name));
         let source = new.or(old).filter(|_| differs);
-        let led =
-            source.zip(schema.entity(&self.target)).and_then(|(image, to)| self.link.key(to, image).ok().flatten());
+        let led = source.zip(schema.entity(&self.target)).and_then(|(image, to)| match &self.link {
+            Some(link) => link.key(to, image).ok().flatten(),
+            None => Entries::target_of(image),
+        });
         let (old, new) = sight.entity(&self.target);
         let is_woken = |new: &&Image<'_>| {
             old.is_none() || self.written().any(|name| sight.attribute_differs(old, Some(new), name))

@@ -5,6 +5,7 @@ pub mod copy;
 pub mod count;
 pub mod counted_item;
 pub mod display;
+pub mod entries;
 pub mod index_key;
 pub mod latest;
 pub mod mirror;

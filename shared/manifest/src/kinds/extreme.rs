@@ -1,17 +1,12 @@
 //! `kind = "extreme"`: the least or greatest value of an attribute over the items that lead to a target.
-//!
-//! The sort key of these items begins with the value, after the fields that lead to the target. So the extreme is that
-//! of the first or last of them, and stays correct after deletions.
 
-use derive::{declaration::Link, derivation::Derivation, expression::Input, kinds::latest::Latest, query::Order};
-use keys::entity::Definition;
+use derive::derivation::Derivation;
 
-use super::{KindSyntax, Rule};
+use super::{KindSyntax, Rule, given, ordered::Ordered};
 use crate::{
     error::ManifestError,
-    section::Entry,
     syntax::{
-        KeySyntax, KindDescription,
+        KeySyntax, KindDescription, ValueSyntax,
         ValueSyntax::{Pairs, Text},
     },
 };
@@ -21,77 +16,65 @@ pub(super) const KIND: KindSyntax = KindSyntax {
         name: "extreme",
         keeps: "An attribute of each target shows the least or the greatest value of those of the items that lead to it.",
         family: "level-triggered",
-        costs: "1 for each target whose extreme changes, and for each index that projects it",
+        costs: "1 for each target whose extreme changes, and for each index that projects it; and 1 for each change of an item that leads to one, or 2 if its value changes, unless the table has the items of a target in the order of the value: behind the fields that lead to the target the sort key of `from` begins with it, as in `OFFER#{price:8}#{offerId}`, and there is no `where`",
         example: r#"
 [derivation.first-order]
 kind = "extreme"
 from = "Order"
 into = "User.firstOrderAt"
 min = "placedAt"
+
+[derivation.cheapest]
+kind = "extreme"
+from = "Offer"
+into = "Product.lowestPrice"
+min = "price"
+where = "active = true"
 "#,
         keys: &KEYS,
     },
     read,
 };
 
-const KEYS: [KeySyntax; 5] = [
+const KEYS: [KeySyntax; 6] = [
     KeySyntax::required("from", Text, "the entity whose items have the values"),
     KeySyntax::required("into", Text, "`Entity.attribute`: the target, and the attribute that shows the extreme"),
     KeySyntax::optional(
         "link",
         Pairs,
         "fields of the same names",
-        "pairs of a field of the target's key and the field of the source's key that gives it",
+        "pairs of a field of the target's key and the field, attribute or [expression](#expressions) of the source that gives it",
+    ),
+    KeySyntax::optional(
+        "where",
+        ValueSyntax::Condition,
+        "all",
+        "takes only values of items that meet this [condition](own-table.md#conditions)",
     ),
     KeySyntax::optional(
         "min",
         Text,
         "",
-        "the field whose least value is shown, if `max` is not given; the sort key of `from` begins with it, behind the fields that lead to the \
-         target: `OFFER#{price:8}#{offerId}`, or `{MAX-price:8}` if the greatest stands first",
+        "the field, attribute or [expression](#expressions) whose least number or text is shown, if `max` is not given; an item without it takes no part",
     ),
-    KeySyntax::optional(
-        "max",
-        Text,
-        "",
-        "the field whose greatest value is shown, if `min` is not given; the same holds for the sort key",
-    ),
+    KeySyntax::optional("max", Text, "", "the same for the greatest, if `min` is not given"),
 ];
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity whose items have the values")?;
     let (target, attribute) = rule.shown_attribute("the attribute that shows it, as in \"Product.lowestPrice\"")?;
     let link = rule.link(target, source)?;
-    let (entry, is_max) = match (rule.section.get("min"), rule.section.get("max")) {
+    let (entry, is_greatest) = match (rule.section.get("min"), rule.section.get("max")) {
         (Some(entry), None) => (entry, false),
         (None, Some(entry)) => (entry, true),
         (None, None) => {
-            return Err(rule.section.place.wrong("min or max is missing: the field whose extreme is shown"));
+            return Err(rule.section.place.wrong("min or max is missing: the value whose extreme is shown"));
         }
         (Some(_), Some(both)) => {
             return Err(both.place.wrong("is one of two: an extreme is a min or a max, and each is a derivation"));
         }
     };
-    let is_descending = is_descending(source, &link, &entry)?;
-    let order = if is_max == is_descending { Order::Ascending } else { Order::Descending };
-    let attributes = vec![(Input::of(entry.text()?.text), attribute)];
-    let (source, target) = (source.name.clone(), target.name.clone());
-    Ok(vec![rule.derivation(rule.name, Latest { source, target, link, order, attributes, list: None })?])
-}
-
-/// True if the field's greatest value comes first in the sort key. It must be the first field that the link does not
-/// use.
-fn is_descending(source: &Definition, link: &Link, entry: &Entry<'_>) -> Result<bool, ManifestError> {
-    let named = entry.text()?;
-    let sort = &source.key.sk;
-    let first = sort.field_names().into_iter().find(|name| !link.from_fields().any(|linked| linked == *name));
-    if first != Some(named.text) {
-        let what = format!(
-            "the values of {} are not in the order of the sort key of {}, which is {sort}: behind the fields that lead to \
-             the target it begins with the value, as in OFFER#{{{}:8}}#{{offerId}}",
-            named.text, source.name, named.text
-        );
-        return Err(named.place.wrong(what));
-    }
-    Ok(sort.written(named.text).is_some_and(|written| written.starts_with("{MAX-")))
+    let by = given::value(source, &entry.text()?, rule.types)?;
+    let attributes = vec![(by.clone(), attribute)];
+    Ordered { source, target, link, by: Some(by), is_greatest, attributes, list: None }.derivations(rule)
 }

@@ -1,13 +1,9 @@
 //! `kind = "latest"`: attributes of the last or first item that leads to a target, copied into the target.
 
-use derive::{
-    derivation::Derivation,
-    kinds::latest::{Latest, SourceList},
-    query::Order,
-};
+use derive::{derivation::Derivation, kinds::latest::SourceList};
 use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, copy::carried, derived_attribute, given};
+use super::{KindSyntax, Rule, copy::carried, derived_attribute, given, ordered::Ordered};
 use crate::{
     error::ManifestError,
     section::Named,
@@ -20,9 +16,9 @@ use crate::{
 pub(super) const KIND: KindSyntax = KindSyntax {
     description: KindDescription {
         name: "latest",
-        keeps: "Each target carries attributes of the last item that leads to it, in the order of the sort key, or a list of the last few.",
+        keeps: "Each target carries attributes of the last item that leads to it, in the order of the sort key or of a value, or a list of the last few.",
         family: "level-triggered",
-        costs: "1 for each target that comes to carry something else, and for each index that projects it",
+        costs: "1 for each target that comes to carry something else, and for each index that projects it; with [entries](own-table.md#the-latest-of-some) 1 more for each change of an item that leads to one, and 2 if its value changes",
         example: r#"
 [derivation.last-order]
 kind = "latest"
@@ -36,6 +32,14 @@ from = "Order"
 into = "User.recentOrders"
 n = 5
 attributes = ["placedAt", "total"]
+
+[derivation.largest-paid-order]
+kind = "latest"
+from = "Order"
+to = "User"
+by = "total"
+where = "status = 'paid'"
+attributes = { total = "largestTotal", orderId = "largestOrder" }
 "#,
         keys: &KEYS,
     },
@@ -45,13 +49,8 @@ attributes = ["placedAt", "total"]
 /// Most entries of a list: its target is written whenever one of them changes.
 const LENGTH_MAX: u32 = 100;
 
-const KEYS: [KeySyntax; 7] = [
-    KeySyntax::required(
-        "from",
-        Text,
-        "the entity that the attributes come from; its items that lead to one target must be one range of one partition of \
-         the table, as `USER#{userId}` / `ORDER#{placedAt}` is for a user",
-    ),
+const KEYS: [KeySyntax; 9] = [
+    KeySyntax::required("from", Text, "the entity that the attributes come from"),
     KeySyntax::optional("to", Text, "`into`", "the entity whose items carry it"),
     KeySyntax::optional(
         "into",
@@ -65,7 +64,19 @@ const KEYS: [KeySyntax; 7] = [
         "link",
         Pairs,
         "fields of the same names",
-        "pairs of a field of the target's key and the field of the source's key that gives it",
+        "pairs of a field of the target's key and the field, attribute or [expression](#expressions) of the source that gives it",
+    ),
+    KeySyntax::optional(
+        "by",
+        Text,
+        "the order of the sort key, if the items that lead to a target are one range of the table, as `USER#{userId}` / `ORDER#{placedAt}` is for a user; otherwise required",
+        "the field, attribute or [expression](#expressions) whose number or text orders the items; one without it takes no part",
+    ),
+    KeySyntax::optional(
+        "where",
+        ValueSyntax::Condition,
+        "all",
+        "takes only items that meet this [condition](own-table.md#conditions)",
     ),
     KeySyntax::required(
         "attributes",
@@ -77,7 +88,7 @@ const KEYS: [KeySyntax; 7] = [
         "which",
         ValueSyntax::OneOf(&["last", "first"]),
         "`\"last\"`",
-        "the item with the greatest sort key, or with the least",
+        "the item with the greatest value or sort key, or with the least",
     ),
 ];
 
@@ -90,13 +101,13 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         let to = if list.is_some() { to.text.to_owned() } else { derived_attribute(target, to)? };
         Ok((given::value(source, from, rule.types)?, to))
     })?;
-    let order = match rule.section.get("which").map(|entry| entry.text()).transpose()? {
-        None | Some(Named { text: "last", .. }) => Order::Descending,
-        Some(Named { text: "first", .. }) => Order::Ascending,
+    let is_greatest = match rule.section.get("which").map(|entry| entry.text()).transpose()? {
+        None | Some(Named { text: "last", .. }) => true,
+        Some(Named { text: "first", .. }) => false,
         Some(named) => return Err(named.unknown("which is \"last\" or \"first\", not", ["last", "first"])),
     };
-    let (source, target) = (source.name.clone(), target.name.clone());
-    Ok(vec![rule.derivation(rule.name, Latest { source, target, link, order, attributes, list })?])
+    let by = rule.section.get("by").map(|entry| given::value(source, &entry.text()?, rule.types)).transpose()?;
+    Ordered { source, target, link, by, is_greatest, attributes, list }.derivations(rule)
 }
 
 /// The target, and its list of several items, if declared.

@@ -279,7 +279,7 @@ fn a_text_in_one_case_does_not_give_the_text_itself() {
             note("{who}")
         ),
         &expect![
-            "64:13: derivation.last: the key of User has email in one case only, so it does not give the key of the Note items, which have it as it is: mirror them under {lower(email)}, and take the mirrors"
+            "64:13: derivation.last: the key of User has email in one case only, so it does not give the key of the Note items, which have it as it is; say what orders them, as in by = \"createdAt\""
         ],
     );
     refused_with(
@@ -304,7 +304,7 @@ fn what_is_found_by_the_beginning_of_a_key_has_a_certain_end() {
             "{part}[derivation.last]\nkind = \"latest\"\nfrom = \"Part\"\nto = \"Kind\"\nattributes = {{ n = \"last\" }}\n"
         ),
         &expect![
-            "68:13: derivation.last: the items of Part that lead to one Kind are not consecutive items of one partition: a value in {kind}.{n} may contain the text that ends it; mirror them into one, and take the mirrors"
+            "68:13: derivation.last: the items of Part that lead to one Kind are not consecutive items of one partition: a value in {kind}.{n} may contain the text that ends it; say what orders them, as in by = \"createdAt\""
         ],
     );
     refused_with(

@@ -357,7 +357,7 @@ fn refused_example(kind: &str, from: &str, to: &str, expect: &Expect) {
 }
 
 #[test]
-fn what_a_latest_carries_is_the_end_of_one_range_of_one_partition() {
+fn what_a_latest_carries_is_looked_up_and_has_an_order() {
     let refused = |from: &str, to: &str, expect: &Expect| refused_example("latest", from, to, expect);
     refused(
         "{ placedAt = \"lastOrderAt\" }",
@@ -370,15 +370,15 @@ fn what_a_latest_carries_is_the_end_of_one_range_of_one_partition() {
         "{ placedAt = \"lastOrderAt\" }",
         "{ placedAt = \"total\" }",
         &expect![[
-            r#"derivation.last-order.attributes.placedAt: User does not declare as derived "total": there are followerCount, orderCount, lifetimeValue, lastOrderAt, firstOrderAt, recentOrders"#
+            r#"derivation.last-order.attributes.placedAt: User does not declare as derived "total": there are followerCount, orderCount, lifetimeValue, lastOrderAt, firstOrderAt, recentOrders, largestTotal, largestOrder"#
         ]],
     );
     refused(
         "{ placedAt = \"lastOrderAt\" }",
-        "{ placedAt = \"lastOrderAt\" }\nwhere = { status = \"paid\" }",
-        &expect![
-            "derivation.last-order.where: the kind latest takes no condition: mirror the items that meet it, and name the mirrors here"
-        ],
+        "{ placedAt = \"lastOrderAt\" }\nwhere = { state = \"paid\" }",
+        &expect![[
+            r#"derivation.last-order.where.state: Order has no field or attribute "state": there are orderId, placedAt, userId, total, status"#
+        ]],
     );
     refused(
         "{ placedAt = \"lastOrderAt\" }",
@@ -394,32 +394,32 @@ fn what_a_latest_carries_is_the_end_of_one_range_of_one_partition() {
         "attributes = { placedAt",
         "found = \"Order\"\nattributes = { placedAt",
         &expect![
-            "derivation.last-order.found: there is no such key: there are kind, id, was, from, to, into, n, link, attributes, which"
+            "derivation.last-order.found: there is no such key: there are kind, id, was, from, to, into, n, link, by, where, attributes, which"
         ],
     );
     refused(
         "partition-key = \"USER#{userId}\"\nsort-key = \"ORDER",
         "partition-key = \"DAY#{day}\"\nsort-key = \"{userId}#ORDER",
         &expect![
-            "derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; mirror them into one, and take the mirrors"
+            "derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; say what orders them, as in by = \"createdAt\""
         ],
     );
     refused(
         "attributes = { placedAt",
         "link = { userId = \"orderId\" }\nattributes = { placedAt",
         &expect![
-            "derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give userId of their partition key; mirror them into one, and take the mirrors"
+            "derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give userId of their partition key; say what orders them, as in by = \"createdAt\""
         ],
     );
 }
 
 #[test]
-fn an_extreme_is_of_what_the_sort_key_begins_with() {
+fn an_extreme_is_of_one_value() {
     let refused = |from: &str, to: &str, expect: &Expect| refused_example("extreme", from, to, expect);
     refused(
         "min = \"placedAt\"\n",
         "",
-        &expect!["derivation.first-order: min or max is missing: the field whose extreme is shown"],
+        &expect!["derivation.first-order: min or max is missing: the value whose extreme is shown"],
     );
     refused(
         "min = \"placedAt\"\n",
@@ -428,16 +428,14 @@ fn an_extreme_is_of_what_the_sort_key_begins_with() {
     );
     refused(
         "min = \"placedAt\"",
-        "min = \"total\"",
-        &expect![
-            "derivation.first-order.min: the values of total are not in the order of the sort key of Order, which is ORDER#{placedAt}#{orderId}: behind the fields that lead to the target it begins with the value, as in OFFER#{total:8}#{offerId}"
-        ],
+        "min = \"totl\"",
+        &expect![[r#"derivation.first-order.min: Order has no field or attribute "totl": did you mean "total"?"#]],
     );
     refused(
         "min = \"placedAt\"",
-        "max = \"orderId\"",
+        "min = \"total\"\n[entity.first-order-entries]\npartition-key = \"X#{x}\"\nsort-key = \"X\"",
         &expect![
-            "derivation.first-order.max: the values of orderId are not in the order of the sort key of Order, which is ORDER#{placedAt}#{orderId}: behind the fields that lead to the target it begins with the value, as in OFFER#{orderId:8}#{offerId}"
+            "derivation.first-order: Ripple's entries for it are of an entity first-order-entries: give the declared one another name"
         ],
     );
     refused(
@@ -474,6 +472,60 @@ fn an_extreme_takes_the_end_of_the_collection_at_which_it_stands() {
     assert_eq!(order("{placedAt}", "max"), "the last: placedAt as firstOrderAt");
     assert_eq!(order("{MAX-placedAt:12}", "max"), "the first: placedAt as firstOrderAt");
     assert_eq!(order("{MAX-placedAt:12}", "min"), "the last: placedAt as firstOrderAt");
+}
+
+#[test]
+fn what_is_no_range_in_the_wanted_order_has_entries() {
+    let kinds = |from: &str, to: &str| {
+        let example = crate::kinds::descriptions().iter().find(|it| it.name == "latest").unwrap().example;
+        let text = format!("{BASE}{example}");
+        assert!(text.contains(from), "{from}");
+        let (schema, catalogue) = load(&text.replacen(from, to, 1)).unwrap_or_else(|error| panic!("{error}"));
+        let ours = catalogue.derivations().filter(|it| it.name.starts_with("last-order"));
+        let terms = |it: &derive::derivation::Derivation| it.kind.outline(&schema).terms.join(", ");
+        ours.map(|it| format!("{} ({}): {}\n", it.name, it.kind.name(), terms(it))).collect::<String>()
+    };
+    let last = "attributes = { placedAt = \"lastOrderAt\" }";
+    let with = |line: &str| kinds(last, &format!("{line}\n{last}"));
+    let mut shown = String::new();
+    for line in [
+        "",
+        "by = \"placedAt\"",
+        "by = \"total\"",
+        "where = { status = \"paid\" }",
+        "by = \"size(status) * 2\"\nwhich = \"first\"",
+    ] {
+        shown += &format!("# {line}\n{}", with(&line));
+    }
+    let elsewhere =
+        "partition-key = \"DAY#{day}\"\nsort-key = \"ORDER#{MAX-rank:4}#{placedAt}\"\nattributes = [\"userId\", ";
+    let moved = |line: &str| {
+        let order = "partition-key = \"USER#{userId}\"\nsort-key = \"ORDER#{placedAt}#{orderId}\"\nattributes = [";
+        let base = BASE.replace(order, elsewhere);
+        let text = format!(
+            "{base}[derivation.last-order]\nkind = \"latest\"\nfrom = \"Order\"\nto = \"User\"\n{line}\n{last}\n"
+        );
+        load(&text).map(|(_, catalogue)| catalogue.derivations().count()).map_err(|error| error.to_string())
+    };
+    shown += &format!("{:?}\n{:?}\n", moved(""), moved("by = \"placedAt\""));
+    expect![[r##"
+        # 
+        last-order (latest): the last: placedAt as lastOrderAt
+        # by = "placedAt"
+        last-order (latest): the last: placedAt as lastOrderAt
+        # by = "total"
+        last-order-entries (entries): by total
+        last-order (latest): the last: lastOrderAt
+        # where = { status = "paid" }
+        last-order-entries (entries): by placedAt, where status = 'paid'
+        last-order (latest): the last: lastOrderAt
+        # by = "size(status) * 2"
+        which = "first"
+        last-order-entries (entries): by size(status) * 2
+        last-order (latest): the first: lastOrderAt
+        Err("149:13: derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; say what orders them, as in by = \"createdAt\"")
+        Ok(4)
+    "##]].assert_eq(&shown);
 }
 
 #[test]
@@ -591,7 +643,7 @@ fn a_list_of_the_latest_says_where_it_is_and_how_long() {
         "into = \"User.recentOrders\"",
         "into = \"User.recent\"",
         &expect![[
-            r#"derivation.recent-orders.into: User does not declare as derived "recent": there are followerCount, orderCount, lifetimeValue, lastOrderAt, firstOrderAt, recentOrders"#
+            r#"derivation.recent-orders.into: User does not declare as derived "recent": there are followerCount, orderCount, lifetimeValue, lastOrderAt, firstOrderAt, recentOrders, largestTotal, largestOrder"#
         ]],
     );
     refused(

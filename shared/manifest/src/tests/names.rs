@@ -276,7 +276,7 @@ fn derivations_that_cannot_be_are_refused() {
         "[derivation.order-by-id]",
         "[derivation.order-count-display]",
         &expect![
-            "43:13: derivation.order-count-display: there is another derivation of this name; that of a count's display ends with -display, and that of the items that it creates with -item"
+            "43:13: derivation.order-count-display: there is another derivation of this name; that of a count's display ends with -display, that of the items that it creates with -item, and that of the entries of a latest or an extreme with -entries"
         ],
     );
     let again = "[derivation.also]\nkind = \"mirror\"\nfrom = \"Order\"\nto = \"OrderById\"\n\n[derivation.buyer-name]";

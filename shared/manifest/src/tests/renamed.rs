@@ -93,7 +93,7 @@ fn a_first_name_is_the_name_of_no_other() {
             .replace(COUNT, &was("\"orders\""))
             .replace("[derivation.buyer-name-by-id]", "[derivation.orders-display]"),
         &expect![
-            "58:13: derivation.orders-display: there is another derivation of this name; that of a count's display ends with -display, and that of the items that it creates with -item"
+            "58:13: derivation.orders-display: there is another derivation of this name; that of a count's display ends with -display, that of the items that it creates with -item, and that of the entries of a latest or an extreme with -entries"
         ],
     );
     // A mistake of a display is reported for its count, by the current name.

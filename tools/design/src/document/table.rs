@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use keys::{
-    counter::COUNTER,
     entity::Definition,
     layout::{Index, Layout},
     tables::{EntityBy, TableForm, TableForms},
@@ -91,7 +90,7 @@ fn forms(design: &Design) -> String {
         let keys = entity.indexes.iter().map(|index| &index.key).chain([&entity.key]);
         keys.flat_map(|key| [key.pk.to_string(), key.sk.to_string()]).collect::<Vec<_>>()
     };
-    let own = design.schema.entities().filter(|entity| entity.name != COUNTER);
+    let own = design.schema.entities().filter(|entity| !entity.is_own());
     let all: Vec<String> = own.flat_map(of).collect();
     let field = all.iter().find_map(|text| text.split('{').nth(1)?.split(['}', ':', '%', '/']).next());
     let has = |mark: &str| all.iter().any(|text| text.contains(mark));

@@ -8,7 +8,7 @@ use derive::{
     kind::Refresh,
     part::{Part, PartOf},
 };
-use keys::{counter::COUNTER, size::item_bytes};
+use keys::size::item_bytes;
 use store::{Units, write_units};
 
 use crate::{
@@ -36,7 +36,7 @@ fn not_derived(design: &Design) -> Vec<ReviewFinding> {
         let why = "readers wait for what nothing writes";
         found.push(ReviewFinding { check: Check::NotDerived, subject, what, why, advice });
     };
-    for entity in design.schema.entities().filter(|entity| entity.name != COUNTER) {
+    for entity in design.schema.entities().filter(|entity| !entity.is_own()) {
         let name = &entity.name;
         let ours = writes.get(name.as_str()).map(Vec::as_slice).unwrap_or_default();
         if entity.derived && !ours.iter().any(|part| part.of == PartOf::Existence) {

@@ -16,7 +16,6 @@ use std::fmt::Write as _;
 
 use derive::schema::Schema;
 use keys::{
-    counter::COUNTER,
     entity::{Definition, KeyTemplate},
     error::KeyError,
     fields::Fields,
@@ -176,7 +175,7 @@ impl Form<'_> {
 /// Questions and their answers.
 pub(crate) fn vectors(schema: &Schema) -> Vec<(String, String)> {
     let mut forms = Vec::new();
-    for entity in schema.entities().filter(|entity| entity.name != COUNTER) {
+    for entity in schema.entities().filter(|entity| !entity.is_own()) {
         forms.push(Form { entity, index: None });
         forms.extend(entity.indexes.iter().map(|index| Form { entity, index: Some(index) }));
     }

@@ -91,7 +91,7 @@ fn derivations() -> Vec<Derivation> {
             Latest {
                 source: "Message".into(),
                 target: "Room".into(),
-                link: Link::of(&[("RoomId", "RoomId")]),
+                link: Some(Link::of(&[("RoomId", "RoomId")])),
                 order: Order::Descending,
                 attributes: pairs(&[("By.name", "LastBy"), ("At", "LastAt")]),
                 list: None,

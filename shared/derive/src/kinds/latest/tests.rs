@@ -118,16 +118,16 @@ fn sources_that_are_not_one_range_of_one_partition_are_refused() {
     let refused = |kind: Latest| Catalogue::new(&schema, vec![named("last", kind)]).unwrap_err().to_string();
     let room = || latest(Order::Descending, &[("By", "LastBy")]);
     let all = [
-        Latest { link: Link::of(&[("RoomId", "At")]), ..room() },
-        Latest { link: Link::of(&[("RoomId", "By")]), ..room() },
-        Latest { source: "Pin".into(), link: Link::of(&[]), ..room() },
+        Latest { link: Some(Link::of(&[("RoomId", "At")])), ..room() },
+        Latest { link: Some(Link::of(&[("RoomId", "By")])), ..room() },
+        Latest { source: "Pin".into(), link: Some(Link::of(&[])), ..room() },
         latest(Order::Descending, &[("Nothing", "LastBy")]),
         latest(Order::Descending, &[("By", "Topic")]),
     ];
     let shown: String = all.into_iter().map(|kind| refused(kind) + "\n").collect();
     expect![[r#"
-        derivation last: the items of Message that lead to one Room are not consecutive items of one partition: the key of Room does not give RoomId of their partition key; mirror them into one, and take the mirrors
-        derivation last: the items of Message that lead to one Room are not consecutive items of one partition: the key of Room does not give RoomId of their partition key; mirror them into one, and take the mirrors
+        derivation last: the items of Message that lead to one Room are not consecutive items of one partition: the key of Room does not give RoomId of their partition key
+        derivation last: the items of Message that lead to one Room are not consecutive items of one partition: the key of Room does not give RoomId of their partition key
         derivation last: nothing gives RoomId of the key of Room
         derivation last: Message has no attribute Nothing
         derivation last: Room does not declare Topic as derived

@@ -1,0 +1,224 @@
+//! Entries: one of Ripple's own items beside a target for each item that leads to it, in the order of a value.
+//!
+//! *Keeps true*: each source that leads to a target, meets the condition and has the value has one entry beside that
+//! target, with the carried values; there is no other entry. *From* a source that was created, removed or changed *to* a
+//! refresh of its entry before and after; *from* an entry that any writer changed *to* a refresh of that entry.
+//!
+//! [Latest](super::latest) reads the first or the last entry of a target. So the sources may be stored anywhere, and be
+//! ordered by any attribute.
+//!
+//! *Level-triggered.* An entry's key names its source, which is read when the entry is written.
+//!
+//! *Example*: the offer `OFFER#o` of product `p` goes from 15 to 9.50. The entry
+//! `PRODUCT#p / PRODUCT#RIPPLE#cheapest#n02:15#OFFER%23o#OFFER` is deleted, and `…#n01:9.5#OFFER%23o#OFFER` is created.
+
+use std::{collections::BTreeSet, iter};
+
+use keys::{
+    entity::Definition,
+    entry::{self, BY, CARRIED},
+    fields::Fields,
+    item::{Item, is_stores_own},
+    key::Key,
+    layout::Layout,
+};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    change::Sight,
+    condition::Condition,
+    declaration::{Link, entity, gives},
+    derived::{Counts, Derived, Items},
+    effect::{Effect, RefreshRequest},
+    expression::Input,
+    kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
+    outline::{Outline, linked},
+    part::{Part, PartOf, Reach},
+    schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
+};
+
+/// The declaration of entries.
+#[derive(Clone, Debug)]
+pub struct Entries {
+    /// Entity of the items that have entries.
+    pub source: String,
+    /// Which of the items have one.
+    pub condition: Condition,
+    /// Entity of the targets.
+    pub target: String,
+    /// How the target's key is built from the fields of a source.
+    pub link: Link,
+    /// The value that orders the entries, a number or a text; an item without it has no entry.
+    pub by: Input,
+    /// Pairs of (what of the source an entry carries; its name there).
+    pub carried: Vec<(Input, String)>,
+    /// Entity of the entries: see [`entry::definition`].
+    pub entity: String,
+}
+
+impl Entries {
+    /// The key of an item's entry; `None` if it has none.
+    fn entry(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
+        let (Some(target), Some(definition)) = (schema.entity(&self.target), schema.entity(&self.entity)) else {
+            return Ok(None);
+        };
+        if !image.is(&self.source) || !self.condition.holds(image)? {
+            return Ok(None);
+        }
+        let Some(target) = self.link.key(target, image)? else { return Ok(None) };
+        let Some(value) = self.by.value(image)? else { return Ok(None) };
+        let unreadable = |why: String| Unreadable { attribute: self.by.text().to_owned(), why };
+        let Some(by) = entry::by(&value) else {
+            return Err(match &*value {
+                AttributeValue::N(_) => unreadable("has more than 99 digits before the decimal point".to_owned()),
+                held => Unreadable::type_of(self.by.text(), held, "N or S is wanted"),
+            });
+        };
+        let fields = Fields::from([
+            ("TargetPK", target.pk.as_str()),
+            ("TargetSK", &target.sk),
+            (BY, &by),
+            ("SourcePK", &image.key.pk),
+            ("SourceSK", &image.key.sk),
+        ]);
+        definition.build(&fields).map(Some).map_err(|error| unreadable(error.problem.to_string()))
+    }
+
+    /// The key of a readable item's entry.
+    fn readable(&self, schema: &Schema, image: Option<&Image<'_>>) -> Option<Key> {
+        self.entry(schema, image?).ok().flatten()
+    }
+
+    /// The source that an entry names.
+    fn source_of(definition: &Definition, key: &Key) -> Option<Key> {
+        let fields = definition.key.parse_key(key)?;
+        Some(Key::new(fields.get("SourcePK")?, fields.get("SourceSK")?))
+    }
+
+    /// The target that an entry is beside.
+    pub(crate) fn target_of(entry: &Image<'_>) -> Option<Key> {
+        Some(Key::new(entry.key_fields().get("TargetPK")?, entry.key_fields().get("TargetSK")?))
+    }
+
+    /// The field of the keys of a target's entries that names the target.
+    pub(crate) fn of_target<'a>(target: &'a Key, field: &str) -> Option<&'a str> {
+        match field {
+            "TargetPK" => Some(&target.pk),
+            "TargetSK" => Some(&target.sk),
+            _ => None,
+        }
+    }
+
+    /// The entry of an item.
+    fn made(&self, layout: &Layout, definition: &Definition, key: &Key, source: &Image<'_>) -> Item {
+        let value = |(from, to): &(Input, String)| Some((to.clone(), from.value(source).ok()??.into_owned()));
+        let mut item = layout.key_item(key);
+        item.extend(layout.mark_of(definition));
+        item.insert(CARRIED.to_owned(), AttributeValue::M(self.carried.iter().filter_map(value).collect()));
+        item
+    }
+
+    /// The item's fields and attributes that decide its entry.
+    fn decides(&self) -> impl Iterator<Item = &str> {
+        let carried = self.carried.iter().flat_map(|(from, _)| from.names());
+        self.link.from_fields().chain(self.condition.attributes()).chain(self.by.names()).chain(carried)
+    }
+
+    fn request(&self, item: Key) -> Effect {
+        Effect::Look(RefreshRequest { item, entity: self.entity.clone(), named: Vec::new() })
+    }
+}
+
+impl Kind for Entries {
+    fn name(&self) -> &'static str {
+        "entries"
+    }
+
+    fn shape(&self) -> Shape<'_> {
+        Shape::Attributes(self)
+    }
+
+    fn reach(&self, schema: &Schema) -> Result<Reach, String> {
+        let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
+        entity(schema, &self.entity)?;
+        self.link.check(target, source)?;
+        gives(source, self.decides().filter(|name| !self.link.from_fields().any(|linked| linked == *name)))?;
+        let mut reads: Vec<Part> = self.decides().map(|name| Part::attribute(&self.source, name)).collect();
+        reads.push(Part::existence(&self.source));
+        let rest = Part { entity: self.entity.clone(), of: PartOf::AllBut(BTreeSet::new()) };
+        Ok(Reach { reads, writes: vec![Part::existence(&self.entity), rest] })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let terms = iter::once(format!("by {}", self.by)).chain(self.condition.words()).collect();
+        let into = schema.entity(&self.target).map(|target| linked(target, &self.link));
+        Outline { terms, into, ..Outline::from(&self.source) }
+    }
+
+    fn entities(&self) -> Vec<&str> {
+        vec![&self.source, &self.entity]
+    }
+
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let (old, new) = sight.entity(&self.source);
+        let differs = old.is_some() != new.is_some() || self.decides().any(|name| sight.differs_in(name));
+        let images = [old, new].into_iter().filter(|_| differs);
+        let mut entries: BTreeSet<Key> = images.filter_map(|image| self.readable(schema, image)).collect();
+        let (old, new) = sight.entity(&self.entity);
+        let is_ours = |name: &&str| !is_stores_own(name);
+        let differs = old.is_some() != new.is_some() || sight.differing().iter().any(is_ours);
+        entries.extend(new.or(old).filter(|_| differs).map(|image| image.key.clone()));
+        entries.into_iter().map(|key| self.request(key)).collect()
+    }
+
+    fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        match self.entry(schema, image) {
+            Err(unreadable) => Some(unreadable),
+            Ok(None) => None,
+            Ok(Some(_)) => self.carried.iter().find_map(|(from, _)| from.unreadable(image)),
+        }
+    }
+
+    fn condition(&self) -> Option<(&str, &Condition)> {
+        Some((&self.source, &self.condition))
+    }
+
+    fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
+        let Some(definition) = schema.entity(&self.entity) else { return Vec::new() };
+        let made = |(key, item)| {
+            let image = schema.image(key, item)?;
+            let key = self.readable(schema, Some(&image))?;
+            let item = self.made(&schema.layout, definition, &key, &image);
+            Some(Derived::Item { key, item })
+        };
+        items.iter().filter_map(made).collect()
+    }
+}
+
+impl Refresh for Entries {
+    fn target(&self) -> &str {
+        &self.entity
+    }
+
+    fn makes_item(&self) -> bool {
+        true
+    }
+
+    fn sources(&self, _schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
+        Self::source_of(target.definition, target.key).map(Source::Item).into_iter().collect()
+    }
+
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
+        let made = || {
+            let key = Self::source_of(target.definition, target.key)?;
+            let source = schema.image(&key, sources.item(&key)?)?;
+            self.readable(schema, Some(&source)).filter(|entry| entry == target.key)?;
+            Some(self.made(&schema.layout, target.definition, target.key, &source))
+        };
+        Computed::Item(made())
+    }
+}
+
+#[cfg(test)]
+mod tests;
