@@ -125,7 +125,11 @@ impl Drawn {
                     Found::Through(_) => "found through",
                 });
             }
-            What::Latest(latest) => scene.count_all("latest of mirrors", is_mirror(latest.from)),
+            What::Latest(latest) => {
+                scene.count_all("latest of mirrors", is_mirror(latest.from));
+                scene.count_all("latest by a value", usize::from(latest.by.is_some()));
+                scene.count_all("latest of some", usize::from(latest.condition.is_some()));
+            }
             What::Mirror(mirror) => {
                 scene.count_all("mirrors of mirrors", is_mirror(mirror.from));
                 scene.count_all("mirrors of some", usize::from(mirror.condition.is_some()));

@@ -108,7 +108,7 @@ pub(crate) const LOST: [&str; 6] =
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 50] = [
+pub(crate) const OF_MANIFESTS: [&str; 52] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",
@@ -131,6 +131,8 @@ pub(crate) const OF_MANIFESTS: [&str; 50] = [
     "copies of some",
     "counts of values",
     "latest of mirrors",
+    "latest by a value",
+    "latest of some",
     "mirrors of mirrors",
     "mirrors of some",
     "mirrors of members",

@@ -187,6 +187,9 @@ pub(crate) struct LatestRule {
     pub(crate) pairs: Vec<(String, String)>,
     /// The target's list, and how many entries it has at most.
     pub(crate) list: Option<(String, usize)>,
+    /// What orders the items instead of their sort keys; then they are stored anywhere.
+    pub(crate) by: Option<String>,
+    pub(crate) condition: Option<Where>,
     pub(crate) is_first: bool,
 }
 

@@ -80,7 +80,9 @@ pub(super) fn draw(chance: &Chance) -> Description {
         }
     }
     draft.of.texts = TEXTS.map(str::to_owned).into();
-    if chance.percent(LONG_PERCENT) {
+    // An entry has the keys of its target and of its item in its own.
+    let has_entries = draft.of.rules.iter().any(|rule| matches!(&rule.what, What::Latest(rule) if rule.by.is_some()));
+    if chance.percent(LONG_PERCENT) && !has_entries {
         let long = longest(&draft.of);
         draft.of.texts.push(long);
     }

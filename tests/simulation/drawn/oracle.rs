@@ -135,7 +135,10 @@ pub(crate) fn recount(
             What::Count(count) if count.is_history && is_left_out(name) => {}
             What::Count(count) => compare(of, rows, changes, name, count, &mut compared),
             What::Copy(copy) => copies(of, rows, name, copy, &mut compared),
-            What::Latest(latest) => latests(of, rows, name, latest, &mut compared),
+            What::Latest(latest) => match &latest.by {
+                Some(by) => ordered(of, rows, name, latest, by, &mut compared),
+                None => latests(of, rows, name, latest, &mut compared),
+            },
             What::Extreme { from, to, link, field, into, is_max } => {
                 extreme(of, rows, name, (*from, *to), link, (field, into), *is_max, &mut compared);
             }
@@ -324,6 +327,66 @@ fn latests(of: &Description, rows: &Rows, name: &str, rule: &LatestRule, compare
             let derived = sources.first().and_then(|source| field_or_attribute(of, source, attribute));
             compared.compare("latest", name, &row.place, &row.item.get(into).cloned(), &derived);
         }
+    }
+}
+
+/// The latest by a value: numbers before texts. Of several with one value any may be first.
+fn ordered(of: &Description, rows: &Rows, name: &str, rule: &LatestRule, by: &str, compared: &mut Compared) {
+    for row in rows.each(rule.to) {
+        let mut groups: BTreeMap<(i128, String), Vec<BTreeMap<String, Plain>>> = BTreeMap::new();
+        for source in leading(of, rows, rule.from, &rule.link, row) {
+            let value = match field_or_attribute(of, source, by) {
+                Some(Plain::Number(number)) => (number, String::new()),
+                Some(Plain::Text(text)) => (i128::MAX, text),
+                _ => continue,
+            };
+            if is_met(rule.condition.as_ref(), &source.item) {
+                let pair = |(from, to): &(String, String)| Some((to.clone(), field_or_attribute(of, source, from)?));
+                groups.entry(value).or_default().push(rule.pairs.iter().filter_map(pair).collect());
+            }
+        }
+        let mut groups: Vec<Vec<BTreeMap<String, Plain>>> = groups.into_values().collect();
+        if !rule.is_first {
+            groups.reverse();
+        }
+        let n = groups.iter().map(Vec::len).sum::<usize>().min(rule.list.as_ref().map_or(1, |(_, n)| *n));
+        let stored: Vec<BTreeMap<String, Plain>> = match &rule.list {
+            None => {
+                let pair = |(_, to): &(String, String)| Some((to.clone(), row.item.get(to)?.clone()));
+                let pairs: BTreeMap<String, Plain> = rule.pairs.iter().filter_map(pair).collect();
+                if n == 0 && pairs.is_empty() { Vec::new() } else { vec![pairs] }
+            }
+            Some((into, _)) => match row.item.get(into) {
+                None => Vec::new(),
+                Some(Plain::List(entries)) => entries
+                    .iter()
+                    .map(|entry| match entry {
+                        Plain::Map(map) => map.clone(),
+                        other => BTreeMap::from([("no map".to_owned(), other.clone())]),
+                    })
+                    .collect(),
+                Some(other) => vec![BTreeMap::from([("no list".to_owned(), other.clone())])],
+            },
+        };
+        let mut is_right = stored.len() == n;
+        let mut rest = groups.iter().flat_map(|group| std::iter::repeat_n(group, group.len()));
+        let mut taken: Vec<(*const Vec<BTreeMap<String, Plain>>, usize)> = Vec::new();
+        for entry in &stored {
+            let Some(group) = rest.next() else { break };
+            let of_group = std::ptr::from_ref(group);
+            let free = (0..group.len()).find(|at| group[*at] == *entry && !taken.contains(&(of_group, *at)));
+            is_right &= free.is_some();
+            taken.extend(free.map(|at| (of_group, at)));
+        }
+        let derived = (n > 0).then_some(&groups);
+        compared.compare_as(
+            "latest by a value",
+            name,
+            &row.place,
+            is_right,
+            &(!stored.is_empty()).then_some(&stored),
+            &derived,
+        );
     }
 }
 

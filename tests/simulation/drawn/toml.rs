@@ -209,6 +209,10 @@ fn latest_written(text: &mut String, of: &Description, latest: &LatestRule) {
     if latest.is_first {
         text.push_str("which = \"first\"\n");
     }
+    if let Some(by) = &latest.by {
+        writeln!(text, "by = {by:?}").unwrap();
+    }
+    condition_written(text, latest.condition.as_ref());
 }
 
 fn count_written(text: &mut String, of: &Description, count: &CountRule) {

@@ -15,12 +15,12 @@ use derive::{
 };
 
 /// The sentences of all derivations of a manifest, each with the name of its declaration. What shows a count, and the
-/// items that it creates, are in the sentence of the count.
+/// items that it creates, are in the sentence of the count; entries are in the sentence of what reads them.
 #[must_use]
 pub fn sentences(schema: &Schema, catalogue: &Catalogue) -> Vec<(String, String)> {
     let own = catalogue.derivations().filter(|derivation| {
         let reads_count = derivation.kind.refresh().is_some_and(|refresh| !refresh.reads_counts().is_empty());
-        !reads_count
+        !reads_count && derivation.kind.name() != "entries"
     });
     own.map(|derivation| (derivation.label().to_owned(), sentence(schema, catalogue, derivation))).collect()
 }
@@ -62,8 +62,24 @@ fn sentence(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> 
         Shape::Cascade(cascade) => {
             format!("after the removal of one {}: {}", cascade.owner, outline.touches.join("; "))
         }
-        Shape::Attributes(refresh) => written(derivation, refresh, &outline),
+        Shape::Attributes(refresh) => match entries_of(catalogue, &outline) {
+            Some(entries) => {
+                let (of, target, kind) = (entries.kind.outline(schema), refresh.target(), derivation.kind.name());
+                let (from, order, which) = (of.from.join(""), of.terms.join(" "), outline.terms.join(""));
+                format!(
+                    "keeps in each {target} its {kind}, from the {from} items {order}: {which}; each of them has an entry beside \
+                     its {target}"
+                )
+            }
+            None => written(derivation, refresh, &outline),
+        },
     }
+}
+
+/// The derivation that keeps the entries which this one reads.
+fn entries_of<'a>(catalogue: &'a Catalogue, outline: &Outline) -> Option<&'a Derivation> {
+    let mut entries = catalogue.derivations().filter(|derivation| derivation.kind.name() == "entries");
+    entries.find(|it| it.kind.refresh().is_some_and(|refresh| outline.from.iter().any(|from| from == refresh.target())))
 }
 
 /// What a derivation writes into attributes.
@@ -149,6 +165,15 @@ fn extend(text: &mut String, more: Option<String>) {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn what_reads_entries_names_the_items_that_have_them() {
+        let text = include_str!("../../../tests/cases/29-offers-of-a-product/ripple.toml");
+        let (schema, catalogue) = manifest::load(text).unwrap();
+        let all: Vec<String> =
+            super::sentences(&schema, &catalogue).into_iter().map(|(name, text)| format!("{name}: {text}")).collect();
+        expect_test::expect![[r#""#]].assert_eq(&all.join("\n"));
+    }
+
     #[test]
     fn each_derivation_of_the_shipped_table_has_a_sentence() {
         let schema = catalogue::schema();

@@ -27,7 +27,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema};
 use keys::{
-    counter::{self, COUNTER},
+    counter,
     entity::Definition,
     entry::{self, ENTRIES},
     fields::Fields,

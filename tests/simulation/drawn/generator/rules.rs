@@ -152,9 +152,18 @@ impl Draft<'_> {
     }
 
     fn latest(&mut self) {
-        let Some((from, link)) = self.ranged(|_| true) else { return };
+        let is_anywhere = self.chance.percent(50);
+        let led = if is_anywhere { self.led(|_, _| true) } else { self.ranged(|_| true) };
+        let Some((from, link)) = led else { return };
         let to = link.to;
         let of = &self.of.entities[from];
+        let orders = |holds: Holds| matches!(holds, Holds::Number | Holds::Time | Holds::Word);
+        let by: Vec<String> = of.attributes.iter().filter(|it| orders(it.holds)).map(|it| it.name.clone()).collect();
+        let by = if is_anywhere { self.one(&by) } else { None };
+        if is_anywhere && by.is_none() {
+            return;
+        }
+        let condition = if is_anywhere { self.sometimes(40, from) } else { None };
         let fields = of.fields().into_iter().map(|(name, _)| (name.to_owned(), false));
         let own = of.attributes.iter().map(|it| (it.name.clone(), false));
         let derived = of.derived.iter().map(|it| (it.name.clone(), it.is_number));
@@ -170,7 +179,7 @@ impl Draft<'_> {
             }
         }
         let is_first = self.chance.percent(40);
-        self.add(What::Latest(LatestRule { from, to, link, pairs, list, is_first }));
+        self.add(What::Latest(LatestRule { from, to, link, pairs, list, by, condition, is_first }));
     }
 
     fn extreme(&mut self) {
