@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{family::Family, write::Table};
-use keys::{counter::CounterKey, job::PARTITION, key::Key};
+use keys::{counter::CounterKey, entry::is_entry, job::PARTITION, key::Key};
 
 use crate::{
     checks::{is_way_taken, plain_item},
@@ -94,7 +94,8 @@ fn only_cascades_delete(
     let mut gone: BTreeMap<Place, (&Key, u64)> = BTreeMap::new();
     for (made, change) in stream.made.iter().zip(changes) {
         if made.author == Author::Service {
-            let is_own = CounterKey::parse(&made.key).is_some() || made.key.pk.starts_with(PARTITION);
+            let is_beside = CounterKey::parse(&made.key).is_some() || is_entry(&made.key);
+            let is_own = is_beside || made.key.pk.starts_with(PARTITION);
             if made.old.is_some() && change.old.is_none() && !is_own {
                 let text = format!("the service changed or deleted what is none of its items: {}", made.key);
                 return Err(Failure::new("strict", text));

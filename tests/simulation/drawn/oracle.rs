@@ -378,13 +378,13 @@ fn ordered(of: &Description, rows: &Rows, name: &str, rule: &LatestRule, by: &st
             is_right &= free.is_some();
             taken.extend(free.map(|at| (of_group, at)));
         }
-        let derived = (n > 0).then_some(&groups);
+        let derived = (n > 0).then(|| groups.concat());
         compared.compare_as(
             "latest by a value",
             name,
             &row.place,
             is_right,
-            &(!stored.is_empty()).then_some(&stored),
+            &(!stored.is_empty()).then_some(stored),
             &derived,
         );
     }
