@@ -117,7 +117,8 @@ fn right() -> TableAtWork {
     }
     let popular = AttributeValue::Bool(true);
     let likes = [("likeCount", n("2")), ("weight", n("5")), ("average", n("2.5")), ("popular", popular)];
-    table.put("POST#p", "POST", "Post", &likes.into_iter().chain([("viewCount", n("1"))]).collect::<Vec<_>>());
+    let likes = likes.into_iter().chain([("largestLike", n("3"))]);
+    table.put("POST#p", "POST", "Post", &likes.chain([("viewCount", n("1"))]).collect::<Vec<_>>());
     for (user, size) in [("ada", "2"), ("bob", "3")] {
         table.put("POST#p", &format!("LIKE#{user}"), "Like", &[("size", n(size))]);
         table.put(&format!("LIKER#{user}"), "LIKER", "Liker", &[("likes", n("1"))]);
@@ -149,7 +150,13 @@ fn wrong() -> TableAtWork {
     table.put("USER#ada", "FOLLOWEDBY#bob", "FollowedBy", &[("since", s("1999"))]);
     table.put("USER#cid", "FOLLOWEDBY#eve", "FollowedBy", &[("since", s("2024"))]);
     // A number that is a text, and counts of items that do not exist.
-    let shown = [("likeCount", n("3")), ("weight", s("5")), ("average", n("3")), ("viewCount", n("40"))];
+    let shown = [
+        ("likeCount", n("3")),
+        ("weight", s("5")),
+        ("average", n("3")),
+        ("viewCount", n("40")),
+        ("largestLike", n("2")),
+    ];
     table.put("POST#p", "POST", "Post", &shown);
     table.put("POST#q", "LIKE#cid", "Like", &[("size", n("1"))]);
     table.put("POST#q", "LIKE#eve", "Like", &[("size", s("large"))]);
@@ -252,6 +259,7 @@ async fn a_right_table_has_only_right_values() {
         likes-sum-display: 1/1 w0 m0 x0 u0 ?0 r0
         likes-average-display: 1/1 w0 m0 x0 u0 ?0 r0
         likes-exists-display: 1/1 w0 m0 x0 u0 ?0 r0
+        largest-like: 1/1 w0 m0 x0 u0 ?0 r0
         likers: 0/0 w0 m0 x0 u0 ?0 r0
         likers-item: 2/2 w0 m0 x0 u0 ?0 r0
         likers-display: 2/2 w0 m0 x0 u0 ?0 r0
@@ -278,6 +286,7 @@ async fn each_wrong_value_of_a_naive_application_is_counted() {
         likes-sum-display: 0/1 w1 m0 x0 u0 ?0 r0
         likes-average-display: 0/1 w1 m0 x0 u0 ?0 r0 off 0.5 / 0.5 / 0.5 [(true, 0, 1)]
         likes-exists-display: 0/1 w0 m1 x0 u0 ?0 r0
+        largest-like: 0/1 w1 m0 x0 u0 ?0 r0
         likers: 0/0 w0 m0 x0 u0 ?0 r0
         likers-item: 2/5 w0 m2 x1 u0 ?0 r0
         likers-display: 3/3 w0 m0 x0 u0 ?0 r0
@@ -301,6 +310,7 @@ async fn each_wrong_value_of_a_naive_application_is_counted() {
         Missing  followed-by USER#gone / FOLLOWEDBY#cid: - -> Type=S("FollowedBy"),pk=S("USER#gone"),since=S("2025"),sk=S("FOLLOWEDBY#cid")
         Differs  followed-name USER#bob / FOLLOWS#ada: followedName=S("Ada before") -> followedName=S("ADA")
         Extra  followed-name USER#cid / FOLLOWS#gone: followedName=S("Gone") -> 
+        Differs  largest-like POST#p / POST: largestLike=N("2") -> largestLike=N("3")
         Missing  likers-item LIKER#cid / LIKER: - -> Type=S("Liker"),likes=N("1"),pk=S("LIKER#cid"),sk=S("LIKER")
         Extra  likers-item LIKER#dan / LIKER: Type=S("Liker"),likes=N("1"),pk=S("LIKER#dan"),sk=S("LIKER") -> -
         Missing  likers-item LIKER#eve / LIKER: - -> Type=S("Liker"),likes=N("1"),pk=S("LIKER#eve"),sk=S("LIKER")
@@ -312,8 +322,8 @@ async fn each_wrong_value_of_a_naive_application_is_counted() {
         3 followed-by
         2 followed-name
         3 follower-count-display
+        1 largest-like+likes-average-display+likes-count-display+likes-exists-display+likes-sum-display
         3 likers-item
-        1 likes-average-display+likes-count-display+likes-exists-display+likes-sum-display
         3 order-detail
     "#]].assert_eq(&report(&audited));
     assert!(!audited.is_clean());

@@ -88,6 +88,12 @@ impl dyn Kind + '_ {
         }
     }
 
+    /// True if it keeps [entries](crate::kinds::entries), which another derivation reads.
+    #[must_use]
+    pub fn keeps_entries(&self) -> bool {
+        self.name() == crate::kinds::entries::NAME
+    }
+
     /// How it refreshes an item, if it does.
     #[must_use]
     pub fn refresh(&self) -> Option<&dyn Refresh> {

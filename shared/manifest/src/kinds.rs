@@ -154,7 +154,7 @@ pub(crate) fn read(root: &Section<'_>, schema: Schema) -> Result<(Schema, Catalo
         storable(name, &section.place)?;
         let place = section.place.clone();
         for derivation in rule(&Rule { name, section, schema: &schema, types, declared, renamed })? {
-            if derivation.kind.name() == "entries" {
+            if derivation.kind.keeps_entries() {
                 entries.push(entries_of(&schema, &derivation.name, &place)?);
             }
             places.extend([derivation.name.clone(), derivation.label().to_owned()].map(|name| (name, place.clone())));

@@ -20,7 +20,7 @@ use derive::{
 pub fn sentences(schema: &Schema, catalogue: &Catalogue) -> Vec<(String, String)> {
     let own = catalogue.derivations().filter(|derivation| {
         let reads_count = derivation.kind.refresh().is_some_and(|refresh| !refresh.reads_counts().is_empty());
-        !reads_count && derivation.kind.name() != "entries"
+        !reads_count && !derivation.kind.keeps_entries()
     });
     own.map(|derivation| (derivation.label().to_owned(), sentence(schema, catalogue, derivation))).collect()
 }
@@ -65,7 +65,9 @@ fn sentence(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> 
         Shape::Attributes(refresh) => match entries_of(catalogue, &outline) {
             Some(entries) => {
                 let (of, target, kind) = (entries.kind.outline(schema), refresh.target(), derivation.kind.name());
-                let (from, order, which) = (of.from.join(""), of.terms.join(" "), outline.terms.join(""));
+                let order = of.terms.iter().filter(|term| !term.starts_with("carrying ")).map(String::as_str);
+                let (from, which) = (of.from.join(""), outline.terms.join(""));
+                let order = order.collect::<Vec<_>>().join(" ");
                 format!(
                     "keeps in each {target} its {kind}, from the {from} items {order}: {which}; each of them has an entry beside \
                      its {target}"
@@ -78,7 +80,7 @@ fn sentence(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> 
 
 /// The derivation that keeps the entries which this one reads.
 fn entries_of<'a>(catalogue: &'a Catalogue, outline: &Outline) -> Option<&'a Derivation> {
-    let mut entries = catalogue.derivations().filter(|derivation| derivation.kind.name() == "entries");
+    let mut entries = catalogue.derivations().filter(|derivation| derivation.kind.keeps_entries());
     entries.find(|it| it.kind.refresh().is_some_and(|refresh| outline.from.iter().any(|from| from == refresh.target())))
 }
 

@@ -33,7 +33,7 @@ use engine::{
     clock::{Clock as _, SystemClock},
     registry::RegistryWatch,
 };
-use keys::{counter::CounterKey, item::Item, key::Key};
+use keys::{counter::CounterKey, entry::is_entry, item::Item, key::Key};
 use store::Store;
 
 use self::{
@@ -203,14 +203,15 @@ struct AuditListener<'a> {
 impl AuditListener<'_> {
     /// The finding without the list of claims, which only Ripple keeps; `None` if nothing else differs.
     fn without_ours(&self, mut finding: Finding) -> Option<Finding> {
-        let is_counter = CounterKey::parse(&Key::new(&finding.pk, &finding.sk)).is_some();
+        let key = Key::new(&finding.pk, &finding.sk);
+        let is_own = CounterKey::parse(&key).is_some() || is_entry(&key);
         let is_known = finding.derivation == INDEX_KEYS || self.catalogue.position(&finding.derivation).is_some();
         for item in [&mut finding.stored, &mut finding.derived].into_iter().flatten() {
             item.remove(CLAIMS);
         }
         let is_empty = |item: &Option<Item>| item.as_ref().is_some_and(Item::is_empty);
         let differs = !(is_empty(&finding.stored) && is_empty(&finding.derived)) || finding.flaw.is_some();
-        (differs && is_known && !is_counter).then_some(finding)
+        (differs && is_known && !is_own).then_some(finding)
     }
 }
 

@@ -38,6 +38,9 @@ use crate::{
     sources::{Source, Sources},
 };
 
+/// The name of the kind.
+pub(crate) const NAME: &str = "entries";
+
 /// The declaration of entries.
 #[derive(Clone, Debug)]
 pub struct Entries {
@@ -132,7 +135,7 @@ impl Entries {
 
 impl Kind for Entries {
     fn name(&self) -> &'static str {
-        "entries"
+        NAME
     }
 
     fn shape(&self) -> Shape<'_> {
@@ -151,7 +154,9 @@ impl Kind for Entries {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let terms = iter::once(format!("by {}", self.by)).chain(self.condition.words()).collect();
+        let carried: Vec<String> = self.carried.iter().map(|(from, to)| format!("{from} as {to}")).collect();
+        let carrying = format!("carrying {}", carried.join(", "));
+        let terms = iter::once(format!("by {}", self.by)).chain(self.condition.words()).chain([carrying]).collect();
         let into = schema.entity(&self.target).map(|target| linked(target, &self.link));
         Outline { terms, into, ..Outline::from(&self.source) }
     }

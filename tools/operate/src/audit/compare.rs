@@ -1,16 +1,17 @@
 //! The comparisons that need the whole table: displays of counts, items that exist while a count is above zero, mirrors
 //! that do not give their source's key, and buckets of roll-ups.
 //!
-//! A refresh step decides all but buckets, as in a verification. It reads the count from a counter; here the counter is
-//! the total of the target's sources, so a display is compared with its sources directly.
+//! A refresh step decides all but buckets, as in a verification. It reads the count from a counter and the first of some
+//! items from entries; here the counter is the total of the target's sources, and the entries are theirs. So what a
+//! target shows is compared with its sources directly.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    kind::{Kind, Refresh, Shape},
+    kind::{Kind, Refresh, RefreshTarget, Shape},
     position::DerivationAt,
     refresh::Look,
-    sources::Sources,
+    sources::{Source, Sources},
     tally::Sum,
     whole::starts_anew,
 };
@@ -87,6 +88,7 @@ impl<S: Store> LaterComparison<'_, S> {
                     continue;
                 }
                 self.add_counters(&key, &derivations, &mut sources)?;
+                self.add_entries(&key, &entity, &derivations, &mut sources)?;
                 sources.add_item(key.clone(), Some(item));
                 looks.push(Look { item: key, entity, derivations, named: BTreeSet::new() });
             }
@@ -107,6 +109,28 @@ impl<S: Store> LaterComparison<'_, S> {
         let counts: Vec<&str> = counts.into_iter().collect();
         let counters = self.kept.counters_of(schema, target, &counts)?;
         sources.add_counters(schema, target.clone(), &counters);
+        Ok(())
+    }
+
+    /// Adds the entries that a target would have.
+    fn add_entries(
+        &self,
+        target: &Key,
+        entity: &str,
+        derivations: &BTreeSet<DerivationAt>,
+        sources: &mut Sources,
+    ) -> Result<(), OperateError> {
+        let (schema, catalogue) = (self.engine.schema(), self.engine.catalogue());
+        let Some(definition) = schema.entity(entity) else { return Ok(()) };
+        for refresh in derivations.iter().filter_map(|at| catalogue.refresh(*at)) {
+            let target = RefreshTarget { key: target, definition, item: None, named: &BTreeSet::new() };
+            for source in refresh.sources(schema, &target) {
+                if let Source::First(of) = source {
+                    let entries = self.kept.entries(&of)?;
+                    sources.add_first(of, entries);
+                }
+            }
+        }
         Ok(())
     }
 

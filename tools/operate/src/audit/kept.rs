@@ -1,4 +1,4 @@
-//! What the scan of an audit notes for later: totals, targets of counts, and mirrors with their sources.
+//! What the scan of an audit notes for later: totals, targets of counts, entries, and mirrors with their sources.
 //!
 //! It is all in the file of the verification, so memory does not grow with the table. An audit follows no stream, so it
 //! keeps only the total of each target, not the contribution of each item.
@@ -12,12 +12,14 @@ use std::{
 use derive::{
     catalogue::Catalogue,
     derivation::Derivation,
-    derived::Items,
+    derived::{Counts, Derived, Items},
     kind::{Refresh, Shape},
     part::PartOf,
     position::DerivationAt,
+    query::Order,
     refresh::Look,
     schema::{Image, Schema},
+    sources::FirstOf,
     tally::Tally,
 };
 use engine::counters::Target;
@@ -51,6 +53,8 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS claimed (
         entity TEXT, pk TEXT, sk TEXT, source_pk TEXT, source_sk TEXT,
         PRIMARY KEY (entity, pk, sk, source_pk, source_sk)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS entries (
+        pk TEXT, sk TEXT, item TEXT NOT NULL, PRIMARY KEY (pk, sk)) WITHOUT ROWID;
 ";
 
 /// The file of an audit, as a scan writes it.
@@ -140,14 +144,18 @@ impl Tallies for KeptTotals {
 
 // ---- What is left for later ----
 
-/// The comparisons that need the whole table: what a count decides, and mirrors that do not give their source's key.
+/// The comparisons that need the whole table: what a count or entries decide, and mirrors that do not give their source's
+/// key.
 pub(super) struct LeftForLater<'a> {
     spool: Spool,
     schema: &'a Schema,
+    catalogue: &'a Catalogue,
     /// Attributes to keep of the items of an entity; all if `None`.
     kept: BTreeMap<String, Option<BTreeSet<String>>>,
-    /// Derivations that read counts.
+    /// Derivations that read counts or entries.
     counting: BTreeSet<DerivationAt>,
+    /// Derivations that keep entries. These are Ripple's, as counters are.
+    entries: BTreeSet<DerivationAt>,
     /// Mirrors that do not give their source's key.
     claiming: BTreeSet<DerivationAt>,
     seen: Mutex<ScanNotes>,
@@ -164,12 +172,14 @@ pub(super) struct ScanNotes {
 }
 
 impl<'a> LeftForLater<'a> {
-    pub(super) fn of(schema: &'a Schema, catalogue: &Catalogue, spool: Spool) -> Self {
+    pub(super) fn of(schema: &'a Schema, catalogue: &'a Catalogue, spool: Spool) -> Self {
         let mut later = Self {
             spool,
             schema,
+            catalogue,
             kept: BTreeMap::new(),
             counting: BTreeSet::new(),
+            entries: BTreeSet::new(),
             claiming: BTreeSet::new(),
             seen: Mutex::default(),
         };
@@ -179,7 +189,8 @@ impl<'a> LeftForLater<'a> {
                     let lists = schema.entity(&mirror.source).is_some_and(|source| mirror.lists_claims(source));
                     later.claiming.extend(lists.then_some(at));
                 }
-                Shape::Attributes(refresh) if !refresh.reads_counts().is_empty() => {
+                Shape::Attributes(_) if derivation.kind.keeps_entries() => drop(later.entries.insert(at)),
+                Shape::Attributes(refresh) if !refresh.reads_counts().is_empty() || later.reads_entries(derivation) => {
                     later.counting.insert(at);
                     later.keep(derivation, refresh);
                 }
@@ -188,6 +199,12 @@ impl<'a> LeftForLater<'a> {
             }
         }
         later
+    }
+
+    /// True if it reads entries.
+    fn reads_entries(&self, derivation: &Derivation) -> bool {
+        let is_own = |name: &&str| self.schema.entity(name).is_some_and(Definition::is_own);
+        derivation.kind.entities().iter().any(is_own)
     }
 
     /// Also keeps the attributes that a derivation writes, or the whole item if it creates the item.
@@ -206,7 +223,7 @@ impl<'a> LeftForLater<'a> {
         }
     }
 
-    /// The derivations of this entity's items that read counts.
+    /// The derivations of this entity's items that read counts or entries.
     pub(super) fn counting_into(&self, catalogue: &Catalogue, entity: &str) -> BTreeSet<DerivationAt> {
         catalogue.refreshing(entity).filter(|at| self.counting.contains(at)).collect()
     }
@@ -239,6 +256,24 @@ impl<'a> LeftForLater<'a> {
         Ok(())
     }
 
+    /// Stores the entries that an item has by the definition.
+    fn keep_entries(&self, image: &Image<'_>) -> io::Result<()> {
+        for derivation in self.entries.iter().filter_map(|at| self.catalogue.derivation(*at)) {
+            if !derivation.kind.entities().iter().any(|entity| image.is(entity)) {
+                continue;
+            }
+            let items = Items::from([(image.key.clone(), image.item.clone())]);
+            for derived in derivation.derive(self.schema, &items, &Counts::new()) {
+                let Derived::Item { key, item } = derived else { continue };
+                let insert = "INSERT OR REPLACE INTO entries VALUES (?1, ?2, ?3)";
+                let connection = self.spool.connection();
+                let mut insert = connection.prepare_cached(insert).map_err(io::Error::other)?;
+                insert.execute(params![key.pk, key.sk, serde_json::to_string(&item)?]).map_err(io::Error::other)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The attributes of a target that a later comparison reads.
     fn part(&self, image: &Image<'_>, kept: Option<&BTreeSet<String>>) -> Item {
         let Some(kept) = kept else { return image.item.clone() };
@@ -265,6 +300,7 @@ impl Later for LeftForLater<'_> {
                 self.flush(&mut seen)?;
             }
         }
+        self.keep_entries(image)?;
         let Some(kept) = self.kept.get(entity) else { return Ok(()) };
         let part = serde_json::to_string(&self.part(image, kept.as_ref()))?;
         let connection = self.spool.connection();
@@ -274,7 +310,7 @@ impl Later for LeftForLater<'_> {
     }
 
     fn take(&self, look: &mut Look) {
-        look.derivations.retain(|at| !self.counting.contains(at));
+        look.derivations.retain(|at| !self.counting.contains(at) && !self.entries.contains(at));
         let n_asked = look.derivations.len();
         look.derivations.retain(|at| !self.claiming.contains(at));
         if look.derivations.len() < n_asked {
@@ -363,6 +399,24 @@ impl KeptTotals {
             counters.push(counter);
         }
         Ok(counters)
+    }
+
+    /// The first entries that a target would have, in the order of a query.
+    pub(super) fn entries(&self, of: &FirstOf) -> Result<Vec<Item>, OperateError> {
+        let order = if of.query.order == Order::Ascending { "ASC" } else { "DESC" };
+        let connection = self.spool.connection();
+        // The last character of an entry's prefix is #, and $ is the next one.
+        let prefix = of.query.sk.first();
+        let end = prefix.strip_suffix('#').map(|prefix| format!("{prefix}$"));
+        let mut query = connection.prepare_cached(&format!(
+            "SELECT item FROM entries WHERE pk = ?1 AND sk >= ?2 AND sk < ?3 ORDER BY sk {order} LIMIT ?4"
+        ))?;
+        let mut rows = query.query(params![of.query.pk, prefix, end, of.length()])?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push(serde_json::from_str(&row.get::<_, String>(0)?)?);
+        }
+        Ok(all)
     }
 
     /// The next mirrors of an entity, by key, each with the items that claim it.

@@ -224,7 +224,7 @@ impl Accounting<'_> {
             self.add(finding, &mut lines, &mut totals)
         })?;
         self.add_unreadable(&mut lines, &mut totals)?;
-        for derivation in self.catalogue.derivations() {
+        for derivation in self.catalogue.derivations().filter(|derivation| !derivation.kind.keeps_entries()) {
             let line = lines.remove(&derivation.name).unwrap_or_default();
             let line = DerivationAudit { kind: derivation.kind.name().to_owned(), ..line };
             totals.derivations.push(self.line(&derivation.name, derivation.kind.shape(), line));
