@@ -505,6 +505,72 @@ fn a_count_creates_only_what_is_derived() {
 }
 
 #[test]
+fn a_count_for_each_member_says_which_field_the_member_is() {
+    let refused = |from: &str, to: &str, expect: &Expect| refused_example("count", from, to, expect);
+    let each = "each = \"ancestorIds\"\nlink = { commentId = \"ancestorIds\" }";
+    refused(
+        "each = \"ancestorIds\"",
+        "each = \"ancestors\"",
+        &expect![[r#"derivation.replies.each: Comment has no attribute "ancestors": did you mean "ancestorIds"?"#]],
+    );
+    refused(
+        "each = \"ancestorIds\"",
+        "each = \"commentId\"",
+        &expect![[
+            r#"derivation.replies.each: Comment has no attribute "commentId": there are ancestorIds, votes, replies"#
+        ]],
+    );
+    refused(
+        "each = \"ancestorIds\"",
+        "each = \"thread.ids\"",
+        &expect![[
+            r#"derivation.replies.each: "thread.ids" is a path into the attribute "thread": name a whole attribute here; keys, declared and written attributes are never paths"#
+        ]],
+    );
+    refused(
+        "each = \"ancestorIds\"",
+        "each = [\"ancestorIds\"]",
+        &expect!["derivation.replies.each: is a list: write a text in quotes"],
+    );
+    refused(
+        "each = \"ancestorIds\"",
+        "each = \"replies\"",
+        &expect![
+            "derivation.replies.each: Comment.replies shows what replies counts (N), and each takes a list or a set: name an attribute that is one"
+        ],
+    );
+    // Without a pair, the comment counts for itself, and not for its members.
+    refused(
+        each,
+        "each = \"ancestorIds\"",
+        &expect![[
+            r#"derivation.replies.each: no field of the key of Comment is a member of ancestorIds: name the one that is (commentId, postId), as in link = { … = "ancestorIds" }"#
+        ]],
+    );
+    refused(
+        each,
+        "each = \"ancestorIds\"\nlink = { commentId = \"upper(ancestorIds)\" }",
+        &expect![
+            "derivation.replies.each: Comment.ancestorIds is taken by `upper(ancestorIds)` in replies (S), and each takes a list or a set: name an attribute that is one"
+        ],
+    );
+    refused(
+        each,
+        "each = \"ancestorIds\"\nlink = { comment = \"ancestorIds\" }",
+        &expect![[
+            r#"derivation.replies.link.comment: the key of Comment has no field "comment": did you mean "commentId"?"#
+        ]],
+    );
+    refused(
+        each,
+        "each = \"votes\"\nwhere = \"votes > 3\"\nlink = { commentId = \"votes\" }",
+        &expect![
+            "derivation.replies.each: Comment.votes is compared with a value of type N by replies (N), and each takes a list or a set: name an attribute that is one"
+        ],
+    );
+}
+
+#[test]
 fn a_mirror_for_each_member_says_which_field_the_member_is() {
     let refused = |from: &str, to: &str, expect: &Expect| refused_example("mirror", from, to, expect);
     refused(
