@@ -36,6 +36,7 @@ pub fn member_count(schema: &Schema) -> Catalogue {
         sum: None,
         history: false,
         expired_stays: false,
+        each: None,
     };
     Catalogue::new(schema, vec![Derivation::new("D-14", MEMBER_COUNT, count)]).expect("a catalogue")
 }

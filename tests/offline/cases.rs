@@ -7,6 +7,7 @@
 
 mod bed;
 mod events;
+mod members;
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -25,7 +26,7 @@ enum Course {
 
 use Course::{Records, Right};
 
-const CASES: [(&str, Course); 20] = [
+const CASES: [(&str, Course); 21] = [
     ("02-review-average", Right),
     ("03-amplify-soft-delete", Right),
     ("05-join-rows", Right),
@@ -45,6 +46,7 @@ const CASES: [(&str, Course); 20] = [
     ("24-recurring-payments", Right),
     ("25-electrodb-keys", Right),
     ("26-onetable-keys", Right),
+    ("27-replies-at-every-level", Right),
     ("29-offers-of-a-product", Right),
 ];
 

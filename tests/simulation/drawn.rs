@@ -101,6 +101,7 @@ impl Drawn {
                 scene.count_all("counts of values", usize::from(of.rules.iter().any(creates)));
                 scene.count_all("counts of mirrors", is_mirror(count.from));
                 scene.count_all("counts into mirrors", is_mirror(count.to));
+                scene.count_all("counts of members", usize::from(count.each.is_some()));
                 let sum = count.sum.as_ref().and_then(|sum| derived(count.from, sum));
                 scene.count_all("sums of counts", usize::from(sum.is_some()));
                 scene.count_all("where", usize::from(count.condition.is_some()));

@@ -108,7 +108,7 @@ pub(crate) const LOST: [&str; 6] =
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 52] = [
+pub(crate) const OF_MANIFESTS: [&str; 53] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",
@@ -125,6 +125,7 @@ pub(crate) const OF_MANIFESTS: [&str; 52] = [
     "indexes of several",
     "counts of mirrors",
     "counts into mirrors",
+    "counts of members",
     "sums of counts",
     "copies of counts",
     "copies of copies",

@@ -109,6 +109,12 @@ impl<'a> Sight<'a> {
         Self { old, new, misfit, was_misfit, differing: change.differing(), change }
     }
 
+    /// The same change without the images that do not meet a condition.
+    pub(crate) fn only(&self, meets: impl Fn(&Image<'a>) -> bool) -> Self {
+        let [old, new] = [&self.old, &self.new].map(|image| image.clone().filter(&meets));
+        Self { old, new, ..self.clone() }
+    }
+
     /// True if the item was removed.
     #[must_use]
     pub fn removes(&self) -> bool {

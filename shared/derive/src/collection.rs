@@ -49,7 +49,8 @@ impl CollectionCount {
     pub fn all(schema: &Schema, catalogue: &Catalogue) -> Vec<Self> {
         let of = |(at, derivation): (DerivationAt, &Derivation)| {
             let Shape::Count(count) = derivation.kind.shape() else { return None };
-            if count.is_lower_bound() {
+            // An item with a list counts in several collections.
+            if count.is_lower_bound() || count.each.is_some() {
                 return None;
             }
             let themselves = Self::of(schema, at, None, (&count.source, &count.target), count.link.clone());
@@ -114,8 +115,8 @@ impl CollectionCount {
         let (target, tally) = if self.mirror.is_some() {
             (self.link.key(schema.entity(&count.target)?, image).ok()??, Tally::of(1))
         } else {
-            let (target, sum) = count.counted(schema, image).ok()??;
-            (target, Tally { count: 1, sum })
+            let (targets, sum) = count.counted(schema, image).ok()?;
+            (targets.iter().next()?.clone(), Tally { count: 1, sum })
         };
         (target.pk == image.key.pk).then_some((target, tally))
     }

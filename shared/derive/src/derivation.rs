@@ -2,22 +2,14 @@
 
 use std::sync::Arc;
 
-use keys::{
-    counter::CounterKey,
-    key::{Key, PARTITION_KEY_BYTES_MAX},
-};
-
 use crate::{
     change::Sight,
+    declaration::Count,
     derived::{Counts, Derived, Items},
-    effect::Effect,
+    effect::{Add, Effect},
     kind::{Kind, Shape},
     schema::{Image, Schema, Unreadable},
 };
-
-/// The key of a counter surely fits if the target's sort key and the derivation's name together have fewer bytes than
-/// this; then it need not be built to check it.
-const SURELY_FITS: usize = 512;
 
 /// One declared rule.
 #[derive(Clone, Debug)]
@@ -38,23 +30,32 @@ impl Derivation {
         Self { id: id.to_owned(), name: name.to_owned(), renamed: None, kind: Arc::new(kind) }
     }
 
-    /// The effects of a change of an item. A counter that cannot be stored counts nothing.
+    /// The effects of a change of an item. An item with a counter that cannot be stored counts nothing.
     #[must_use]
     pub fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        if matches!(self.kind.shape(), Shape::Count(Count { each: Some(_), .. })) {
+            // Its other counters count nothing of the item either.
+            return self.kind.plan(schema, &sight.only(|image| self.unstorable(schema, image).is_none()));
+        }
         let mut effects = self.kind.plan(schema, sight);
-        effects.retain(|effect| !matches!(effect, Effect::Add(add) if self.too_long(&add.target).is_some()));
+        let is_unstorable = |add: &Add| Count::too_long(&self.name, &add.target).is_some();
+        effects.retain(|effect| !matches!(effect, Effect::Add(add) if is_unstorable(add)));
         effects
     }
 
     /// Why an item cannot be interpreted, and so counts as absent; `None` if it can, or is not one of its items.
     #[must_use]
     pub fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        self.kind.unreadable(schema, image).or_else(|| {
-            let Shape::Count(count) = self.kind.shape() else { return None };
-            let (target, _) = count.counted(schema, image).ok().flatten().filter(|_| image.is(&count.source))?;
-            let why = format!("leads to a counter whose key {}", self.too_long(&target)?);
-            Some(Unreadable { attribute: count.link.from_fields().last()?.to_owned(), why })
-        })
+        self.kind.unreadable(schema, image).or_else(|| self.unstorable(schema, image))
+    }
+
+    /// The problem with a counter of an item that cannot be stored.
+    fn unstorable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        let Shape::Count(count) = self.kind.shape() else { return None };
+        let (targets, _) = count.counted(schema, image).ok().filter(|_| image.is(&count.source))?;
+        let problem = targets.iter().find_map(|target| Count::too_long(&self.name, target))?;
+        let attribute = count.each.as_deref().or_else(|| count.link.from_fields().last())?.to_owned();
+        Some(Unreadable { attribute, why: format!("leads to a counter whose key {problem}") })
     }
 
     /// A comparison in its condition with a value of another type in an item. It is decided as DynamoDB decides it, and
@@ -68,19 +69,7 @@ impl Derivation {
     /// The data that it derives from the items of a table: see [`Kind::derive`].
     #[must_use]
     pub fn derive(&self, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived> {
-        let mut derived = self.kind.derive(&self.name, schema, items, counts);
-        derived.retain(|part| !matches!(part, Derived::Count { target, .. } if self.too_long(target).is_some()));
-        derived
-    }
-
-    /// The problem with the key of a target's counter if it is too long to be stored, for example after a long sort
-    /// key.
-    fn too_long(&self, target: &Key) -> Option<String> {
-        if target.pk.len() <= PARTITION_KEY_BYTES_MAX && target.sk.len() + self.name.len() < SURELY_FITS {
-            return None;
-        }
-        let counter = CounterKey::home(target.clone(), &self.name);
-        counter.key().err().map(|error| error.problem.to_string())
+        self.kind.derive(&self.name, schema, items, counts)
     }
 
     /// The name that people use.

@@ -178,6 +178,7 @@ fn value_of(text: &str) -> AttributeValue {
         Some(("BOOL", truth)) => AttributeValue::Bool(truth == "true"),
         Some(("SS", set)) => AttributeValue::Ss(list(set)),
         Some(("NS", set)) => AttributeValue::Ns(list(set)),
+        Some(("L", members)) => AttributeValue::L(members.split(',').map(value_of).collect()),
         Some(("CLAIMS", keys)) => AttributeValue::L(keys.split(',').map(claim).collect()),
         _ => s(text),
     }
@@ -293,6 +294,7 @@ pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count 
         sum: None,
         history: false,
         expired_stays: false,
+        each: None,
     }
 }
 

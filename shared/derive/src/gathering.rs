@@ -48,12 +48,12 @@ impl Gathering {
                 beside: beside.mirror.is_some().then_some(beside),
             });
         }
-        let (source, entity, link) = match catalogue.derivation(at)?.kind.shape() {
-            Shape::Count(count) => (&count.source, &count.target, &count.link),
-            Shape::Rollup(rollup) => (&rollup.source, &rollup.form.entity, &rollup.link),
+        let (source, entity, link, each) = match catalogue.derivation(at)?.kind.shape() {
+            Shape::Count(count) => (&count.source, &count.target, &count.link, count.each.as_deref()),
+            Shape::Rollup(rollup) => (&rollup.source, &rollup.form.entity, &rollup.link, None),
             Shape::Mirror(_) | Shape::Attributes(_) | Shape::Cascade(_) => return None,
         };
-        let query = query(schema.entity(source)?, schema.entity(entity)?, link, target)?;
+        let query = query(schema.entity(source)?, schema.entity(entity)?, (link, each), target)?;
         Some(Self { query, entity: source.clone(), beside: None })
     }
 
@@ -74,13 +74,14 @@ impl Gathering {
     }
 }
 
-/// The query of the table, or else of an index with all items, whose partition key is built from the target's key.
-fn query(source: &Definition, target: &Definition, link: &Link, key: &Key) -> Option<Query> {
+/// The query of the table, or else of an index with all items, whose partition key is built from the target's key. A
+/// member of the target's key does not give the list that it is of.
+fn query(source: &Definition, target: &Definition, (link, each): (&Link, Option<&str>), key: &Key) -> Option<Query> {
     let fields = target.key.parse_key(key)?;
     let of = |index: Option<&str>, template: &KeyTemplate| {
         // A text that the target's key has in one case only does not give a key that has it as it is.
         let gives = |name: &str, to: &&str| target.key.casing(to).is_none_or(|it| template.casing(name) == Some(it));
-        let field = |name: &str| fields.get(link.filled_by(name).filter(|to| gives(name, to))?);
+        let field = |name: &str| fields.get(link.filled_by(name).filter(|to| Some(name) != each && gives(name, to))?);
         // A partition key with several forms would need several queries.
         let is_one = template.pk.suffixes().len() == 1;
         let is_one = is_one && !template.pk.field_names().iter().any(|name| template.pk.holds_number(name));
@@ -109,7 +110,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::fixture::{catalogue, item, key_of, schema};
+    use crate::fixture::{catalogue, ground, item, key_of, schema};
 
     #[test]
     fn the_sources_of_a_counter_stand_where_its_targets_key_says() {
@@ -139,6 +140,15 @@ mod tests {
             readings: nowhere
         "#]]
         .assert_eq(&shown);
+    }
+
+    #[test]
+    fn a_member_does_not_give_the_key_that_has_its_list() {
+        let source = ground("Reply", ("THREAD#{Above}", "REPLY#{ReplyId}"), &["Above"], &[]);
+        let target = ground("Thread", ("THREAD#{ThreadId}", "METADATA"), &[], &[]);
+        let (link, key) = (Link::of(&[("ThreadId", "Above")]), Key::new("THREAD#t", "METADATA"));
+        let found = |each: Option<&str>| query(&source, &target, (&link, each), &key).map(|query| query.pk);
+        assert_eq!((found(None).as_deref(), found(Some("Above"))), (Some("THREAD#t"), None));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use derive::{
     bucket::HeldBuckets,
     coalesce::{Adds, Counted},
     position::{DerivationAt, RecordAt},
-    write::{Table, Write},
+    write::{Table, TransactionError, Write},
 };
 use keys::{
     item::{Item, text},
@@ -47,6 +47,16 @@ pub const UPDATES_AT_ONCE: usize = 100;
 /// Applies additive effects.
 pub(crate) struct Counter<'a, S> {
     pub(crate) context: &'a Context<S>,
+}
+
+/// Why the additions of a change are not sent as a transaction.
+pub(crate) fn unsendable(error: &TransactionError) -> String {
+    match error {
+        TransactionError::TooMany { .. } => {
+            format!("the change adds to too many counters at once: {error}. Discard it and run `ripple repair`")
+        }
+        TransactionError::Empty | TransactionError::Twice { .. } => error.to_string(),
+    }
 }
 
 impl<'a, S> Counter<'a, S> {

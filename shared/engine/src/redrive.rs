@@ -46,7 +46,7 @@ use crate::{
     account::Account,
     backoff::{GaveUp, Patience, Tries, describe},
     context::Context,
-    count::Counter,
+    count::{Counter, unsendable},
     counters::Target,
     fan_out::for_batch,
     input::Batch,
@@ -164,7 +164,7 @@ async fn redrive_once<S: Store>(
         let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
         let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
             Ok(transaction) => transaction,
-            Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
+            Err(error) => return Ok(Redriven::Still { cause: unsendable(&error) }),
         };
         let reasons = match patience.call(|| context.store.transact(&transaction)).await {
             Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Box::default())),

@@ -162,7 +162,7 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
         derived OrderById ORDER#{orderId} / ORDER#{orderId} ["buyerId", "status"] ["Claims", "customerName"]"#]]
     .assert_eq(&schema.entities().map(entity).collect::<Vec<_>>().join("\n"));
     expect![[r#"
-        order-count Count { source: "Order", condition: Test(Equal, [Path(DocumentPath { attribute: "status", steps: [] }), Literal(S("paid"))]), target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, history: false, expired_stays: false }
+        order-count Count { source: "Order", condition: Test(Equal, [Path(DocumentPath { attribute: "status", steps: [] }), Literal(S("paid"))]), target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, history: false, expired_stays: false, each: None }
         order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount", zero: Write }
         order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), condition: Always, each: None, except: ["note"] }
         buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), condition: Always, attributes: [("customerName", "buyerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
@@ -298,10 +298,21 @@ derived-attributes = ["feedbacks"]
 #[test]
 fn the_file_in_the_documentation_is_a_manifest() {
     let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    let [file, of_several, calculated, from_owners, by_value, of_expired, of_members, of_removed, ranking] =
-        blocks.as_slice()
+    let [
+        file,
+        of_several,
+        calculated,
+        from_owners,
+        by_value,
+        of_levels,
+        of_expired,
+        of_members,
+        of_some,
+        of_removed,
+        ranking,
+    ] = blocks.as_slice()
     else {
-        panic!("two files and seven parts are shown")
+        panic!("two files and nine parts are shown")
     };
     let base = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n[entity.User]\npartition-key = \
                 \"USER#{userId}\"\nsort-key = \"USER\"\nderived-attributes = [\"orderStatuses\"]\n[entity.Order]\n\
@@ -311,11 +322,19 @@ fn the_file_in_the_documentation_is_a_manifest() {
     load(&[base, product, by_value, of_members, ranking].concat()).unwrap_or_else(|error| panic!("{error}"));
     let tables = "[tables.Post]\npartition-key = \"id\"\n[tables.Comment]\npartition-key = \"id\"\n\
                   [tables.Comment.index.byPost]\npartition-key = \"postId\"\n[entity.Post]\ntable = \"Post\"\n\
-                  [entity.Comment]\ntable = \"Comment\"\nattributes = [\"postId\"]\n";
-    load(&[tables, of_removed].concat()).unwrap_or_else(|error| panic!("{error}"));
+                  [entity.Comment]\ntable = \"Comment\"\nattributes = [\"postId\", \"ancestorIds\"]\nderived-attributes = \
+                  [\"replies\"]\n";
+    load(&[tables, of_levels, of_removed].concat()).unwrap_or_else(|error| panic!("{error}"));
     let receipts = "[tables.Account]\npartition-key = \"accountId\"\n[tables.Receipt]\npartition-key = \"id\"\n\
                     time-to-live = \"expiresAt\"\n[entity.Account]\ntable = \"Account\"\nderived-attributes = \
                     [\"receiptCount\"]\n[entity.Receipt]\ntable = \"Receipt\"\nattributes = [\"accountId\"]\n";
+    let offers = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n[entity.Product]\npartition-key = \
+                  \"PRODUCT#{productId}\"\nsort-key = \"PRODUCT\"\nderived-attributes = [\"lowestPrice\"]\n[entity.Offer]\n\
+                  partition-key = \"OFFER#{offerId}\"\nsort-key = \"OFFER\"\nattributes = [\"productId\", \"price\", \
+                  \"active\"]\n[entity.Room]\npartition-key = \"ROOM#{room}\"\nsort-key = \"ROOM\"\nderived-attributes = \
+                  [\"lastText\", \"lastAt\"]\n[entity.Message]\npartition-key = \"MESSAGE#{id}\"\nsort-key = \"MESSAGE\"\n\
+                  attributes = [\"room\", \"text\", \"sentAt\", \"deletedAt\"]\n";
+    load(&[offers, of_some].concat()).unwrap_or_else(|error| panic!("{error}"));
     load(&[receipts, of_expired].concat()).unwrap_or_else(|error| panic!("{error}"));
     load(&[OWNERS, calculated, from_owners].concat()).unwrap_or_else(|error| panic!("{error}"));
     let (schema, _) = load(of_several).unwrap();

@@ -45,6 +45,7 @@ fn declared() -> (Schema, Catalogue) {
         sum: None,
         history: false,
         expired_stays: false,
+        each: None,
     };
     let catalogue = Catalogue::new(&schema, vec![Derivation::new("D-14", "member-count", count)]).unwrap();
     (schema, catalogue)

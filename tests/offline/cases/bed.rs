@@ -46,9 +46,9 @@ pub(super) enum Pace {
 /// The tables of a case, and the functions in one engine.
 pub(super) struct Bed {
     name: String,
-    schema: Arc<Schema>,
-    store: Arc<MemoryStore>,
-    engine: Engine<Arc<MemoryStore>>,
+    pub(super) schema: Arc<Schema>,
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) engine: Engine<Arc<MemoryStore>>,
     pace: Pace,
     /// Records that are not handed over yet, by table.
     streams: BTreeMap<String, Vec<String>>,
@@ -114,7 +114,8 @@ impl Bed {
         self.settle().await;
     }
 
-    async fn operate(&mut self, operation: &Value) {
+    /// Carries out an operation of the application.
+    pub(super) async fn operate(&mut self, operation: &Value) {
         let is_expiry = match operation["op"].as_str().unwrap() {
             "transact" => {
                 for operation in operation["ops"].as_array().unwrap() {
@@ -255,6 +256,12 @@ impl Bed {
         assert!(handled.account.parked.is_empty(), "{}: {:?}", self.name, handled.account.parked);
         assert_eq!(handled.failed_from, None, "{}", self.name);
         self.record(false);
+    }
+
+    /// The events of the records that were not handed over yet, by table.
+    pub(super) fn events(&mut self) -> Vec<String> {
+        let streams = std::mem::take(&mut self.streams).into_iter();
+        streams.map(|(table, records)| event(&table, &records.join(","))).collect()
     }
 
     /// Hands over an event.

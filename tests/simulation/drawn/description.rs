@@ -158,6 +158,8 @@ pub(crate) struct CountRule {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) link: Ref,
+    /// The attribute for whose members an item counts, once for each.
+    pub(crate) each: Option<String>,
     pub(crate) condition: Option<Where>,
     pub(crate) sum: Option<String>,
     pub(crate) shows: Vec<(Shown, String)>,

@@ -243,7 +243,8 @@ fn divided(sum: i128, number: i128) -> i128 {
 fn counted_all(of: &Description, rows: &Rows, count: &CountRule) -> Totals {
     let mut totals = Totals::new();
     for row in rows.each(count.from) {
-        if let Some((place, amount)) = counted(of, row, count) {
+        let (places, amount) = counted(of, row, count).unwrap_or_default();
+        for place in places {
             let (number, sum) = totals.entry(place).or_default();
             *number += 1;
             *sum += amount;
@@ -257,9 +258,8 @@ fn arrived(of: &Description, changes: &[DrawnChange], count: &CountRule) -> Tota
     let mut totals = Totals::new();
     for change in changes {
         let of_row = |row: &Option<Row>| counted(of, row.as_ref().filter(|row| row.entity == count.from)?, count);
-        let (before, now) = (of_row(&change.old), of_row(&change.new));
-        let Some((place, amount)) = now else { continue };
-        if before.is_none_or(|(before, _)| before != place) {
+        let [(before, _), (now, amount)] = [&change.old, &change.new].map(|row| of_row(row).unwrap_or_default());
+        for place in now.into_iter().filter(|place| !before.contains(place)) {
             let (number, sum) = totals.entry(place).or_default();
             *number += 1;
             *sum += amount;
@@ -269,7 +269,7 @@ fn arrived(of: &Description, changes: &[DrawnChange], count: &CountRule) -> Tota
 }
 
 /// Where an item counts, and its amount.
-fn counted(of: &Description, row: &Row, count: &CountRule) -> Option<(Place, i128)> {
+fn counted(of: &Description, row: &Row, count: &CountRule) -> Option<(BTreeSet<Place>, i128)> {
     if !is_met(count.condition.as_ref(), &row.item) {
         return None;
     }
@@ -278,10 +278,31 @@ fn counted(of: &Description, row: &Row, count: &CountRule) -> Option<(Place, i12
         Some(Plain::Number(amount)) => *amount,
         Some(_) => return None,
     };
-    match lead(of, row, count.to, &count.link.pairs) {
-        Lead::To(place) => Some((place, amount)),
-        Lead::Nowhere | Lead::Unreadable => None,
-    }
+    Some((led_to(of, row, count.to, &count.link.pairs, count.each.as_ref())?, amount))
+}
+
+/// Where an item leads, or each of its members; `None` where it leads nowhere, as where one of its members cannot be in a
+/// key.
+fn led_to(
+    of: &Description,
+    row: &Row,
+    to: usize,
+    pairs: &[(String, String)],
+    each: Option<&String>,
+) -> Option<BTreeSet<Place>> {
+    let place = |row: &Row| match lead(of, row, to, pairs) {
+        Lead::To(place) => Ok(Some(place)),
+        Lead::Nowhere => Ok(None),
+        Lead::Unreadable => Err(()),
+    };
+    let Some(each) = each else { return Some(place(row).ok()?.into_iter().collect()) };
+    let (Plain::List(members) | Plain::Set(members)) = row.item.get(each)? else { return None };
+    let of_member = |member: &Plain| {
+        let mut row = row.clone();
+        row.item.insert(each.clone(), member.clone());
+        place(&row).transpose()
+    };
+    members.iter().filter_map(of_member).collect::<Result<_, _>>().ok()
 }
 
 // ---- Attributes that items carry: copies, the latest and the extreme, paths, and keys in an index ----

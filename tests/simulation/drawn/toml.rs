@@ -155,9 +155,7 @@ fn rule_written(text: &mut String, of: &Description, what: &What) {
             writeln!(text, "kind = \"mirror\"\nfrom = {:?}\nto = {:?}", name(*from), name(*to)).unwrap();
             writeln!(text, "link = {}", pairs(by)).unwrap();
             condition_written(text, condition.as_ref());
-            if let Some(each) = each {
-                writeln!(text, "each = {each:?}").unwrap();
-            }
+            each_written(text, each.as_ref());
             if !except.is_empty() {
                 writeln!(text, "except = {except:?}").unwrap();
             }
@@ -235,6 +233,7 @@ fn count_written(text: &mut String, of: &Description, count: &CountRule) {
         }
     }
     link(text, &count.link);
+    each_written(text, count.each.as_ref());
     condition_written(text, count.condition.as_ref());
     if let Some(sum) = &count.sum {
         writeln!(text, "sum = {sum:?}").unwrap();
@@ -247,6 +246,12 @@ fn count_written(text: &mut String, of: &Description, count: &CountRule) {
     }
     if count.creates {
         text.push_str("creates = true\n");
+    }
+}
+
+fn each_written(text: &mut String, each: Option<&String>) {
+    if let Some(each) = each {
+        writeln!(text, "each = {each:?}").unwrap();
     }
 }
 

@@ -89,6 +89,7 @@ fn every_post() -> Count {
         sum: None,
         history: false,
         expired_stays: false,
+        each: None,
     }
 }
 

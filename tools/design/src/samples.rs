@@ -59,25 +59,24 @@ impl Samples {
     }
 
     /// Adapts made-up samples to the derivations: a number for each summed attribute, one member for each list whose
-    /// members have mirrors, values that functions take, and values that meet the conditions, as far as one item can
+    /// members have mirrors or count, values that functions take, and values that meet the conditions, as far as one item can
     /// meet them all.
     #[must_use]
     pub fn as_read_by(mut self, catalogue: &Catalogue) -> Self {
         for derivation in catalogue.derivations() {
-            let (source, name, value) = match derivation.kind.shape() {
-                Shape::Mirror(Mirror { source, each: Some(list), .. }) => {
-                    (source, list.as_str(), AttributeValue::L(vec![AttributeValue::S(format!("{{{list}}}"))]))
-                }
-                Shape::Count(Count { source, sum: Some(sum), .. }) => {
-                    let Some(name) = sum.name() else { continue };
-                    (source, name, AttributeValue::N("1".to_owned()))
-                }
+            let (source, list, sum) = match derivation.kind.shape() {
+                Shape::Mirror(Mirror { source, each, .. }) => (source, each.as_deref(), None),
+                Shape::Count(Count { source, each, sum, .. }) => (source, each.as_deref(), sum.as_ref()),
                 _ => continue,
             };
-            if !self.is_given(source)
-                && let Some(item) = self.items.get_mut(source).filter(|item| item.contains_key(name))
-            {
-                item.insert(name.to_owned(), value);
+            let members = |list: &str| AttributeValue::L(vec![AttributeValue::S(format!("{{{list}}}"))]);
+            let number = sum.and_then(|sum| Some((sum.name()?, AttributeValue::N("1".to_owned()))));
+            for (name, value) in list.map(|list| (list, members(list))).into_iter().chain(number) {
+                if !self.is_given(source)
+                    && let Some(item) = self.items.get_mut(source).filter(|item| item.contains_key(name))
+                {
+                    item.insert(name.to_owned(), value);
+                }
             }
         }
         for (source, expression) in catalogue.derivations().flat_map(calculated) {

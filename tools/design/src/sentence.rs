@@ -30,6 +30,7 @@ fn sentence(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> 
     match derivation.kind.shape() {
         Shape::Count(count) => {
             let mut text = format!("counts the {} items", count.source);
+            extend(&mut text, count.each.as_ref().map(|list| format!("once for each different member of {list}")));
             extend(&mut text, count.sum.as_ref().map(|sum| format!("and adds up {}", quoted(sum))));
             extend(&mut text, count.condition.words());
             extend(&mut text, Some(format!("into {}", named(&count.target, &count.link))));

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     catalogue::Catalogue,
+    declaration::Link,
     expression::Input,
     kind::{Kind, Shape},
     part::{Part, PartOf},
@@ -94,9 +95,14 @@ impl ValueTypes {
             let taken = taken.map(|(path, of, _)| (Part::attribute(entity, &path.name()), of_type(of)));
             taken.chain(input.name().map(|name| (Part::attribute(entity, name), value))).collect::<Vec<_>>()
         };
+        // A list whose members a link takes is no text.
+        let links = |entity: &str, link: &Link, each: Option<&str>| {
+            let from = link.0.iter().map(|(_, from)| from).filter(|from| from.name().is_none() || from.name() != each);
+            from.flat_map(|from| input(entity, from, HeldType::Text)).collect::<Vec<_>>()
+        };
         match kind.shape() {
             Shape::Count(count) => {
-                let links = count.link.0.iter().flat_map(|(_, from)| input(&count.source, from, HeldType::Text));
+                let links = links(&count.source, &count.link, count.each.as_deref()).into_iter();
                 let sums = count.sum.iter().flat_map(|sum| input(&count.source, sum, HeldType::Number));
                 links.chain(sums).for_each(|(part, value)| put(&[part], value));
             }
@@ -107,10 +113,8 @@ impl ValueTypes {
                 put(&reach.writes, HeldType::Number);
             }
             Shape::Mirror(mirror) => {
-                let member = |from: &&Input| from.name().is_none() || from.name() != mirror.each.as_deref();
-                let links = mirror.link.0.iter().map(|(_, from)| from).filter(member);
-                let links = links.flat_map(|from| input(&mirror.source, from, HeldType::Text));
-                links.for_each(|(part, value)| put(&[part], value));
+                let links = links(&mirror.source, &mirror.link, mirror.each.as_deref());
+                links.into_iter().for_each(|(part, value)| put(&[part], value));
             }
             Shape::Attributes(_) if kind.name() == "display" => {
                 let shows_existence = kind.outline(schema).terms.iter().any(|term| term.starts_with("Exists of"));

@@ -9,7 +9,7 @@
 //!
 //! The query finds the targets themselves, or other items whose fields give the keys of the targets.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use keys::{
     entity::{Definition, KeyTemplate},
@@ -139,6 +139,9 @@ pub struct Count {
     pub history: bool,
     /// True if an item that DynamoDB removes by its time to live stays counted.
     pub expired_stays: bool,
+    /// The attribute of the counted item that lists members, if the item counts once for each different member: in the
+    /// link, its name stands for the member.
+    pub each: Option<String>,
 }
 
 impl Count {
@@ -307,6 +310,16 @@ impl Link {
         self.key_with(to, image, None)
     }
 
+    /// The keys that an item leads to, with the list of which each member gives a key.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] if a field or one of the members exists and cannot be part of a key.
+    pub(crate) fn keys(&self, to: &Definition, image: &Image<'_>, each: &str) -> Result<BTreeSet<Key>, Unreadable> {
+        let key = |member: &AttributeValue| self.key_with(to, image, Some((each, member))).transpose();
+        members(each, image.attribute(each))?.iter().filter_map(key).collect()
+    }
+
     /// The key with one member in place of a list of the item: the name of the list, and the member.
     pub(crate) fn key_with(
         &self,
@@ -370,6 +383,15 @@ impl Link {
         self.0.iter().flat_map(|(_, from)| from.names())
     }
 
+    /// Checks that a list whose members give keys is an attribute of `from`, and that a field of the key is a member.
+    pub(crate) fn check_each(&self, to: &Definition, from: &Definition, each: Option<&str>) -> Result<(), String> {
+        knows(from, each)?;
+        match each.filter(|list| self.filled_by(list).is_none()) {
+            Some(list) => Err(format!("each is {list}, and no field of the key of {} is a member of it", to.name)),
+            None => Ok(()),
+        }
+    }
+
     /// Checks that it gives a whole key of `to` from fields that `from` may have.
     pub(crate) fn check(&self, to: &Definition, from: &Definition) -> Result<(), String> {
         for name in to.key.field_names() {
@@ -407,6 +429,17 @@ impl Link {
             )),
             None => Ok(()),
         }
+    }
+}
+
+/// The members of a list or set.
+fn members(name: &str, held: Option<&AttributeValue>) -> Result<Vec<AttributeValue>, Unreadable> {
+    match held {
+        None => Ok(Vec::new()),
+        Some(AttributeValue::Ss(members)) => Ok(members.iter().cloned().map(AttributeValue::S).collect()),
+        Some(AttributeValue::Ns(members)) => Ok(members.iter().cloned().map(AttributeValue::N).collect()),
+        Some(AttributeValue::L(members)) => Ok(members.clone()),
+        Some(held) => Err(Unreadable::type_of(name, held, "a list or a set of texts is wanted")),
     }
 }
 

@@ -17,6 +17,10 @@
 //! `userIdentity` says that. An edit or a removal by a client counts as in any other count. So the existing items give
 //! a lower bound here too.
 //!
+//! If an attribute of the item lists members, the item counts for the target of each different member, and adds its
+//! amount to the sum of each. A changed list takes from the targets that left it, and gives to those that came. An item
+//! with a member that gives no key, or whose counter has too long a key, counts for no target.
+//!
 //! The sum is exact, in decimals of 38 digits. An item without the summed attribute adds 0; one whose attribute is not
 //! a number counts as absent. If the sum changes and the count does not, the effect has a difference of 0 in count.
 //!
@@ -24,9 +28,12 @@
 //! Effect: +1 on the counter of `USER#ann / PROFILE`. An order of hers goes from 19.90 to 25: 0 and +5.1 on the counter
 //! of `order-totals`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use keys::key::Key;
+use keys::{
+    counter::CounterKey,
+    key::{Key, PARTITION_KEY_BYTES_MAX},
+};
 
 use crate::{
     change::Sight,
@@ -42,15 +49,57 @@ use crate::{
     tally::{Sum, Tally},
 };
 
+/// The key of a counter surely fits if the target's sort key and the derivation's name together have fewer bytes than
+/// this; then it need not be built to check it.
+const SURELY_FITS: usize = 512;
+
+/// The targets that an item counts for. At most one needs no allocation.
+#[derive(Debug, Default)]
+pub(crate) struct Targets {
+    /// The target of a count without a list.
+    one: Option<Key>,
+    /// The targets of the members of a list.
+    each: BTreeSet<Key>,
+}
+
+impl Targets {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Key> {
+        self.one.iter().chain(&self.each)
+    }
+
+    fn into_iter(self) -> impl Iterator<Item = Key> {
+        self.one.into_iter().chain(self.each)
+    }
+
+    /// Takes this target out; returns true if it was one of them.
+    fn take(&mut self, target: &Key) -> bool {
+        self.one.take_if(|one| one == target).is_some() || self.each.remove(target)
+    }
+}
+
 impl Count {
-    /// The target that an item counts for, and what it adds to the sum; `None` if it does not count.
-    pub(crate) fn counted(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Key, Sum)>, Unreadable> {
-        if !self.condition.holds(image)? {
-            return Ok(None);
+    /// The targets that an item counts for, and what it adds to the sum of each; none if it does not count.
+    pub(crate) fn counted(&self, schema: &Schema, image: &Image<'_>) -> Result<(Targets, Sum), Unreadable> {
+        let is_counted = self.condition.holds(image)?;
+        let Some(target) = schema.entity(&self.target).filter(|_| is_counted) else {
+            return Ok((Targets::default(), Sum::default()));
+        };
+        let sum = self.amount(image)?;
+        let targets = match &self.each {
+            Some(list) => Targets { each: self.link.keys(target, image, list)?, one: None },
+            None => Targets { one: self.link.key(target, image)?, each: BTreeSet::new() },
+        };
+        Ok((targets, sum))
+    }
+
+    /// The problem with the key of a target's counter if it is too long to be stored, for example after a long sort
+    /// key.
+    pub(crate) fn too_long(name: &str, target: &Key) -> Option<String> {
+        if target.pk.len() <= PARTITION_KEY_BYTES_MAX && target.sk.len() + name.len() < SURELY_FITS {
+            return None;
         }
-        let Some(target) = schema.entity(&self.target) else { return Ok(None) };
-        let amount = self.amount(image)?;
-        Ok(self.link.key(target, image)?.map(|key| (key, amount)))
+        let counter = CounterKey::home(target.clone(), name);
+        counter.key().err().map(|error| error.problem.to_string())
     }
 
     /// What an item adds to the sum.
@@ -93,6 +142,7 @@ impl Kind for Count {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
+        self.link.check_each(target, source, self.each.as_deref())?;
         gives(source, self.condition.attributes().into_iter().chain(self.sum.iter().flat_map(Input::names)))?;
         let mut reads: Vec<Part> = self.decides().map(|name| Part::attribute(&self.source, name)).collect();
         reads.push(Part::existence(&self.source));
@@ -100,7 +150,8 @@ impl Kind for Count {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let mut terms: Vec<String> = self.condition.words().into_iter().collect();
+        let mut terms: Vec<String> = self.each.iter().map(|list| format!("for each member of {list}")).collect();
+        terms.extend(self.condition.words());
         terms.extend(self.sum.as_ref().map(|sum| format!("sum of {sum}")));
         if self.history {
             terms.push("arrivals only".to_owned());
@@ -128,23 +179,22 @@ impl Kind for Count {
         if self.expired_stays && sight.expires() {
             return Vec::new();
         }
-        let counted = |image: Option<&Image<'_>>| image.and_then(|image| self.counted(schema, image).ok().flatten());
-        match (counted(old), counted(new)) {
-            (old, Some((new, sum))) if self.history => {
-                let arrives = old.is_none_or(|(old, _)| old != new);
-                arrives.then(|| add(new, 1, sum)).into_iter().collect()
-            }
-            (_, None) if self.history => Vec::new(),
-            (Some((old, less)), Some((new, mut sum))) if old == new => {
-                sum.subtract(&less);
-                if sum.is_zero() { Vec::new() } else { vec![add(new, 0, sum)] }
-            }
-            (old, new) => {
-                let taken = old.map(|(target, sum)| add(target, -1, less(&sum)));
-                let given = new.map(|(target, sum)| add(target, 1, sum));
-                taken.into_iter().chain(given).collect()
+        let counted = |image: Option<&Image<'_>>| image.and_then(|image| self.counted(schema, image).ok());
+        let [(old, taken), (mut new, given)] = [old, new].map(|image| counted(image).unwrap_or_default());
+        let mut change = given.clone();
+        change.subtract(&taken);
+        let mut effects = Vec::new();
+        for target in old.into_iter() {
+            let is_kept = new.take(&target);
+            match is_kept {
+                _ if self.history => {}
+                true if change.is_zero() => {}
+                true => effects.push(add(target, 0, change.clone())),
+                false => effects.push(add(target, -1, less(&taken))),
             }
         }
+        effects.extend(new.into_iter().map(|target| add(target, 1, given.clone())));
+        effects
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
@@ -155,12 +205,16 @@ impl Kind for Count {
         Some((&self.source, &self.condition))
     }
 
-    fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
+    fn derive(&self, name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
         let mut counts: BTreeMap<Key, Tally> = BTreeMap::new();
         for (key, item) in items {
             let Some(image) = schema.image(key, item).filter(|image| image.is(&self.source)) else { continue };
-            if let Ok(Some((target, sum))) = self.counted(schema, &image) {
-                counts.entry(target).or_default().add(&Tally { count: 1, sum });
+            let Ok((targets, sum)) = self.counted(schema, &image) else { continue };
+            if targets.iter().any(|target| Self::too_long(name, target).is_some()) {
+                continue;
+            }
+            for target in targets.into_iter() {
+                counts.entry(target).or_default().add(&Tally { count: 1, sum: sum.clone() });
             }
         }
         let at_least = self.is_lower_bound();

@@ -48,8 +48,8 @@ pub struct Entries {
     pub source: String,
     /// Which of the items have one.
     pub condition: Condition,
-    /// Entity of the targets.
-    pub target: String,
+    /// Entity of the targets, which the entries are beside.
+    pub beside: String,
     /// How the target's key is built from the fields of a source.
     pub link: Link,
     /// The value that orders the entries, a number or a text; an item without it has no entry.
@@ -63,7 +63,7 @@ pub struct Entries {
 impl Entries {
     /// The key of an item's entry; `None` if it has none.
     fn entry(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
-        let (Some(target), Some(definition)) = (schema.entity(&self.target), schema.entity(&self.entity)) else {
+        let (Some(target), Some(definition)) = (schema.entity(&self.beside), schema.entity(&self.entity)) else {
             return Ok(None);
         };
         if !image.is(&self.source) || !self.condition.holds(image)? {
@@ -143,7 +143,7 @@ impl Kind for Entries {
     }
 
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
-        let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
+        let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.beside)?);
         entity(schema, &self.entity)?;
         self.link.check(target, source)?;
         gives(source, self.decides().filter(|name| !self.link.from_fields().any(|linked| linked == *name)))?;
@@ -157,7 +157,7 @@ impl Kind for Entries {
         let carried: Vec<String> = self.carried.iter().map(|(from, to)| format!("{from} as {to}")).collect();
         let carrying = format!("carrying {}", carried.join(", "));
         let terms = iter::once(format!("by {}", self.by)).chain(self.condition.words()).chain([carrying]).collect();
-        let into = schema.entity(&self.target).map(|target| linked(target, &self.link));
+        let into = schema.entity(&self.beside).map(|target| linked(target, &self.link));
         Outline { terms, into, ..Outline::from(&self.source) }
     }
 

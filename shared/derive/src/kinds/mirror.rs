@@ -36,13 +36,12 @@ use keys::{
     tables::{KeyMisfit, TableForm},
     value,
 };
-use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
     claims::{CLAIMS, claims, claims_value},
     condition::Condition,
-    declaration::{Mirror, cased, declares, entity, gives, knows},
+    declaration::{Mirror, cased, declares, entity, gives},
     derived::{Counts, Derived, Items},
     effect::{Effect, RefreshRequest},
     expression::document_path::root,
@@ -180,14 +179,8 @@ impl Kind for Mirror {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
-        knows(source, self.each.as_deref())?;
+        self.link.check_each(target, source, self.each.as_deref())?;
         gives(source, self.condition.attributes())?;
-        if let Some(list) = self.each.as_ref().filter(|list| self.link.filled_by(list).is_none()) {
-            return Err(format!(
-                "there is a mirror for each member of {list}, and the key of {} has no member",
-                target.name
-            ));
-        }
         if !target.derived {
             return Err(format!("{} is not declared as derived", target.name));
         }
@@ -318,9 +311,10 @@ impl Mirror {
         if !self.condition.holds(source)? {
             return Ok(BTreeSet::new());
         }
-        let Some(list) = &self.each else { return Ok(self.link.key(target, source)?.into_iter().collect()) };
-        let key = |member: &AttributeValue| self.link.key_with(target, source, Some((list, member))).transpose();
-        members(list, source.attribute(list))?.iter().filter_map(key).collect()
+        match &self.each {
+            Some(list) => self.link.keys(target, source, list),
+            None => Ok(self.link.key(target, source)?.into_iter().collect()),
+        }
     }
 
     /// Attributes that a mirror cannot have, since they are in an index key there and have another type, are empty or
@@ -391,17 +385,6 @@ impl Mirror {
     /// The keys of a source's mirrors; empty if the source cannot be interpreted.
     fn readable_keys(&self, schema: &Schema, source: Option<&Image<'_>>) -> BTreeSet<Key> {
         source.and_then(|source| self.target_keys(schema, source).ok()).unwrap_or_default()
-    }
-}
-
-/// The members of a list or set.
-fn members(name: &str, held: Option<&AttributeValue>) -> Result<Vec<AttributeValue>, Unreadable> {
-    match held {
-        None => Ok(Vec::new()),
-        Some(AttributeValue::Ss(members)) => Ok(members.iter().cloned().map(AttributeValue::S).collect()),
-        Some(AttributeValue::Ns(members)) => Ok(members.iter().cloned().map(AttributeValue::N).collect()),
-        Some(AttributeValue::L(members)) => Ok(members.clone()),
-        Some(held) => Err(Unreadable::type_of(name, held, "a list or a set of texts is wanted")),
     }
 }
 

@@ -18,7 +18,7 @@ use store::{Reason, Store, StoreError, TransactOutcome, Units, unheld};
 use crate::{
     account::{Account, Commit, Parked, apportioned, undone},
     backoff::{Tries, describe},
-    count::Counter,
+    count::{Counter, unsendable},
     input::Batch,
     ledger::Receipts,
     park::{Parking, report},
@@ -277,7 +277,7 @@ impl<S: Store> Counter<'_, S> {
         if writes.is_empty() {
             return Ok(None);
         }
-        let transaction = Transaction::new(writes).map_err(|error| error.to_string())?;
+        let transaction = Transaction::new(writes).map_err(|error| unsendable(&error))?;
         let derivations = counters.into_iter().map(|(write, at)| (write.key, at)).collect();
         Ok(Some(Parcel { transaction, proven, n_proofs, derivations }))
     }

@@ -5,7 +5,7 @@
 //! discarding at once, one does it.
 //!
 //! - *Counts*. The transaction lists the counts that the change would have added to for a
-//!   [recount]. The proof that the change was handled stays in the ledger: its receipt, the
+//!   [recount]; of more than it takes, the others are listed before it. The proof that the change was handled stays in the ledger: its receipt, the
 //!   counter's watermark, or the exception of its shard. So a redelivered record adds nothing, and a repair may add what
 //!   is missing. A change without that proof stays parked: its counter lost the watermark, and the stream may still
 //!   deliver the record. So does a change that an earlier invocation may still count, as for a [redrive](super).
@@ -23,7 +23,7 @@ use derive::{
     family::Family,
     guard::{Guard, Purpose},
     position::RecordAt,
-    write::{Table, Transaction, Write},
+    write::{TRANSACT_ACTIONS_MAX, Table, Transaction, Write},
 };
 use keys::key::Key;
 use store::{Reason, Store, TransactOutcome, unheld};
@@ -125,12 +125,18 @@ async fn discard<S: Store>(
     if let Some((_, cause)) = account.undone.pop_first() {
         return Ok(Discarded::Still { cause });
     }
-    let missing = match parked.family {
+    let mut missing = match parked.family {
         Family::Additive => to_recount(context, parked, &concerns(context, parked, &batch)),
         Family::LevelTriggered => vec![loss(context, parked, patience).await?],
     };
-    let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
-    match Transaction::new(deletions.chain(missing).collect()) {
+    let mut writes: Vec<Write> = parked.deletions(Some(Guard::present(Purpose::StillParked))).collect();
+    // What the transaction does not take is listed before it; a listed count may be right.
+    let n_before = missing.len().saturating_sub(TRANSACT_ACTIONS_MAX.saturating_sub(writes.len()));
+    for write in missing.drain(..n_before) {
+        patience.call(|| context.store.write(&write)).await?;
+    }
+    writes.extend(missing);
+    match Transaction::new(writes) {
         Ok(transaction) => discard_once(context, &transaction, patience).await,
         Err(error) => Ok(Discarded::Still { cause: error.to_string() }),
     }

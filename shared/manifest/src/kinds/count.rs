@@ -49,6 +49,13 @@ kind = "count"
 from = "Order"
 into = "OrderStatus.orders"
 creates = true
+
+[derivation.replies]
+kind = "count"
+from = "Comment"
+into = "Comment.replies"
+each = "ancestorIds"
+link = { commentId = "ancestorIds" }
 "#,
         keys: &KEYS,
     },
@@ -75,7 +82,7 @@ const SHOWS: [KeySyntax; 4] = [
     ),
 ];
 
-const KEYS: [KeySyntax; 11] = [
+const KEYS: [KeySyntax; 12] = [
     KeySyntax::required("from", Text, "the entity whose items are counted"),
     KeySyntax::required(
         "into",
@@ -88,6 +95,13 @@ const KEYS: [KeySyntax; 11] = [
         "fields of the same names",
         "pairs of a field of the target's key and the field, attribute or [expression](#expressions) of the counted item that \
          gives it",
+    ),
+    KeySyntax::optional(
+        "each",
+        Text,
+        "one target",
+        "an attribute of the counted item that is a list or a set: the item counts once for each different member, and `link` \
+         says which field of the target's key the member is, as for [a comment at every level](own-table.md#counting-at-every-level)",
     ),
     KeySyntax::optional(
         "where",
@@ -191,12 +205,14 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     }
     let zero = zero(rule, !shown.is_empty())?;
     rule.section.get("shards").map(|entry| entry.whole_number(1..SHARDS_MAX + 1)).transpose()?;
+    let link = rule.link(target, source)?;
     let count = Count {
         source: source.name.clone(),
         condition: condition::read(rule, source)?,
         sum,
         target: target.name.clone(),
-        link: rule.link(target, source)?,
+        each: rule.each((source, target), &link)?,
+        link,
         history: rule.section.get("history").map_or(Ok(false), |entry| entry.truth())?,
         expired_stays: expired_stays(rule)?,
     };

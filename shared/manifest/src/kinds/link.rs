@@ -6,7 +6,7 @@
 use derive::{declaration::Link, expression::Input};
 use keys::{entity::Definition, tables::KeyType};
 
-use super::{Rule, given::input, known::KnownTypes};
+use super::{Rule, attribute, given::input, known::KnownTypes};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -46,6 +46,27 @@ impl Rule<'_> {
         let link = Link(link);
         self.fits(to, from, &link)?;
         Ok(link)
+    }
+
+    /// The attribute of `from` that `each` names: a list of which each member gives a key of a `to`.
+    pub(super) fn each(
+        &self,
+        (from, to): (&Definition, &Definition),
+        link: &Link,
+    ) -> Result<Option<String>, ManifestError> {
+        let Some(entry) = self.section.get("each") else { return Ok(None) };
+        let named = entry.text()?;
+        let list = attribute(from, &named)?;
+        self.types.with_parts(from, &named, &list, "each takes a list or a set: name an attribute that is one")?;
+        if link.filled_by(&list).is_some() {
+            return Ok(Some(list));
+        }
+        let what = format!(
+            "no field of the key of {} is a member of {list}: name the one that is ({}), as in link = {{ … = \"{list}\" }}",
+            to.name,
+            to.key.field_names().join(", ")
+        );
+        Err(entry.place.wrong(what))
     }
 
     /// Refuses an attribute that an index declares as type N or B, where the key has another type.

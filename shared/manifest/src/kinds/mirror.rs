@@ -1,17 +1,13 @@
 //! `kind = "mirror"`: a second item for a source under another key.
 
-use derive::{
-    claims::CLAIMS,
-    declaration::{Link, Mirror},
-    derivation::Derivation,
-};
+use derive::{claims::CLAIMS, declaration::Mirror, derivation::Derivation};
 use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, attribute, condition};
+use super::{KindSyntax, Rule, condition};
 use crate::{
     error::ManifestError,
     meant::meant,
-    section::{Entry, Named},
+    section::Named,
     syntax::{
         KeySyntax, KindDescription, ValueSyntax,
         ValueSyntax::{Pairs, Text, Texts},
@@ -98,7 +94,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let except = rule.section.get("except").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
     let except = except.iter().map(|named| left_out(source, named)).collect::<Result<_, _>>()?;
     let condition = condition::read(rule, source)?;
-    let each = rule.section.get("each").map(|entry| each(rule, &entry, (source, target), &link)).transpose()?;
+    let each = rule.each((source, target), &link)?;
     let (source, target) = (source.name.clone(), target.name.clone());
     Ok(vec![rule.derivation(rule.name, Mirror { source, target, link, condition, each, except })?])
 }
@@ -112,25 +108,4 @@ fn left_out(source: &Definition, named: &Named<'_>) -> Result<String, ManifestEr
         return Err(named.unknown(&format!("{} has no attribute", source.name), declared()));
     }
     Ok(named.text.to_owned())
-}
-
-/// The name of the list attribute. Each member of the list has a mirror.
-fn each(
-    rule: &Rule<'_>,
-    entry: &Entry<'_>,
-    (source, target): (&Definition, &Definition),
-    link: &Link,
-) -> Result<String, ManifestError> {
-    let named = entry.text()?;
-    let list = attribute(source, &named)?;
-    rule.types.with_parts(source, &named, &list, "each takes a list or a set: name an attribute that is one")?;
-    if link.filled_by(&list).is_some() {
-        return Ok(list);
-    }
-    let what = format!(
-        "no field of the key of {} is a member of {list}: name the one that is ({}), as in link = {{ … = \"{list}\" }}",
-        target.name,
-        target.key.field_names().join(", ")
-    );
-    Err(entry.place.wrong(what))
 }

@@ -66,7 +66,7 @@ impl Ordered<'_> {
         let entries = Entries {
             source: self.source.name.clone(),
             condition,
-            target: self.target.name.clone(),
+            beside: self.target.name.clone(),
             link: self.link.clone(),
             carried: self.attributes.clone(),
             entity: entity.clone(),

@@ -483,11 +483,11 @@ fn what_is_no_range_in_the_wanted_order_has_entries() {
         let (schema, catalogue) = load(&text.replacen(from, to, 1)).unwrap_or_else(|error| panic!("{error}"));
         let ours = catalogue.derivations().filter(|it| it.name.starts_with("last-order"));
         let terms = |it: &derive::derivation::Derivation| it.kind.outline(&schema).terms.join(", ");
-        ours.map(|it| format!("{} ({}): {}\n", it.name, it.kind.name(), terms(it))).collect::<String>()
+        ours.map(|it| format!("{} ({}): {}", it.name, it.kind.name(), terms(it))).collect::<Vec<_>>().join("\n")
     };
     let last = "attributes = { placedAt = \"lastOrderAt\" }";
     let with = |line: &str| kinds(last, &format!("{line}\n{last}"));
-    let mut shown = String::new();
+    let mut shown = Vec::new();
     for line in [
         "",
         "by = \"placedAt\"",
@@ -495,7 +495,7 @@ fn what_is_no_range_in_the_wanted_order_has_entries() {
         "where = { status = \"paid\" }",
         "by = \"size(status) * 2\"\nwhich = \"first\"",
     ] {
-        shown += &format!("# {line}\n{}", with(&line));
+        shown.extend([format!("# {line}"), with(line)]);
     }
     let elsewhere =
         "partition-key = \"DAY#{day}\"\nsort-key = \"ORDER#{MAX-rank:4}#{placedAt}\"\nattributes = [\"userId\", ";
@@ -507,25 +507,24 @@ fn what_is_no_range_in_the_wanted_order_has_entries() {
         );
         load(&text).map(|(_, catalogue)| catalogue.derivations().count()).map_err(|error| error.to_string())
     };
-    shown += &format!("{:?}\n{:?}\n", moved(""), moved("by = \"placedAt\""));
+    shown.extend([format!("{:?}", moved("")), format!("{:?}", moved("by = \"placedAt\""))]);
     expect![[r##"
         # 
         last-order (latest): the last: placedAt as lastOrderAt
         # by = "placedAt"
         last-order (latest): the last: placedAt as lastOrderAt
         # by = "total"
-        last-order-entries (entries): by total
+        last-order-entries (entries): by total, carrying placedAt as lastOrderAt
         last-order (latest): the last: lastOrderAt
         # where = { status = "paid" }
-        last-order-entries (entries): by placedAt, where status = 'paid'
+        last-order-entries (entries): by placedAt, where status = 'paid', carrying placedAt as lastOrderAt
         last-order (latest): the last: lastOrderAt
         # by = "size(status) * 2"
         which = "first"
-        last-order-entries (entries): by size(status) * 2
+        last-order-entries (entries): by size(status) * 2, carrying placedAt as lastOrderAt
         last-order (latest): the first: lastOrderAt
-        Err("149:13: derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; say what orders them, as in by = \"createdAt\"")
-        Ok(4)
-    "##]].assert_eq(&shown);
+        Err("151:13: derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; say what orders them, as in by = \"createdAt\"")
+        Ok(4)"##]].assert_eq(&shown.join("\n"));
 }
 
 #[test]
@@ -552,6 +551,72 @@ fn a_count_creates_only_what_is_derived() {
         twice,
         &expect![
             "derivation.followed-by: writes OrderStatus, as orders-by-status does: name another attribute, or leave one of both out"
+        ],
+    );
+}
+
+#[test]
+fn a_count_for_each_member_says_which_field_the_member_is() {
+    let refused = |from: &str, to: &str, expect: &Expect| refused_example("count", from, to, expect);
+    let each = "each = \"ancestorIds\"\nlink = { commentId = \"ancestorIds\" }";
+    refused(
+        "each = \"ancestorIds\"",
+        "each = \"ancestors\"",
+        &expect![[r#"derivation.replies.each: Comment has no attribute "ancestors": did you mean "ancestorIds"?"#]],
+    );
+    refused(
+        "each = \"ancestorIds\"",
+        "each = \"commentId\"",
+        &expect![[
+            r#"derivation.replies.each: Comment has no attribute "commentId": there are ancestorIds, votes, replies"#
+        ]],
+    );
+    refused(
+        "each = \"ancestorIds\"",
+        "each = \"thread.ids\"",
+        &expect![[
+            r#"derivation.replies.each: "thread.ids" is a path into the attribute "thread": name a whole attribute here; keys, declared and written attributes are never paths"#
+        ]],
+    );
+    refused(
+        "each = \"ancestorIds\"",
+        "each = [\"ancestorIds\"]",
+        &expect!["derivation.replies.each: is a list: write a text in quotes"],
+    );
+    refused(
+        "each = \"ancestorIds\"",
+        "each = \"replies\"",
+        &expect![
+            "derivation.replies.each: Comment.replies shows what replies counts (N), and each takes a list or a set: name an attribute that is one"
+        ],
+    );
+    // Without a pair, the comment counts for itself, and not for its members.
+    refused(
+        each,
+        "each = \"ancestorIds\"",
+        &expect![[
+            r#"derivation.replies.each: no field of the key of Comment is a member of ancestorIds: name the one that is (commentId, postId), as in link = { … = "ancestorIds" }"#
+        ]],
+    );
+    refused(
+        each,
+        "each = \"ancestorIds\"\nlink = { commentId = \"upper(ancestorIds)\" }",
+        &expect![
+            "derivation.replies.each: Comment.ancestorIds is taken by `upper(ancestorIds)` in replies (S), and each takes a list or a set: name an attribute that is one"
+        ],
+    );
+    refused(
+        each,
+        "each = \"ancestorIds\"\nlink = { comment = \"ancestorIds\" }",
+        &expect![[
+            r#"derivation.replies.link.comment: the key of Comment has no field "comment": did you mean "commentId"?"#
+        ]],
+    );
+    refused(
+        each,
+        "each = \"votes\"\nwhere = \"votes > 3\"\nlink = { commentId = \"votes\" }",
+        &expect![
+            "derivation.replies.each: Comment.votes is compared with a value of type N by replies (N), and each takes a list or a set: name an attribute that is one"
         ],
     );
 }

@@ -50,12 +50,23 @@ impl Draft<'_> {
     }
 
     fn count(&mut self) {
-        let Some((from, link)) = self.led(|_, _| true) else { return };
-        self.count_of(from, link, false);
+        let Some((from, mut link)) = self.led(|_, _| true) else { return };
+        let target = &self.of.entities[link.to];
+        let is_member = |(to, _): &&mut (String, String)| target.field(to) == Some(FieldOf::Text);
+        let mut each = None;
+        // A member stands for one of the fields, in place of what leads there by itself.
+        if self.of.entities[from].attribute("many").is_some()
+            && self.chance.percent(60)
+            && let Some((_, from)) = link.pairs.iter_mut().find(is_member)
+        {
+            "many".clone_into(from);
+            each = Some(from.clone());
+        }
+        self.count_of(from, link, each, false);
     }
 
-    /// A count of items of an entity into where they lead.
-    fn count_of(&mut self, from: usize, link: Ref, creates: bool) {
+    /// A count of items of an entity into where they lead, or where their members lead.
+    fn count_of(&mut self, from: usize, link: Ref, each: Option<String>, creates: bool) {
         let to = link.to;
         let of = &self.of.entities[from];
         let numbers = of.attributes.iter().filter(|it| it.holds == Holds::Number).map(|it| it.name.clone());
@@ -74,7 +85,7 @@ impl Draft<'_> {
         }
         let shows = shown.into_iter().map(|what| (what, self.derives(to, what != Shown::Exists))).collect();
         let (is_history, zero) = (self.chance.percent(15), self.one(&["write", "write", "absent", "always"]).unwrap());
-        self.add(What::Count(CountRule { from, to, link, condition, sum, shows, is_history, zero, creates }));
+        self.add(What::Count(CountRule { from, to, link, each, condition, sum, shows, is_history, zero, creates }));
     }
 
     /// In some cases a condition on an entity's items.
@@ -411,7 +422,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A count that creates its targets: for each word, or for each word of what leads to one item.
+    /// A count that creates its targets: for each word or member, or for each of these of what leads to one item.
     fn groups(&mut self) {
         if self.of.entities.len() >= ENTITIES_MAX {
             return;
@@ -419,14 +430,16 @@ impl Draft<'_> {
         let has_word = |at: &usize| self.of.entities[*at].attribute("word").is_some();
         let Some(from) = self.one(&(0..self.of.entities.len()).filter(has_word).collect::<Vec<_>>()) else { return };
         let by = self.one(&self.of.entities[from].refs).filter(|_| !self.chance.percent(25));
-        let word = vec!["word".to_owned()];
+        let has_members = self.of.entities[from].attribute("many").is_some();
+        let each = (has_members && self.chance.percent(50)).then(|| "many".to_owned());
+        let value = vec![each.clone().unwrap_or_else(|| "word".to_owned())];
         let (leading, tail) = match &by {
-            Some(by) => (by.pairs.iter().map(|(_, from)| from.clone()).collect(), word),
-            None => (word, Vec::new()),
+            Some(by) => (by.pairs.iter().map(|(_, from)| from.clone()).collect(), value.clone()),
+            None => (value.clone(), Vec::new()),
         };
         let fits_plain = leading.len() == 1;
         let in_forms = self.in_forms(!fits_plain || self.chance.percent(50));
-        if (!in_forms && !fits_plain) || leading.contains(&"word".to_owned()) && by.is_some() {
+        if (!in_forms && !fits_plain) || leading.contains(&value[0]) && by.is_some() {
             return;
         }
         let Some((plan, pairs)) = self.mirror_key(from, &leading, &tail, in_forms) else { return };
@@ -441,7 +454,7 @@ impl Draft<'_> {
         entity.refs = by.iter().filter_map(led).collect();
         let to = self.of.entities.len();
         self.of.entities.push(entity);
-        self.count_of(from, Ref { to, pairs }, true);
+        self.count_of(from, Ref { to, pairs }, each, true);
     }
 
     /// The key of a mirror, with the pairs of its fields and what gives them; `None` where one cannot be in such a key.

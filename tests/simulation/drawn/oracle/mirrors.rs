@@ -1,13 +1,13 @@
 //! Mirrors: items that stand under another key too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{Compared, Rows};
-use crate::drawn::oracle::is_met;
+use crate::drawn::oracle::{is_met, led_to};
 use crate::{
     drawn::{
         description::{CLAIMS, Description, FieldOf, KeyOf, MirrorRule},
-        values::{Lead, MARK, Place, Row, filling, lead, refused, row, written},
+        values::{MARK, Place, Row, filling, refused, row, written},
     },
     oracle::table::{Plain, PlainItem, escaped, millionths},
 };
@@ -15,7 +15,10 @@ use crate::{
 pub(super) fn compare(of: &Description, rows: &Rows, name: &str, rule: &MirrorRule, compared: &mut Compared) {
     let mut sources: BTreeMap<Place, Vec<&Row>> = BTreeMap::new();
     for row in rows.each(rule.from) {
-        for place in places(of, rule, row).unwrap_or_default() {
+        if !is_met(rule.condition.as_ref(), &row.item) {
+            continue;
+        }
+        for place in led_to(of, row, rule.to, &rule.pairs, rule.each.as_ref()).unwrap_or_default() {
             sources.entry(place).or_default().push(row);
         }
     }
@@ -28,26 +31,6 @@ pub(super) fn compare(of: &Description, rows: &Rows, name: &str, rule: &MirrorRu
     for left in rows.each(rule.to).iter().filter(|row| !sources.contains_key(&row.place)) {
         compared.compare("mirror", name, &left.place, &Some(compared_part(of, rule.to, &left.item)), &None);
     }
-}
-
-/// Where the mirrors of an item are; `None` if it has none, as where one of its members cannot be in a key.
-fn places(of: &Description, rule: &MirrorRule, row: &Row) -> Option<BTreeSet<Place>> {
-    if !is_met(rule.condition.as_ref(), &row.item) {
-        return None;
-    }
-    let place = |row: &Row| match lead(of, row, rule.to, &rule.pairs) {
-        Lead::To(place) => Ok(Some(place)),
-        Lead::Nowhere => Ok(None),
-        Lead::Unreadable => Err(()),
-    };
-    let Some(each) = &rule.each else { return Some(place(row).ok()?.into_iter().collect()) };
-    let (Plain::List(members) | Plain::Set(members)) = row.item.get(each)? else { return None };
-    let of_member = |member: &Plain| {
-        let mut row = row.clone();
-        row.item.insert(each.clone(), member.clone());
-        place(&row).transpose()
-    };
-    members.iter().filter_map(of_member).collect::<Result<_, _>>().ok()
 }
 
 /// Of several sources of one mirror the one with the greatest key wins, as Ripple prints keys: a text with its escapes.

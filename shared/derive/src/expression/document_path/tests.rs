@@ -56,6 +56,7 @@ fn count() -> Count {
         sum: Some("Orders[0].total".into()),
         history: false,
         expired_stays: false,
+        each: None,
     }
 }
 

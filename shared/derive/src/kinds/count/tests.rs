@@ -3,8 +3,12 @@ use expect_test::{Expect, expect};
 use crate::{
     catalogue::Catalogue,
     change::Change,
+    collection::CollectionCount,
+    condition::Condition,
     declaration::Count,
-    fixture::{count, effects, effects_in, expired, inserted, modified, named, removed, schema},
+    definition,
+    derived::{Counts, Derived, Items},
+    fixture::{count, effects, effects_in, expired, inserted, item, key_of, modified, named, removed, schema},
 };
 
 fn check(change: &Change, wanted: &Expect) {
@@ -419,4 +423,168 @@ fn a_truth_that_excludes_does_so_only_when_it_is_true() {
         nothing
     "#]],
     );
+}
+
+/// A count of desks for each of their clerks, with the sum of what `Place` is.
+fn clerked() -> Count {
+    Count {
+        condition: Condition::not("Closed"),
+        sum: Some("Place".into()),
+        each: Some("Clerks".to_owned()),
+        ..count("Desk", "User", &[("UserId", "Clerks")])
+    }
+}
+
+/// Checks the effects of changes of a desk, from its attributes before and after; `None` where there is no desk.
+#[track_caller]
+fn check_each(count: Count, changes: &[(Option<&str>, Option<&str>, &str)]) {
+    let (schema, of) = (schema(), if count.history { "history count and sum" } else { "count and sum" });
+    let catalogue = Catalogue::new(&schema, vec![named("desks", count)]).unwrap();
+    let desk = |attributes: &str| format!("DESK#d / METADATA Desk {attributes}");
+    for (old, new, wanted) in changes {
+        let change = match (old.map(desk), new.map(desk)) {
+            (None, Some(new)) => inserted(&new),
+            (Some(old), Some(new)) => modified(&old, &new),
+            (old, _) => removed(&old.unwrap()),
+        };
+        let effects = effects_in(&schema, &catalogue, of, &change);
+        let shown = effects.lines().map(|line| line.trim_start_matches("desks: ").replace(" / PROFILE", ""));
+        assert_eq!(shown.collect::<Vec<_>>().join("; "), *wanted, "{old:?} to {new:?}");
+    }
+}
+
+#[test]
+fn an_item_counts_once_for_each_different_member() {
+    let two = Some("Clerks=L:ann,bob Place=N:2");
+    check_each(
+        clerked(),
+        &[
+            (None, two, "+1 and N:2 USER#ann; +1 and N:2 USER#bob"),
+            (two, None, "-1 and N:-2 USER#ann; -1 and N:-2 USER#bob"),
+            // The same members.
+            (None, Some("Clerks=L:ann,ann"), "+1 USER#ann"),
+            (two, Some("Clerks=SS:bob,ann Place=N:2"), "nothing"),
+            (two, Some("Clerks=L:bob,ann,bob Place=N:2.0"), "nothing"),
+            // Others.
+            (two, Some("Clerks=L:cid,bob Place=N:2"), "-1 and N:-2 USER#ann; +1 and N:2 USER#cid"),
+            (two, Some("Clerks=SS:ann Place=N:2"), "-1 and N:-2 USER#bob"),
+            (Some("Clerks=SS:ann"), Some("Clerks=SS:ann,bob,cid"), "+1 USER#bob; +1 USER#cid"),
+            (two, Some("Place=N:2"), "-1 and N:-2 USER#ann; -1 and N:-2 USER#bob"),
+            // Another amount, for those that stay; the old one is taken, and the new one given.
+            (two, Some("Clerks=L:ann,bob Place=N:5"), "+0 and N:3 USER#ann; +0 and N:3 USER#bob"),
+            (two, Some("Clerks=L:bob,cid Place=N:5"), "-1 and N:-2 USER#ann; +0 and N:3 USER#bob; +1 and N:5 USER#cid"),
+            // The condition.
+            (two, Some("Clerks=L:ann,bob Place=N:2 Closed=BOOL:true"), "-1 and N:-2 USER#ann; -1 and N:-2 USER#bob"),
+            (Some("Clerks=SS:ann Closed=BOOL:true"), Some("Clerks=SS:bob"), "+1 USER#bob"),
+            (Some("Clerks=SS:ann Closed=BOOL:true"), Some("Clerks=SS:bob Closed=BOOL:true"), "nothing"),
+            // What does not decide.
+            (two, Some("Clerks=L:ann,bob Place=N:2 Note=x"), "nothing"),
+        ],
+    );
+}
+
+#[test]
+fn an_item_with_an_unreadable_member_counts_for_none() {
+    let number = "list Clerks has a member that is N, and S is wanted";
+    let long = format!("Clerks=L:ann,{}", "x".repeat(3_000));
+    let too_long = "list Clerks makes a key of 3005 bytes; the limit is 2048";
+    check_each(
+        clerked(),
+        &[
+            (None, Some("Clerks=L:ann,N:1"), number),
+            (Some("Clerks=SS:ann"), Some("Clerks=L:ann,N:1"), &format!("-1 USER#ann; {number}")),
+            (Some("Clerks=L:ann,N:1"), Some("Clerks=L:ann,bob"), "+1 USER#ann; +1 USER#bob; take off the list"),
+            (Some("Clerks=L:ann,N:1"), None, "take off the list"),
+            (None, Some("Clerks=SS:ann,"), "list Clerks has a member that is empty"),
+            (None, Some("Clerks=NS:1,2"), number),
+            (None, Some("Clerks=ann"), "list Clerks is S, and a list or a set of texts is wanted"),
+            (None, Some(&long), too_long),
+            (None, Some("Clerks=SS:ann Place=hall"), "list Place is S, and N is wanted"),
+            (None, Some("Clerks=L:ann,N:1 Closed=BOOL:true"), "nothing"),
+        ],
+    );
+}
+
+#[test]
+fn a_member_whose_counter_cannot_be_stored_leaves_no_other_counter() {
+    // A desk's group has its status in the sort key, in front of the counter's part.
+    let group = Count {
+        each: Some("Clerks".to_owned()),
+        ..count("Desk", "StatusGroup", &[("DeskId", "DeskId"), ("Status", "Clerks")])
+    };
+    let schema = schema();
+    let catalogue = Catalogue::new(&schema, vec![named("groups", group)]).unwrap();
+    let desk = |clerks: &str| format!("DESK#d / METADATA Desk Clerks=L:{clerks}");
+    let long = desk(&format!("ann,{}", "x".repeat(1_010)));
+    let effects = |change: &Change| effects_in(&schema, &catalogue, "count", change);
+    let why = "Clerks leads to a counter whose key makes a key of 1033 bytes; the limit is 1024";
+    assert_eq!(effects(&inserted(&long)), format!("groups: list {why}\n"));
+    let left = "groups: -1 DESK#d / STATUS#ann\n";
+    assert_eq!(effects(&modified(&desk("ann"), &long)), format!("{left}groups: list {why}\n"));
+    let given = "groups: +1 DESK#d / STATUS#ann\n";
+    assert_eq!(effects(&modified(&long, &desk("ann"))), format!("{given}groups: take off the list\n"));
+    let item = item(&long);
+    let items = Items::from([(key_of(&item), item)]);
+    let derivation = catalogue.derivations().next().unwrap();
+    assert!(derivation.derive(&schema, &items, &Counts::new()).is_empty());
+}
+
+#[test]
+fn in_a_history_each_member_that_comes_arrives() {
+    let two = Some("Clerks=L:ann,bob Place=N:2");
+    check_each(
+        Count { history: true, ..clerked() },
+        &[
+            (None, two, "+1 and N:2 USER#ann; +1 and N:2 USER#bob"),
+            (two, None, "nothing"),
+            (two, Some("Clerks=SS:bob,cid Place=N:5"), "+1 and N:5 USER#cid"),
+            (two, Some("Clerks=L:bob,ann Place=N:5"), "nothing"),
+            (Some("Clerks=SS:ann Closed=BOOL:true"), Some("Clerks=SS:ann"), "+1 USER#ann"),
+            (Some("Clerks=L:ann,N:1"), Some("Clerks=L:ann"), "+1 USER#ann; take off the list"),
+        ],
+    );
+}
+
+#[test]
+fn an_item_in_its_own_list_counts_for_itself_and_the_definition_adds_up_all() {
+    let schema = schema();
+    let own = Count { each: Some("Clerks".to_owned()), ..count("Desk", "Desk", &[("DeskId", "Clerks")]) };
+    let catalogue = Catalogue::new(&schema, vec![named("desks", own)]).unwrap();
+    let derivation = catalogue.derivations().next().unwrap();
+    let desks = ["d Desk Clerks=L:d,e,d", "e Desk Clerks=SS:d", "f Desk Clerks=L:d,N:1", "g Desk"];
+    let items = desks.map(|desk| item(&format!("DESK#{}", desk.replacen(' ', " / METADATA ", 1))));
+    let items: Items = items.into_iter().map(|item| (key_of(&item), item)).collect();
+    let derived = derivation.derive(&schema, &items, &Counts::new()).into_iter().map(|part| match part {
+        Derived::Count { target, tally, .. } => format!("{target}: {}", tally.count),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(derived.collect::<Vec<_>>(), ["DESK#d / METADATA: 2", "DESK#e / METADATA: 1"]);
+    let change = inserted("DESK#d / METADATA Desk Clerks=L:e,d");
+    let wanted = "desks: +1 DESK#d / METADATA\ndesks: +1 DESK#e / METADATA\n";
+    assert_eq!(effects_in(&schema, &catalogue, "count", &change), wanted);
+}
+
+#[test]
+fn the_list_is_in_the_definition_and_leads_to_no_collection() {
+    let schema = schema();
+    let definition = |count: Count| definition::definition(&named("desks", count), &schema);
+    let one = count("Desk", "User", &[("UserId", "Clerks")]);
+    assert_eq!(definition(one.clone()), "count: Desk into USER#{Clerks} / PROFILE; reads Desk.Clerks");
+    let each = Count { each: Some("Clerks".to_owned()), ..one };
+    assert_eq!(
+        definition(each.clone()),
+        "count: Desk (for each member of Clerks) into USER#{Clerks} / PROFILE; reads Desk.Clerks"
+    );
+    let refused = |each: &str| {
+        let count = Count { each: Some(each.to_owned()), ..count("Desk", "User", &[("UserId", "Clerks")]) };
+        Catalogue::new(&schema, vec![named("desks", count)]).unwrap_err().to_string()
+    };
+    assert_eq!(refused("Clerk"), "derivation desks: Desk has no attribute Clerk");
+    assert_eq!(refused("Place"), "derivation desks: each is Place, and no field of the key of User is a member of it");
+    // Beside the desk are its groups.
+    let group = count("Desk", "StatusGroup", &[("DeskId", "DeskId"), ("Status", "Clerks")]);
+    for (each, is_beside) in [(None, true), (Some("Clerks".to_owned()), false)] {
+        let catalogue = Catalogue::new(&schema, vec![named("groups", Count { each, ..group.clone() })]).unwrap();
+        assert_eq!(!CollectionCount::all(&schema, &catalogue).is_empty(), is_beside);
+    }
 }

@@ -23,7 +23,7 @@ fn entries(name: &str, carried: &[(&str, &str)]) -> Entries {
     Entries {
         source: "Offer".into(),
         condition: "attribute_not_exists(Ended)".parse().unwrap(),
-        target: "Product".into(),
+        beside: "Product".into(),
         link: Link::of(&[("ProductId", "ProductId")]),
         by: Input::of("Price"),
         carried: pairs(carried),
@@ -155,7 +155,7 @@ fn an_item_that_has_no_place_in_the_order_is_unreadable_and_one_without_the_valu
     expect![[r#"
         Price is SS, and N or S is wanted
         Price has more than 99 digits before the decimal point
-        Price makes a key of 1061 bytes; the limit is 1024
+        Price makes a key of 1065 bytes; the limit is 1024
     "#]]
     .assert_eq(&shown);
 }
