@@ -30,6 +30,7 @@ use crate::{
     outline::{Outline, linked},
     part::{Part, Reach},
     query::{Order, Query},
+    range::not_one_range,
     schema::{Image, Schema, Unreadable},
     sources::{FirstOf, Source, Sources, first_of},
     write::Wanted,
@@ -86,13 +87,7 @@ impl Latest {
 
     /// Checks that the sources of a target are one range of one partition.
     fn check_collection(&self, source: &Definition, target: &Definition) -> Result<(), String> {
-        let partition = source.key.pk.field_names();
-        let sort = source.key.sk.field_names();
-        let leading: Vec<&str> = sort.into_iter().take_while(|name| self.filled(name).is_some()).collect();
         let calculated = self.link.0.iter().find(|(_, from)| from.name().is_none());
-        let lacking = partition.iter().find(|name| self.filled(name).is_none());
-        let inside = self.link.from_fields().find(|name| !partition.contains(name) && !leading.contains(name));
-        let open = Some(&source.key.sk).filter(|sort| sort.is_open() && !leading.is_empty());
         let is_cased = |(to, from): &&(String, Input)| {
             target.key.casing(to).is_some_and(|casing| from.name().and_then(|it| source.key.casing(it)) != Some(casing))
         };
@@ -105,13 +100,10 @@ impl Latest {
                 cased(target.key.casing(to), to)
             ));
         }
-        let fault = match (calculated, lacking, inside) {
-            _ if open.is_some() => format!("a value in {} may contain the text that ends it", source.key.sk),
-            (Some((_, from)), ..) => format!("`{from}` is calculated, so it is no part of their key"),
-            (_, Some(name), _) => format!("the key of {} does not give {name} of their partition key", target.name),
-            (.., Some(name)) => format!("{name} is not at the beginning of their key"),
-            (None, None, None) => return Ok(()),
-        };
+        let given: Vec<&str> = self.link.from_fields().collect();
+        let calculated = calculated.map(|(_, from)| format!("`{from}` is calculated, so it is no part of their key"));
+        let fault = calculated.or_else(|| not_one_range(source, &given, &format!("the key of {}", target.name)));
+        let Some(fault) = fault else { return Ok(()) };
         let (from, to) = (&source.name, &target.name);
         Err(format!(
             "the items of {from} that lead to one {to} are not consecutive items of one partition: {fault}; mirror them into one, and \

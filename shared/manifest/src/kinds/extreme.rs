@@ -3,7 +3,9 @@
 //! The sort key of these items begins with the value, after the fields that lead to the target. So the extreme is that
 //! of the first or last of them, and stays correct after deletions.
 
-use derive::{declaration::Link, derivation::Derivation, expression::Input, kinds::latest::Latest, query::Order};
+use derive::{
+    declaration::Link, derivation::Derivation, expression::Input, kinds::latest::Latest, query::Order, range,
+};
 use keys::entity::Definition;
 
 use super::{KindSyntax, Rule};
@@ -84,7 +86,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
 fn is_descending(source: &Definition, link: &Link, entry: &Entry<'_>) -> Result<bool, ManifestError> {
     let named = entry.text()?;
     let sort = &source.key.sk;
-    let first = sort.field_names().into_iter().find(|name| !link.from_fields().any(|linked| linked == *name));
+    let first = range::first_behind(sort, |name| link.from_fields().any(|linked| linked == name));
     if first != Some(named.text) {
         let what = format!(
             "the values of {} are not in the order of the sort key of {}, which is {sort}: behind the fields that lead to \
@@ -93,5 +95,5 @@ fn is_descending(source: &Definition, link: &Link, entry: &Entry<'_>) -> Result<
         );
         return Err(named.place.wrong(what));
     }
-    Ok(sort.written(named.text).is_some_and(|written| written.starts_with("{MAX-")))
+    Ok(range::is_descending(sort, named.text))
 }
