@@ -25,7 +25,7 @@ enum Course {
 
 use Course::{Records, Right};
 
-const CASES: [(&str, Course); 19] = [
+const CASES: [(&str, Course); 20] = [
     ("02-review-average", Right),
     ("03-amplify-soft-delete", Right),
     ("05-join-rows", Right),
@@ -45,6 +45,7 @@ const CASES: [(&str, Course); 19] = [
     ("24-recurring-payments", Right),
     ("25-electrodb-keys", Right),
     ("26-onetable-keys", Right),
+    ("28-unread-in-a-chat", Right),
 ];
 
 fn folder() -> PathBuf {

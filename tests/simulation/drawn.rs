@@ -126,6 +126,7 @@ impl Drawn {
                 });
             }
             What::Latest(latest) => scene.count_all("latest of mirrors", is_mirror(latest.from)),
+            What::Unread(unread) => scene.count_all("unread mirrors", is_mirror(unread.from)),
             What::Mirror(mirror) => {
                 scene.count_all("mirrors of mirrors", is_mirror(mirror.from));
                 scene.count_all("mirrors of some", usize::from(mirror.condition.is_some()));

@@ -35,6 +35,8 @@ pub struct FirstOf {
     pub query: Query,
     /// The entity.
     pub entity: String,
+    /// True if only their number matters, so that of each only its key and its type are kept.
+    pub is_counted: bool,
 }
 
 impl Source {

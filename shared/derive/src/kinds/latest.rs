@@ -77,7 +77,7 @@ impl Latest {
         let (pk, prefix) = (source.key.pk.build_of(field).ok()?, source.key.sk.prefix_of(field).ok()?);
         let length = self.list.as_ref().map_or(1, |list| list.length);
         let query = Query { order: self.order, limit: Some(length), ..Query::prefix(None, pk, prefix) };
-        Some(FirstOf { query, entity: self.source.clone() })
+        Some(FirstOf { query, entity: self.source.clone(), is_counted: false })
     }
 
     /// The field of the target's key that a field of the source fills.

@@ -88,7 +88,8 @@ impl Unread {
             }
             None => Query::prefix(None, pk, prefix),
         };
-        Ok(Some(FirstOf { query: Query { limit: Some(self.limit), ..query }, entity: self.source.clone() }))
+        let query = Query { limit: Some(self.limit), ..query };
+        Ok(Some(FirstOf { query, entity: self.source.clone(), is_counted: true }))
     }
 
     /// The value of the field up to which nothing counts, as the key takes it.
@@ -110,11 +111,13 @@ impl Unread {
         let refused = |problem: Problem| Unreadable { attribute: self.after.clone(), why: problem.to_string() };
         let last = sort.prefix_of(&value).map_err(|error| refused(error.problem))?;
         let is_whole = sort.field_names().into_iter().all(|name| value(name).is_some());
-        let (until, behind) = (past(prefix), if is_whole { None } else { past(&last) });
-        let sort_keys = match (until, behind) {
+        // No key continues the longest one.
+        let is_continued = is_whole && last.len() < SORT_KEY_BYTES_MAX;
+        let behind = if is_continued { Some(format!("{last}\0")) } else { past(&last) };
+        let sort_keys = match (past(prefix), behind) {
             (Some(until), Some(behind)) => SortKeys::Between(behind, until),
-            (Some(until), None) => SortKeys::Between(format!("{last}\0"), until),
-            (None, behind) => SortKeys::After(behind.unwrap_or(last)),
+            (None, Some(behind)) if !is_whole => SortKeys::After(behind),
+            _ => SortKeys::After(last),
         };
         // Bytes have two digits each.
         let n_digits = if source.key.is_of_bytes(&self.field) { 2 } else { 1 };

@@ -69,7 +69,11 @@ impl UnderwayFanOut {
     pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>, sources: &[&Source]) -> bool {
         held.is_some_and(|held| match &self.search {
             Some(search) => search.is_ahead_of(item, held),
-            None => sources.iter().any(|source| source.may_be(&self.source)),
+            // One source of a range may stand for others in it.
+            None => sources.iter().any(|source| match source {
+                Source::First(of) => of.query.pk == self.source.pk,
+                source => source.may_be(&self.source),
+            }),
         })
     }
 }
@@ -142,13 +146,15 @@ mod tests {
     fn what_is_found_through_others_is_ahead_if_the_source_decides_it() {
         let (source, key, held) = (Key::new("USER#ann", "PROFILE"), Key::new("a", "b"), Item::default());
         let fan_out = UnderwayFanOut { derivation: DerivationAt(0), source: source.clone(), search: None };
-        let query = |prefix: &str| Query { limit: Some(9), ..Query::prefix(None, "USER#ann", prefix) };
-        let first = |prefix| Source::First(FirstOf { query: query(prefix), entity: "User".to_owned() });
+        let first = |pk: &str| {
+            let query = Query { limit: Some(9), ..Query::prefix(None, pk, "MSG#") };
+            Source::First(FirstOf { query, entity: "Message".to_owned(), is_counted: true })
+        };
         let [source, own] = [source, key.clone()].map(Source::Item);
         assert!(fan_out.still_reaches(&key, Some(&held), &[&own, &source]));
         assert!(!fan_out.still_reaches(&key, Some(&held), &[&own]), "it follows another");
         assert!(!fan_out.still_reaches(&key, None, &[&source]), "no fan-out makes it");
-        assert!(fan_out.still_reaches(&key, Some(&held), &[&first("PRO")]), "it is in its range");
-        assert!(!fan_out.still_reaches(&key, Some(&held), &[&first("Q")]), "it is in another range");
+        assert!(fan_out.still_reaches(&key, Some(&held), &[&first("USER#ann")]), "it may be in its range");
+        assert!(!fan_out.still_reaches(&key, Some(&held), &[&first("USER#bob")]), "it is in another range");
     }
 }

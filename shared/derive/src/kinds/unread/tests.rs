@@ -83,7 +83,7 @@ fn what_is_behind_the_attribute_is_counted_up_to_the_limit() {
         assert_eq!(number(read_at, &messages), wanted, "{read_at}");
     }
     assert_eq!(number("", &["5#PIN Pin"]), "N:0");
-    let long = format!(" ReadAt={}", "x".repeat(1_020));
+    let long = format!(" ReadAt={}", "x".repeat(1_025));
     assert_eq!(number(&long, &messages), "none", "no key is so long");
 }
 
@@ -135,6 +135,9 @@ fn the_range_begins_behind_every_key_with_the_value() {
     ] {
         assert_eq!(behind(sk, same, rest), wanted, "{sk}{rest}");
     }
+    let longest = "x".repeat(1_020);
+    let behind_longest = between(&format!("MSG#{}y", "x".repeat(1_019)), "MSG$");
+    assert_eq!(behind("MSG#{At}", same, &format!(" ReadAt={longest}")), behind_longest, "no key is longer");
     let of_topic = |unread| Unread { link: Link::of(&[("RoomId", "RoomId"), ("Topic", "Topic")]), ..unread };
     let topic = "T#{Topic}#{At}#{Id}";
     assert_eq!(behind(topic, of_topic, " Topic=tea"), Ok(SortKeys::Prefix("T#tea#".to_owned())));
