@@ -126,7 +126,6 @@ impl Drawn {
                 });
             }
             What::Latest(latest) => scene.count_all("latest of mirrors", is_mirror(latest.from)),
-            What::Unread(unread) => scene.count_all("unread mirrors", is_mirror(unread.from)),
             What::Mirror(mirror) => {
                 scene.count_all("mirrors of mirrors", is_mirror(mirror.from));
                 scene.count_all("mirrors of some", usize::from(mirror.condition.is_some()));
@@ -134,7 +133,7 @@ impl Drawn {
             }
             What::RollUp(roll_up) => scene.count_all("roll-ups of some", usize::from(roll_up.condition.is_some())),
             What::Cascade { .. } => scene.count_all("cascades of tables", usize::from(!of.is_one_table())),
-            What::Extreme { .. } | What::Path { .. } | What::IndexKey { .. } => {}
+            What::Extreme { .. } | What::Unread(_) | What::Path { .. } | What::IndexKey { .. } => {}
         }
     }
 

@@ -108,7 +108,7 @@ pub(crate) const LOST: [&str; 6] =
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 52] = [
+pub(crate) const OF_MANIFESTS: [&str; 51] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",
@@ -153,7 +153,6 @@ pub(crate) const OF_MANIFESTS: [&str; 52] = [
     "counted item",
     "extreme",
     "unread",
-    "unread mirrors",
     "mirror",
     "path",
     "index-key",
@@ -172,11 +171,10 @@ const OF_WATERMARKS: [&str; 3] = [EXCEPTION_PAGES, "spread", "satellites"];
 pub(crate) const EXCEPTION_PAGES: &str = "exception pages";
 
 /// Those of them that take several derivations in a row: each occurs at least as often as there are so many seeds.
-const SELDOM: [&str; 10] = [
+const SELDOM: [&str; 9] = [
     "counts into mirrors",
     "sums of counts",
     "latest of mirrors",
-    "unread mirrors",
     "mirrors of mirrors",
     "found through",
     "indexes of several",

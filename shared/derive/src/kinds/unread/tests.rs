@@ -1,16 +1,12 @@
 use expect_test::{Expect, expect};
-use keys::{
-    entity::Definition,
-    item::Item,
-    key::Key,
-    layout::{Index, Layout},
-};
+use keys::{entity::Definition, item::Item, key::Key, layout::Layout};
 use proptest::prelude::*;
 
 use crate::{
     catalogue::Catalogue,
     change::Change,
     declaration::{FoundBy, Link},
+    derived::Counts,
     fixture::{
         derived, effects, ground, inserted, item, key_of, modified, named, removed, rooms::unread, schema, short,
         table::TestTable,
@@ -89,12 +85,10 @@ fn what_is_behind_the_attribute_is_counted_up_to_the_limit() {
 
 /// A schema in which a room's items have such a sort key, and a member reads up to an attribute.
 fn schema_of(sk: &str) -> (Schema, Unread) {
-    let mut member = ground("Member", ("USER#{UserId}", "ROOM#{RoomId}"), &["ReadAt", "Topic"], &["Unread"]);
-    member.derived = false;
+    let member = ground("Member", ("USER#{UserId}", "ROOM#{RoomId}"), &["ReadAt", "Topic"], &["Unread"]);
     let seat = derived("Seat", ("ROOM#{RoomId}", "SEAT#{UserId}"), &[]);
     let all: [Definition; 3] = [ground("Message", ("ROOM#{RoomId}", sk), &["By"], &[]), member, seat];
-    let layout =
-        Layout { entity_type: Some("EntityType".into()), indexes: Vec::<Index>::new(), ..Layout::of("PK", "SK") };
+    let layout = Layout { entity_type: Some("EntityType".into()), ..Layout::of("PK", "SK") };
     let found = FoundBy { via: "Seat".into(), index: None, by: Link::of(&[("RoomId", "RoomId")]) };
     (Schema::new(layout, all), Unread { found, ..unread() })
 }
@@ -151,7 +145,7 @@ fn a_target_whose_link_leads_nowhere_has_no_number_and_zero_may_be_absent() {
     let derived = |kind: Unread, rest: &str| {
         let member = item(&format!("USER#ann / ROOM#r Member{rest}"));
         let items = [(key_of(&member), member)].into();
-        format!("{:?}", kind.derive("unread", &schema, &items, &Default::default()))
+        format!("{:?}", kind.derive("unread", &schema, &items, &Counts::default()))
     };
     let kind = Unread { link, ..kind };
     assert!(derived(kind.clone(), "").contains("value: None"));
