@@ -26,7 +26,7 @@ enum Course {
 
 use Course::{Records, Right};
 
-const CASES: [(&str, Course); 21] = [
+const CASES: [(&str, Course); 22] = [
     ("02-review-average", Right),
     ("03-amplify-soft-delete", Right),
     ("05-join-rows", Right),
@@ -47,6 +47,7 @@ const CASES: [(&str, Course); 21] = [
     ("25-electrodb-keys", Right),
     ("26-onetable-keys", Right),
     ("27-replies-at-every-level", Right),
+    ("28-unread-in-a-chat", Right),
     ("29-offers-of-a-product", Right),
 ];
 

@@ -108,7 +108,7 @@ pub(crate) const LOST: [&str; 6] =
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 53] = [
+pub(crate) const OF_MANIFESTS: [&str; 54] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",
@@ -155,6 +155,7 @@ pub(crate) const OF_MANIFESTS: [&str; 53] = [
     "latest list",
     "counted item",
     "extreme",
+    "unread",
     "mirror",
     "path",
     "index-key",

@@ -147,6 +147,7 @@ mod tests {
             last-message = latest: Message (the last: By as LastBy, At as LastAt) into ROOM#{RoomId} / METADATA; writes LastAt, LastBy; reads Message.At, Message.By
             first-message = latest: Message (the first: At as FirstAt) into ROOM#{RoomId} / METADATA; writes FirstAt; reads Message.At
             newest-messages = latest list: Message (the last 2 in Newest: By as By, At as At) into ROOM#{RoomId} / METADATA; writes Newest; reads Message.At, Message.By
+            unread-messages = unread: Message (those whose At is behind its ReadAt, up to 3, as Unread; RoomId is its RoomId) into ROOM#{RoomId} / USER#{UserId}; writes Unread; reads Member.ReadAt, Member.RoomId
             tickets = count: Ticket into DESK#{DeskId} / STATUS#{Status}; reads Ticket.DeskId, Ticket.Status
             tickets-item = counted item: Counter (while tickets is above zero) into DESK#{DeskId} / STATUS#{Status}; writes StatusGroup; reads Counter.tickets
             tickets-shown = display: Counter (Value of tickets; zero is written) into DESK#{DeskId} / STATUS#{Status}; writes Tickets; reads Counter.tickets

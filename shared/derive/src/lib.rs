@@ -36,6 +36,7 @@ pub mod part;
 pub mod plan;
 pub mod position;
 pub mod query;
+pub mod range;
 pub mod refresh;
 pub mod schema;
 pub mod sources;

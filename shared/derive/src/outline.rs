@@ -112,6 +112,7 @@ mod tests {
             last-message: Message (the last: By as LastBy, At as LastAt) into Some("ROOM#{RoomId} / METADATA")
             first-message: Message (the first: At as FirstAt) into Some("ROOM#{RoomId} / METADATA")
             newest-messages: Message (the last 2 in Newest: By as By, At as At) into Some("ROOM#{RoomId} / METADATA")
+            unread-messages: Message (those whose At is behind its ReadAt, up to 3, as Unread; RoomId is its RoomId) into Some("ROOM#{RoomId} / USER#{UserId}") by the table ROOM#{RoomId} USER#
             tickets: Ticket () into Some("DESK#{DeskId} / STATUS#{Status}")
             tickets-item: Counter (while tickets is above zero) into Some("DESK#{DeskId} / STATUS#{Status}")
             tickets-shown: Counter (Value of tickets; zero is written) into Some("DESK#{DeskId} / STATUS#{Status}")

@@ -43,6 +43,8 @@ pub enum SortKeys {
     Prefix(String),
     /// Those from the first text to the second, inclusive.
     Between(String, String),
+    /// Those greater than this text.
+    After(String),
 }
 
 /// The order of a query.
@@ -79,12 +81,12 @@ impl Query {
 }
 
 impl SortKeys {
-    /// The smallest possible sort key.
+    /// No sort key of them is smaller than this.
     #[must_use]
     pub fn first(&self) -> &str {
         match self {
             Self::All => "",
-            Self::Prefix(text) | Self::Between(text, _) => text,
+            Self::Prefix(text) | Self::Between(text, _) | Self::After(text) => text,
         }
     }
 
@@ -95,6 +97,7 @@ impl SortKeys {
             Self::All => true,
             Self::Prefix(prefix) => sk.starts_with(prefix.as_str()),
             Self::Between(first, last) => (first.as_str()..=last.as_str()).contains(&sk),
+            Self::After(text) => sk > text.as_str(),
         }
     }
 
@@ -102,5 +105,29 @@ impl SortKeys {
     #[must_use]
     pub fn is_past(&self, sk: &str) -> bool {
         sk > self.first() && !self.holds(sk)
+    }
+}
+
+/// The least text that is greater than every text with this prefix; `None` if there is none.
+#[must_use]
+pub fn past(prefix: &str) -> Option<String> {
+    let mut text = prefix.to_owned();
+    while let Some(last) = text.pop() {
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            text.push(next);
+            return Some(text);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::past;
+
+    #[test]
+    fn what_is_past_a_prefix_is_the_least_text_behind_it() {
+        let all = ["MSG#", "a\u{d7ff}", "a\u{10ffff}", "\u{10ffff}", ""].map(past);
+        assert_eq!(all, [Some("MSG$".into()), Some("a\u{e000}".into()), Some("b".into()), None, None]);
     }
 }

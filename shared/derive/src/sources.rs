@@ -12,7 +12,7 @@ use keys::{
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    query::{Order, Query},
+    query::{Order, Query, SortKeys},
     schema::Schema,
     tally::{Sum, Tally},
 };
@@ -35,15 +35,18 @@ pub struct FirstOf {
     pub query: Query,
     /// The entity.
     pub entity: String,
+    /// True if only their number matters, so that of each only its key and its type are kept.
+    pub is_counted: bool,
 }
 
 impl Source {
-    /// The item; `None` for counters and queries.
+    /// True if it is the item with this key, or a query that may find it.
     #[must_use]
-    pub fn into_item(self) -> Option<Key> {
+    pub fn may_be(&self, key: &Key) -> bool {
         match self {
-            Self::Item(key) => Some(key),
-            Self::Counters(_) | Self::First(_) => None,
+            Self::Item(item) => item == key,
+            Self::Counters(_) => false,
+            Self::First(of) => of.may_be(key),
         }
     }
 }
@@ -190,7 +193,8 @@ impl FirstOf {
     /// The least possible key of an item that the query finds.
     #[must_use]
     pub fn begin(&self) -> Key {
-        Key::new(&self.query.pk, self.query.sk.first())
+        let behind = if matches!(self.query.sk, SortKeys::After(_)) { "\0" } else { "" };
+        Key::new(&self.query.pk, [self.query.sk.first(), behind].concat())
     }
 
     /// True if the query may find an item with this key.

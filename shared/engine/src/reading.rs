@@ -161,15 +161,20 @@ pub(crate) async fn read_each<S: Store>(
 
 /// The first items of a query. Items of other entities may be among them, so this may read several pages.
 async fn first<S: Store>(context: &Context<S>, of: &FirstOf, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
-    let FirstOf { query, entity } = of;
+    let (FirstOf { query, entity, is_counted }, layout) = (of, &context.schema.layout);
     let (mut query, mut after, mut first) = (query.clone(), None, Vec::new());
     let is_found = |item: &Item| {
-        let key = context.schema.layout.key(item);
+        let key = layout.key(item);
         key.is_some_and(|key| context.schema.image(&key, item).is_some_and(|image| image.is(entity)))
+    };
+    let kept = |mut item: Item| {
+        let is_kept = |name: &str| !is_counted || name == layout.pk || name == layout.sk || name == layout.type_name();
+        item.retain(|name, _| is_kept(name));
+        item
     };
     loop {
         let page = patience.call(|| context.store.query(Table::Main, &query, after.clone())).await?;
-        first.extend(page.items.into_iter().filter(is_found).take(of.length() - first.len()));
+        first.extend(page.items.into_iter().filter(is_found).map(kept).take(of.length() - first.len()));
         if first.len() == of.length() || page.next.is_none() {
             return Ok(first);
         }

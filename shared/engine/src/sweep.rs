@@ -277,7 +277,6 @@ impl<S: Store> TableSweep<'_, S> {
             let held = held.get(&write.key).cloned().flatten();
             let difference = difference(&write, held.as_ref());
             let decided_by = decided_by(schema, catalogue, &look, held.as_ref(), &sources);
-            let decided_by = decided_by.into_iter().filter_map(Source::into_item).collect();
             Differing { look, held, decided_by, derivations, difference }
         });
         Ok(differing.collect())

@@ -517,6 +517,8 @@ pub struct KeyRange {
     pub begins_with: Option<(String, AttributeValue)>,
     /// The attribute that is between two values, inclusive.
     pub between: Option<(String, [AttributeValue; 2])>,
+    /// The attribute that is greater than a value.
+    pub after: Option<(String, AttributeValue)>,
 }
 
 impl KeyRange {
@@ -560,6 +562,16 @@ impl KeyRange {
             _ => None,
         };
         Self { between, ..Self::default() }
+    }
+
+    /// The condition for all sort keys greater than this text. It may match more, as [`prefix`](Self::prefix) does.
+    #[must_use]
+    pub fn after(attributes: &[KeyAttribute], text: &str) -> Self {
+        let after = match attributes {
+            [only] => only.value(text).map(|value| (only.name.clone(), value)),
+            _ => None,
+        };
+        Self { after, ..Self::default() }
     }
 }
 

@@ -17,6 +17,7 @@ mod mirror;
 mod ordered;
 mod path;
 mod roll_up;
+mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,11 +53,12 @@ struct KindSyntax {
 }
 
 /// All kinds of the language.
-const KINDS: [&KindSyntax; 9] = [
+const KINDS: [&KindSyntax; 10] = [
     &count::KIND,
     &copy::KIND,
     &latest::KIND,
     &extreme::KIND,
+    &unread::KIND,
     &mirror::KIND,
     &path::KIND,
     &index_key::KIND,

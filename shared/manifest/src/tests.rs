@@ -15,6 +15,7 @@ mod refused;
 mod renamed;
 mod tables;
 mod types;
+mod unread;
 
 use derive::derivation::Derivation;
 use expect_test::{Expect, expect};
@@ -308,18 +309,19 @@ fn the_file_in_the_documentation_is_a_manifest() {
         of_expired,
         of_members,
         of_some,
+        unread,
         of_removed,
         ranking,
     ] = blocks.as_slice()
     else {
-        panic!("two files and nine parts are shown")
+        panic!("two files and ten parts are shown")
     };
     let base = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n[entity.User]\npartition-key = \
                 \"USER#{userId}\"\nsort-key = \"USER\"\nderived-attributes = [\"orderStatuses\"]\n[entity.Order]\n\
                 partition-key = \"USER#{userId}\"\nsort-key = \"ORDER#{orderId}\"\nattributes = [\"status\"]\n";
     let product = "[entity.Product]\npartition-key = \"PRODUCT#{productId}\"\nsort-key = \"PRODUCT\"\nattributes = \
                    [\"categoryId\"]\nderived-attributes = [\"unitsSold\"]\n";
-    load(&[base, product, by_value, of_members, ranking].concat()).unwrap_or_else(|error| panic!("{error}"));
+    load(&[base, product, by_value, of_members, unread, ranking].concat()).unwrap_or_else(|error| panic!("{error}"));
     let tables = "[tables.Post]\npartition-key = \"id\"\n[tables.Comment]\npartition-key = \"id\"\n\
                   [tables.Comment.index.byPost]\npartition-key = \"postId\"\n[entity.Post]\ntable = \"Post\"\n\
                   [entity.Comment]\ntable = \"Comment\"\nattributes = [\"postId\", \"ancestorIds\"]\nderived-attributes = \

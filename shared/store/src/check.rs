@@ -57,10 +57,9 @@ pub(crate) fn query(layout: &Layout, table: Table, query: &Query) -> Result<Opti
         }
     }
     let Some((pk, sk)) = ranges(layout, table, query) else { return Ok(None) };
-    if let Some((name, bounds)) = &sk.between {
-        bounds
-            .iter()
-            .try_for_each(|bound| fitting(name, KeyMisfit::of_size(bound, SORT_KEY_BYTES_MAX), SORT_KEY_BYTES_MAX))?;
+    let between = sk.between.iter().flat_map(|(name, bounds)| bounds.iter().map(move |bound| (name, bound)));
+    for (name, bound) in between.chain(sk.after.iter().map(|(name, bound)| (name, bound))) {
+        fitting(name, KeyMisfit::of_size(bound, SORT_KEY_BYTES_MAX), SORT_KEY_BYTES_MAX)?;
     }
     let can_be = |value, bytes_max| KeyMisfit::of_size(value, bytes_max).is_none();
     let pk_can_be = pk.equal.iter().all(|(_, value)| can_be(value, PARTITION_KEY_BYTES_MAX));

@@ -141,7 +141,8 @@ fn run_query(
     let first = Key::new(&query.pk, query.sk.first());
     let among = items
         .range((Bound::Included(first), Bound::Unbounded))
-        .take_while(|(key, _)| key.pk == query.pk && !query.sk.is_past(&key.sk));
+        .take_while(|(key, _)| key.pk == query.pk && !query.sk.is_past(&key.sk))
+        .filter(|(key, _)| query.sk.holds(&key.sk));
     let after = after.and_then(|Cursor(item)| layout.key(item));
     let names = [&layout.pk, &layout.sk];
     match query.order {

@@ -56,6 +56,7 @@ pub(crate) fn ranges(layout: &Layout, table: Table, query: &Query) -> Option<(Ke
         SortKeys::All => KeyRange::default(),
         SortKeys::Prefix(prefix) => KeyRange::prefix(&sk, prefix),
         SortKeys::Between(first, last) => KeyRange::between(&sk, first, last),
+        SortKeys::After(text) => KeyRange::after(&sk, text),
     };
     Some((KeyRange::partition(&pk, text)?, range))
 }

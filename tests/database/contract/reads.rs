@@ -124,6 +124,9 @@ pub(crate) async fn a_query_takes_a_range_in_either_order_and_so_many_a_page<S: 
         (between("COMMENT#", "METADATA"), vec!["COMMENT#1", "COMMENT#2", "METADATA"]),
         (between("A#2", "A#3"), vec!["A#2", "A#3"]),
         (between("C", "C#"), vec![]),
+        (between("A#2\0", "B"), vec!["A#3", "B"]),
+        (SortKeys::After("COMMENT#1".to_owned()), vec!["COMMENT#2", "METADATA", "METADATA#X"]),
+        (SortKeys::After("METADATA#X".to_owned()), vec![]),
     ] {
         for limit in [None, Some(1), Some(2), Some(100)] {
             let (up, n_pages) = bed.query_all(&of(None, sk.clone(), Order::Ascending, limit)).await;

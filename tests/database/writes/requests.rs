@@ -53,6 +53,7 @@ fn shown(request: &Request) -> String {
                 SortKeys::All => "all".to_owned(),
                 SortKeys::Prefix(prefix) => format!("{prefix}…"),
                 SortKeys::Between(first, last) => format!("{first} to {last}"),
+                SortKeys::After(first) => format!("behind {first}"),
             };
             let limit = query.limit.map(|limit| format!(", at most {limit}")).unwrap_or_default();
             format!("  query {index}, {:?}: {} / {sk}{limit}\n", query.consistency, query.pk)

@@ -146,6 +146,7 @@ pub(crate) enum What {
     Copy(CopyRule),
     Latest(LatestRule),
     Extreme { from: usize, to: usize, link: Ref, field: String, into: String, is_max: bool },
+    Unread(UnreadRule),
     Mirror(MirrorRule),
     Path { of: usize, link: Ref, name: String, into: String, depth: usize, found: Found },
     IndexKey { of: usize, index_key: usize, number: String },
@@ -193,6 +194,21 @@ pub(crate) struct LatestRule {
     pub(crate) by: Option<String>,
     pub(crate) condition: Option<Where>,
     pub(crate) is_first: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct UnreadRule {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    /// Fields of the partition key of what is counted, and what of the target gives them.
+    pub(crate) pairs: Vec<(String, String)>,
+    /// The first field of the sort key, and the attribute of the target that it lies behind.
+    pub(crate) field: String,
+    pub(crate) after: String,
+    pub(crate) into: String,
+    pub(crate) limit: usize,
+    pub(crate) zero_is_absent: bool,
+    pub(crate) found: Found,
 }
 
 #[derive(Clone, Debug)]

@@ -14,9 +14,11 @@ use std::{
 
 use crate::{
     drawn::{
-        description::{CopyRule, CountRule, Description, FieldOf, LatestRule, Ref, Shown, What, Where},
+        description::{
+            CopyRule, CountRule, Description, FieldOf, LatestRule, Piece, Ref, Shown, UnreadRule, What, Where,
+        },
         oracle::mirrors::{compared_part, item_of},
-        values::{Lead, Place, Row, filling, lead, number_of, place, row, written},
+        values::{Lead, Place, Row, filling, lead, number_of, number_text, place, row, written},
     },
     oracle::table::{ONE, Plain, PlainItem, segment},
 };
@@ -142,6 +144,7 @@ pub(crate) fn recount(
             What::Extreme { from, to, link, field, into, is_max } => {
                 extreme(of, rows, name, (*from, *to), link, (field, into), *is_max, &mut compared);
             }
+            What::Unread(unread) => unread_all(of, rows, name, unread, &mut compared),
             What::Mirror(mirror) => mirrors::compare(of, rows, name, mirror, &mut compared),
             What::Path { of: tree, link, name: part, into, depth, .. } => {
                 paths(of, rows, name, *tree, link, (part, into), *depth, &mut compared);
@@ -439,6 +442,50 @@ fn extreme(
         let derived = if is_max { values.max() } else { values.min() };
         compared.compare("extreme", name, &row.place, &row.item.get(into).cloned(), &derived);
     }
+}
+
+fn unread_all(of: &Description, rows: &Rows, name: &str, rule: &UnreadRule, compared: &mut Compared) {
+    for row in rows.each(rule.to) {
+        let number = unread(of, rows, rule, row).filter(|number| *number > 0 || !rule.zero_is_absent);
+        let derived = number.map(|number| Plain::Number(number * ONE));
+        compared.compare("unread", name, &row.place, &row.item.get(&rule.into).cloned(), &derived);
+    }
+}
+
+/// How many items lie behind what a target has read, up to the limit; `None` where it says of no partition, or of no value
+/// of the field.
+fn unread(of: &Description, rows: &Rows, rule: &UnreadRule, row: &Row) -> Option<i128> {
+    let counted = &of.entities[rule.from];
+    let has_forms = of.tables[counted.table].has_forms;
+    let mut values = BTreeMap::new();
+    for (field, from) in &rule.pairs {
+        values.insert(field.clone(), filling(row, from, counted.field(field)?).ok()??);
+    }
+    let pk = written(&counted.pk, has_forms, |name| values.get(name).cloned())?;
+    let field = counted.field(&rule.field)?;
+    let last = match row.item.get(&rule.after) {
+        Some(Plain::Number(number)) if matches!(field, FieldOf::Padded(_)) => Some(number_text(*number)),
+        _ => filling(row, &rule.after, field).ok()?,
+    };
+    let all = rows.each(rule.from).iter().filter(|it| it.place.table == counted.table && it.place.pk == pk);
+    let Some(last) = last else { return limited(all.count(), rule) };
+    if !has_forms && field == FieldOf::Number {
+        let last = Plain::Number(number_of(&last)?);
+        return limited(all.filter(|it| it.order > last).count(), rule);
+    }
+    // The key up to the value, and to the text that ends it: keys that begin so have this value.
+    let is_it = |piece: &Piece| matches!(piece, Piece::Field(name, _) if *name == rule.field);
+    let at = counted.sk.iter().position(is_it)?;
+    let begin = &counted.sk[..counted.sk.len().min(at + 2)];
+    values.insert(rule.field.clone(), last);
+    let begin_text = written(begin, has_forms, |name| values.get(name).cloned())?;
+    let is_whole = begin.len() == counted.sk.len();
+    let has_value = |sk: &str| if is_whole { sk == begin_text } else { sk.starts_with(&begin_text) };
+    limited(all.filter(|it| it.place.sk > begin_text && !has_value(&it.place.sk)).count(), rule)
+}
+
+fn limited(number: usize, rule: &UnreadRule) -> Option<i128> {
+    i128::try_from(number.min(rule.limit)).ok()
 }
 
 #[expect(clippy::too_many_arguments, reason = "they are what the rule says")]

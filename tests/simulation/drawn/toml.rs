@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     description::{
         CopyRule, CountRule, Description, DrawnTable, FieldOf, Found, KeyOf, KeyPart, LatestRule, MirrorRule, Piece,
-        Ref, RollUpRule, Shown, What, Where,
+        Ref, RollUpRule, Shown, UnreadRule, What, Where,
     },
     values::MARK,
 };
@@ -151,6 +151,7 @@ fn rule_written(text: &mut String, of: &Description, what: &What) {
             link(text, by);
             writeln!(text, "{} = {field:?}", if *is_max { "max" } else { "min" }).unwrap();
         }
+        What::Unread(unread) => unread_written(text, of, unread),
         What::Mirror(MirrorRule { from, to, pairs: by, condition, each, except }) => {
             writeln!(text, "kind = \"mirror\"\nfrom = {:?}\nto = {:?}", name(*from), name(*to)).unwrap();
             writeln!(text, "link = {}", pairs(by)).unwrap();
@@ -211,6 +212,17 @@ fn latest_written(text: &mut String, of: &Description, latest: &LatestRule) {
         writeln!(text, "by = {by:?}").unwrap();
     }
     condition_written(text, latest.condition.as_ref());
+}
+
+fn unread_written(text: &mut String, of: &Description, unread: &UnreadRule) {
+    let UnreadRule { field, after, into, limit, .. } = unread;
+    let (from, to) = (&of.entities[unread.from].name, &of.entities[unread.to].name);
+    writeln!(text, "kind = \"unread\"\nfrom = {from:?}\ninto = \"{to}.{into}\"").unwrap();
+    writeln!(text, "link = {}\nafter = {{ {field} = {after:?} }}\nlimit = {limit}", pairs(&unread.pairs)).unwrap();
+    if unread.zero_is_absent {
+        text.push_str("zero = \"absent\"\n");
+    }
+    found(text, of, &unread.found);
 }
 
 fn count_written(text: &mut String, of: &Description, count: &CountRule) {

@@ -120,6 +120,7 @@ impl ValueTypes {
                 let shows_existence = kind.outline(schema).terms.iter().any(|term| term.starts_with("Exists of"));
                 put(&reach.writes, if shows_existence { HeldType::Boolean } else { HeldType::Number });
             }
+            Shape::Attributes(_) if kind.name() == "unread" => put(&reach.writes, HeldType::Number),
             Shape::Attributes(_) if kind.name() == "path" => {
                 put(&reach.reads, HeldType::Text);
                 put(&reach.writes, HeldType::Text);

@@ -116,6 +116,7 @@ fn inputs(query: &Query) -> [&str; 6] {
         SortKeys::All => ("all", "", ""),
         SortKeys::Prefix(prefix) => ("prefix", prefix.as_str(), ""),
         SortKeys::Between(first, last) => ("between", first.as_str(), last.as_str()),
+        SortKeys::After(first) => ("after", first.as_str(), ""),
     };
     let order = match query.order {
         Order::Ascending => "up",

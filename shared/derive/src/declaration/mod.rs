@@ -399,6 +399,11 @@ impl Link {
                 return Err(format!("nothing gives {name} of the key of {}", to.name));
             }
         }
+        self.check_given(to, from)
+    }
+
+    /// Checks that it gives fields of a key of `to` from fields that `from` may have.
+    pub(crate) fn check_given(&self, to: &Definition, from: &Definition) -> Result<(), String> {
         for name in self.from_fields() {
             let mut known = from.attributes.iter().chain(&from.derived_attributes);
             if !from.key.field_names().contains(&name) && !known.any(|attribute| *attribute == root(name)) {

@@ -32,6 +32,7 @@ use crate::{
     outline::{Outline, linked},
     part::{Part, Reach},
     query::{Order, Query},
+    range::not_one_range,
     schema::{Image, Schema, Unreadable},
     sources::{FirstOf, Source, Sources, first_of},
     write::Wanted,
@@ -82,7 +83,7 @@ impl Latest {
         let (pk, prefix) = (source.key.pk.build_of(field).ok()?, source.key.sk.prefix_of(field).ok()?);
         let length = self.list.as_ref().map_or(1, |list| list.length);
         let query = Query { order: self.order, limit: Some(length), ..Query::prefix(None, pk, prefix) };
-        Some(FirstOf { query, entity: self.source.clone() })
+        Some(FirstOf { query, entity: self.source.clone(), is_counted: false })
     }
 
     /// Checks that the sources of a target are one range of one partition.
@@ -91,14 +92,7 @@ impl Latest {
     ///
     /// A sentence with what keeps them from being one.
     pub fn check_range(source: &Definition, target: &Definition, link: &Link) -> Result<(), String> {
-        let filled = |from: &str| link.filled_by(from);
-        let partition = source.key.pk.field_names();
-        let sort = source.key.sk.field_names();
-        let leading: Vec<&str> = sort.into_iter().take_while(|name| filled(name).is_some()).collect();
         let calculated = link.0.iter().find(|(_, from)| from.name().is_none());
-        let lacking = partition.iter().find(|name| filled(name).is_none());
-        let inside = link.from_fields().find(|name| !partition.contains(name) && !leading.contains(name));
-        let open = Some(&source.key.sk).filter(|sort| sort.is_open() && !leading.is_empty());
         let is_cased = |(to, from): &&(String, Input)| {
             target.key.casing(to).is_some_and(|casing| from.name().and_then(|it| source.key.casing(it)) != Some(casing))
         };
@@ -109,13 +103,10 @@ impl Latest {
                 target.name, source.name
             ));
         }
-        let fault = match (calculated, lacking, inside) {
-            _ if open.is_some() => format!("a value in {} may contain the text that ends it", source.key.sk),
-            (Some((_, from)), ..) => format!("`{from}` is calculated, so it is no part of their key"),
-            (_, Some(name), _) => format!("the key of {} does not give {name} of their partition key", target.name),
-            (.., Some(name)) => format!("{name} is not at the beginning of their key"),
-            (None, None, None) => return Ok(()),
-        };
+        let given: Vec<&str> = link.from_fields().collect();
+        let calculated = calculated.map(|(_, from)| format!("`{from}` is calculated, so it is no part of their key"));
+        let fault = calculated.or_else(|| not_one_range(source, &given, &format!("the key of {}", target.name)));
+        let Some(fault) = fault else { return Ok(()) };
         let (from, to) = (&source.name, &target.name);
         Err(format!("the items of {from} that lead to one {to} are not consecutive items of one partition: {fault}"))
     }

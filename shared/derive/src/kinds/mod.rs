@@ -11,3 +11,4 @@ pub mod latest;
 pub mod mirror;
 pub mod path;
 pub mod rollup;
+pub mod unread;

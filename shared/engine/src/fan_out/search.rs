@@ -94,7 +94,13 @@ pub(crate) async fn search<S: Store>(
             of_all.extend(causes);
         }
     }
-    let searches = finds.into_iter().map(|((derivation, source), (find, causes))| {
+    // Sources may have one search, as the messages of one room have.
+    let mut alike: BTreeMap<(DerivationAt, Query), (Key, Find, BTreeSet<RecordAt>)> = BTreeMap::new();
+    for ((derivation, source), (find, causes)) in finds {
+        let of = (derivation, find.query.clone());
+        alike.entry(of).or_insert_with(|| (source, find, BTreeSet::new())).2.extend(causes);
+    }
+    let searches = alike.into_iter().map(|((derivation, _), (source, find, causes))| {
         async move {
             let page = first_page(context, &find, patience).await;
             (derivation, source, find, causes, page)

@@ -9,6 +9,7 @@
 use derive::{
     position::DerivationAt,
     query::{Query, SortKeys},
+    sources::Source,
 };
 use keys::{
     item::{Item, text},
@@ -65,10 +66,14 @@ impl UnderwayFanOut {
     /// True if the fan-out will still reach this item, which was decided by these sources. `held` is the stored item.
     /// No fan-out creates an item. If the found keys do not show the progress, every item that its source decides may
     /// be ahead.
-    pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>, sources: &[&Key]) -> bool {
+    pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>, sources: &[&Source]) -> bool {
         held.is_some_and(|held| match &self.search {
             Some(search) => search.is_ahead_of(item, held),
-            None => sources.contains(&&self.source),
+            // One source of a range may stand for others in it.
+            None => sources.iter().any(|source| match source {
+                Source::First(of) => of.query.pk == self.source.pk,
+                source => source.may_be(&self.source),
+            }),
         })
     }
 }
@@ -96,6 +101,8 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
+    use derive::sources::FirstOf;
+
     use super::*;
 
     fn search(after: Option<&str>, until: Option<&str>, is_round: bool) -> Search {
@@ -128,7 +135,7 @@ mod tests {
         let (key, held) = (Key::new("a", "b"), |sk: &str| {
             Item::from([("gpk", "p"), ("gsk", sk)].map(|(name, value)| (name.to_owned(), crate::attribute::s(value))))
         });
-        let reaches = |held: Option<&Item>| fan_out.still_reaches(&key, held, &[&source]);
+        let reaches = |held: Option<&Item>| fan_out.still_reaches(&key, held, &[&Source::Item(source.clone())]);
         assert!(reaches(Some(&held("C#7"))));
         assert!(!reaches(Some(&held("C#3"))));
         assert!(!reaches(Some(&Item::default())), "the search never finds it");
@@ -139,8 +146,15 @@ mod tests {
     fn what_is_found_through_others_is_ahead_if_the_source_decides_it() {
         let (source, key, held) = (Key::new("USER#ann", "PROFILE"), Key::new("a", "b"), Item::default());
         let fan_out = UnderwayFanOut { derivation: DerivationAt(0), source: source.clone(), search: None };
-        assert!(fan_out.still_reaches(&key, Some(&held), &[&key, &source]));
-        assert!(!fan_out.still_reaches(&key, Some(&held), &[&key]), "it follows another");
+        let first = |pk: &str| {
+            let query = Query { limit: Some(9), ..Query::prefix(None, pk, "MSG#") };
+            Source::First(FirstOf { query, entity: "Message".to_owned(), is_counted: true })
+        };
+        let [source, own] = [source, key.clone()].map(Source::Item);
+        assert!(fan_out.still_reaches(&key, Some(&held), &[&own, &source]));
+        assert!(!fan_out.still_reaches(&key, Some(&held), &[&own]), "it follows another");
         assert!(!fan_out.still_reaches(&key, None, &[&source]), "no fan-out makes it");
+        assert!(fan_out.still_reaches(&key, Some(&held), &[&first("USER#ann")]), "it may be in its range");
+        assert!(!fan_out.still_reaches(&key, Some(&held), &[&first("USER#bob")]), "it is in another range");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{family::Family, position::DerivationAt, query::Query, write::Table};
+use derive::{family::Family, position::DerivationAt, query::Query, sources::Source, write::Table};
 use keys::{counter::CounterKey, item::Item, key::Key};
 use store::Store;
 
@@ -57,21 +57,28 @@ impl Waiting {
         &self,
         item: &Key,
         held: Option<&Item>,
-        sources: impl IntoIterator<Item = &'a Key>,
+        sources: impl IntoIterator<Item = &'a Source>,
         derivations: impl IntoIterator<Item = &'a DerivationAt>,
     ) -> bool {
-        let sources: Vec<&Key> = sources.into_iter().collect();
+        let sources: Vec<&Source> = sources.into_iter().collect();
         let reaches = |at: DerivationAt| {
             let mut fan_outs = self.fan_outs.iter().filter(|fan_out| fan_out.derivation == at);
             fan_outs.any(|fan_out| fan_out.still_reaches(item, held, &sources))
         };
         let derivations: Vec<DerivationAt> = derivations.into_iter().copied().collect();
-        let is_noted = |source: &Key| {
-            self.noted.get(source).is_some_and(|of_note| derivations.iter().any(|at| of_note.contains(at)))
+        let is_ours = |of_note: &BTreeSet<DerivationAt>| derivations.iter().any(|at| of_note.contains(at));
+        let waits = |source: &Source| match source {
+            Source::Item(key) => self.items.contains(key) || self.noted.get(key).is_some_and(is_ours),
+            Source::First(of) => {
+                let mut items = self.items.range(of.begin()..).take_while(|key| of.may_be(key));
+                let mut noted = self.noted.range(of.begin()..).take_while(|(key, _)| of.may_be(key));
+                items.next().is_some() || noted.any(|(_, of_note)| is_ours(of_note))
+            }
+            Source::Counters(_) => false,
         };
         self.is_any_item
             || self.items.contains(item)
-            || sources.iter().any(|source| self.items.contains(source) || is_noted(source))
+            || sources.iter().any(|source| waits(source))
             || derivations.iter().any(|at| self.derivations.contains(at) || reaches(*at))
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use derive::{
     position::DerivationAt,
     refresh::Look,
+    sources::Source,
     tally::Tally,
     write::{Action, Write},
 };
@@ -18,8 +19,8 @@ pub(super) struct Differing {
     pub(super) look: Look,
     /// The stored item.
     pub(super) held: Option<Item>,
-    /// The items that decide its value.
-    pub(super) decided_by: BTreeSet<Key>,
+    /// What decides its value.
+    pub(super) decided_by: BTreeSet<Source>,
     /// Positions of the derivations whose part differs.
     pub(super) derivations: Vec<DerivationAt>,
     /// Checksum of the difference.

@@ -14,6 +14,7 @@ use derive::{
     guard::{Guard, Purpose},
     query::Query,
     refresh::Look,
+    sources::Source,
     write::{Action, Table, Write},
 };
 use futures::{StreamExt, stream};
@@ -193,7 +194,7 @@ impl<S: Store> TableSweep<'_, S> {
             match differing.remove(&(suspect.item.clone(), suspect.entity.clone())) {
                 None => taken_off.push(suspect.taken_off()),
                 Some(differing) if differing.difference == suspect.difference => {
-                    sources.extend(differing.look.named.into_iter().chain(differing.decided_by));
+                    sources.extend(differing.look.named.into_iter().map(Source::Item).chain(differing.decided_by));
                     same.push(suspect);
                 }
                 Some(differing) => {
@@ -207,7 +208,12 @@ impl<S: Store> TableSweep<'_, S> {
             return Ok(());
         }
         // This read comes before the deciding check: a job that refreshes an item between the two leaves it correct.
-        let waiting = waiting::what_is_under_way(self.context, |item| sources.contains(item), patience).await?;
+        let mut firsts = sources.clone();
+        firsts.retain(|source| matches!(source, Source::First(_)));
+        let is_asked = |item: &Key| {
+            sources.contains(&Source::Item(item.clone())) || firsts.iter().any(|source| source.may_be(item))
+        };
+        let waiting = waiting::what_is_under_way(self.context, is_asked, patience).await?;
         let mut differing = self.those_that_differ(&same, patience).await?;
         let still = |suspect: Suspect| {
             let differing = differing.remove(&(suspect.item, suspect.entity))?;
@@ -219,7 +225,10 @@ impl<S: Store> TableSweep<'_, S> {
             let items = [item].into_iter().chain(named);
             let is_waiting = match target_of(look) {
                 Some(target) => self.count_waits(&target, &waiting),
-                None => waiting.has(item, held.as_ref(), named.union(decided_by), derivations),
+                None => {
+                    let named: Vec<Source> = named.iter().cloned().map(Source::Item).collect();
+                    waiting.has(item, held.as_ref(), named.iter().chain(decided_by), derivations)
+                }
             };
             if is_waiting || waiting::is_listed_unreadable(self.context, items, derivations, patience).await? {
                 continue;

@@ -129,6 +129,7 @@ fn a_query_of_a_key_asks_its_attributes() {
     assert_eq!(KeyRange::prefix(&index.sk, "04:1700").equal, [("createdAt".to_owned(), n("1700"))]);
     let between = KeyRange::between(&index.sk, "01:5", "02:10").between;
     assert_eq!(between, Some(("createdAt".to_owned(), [n("5"), n("10")])));
+    assert_eq!(KeyRange::after(&index.sk, "01:5").after, Some(("createdAt".to_owned(), n("5"))));
     let texts = [KeyAttribute::of_form("sk")];
     assert_eq!(KeyRange::prefix(&texts, "POST#").begins_with, Some(("sk".to_owned(), s("POST#"))));
     let several = [KeyAttribute::plain("day", KeyType::S), KeyAttribute::plain("at", KeyType::N)];

@@ -13,6 +13,7 @@ use derive::{
         latest::{Latest, SourceList},
     },
     query::Order,
+    range,
 };
 use keys::{
     entity::Definition,
@@ -42,9 +43,8 @@ impl Ordered<'_> {
         let condition = condition::read(rule, self.source)?;
         let range = Latest::check_range(self.source, self.target, &self.link);
         let sort = &self.source.key.sk;
-        let first = sort.field_names().into_iter().find(|name| self.link.from_fields().all(|linked| linked != *name));
-        // The greatest number is the least in the order of the sort key.
-        let is_inverted = first.and_then(|name| sort.written(name)).is_some_and(|it| it.starts_with("{MAX-"));
+        let first = range::first_behind(sort, |name| self.link.from_fields().any(|linked| linked == name));
+        let is_inverted = first.is_some_and(|name| range::is_descending(sort, name));
         let is_in_order = self.by.as_ref().is_none_or(|by| first.is_some() && by.name() == first);
         if condition == Condition::Always && is_in_order && range.is_ok() {
             let is_last = self.is_greatest != (is_inverted && self.by.is_some());

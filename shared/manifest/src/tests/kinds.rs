@@ -21,7 +21,7 @@ fn the_shipped_table_is_a_manifest() {
 }
 
 /// The declarations that the examples refer to.
-const BASE: &str = include_str!("base.toml");
+pub(super) const BASE: &str = include_str!("base.toml");
 
 #[test]
 fn each_example_of_a_kind_is_right() {
@@ -348,7 +348,7 @@ fn an_owner_and_what_becomes_of_what_hangs_on_it_are_looked_up() {
 
 /// Checks that the example of a kind is refused with this change in it, or in the base.
 #[track_caller]
-fn refused_example(kind: &str, from: &str, to: &str, expect: &Expect) {
+pub(super) fn refused_example(kind: &str, from: &str, to: &str, expect: &Expect) {
     let kind = crate::kinds::descriptions().into_iter().find(|it| it.name == kind).unwrap();
     let text = format!("{BASE}{}", kind.example);
     assert!(text.contains(from), "{from}");
@@ -523,7 +523,7 @@ fn what_is_no_range_in_the_wanted_order_has_entries() {
         which = "first"
         last-order-entries (entries): by size(status) * 2, carrying placedAt as lastOrderAt
         last-order (latest): the first: lastOrderAt
-        Err("151:13: derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; say what orders them, as in by = \"createdAt\"")
+        Err("161:13: derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; say what orders them, as in by = \"createdAt\"")
         Ok(4)"##]].assert_eq(&shown.join("\n"));
 }
 

@@ -181,6 +181,9 @@ pub(super) async fn query(
         call = call.expression_attribute_values(":first", SdkValue::from(first));
         call = call.expression_attribute_values(":last", SdkValue::from(last));
         conditions.push("#sk BETWEEN :first AND :last".to_owned());
+    } else if let Some((name, value)) = sk.after {
+        call = call.expression_attribute_names("#sk", name).expression_attribute_values(":sk", SdkValue::from(value));
+        conditions.push("#sk > :sk".to_owned());
     }
     let call = call.key_condition_expression(conditions.join(" AND "));
     let answer = call.send().await.map_err(|error| failed("Query", for_log(&query.pk), &error))?;

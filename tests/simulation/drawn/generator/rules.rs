@@ -3,7 +3,7 @@
 use crate::drawn::{
     description::{
         CLAIMS, CopyRule, CountRule, DerivedAttribute, DrawnAttribute, DrawnEntity, DrawnIndexKey, FieldOf, Found,
-        Hanging, Holds, LatestRule, MirrorRule, Piece, Ref, RollUpRule, Rule, Shown, What, Where,
+        Hanging, Holds, LatestRule, MirrorRule, Piece, Ref, RollUpRule, Rule, Shown, UnreadRule, What, Where,
     },
     generator::{
         Draft, ENTITIES_MAX, is_text, key_of,
@@ -11,9 +11,9 @@ use crate::drawn::{
     },
 };
 
-/// How often each kind is tried: counts, copies, mirrors, the latest, extremes, paths, index keys, roll-ups, cascades, and
-/// counts that create their targets.
-const WEIGHTS: [usize; 10] = [8, 5, 4, 4, 3, 2, 3, 2, 2, 3];
+/// How often each kind is tried: counts, copies, mirrors, the latest, extremes, paths, index keys, roll-ups, cascades,
+/// counts that create their targets, and what is unread.
+const WEIGHTS: [usize; 11] = [8, 5, 4, 4, 3, 2, 3, 2, 2, 3, 4];
 
 /// Words of the application that conditions ask for.
 pub(in crate::drawn) const WORDS: [&str; 4] = ["open", "done", "50%", "x#y"];
@@ -31,7 +31,8 @@ impl Draft<'_> {
             6 => self.index_key(),
             7 => self.roll_up(),
             8 => self.cascade(),
-            _ => self.groups(),
+            9 => self.groups(),
+            _ => self.unread(),
         }
     }
 
@@ -195,23 +196,55 @@ impl Draft<'_> {
 
     fn extreme(&mut self) {
         let ordered = |of: &DrawnEntity| {
-            let partition = Self::fields_of(&of.pk);
-            let first = of.sk.iter().find(|piece| match piece {
-                Piece::Field(name, _) => !partition.contains(name),
-                Piece::Text(_) => false,
-            });
-            matches!(
-                first,
-                Some(Piece::Field(_, FieldOf::Padded(_) | FieldOf::Inverted(_) | FieldOf::Number | FieldOf::Time))
-            )
+            let first = Self::first_own(of).map(|(_, field)| field);
+            matches!(first, Some(FieldOf::Padded(_) | FieldOf::Inverted(_) | FieldOf::Number | FieldOf::Time))
         };
         let Some((from, link)) = self.ranged(ordered) else { return };
-        let of = &self.of.entities[from];
-        let partition = Self::fields_of(&of.pk);
-        let Some(field) = Self::fields_of(&of.sk).into_iter().find(|name| !partition.contains(name)) else { return };
+        let Some((field, _)) = Self::first_own(&self.of.entities[from]) else { return };
         let into = self.derives(link.to, false);
         let is_max = self.chance.percent(50);
         self.add(What::Extreme { from, to: link.to, link, field, into, is_max });
+    }
+
+    /// What is unread of one entity by an item of another that leads to the same hub.
+    fn unread(&mut self) {
+        let is_behind = |of: &DrawnEntity| !matches!(Self::first_own(of), None | Some((_, FieldOf::Inverted(_))));
+        let Some((from, ranged)) = self.ranged(is_behind) else { return };
+        let (field, field_of) = Self::first_own(&self.of.entities[from]).unwrap();
+        let Some((to, by)) = self.led(|_, by| by.to == ranged.to) else { return };
+        let given = |hub: &String| by.pairs.iter().find(|(field, _)| field == hub).map(|(_, from)| from.clone());
+        let pair = |(hub, own): &(String, String)| Some((own.clone(), given(hub)?));
+        let Some(pairs) = ranged.pairs.iter().map(pair).collect::<Option<Vec<_>>>() else { return };
+        let is_alike = |(own, given): &(String, String)| {
+            let own = self.of.entities[from].field(own).map(key_of);
+            own.is_some() && own == self.fills(to, given).map(key_of)
+        };
+        let all_lead = by.pairs.iter().all(|(_, name)| pairs.iter().any(|(_, given)| given == name));
+        if !all_lead || !pairs.iter().all(is_alike) {
+            return;
+        }
+        let Some(found) = self.found(to, &by) else { return };
+        let fits = |of: &&DrawnAttribute| key_of(field_of) == key_of(FieldOf::Text) && is_text(of.holds);
+        let fitting = self.of.entities[to].attributes.iter().filter(fits).map(|of| of.name.clone()).collect::<Vec<_>>();
+        let is_new = !self.of.entities[to].is_derived && (fitting.is_empty() || self.chance.percent(70));
+        let after = if is_new { Some(self.name("r")) } else { self.one(&fitting) };
+        let Some(after) = after else { return };
+        if is_new {
+            self.of.entities[to].attributes.push(super::places::attribute(&after, Holds::Id(field_of)));
+        }
+        let into = self.derives(to, true);
+        let (limit, zero_is_absent) = (self.chance.between(1, 4), self.chance.percent(30));
+        let rule = UnreadRule { from, to, pairs, field, after, into, limit, zero_is_absent, found };
+        self.add(What::Unread(rule));
+    }
+
+    /// The first field of the sort key that is not in the partition key.
+    fn first_own(of: &DrawnEntity) -> Option<(String, FieldOf)> {
+        let partition = Self::fields_of(&of.pk);
+        of.sk.iter().find_map(|piece| match piece {
+            Piece::Field(name, field) if !partition.contains(name) => Some((name.clone(), *field)),
+            Piece::Field(..) | Piece::Text(_) => None,
+        })
     }
 
     fn path(&mut self) {

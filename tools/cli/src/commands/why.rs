@@ -96,7 +96,7 @@ fn source_text(source: &ExplainedSource) -> String {
         SourceRole::Item => key,
         SourceRole::Counter(derivation) => format!("{derivation} of {key}"),
         SourceRole::First(of) if source.key.is_none() => {
-            format!("the first {} under {}, {}…", of.entity, of.query.pk, of.query.sk.first())
+            format!("the first {} under {}, {}…", of.entity, of.query.pk, of.query.sk.first().trim_end_matches('\0'))
         }
         SourceRole::First(of) if of.length() > 1 => format!("{key}, of the first {} {}", of.length(), of.entity),
         SourceRole::First(of) => format!("{key}, the first {}", of.entity),

@@ -42,7 +42,7 @@ impl PatternRead {
             Self::Get(keys, _) => keys.iter().flat_map(|key| [key.pk.as_str(), key.sk.as_str()]).collect(),
             Self::Query(query) => match &query.sk {
                 SortKeys::All => vec![&query.pk],
-                SortKeys::Prefix(text) => vec![&query.pk, text],
+                SortKeys::Prefix(text) | SortKeys::After(text) => vec![&query.pk, text],
                 SortKeys::Between(first, last) => vec![&query.pk, first, last],
             },
         }
@@ -69,6 +69,7 @@ impl PatternRead {
                     SortKeys::Prefix(text) => format!(", sort key begins with {text}"),
                     SortKeys::Between(first, last) if first == last => format!(", sort key is {first}"),
                     SortKeys::Between(first, last) => format!(", sort key from {first} to {last}"),
+                    SortKeys::After(first) => format!(", sort key behind {first}"),
                 };
                 format!("{of}{}{sort}, {}", query.pk, consistent(query.consistency))
             }
@@ -88,6 +89,7 @@ impl PatternRead {
                     SortKeys::All => SortKeys::All,
                     SortKeys::Prefix(text) => SortKeys::Prefix(filled(text)),
                     SortKeys::Between(first, last) => SortKeys::Between(filled(first), filled(last)),
+                    SortKeys::After(first) => SortKeys::After(filled(first)),
                 };
                 Self::Query(Query { pk: filled(&query.pk), sk, ..query.clone() })
             }

@@ -124,6 +124,7 @@ fn found(layout: &Layout, finds: &[Find]) -> String {
             SortKeys::All => String::new(),
             SortKeys::Prefix(prefix) => format!(" and begins_with({sk}, '{prefix}')"),
             SortKeys::Between(first, last) => format!(" and {sk} between '{first}' and '{last}'"),
+            SortKeys::After(first) => format!(" and {sk} > '{first}'"),
         };
         let place = query
             .index

@@ -99,5 +99,6 @@ fn condition(layout: &Layout, query: &Query) -> String {
         SortKeys::All => of_pk,
         SortKeys::Prefix(prefix) => format!("{of_pk} and begins_with({sk}, '{prefix}')"),
         SortKeys::Between(first, last) => format!("{of_pk} and {sk} between '{first}' and '{last}'"),
+        SortKeys::After(first) => format!("{of_pk} and {sk} > '{first}'"),
     }
 }

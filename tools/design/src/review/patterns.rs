@@ -110,6 +110,7 @@ fn overlaps(range: &SortKeys, start: &str) -> bool {
             let begins_behind = first.as_str() > start && !first.starts_with(start);
             !ends_before && !begins_behind
         }
+        SortKeys::After(first) => first.as_str() < start || first.starts_with(start),
     }
 }
 

@@ -45,7 +45,7 @@ impl Candidate {
 struct Second {
     candidate: Candidate,
     findings: Vec<Finding>,
-    read: BTreeSet<ReadFrom>,
+    read: BTreeSet<Source>,
     /// True if pending work may still change it.
     waits: bool,
 }
@@ -140,51 +140,20 @@ impl<S: Store> Verification<'_, S> {
             Some(item) => self.single(&key, item, sources).await?,
             None => SingleFinding::default(),
         };
-        read.insert(ReadFrom::Item(key.clone()));
+        read.insert(Source::Item(key.clone()));
         let names = findings.iter().filter_map(|finding| self.engine.catalogue().position(&finding.derivation));
         let derivations: Vec<DerivationAt> = names.collect();
-        let waits = waiting.has(&key, item.as_ref(), read.iter().filter_map(ReadFrom::item), &derivations);
+        let waits = waiting.has(&key, item.as_ref(), &read, &derivations);
         Ok(Second { candidate: Candidate::Single(key), findings, read, waits })
     }
 }
 
 // ---- touched ----
 
-/// What a decision depends on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::verify) enum ReadFrom {
-    /// An item.
-    Item(Key),
-    /// All counters of a target.
-    Counters(Key),
-    /// The first item of a query.
-    First(FirstOf),
-}
-
-impl ReadFrom {
-    /// The item; `None` for counters and queries.
-    pub(in crate::verify) fn item(&self) -> Option<&Key> {
-        match self {
-            Self::Item(key) => Some(key),
-            Self::Counters(_) | Self::First(_) => None,
-        }
-    }
-}
-
-impl From<Source> for ReadFrom {
-    fn from(source: Source) -> Self {
-        match source {
-            Source::Item(key) => Self::Item(key),
-            Source::Counters(target) => Self::Counters(target),
-            Source::First(of) => Self::First(of),
-        }
-    }
-}
-
 /// When the stream last showed a write of each item, while a watch is active.
 #[derive(Debug, Default)]
 pub(in crate::verify) struct Touched {
-    at_ms: BTreeMap<ReadFrom, u64>,
+    at_ms: BTreeMap<Source, u64>,
     /// When a record arrived whose item is unknown.
     any_at_ms: Option<u64>,
     /// Start time of each active watch.
@@ -217,27 +186,27 @@ impl Touched {
         if self.watches.is_empty() {
             return;
         }
-        self.at_ms.insert(ReadFrom::Item(key.clone()), now_ms);
+        self.at_ms.insert(Source::Item(key.clone()), now_ms);
         if let Some(counter) = CounterKey::parse(key) {
-            self.at_ms.insert(ReadFrom::Counters(counter.target), now_ms);
+            self.at_ms.insert(Source::Counters(counter.target), now_ms);
         }
     }
 
     /// True if any of these was seen to be written since a watch began.
-    pub(in crate::verify) fn has<'a>(&self, watch: u64, read: impl IntoIterator<Item = &'a ReadFrom>) -> bool {
+    pub(in crate::verify) fn has<'a>(&self, watch: u64, read: impl IntoIterator<Item = &'a Source>) -> bool {
         let Some(since_ms) = self.watches.get(&watch) else { return true };
         let is_since = |at_ms: &u64| at_ms >= since_ms;
         self.any_at_ms.as_ref().is_some_and(is_since)
             || read.into_iter().any(|read| match read {
-                ReadFrom::First(of) => self.in_range(of).any(is_since),
+                Source::First(of) => self.in_range(of).any(is_since),
                 read => self.at_ms.get(read).is_some_and(is_since),
             })
     }
 
     /// When the stream last showed each item that a query may find.
     fn in_range<'a>(&'a self, of: &'a FirstOf) -> impl Iterator<Item = &'a u64> {
-        let items = self.at_ms.range(ReadFrom::Item(of.begin())..);
-        items.take_while(|(read, _)| read.item().is_some_and(|key| of.may_be(key))).map(|(_, at_ms)| at_ms)
+        let items = self.at_ms.range(Source::Item(of.begin())..);
+        items.take_while(|(read, _)| matches!(read, Source::Item(key) if of.may_be(key))).map(|(_, at_ms)| at_ms)
     }
 }
 
@@ -251,17 +220,17 @@ mod tests {
         let (item, other) = (Key::new("USER#ann", "PROFILE"), Key::new("USER#bob", "PROFILE"));
         touched.touch(Some(&item), 5);
         let watch = touched.watch(5);
-        assert!(!touched.has(watch, &[ReadFrom::Item(item.clone())]), "it came before");
+        assert!(!touched.has(watch, &[Source::Item(item.clone())]), "it came before");
         let counter = CounterKey::home(item.clone(), "n").key().unwrap();
         touched.touch(Some(&counter), 6);
-        assert!(touched.has(watch, &[ReadFrom::Counters(item.clone())]));
-        assert!(!touched.has(watch, &[ReadFrom::Item(item.clone()), ReadFrom::Counters(other.clone())]));
+        assert!(touched.has(watch, &[Source::Counters(item.clone())]));
+        assert!(!touched.has(watch, &[Source::Item(item.clone()), Source::Counters(other.clone())]));
         let later = touched.watch(7);
-        assert!(!touched.has(later, &[ReadFrom::Counters(item.clone())]));
+        assert!(!touched.has(later, &[Source::Counters(item.clone())]));
         touched.touch(None, 8);
-        assert!(touched.has(later, &[ReadFrom::Item(other)]), "it may be of any");
+        assert!(touched.has(later, &[Source::Item(other)]), "it may be of any");
         touched.unwatch(watch);
         touched.unwatch(later);
-        assert!(touched.at_ms.is_empty() && touched.has(later, &[ReadFrom::Item(item)]), "nobody knows any more");
+        assert!(touched.at_ms.is_empty() && touched.has(later, &[Source::Item(item)]), "nobody knows any more");
     }
 }

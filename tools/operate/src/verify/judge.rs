@@ -32,7 +32,6 @@ use keys::{
 use store::Store;
 
 use super::{Finding, finding, occupied_key};
-use crate::verify::candidates::ReadFrom;
 use crate::verify::counts::{bucket_compared, counter_compared, only};
 
 /// The decision about an item.
@@ -43,7 +42,7 @@ pub(crate) struct Judged {
     /// The derivation that would create the item, if a foreign item occupies its key.
     pub(crate) occupied_for: Option<DerivationAt>,
     /// What the decision depends on.
-    pub(super) read: BTreeSet<ReadFrom>,
+    pub(super) read: BTreeSet<Source>,
 }
 
 /// Decides about items with an engine, which reads their sources.
@@ -62,7 +61,7 @@ impl<'a, S: Store> Judge<'a, S> {
         patience: Patience<'_>,
     ) -> Result<(Vec<Judged>, Vec<(Look, String)>), GaveUp> {
         let begun = |look: Look| {
-            let read = BTreeSet::from([ReadFrom::Item(look.item.clone())]);
+            let read = BTreeSet::from([Source::Item(look.item.clone())]);
             // Each item has its own sources, because a refresh step asks for the sources it does not know.
             (Judged { look, decided: None, occupied_for: None, read }, Sources::default())
         };
@@ -75,7 +74,7 @@ impl<'a, S: Store> Judge<'a, S> {
                 let stepping = || loop {
                     match step(self.engine.schema(), self.engine.catalogue(), &it.look, held, &own) {
                         Step::Read(more) => {
-                            it.read.extend(more.iter().cloned().map(ReadFrom::from));
+                            it.read.extend(more.iter().cloned());
                             let unknown =
                                 more.into_iter().filter(|source| !own.add_known(self.engine.schema(), source, sources));
                             let unknown: Vec<_> = unknown.collect();
@@ -92,7 +91,7 @@ impl<'a, S: Store> Judge<'a, S> {
                         undecided.push((it, own, more));
                     }
                     Ok(Step::Decided(Verdict::Write { write, derivations })) => {
-                        it.read.extend(self.found_through(&it.look, held, &derivations, &it.read));
+                        it.read.extend(self.found_through(&it.look, held, &derivations));
                         it.decided = Some((*write, derivations));
                         done.push(it);
                     }
@@ -119,11 +118,10 @@ impl<'a, S: Store> Judge<'a, S> {
     /// True if pending work may still resolve the difference.
     pub(crate) fn waits(&self, judged: &Judged, held: Option<&Item>, waiting: &Waiting) -> bool {
         let Judged { look, decided, occupied_for, read } = judged;
-        let items = read.iter().filter_map(ReadFrom::item);
         let Some((_, derivations)) = decided else {
-            return occupied_for.is_some_and(|at| waiting.has(&look.item, held, items, &[at]));
+            return occupied_for.is_some_and(|at| waiting.has(&look.item, held, read, &[at]));
         };
-        waiting.has(&look.item, held, items, derivations) || self.shows_parked(waiting, read, derivations)
+        waiting.has(&look.item, held, read, derivations) || self.shows_parked(waiting, read, derivations)
     }
 
     /// The differences as findings: one for a whole item, else one for each derivation whose part differs. An attribute
@@ -188,35 +186,26 @@ impl<'a, S: Store> Judge<'a, S> {
 
     /// True if one of these derivations displays a count with a parked change. The change may be counted already, if
     /// the invocations crashed at its display; then the redrive updates the display.
-    fn shows_parked(&self, waiting: &Waiting, read: &BTreeSet<ReadFrom>, derivations: &[DerivationAt]) -> bool {
+    fn shows_parked(&self, waiting: &Waiting, read: &BTreeSet<Source>, derivations: &[DerivationAt]) -> bool {
         let refreshes = derivations.iter().filter_map(|at| self.engine.catalogue().refresh(*at));
         let counts: Vec<&str> = refreshes.filter_map(|refresh| refresh.shows()).collect();
         read.iter().any(|source| match source {
-            ReadFrom::Counters(item) => counts.iter().any(|derivation| {
+            Source::Counters(item) => counts.iter().any(|derivation| {
                 waiting.has_target(&Target { derivation: (*derivation).to_owned(), item: item.clone() })
             }),
-            ReadFrom::Item(_) | ReadFrom::First(_) => false,
+            Source::Item(_) | Source::First(_) => false,
         })
     }
 
     /// The items through which the functions find this one when a source changes, such as a mirror that leads to a
     /// copy. A newly created one leads to this item by its own record.
-    fn found_through(
-        &self,
-        look: &Look,
-        held: Option<&Item>,
-        derivations: &[DerivationAt],
-        read: &BTreeSet<ReadFrom>,
-    ) -> Vec<ReadFrom> {
+    fn found_through(&self, look: &Look, held: Option<&Item>, derivations: &[DerivationAt]) -> Vec<Source> {
         let schema = self.engine.schema();
         let Some(image) = held.and_then(|held| schema.image(&look.item, held)) else { return Vec::new() };
         let refreshes = derivations.iter().filter_map(|at| self.engine.catalogue().refresh(*at));
-        let finds = refreshes.flat_map(|refresh| {
-            read.iter().filter_map(ReadFrom::item).filter_map(move |source| refresh.find_from(schema, source))
-        });
-        let through = finds.map(|find| find.via).filter(|via| *via != look.entity);
-        let key = |via: String| schema.entity(&via)?.build_of(|name| image.field(name).ok().flatten()).ok();
-        through.filter_map(key).map(ReadFrom::Item).collect()
+        let through = refreshes.filter_map(Refresh::found).map(|found| &found.via).filter(|via| **via != look.entity);
+        let key = |via: &String| schema.entity(via)?.build_of(|name| image.field(name).ok().flatten()).ok();
+        through.filter_map(key).map(Source::Item).collect()
     }
 }
 
@@ -236,7 +225,7 @@ pub(crate) const INDEX_KEYS: &str = "index keys";
 #[derive(Debug, Default)]
 pub(crate) struct SingleFinding {
     pub(crate) findings: Vec<Finding>,
-    pub(super) read: BTreeSet<ReadFrom>,
+    pub(super) read: BTreeSet<Source>,
 }
 
 impl<S: Store> Judge<'_, S> {
@@ -325,7 +314,7 @@ impl<S: Store> Judge<'_, S> {
         &self,
         image: &Image<'_>,
         refresh: &dyn Refresh,
-        (sources, read): (&mut Sources, &mut BTreeSet<ReadFrom>),
+        (sources, read): (&mut Sources, &mut BTreeSet<Source>),
         patience: Patience<'_>,
     ) -> Result<Items, GaveUp> {
         let mut items = Items::from([(image.key.clone(), image.item.clone())]);
@@ -335,7 +324,7 @@ impl<S: Store> Judge<'_, S> {
             let item = items.get(&key);
             let target = RefreshTarget { key: &key, definition, item, named: &BTreeSet::new() };
             for source in refresh.sources(self.engine.schema(), &target) {
-                read.insert(ReadFrom::from(source.clone()));
+                read.insert(source.clone());
                 let Source::Item(above) = source else { continue };
                 if items.contains_key(&above) {
                     continue;

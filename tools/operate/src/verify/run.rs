@@ -27,7 +27,7 @@ use derive::{
     kind::Shape,
     refresh::Look,
     schema::{Image, Seen, Unreadable},
-    sources::Sources,
+    sources::{Source, Sources},
 };
 use engine::{
     backoff::{GaveUp, Patience, describe},
@@ -43,7 +43,7 @@ use store::Store;
 use crate::verify::{
     CountsAboutNothing, Extent, Finding, Following, Listener, Scope, ShardRecords, UnreadableItem, VerifyError,
     VerifyEvent,
-    candidates::{Candidate, ReadFrom, Touched},
+    candidates::{Candidate, Touched},
     counts::Proven,
     judge::Judge,
     judge::SingleFinding,
@@ -275,7 +275,7 @@ impl<'a, S: Store> Verification<'a, S> {
         self.state().touched.unwatch(watch);
     }
 
-    pub(super) fn is_touched(&self, watch: u64, read: &BTreeSet<ReadFrom>) -> bool {
+    pub(super) fn is_touched(&self, watch: u64, read: &BTreeSet<Source>) -> bool {
         self.state().touched.has(watch, read)
     }
 
