@@ -22,7 +22,7 @@ pub(crate) fn not_one_range(source: &Definition, given: &[&str], giver: &str) ->
 
 /// The first field of a sort key behind those that are given: a range is in the order of this field.
 #[must_use]
-pub fn first_behind<'a>(sort: &'a Template, is_given: impl Fn(&str) -> bool) -> Option<&'a str> {
+pub fn first_behind(sort: &Template, is_given: impl Fn(&str) -> bool) -> Option<&str> {
     sort.field_names().into_iter().find(|name| !is_given(name))
 }
 

@@ -114,7 +114,9 @@ impl ValueTypes {
             }
             Shape::Mirror(mirror) => {
                 let links = links(&mirror.source, &mirror.link, mirror.each.as_deref());
-                links.into_iter().for_each(|(part, value)| put(&[part], value));
+                for (part, value) in links {
+                    put(&[part], value);
+                }
             }
             Shape::Attributes(_) if kind.name() == "display" => {
                 let shows_existence = kind.outline(schema).terms.iter().any(|term| term.starts_with("Exists of"));

@@ -76,6 +76,19 @@ pub(crate) fn noted<S: Store>(
     is_noted.then(|| note.write(context.clock.now_ms(), context.fan_out.index_lag_ms))
 }
 
+/// Each search once, with one of its sources: several may have one search, as the messages of a room have.
+fn each_once(
+    finds: BTreeMap<(DerivationAt, Key), (Find, BTreeSet<RecordAt>)>,
+) -> BTreeMap<(DerivationAt, Query), (Key, Find, BTreeSet<RecordAt>)> {
+    let mut searches = BTreeMap::new();
+    for ((derivation, source), (find, causes)) in finds {
+        let of = (derivation, find.query.clone());
+        let (_, _, of_all) = searches.entry(of).or_insert_with(|| (source, find, BTreeSet::new()));
+        of_all.extend(causes);
+    }
+    searches
+}
+
 /// Finds the items that depend on changed sources, and requests their refresh; a search with many results becomes a
 /// job.
 pub(crate) async fn search<S: Store>(
@@ -94,13 +107,7 @@ pub(crate) async fn search<S: Store>(
             of_all.extend(causes);
         }
     }
-    // Sources may have one search, as the messages of one room have.
-    let mut alike: BTreeMap<(DerivationAt, Query), (Key, Find, BTreeSet<RecordAt>)> = BTreeMap::new();
-    for ((derivation, source), (find, causes)) in finds {
-        let of = (derivation, find.query.clone());
-        alike.entry(of).or_insert_with(|| (source, find, BTreeSet::new())).2.extend(causes);
-    }
-    let searches = alike.into_iter().map(|((derivation, _), (source, find, causes))| {
+    let searches = each_once(finds).into_iter().map(|((derivation, _), (source, find, causes))| {
         async move {
             let page = first_page(context, &find, patience).await;
             (derivation, source, find, causes, page)

@@ -223,12 +223,11 @@ impl<S: Store> TableSweep<'_, S> {
             let Differing { look, held, decided_by, derivations, .. } = &differing;
             let Look { item, named, .. } = look;
             let items = [item].into_iter().chain(named);
-            let is_waiting = match target_of(look) {
-                Some(target) => self.count_waits(&target, &waiting),
-                None => {
-                    let named: Vec<Source> = named.iter().cloned().map(Source::Item).collect();
-                    waiting.has(item, held.as_ref(), named.iter().chain(decided_by), derivations)
-                }
+            let is_waiting = if let Some(target) = target_of(look) {
+                self.count_waits(&target, &waiting)
+            } else {
+                let named: Vec<Source> = named.iter().cloned().map(Source::Item).collect();
+                waiting.has(item, held.as_ref(), named.iter().chain(decided_by), derivations)
             };
             if is_waiting || waiting::is_listed_unreadable(self.context, items, derivations, patience).await? {
                 continue;
