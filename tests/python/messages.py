@@ -16,6 +16,8 @@ PAGE = ROOT / "docs" / "messages.md"
 # What checks a message: with another manifest, and with a command.
 MANIFEST = r"(?:refused\w*|misled|check)"
 COMMAND = r"(?:refuses|fails_saying|fails|at)"
+# A message about a manifest: behind its place, or with the key that it is about.
+SAID = r"(?:(?:[\w.]+:)?\d+:\d+: |(?=(?:table|tables|index|entity|derivation)[.:]))(.*)$"
 TEXT = r'r#"(?P<raw>.*?)"#|"(?P<text>(?:[^"\\]|\\.)*)"'
 
 HEAD = """# Messages
@@ -62,7 +64,7 @@ def of_manifests():
     for path in [folder / "tests.rs", *sorted((folder / "tests").glob("*.rs"))]:
         for _, arguments in argument_lists(path.read_text(), MANIFEST):
             for expected in re.findall(r"expect!\[\[?(.*?)\]\]?\s*,?\s*$", arguments, re.S):
-                found |= {place.group(2) for text in texts(expected) if (place := re.match(r"(?:[\w.]+:)?(\d+:\d+: )(.*)$", text.strip(), re.S))}
+                found |= {said.group(1) for text in texts(expected) if (said := re.match(SAID, text.strip(), re.S))}
     return found
 
 
