@@ -9,11 +9,12 @@ mod estimated;
 mod follow;
 mod ground;
 mod growth;
+mod ordered;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use catalogue::{catalogue, schema};
-use derive::{family::Family, schema::Schema, write::Table};
+use derive::{catalogue::Catalogue, family::Family, schema::Schema, write::Table};
 use engine::{
     batch::Engine,
     clock::{Clock, SystemClock},
@@ -45,10 +46,16 @@ pub(crate) struct Bed {
 impl Bed {
     pub(crate) fn new(ledger: LedgerKind) -> Self {
         let schema = schema();
+        let catalogue = catalogue(&schema).unwrap();
+        Self::of(ledger, schema, catalogue)
+    }
+
+    /// The service of another table.
+    pub(crate) fn of(ledger: LedgerKind, schema: Schema, catalogue: Catalogue) -> Self {
         let store = Arc::new(MemoryStore::new(schema.layout.clone()));
         let requests = Arc::new(Recording::new(Arc::clone(&store)));
         let shared = Arc::new(schema.clone());
-        let catalogue = Arc::new(catalogue(&schema).unwrap());
+        let catalogue = Arc::new(catalogue);
         let function = |family| {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             Engine::new(Arc::clone(&shared), Arc::clone(&catalogue), vec![family], Arc::clone(&requests), clock)

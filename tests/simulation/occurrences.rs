@@ -187,6 +187,9 @@ const SELDOM: [&str; 9] = [
 ];
 const SELDOM_SEEDS: usize = 600;
 
+/// What comes in bursts, in a few of the runs with drawn manifests: a braked batch comes again until it is released.
+const IN_BURSTS: [&str; 1] = ["braked"];
+
 /// What runs with drawn manifests do not have.
 const NOT_DRAWN: [&str; 1] = ["filtered out"];
 
@@ -257,8 +260,17 @@ impl Occurrences {
         let least_of = |what: &'static str| n_seeds / if SELDOM.contains(&what) { SELDOM_SEEDS } else { SEEDS_MIN };
         let of_manifests = OF_MANIFESTS.into_iter().filter(|what| self.count((*what, None)) < least_of(what));
         let large = ["near 400 KB", "too large"].into_iter().filter(|what| least > 0 && self.count((*what, None)) == 0);
-        let others = OTHERS.into_iter().filter(|what| !NOT_DRAWN.contains(what)).map(|what| (what, None));
-        of_calls.chain(others).filter(is_rare).map(|(what, _)| what).chain(of_manifests).chain(large).collect()
+        let in_bursts = IN_BURSTS.into_iter().filter(|what| self.count((*what, None)) < n_seeds / SEEDS_MIN);
+        let is_other = |what: &&'static str| !NOT_DRAWN.contains(what) && !IN_BURSTS.contains(what);
+        let others = OTHERS.into_iter().filter(is_other).map(|what| (what, None));
+        of_calls
+            .chain(others)
+            .filter(is_rare)
+            .map(|(what, _)| what)
+            .chain(in_bursts)
+            .chain(of_manifests)
+            .chain(large)
+            .collect()
     }
 
     fn count(&self, what: (&'static str, Option<Side>)) -> usize {

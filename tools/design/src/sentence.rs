@@ -65,13 +65,16 @@ fn sentence(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> 
         }
         Shape::Attributes(refresh) => match entries_of(catalogue, &outline) {
             Some(entries) => {
-                let (of, target, kind) = (entries.kind.outline(schema), refresh.target(), derivation.kind.name());
-                let order = of.terms.iter().filter(|term| !term.starts_with("carrying ")).map(String::as_str);
-                let (from, which) = (of.from.join(""), outline.terms.join(""));
-                let order = order.collect::<Vec<_>>().join(" ");
+                let (of, target) = (entries.kind.outline(schema), refresh.target());
+                let (carried, order): (Vec<&str>, Vec<&str>) =
+                    of.terms.iter().map(String::as_str).partition(|term| term.starts_with("carrying "));
+                let (from, order) = (of.from.join(""), order.join(" "));
+                let carried = carried.join("").replacen("carrying ", "", 1);
+                let which = outline.terms.first().and_then(|term| term.split(':').next()).unwrap_or_default();
+                let into = of.into.unwrap_or_default();
                 format!(
-                    "keeps in each {target} its {kind}, from the {from} items {order}: {which}; each of them has an entry beside \
-                     its {target}"
+                    "takes into each {target} {which} of the {from} items {order} that lead to {into}: {carried}; each of them has \
+                     an entry beside its {target}"
                 )
             }
             None => written(derivation, refresh, &outline),
@@ -175,7 +178,11 @@ mod tests {
         let (schema, catalogue) = manifest::load(text).unwrap();
         let all: Vec<String> =
             super::sentences(&schema, &catalogue).into_iter().map(|(name, text)| format!("{name}: {text}")).collect();
-        expect_test::expect![[r#""#]].assert_eq(&all.join("\n"));
+        expect_test::expect![[r#"
+            lowest: takes into each Product the first of the Offer items by price where active = true that lead to Product#{productId} / -: price as lowestPrice; each of them has an entry beside its Product
+            highest: takes into each Product the last of the Offer items by price that lead to Product#{productId} / -: price as highestPrice; each of them has an entry beside its Product
+            newest: takes into each Product the last 3 in newest of the Offer items by createdAt where active = true that lead to Product#{productId} / -: id as offer, price as price; each of them has an entry beside its Product
+            newest-seller: takes into each Product the last of the Offer items by createdAt where active = true that lead to Product#{productId} / -: upper(seller) as newestSeller; each of them has an entry beside its Product"#]].assert_eq(&all.join("\n"));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! discarding at once, one does it.
 //!
 //! - *Counts*. The transaction lists the counts that the change would have added to for a
-//!   [recount]; of more than it takes, the others are listed before it. The proof that the change was handled stays in the ledger: its receipt, the
+//!   [recount]. Those that do not fit into it are listed before. The proof that the change was handled stays in the ledger: its receipt, the
 //!   counter's watermark, or the exception of its shard. So a redelivered record adds nothing, and a repair may add what
 //!   is missing. A change without that proof stays parked: its counter lost the watermark, and the stream may still
 //!   deliver the record. So does a change that an earlier invocation may still count, as for a [redrive](super).

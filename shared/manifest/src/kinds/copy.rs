@@ -91,5 +91,14 @@ pub(super) fn carried(
     if pairs.is_empty() {
         return Err(entry.place.wrong("names nothing to copy: add an attribute"));
     }
+    for (at, (from, to)) in pairs.iter().enumerate() {
+        if let Some((other, _)) = pairs.iter().take(at).find(|(_, before)| before.text == to.text) {
+            let what = format!(
+                "{} and {} both give \"{}\", and only one can: name another attribute for one of them",
+                other.text, from.text, to.text
+            );
+            return Err(to.place.wrong(what));
+        }
+    }
     pairs.iter().map(|(from, to)| pair(from, to)).collect()
 }

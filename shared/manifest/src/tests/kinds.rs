@@ -382,6 +382,13 @@ fn what_a_latest_carries_is_looked_up_and_has_an_order() {
     );
     refused(
         "{ placedAt = \"lastOrderAt\" }",
+        "{ placedAt = \"lastOrderAt\", orderId = \"lastOrderAt\" }",
+        &expect![[
+            r#"derivation.last-order.attributes.orderId: placedAt and orderId both give "lastOrderAt", and only one can: name another attribute for one of them"#
+        ]],
+    );
+    refused(
+        "{ placedAt = \"lastOrderAt\" }",
         "[]",
         &expect!["derivation.last-order.attributes: names nothing to copy: add an attribute"],
     );
