@@ -567,11 +567,8 @@ impl KeyRange {
     /// The condition for all sort keys greater than this text. It may match more, as [`prefix`](Self::prefix) does.
     #[must_use]
     pub fn after(attributes: &[KeyAttribute], text: &str) -> Self {
-        let after = match attributes {
-            [only] => only.value(text).map(|value| (only.name.clone(), value)),
-            _ => None,
-        };
-        Self { after, ..Self::default() }
+        let [only] = attributes else { return Self::default() };
+        Self { after: only.value(text).map(|value| (only.name.clone(), value)), ..Self::default() }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
 fn entries(name: &str, carried: &[(&str, &str)]) -> Entries {
     Entries {
         source: "Offer".into(),
-        condition: "attribute_not_exists(Ended)".parse().unwrap(),
+        condition: "Ended <> 'x'".parse().unwrap(),
         beside: "Product".into(),
         link: Link::of(&[("ProductId", "ProductId")]),
         by: Input::of("Price"),
@@ -81,7 +81,7 @@ fn a_source_rings_its_entry_before_and_after() {
         removed(OFFER),
         modified(OFFER, "OFFER#o / OFFER Offer ProductId=p Price=N:9.5 Seller=ann"),
         modified(OFFER, "OFFER#o / OFFER Offer ProductId=q Price=N:15 Seller=ann"),
-        modified(OFFER, &format!("{OFFER} Ended=2024")),
+        modified(OFFER, &format!("{OFFER} Ended=x")),
         modified(OFFER, "OFFER#o / OFFER Offer ProductId=p Price=N:15 Seller=bob"),
         modified(OFFER, &format!("{OFFER} Note=x")),
         modified(OFFER, "OFFER#o / OFFER Offer ProductId=p Price=SS:15 Seller=ann"),
