@@ -98,7 +98,23 @@ class KeyForm(Generic[Fields, Read, Built]):
                 key += _text(form, _value(value), *width)
             except _Problem as problem:
                 raise InvalidKey(self.entity, name, str(problem)) from None
+        if not is_prefix and _is_open(pieces):
+            self._certain(pieces, key, fields)
         return key
+
+    def _certain(self, pieces, key, fields):
+        """Refuses a key that can be read in another way than by these values."""
+        read = _read_open(pieces, key)
+        shown = [(form, name) for form, name, *_ in pieces if form in _TEXTS]
+        if read is not None and all(read.get(name) == _cased(form, str(fields[name])) for form, name in shown):
+            return
+        texts = [text for form, text, *_ in pieces if form == "literal" and "#" not in text]
+        names = list(dict.fromkeys(name for form, name, *_ in pieces if form != "literal"))
+        held = [(name, text) for name in names for text in texts if text in str(fields[name])]
+        name, text = held[0] if held else (names[0], texts[0])
+        problem = f"makes a key that can be read in two ways, as `{text}` separates its values: "
+        remedy = "use `#` there, or mark one field whose values hold it with `*`, as in {name*}"
+        raise InvalidKey(self.entity, name, problem + remedy)
 
 
 class _Problem(Exception):
@@ -121,6 +137,8 @@ def _text(form, value, *width):
             return _escaped(value)
         case "plain" if "#" in value:
             raise _Problem("holds `#`, which a key of this table cannot hold in a value")
+        case "lower" | "upper":
+            return _text("text" if width[0] else "plain", _cased(form, value))
         case "path":
             return "".join("/" + _escaped(segment).replace("/", "%2F") for segment in _segments(value))
         case "last":
@@ -133,6 +151,14 @@ def _text(form, value, *width):
             return f"{zlib.crc32(value.encode()) % width[0]:02}"
         case _:
             return value
+
+
+# Forms that contain their value as a text.
+_TEXTS = {"text", "plain", "lower", "upper", "path", "raw"}
+
+
+def _cased(form, text):
+    return {"lower": text.lower, "upper": text.upper}.get(form, lambda: text)()
 
 
 def _escaped(text):
@@ -199,7 +225,70 @@ def _plain(unit, places):
     return f"{whole}.{rest}" if rest else whole
 
 
+def _is_open(pieces):
+    """Whether a text that separates fields may be in a value."""
+    first = next((at for at, piece in enumerate(pieces) if piece[0] != "literal"), len(pieces))
+    return any(piece[0] == "literal" and "#" not in piece[1] for piece in pieces[first:])
+
+
+# The most ends of fields that are tried.
+_ENDS_MAX = 1000
+
+
+def _read_open(pieces, key):
+    """The fields of a key that can be read in one way only. A raw field is as long as it can be."""
+    enough = 1 if pieces[-1][0] == "raw" else 2
+    found: list[dict[str, str]] = []
+    n_ends = 0
+
+    def search(pieces, key, before):
+        nonlocal n_ends
+        if not pieces:
+            if key == "":
+                found.append(before)
+            return
+        (form, name, *width), rest = pieces[0], pieces[1:]
+        if form == "literal":
+            if key.startswith(name):
+                search(rest, key[len(name) :], before)
+            return
+        for end in _ends(rest, key):
+            n_ends += 1
+            if len(found) >= enough or n_ends > _ENDS_MAX:
+                return
+            fields = dict(before)
+            if _read_field(form, name, width, key[:end], fields):
+                search(rest, key[end:], fields)
+
+    prefix = pieces[0][1] if pieces[0][0] == "literal" else ""
+    if not key.startswith(prefix):
+        return None
+    pieces, key = pieces[1:] if prefix else pieces, key[len(prefix) :]
+    if pieces[0][0] != "raw":
+        search(pieces, key, {})
+    else:
+        for end in reversed(_ends(pieces[1:], key)):
+            n_ends += 1
+            if end == 0:
+                break
+            search(pieces[1:], key[end:], {pieces[0][1]: key[:end]})
+            if found or n_ends > _ENDS_MAX:
+                break
+    return found[0] if len(found) == 1 and n_ends <= _ENDS_MAX else None
+
+
+def _ends(rest, key):
+    """Where a field may end: before each text that follows it."""
+    return [at for at in range(len(key)) if key.startswith(rest[0][1], at)] if rest else [len(key)]
+
+
 def _read(pieces, key, fields):
+    if _is_open(pieces):
+        found = _read_open(pieces, key)
+        if found is None or any(fields.get(name, value) != value for name, value in found.items()):
+            return False
+        fields.update(found)
+        return True
     if not pieces:
         return key == ""
     (form, name, *width), rest = pieces[0], pieces[1:]
@@ -237,6 +326,15 @@ def _read_field(form, name, width, text, fields):
                 value = None
         case "plain":
             value = text if text and "#" not in text else None
+        case "lower" | "upper":
+            found: dict[str, str] = {}
+            _read_field("text" if width[0] else "plain", name, [], text, found)
+            value = found.get(name)
+            # In another case, two keys would have the same fields.
+            if value is not None and _cased(form, value) != value:
+                value = None
+        case "raw":
+            value = text or None
         case "path":
             try:
                 value = text if _text(form, text) == text else None
