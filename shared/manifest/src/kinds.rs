@@ -190,7 +190,7 @@ fn entries_of(schema: &Schema, name: &str, place: &TomlPlace<'_>) -> Result<Defi
             place.wrong(format!("Ripple's entries for it are of an entity {name}: give the declared one another name"))
         );
     }
-    entry::definition(name.trim_end_matches(ENTRIES)).map_err(|error| place.wrong(error.to_string()))
+    entry::definition(name.strip_suffix(ENTRIES).unwrap_or(name)).map_err(|error| place.wrong(error.to_string()))
 }
 
 fn rule(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {

@@ -10,6 +10,7 @@ mod limits;
 mod meeting;
 mod misled;
 mod names;
+mod ordered;
 mod paths;
 mod refused;
 mod renamed;

@@ -48,7 +48,7 @@ impl Rule<'_> {
         Ok(link)
     }
 
-    /// The attribute of `from` that `each` names: a list of which each member gives a key of a `to`.
+    /// The attribute of `from` that `each` names: a list, whose members each give a key of a `to`.
     pub(super) fn each(
         &self,
         (from, to): (&Definition, &Definition),
