@@ -5,12 +5,10 @@
 //! [counters](crate::counter).
 //!
 //! ```
-//! use keys::{entry, fields::Fields, key::Key};
+//! use keys::{entry, key::Key};
 //!
 //! let definition = entry::definition("cheapest")?;
-//! let fields = Fields::from([
-//!     ("TargetPK", "PRODUCT#p"), ("TargetSK", "PRODUCT"), ("By", "n02:15"), ("SourcePK", "OFFER#o"), ("SourceSK", "OFFER"),
-//! ]);
+//! let fields = entry::fields(&Key::new("PRODUCT#p", "PRODUCT"), "n02:15", &Key::new("OFFER#o", "OFFER"));
 //! let key = definition.build(&fields).unwrap();
 //! assert_eq!(key, Key::new("PRODUCT#p", "PRODUCT#RIPPLE#cheapest#n02:15#OFFER%23o#OFFER"));
 //! assert_eq!(definition.key.parse_key(&key), Some(fields));
@@ -21,8 +19,10 @@
 use serde_dynamo::AttributeValue;
 
 use crate::{
+    counter::TARGET_PARTITION,
     entity::{Definition, KeyTemplate},
     error::TemplateError,
+    fields::Fields,
     key::Key,
     sortable,
 };
@@ -33,9 +33,6 @@ pub const ENTRIES: &str = "-entries";
 /// Attribute with the values that an entry has of its source: a map. Stored, so it is stable.
 pub const CARRIED: &str = "Carried";
 
-/// Field with the text of the value that orders entries.
-pub const BY: &str = "By";
-
 /// Separates a target's sort key from the name of the derivation that reads the entries. Stored, so it is stable.
 pub const MARK: &str = "#RIPPLE#";
 
@@ -45,7 +42,7 @@ pub const MARK: &str = "#RIPPLE#";
 ///
 /// [`TemplateError`] if the name has a character that no form takes.
 pub fn definition(derivation: &str) -> Result<Definition, TemplateError> {
-    let sk = format!("{{TargetSK*}}{MARK}{derivation}#{{{BY}}}#{{SourcePK}}#{{SourceSK}}");
+    let sk = format!("{{TargetSK*}}{MARK}{derivation}#{{By}}#{{SourcePK}}#{{SourceSK}}");
     let name = format!("{derivation}{ENTRIES}");
     Ok(Definition {
         id: name.clone(),
@@ -56,6 +53,30 @@ pub fn definition(derivation: &str) -> Result<Definition, TemplateError> {
         attributes: vec![CARRIED.to_owned()],
         derived_attributes: Vec::new(),
     })
+}
+
+/// The fields of the key of a target's entry for this item, with the [text](by) of the value that orders it.
+#[must_use]
+pub fn fields(target: &Key, by: &str, source: &Key) -> Fields {
+    Fields::from([
+        (TARGET_PARTITION, target.pk.as_str()),
+        ("TargetSK", &target.sk),
+        ("By", by),
+        ("SourcePK", &source.pk),
+        ("SourceSK", &source.sk),
+    ])
+}
+
+/// The target that an entry with these fields is beside.
+#[must_use]
+pub fn target(fields: &Fields) -> Option<Key> {
+    Some(Key::new(fields.get(TARGET_PARTITION)?, fields.get("TargetSK")?))
+}
+
+/// The item that has an entry with these fields.
+#[must_use]
+pub fn source(fields: &Fields) -> Option<Key> {
+    Some(Key::new(fields.get("SourcePK")?, fields.get("SourceSK")?))
 }
 
 /// The beginning of the sort keys of a target's entries.
@@ -91,14 +112,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fields::Fields;
 
     fn sort_key(by: &str, source: &str) -> String {
-        let fields =
-            Fields::from([("TargetPK", "p"), ("TargetSK", "s"), (BY, by), ("SourcePK", source), ("SourceSK", source)]);
+        let (target, source) = (Key::new("p", "s"), Key::new(source, source));
+        let fields = fields(&target, by, &source);
+        assert_eq!((super::target(&fields), super::source(&fields)), (Some(target.clone()), Some(source)));
         let key = definition("d").unwrap().build(&fields).unwrap();
         assert_eq!(definition("d").unwrap().key.parse_key(&key), Some(fields));
-        assert!(is_entry(&key), "{key}");
+        assert!(is_entry(&key) && key.sk.starts_with(&prefix(&target, "d")), "{key}");
         key.sk
     }
 

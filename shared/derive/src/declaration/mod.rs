@@ -310,7 +310,7 @@ impl Link {
         self.key_with(to, image, None)
     }
 
-    /// The keys that an item leads to, with the list of which each member gives a key.
+    /// The keys that an item leads to: one for each member of the list `each`.
     ///
     /// # Errors
     ///

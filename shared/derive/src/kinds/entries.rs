@@ -16,8 +16,7 @@ use std::{collections::BTreeSet, iter};
 
 use keys::{
     entity::Definition,
-    entry::{self, BY, CARRIED},
-    fields::Fields,
+    entry::{self, CARRIED},
     item::{Item, is_stores_own},
     key::Key,
     layout::Layout,
@@ -78,13 +77,7 @@ impl Entries {
                 held => Unreadable::type_of(self.by.text(), held, "N or S is wanted"),
             });
         };
-        let fields = Fields::from([
-            ("TargetPK", target.pk.as_str()),
-            ("TargetSK", &target.sk),
-            (BY, &by),
-            ("SourcePK", &image.key.pk),
-            ("SourceSK", &image.key.sk),
-        ]);
+        let fields = entry::fields(&target, &by, image.key);
         definition.build(&fields).map(Some).map_err(|error| unreadable(error.problem.to_string()))
     }
 
@@ -95,22 +88,7 @@ impl Entries {
 
     /// The source that an entry names.
     fn source_of(definition: &Definition, key: &Key) -> Option<Key> {
-        let fields = definition.key.parse_key(key)?;
-        Some(Key::new(fields.get("SourcePK")?, fields.get("SourceSK")?))
-    }
-
-    /// The target that an entry is beside.
-    pub(crate) fn target_of(entry: &Image<'_>) -> Option<Key> {
-        Some(Key::new(entry.key_fields().get("TargetPK")?, entry.key_fields().get("TargetSK")?))
-    }
-
-    /// The field of the keys of a target's entries that names the target.
-    pub(crate) fn of_target<'a>(target: &'a Key, field: &str) -> Option<&'a str> {
-        match field {
-            "TargetPK" => Some(&target.pk),
-            "TargetSK" => Some(&target.sk),
-            _ => None,
-        }
+        entry::source(&definition.key.parse_key(key)?)
     }
 
     /// The entry of an item.

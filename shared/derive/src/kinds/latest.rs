@@ -18,7 +18,12 @@
 
 use std::collections::BTreeMap;
 
-use keys::{entity::Definition, item::Item, key::Key};
+use keys::{
+    entity::Definition,
+    entry::{self, ENTRIES},
+    item::Item,
+    key::Key,
+};
 use serde_dynamo::AttributeValue;
 
 use crate::{
@@ -28,7 +33,6 @@ use crate::{
     effect::{Effect, RefreshRequest},
     expression::Input,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
-    kinds::entries::Entries,
     outline::{Outline, linked},
     part::{Part, Reach},
     query::{Order, Query},
@@ -76,11 +80,13 @@ impl Latest {
         let (source, definition) = (schema.entity(&self.source)?, schema.entity(&self.target)?);
         let fields = definition.key.parse_key(target)?;
         definition.key.build(&fields).ok().filter(|built| built == target)?;
-        let field = |name: &str| match &self.link {
-            Some(link) => fields.get(link.filled_by(name)?),
-            None => Entries::of_target(target, name),
+        let (pk, prefix) = match &self.link {
+            Some(link) => {
+                let field = |name: &str| fields.get(link.filled_by(name)?);
+                (source.key.pk.build_of(field).ok()?, source.key.sk.prefix_of(field).ok()?)
+            }
+            None => (target.pk.clone(), entry::prefix(target, self.source.strip_suffix(ENTRIES)?)),
         };
-        let (pk, prefix) = (source.key.pk.build_of(field).ok()?, source.key.sk.prefix_of(field).ok()?);
         let length = self.list.as_ref().map_or(1, |list| list.length);
         let query = Query { order: self.order, limit: Some(length), ..Query::prefix(None, pk, prefix) };
         Some(FirstOf { query, entity: self.source.clone(), is_counted: false })
@@ -198,7 +204,7 @@ impl Kind for Latest {
         let source = new.or(old).filter(|_| differs);
         let led = source.zip(schema.entity(&self.target)).and_then(|(image, to)| match &self.link {
             Some(link) => link.key(to, image).ok().flatten(),
-            None => Entries::target_of(image),
+            None => entry::target(image.key_fields()),
         });
         let (old, new) = sight.entity(&self.target);
         let is_woken = |new: &&Image<'_>| {

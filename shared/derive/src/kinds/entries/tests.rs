@@ -73,9 +73,9 @@ fn shop() -> (Schema, Catalogue) {
 const OFFER: &str = "OFFER#o / OFFER Offer ProductId=p Price=N:15 Seller=ann";
 
 #[test]
-fn a_source_rings_its_entry_before_and_after() {
+fn a_changed_source_requests_its_entry_before_and_after() {
     let (schema, catalogue) = shop();
-    let mut rings = String::new();
+    let mut requested = String::new();
     for change in [
         inserted(OFFER),
         removed(OFFER),
@@ -86,8 +86,8 @@ fn a_source_rings_its_entry_before_and_after() {
         modified(OFFER, &format!("{OFFER} Note=x")),
         modified(OFFER, "OFFER#o / OFFER Offer ProductId=p Price=SS:15 Seller=ann"),
     ] {
-        rings += &effects_in(&schema, &catalogue, "entries", &change);
-        rings += "\n";
+        requested += &effects_in(&schema, &catalogue, "entries", &change);
+        requested += "\n";
     }
     expect![[r#"
         cheapest-entries: look PRODUCT#p / PRODUCT#RIPPLE#cheapest#n02:15#OFFER%23o#OFFER (cheapest-entries)
@@ -119,11 +119,11 @@ fn a_source_rings_its_entry_before_and_after() {
         dearest-entries: list Price is SS, and N or S is wanted
 
     "#]]
-    .assert_eq(&rings);
+    .assert_eq(&requested);
 }
 
 #[test]
-fn an_entry_rings_its_target_and_itself() {
+fn a_changed_entry_requests_its_target_and_itself() {
     let (schema, catalogue) = shop();
     let entry = "PRODUCT#p / PRODUCT#RIPPLE#cheapest#n02:15#OFFER%23o#OFFER cheapest-entries";
     expect![[r#"
@@ -210,17 +210,7 @@ proptest! {
     ) {
         let (schema, catalogue) = shop();
         let mut table = TestTable { schema, catalogue, ..TestTable::new() };
-        for (which, act, is_removal) in steps {
-            let new: Item = item(ITEMS[which]);
-            let key = key_of(&new);
-            match act {
-                0..=2 => table.replace(key, (!is_removal).then_some(new)),
-                3 => table.take(which, is_removal),
-                4 => table.take_again(which),
-                _ => table.land(which),
-            }
-        }
-        table.settle(&choices);
+        table.run(&ITEMS, steps, &choices);
         prop_assert_eq!(table.differing(), Vec::<String>::new());
     }
 }

@@ -209,17 +209,7 @@ proptest! {
     #[test]
     fn any_order_of_records_and_late_writes_ends_as_defined(steps in steps(), choices in prop::collection::vec(0usize..50, 1..30)) {
         let mut table = TestTable::new();
-        for (which, act, is_removal) in steps {
-            let new: Item = item(ITEMS[which]);
-            let key: Key = key_of(&new);
-            match act {
-                0..=2 => table.replace(key, (!is_removal).then_some(new)),
-                3 => table.take(which, is_removal),
-                4 => table.take_again(which),
-                _ => table.land(which),
-            }
-        }
-        table.settle(&choices);
+        table.run(&ITEMS, steps, &choices);
         prop_assert_eq!(table.differing(), Vec::<String>::new());
     }
 }
