@@ -187,7 +187,8 @@ const SELDOM: [&str; 9] = [
 ];
 const SELDOM_SEEDS: usize = 600;
 
-/// What comes in bursts, in a few of the runs with drawn manifests: a braked batch comes again until it is released.
+/// What happens many times in a few of the runs with drawn manifests, and never in the others: a braked batch is delivered
+/// again until the brake releases it. Each occurs at least as often as there are hundreds of seeds.
 const IN_BURSTS: [&str; 1] = ["braked"];
 
 /// What runs with drawn manifests do not have.

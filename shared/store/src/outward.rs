@@ -118,7 +118,7 @@ mod tests {
     use derive::guard::Purpose;
     use keys::{
         entity::KeyTemplate,
-        tables::{EntityForm, KeyAttribute, KeyType, PK, SK},
+        tables::{EntityForm, KeyAttribute, KeyType, PK, SK, TableForms},
     };
 
     use super::*;
@@ -145,6 +145,14 @@ mod tests {
 
     fn asked_in(form: &TableForm, guard: &Guard) -> Guard {
         asked(form, &Key::new("Posts#a", "-"), guard)
+    }
+
+    #[test]
+    fn a_query_of_counters_or_entries_is_of_ripples_own_table() {
+        let layout = TableForms(vec![form(EntityBy::Table("Post".to_owned()))]).layout();
+        let own = |prefix: &str| queried(&layout, Table::Main, &Query::prefix(None, "Posts#a", prefix)).0.is_none();
+        assert!(own("-#COUNT#likes#") && own("-#RIPPLE#last#"));
+        assert!(!own("-") && !own(""));
     }
 
     #[test]

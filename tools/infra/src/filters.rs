@@ -330,6 +330,36 @@ mod tests {
     const FOLLOW: (&str, &str) = ("USER#{from}", "FOLLOWS#{to}");
 
     #[test]
+    fn a_function_needs_the_entries_that_its_derivations_read() {
+        let text = r##"
+            [table]
+            partition-key = "pk"
+            sort-key = "a"
+            [entity.Product]
+            partition-key = "PRODUCT#{id}"
+            sort-key = "PRODUCT"
+            derived-attributes = ["lowest"]
+            [entity.Offer]
+            partition-key = "OFFER#{offer}"
+            sort-key = "OFFER"
+            attributes = ["product", "price"]
+            [derivation.cheapest]
+            kind = "extreme"
+            from = "Offer"
+            into = "Product.lowest"
+            link = { id = "product" }
+            min = "price"
+        "##;
+        check(text, &[Family::LevelTriggered], &expect![[r#"
+            FilterCriteria:
+              Filters:
+                - Pattern: '{"dynamodb":{"Keys":{"a":{"S":[{"prefix":"PRODUCT#RIPPLE#cheapest#"},"OFFER","PRODUCT"]},"pk":{"S":[{"prefix":"OFFER#"},{"prefix":"PRODUCT#"}]}}}}'
+                - Pattern: '{"dynamodb":{"Keys":{"pk":{"S":[{"prefix":"JOBS#"}]}}}}'
+        "#]]);
+        check(text, ADDITIVE, &expect![["# It needs no record: leave its event source mapping out.\n"]]);
+    }
+
+    #[test]
     fn a_function_needs_the_entities_of_its_derivations() {
         let typed = manifest("type = \"Kind\"", ("USER#{id}", "PROFILE"), FOLLOW);
         check(

@@ -111,7 +111,13 @@ fn an_address_leads_to_its_table_and_a_counter_to_ripples_own() {
     };
     assert_eq!(name("Posts#a", "04:1700"), "Posts");
     assert_eq!(name("Users#00ff", NO_SORT_KEY), "Users");
-    for (pk, sk) in [("Users#00ff", "-#COUNT#posts#00"), ("JOBS#05", "x"), ("Others#a", "-"), ("Posts", "-")] {
+    for (pk, sk) in [
+        ("Users#00ff", "-#COUNT#posts#00"),
+        ("Users#00ff", "-#RIPPLE#last#n01:7#Posts%23a#04:1700"),
+        ("JOBS#05", "x"),
+        ("Others#a", "-"),
+        ("Posts", "-"),
+    ] {
         assert_eq!(name(pk, sk), "own", "{pk} / {sk}");
     }
     let counter = CounterKey::home(Key::new("Users#00ff", NO_SORT_KEY), "posts");
