@@ -350,12 +350,16 @@ mod tests {
             link = { id = "product" }
             min = "price"
         "##;
-        check(text, &[Family::LevelTriggered], &expect![[r#"
+        check(
+            text,
+            &[Family::LevelTriggered],
+            &expect![[r#"
             FilterCriteria:
               Filters:
                 - Pattern: '{"dynamodb":{"Keys":{"a":{"S":[{"prefix":"PRODUCT#RIPPLE#cheapest#"},"OFFER","PRODUCT"]},"pk":{"S":[{"prefix":"OFFER#"},{"prefix":"PRODUCT#"}]}}}}'
                 - Pattern: '{"dynamodb":{"Keys":{"pk":{"S":[{"prefix":"JOBS#"}]}}}}'
-        "#]]);
+        "#]],
+        );
         check(text, ADDITIVE, &expect![["# It needs no record: leave its event source mapping out.\n"]]);
     }
 

@@ -1,7 +1,6 @@
 use expect_test::expect;
 use keys::{
     entry,
-    item::Item,
     key::{Key, SORT_KEY_BYTES_MAX},
 };
 use proptest::prelude::*;

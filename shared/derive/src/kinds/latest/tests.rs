@@ -1,5 +1,4 @@
 use expect_test::{Expect, expect};
-use keys::{item::Item, key::Key};
 use proptest::prelude::*;
 use serde_dynamo::AttributeValue;
 

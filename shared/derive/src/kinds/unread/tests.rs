@@ -1,5 +1,5 @@
 use expect_test::{Expect, expect};
-use keys::{entity::Definition, item::Item, key::Key, layout::Layout};
+use keys::{entity::Definition, layout::Layout};
 use proptest::prelude::*;
 
 use crate::{
