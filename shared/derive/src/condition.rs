@@ -25,7 +25,7 @@ use crate::{
     schema::Unreadable,
 };
 
-pub(crate) use self::parse::is_test;
+pub(crate) use self::parse::{is_test, whole};
 
 /// Condition for an item to take part.
 ///
@@ -213,7 +213,8 @@ impl Condition {
         (*self != Self::Always).then(|| format!("where {self}"))
     }
 
-    fn tests(&self) -> Vec<(Test, &[Expression])> {
+    /// Its tests, each with its operands.
+    pub(crate) fn tests(&self) -> Vec<(Test, &[Expression])> {
         match self {
             Self::Always => Vec::new(),
             Self::And(all) | Self::Or(all) => all.iter().flat_map(Self::tests).collect(),

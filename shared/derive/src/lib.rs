@@ -7,8 +7,10 @@
 //! - A [`catalogue`] is a list of [derivations](derivation), each a declaration of one of the [`kinds`].
 //! - [`plan`] gives the [effects](effect) of a [`change`].
 //! - [`refresh`] gives the correct state of an item, once a refresh request names it.
+//! - [`access`] declares the reads of the application, which the engine does not use.
 //! - [`whole`] gives all derived data, from the application's items alone. It never calls the other two.
 
+pub mod access;
 pub mod bucket;
 pub mod catalogue;
 pub mod change;

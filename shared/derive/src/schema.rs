@@ -13,13 +13,15 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use crate::expression::document_path;
+use crate::{access::Access, expression::document_path};
 
 /// The names and entities of one table, as a value. The engine knows nothing else about a table.
 #[derive(Clone, Debug)]
 pub struct Schema {
     /// Names of attributes and indexes.
     pub layout: Layout,
+    /// The application's reads.
+    pub accesses: Vec<Access>,
     entities: BTreeMap<String, Definition>,
 }
 
@@ -83,7 +85,7 @@ impl Schema {
             (definition.name.clone(), definition)
         };
         let entities = definitions.into_iter().map(with_keys).collect();
-        Self { layout, entities }
+        Self { layout, accesses: Vec::new(), entities }
     }
 
     /// The schema with these entities too.

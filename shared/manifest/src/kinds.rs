@@ -254,7 +254,7 @@ fn says(section: &Section<'_>, key: &str, text: &str) -> bool {
 }
 
 /// A declared entity, by its name.
-fn entity<'a>(schema: &'a Schema, named: &Named<'_>) -> Result<&'a Definition, ManifestError> {
+pub(crate) fn entity<'a>(schema: &'a Schema, named: &Named<'_>) -> Result<&'a Definition, ManifestError> {
     let declared = || schema.entities().map(|entity| entity.name.as_str()).filter(|name| *name != COUNTER);
     schema.entity(named.text).ok_or_else(|| named.unknown("there is no entity", declared()))
 }

@@ -5,8 +5,9 @@
 //! Nothing in it is ignored: an unknown key is an error.
 //!
 //! It parses the file once, in this order: the `layout` (`[table]`, `[index.…]`) or the `tables` (`[tables.…]`), the
-//! `entities` (`[entity.…]`), and the derivations (`[derivation.…]`), with one file per kind in `kinds`. Each step
-//! looks up names in the results of earlier steps, so that a wrong name is not reported as a missing one. Mistakes that
+//! `entities` (`[entity.…]`), the derivations (`[derivation.…]`), with one file per kind in `kinds`, and the application's
+//! reads (`[access.…]`). Each step looks up names in the results of earlier steps, so that a wrong name is not reported as
+//! a missing one. Mistakes that
 //! only appear in the whole (a circle, two writers of one attribute) are refused by the catalogue; its error gets the
 //! line of the derivation here.
 //!
@@ -39,6 +40,7 @@
 //!
 //! [`syntax`] has every key as data: the parser refuses others, and [`mod@reference`] and [`schema`] describe them.
 
+mod access;
 mod entities;
 pub mod error;
 pub mod file;
@@ -64,7 +66,7 @@ use toml_edit::Document;
 const BYTES_MAX: u64 = 16_000_000;
 
 /// The keys at the top of a manifest.
-const TOP: [&str; 5] = ["table", "index", "tables", "entity", "derivation"];
+const TOP: [&str; 6] = ["table", "index", "tables", "entity", "derivation", "access"];
 
 /// Schema and catalogue of a manifest's text.
 ///
@@ -79,7 +81,9 @@ pub fn load(text: &str) -> Result<(Schema, Catalogue), ManifestError> {
         Some(forms) => entities::in_forms(&root, forms)?,
         None => entities::read(&root, layout::read(&root)?)?,
     };
-    kinds::read(&root, schema)
+    let (mut schema, catalogue) = kinds::read(&root, schema)?;
+    schema.accesses = access::read(&root, &schema, &catalogue)?;
+    Ok((schema, catalogue))
 }
 
 /// What a valid manifest says without effect, each with its place, the key, and why.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use derive::expression::function::SIGNATURES;
 
 use crate::{
-    entities, index_keys, kinds, layout,
+    access, entities, index_keys, kinds, layout,
     syntax::{Absent, KeySyntax, KindDescription, ValueSyntax},
     tables,
 };
@@ -69,9 +69,23 @@ pub fn reference() -> String {
     for kind in kinds::descriptions() {
         of_kind(&mut page, &kind);
     }
+    section(&mut page, "`[access.NAME]`", ACCESS, &access::ACCESS);
     expressions(&mut page);
     page
 }
+
+/// The text before the keys of an access pattern.
+const ACCESS: &str = "\
+A read of your application, which Ripple does not make itself. `ripple types` prints a [function](types.md#functions-for-your-reads) \
+for it, and `ripple design`, `ripple cost` and the console show it. Each takes one of `get`, `batch-get`, `query` and `counts`.
+
+```toml
+[access.comments-of-post]
+query = \"Comment\"
+between = \"createdAt\"
+order = \"descending\"
+```
+";
 
 /// The text before the table of functions.
 const EXPRESSIONS: &str = "
@@ -146,6 +160,7 @@ fn words(value: ValueSyntax) -> String {
         ValueSyntax::Text => "text".to_owned(),
         ValueSyntax::OneOf(texts) => texts.iter().map(|text| format!("`\"{text}\"`")).collect::<Vec<_>>().join(" or "),
         ValueSyntax::Texts => "list of texts".to_owned(),
+        ValueSyntax::TextOrTexts => "text, or a list of texts".to_owned(),
         ValueSyntax::Truth => "`true` or `false`".to_owned(),
         ValueSyntax::WholeNumber(from, to) => format!("whole number, {from} to {to}"),
         ValueSyntax::Pairs => "pairs of texts".to_owned(),

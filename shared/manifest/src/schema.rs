@@ -4,7 +4,7 @@ use keys::counter::COUNTER;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    entities, index_keys, kinds, layout,
+    access, entities, index_keys, kinds, layout,
     syntax::{Absent, KeySyntax, ValueSyntax},
     tables,
 };
@@ -38,6 +38,7 @@ pub fn json_schema() -> Value {
                 "properties": { COUNTER: object(&entities::COUNTERS, &[]) },
                 "additionalProperties": entity,
             },
+            "access": named(&object(&access::ACCESS, &[])),
             "derivation": named(&json!({ "type": "object", "oneOf": derivations })),
         },
     })
@@ -70,6 +71,7 @@ fn of_value(value: ValueSyntax) -> Value {
         ValueSyntax::Text => text(),
         ValueSyntax::OneOf(texts) => json!({ "enum": texts }),
         ValueSyntax::Texts => texts(),
+        ValueSyntax::TextOrTexts => json!({ "anyOf": [text(), texts()] }),
         ValueSyntax::Truth => json!({ "type": "boolean" }),
         ValueSyntax::WholeNumber(from, to) => json!({ "type": "integer", "minimum": from, "maximum": to }),
         ValueSyntax::Pairs => pairs(),

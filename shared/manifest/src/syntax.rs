@@ -32,6 +32,8 @@ pub enum ValueSyntax {
     OneOf(&'static [&'static str]),
     /// A list of texts.
     Texts,
+    /// A text, or a list of texts.
+    TextOrTexts,
     /// `true` or `false`.
     Truth,
     /// A whole number between these, inclusive.

@@ -1,5 +1,6 @@
 //! Valid manifests, and many invalid ones.
 
+mod access;
 mod bytes;
 mod expressions;
 mod form;

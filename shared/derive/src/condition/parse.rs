@@ -48,12 +48,16 @@ impl FromStr for Condition {
     type Err = ExpressionError;
 
     fn from_str(text: &str) -> Result<Self, ExpressionError> {
-        let mut scanner = Scanner::of(text);
-        let condition = scanner.condition(0)?;
-        match scanner.rest() {
-            "" => Ok(condition),
-            rest => Err(scanner.wanted(&format!("AND, OR or the end is wanted before {}", first(rest)))),
-        }
+        whole(Scanner::of(text))
+    }
+}
+
+/// The condition that a text is.
+pub(crate) fn whole(mut scanner: Scanner<'_>) -> Result<Condition, ExpressionError> {
+    let condition = scanner.condition(0)?;
+    match scanner.rest() {
+        "" => Ok(condition),
+        rest => Err(scanner.wanted(&format!("AND, OR or the end is wanted before {}", first(rest)))),
     }
 }
 

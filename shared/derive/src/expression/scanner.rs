@@ -26,12 +26,19 @@ pub(crate) struct Scanner<'a> {
     pub(crate) at: usize,
     /// Number of operators and functions so far.
     n_operators: usize,
+    /// True if `:name` is a value that a caller gives: a path with this name.
+    takes_inputs: bool,
 }
 
 impl<'a> Scanner<'a> {
     /// The beginning of this text.
     pub(crate) fn of(text: &'a str) -> Self {
-        Self { text, at: 0, n_operators: 0 }
+        Self { text, at: 0, n_operators: 0, takes_inputs: false }
+    }
+
+    /// The beginning of this text, in which `:name` is a value that a caller gives.
+    pub(crate) fn with_inputs(text: &'a str) -> Self {
+        Self { takes_inputs: true, ..Self::of(text) }
     }
 
     /// Counts an operator, a function or a test.
@@ -154,6 +161,13 @@ impl<'a> Scanner<'a> {
             return Ok(name.to_owned());
         }
         let rest = self.rest();
+        if let Some(input) = rest.strip_prefix(':').filter(|_| self.takes_inputs) {
+            let end = input.find(|c| !is_of_name(c)).unwrap_or(input.len());
+            if let Some(input) = rest.get(..=end).filter(|_| end > 0) {
+                self.at += input.len();
+                return Ok(input.to_owned());
+            }
+        }
         Err(self.wanted(&match rest.chars().next() {
             None => "it ends where an attribute or a value is wanted".to_owned(),
             Some(':' | '#') => {

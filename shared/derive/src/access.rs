@@ -1,0 +1,255 @@
+//! Access patterns: the reads that an application makes, as data.
+//!
+//! A pattern names what the caller gives and what it gets. From it come typed functions, the rows of a table's design,
+//! the forms of the console and the read units of a load. The engine does not use patterns.
+//!
+//! *Example*: the comments of a post between two times, newest first, is a query of the entity `Comment`: the caller gives
+//! the fields of the partition key, and bounds of the field `CreatedAt` in the sort key.
+
+mod filter;
+
+use keys::{
+    entity::{Definition, KeyTemplate},
+    fields::Fields,
+    key::Key,
+    template::{Piece, Template, form::Form},
+};
+
+use crate::{
+    query::{Consistency, Order, Query, SortKeys, past},
+    schema::Schema,
+};
+
+pub use self::filter::{AccessFilter, FilterExpression, FilterValue};
+
+/// A read that an application makes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// Its name, which becomes that of a function.
+    pub name: String,
+    /// Its row in the table's design. Several patterns can be one row.
+    pub id: String,
+    /// Its purpose.
+    pub about: String,
+    /// What it reads.
+    pub reads: AccessReads,
+    /// Its consistency, unless the caller asks for another.
+    pub consistency: Consistency,
+}
+
+/// What an access pattern reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AccessReads {
+    /// The item of an entity with these fields of its key.
+    Get(String),
+    /// The items of an entity with some keys.
+    BatchGet(String),
+    /// The items of a range, page by page.
+    Query(AccessQuery),
+    /// The counts and sums of an item of this entity, from its counters.
+    Counts(String),
+}
+
+/// A range of items in a table or in an index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessQuery {
+    /// The entities of its items, in the order of the manifest; items of others are left out.
+    pub entities: Vec<String>,
+    /// The index, by its inner name; `None` for the table.
+    pub index: Option<String>,
+    /// The first fields of the sort key, which the caller gives beside the fields of the partition key.
+    pub fields: Vec<String>,
+    /// What the caller may say of the next field.
+    pub next: NextField,
+    /// The order, unless the caller asks for the other.
+    pub order: Order,
+    /// Most items of a page, unless the caller asks for another number.
+    pub limit: u32,
+    /// Which of the items.
+    pub filter: Option<AccessFilter>,
+}
+
+/// What the caller may say of the first field of a sort key that it does not give.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextField {
+    /// Nothing.
+    Any,
+    /// Its least and its greatest value, both optional.
+    Between(String),
+    /// A path: the items below it.
+    Below(String),
+}
+
+impl Access {
+    /// The entities of the items that it returns; a count returns none.
+    #[must_use]
+    pub fn entities(&self) -> &[String] {
+        match &self.reads {
+            AccessReads::Get(entity) | AccessReads::BatchGet(entity) => std::slice::from_ref(entity),
+            AccessReads::Query(query) => &query.entities,
+            AccessReads::Counts(_) => &[],
+        }
+    }
+
+    /// The requests of a first page, with a placeholder such as `{postId}` in place of each value.
+    #[must_use]
+    pub fn requests(&self, schema: &Schema) -> Vec<AccessRequest> {
+        match &self.reads {
+            AccessReads::Get(entity) => key(schema, entity, "").map(|it| AccessRequest::Get(vec![it])),
+            AccessReads::BatchGet(entity) => {
+                let keys = ["", " 2"].iter().filter_map(|number| key(schema, entity, number)).collect();
+                Some(AccessRequest::Get(keys))
+            }
+            AccessReads::Counts(entity) => key(schema, entity, "").map(|target| {
+                let prefix = keys::counter::prefix(&target);
+                AccessRequest::Query(Query::prefix(None, target.pk, prefix))
+            }),
+            AccessReads::Query(query) => return query.requests(schema, self.consistency),
+        }
+        .into_iter()
+        .collect()
+    }
+}
+
+/// A request of an access pattern, in the inner form of keys.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AccessRequest {
+    /// The items with these keys.
+    Get(Vec<Key>),
+    /// A page of a partition.
+    Query(Query),
+}
+
+/// The key of an entity's item, with placeholders. `number` distinguishes several.
+fn key(schema: &Schema, entity: &str, number: &str) -> Option<Key> {
+    let KeyTemplate { pk, sk, .. } = &schema.entity(entity)?.key;
+    Some(Key::new(with_placeholders(pk, &pk.field_names(), number), with_placeholders(sk, &sk.field_names(), number)))
+}
+
+/// The beginning of a key that these fields decide, with placeholders in place of their values.
+fn with_placeholders(template: &Template, given: &[&str], number: &str) -> String {
+    let mut text = String::new();
+    for piece in template.pieces() {
+        match piece {
+            Piece::Literal(literal) => text.push_str(literal),
+            Piece::Field { name, .. } if given.contains(&name.as_str()) => {
+                text.extend(["{", name.as_str(), number, "}"]);
+            }
+            Piece::Field { .. } => break,
+        }
+    }
+    text
+}
+
+impl AccessQuery {
+    /// The key of an entity in the table or in the index; `None` if the entity is not in the index.
+    #[must_use]
+    pub fn key_of<'a>(&self, entity: &'a Definition) -> Option<&'a KeyTemplate> {
+        match &self.index {
+            None => Some(&entity.key),
+            Some(index) => entity.indexes.iter().find(|it| it.index == *index).map(|it| &it.key),
+        }
+    }
+
+    /// The key of its first entity.
+    fn key<'a>(&self, schema: &'a Schema) -> Option<&'a KeyTemplate> {
+        self.key_of(schema.entity(self.entities.first()?)?)
+    }
+
+    /// The fields of the partition key that the caller gives: without those of which only the spread is in the key.
+    #[must_use]
+    pub fn partition_fields<'a>(&self, schema: &'a Schema) -> Vec<&'a str> {
+        let Some(key) = self.key(schema) else { return Vec::new() };
+        let spreads = |name: &str| {
+            let mut forms = key.pk.pieces().iter().filter_map(|piece| match piece {
+                Piece::Field { name: other, form } if other == name => Some(form),
+                _ => None,
+            });
+            forms.all(|form| matches!(form, Form::Spread { .. }))
+        };
+        key.pk.field_names().into_iter().filter(|name| !spreads(name)).collect()
+    }
+
+    /// The range of the sort keys of all entities that begin with the constant text of their forms.
+    ///
+    /// Several entities are one range from the least to the greatest of them.
+    #[must_use]
+    pub fn range(&self, schema: &Schema) -> SortKeys {
+        let entities = self.entities.iter().filter_map(|name| schema.entity(name));
+        let keys: Vec<&Template> = entities.filter_map(|entity| self.key_of(entity)).map(|key| &key.sk).collect();
+        let ends: Option<Vec<(String, String)>> = keys.iter().map(|sort| ends(sort)).collect();
+        let (Some(ends), true) = (ends, keys.len() > 1) else {
+            return keys.first().map_or(SortKeys::All, |sort| whole(sort));
+        };
+        let least = ends.iter().map(|(least, _)| least).min().cloned().unwrap_or_default();
+        let greatest = ends.iter().map(|(_, greatest)| greatest).max().cloned().unwrap_or_default();
+        SortKeys::Between(least, greatest)
+    }
+
+    fn requests(&self, schema: &Schema, consistency: Consistency) -> Vec<AccessRequest> {
+        let Some(key) = self.key(schema) else { return Vec::new() };
+        let sk = self.sort_keys(schema, &key.sk);
+        let partitions = key.pk.suffixes();
+        let merged = u32::try_from(partitions.len()).unwrap_or(1);
+        // A page of several partitions asks each for twice its share.
+        let limit = if merged > 1 { (2 * self.limit).div_ceil(merged).min(self.limit) } else { self.limit };
+        let request = |partition: Template| {
+            let pk = with_placeholders(&partition, &partition.field_names(), "");
+            let query = Query::of(self.index.as_deref(), pk, sk.clone());
+            AccessRequest::Query(Query { order: self.order, limit: Some(limit), consistency, ..query })
+        };
+        partitions.into_iter().map(request).collect()
+    }
+
+    fn sort_keys(&self, schema: &Schema, sort: &Template) -> SortKeys {
+        if self.entities.len() > 1 {
+            return self.range(schema);
+        }
+        let mut given: Vec<&str> = self.fields.iter().map(String::as_str).collect();
+        let prefix = with_placeholders(sort, &given, "");
+        match &self.next {
+            NextField::Any if sort.field_names().iter().all(|name| given.contains(name)) => {
+                SortKeys::Between(prefix.clone(), prefix)
+            }
+            NextField::Any if prefix.is_empty() => SortKeys::All,
+            NextField::Any => SortKeys::Prefix(prefix),
+            NextField::Below(field) => {
+                given.push(field);
+                SortKeys::Prefix(with_placeholders(sort, &given, "") + "/")
+            }
+            NextField::Between(field) => {
+                given.push(field);
+                let with = with_placeholders(sort, &given, "");
+                let bound = |text: &str| with.replace(&format!("{{{field}}}"), text);
+                let (least, greatest) = (bound("{low}"), bound("{high}"));
+                let (least, greatest) =
+                    if is_inverted(sort, field) { (bound("{high}"), bound("{low}")) } else { (least, greatest) };
+                let is_last = greatest.ends_with('}');
+                SortKeys::Between(least, if is_last { greatest } else { past(&greatest).unwrap_or(greatest) })
+            }
+        }
+    }
+}
+
+/// True if a sort key has the greatest value of this field first.
+#[must_use]
+pub fn is_inverted(sort: &Template, field: &str) -> bool {
+    let is = |piece: &Piece| matches!(piece, Piece::Field { name, form: Form::Inverted(_) } if name == field);
+    sort.pieces().iter().any(is)
+}
+
+/// The least and the greatest sort key of a form; `None` if it begins with a field.
+fn ends(sort: &Template) -> Option<(String, String)> {
+    let least = sort.prefix(&Fields::new()).unwrap_or_default();
+    let greatest = if sort.field_names().is_empty() { Some(least.clone()) } else { past(&least) };
+    (!least.is_empty()).then_some((least, greatest?))
+}
+
+/// The sort keys of a form.
+fn whole(sort: &Template) -> SortKeys {
+    match (sort.beginning(), sort.field_names().is_empty()) {
+        ("", _) => SortKeys::All,
+        (text, true) => SortKeys::Between(text.to_owned(), text.to_owned()),
+        (text, false) => SortKeys::Prefix(text.to_owned()),
+    }
+}

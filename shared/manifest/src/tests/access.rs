@@ -1,0 +1,276 @@
+//! Access patterns, and mistakes in them.
+
+use derive::access::{AccessReads, AccessRequest};
+
+use super::*;
+
+/// A table with a sort key of each form.
+const TABLE: &str = r##"
+[table]
+partition-key = "PK"
+sort-key = "SK"
+type = "type"
+
+[index.byAuthor]
+partition-key = "GSI1PK"
+sort-key = "GSI1SK"
+projection = ["status"]
+
+[entity.Post]
+partition-key = "POST#{postId}"
+sort-key = "META"
+attributes = ["title"]
+derived-attributes = ["comments"]
+
+[entity.Comment]
+partition-key = "POST#{of}"
+sort-key = "COMMENT#{kind}#{sentAt}#{commentId}"
+attributes = ["status", "author", "text"]
+
+[entity.Comment.index.byAuthor]
+partition-key = "AUTHOR#{author%4}"
+sort-key = "{sentAt}"
+
+[entity.Folder]
+partition-key = "DRIVE#{drive}"
+sort-key = "AT#{path/}"
+
+[entity.Open]
+partition-key = "OPEN#{id}"
+sort-key = "{left}.{right}"
+
+[derivation.comments]
+kind = "count"
+from = "Comment"
+into = "Post.comments"
+link = { postId = "of" }
+"##;
+
+fn with(access: &str) -> Result<Schema, ManifestError> {
+    load(&format!("{TABLE}\n[access.it]\n{access}\n")).map(|(schema, _)| schema)
+}
+
+/// The requests of a pattern, one a line.
+fn requests(access: &str) -> String {
+    let schema = with(access).unwrap_or_else(|error| panic!("{access}: {error}"));
+    let requests = schema.accesses.iter().flat_map(|access| access.requests(&schema));
+    let line = |request| match request {
+        AccessRequest::Get(keys) => format!("get {keys:?}\n"),
+        AccessRequest::Query(query) => {
+            let (index, pk, sk) = (query.index.unwrap_or_default(), query.pk, query.sk);
+            format!("{index} {pk} {sk:?} {:?} {:?} {:?}\n", query.order, query.limit, query.consistency)
+        }
+    };
+    requests.map(line).collect()
+}
+
+#[test]
+fn a_pattern_is_the_requests_that_it_makes() {
+    let asks = |access: &str, expect: &Expect| expect.assert_eq(&requests(access));
+    asks(
+        "get = \"Post\"",
+        &expect![[r#"
+        get [Key { pk: "POST#{postId}", sk: "META" }]
+    "#]],
+    );
+    asks(
+        "batch-get = \"Post\"\nconsistent = true",
+        &expect![[r#"
+        get [Key { pk: "POST#{postId}", sk: "META" }, Key { pk: "POST#{postId 2}", sk: "META" }]
+    "#]],
+    );
+    asks(
+        "counts = \"Post\"",
+        &expect![[r#"
+             POST#{postId} Prefix("META#COUNT#") Ascending None Strong
+        "#]],
+    );
+    asks(
+        "query = \"Post\"",
+        &expect![[r#"
+             POST#{postId} Between("META", "META") Ascending Some(100) Eventual
+        "#]],
+    );
+    asks(
+        "query = \"Comment\"\norder = \"descending\"\nlimit = 20",
+        &expect![[r#"
+             POST#{of} Prefix("COMMENT#") Descending Some(20) Eventual
+        "#]],
+    );
+    asks(
+        "query = \"Comment\"\nfields = [\"kind\"]\nwhere = \"status = :status\"",
+        &expect![[r#"
+             POST#{of} Prefix("COMMENT#{kind}#") Ascending Some(100) Eventual
+        "#]],
+    );
+    asks(
+        "query = \"Comment\"\nfields = [\"kind\"]\nbetween = \"sentAt\"",
+        &expect![[r#"
+             POST#{of} Between("COMMENT#{kind}#{low}#", "COMMENT#{kind}#{high}$") Ascending Some(100) Eventual
+        "#]],
+    );
+    asks(
+        "query = [\"Post\", \"Comment\"]\nconsistent = true",
+        &expect![[r#"
+             POST#{postId} Between("COMMENT#", "META") Ascending Some(100) Strong
+        "#]],
+    );
+    asks(
+        "query = \"Comment\"\nindex = \"byAuthor\"\nbetween = \"sentAt\"",
+        &expect![[r#"
+        byAuthor AUTHOR#00 Between("{low}", "{high}") Ascending Some(50) Eventual
+        byAuthor AUTHOR#01 Between("{low}", "{high}") Ascending Some(50) Eventual
+        byAuthor AUTHOR#02 Between("{low}", "{high}") Ascending Some(50) Eventual
+        byAuthor AUTHOR#03 Between("{low}", "{high}") Ascending Some(50) Eventual
+    "#]],
+    );
+    asks(
+        "query = \"Folder\"\nbelow = \"path\"",
+        &expect![[r#"
+             DRIVE#{drive} Prefix("AT#{path}/") Ascending Some(100) Eventual
+        "#]],
+    );
+}
+
+#[test]
+fn a_wrong_pattern_is_refused_with_what_to_do() {
+    let refused = |access: &str, expect: &Expect| {
+        let error = with(access).expect_err(access);
+        expect.assert_eq(&format!("{}: {}", error.key, error.what));
+    };
+    refused("", &expect!["access.it: takes one of get, batch-get, query and counts, with the entity that it reads"]);
+    refused(
+        "get = \"Post\"\nquery = \"Post\"",
+        &expect!["access.it: takes one of get, batch-get, query and counts, with the entity that it reads"],
+    );
+    refused("get = \"Pots\"", &expect![[r#"access.it.get: there is no entity "Pots": did you mean "Post"?"#]]);
+    refused(
+        "get = \"Counter\"",
+        &expect![[r#"access.it.get: items of Counter are Ripple's own: counts = "…" reads them, with the entity that is counted for"#]],
+    );
+    refused(
+        "get = \"Post\"\nlimit = 3",
+        &expect!["access.it.limit: only a query takes it, and this is a get: leave it out"],
+    );
+    refused("counts = \"Comment\"", &expect!["access.it.counts: no derivation of the kind count counts into Comment"]);
+    refused("query = []", &expect!["access.it: query is an empty list: name an entity"]);
+    refused(
+        "query = [\"Post\", \"Folder\"]",
+        &expect![
+            "access.it.query: Post and Folder are in different partitions (POST#{postId} and DRIVE#{drive}): one query reads one partition"
+        ],
+    );
+    refused(
+        "query = [\"Post\", \"Comment\"]\nbetween = \"sentAt\"",
+        &expect!["access.it.between: a query of several entities takes all of them: leave it out, or query one entity"],
+    );
+    refused(
+        "query = \"Post\"\nindex = \"byAuthor\"",
+        &expect![[r#"access.it.index: Post is in no index "byAuthor": there is none"#]],
+    );
+    refused(
+        "query = \"Comment\"\nindex = \"byauthor\"",
+        &expect![[r#"access.it.index: Comment is in no index "byauthor": did you mean "byAuthor"?"#]],
+    );
+    refused(
+        "query = \"Comment\"\nindex = \"byAuthor\"\nconsistent = true",
+        &expect!["access.it.consistent: an index is never read consistently: leave it out, or query the table"],
+    );
+    refused(
+        "query = \"Comment\"\nfields = [\"sentAt\"]",
+        &expect![
+            "access.it.fields: the sort key is COMMENT#{kind}#{sentAt}#{commentId}: fields names its first fields, in their order; here comes kind"
+        ],
+    );
+    refused(
+        "query = \"Comment\"\nbetween = \"sentAt\"",
+        &expect!["access.it.between: the next field of the sort key COMMENT#{kind}#{sentAt}#{commentId} is kind: name it here, or in fields before"],
+    );
+    refused(
+        "query = \"Comment\"\nbetween = \"kind\"\nbelow = \"kind\"",
+        &expect!["access.it.below: between and below exclude each other: leave one out"],
+    );
+    refused(
+        "query = \"Comment\"\nbelow = \"kind\"",
+        &expect![
+            "access.it.below: below takes a path at the end of the sort key, as in EMP#{Path/}, which kind is not"
+        ],
+    );
+    refused(
+        "query = \"Open\"\nbetween = \"left\"",
+        &expect![
+            "access.it.between: a value in {left}.{right} may contain the text that ends it, so its beginning is no range: leave it out"
+        ],
+    );
+    refused(
+        "query = \"Comment\"\norder = \"newest\"",
+        &expect![[r#"access.it.order: is "ascending" or "descending""#]],
+    );
+    refused("query = \"Comment\"\nlimit = 0", &expect!["access.it.limit: is 0: it is from 1 to 1000"]);
+    refused(
+        "query = \"Comment\"\nwhere = \"status = \"",
+        &expect!["access.it.where: is no filter: at character 10: it ends where an attribute or a value is wanted"],
+    );
+    refused(
+        "query = \"Comment\"\nwhere = \"upper(status) = :status\"",
+        &expect![
+            "access.it.where: is no filter: at character 1: DynamoDB does not calculate upper(status) in a filter: leave it out, and filter the items in your code"
+        ],
+    );
+    refused(
+        "query = \"Comment\"\nwhere = \"stats = :status\"",
+        &expect![[r#"access.it.where: Comment declares no attribute "stats": did you mean "status"?"#]],
+    );
+    refused(
+        "query = \"Comment\"\nwhere = \"author = :of\"",
+        &expect!["access.it.where: the caller gives of for the key: give :of another name"],
+    );
+    refused(
+        "query = \"Comment\"\nwhere = \"PK = :of\"",
+        &expect!["access.it.where: PK is an attribute of the queried key, on which DynamoDB takes no filter"],
+    );
+    refused(
+        "query = \"Comment\"\nindex = \"byAuthor\"\nwhere = \"text = :text\"",
+        &expect!["access.it.where: the index byAuthor does not project text, so a filter never sees it"],
+    );
+    let name = load(&format!("{TABLE}\n[access.\"a b\"]\nget = \"Post\"\n")).expect_err("a name");
+    expect!["41:9: access.a b: the name of a pattern is that of a function: it has only letters, digits, - and _, and begins with a letter"].assert_eq(&name.to_string());
+}
+
+#[test]
+fn a_pattern_of_tables_names_stored_attributes() {
+    let manifest = |access: &str| {
+        load(&format!(
+            r#"
+[tables.Posts]
+partition-key = "author"
+sort-key = {{ name = "sentAt", type = "N" }}
+
+[tables.Posts.index.byTag]
+partition-key = ["tag", "author"]
+sort-key = "title"
+
+[entity.Post]
+attributes = ["tag", "title"]
+
+[access.posts]
+{access}
+"#
+        ))
+    };
+    let (schema, _) = manifest("query = \"Post\"\nbetween = \"sentAt\"\nwhere = \"title = :title\"").unwrap();
+    let [access] = schema.accesses.as_slice() else { panic!("{:?}", schema.accesses) };
+    let AccessReads::Query(query) = &access.reads else { panic!("{access:?}") };
+    assert_eq!(query.partition_fields(&schema), ["author"]);
+    let refused = |access: &str, expect: &Expect| expect.assert_eq(&manifest(access).unwrap_err().to_string());
+    refused(
+        "query = \"Post\"\nindex = \"byTag\"",
+        &expect![
+            "14:1: access.posts.query: a pattern cannot query an index with several attributes in a part of its key"
+        ],
+    );
+    refused(
+        "query = \"Post\"\nwhere = \"author = :author\"",
+        &expect!["15:1: access.posts.where: author is an attribute of the queried key, on which DynamoDB takes no filter"],
+    );
+}
