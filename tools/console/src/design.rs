@@ -45,7 +45,7 @@ fn patterns<S: Store>(console: &Console<S>) -> Markup {
                 p { "A read runs here on this table, and shows its items and its read units." }
                 ul.patterns {
                     @for pattern in design.patterns.iter().filter(|pattern| !pattern.is_write() && !pattern.scans()) {
-                        li { a href=(pattern::address(&pattern.id)) { (pattern.id) } " " (pattern.title) }
+                        li { a href=(pattern::address(&pattern.name)) { (pattern.id) } " " (pattern.title) }
                     }
                 }
             }

@@ -1,19 +1,20 @@
 //! Access patterns with the requests that they make.
 
 use derive::{
+    access::{Access, AccessFilter, AccessQuery, AccessReads, AccessRequest, NextField},
     query::Query,
-    write::{Transaction, Write},
+    schema::Schema,
+    write::{Table, Transaction, Write},
 };
 use keys::key::Key;
 use store::recording::Request;
 
-/// The limit of a page in the recorded requests. A caller chooses the limit.
-pub const PAGE_LIMIT: u32 = 20;
-
 /// A pattern, with the requests of one run with placeholders for its inputs.
 #[derive(Clone, Debug)]
 pub struct PatternRequests {
-    /// Its row in the table's design, such as `AP-009`.
+    /// Its own name.
+    pub name: String,
+    /// Its row in the table's design, such as `AP-009`; several patterns can be one row.
     pub id: String,
     /// The purpose of the pattern.
     pub title: String,
@@ -25,11 +26,50 @@ pub struct PatternRequests {
     pub order: String,
     /// The requests to the table, in order.
     pub requests: Vec<Request>,
+    /// Which of the items are returned; `None` for all.
+    pub filter: Option<AccessFilter>,
     /// Maximum number of actions in its transaction, if that number grows with the input and has a bound.
     pub actions_max: Option<usize>,
 }
 
 impl PatternRequests {
+    /// A declared pattern.
+    #[must_use]
+    pub fn declared(schema: &Schema, access: &Access) -> Self {
+        let request = |request| match request {
+            AccessRequest::Get(keys) => Request::Read(Table::Main, keys, access.consistency),
+            AccessRequest::Query(query) => Request::Query(Table::Main, query, None),
+        };
+        let fields = |entity: &str| schema.entity(entity).map(|it| it.key.field_names().join(", ")).unwrap_or_default();
+        let (input, result, order) = match &access.reads {
+            AccessReads::Get(entity) => (fields(entity), format!("{entity}, if there"), String::new()),
+            AccessReads::BatchGet(entity) => (
+                format!("list of {}", fields(entity)),
+                format!("each {entity} that is there, and the missing keys"),
+                String::new(),
+            ),
+            AccessReads::Counts(entity) => (fields(entity), "count and sum by derivation".to_owned(), String::new()),
+            AccessReads::Query(query) => {
+                (inputs(schema, query), format!("page of {}", query.entities.join(", ")), order(schema, query))
+            }
+        };
+        let filter = match &access.reads {
+            AccessReads::Query(query) => query.filter.clone(),
+            _ => None,
+        };
+        Self {
+            name: access.name.clone(),
+            id: access.id.clone(),
+            title: access.about.clone(),
+            input,
+            result,
+            order,
+            requests: access.requests(schema).into_iter().map(request).collect(),
+            filter,
+            actions_max: None,
+        }
+    }
+
     /// The queries among the requests.
     pub fn queries(&self) -> impl Iterator<Item = &Query> {
         self.requests.iter().filter_map(|request| match request {
@@ -74,4 +114,28 @@ impl PatternRequests {
     pub fn is_write(&self) -> bool {
         self.writes().next().is_some()
     }
+}
+
+/// What the caller of a query gives.
+fn inputs(schema: &Schema, query: &AccessQuery) -> String {
+    let fields = query.partition_fields(schema).into_iter().chain(query.fields.iter().map(String::as_str));
+    let mut inputs: Vec<String> = fields.map(str::to_owned).collect();
+    match &query.next {
+        NextField::Any => {}
+        NextField::Between(field) => inputs.push(format!("{field} from low to high")),
+        NextField::Below(field) => inputs.push(field.clone()),
+    }
+    inputs.extend(query.filter.iter().flat_map(AccessFilter::inputs).map(str::to_owned));
+    inputs.join(", ")
+}
+
+/// The fields of the sort key behind those that the caller gives.
+fn order(schema: &Schema, query: &AccessQuery) -> String {
+    let entity = query.entities.first().and_then(|entity| schema.entity(entity));
+    let Some(key) = entity.and_then(|entity| query.key_of(entity)) else { return String::new() };
+    if query.entities.len() > 1 {
+        return "sort key".to_owned();
+    }
+    let names = key.sk.field_names();
+    names.into_iter().filter(|name| !query.fields.iter().any(|field| field == name)).collect::<Vec<_>>().join(", ")
 }

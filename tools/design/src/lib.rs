@@ -38,12 +38,13 @@ pub struct Design {
 }
 
 impl Design {
-    /// A design from the declarations alone.
+    /// A design from the declarations alone. Its patterns are the declared reads.
     #[must_use]
     pub fn declared(schema: Schema, catalogue: Catalogue) -> Self {
         let (samples, kept) =
             (Samples::made_up(&schema).as_read_by(&catalogue), engine::bookkeeping::kept(&schema.layout));
-        Self { schema, catalogue, samples, patterns: Vec::new(), kept, answers: Vec::new() }
+        let patterns = schema.accesses.iter().map(|access| PatternRequests::declared(&schema, access)).collect();
+        Self { patterns, schema, catalogue, samples, kept, answers: Vec::new() }
     }
 
     /// True if the entities are rows of a table's design, with ids of their own. Entities of a manifest have only

@@ -8,9 +8,11 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use keys::{item::Item, key::Key};
+use derive::access::AccessFilter;
+use keys::{item::Item, key::Key, number::Decimal};
 use maud::{Markup, html};
 use operate::words::counted;
+use serde_dynamo::AttributeValue;
 use serde_json::json;
 use store::Store;
 
@@ -26,12 +28,12 @@ use crate::{
     overview::item_row,
 };
 
-/// The name of the pattern's id in the address; no placeholder has this name.
-const ID: &str = "id";
+/// The name of the pattern's name in the address; no placeholder has it.
+const NAME: &str = "pattern";
 
 /// The address of a pattern's page.
-pub(crate) fn address(id: &str) -> String {
-    format!("/pattern?{ID}={id}")
+pub(crate) fn address(name: &str) -> String {
+    format!("/pattern?{NAME}={name}")
 }
 
 /// A pattern with the reads that ran.
@@ -59,14 +61,14 @@ pub(crate) async fn page<S: Store + 'static>(
         Ok(run) => run,
         Err(why) => return frame::failed(StatusCode::NOT_FOUND, &why),
     };
-    let given = [(ID, pattern.id.as_str())]
+    let given = [(NAME, pattern.name.as_str())]
         .into_iter()
         .chain(values.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     let object = serde_urlencoded::to_string(given.collect::<Vec<_>>()).unwrap_or_default();
     let content = html! {
         p { "From " (pattern.input) " to " (pattern.result) @if !pattern.order.is_empty() { ", in the order " (pattern.order) } "." }
         form action="/pattern" method="get" aria-label="Values" {
-            input type="hidden" name=(ID) value=(pattern.id);
+            input type="hidden" name=(NAME) value=(pattern.name);
             @for name in &asked {
                 label { (name) " " input name=(name) value=(values.get(name).map_or("", String::as_str)); }
             }
@@ -106,24 +108,45 @@ async fn run<'a, S: Store + 'static>(
     console: &'a Console<S>,
     values: &BTreeMap<String, String>,
 ) -> Result<RunPattern<'a>, String> {
-    let id = values.get(ID).map_or("", String::as_str);
-    let pattern = console.design.patterns.iter().find(|pattern| pattern.id == id);
-    let pattern = pattern.ok_or_else(|| format!("There is no access pattern {id}."))?;
+    let name = values.get(NAME).map_or("", String::as_str);
+    let pattern = console.design.patterns.iter().find(|pattern| pattern.name == name);
+    let pattern = pattern.ok_or_else(|| format!("There is no access pattern {name}."))?;
+    let inputs: Vec<String> = pattern.filter.iter().flat_map(AccessFilter::inputs).map(str::to_owned).collect();
     let mut values = values.clone();
-    values.retain(|name, value| name != ID && !value.is_empty());
-    let (mut asked, mut ran): (Vec<String>, Vec<RunRead>) = (Vec::new(), Vec::new());
+    values.retain(|name, value| name != NAME && !value.is_empty());
+    let (mut asked, mut ran): (Vec<String>, Vec<RunRead>) = (inputs.clone(), Vec::new());
     for read in reads(pattern) {
         let names: Vec<String> = read.texts().iter().flat_map(|text| placeholders(text)).collect();
-        let is_given = names.iter().all(|name| values.contains_key(name));
+        let is_given = names.iter().chain(&inputs).all(|name| values.contains_key(name));
         for name in names {
             if !asked.contains(&name) {
                 asked.push(name);
             }
         }
-        let found = if is_given { Some(read.with(&values).send(console).await) } else { None };
+        let mut found = if is_given { Some(read.with(&values).send(console).await) } else { None };
+        if let (Some(filter), Some(Ok((items, _)))) = (&pattern.filter, &mut found) {
+            items.retain(|item| passes(filter, item, &values));
+        }
         ran.push(RunRead { read, found });
     }
     Ok(RunPattern { pattern, values, asked, reads: ran })
+}
+
+/// True if a filter returns an item. A value that reads as a number is compared as one too.
+fn passes(filter: &AccessFilter, item: &Item, values: &PlaceholderValues) -> bool {
+    let with = |number: bool| {
+        let mut item = item.clone();
+        for input in filter.inputs() {
+            let Some(text) = values.get(input) else { continue };
+            let value = match Decimal::parse(text).filter(|_| number) {
+                Some(_) => AttributeValue::N(text.clone()),
+                None => AttributeValue::S(text.clone()),
+            };
+            item.insert(format!(":{input}"), value);
+        }
+        filter.condition.holds(&item) == Ok(true)
+    };
+    with(false) || with(true)
 }
 
 /// A read with its condition, and its result if all its values are given.

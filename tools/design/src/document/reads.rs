@@ -6,10 +6,7 @@ use super::{
     markdown::{code, plain, table},
     requests::{Row, rows},
 };
-use crate::{
-    Design,
-    asked::{PAGE_LIMIT, PatternRequests},
-};
+use crate::{Design, asked::PatternRequests};
 
 const HEAD: [&str; 11] =
     ["ID", "pattern", "input", "result", "operation", "index", "key condition", "order", "limit", "consistency", "n"];
@@ -23,7 +20,7 @@ pub(super) fn section(design: &Design) -> String {
     format!(
         "## Reads\n\n\
          One row for each form of request of a first page; `n` is the number of such requests.\n\
-         The caller chooses a page's limit, here {PAGE_LIMIT}.\n\
+         The caller may choose another limit, order and consistency.\n\
          A read of an index is always eventually consistent.\n\n{}",
         table(&HEAD, &rows)
     )
@@ -44,7 +41,7 @@ fn pattern_rows(design: &Design, pattern: &PatternRequests) -> Vec<Vec<String>> 
             first(&pattern.result),
             row.operation.to_owned(),
             row.index.clone().unwrap_or_default(),
-            code(&row.keys),
+            condition(pattern, row),
             order,
             row.limit.map(|limit| limit.to_string()).unwrap_or_default(),
             row.consistency.map(consistency).unwrap_or_default().to_owned(),
@@ -52,6 +49,11 @@ fn pattern_rows(design: &Design, pattern: &PatternRequests) -> Vec<Vec<String>> 
         ]
     };
     asked.iter().enumerate().map(row).collect()
+}
+
+fn condition(pattern: &PatternRequests, row: &Row) -> String {
+    let filter = pattern.filter.as_ref().map(|filter| format!(", only items with {}", code(&filter.text)));
+    code(&row.keys) + &filter.unwrap_or_default()
 }
 
 fn order_words(pattern: &PatternRequests) -> String {

@@ -95,12 +95,14 @@ impl Reviewing {
     /// Adds a pattern with this request.
     pub(super) fn asks(mut self, id: &str, request: Request, actions_max: Option<usize>) -> Self {
         self.0.patterns.push(PatternRequests {
+            name: id.to_owned(),
             id: id.to_owned(),
             title: "a pattern".to_owned(),
             input: String::new(),
             result: String::new(),
             order: String::new(),
             requests: vec![request],
+            filter: None,
             actions_max,
         });
         self
