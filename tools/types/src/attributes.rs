@@ -183,12 +183,37 @@ impl Identifiers {
         Self(reserved.split_whitespace().map(str::to_owned).collect())
     }
 
+    /// The words that a language reserves, and what a runtime declares or imports, are in use.
+    pub(crate) fn beside(reserved: &str, runtime: &str) -> Self {
+        let mut names = Self::without(reserved);
+        names.0.extend(runtime.lines().flat_map(declared).map(str::to_owned));
+        names
+    }
+
     /// The identifier if it is free; otherwise with `_`, and if necessary a number, after it.
     pub(crate) fn unused(&mut self, wanted: &str) -> String {
         let numbered = (2_u64..).map(|number| format!("{wanted}_{number}"));
         let mut wanted = [wanted.to_owned(), format!("{wanted}_")].into_iter().chain(numbered);
         let free = wanted.find(|name| self.0.insert(name.clone()));
         free.unwrap_or_default()
+    }
+}
+
+/// The identifiers that a line at the top of a file declares or imports.
+fn declared(line: &str) -> Vec<&str> {
+    const DECLARING: &str = "class const def enum fn function interface let struct type";
+    let words: Vec<&str> = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    match words.as_slice() {
+        ["import" | "from" | "use", ..] => words,
+        // An indented declaration is in the scope of another.
+        ["", ..] => Vec::new(),
+        words => {
+            let is_declaring = |word: &&str| DECLARING.split(' ').any(|declares| declares == *word);
+            let declared = words.iter().skip_while(|word| !is_declaring(word)).nth(1);
+            let assigned =
+                words.first().filter(|_| line.split_once(" = ").is_some_and(|(name, _)| !name.contains(' ')));
+            declared.or(assigned).copied().into_iter().collect()
+        }
     }
 }
 
@@ -261,6 +286,18 @@ mod tests {
         ] {
             assert_eq!((pascal(name), camel(name), snake(name)), (pascal_.into(), camel_.into(), snake_.into()));
         }
+    }
+
+    #[test]
+    fn what_a_runtime_declares_is_in_use() {
+        let of = |line| declared(line).into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>();
+        assert_eq!(of("export async function fill(client: Client) {"), ["fill"]);
+        assert_eq!(of("declare function setTimeout(call: () => void): unknown;"), ["setTimeout"]);
+        assert_eq!(of("export class KeyForm<Fields extends object> {"), ["KeyForm"]);
+        assert_eq!(of("pub(crate) struct Page {"), ["Page"]);
+        assert_eq!(of("Of = TypeVar(\"Of\")"), ["Of"]);
+        assert_eq!(of("from typing import Any, Generic"), ["from", "typing", "import", "Any", "Generic"]);
+        assert!(of("    const inner = 1;").is_empty() && of("}").is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The keys and items to print, before a renderer writes them in a language.
 
+mod reads;
 mod several;
 
 use derive::{catalogue::Catalogue, schema::Schema};
@@ -15,6 +16,8 @@ use keys::{
 };
 
 use crate::attributes::{HeldType, ValueTypes};
+
+pub(crate) use self::reads::{Printed, ToldBy, TypedRead, reads};
 
 /// An entity with its keys and attributes.
 #[derive(Debug)]
@@ -42,7 +45,7 @@ pub(crate) struct TypedKey<'a> {
 }
 
 /// A field of a key, or the attribute that decides whether the item is in the index.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct TypedField<'a> {
     pub(crate) name: &'a str,
     pub(crate) is_number: bool,

@@ -1,11 +1,11 @@
-//! Generates typed keys and items for an application: source text in its language, from a schema and a catalogue.
+//! Generates typed keys, items and reads for an application: source text in its language, from a schema and a catalogue.
 //!
 //! What it keeps true: the printed code builds and parses every key exactly as the crate `keys` does, and refuses the
-//! same values. It depends on nothing but its language.
+//! same values. Keys and items depend on nothing but the language; reads call the client of AWS's SDK.
 //!
-//! Each language has three parts: a fixed runtime that interprets the pieces of a template (`runtime/`), the templates
-//! as values of that language, and the types of keys and items. A `TypedEntity` describes the last two for all
-//! languages. One renderer per language writes them.
+//! Each language has these parts: a fixed runtime that interprets the pieces of a template, and one that reads
+//! (`runtime/`); the templates and reads as values of that language; and the types of keys and items. A `TypedEntity` and
+//! a `TypedRead` describe them for all languages. One renderer per language writes them.
 
 mod attributes;
 mod description;
@@ -29,14 +29,20 @@ pub enum Language {
 /// A source file with the keys and items of a table.
 #[must_use]
 pub fn types(language: Language, schema: &Schema, catalogue: &Catalogue) -> String {
-    let entities = description::entities(schema, catalogue);
-    let (comment, runtime, rendered) = match language {
-        Language::TypeScript => ("//", include_str!("../runtime/keys.ts"), typescript::rendered(&entities)),
-        Language::Python => ("#", include_str!("../runtime/keys.py"), python::rendered(&entities)),
-        Language::Rust => ("//", include_str!("../runtime/keys.rs"), rust::rendered(&entities)),
+    let (entities, reads) = (description::entities(schema, catalogue), description::reads(schema));
+    let (comment, of_keys, of_reads) = match language {
+        Language::TypeScript => ("//", include_str!("../runtime/keys.ts"), include_str!("../runtime/reads.ts")),
+        Language::Python => ("#", include_str!("../runtime/keys.py"), include_str!("../runtime/reads.py")),
+        Language::Rust => ("//", include_str!("../runtime/keys.rs"), include_str!("../runtime/reads.rs")),
     };
-    let head = format!("{comment} Printed by `ripple types`: change the manifest instead, and print it again.\n");
-    [head.as_str(), runtime, &rendered].join("\n")
+    let runtime = [of_keys, if reads.is_empty() { "" } else { of_reads }].concat();
+    let rendered = match language {
+        Language::TypeScript => typescript::rendered(&runtime, &entities, &reads),
+        Language::Python => python::rendered(&runtime, &entities, &reads),
+        Language::Rust => rust::rendered(&runtime, &entities, &reads),
+    };
+    let head = format!("{comment} Printed by `ripple types`: change the manifest instead, and print it again.");
+    [head.as_str(), "", &runtime, &rendered].join("\n")
 }
 
 /// A text as a literal of TypeScript and Python, which accept JSON's string literals.

@@ -1,24 +1,31 @@
 //! Keys and items in Rust.
 
+use derive::{
+    access::{AccessReads, FilterValue},
+    query::{Consistency, Order},
+};
 use keys::index_key::OnlyIf;
+use serde_dynamo::AttributeValue;
 
 use crate::{
     attributes::{HeldType, Identifiers, pascal, snake},
     concat,
-    description::{TypedEntity, TypedField, TypedKey},
+    description::{Printed, ToldBy, TypedEntity, TypedField, TypedKey, TypedRead},
 };
 
-/// Names that the fixed runtime and the prelude use.
-const RESERVED: &str = "BTreeMap Fields InvalidKey Key KeyForm Piece V Box Clone Copy Debug Default Eq Err None Ok \
-    Option PartialEq Result Self Some String Vec";
+/// Types and traits of the prelude, and those that the printed code names.
+const RESERVED: &str = "Box Clone Copy Debug Default Eq Err Fn FnMut FnOnce From Into Iterator None Ok Option PartialEq \
+    Result Self Send Some String Sync ToOwned ToString V Vec";
 
 /// Keywords, which cannot name a field.
 const KEYWORDS: &str = "abstract as async await become box break const continue crate do dyn else enum extern false \
     final fn for gen if impl in let loop macro match mod move mut override priv pub ref return self static struct \
     super trait true try type typeof unsafe unsized use virtual where while yield";
 
-pub(crate) fn rendered(entities: &[TypedEntity<'_>]) -> String {
-    let (mut names, mut out) = (Identifiers::without(RESERVED), String::new());
+/// The types of all items and keys, and one for each read.
+pub(crate) fn rendered<'a>(runtime: &str, entities: &'a [TypedEntity<'a>], reads: &[TypedRead<'a>]) -> String {
+    let (mut names, mut out) = (Identifiers::beside(RESERVED, runtime), String::new());
+    let mut printed = Printed::default();
     for entity in entities {
         let name = names.unused(&pascal(&entity.definition.name));
         out += &item(entity, &name);
@@ -26,9 +33,127 @@ pub(crate) fn rendered(entities: &[TypedEntity<'_>]) -> String {
             let part = key.index.map_or_else(|| "Key".to_owned(), pascal);
             let name = names.unused(&(pascal(key.entity) + &part));
             out += &form(key, &name);
+            printed.add(key, format!("{name}::FORM"));
         }
     }
+    out.extend(reads.iter().map(|read| function(read, &names.unused(&pascal(&read.access.name)), &printed)));
     out
+}
+
+/// The type of a read, with its function.
+fn function<'a>(read: &TypedRead<'a>, name: &str, printed: &Printed<'a>) -> String {
+    let mut identifiers = Identifiers::without(KEYWORDS);
+    let (mut declared, mut given, mut inputs) = (String::new(), String::new(), String::new());
+    for field in &read.inputs {
+        let (identifier, number) =
+            (identifiers.unused(&snake(field.name)), if field.is_number { ", a number" } else { "" });
+        declared.extend([format!("    /// The field {:?}{number}.\n    pub {identifier}: String,\n", field.name)]);
+        given.extend([format!("({:?}, Some(self.{identifier}.as_str())), ", field.name)]);
+    }
+    for input in &read.filter_inputs {
+        let identifier = identifiers.unused(&snake(input));
+        declared
+            .extend([format!("    /// The value {input:?} of the filter.\n    pub {identifier}: AttributeValue,\n")]);
+        inputs.extend([format!("({input:?}, &self.{identifier}), ")]);
+    }
+    let form = printed.key(&read.key).map_or_else(|| constant(&read.key).replace('\n', "\n        "), str::to_owned);
+    let told = match read.told {
+        ToldBy::Attribute(attribute) => format!("Some({attribute:?})"),
+        ToldBy::Forms | ToldBy::Table => "None".to_owned(),
+    };
+    let value = format!(
+        "Read {{\n        name: {:?},\n        form: {form},\n        table: &{:?},\n        numbers: &{:?},\n        \
+         entity_type: {told},\n        entities: &{:?},\n        forms: &[{}],\n        consistent: {},\n    }}",
+        read.access.name,
+        read.table,
+        read.numbers,
+        read.entities,
+        printed.forms(read).join(", "),
+        read.access.consistency == Consistency::Strong,
+    );
+    let fields = format!("&[{}]", given.trim_end_matches(", "));
+    let (of, value, function) = match &read.access.reads {
+        AccessReads::Get(_) => (
+            "Read",
+            value,
+            format!(
+                "    /// The item; `None` if there is none. It is read consistently if that is `Some(true)`.\n{ERRORS}    \
+                 pub async fn get(&self, client: &Client, table: &str, consistent: Option<bool>) -> Result<Option<Item>, ReadError> {{\n        \
+                 Self::READ.get(client, table, {fields}, consistent).await\n    }}\n"
+            ),
+        ),
+        AccessReads::BatchGet(_) => (
+            "Read",
+            value,
+            format!(
+                "    /// The items with these keys in any order, and the positions of those that are not there.\n{ERRORS}    \
+                 pub async fn get(all: &[Self], client: &Client, table: &str, consistent: Option<bool>) -> Result<(Vec<Item>, Vec<usize>), ReadError> {{\n        \
+                 let keys = all.iter().map(|it| it.key());\n        Self::READ.batch_get(client, table, keys, consistent).await\n    }}\n\n    \
+                 fn key(&self) -> Result<Item, InvalidKey> {{\n        Self::READ.key({fields})\n    }}\n"
+            ),
+        ),
+        AccessReads::Counts(_) => (
+            "Read",
+            value,
+            format!(
+                "    /// The counts by the names of derivations; one that never counted anything is absent.\n{ERRORS}    \
+                 pub async fn counts(&self, client: &Client, table: &str) -> Result<BTreeMap<String, Counted>, ReadError> {{\n        \
+                 Self::READ.counts(client, table, {fields}).await\n    }}\n"
+            ),
+        ),
+        AccessReads::Query(query) => {
+            let filter = read.filter.as_ref().map_or_else(
+                || "None".to_owned(),
+                |filter| {
+                    let values = filter.values.iter().map(literal).collect::<Vec<_>>().join(", ");
+                    format!(
+                        "Some(Filter {{ text: {:?}, names: &{:?}, values: &[{values}] }})",
+                        filter.text, filter.names
+                    )
+                },
+            );
+            let value = format!(
+                "Range {{\n        read: {},\n        fields: &{:?},\n        next: {:?},\n        range: {:?},\n        \
+                 descending: {},\n        limit: {},\n        filter: {filter},\n    }}",
+                value.replace('\n', "\n    "),
+                query.fields,
+                read.next(),
+                read.range,
+                query.order == Order::Descending,
+                query.limit,
+            );
+            let bounds =
+                read.bounded().map(|field| format!(" `low` and `high` are bounds of {:?}, inclusive.", field.name));
+            let function = format!(
+                "    /// A page.{}\n{ERRORS}    \
+                 pub async fn page(&self, client: &Client, table: &str, options: &PageOptions) -> Result<Page, ReadError> {{\n        \
+                 Self::READ.page(client, table, ({fields}, &[{}]), options).await\n    }}\n",
+                bounds.unwrap_or_default(),
+                inputs.trim_end_matches(", "),
+            );
+            ("Range", value, function)
+        }
+    };
+    format!(
+        "/// {}\n#[derive(Clone, Debug, PartialEq)]\npub struct {name} {{\n{declared}}}\n\nimpl {name} {{\n    \
+         /// The read.\n    pub const READ: {of} = {value};\n\n{function}}}\n\n",
+        read.about(),
+    )
+}
+
+/// What the doc comment of a function says of its errors.
+const ERRORS: &str = "    ///\n    /// # Errors\n    ///\n    /// [`ReadError`]\n";
+
+/// A value of a filter.
+fn literal(value: &FilterValue) -> String {
+    match value {
+        FilterValue::Input(name) => format!("FilterValue::Input({name:?})"),
+        FilterValue::Literal(AttributeValue::S(text)) => format!("FilterValue::Text({text:?})"),
+        FilterValue::Literal(AttributeValue::N(number)) => format!("FilterValue::Number({number:?})"),
+        FilterValue::Literal(AttributeValue::Bool(truth)) => format!("FilterValue::Bool({truth})"),
+        // No other value can be written in a condition.
+        FilterValue::Literal(_) => "FilterValue::Null".to_owned(),
+    }
 }
 
 fn item(entity: &TypedEntity<'_>, name: &str) -> String {

@@ -1,34 +1,120 @@
 //! Keys and items in TypeScript.
 
+use derive::{
+    access::{AccessReads, FilterValue},
+    query::{Consistency, Order},
+};
 use keys::index_key::OnlyIf;
+use serde_dynamo::AttributeValue;
 
 use crate::{
     attributes::{HeldType, Identifiers, camel, pascal},
     concat,
-    description::{TypedEntity, TypedField, TypedKey},
+    description::{Printed, ToldBy, TypedEntity, TypedField, TypedKey, TypedRead},
     quoted,
 };
 
-/// Names that the fixed runtime uses, and reserved words.
-const RESERVED: &str = "KeyNumber Piece InvalidKey KeyForm Problem Array BigInt Error Map Number Object Partial Set \
-    String Record any string number boolean bigint symbol unknown never object undefined null void";
+/// Words and values of the language.
+const RESERVED: &str = "Array BigInt Date Error JSON Map Math Number Object Partial Promise RangeError Record Set String any \
+    arguments as async await bigint boolean break case catch class const continue debugger default delete do else enum \
+    eval export extends false finally for function if implements import in instanceof interface let never new null \
+    number object of package private protected public return static string super switch symbol this throw true try type \
+    typeof undefined unknown var void while with yield";
 
-pub(crate) fn rendered(entities: &[TypedEntity<'_>]) -> String {
-    let (mut names, mut out) = (Identifiers::without(RESERVED), String::new());
+/// The types of all items and keys, and a function for each read.
+pub(crate) fn rendered<'a>(runtime: &str, entities: &'a [TypedEntity<'a>], reads: &[TypedRead<'a>]) -> String {
+    let (mut names, mut out) = (Identifiers::beside(RESERVED, runtime), String::new());
+    let mut printed = Printed::default();
     for entity in entities {
-        out += &item(entity, &mut names);
+        let name = names.unused(&pascal(&entity.definition.name));
+        out += &item(entity, &name);
+        printed.items.insert(&entity.definition.name, name);
         for key in &entity.keys {
             let part = key.index.map_or_else(|| "Key".to_owned(), pascal);
             let name = names.unused(&(camel(key.entity) + &part));
-            out += &form(key, &name);
+            out += &format!("/** {} */\nexport const {name} = {};\n\n", key.about(), form(key));
+            printed.add(key, name);
         }
     }
+    out.extend(reads.iter().map(|read| function(read, &names.unused(&camel(&read.access.name)), &printed)));
     out
 }
 
-fn item(entity: &TypedEntity<'_>, names: &mut Identifiers) -> String {
+/// The function of a read.
+fn function<'a>(read: &TypedRead<'a>, name: &str, printed: &Printed<'a>) -> String {
+    let items = read.entities.iter().filter_map(|entity| printed.items.get(entity));
+    let items = items.map(String::as_str).collect::<Vec<_>>().join(" | ");
+    let filter = read.filter_inputs.iter().map(|input| (*input, false, "unknown"));
+    let input = object(read.inputs.iter().map(|field| (field.name, false, number(field))).chain(filter));
+    let list = |texts: &[&str]| format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "));
+    let mut lines = vec![
+        format!("name: {}", quoted(&read.access.name)),
+        format!(
+            "form: {}",
+            printed.key(&read.key).map_or_else(|| form(&read.key).replace('\n', "\n  "), str::to_owned)
+        ),
+        format!("table: {}", list(&read.table)),
+        format!("numbers: {}", list(&read.numbers)),
+        format!("entities: {}", list(&read.entities)),
+    ];
+    lines.push(format!("forms: [{}]", printed.forms(read).join(", ")));
+    if let ToldBy::Attribute(name) = read.told {
+        lines.push(format!("type: {}", quoted(name)));
+    }
+    lines.push(format!("consistent: {}", read.access.consistency == Consistency::Strong));
+    let call = match &read.access.reads {
+        AccessReads::Get(_) => format!("getter<{input}, {items}>"),
+        AccessReads::BatchGet(_) => format!("batchGetter<{input}, {items}>"),
+        AccessReads::Counts(_) => format!("counter<{input}>"),
+        AccessReads::Query(query) => {
+            let fields: Vec<&str> = query.fields.iter().map(String::as_str).collect();
+            lines.push(format!("fields: {}", list(&fields)));
+            if let Some((next, is_below)) = read.next() {
+                lines.push(format!("next: {}, below: {is_below}", quoted(next)));
+            }
+            if let Some((least, greatest)) = &read.range {
+                lines.push(format!("range: [{}, {}]", quoted(least), quoted(greatest)));
+            }
+            lines.push(format!("descending: {}, limit: {}", query.order == Order::Descending, query.limit));
+            if let Some(filter) = &read.filter {
+                let value = |value: &FilterValue| match value {
+                    FilterValue::Input(input) => format!("{{ input: {} }}", quoted(input)),
+                    FilterValue::Literal(value) => format!("{{ literal: {} }}", literal(value)),
+                };
+                let values = filter.values.iter().map(value).collect::<Vec<_>>().join(", ");
+                let names: Vec<&str> = filter.names.iter().map(String::as_str).collect();
+                lines.push(format!(
+                    "filter: {{ text: {}, names: {}, values: [{values}] }}",
+                    quoted(&filter.text),
+                    list(&names)
+                ));
+            }
+            let bound = read.bounded().map(|field| format!(", {}", number(&field))).unwrap_or_default();
+            format!("query<{input}, {items}{bound}>")
+        }
+    };
+    let lines = concat(lines.iter().map(|line| format!("  {line},\n")));
+    format!("/** {} */\nexport const {name} = {call}({{\n{lines}}});\n\n", read.about())
+}
+
+/// A literal of a filter.
+fn literal(value: &AttributeValue) -> String {
+    match value {
+        AttributeValue::S(text) => quoted(text),
+        // A number of more digits than a `number` has is exact as a bigint only.
+        AttributeValue::N(number) if number.len() > 15 && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{number}n")
+        }
+        AttributeValue::N(number) => number.clone(),
+        AttributeValue::Bool(truth) => truth.to_string(),
+        // No other value can be written in a condition.
+        _ => "null".to_owned(),
+    }
+}
+
+fn item(entity: &TypedEntity<'_>, name: &str) -> String {
     let mut text = format!("/** {} */\n", entity.about());
-    text.extend([format!("export interface {} {{\n", names.unused(&pascal(&entity.definition.name)))]);
+    text.extend([format!("export interface {name} {{\n")]);
     for attribute in &entity.attributes {
         let value = match (attribute.literal, attribute.value) {
             (Some(literal), _) => quoted(literal),
@@ -45,8 +131,12 @@ fn item(entity: &TypedEntity<'_>, names: &mut Identifiers) -> String {
     text + "}\n\n"
 }
 
-fn form(key: &TypedKey<'_>, name: &str) -> String {
-    let number = |field: &TypedField<'_>| if field.is_number { "KeyNumber" } else { "string" };
+fn number(field: &TypedField<'_>) -> &'static str {
+    if field.is_number { "KeyNumber" } else { "string" }
+}
+
+/// The form of a key, as an expression.
+fn form(key: &TypedKey<'_>) -> String {
     let built = key.fields.iter().map(|field| (field.name, field.is_optional, number(field)));
     let read = key.fields.iter().filter(|field| field.is_read).map(|field| (field.name, false, "string"));
     let whole = key.names.iter().filter(|name| !name.is_empty()).map(|name| (*name, false, "string"));
@@ -70,7 +160,7 @@ fn form(key: &TypedKey<'_>, name: &str) -> String {
         OnlyIf::Has { attribute } => format!("[{}, undefined]", quoted(attribute)),
     }));
     let arguments = concat(arguments.iter().map(|argument| format!("  {argument},\n")));
-    format!("/** {} */\nexport const {name} = new KeyForm<{types}>(\n{arguments});\n\n", key.about())
+    format!("new KeyForm<{types}>(\n{arguments})")
 }
 
 /// The type of an object with these properties.

@@ -44,13 +44,18 @@ impl<'a> KeyPart<'a> {
     /// The attribute's name and its stored form; `None` for a plain value.
     fn stored(&self) -> Option<(&'a str, Template)> {
         let attribute = self.attribute.filter(|attribute| !attribute.is_plain)?;
-        let text = self.template.to_string();
-        let text = match self.prefix {
-            Some(table) => text.strip_prefix(table)?.strip_prefix('#')?,
-            None => &text,
-        };
-        Some((&attribute.name, Template::parse(text).ok()?))
+        Some((&attribute.name, stored(self.template, self.prefix)?))
     }
+}
+
+/// The stored form of a part of a key, which begins with the table's name in Ripple's inner form.
+pub(super) fn stored(template: &Template, prefix: Option<&str>) -> Option<Template> {
+    let text = template.to_string();
+    let text = match prefix {
+        Some(table) => text.strip_prefix(table)?.strip_prefix('#')?,
+        None => &text,
+    };
+    Template::parse(text).ok()
 }
 
 fn key<'a>(
