@@ -383,7 +383,7 @@ fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
     let ended = ripple(&["design", "--check", "--config", "examples/own-table/ripple.toml"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     expect![[r#"
-        not checked, because the access patterns are unknown: scan, unread-index, counter-in-listing, unread-target, large-transaction
+        not checked, because no [access.NAME] declares your reads: scan, unread-index, counter-in-listing, unread-target, large-transaction
         0 findings, 0 not answered
     "#]].assert_eq(&ended.stdout);
     let notes = file(NOTES);
@@ -394,7 +394,7 @@ fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
           found     the partition key `NOTES` is the same for all items, or nearly so
           matters   a partition takes 1,000 write units and gives 3,000 read units a second, whatever the table has; every item is written to and read from this one
           to do     spread the key over suffixes, such as `{Id%8}`, and merge the suffixes when reading; or put a field into it that differs
-        not checked, because the access patterns are unknown: scan, unread-index, counter-in-listing, unread-target, large-transaction
+        not checked, because no [access.NAME] declares your reads: scan, unread-index, counter-in-listing, unread-target, large-transaction
         1 finding, 1 not answered
     "#]].assert_eq(&ended.stdout);
 }

@@ -15,9 +15,17 @@ use crate::{
 #[test]
 fn cost_prints_a_bill_under_either_ledger_that_adds_up() {
     let arguments = ["cost", "--rate", "Like=10", "--targets", "like-count=100", "--fan-out", "comment-author=0.1x20"];
+    let reads = ["--read", "comments-of-post=3", "--read", "items-of-cart=1"];
+    let arguments = [&arguments[..], &reads].concat();
     let ended = ripple(&arguments);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-    for part in ["watermarks: $", "receipts: $", "like-count: ", "comment-author, fan-out: ", "prices of us-east-1"] {
+    for part in ["watermarks: $", "receipts: $", "like-count: ", "comment-author, fan-out: ", "prices of us-east-1"]
+        .into_iter()
+        .chain([
+            "comments-of-post, of the application: 3 pages a second × 0.5 read units",
+            "1 pages a second × 1 read units",
+        ])
+    {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
     let json = |more: &[&str]| -> Value {
@@ -56,6 +64,10 @@ fn cost_says_what_is_wrong_with_a_load() {
     refuses(
         &["cost", "--rate", "Note=1", "--config", "examples/own-table/ripple.toml"],
         "the application writes no Note: there are Follow, User",
+    );
+    refuses(
+        &["cost", "--read", "likes=1", "--config", "examples/own-table/ripple.toml"],
+        "no read likes is declared by [access.likes]: there is none",
     );
     refuses(
         &["cost", "--rate", "Like=1", "--price", "lunch=1"],

@@ -1,6 +1,4 @@
-//! The console's forms that run access patterns, with the shipped table's patterns.
-//!
-//! A manifest declares no access patterns, so `ripple dev` has none; the forms are for a design that has them.
+//! The console's forms that run access patterns: the declared reads, and the writes of the shipped table.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
@@ -8,7 +6,7 @@ use catalogue::catalogue;
 use console::{ConsoleWrites, Served, flow::Flow, step::StepGate};
 use derive::write::Table;
 use design::Design;
-use keys::{item::Item, key::Key};
+use keys::{entity::Entity as _, item::Item, key::Key};
 use operate::tables::Deployment;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
@@ -121,12 +119,38 @@ async fn a_pattern_that_reads_runs_when_all_its_values_are_given() {
     let console = Console::start(true).await;
     console.write(console.at(CREATE), &user("ann", "ann@example.org")).await;
     let (_, design) = console.get("/design").await;
-    assert!(design.contains("/pattern?id=AP-001") && design.contains("<code>USER#{UserId}</code>"), "{design}");
-    let (_, asks) = console.get("/pattern?id=AP-001").await;
+    assert!(design.contains("/pattern?pattern=user") && design.contains("<code>USER#{UserId}</code>"), "{design}");
+    let (_, asks) = console.get("/pattern?pattern=user").await;
     assert!(asks.contains("It runs when all its values are given"), "{asks}");
-    let (_, ran) = console.get("/pattern?id=AP-001&UserId=ann").await;
-    assert!(ran.contains("1 item, 0.5 read units") && ran.contains("1 item, 1 read unit"), "{ran}");
-    assert_eq!(console.get("/pattern?id=AP-999").await.0, 404);
+    let (_, ran) = console.get("/pattern?pattern=user&UserId=ann").await;
+    assert!(ran.contains("1 item, 0.5 read units"), "{ran}");
+    assert_eq!(console.get("/pattern?pattern=nobody").await.0, 404);
+    let order = |at: &str| {
+        let (id, total) = (format!("o{at}"), AttributeValue::N(at.to_owned()));
+        let keys = entities::orders::Order {
+            key: entities::orders::OrderKey {
+                user_id: "ann".into(),
+                placed_at: format!("2026-01-0{at}"),
+                order_id: id.into(),
+            },
+            status: Some("paid".to_owned()),
+            ..Default::default()
+        };
+        let mut item = keys.to_item(&console.design.schema.layout).unwrap();
+        item.insert("Total".to_owned(), total);
+        console.store.put_raw(Table::Main, item).unwrap();
+    };
+    ["1", "2", "3"].into_iter().for_each(order);
+    let path = "/pattern?pattern=orders-of-user-by-status&UserId=ann&Status=paid";
+    for (bounds, n) in [("", "3 items"), ("&low=2026-01-02", "2 items"), ("&low=2026-01-02&high=2026-01-02", "1 item,")]
+    {
+        let (_, ran) = console.get(&format!("{path}{bounds}")).await;
+        assert!(ran.contains(n), "{bounds}: {ran}");
+    }
+    let (_, none) = console.get(&path.replace("Status=paid", "Status=sent")).await;
+    assert!(none.contains("0 items"), "{none}");
+    let (status, wrong) = console.get("/pattern?pattern=roll-ups&SensorId=s&Grain=HOUR&low=x&high=").await;
+    assert!(status == 200 && wrong.contains("0 items"), "{wrong}");
 
     let object = async |path: &str, name: &str, status: u16| {
         let (found, body) = console.get(path).await;
@@ -136,14 +160,14 @@ async fn a_pattern_that_reads_runs_when_all_its_values_are_given() {
         fits(&schema, name, &object).unwrap_or_else(|why| panic!("{path}: {why}"));
         object
     };
-    let pattern = object("/pattern.json?id=AP-001&UserId=ann", "console_pattern", 200).await;
+    let pattern = object("/pattern.json?pattern=user&UserId=ann", "console_pattern", 200).await;
     assert_eq!(
         (&pattern["values"], pattern["reads"][0]["items"].as_array().map(Vec::len)),
         (&json!(["UserId"]), Some(1))
     );
-    let waits = object("/pattern.json?id=AP-001", "console_pattern", 200).await;
+    let waits = object("/pattern.json?pattern=user", "console_pattern", 200).await;
     assert_eq!(waits["reads"][0]["items"], Value::Null);
-    object("/pattern.json?id=AP-999", "console_error", 404).await;
+    object("/pattern.json?pattern=nobody", "console_error", 404).await;
 }
 
 #[tokio::test]
@@ -163,7 +187,7 @@ async fn a_pattern_that_writes_is_run_by_its_form() {
     let (_, again) = console.write(create, &user("a#b", "ann@example.org")).await;
     assert!(again.contains("Refused: ") && again.contains("is not as this write asks"), "{again}");
     // A read finds it by the same value.
-    let (_, read) = console.get("/pattern?id=AP-001&UserId=a%23b").await;
+    let (_, read) = console.get("/pattern?pattern=user&UserId=a%23b").await;
     assert!(read.contains("1 item, 1 read unit"), "{read}");
 
     let console = Console::start(false).await;

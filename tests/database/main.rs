@@ -5,6 +5,7 @@ mod audit;
 mod console_patterns;
 mod contract;
 mod cost;
+mod crowd;
 mod not_found;
 mod patterns;
 mod renamed;

@@ -460,8 +460,9 @@ async fn queries_and_costs_say_their_units() {
     assert!(console.get("/collection").body.contains("Give a partition key"));
 
     let design = console.get("/design").body;
-    assert!(design.contains("no access patterns") && design.contains("<code>USER#{UserId}</code>"), "{design}");
-    assert_eq!(console.get("/pattern?id=AP-001").status, 404);
+    assert!(design.contains("/pattern?pattern=comments-of-post"), "{design}");
+    assert!(design.contains("<code>USER#{UserId}</code>"), "{design}");
+    assert_eq!(console.get("/pattern?pattern=unknown").status, 404);
 
     // A follow: two counts, a mirror and a name; by hand each is one write of one unit. Ripple shows the counts too, and
     // notes the stream's shard once.

@@ -10,6 +10,7 @@ mod filter;
 
 use keys::{
     entity::{Definition, KeyTemplate},
+    error::KeyError,
     fields::Fields,
     key::Key,
     template::{Piece, Template, form::Form},
@@ -94,20 +95,88 @@ impl Access {
     /// The requests of a first page, with a placeholder such as `{postId}` in place of each value.
     #[must_use]
     pub fn requests(&self, schema: &Schema) -> Vec<AccessRequest> {
-        match &self.reads {
-            AccessReads::Get(entity) => key(schema, entity, "").map(|it| AccessRequest::Get(vec![it])),
+        // A placeholder fits everywhere.
+        self.filled(schema, &Filling::Placeholders).unwrap_or_default()
+    }
+
+    /// The requests of a first page with these values. The bounds of a query are called `low` and `high`.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] naming a field that is missing, or does not fit.
+    pub fn requests_of(&self, schema: &Schema, values: &Fields) -> Result<Vec<AccessRequest>, KeyError> {
+        self.filled(schema, &Filling::Values(values))
+    }
+
+    fn filled(&self, schema: &Schema, filling: &Filling<'_>) -> Result<Vec<AccessRequest>, KeyError> {
+        let key = |entity: &String, number: &str| {
+            let Some(KeyTemplate { pk, sk, .. }) = schema.entity(entity).map(|it| &it.key) else { return Ok(None) };
+            Ok(Some(Key::new(filling.whole(pk, number)?, filling.whole(sk, number)?)))
+        };
+        Ok(match &self.reads {
+            AccessReads::Get(entity) => key(entity, "")?.map(|key| AccessRequest::Get(vec![key])).into_iter().collect(),
             AccessReads::BatchGet(entity) => {
-                let keys = ["", " 2"].iter().filter_map(|number| key(schema, entity, number)).collect();
-                Some(AccessRequest::Get(keys))
+                let numbers: &[&str] = if *filling == Filling::Placeholders { &["", " 2"] } else { &[""] };
+                let keys = numbers.iter().filter_map(|number| key(entity, number).transpose());
+                vec![AccessRequest::Get(keys.collect::<Result<_, _>>()?)]
             }
-            AccessReads::Counts(entity) => key(schema, entity, "").map(|target| {
-                let prefix = keys::counter::prefix(&target);
-                AccessRequest::Query(Query::prefix(None, target.pk, prefix))
-            }),
-            AccessReads::Query(query) => return query.requests(schema, self.consistency),
+            AccessReads::Counts(entity) => {
+                let query = key(entity, "")?.map(|target| {
+                    let prefix = keys::counter::prefix(&target);
+                    AccessRequest::Query(Query::prefix(None, target.pk, prefix))
+                });
+                query.into_iter().collect()
+            }
+            AccessReads::Query(query) => query.requests(schema, self.consistency, filling)?,
+        })
+    }
+}
+
+/// What takes the place of the fields of a key.
+#[derive(PartialEq)]
+enum Filling<'a> {
+    /// The name of the field, in braces.
+    Placeholders,
+    /// Its value.
+    Values(&'a Fields),
+}
+
+impl Filling<'_> {
+    /// The beginning of a key that some fields decide, each with the name of what the caller gives for it.
+    fn beginning(&self, template: &Template, given: &[(&str, &str)]) -> Result<String, KeyError> {
+        let input = |field: &str| given.iter().find(|(name, _)| *name == field).map(|(_, input)| *input);
+        let Self::Values(values) = self else {
+            let mut text = String::new();
+            for piece in template.pieces() {
+                match piece {
+                    Piece::Literal(literal) => text.push_str(literal),
+                    Piece::Field { name, .. } => match input(name) {
+                        Some(input) => text.extend(["{", input, "}"]),
+                        None => break,
+                    },
+                }
+            }
+            return Ok(text);
+        };
+        template.prefix_of(|field| values.get(input(field)?))
+    }
+
+    /// A whole key. `number` distinguishes the placeholders of several.
+    fn whole(&self, template: &Template, number: &str) -> Result<String, KeyError> {
+        if let Self::Values(values) = self {
+            return template.build(values);
         }
-        .into_iter()
-        .collect()
+        let names: Vec<(&str, String)> =
+            template.field_names().into_iter().map(|name| (name, format!("{name}{number}"))).collect();
+        let given: Vec<(&str, &str)> = names.iter().map(|(name, input)| (*name, input.as_str())).collect();
+        self.beginning(template, &given)
+    }
+
+    fn has(&self, input: &str) -> bool {
+        match self {
+            Self::Placeholders => true,
+            Self::Values(values) => values.get(input).is_some(),
+        }
     }
 }
 
@@ -118,27 +187,6 @@ pub enum AccessRequest {
     Get(Vec<Key>),
     /// A page of a partition.
     Query(Query),
-}
-
-/// The key of an entity's item, with placeholders. `number` distinguishes several.
-fn key(schema: &Schema, entity: &str, number: &str) -> Option<Key> {
-    let KeyTemplate { pk, sk, .. } = &schema.entity(entity)?.key;
-    Some(Key::new(with_placeholders(pk, &pk.field_names(), number), with_placeholders(sk, &sk.field_names(), number)))
-}
-
-/// The beginning of a key that these fields decide, with placeholders in place of their values.
-fn with_placeholders(template: &Template, given: &[&str], number: &str) -> String {
-    let mut text = String::new();
-    for piece in template.pieces() {
-        match piece {
-            Piece::Literal(literal) => text.push_str(literal),
-            Piece::Field { name, .. } if given.contains(&name.as_str()) => {
-                text.extend(["{", name.as_str(), number, "}"]);
-            }
-            Piece::Field { .. } => break,
-        }
-    }
-    text
 }
 
 impl AccessQuery {
@@ -186,49 +234,54 @@ impl AccessQuery {
         SortKeys::Between(least, greatest)
     }
 
-    fn requests(&self, schema: &Schema, consistency: Consistency) -> Vec<AccessRequest> {
-        let Some(key) = self.key(schema) else { return Vec::new() };
-        let sk = self.sort_keys(schema, &key.sk);
+    fn requests(
+        &self,
+        schema: &Schema,
+        consistency: Consistency,
+        filling: &Filling<'_>,
+    ) -> Result<Vec<AccessRequest>, KeyError> {
+        let Some(key) = self.key(schema) else { return Ok(Vec::new()) };
+        let sk = self.sort_keys(schema, &key.sk, filling)?;
         let partitions = key.pk.suffixes();
         let merged = u32::try_from(partitions.len()).unwrap_or(1);
         // A page of several partitions asks each for twice its share.
         let limit = if merged > 1 { (2 * self.limit).div_ceil(merged).min(self.limit) } else { self.limit };
         let request = |partition: Template| {
-            let pk = with_placeholders(&partition, &partition.field_names(), "");
-            let query = Query::of(self.index.as_deref(), pk, sk.clone());
-            AccessRequest::Query(Query { order: self.order, limit: Some(limit), consistency, ..query })
+            let query = Query::of(self.index.as_deref(), filling.whole(&partition, "")?, sk.clone());
+            Ok(AccessRequest::Query(Query { order: self.order, limit: Some(limit), consistency, ..query }))
         };
         partitions.into_iter().map(request).collect()
     }
 
-    fn sort_keys(&self, schema: &Schema, sort: &Template) -> SortKeys {
+    fn sort_keys(&self, schema: &Schema, sort: &Template, filling: &Filling<'_>) -> Result<SortKeys, KeyError> {
         if self.entities.len() > 1 {
-            return self.range(schema);
+            return Ok(self.range(schema));
         }
-        let mut given: Vec<&str> = self.fields.iter().map(String::as_str).collect();
-        let prefix = with_placeholders(sort, &given, "");
-        match &self.next {
-            NextField::Any if sort.field_names().iter().all(|name| given.contains(name)) => {
-                SortKeys::Between(prefix.clone(), prefix)
-            }
-            NextField::Any if prefix.is_empty() => SortKeys::All,
-            NextField::Any => SortKeys::Prefix(prefix),
-            NextField::Below(field) => {
-                given.push(field);
-                SortKeys::Prefix(with_placeholders(sort, &given, "") + "/")
-            }
-            NextField::Between(field) => {
-                given.push(field);
-                let with = with_placeholders(sort, &given, "");
-                let bound = |text: &str| with.replace(&format!("{{{field}}}"), text);
-                let (least, greatest) = (bound("{low}"), bound("{high}"));
-                let (least, greatest) =
-                    if is_inverted(sort, field) { (bound("{high}"), bound("{low}")) } else { (least, greatest) };
-                let is_last = greatest.ends_with('}');
-                SortKeys::Between(least, if is_last { greatest } else { past(&greatest).unwrap_or(greatest) })
-            }
-        }
+        let given: Vec<(&str, &str)> = self.fields.iter().map(|field| (field.as_str(), field.as_str())).collect();
+        let with = |field: &str, input: &str| filling.beginning(sort, &[&given[..], &[(field, input)]].concat());
+        let prefix = filling.beginning(sort, &given)?;
+        let is_whole = sort.field_names().iter().all(|name| self.fields.iter().any(|field| field == name));
+        let field = match &self.next {
+            NextField::Any if is_whole => return Ok(SortKeys::Between(prefix.clone(), prefix)),
+            NextField::Below(field) => return Ok(SortKeys::Prefix(with(field, field)? + "/")),
+            NextField::Between(field) if filling.has("low") || filling.has("high") => field,
+            NextField::Any | NextField::Between(_) if prefix.is_empty() => return Ok(SortKeys::All),
+            NextField::Any | NextField::Between(_) => return Ok(SortKeys::Prefix(prefix)),
+        };
+        let (from, to) = if is_inverted(sort, field) { ("high", "low") } else { ("low", "high") };
+        let least = if filling.has(from) { with(field, from)? } else { prefix.clone() };
+        let greatest = match filling.has(to) {
+            true if is_last(sort, field) => Some(with(field, to)?),
+            true => past(&with(field, to)?),
+            false => past(&prefix),
+        };
+        Ok(SortKeys::Between(least, greatest.unwrap_or_else(|| char::MAX.to_string())))
     }
+}
+
+/// True if a sort key ends with this field.
+fn is_last(sort: &Template, field: &str) -> bool {
+    matches!(sort.pieces().last(), Some(Piece::Field { name, .. }) if name == field)
 }
 
 /// True if a sort key has the greatest value of this field first.

@@ -9,7 +9,7 @@ use derive::{
 };
 use keys::{
     entity::{Definition, KeyTemplate},
-    tables::{KeyType, TableForm},
+    tables::{IndexForm, KeyType, TableForm},
     template::{Piece, Template, form::Form},
 };
 
@@ -266,7 +266,7 @@ fn plain_parts(
     if form.is_some_and(|form| form.pk.len() > 1 || form.sk.len() > 1) {
         return Err(place.wrong("a pattern cannot query an index with several attributes in a part of its key"));
     }
-    let mut parts = form.into_iter().flat_map(|form| form.parts());
+    let mut parts = form.into_iter().flat_map(IndexForm::parts);
     if parts.any(|part| part.of == KeyType::B) || of_table.any(|part| part.of == KeyType::B) {
         return Err(place.wrong("a pattern cannot query a key of type B"));
     }

@@ -112,7 +112,7 @@ fn a_file_that_is_not_there_or_wrong_is_named() {
     let error = read(Path::new(file)).expect_err("it is another manifest").to_string();
     assert_eq!(
         error.strip_prefix(file),
-        Some(":1:2: package: there is no such key: there are table, index, tables, entity, derivation")
+        Some(":1:2: package: there is no such key: there are table, index, tables, entity, derivation, access")
     );
 }
 

@@ -282,6 +282,7 @@ pub(super) fn load(ledger: LedgerKind, rate: f64) -> Load {
         rates: rates.map(|(name, share)| (name.to_owned(), rate * share / 15.0)).into(),
         targets: targets.into(),
         fan_outs: [].into(),
+        reads: [].into(),
         ledger,
         n_shards: N_SHARDS,
         window_seconds: 5.0,

@@ -8,7 +8,7 @@ pub(crate) mod writing;
 
 use std::sync::Arc;
 
-use ::design::{document, review::review};
+use ::design::{asked::PatternRequests, document, review::review};
 use axum::extract::State;
 use maud::{Markup, html};
 use store::Store;
@@ -38,7 +38,7 @@ fn patterns<S: Store>(console: &Console<S>) -> Markup {
     let design = &console.design;
     html! {
         @if design.patterns.is_empty() {
-            p.empty { "A manifest declares no access patterns. " a href="/collection" { "Query" } " the table or an index by a key." }
+            p.empty { "The manifest declares no reads, by " code { "[access.NAME]" } ". " a href="/collection" { "Query" } " the table or an index by a key." }
         } @else {
             details.fold {
                 summary { h2 { "Run an access pattern that reads" } }
@@ -49,12 +49,14 @@ fn patterns<S: Store>(console: &Console<S>) -> Markup {
                     }
                 }
             }
-            details.fold {
-                summary { h2 { "Run an access pattern that writes" } }
-                p { "You fill in the values; the page says the write units and leads to what followed." }
-                ul.patterns {
-                    @for (at, pattern) in design.patterns.iter().enumerate().filter(|(_, pattern)| pattern.is_write()) {
-                        li { a href=(writing::address(at)) { (pattern.id) } " " (pattern.title) }
+            @if design.patterns.iter().any(PatternRequests::is_write) {
+                details.fold {
+                    summary { h2 { "Run an access pattern that writes" } }
+                    p { "You fill in the values; the page says the write units and leads to what followed." }
+                    ul.patterns {
+                        @for (at, pattern) in design.patterns.iter().enumerate().filter(|(_, pattern)| pattern.is_write()) {
+                            li { a href=(writing::address(at)) { (pattern.id) } " " (pattern.title) }
+                        }
                     }
                 }
             }

@@ -62,8 +62,7 @@ class _Read(Generic[Fields, Of]):
 
     def _is_of(self, item: Mapping[str, Any]) -> bool:
         if self.type is not None:
-            entity = item.get(self.type)
-            return self.form.index is not None if entity is None else entity in self.entities
+            return item.get(self.type) in self.entities
         return not self.forms or any(form.parse(item) is not None for form in self.forms)
 
     def _typed(self, name: str, text: str) -> Any:

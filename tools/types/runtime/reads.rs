@@ -140,10 +140,7 @@ pub type Inputs<'a> = &'a [(&'static str, &'a AttributeValue)];
 impl Read {
     fn is_of(&self, item: &Item) -> bool {
         if let Some(name) = self.entity_type {
-            return match item.get(name) {
-                None => self.form.index.is_some(),
-                Some(entity) => entity.as_s().is_ok_and(|entity| self.entities.contains(&entity.as_str())),
-            };
+            return self.entities.contains(&text(item, name));
         }
         let is = |form: &KeyForm| {
             let [partition, sort] = form.names.map(|name| if name.is_empty() { "" } else { text(item, name) });

@@ -84,10 +84,7 @@ const ROUNDS_MAX = 10;
 const LIMIT_MAX = 1000;
 
 function isOf(read: Read, item: Item): boolean {
-  if (read.type !== undefined) {
-    const type = item[read.type] as unknown;
-    return type === undefined ? read.form.index !== undefined : read.entities.includes(type as string);
-  }
+  if (read.type !== undefined) return read.entities.includes(item[read.type] as string);
   return read.forms.length === 0 || read.forms.some((form) => form.parse(item) !== undefined);
 }
 

@@ -38,10 +38,10 @@ pub(crate) fn rendered<'a>(runtime: &str, entities: &'a [TypedEntity<'a>], reads
 
 /// The function of a read.
 fn function<'a>(read: &TypedRead<'a>, names: &mut Identifiers, printed: &Printed<'a>) -> String {
-    let fields = names.unused(&pascal(&read.access.name));
+    let fields = names.unused(&(pascal(&read.access.name) + "Fields"));
     let given = read.inputs.iter().map(|field| (field.name.to_owned(), number(field).to_owned()));
     let filter = read.filter_inputs.iter().map(|input| ((*input).to_owned(), "Any".to_owned()));
-    let mut text = format!("\n# {}\n", read.about()) + &dictionary(&fields, given.chain(filter));
+    let text = format!("\n# {}\n", read.about()) + &dictionary(&fields, given.chain(filter));
     let items = read.entities.iter().filter_map(|entity| printed.items.get(entity));
     let items = items.map(String::as_str).collect::<Vec<_>>().join(" | ");
     let list = |texts: &[&str]| format!("({})", concat(texts.iter().map(|text| quoted(text) + ", ")).trim_end());
@@ -87,8 +87,7 @@ fn function<'a>(read: &TypedRead<'a>, names: &mut Identifiers, printed: &Printed
     };
     let name = names.unused(&snake(&read.access.name));
     let lines = concat(lines.iter().map(|line| format!("    {line},\n")));
-    text += &format!("{name}: {class} = {}(\n{lines})\n", class.split('[').next().unwrap_or_default());
-    text
+    text + &format!("{name}: {class} = {}(\n{lines})\n", class.split('[').next().unwrap_or_default())
 }
 
 fn truth(is_true: bool) -> &'static str {
@@ -145,7 +144,7 @@ fn form<'a>(key: &TypedKey<'a>, names: &mut Identifiers, printed: &mut Printed<'
     let name = names.unused(&format!("{}_{}", snake(key.entity), snake(key.index.unwrap_or("key"))).to_uppercase());
     let lines = concat(arguments(key).iter().map(|argument| format!("    {argument},\n")));
     let built = if key.only_if.is_some() { "dict[str, str] | None" } else { "dict[str, str]" };
-    text += &format!("# {}\n{name}: KeyForm[{fields}, {read}, {built}] = KeyForm(\n{lines})\n", key.about());
+    text.extend([format!("# {}\n{name}: KeyForm[{fields}, {read}, {built}] = KeyForm(\n{lines})\n", key.about())]);
     printed.add(key, name);
     text
 }

@@ -1,7 +1,7 @@
 //! Keys and items in Rust.
 
 use derive::{
-    access::{AccessReads, FilterValue},
+    access::{AccessQuery, AccessReads, FilterValue},
     query::{Consistency, Order},
 };
 use keys::index_key::OnlyIf;
@@ -36,32 +36,47 @@ pub(crate) fn rendered<'a>(runtime: &str, entities: &'a [TypedEntity<'a>], reads
             printed.add(key, format!("{name}::FORM"));
         }
     }
-    out.extend(reads.iter().map(|read| function(read, &names.unused(&pascal(&read.access.name)), &printed)));
+    out.extend(reads.iter().map(|read| function(read, &names.unused(&(pascal(&read.access.name) + "Read")), &printed)));
     out
 }
 
 /// The type of a read, with its function.
 fn function<'a>(read: &TypedRead<'a>, name: &str, printed: &Printed<'a>) -> String {
     let mut identifiers = Identifiers::without(KEYWORDS);
-    let (mut declared, mut given, mut inputs) = (String::new(), String::new(), String::new());
+    let (mut declared, mut given, mut inputs) = (String::new(), Vec::new(), Vec::new());
     for field in &read.inputs {
-        let (identifier, number) =
-            (identifiers.unused(&snake(field.name)), if field.is_number { ", a number" } else { "" });
+        let identifier = identifiers.unused(&snake(field.name));
+        let number = if field.is_number { ", a number" } else { "" };
         declared.extend([format!("    /// The field {:?}{number}.\n    pub {identifier}: String,\n", field.name)]);
-        given.extend([format!("({:?}, Some(self.{identifier}.as_str())), ", field.name)]);
+        given.push(format!("({:?}, Some(self.{identifier}.as_str()))", field.name));
     }
     for input in &read.filter_inputs {
         let identifier = identifiers.unused(&snake(input));
         declared
             .extend([format!("    /// The value {input:?} of the filter.\n    pub {identifier}: AttributeValue,\n")]);
-        inputs.extend([format!("({input:?}, &self.{identifier}), ")]);
+        inputs.push(format!("({input:?}, &self.{identifier})"));
     }
+    let value = read_value(read, printed);
+    let (of, value) = match read.query() {
+        None => ("Read", value),
+        Some(query) => ("Range", range_value(read, query, &value)),
+    };
+    format!(
+        "/// {}\n#[derive(Clone, Debug, PartialEq)]\npub struct {name} {{\n{declared}}}\n\nimpl {name} {{\n    \
+         /// The read.\n    pub const READ: {of} = {value};\n\n{}}}\n\n",
+        read.about(),
+        method(read, &format!("&[{}]", given.join(", ")), &format!("&[{}]", inputs.join(", "))),
+    )
+}
+
+/// The read as a constant.
+fn read_value<'a>(read: &TypedRead<'a>, printed: &Printed<'a>) -> String {
     let form = printed.key(&read.key).map_or_else(|| constant(&read.key).replace('\n', "\n        "), str::to_owned);
     let told = match read.told {
         ToldBy::Attribute(attribute) => format!("Some({attribute:?})"),
         ToldBy::Forms | ToldBy::Table => "None".to_owned(),
     };
-    let value = format!(
+    format!(
         "Read {{\n        name: {:?},\n        form: {form},\n        table: &{:?},\n        numbers: &{:?},\n        \
          entity_type: {told},\n        entities: &{:?},\n        forms: &[{}],\n        consistent: {},\n    }}",
         read.access.name,
@@ -70,75 +85,66 @@ fn function<'a>(read: &TypedRead<'a>, name: &str, printed: &Printed<'a>) -> Stri
         read.entities,
         printed.forms(read).join(", "),
         read.access.consistency == Consistency::Strong,
+    )
+}
+
+/// A query as a constant.
+fn range_value(read: &TypedRead<'_>, query: &AccessQuery, value: &str) -> String {
+    let filter = read.filter.as_ref().map_or_else(
+        || "None".to_owned(),
+        |filter| {
+            let values = filter.values.iter().map(literal).collect::<Vec<_>>().join(", ");
+            format!("Some(Filter {{ text: {:?}, names: &{:?}, values: &[{values}] }})", filter.text, filter.names)
+        },
     );
-    let fields = format!("&[{}]", given.trim_end_matches(", "));
-    let (of, value, function) = match &read.access.reads {
+    format!(
+        "Range {{\n        read: {},\n        fields: &{:?},\n        next: {:?},\n        range: {:?},\n        \
+         descending: {},\n        limit: {},\n        filter: {filter},\n    }}",
+        value.replace('\n', "\n    "),
+        query.fields,
+        read.next(),
+        read.range,
+        query.order == Order::Descending,
+        query.limit,
+    )
+}
+
+/// The function of a read, which gets these fields of a key and these values of a filter.
+fn method(read: &TypedRead<'_>, fields: &str, inputs: &str) -> String {
+    const CALLED: &str = "client: &Client, table: &str";
+    let (about, head, body, after) = match &read.access.reads {
         AccessReads::Get(_) => (
-            "Read",
-            value,
-            format!(
-                "    /// The item; `None` if there is none. It is read consistently if that is `Some(true)`.\n{ERRORS}    \
-                 pub async fn get(&self, client: &Client, table: &str, consistent: Option<bool>) -> Result<Option<Item>, ReadError> {{\n        \
-                 Self::READ.get(client, table, {fields}, consistent).await\n    }}\n"
-            ),
+            "The item; `None` if there is none. `Some(true)` reads it consistently.".to_owned(),
+            format!("get(&self, {CALLED}, consistent: Option<bool>) -> Result<Option<Item>, ReadError>"),
+            format!("Self::READ.get(client, table, {fields}, consistent).await"),
+            String::new(),
         ),
         AccessReads::BatchGet(_) => (
-            "Read",
-            value,
+            "The items with these keys in any order, and the positions of those that are not there.".to_owned(),
             format!(
-                "    /// The items with these keys in any order, and the positions of those that are not there.\n{ERRORS}    \
-                 pub async fn get(all: &[Self], client: &Client, table: &str, consistent: Option<bool>) -> Result<(Vec<Item>, Vec<usize>), ReadError> {{\n        \
-                 let keys = all.iter().map(|it| it.key());\n        Self::READ.batch_get(client, table, keys, consistent).await\n    }}\n\n    \
-                 fn key(&self) -> Result<Item, InvalidKey> {{\n        Self::READ.key({fields})\n    }}\n"
+                "get(all: &[Self], {CALLED}, consistent: Option<bool>) -> Result<(Vec<Item>, Vec<usize>), ReadError>"
             ),
+            "Self::READ.batch_get(client, table, all.iter().map(Self::key), consistent).await".to_owned(),
+            format!("\n    fn key(&self) -> Result<Item, InvalidKey> {{\n        Self::READ.key({fields})\n    }}\n"),
         ),
         AccessReads::Counts(_) => (
-            "Read",
-            value,
-            format!(
-                "    /// The counts by the names of derivations; one that never counted anything is absent.\n{ERRORS}    \
-                 pub async fn counts(&self, client: &Client, table: &str) -> Result<BTreeMap<String, Counted>, ReadError> {{\n        \
-                 Self::READ.counts(client, table, {fields}).await\n    }}\n"
-            ),
+            "The counts by the names of derivations; one that never counted anything is absent.".to_owned(),
+            format!("counts(&self, {CALLED}) -> Result<BTreeMap<String, Counted>, ReadError>"),
+            format!("Self::READ.counts(client, table, {fields}).await"),
+            String::new(),
         ),
-        AccessReads::Query(query) => {
-            let filter = read.filter.as_ref().map_or_else(
-                || "None".to_owned(),
-                |filter| {
-                    let values = filter.values.iter().map(literal).collect::<Vec<_>>().join(", ");
-                    format!(
-                        "Some(Filter {{ text: {:?}, names: &{:?}, values: &[{values}] }})",
-                        filter.text, filter.names
-                    )
-                },
-            );
-            let value = format!(
-                "Range {{\n        read: {},\n        fields: &{:?},\n        next: {:?},\n        range: {:?},\n        \
-                 descending: {},\n        limit: {},\n        filter: {filter},\n    }}",
-                value.replace('\n', "\n    "),
-                query.fields,
-                read.next(),
-                read.range,
-                query.order == Order::Descending,
-                query.limit,
-            );
+        AccessReads::Query(_) => {
             let bounds =
                 read.bounded().map(|field| format!(" `low` and `high` are bounds of {:?}, inclusive.", field.name));
-            let function = format!(
-                "    /// A page.{}\n{ERRORS}    \
-                 pub async fn page(&self, client: &Client, table: &str, options: &PageOptions) -> Result<Page, ReadError> {{\n        \
-                 Self::READ.page(client, table, ({fields}, &[{}]), options).await\n    }}\n",
-                bounds.unwrap_or_default(),
-                inputs.trim_end_matches(", "),
-            );
-            ("Range", value, function)
+            (
+                format!("A page.{}", bounds.unwrap_or_default()),
+                format!("page(&self, {CALLED}, options: &PageOptions) -> Result<Page, ReadError>"),
+                format!("Self::READ.page(client, table, ({fields}, {inputs}), options).await"),
+                String::new(),
+            )
         }
     };
-    format!(
-        "/// {}\n#[derive(Clone, Debug, PartialEq)]\npub struct {name} {{\n{declared}}}\n\nimpl {name} {{\n    \
-         /// The read.\n    pub const READ: {of} = {value};\n\n{function}}}\n\n",
-        read.about(),
-    )
+    format!("    /// {about}\n{ERRORS}    pub async fn {head} {{\n        {body}\n    }}\n{after}")
 }
 
 /// What the doc comment of a function says of its errors.

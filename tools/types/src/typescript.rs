@@ -32,7 +32,7 @@ pub(crate) fn rendered<'a>(runtime: &str, entities: &'a [TypedEntity<'a>], reads
         for key in &entity.keys {
             let part = key.index.map_or_else(|| "Key".to_owned(), pascal);
             let name = names.unused(&(camel(key.entity) + &part));
-            out += &format!("/** {} */\nexport const {name} = {};\n\n", key.about(), form(key));
+            out.extend([format!("/** {} */\nexport const {name} = {};\n\n", key.about(), form(key))]);
             printed.add(key, name);
         }
     }

@@ -1,16 +1,18 @@
-//! The query interface: one typed method for every read and every write of the shipped table.
+//! The query interface of the shipped table: a type for every read, which the manifest declares, and a method for every
+//! write.
 //!
-//! A method's documentation begins with the pattern's ID in the table's design. Reads page with an opaque cursor,
-//! document their order, and never scan. Writes refuse what the table's design forbids, with typed errors, and never
-//! write derived attributes or items.
+//! Their documentation begins with the pattern's ID in the table's design. Writes refuse what the table's design
+//! forbids, with typed errors, and never write derived attributes or items.
 
-pub mod cursor;
-pub mod page;
 pub mod pattern;
-pub mod read_error;
-pub mod reads;
 pub mod write_error;
 pub mod writes;
+
+/// The reads, and the keys and items, as `ripple types --language rust` prints them.
+#[allow(missing_docs, clippy::all, clippy::pedantic, clippy::restriction, reason = "an application has its own lints")]
+pub mod reads {
+    include!(concat!(env!("OUT_DIR"), "/reads.rs"));
+}
 
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use keys::layout::Layout;
 
 use crate::writes::pause::Pause;
 
-/// The reads and writes of the shipped table.
+/// The writes of the shipped table.
 pub struct Queries<S> {
     store: S,
     layout: Layout,

@@ -1,4 +1,4 @@
-//! Access patterns as data, taken from the methods themselves.
+//! Writes as data, taken from the methods themselves.
 //!
 //! A pattern's `sample` runs its method with placeholders as inputs, such as `{UserId}`, on a store that records the
 //! requests. Keys do not escape braces, so the recorded requests read as templates: `PK = USER#{UserId}`. The table's
@@ -14,7 +14,7 @@ use store::{
     recording::{Recording, Request},
 };
 
-use crate::{Queries, page::PageRequest, reads, writes};
+use crate::{Queries, writes};
 
 /// The query interface of a sample.
 pub type SampleQueries = Queries<Recording<MemoryStore>>;
@@ -25,13 +25,10 @@ pub type SampleError = Box<dyn Error + Send + Sync>;
 /// Runs a pattern with placeholders as inputs.
 pub type SampleRun = for<'a> fn(&'a SampleQueries) -> BoxFuture<'a, Result<(), SampleError>>;
 
-/// Page limit in samples. A caller chooses the limit.
-pub const SAMPLE_LIMIT: u32 = 20;
-
-/// One read or write of the table's design.
+/// One write of the table's design.
 #[derive(Clone, Debug)]
 pub struct AccessPattern {
-    /// Its row in the table's design, such as `AP-009`.
+    /// Its row in the table's design, such as `WP-09`.
     pub id: &'static str,
     /// The purpose of the pattern.
     pub title: &'static str,
@@ -39,8 +36,6 @@ pub struct AccessPattern {
     pub input: &'static str,
     /// The result for the caller.
     pub result: &'static str,
-    /// The order of the result; empty if there is none.
-    pub order: &'static str,
     /// Runs the pattern with placeholders.
     pub sample: SampleRun,
 }
@@ -58,12 +53,6 @@ impl AccessPattern {
     }
 }
 
-/// The patterns AP-001 to AP-044, in order.
-#[must_use]
-pub fn reads() -> Vec<AccessPattern> {
-    reads::patterns()
-}
-
 /// The patterns WP-01 to WP-19, in order.
 #[must_use]
 pub fn writes() -> Vec<AccessPattern> {
@@ -75,11 +64,6 @@ impl SampleQueries {
     pub(crate) fn given(&self, item: Item) -> Result<(), SampleError> {
         Ok(self.store.inner().put_raw(derive::write::Table::Main, item)?)
     }
-}
-
-/// The page request of samples.
-pub(crate) fn sample_page() -> PageRequest {
-    PageRequest::first(SAMPLE_LIMIT)
 }
 
 /// Makes a sample of these statements.

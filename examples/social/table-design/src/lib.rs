@@ -1,20 +1,20 @@
 //! The design of the shipped table with its access patterns.
 //!
-//! The manifest declares items and derivations. This crate adds what a manifest cannot: the requests of each method of
-//! `queries`, an item of each entity with values of usual length, and the reasons that the findings of the review are
+//! The manifest declares items, derivations and reads. This crate adds what a manifest cannot: the requests of each write
+//! of `queries`, an item of each entity with values of usual length, and the reasons that the findings of the review are
 //! acceptable.
 
 use derive::{catalogue::CatalogueError, write::TRANSACT_ACTIONS_MAX};
 use design::{
     Design,
-    asked::{PAGE_LIMIT, PatternRequests},
+    asked::PatternRequests,
     document,
     review::{self, AnswersError, FindingAnswer},
     samples::Samples,
 };
 use keys::error::EntityError;
 use queries::{
-    pattern::{AccessPattern, SAMPLE_LIMIT, SampleError},
+    pattern::{AccessPattern, SampleError},
     write_error::LINES_MAX,
     writes::{employees::EMPLOYEE_DEPTH_MAX, folders::FOLDER_DEPTH_MAX},
 };
@@ -56,12 +56,12 @@ pub enum TableDesignError {
 pub async fn design() -> Result<Design, TableDesignError> {
     let schema = catalogue::schema();
     let catalogue = catalogue::catalogue(&schema)?;
-    let mut patterns = Vec::new();
-    for pattern in queries::pattern::reads().into_iter().chain(queries::pattern::writes()) {
-        patterns.push(asked(&pattern).await?);
-    }
     let samples = Samples::of(&schema, entities::samples::samples()?);
-    Ok(Design { samples, patterns, answers: answers()?, ..Design::declared(schema, catalogue) })
+    let mut design = Design { samples, answers: answers()?, ..Design::declared(schema, catalogue) };
+    for pattern in queries::pattern::writes() {
+        design.patterns.push(asked(&pattern).await?);
+    }
+    Ok(design)
 }
 
 /// The page of the shipped table's design.
@@ -78,12 +78,14 @@ async fn asked(pattern: &AccessPattern) -> Result<PatternRequests, TableDesignEr
     let id = pattern.id;
     let requests = pattern.requests().await.map_err(|source| TableDesignError::Pattern { id, source })?;
     Ok(PatternRequests {
+        name: id.to_owned(),
         id: id.to_owned(),
         title: pattern.title.to_owned(),
         input: pattern.input.to_owned(),
         result: pattern.result.to_owned(),
-        order: pattern.order.to_owned(),
+        order: String::new(),
         requests,
+        filter: None,
         actions_max: actions_max(id),
     })
 }
@@ -108,6 +110,3 @@ fn actions_max(id: &str) -> Option<usize> {
 pub fn answers() -> Result<Vec<FindingAnswer>, AnswersError> {
     review::answers(include_str!("../../answers.json"))
 }
-
-// The page says which limit the recorded requests have.
-const _: () = assert!(SAMPLE_LIMIT == PAGE_LIMIT, "samples ask for pages of the limit that the page shows");

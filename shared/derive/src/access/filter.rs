@@ -130,17 +130,17 @@ impl FilterExpression {
             Expression::Call(function, arguments) => {
                 Expression::Call(*function, arguments.iter().map(|argument| self.placeholder(argument)).collect())
             }
-            Expression::Path(path) => match input(operand) {
-                Some(input) => self.value(FilterValue::Input(input.to_owned())),
-                None => {
-                    let attribute = self.name(&path.attribute);
-                    let step = |step: &PathStep| match step {
-                        PathStep::Name(name) => PathStep::Name(self.name(name)),
-                        PathStep::At(at) => PathStep::At(*at),
-                    };
-                    Expression::Path(DocumentPath { attribute, steps: path.steps.iter().map(step).collect() })
+            Expression::Path(path) => {
+                if let Some(input) = input(operand) {
+                    return self.value(FilterValue::Input(input.to_owned()));
                 }
-            },
+                let attribute = self.name(&path.attribute);
+                let step = |step: &PathStep| match step {
+                    PathStep::Name(name) => PathStep::Name(self.name(name)),
+                    PathStep::At(at) => PathStep::At(*at),
+                };
+                Expression::Path(DocumentPath { attribute, steps: path.steps.iter().map(step).collect() })
+            }
         }
     }
 
@@ -171,7 +171,7 @@ fn input(operand: &Expression) -> Option<&str> {
 }
 
 /// True for what DynamoDB takes in a filter: a path, a value, and `size` of a path.
-fn is_taken(operand: &&Expression) -> bool {
+fn is_taken(operand: &Expression) -> bool {
     match operand {
         Expression::Path(path) => !path.attribute.starts_with(':') || path.steps.is_empty(),
         Expression::Literal(_) => true,

@@ -132,12 +132,14 @@ fn a_pattern_is_the_requests_that_it_makes() {
     );
 }
 
+#[track_caller]
+fn refused(access: &str, expect: &Expect) {
+    let error = with(access).expect_err(access);
+    expect.assert_eq(&format!("{}: {}", error.key, error.what));
+}
+
 #[test]
 fn a_wrong_pattern_is_refused_with_what_to_do() {
-    let refused = |access: &str, expect: &Expect| {
-        let error = with(access).expect_err(access);
-        expect.assert_eq(&format!("{}: {}", error.key, error.what));
-    };
     refused("", &expect!["access.it: takes one of get, batch-get, query and counts, with the entity that it reads"]);
     refused(
         "get = \"Post\"\nquery = \"Post\"",
@@ -146,7 +148,9 @@ fn a_wrong_pattern_is_refused_with_what_to_do() {
     refused("get = \"Pots\"", &expect![[r#"access.it.get: there is no entity "Pots": did you mean "Post"?"#]]);
     refused(
         "get = \"Counter\"",
-        &expect![[r#"access.it.get: items of Counter are Ripple's own: counts = "…" reads them, with the entity that is counted for"#]],
+        &expect![[
+            r#"access.it.get: items of Counter are Ripple's own: counts = "…" reads them, with the entity that is counted for"#
+        ]],
     );
     refused(
         "get = \"Post\"\nlimit = 3",
@@ -176,6 +180,10 @@ fn a_wrong_pattern_is_refused_with_what_to_do() {
         "query = \"Comment\"\nindex = \"byAuthor\"\nconsistent = true",
         &expect!["access.it.consistent: an index is never read consistently: leave it out, or query the table"],
     );
+}
+
+#[test]
+fn wrong_fields_bounds_and_filters_are_refused() {
     refused(
         "query = \"Comment\"\nfields = [\"sentAt\"]",
         &expect![
@@ -184,7 +192,9 @@ fn a_wrong_pattern_is_refused_with_what_to_do() {
     );
     refused(
         "query = \"Comment\"\nbetween = \"sentAt\"",
-        &expect!["access.it.between: the next field of the sort key COMMENT#{kind}#{sentAt}#{commentId} is kind: name it here, or in fields before"],
+        &expect![
+            "access.it.between: the next field of the sort key COMMENT#{kind}#{sentAt}#{commentId} is kind: name it here, or in fields before"
+        ],
     );
     refused(
         "query = \"Comment\"\nbetween = \"kind\"\nbelow = \"kind\"",
@@ -271,6 +281,8 @@ attributes = ["tag", "title"]
     );
     refused(
         "query = \"Post\"\nwhere = \"author = :author\"",
-        &expect!["15:1: access.posts.where: author is an attribute of the queried key, on which DynamoDB takes no filter"],
+        &expect![
+            "15:1: access.posts.where: author is an attribute of the queried key, on which DynamoDB takes no filter"
+        ],
     );
 }

@@ -21,6 +21,9 @@ pub(crate) struct CostArgs {
     /// `comment-author=0.01x200`.
     #[arg(long, value_name = "DERIVATION=RATExITEMS", value_parser = fan_out)]
     pub(crate) fan_out: Vec<(String, FanOutRate)>,
+    /// Full pages a second of a declared read (`[access.NAME]`), such as `comments-of-post=20`.
+    #[arg(long, value_name = "READ=N", value_parser = named::<f64>)]
+    pub(crate) read: Vec<(String, f64)>,
     /// Number of partitions of the table. Each has one open shard of the stream.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) shards: u32,

@@ -54,6 +54,7 @@ fn load(args: &CostArgs, ledger: LedgerKind) -> Load {
         rates: args.rate.iter().cloned().collect(),
         targets: args.targets.iter().cloned().collect(),
         fan_outs: args.fan_out.iter().cloned().collect(),
+        reads: args.read.iter().cloned().collect(),
         ledger,
         n_shards: args.shards,
         window_seconds: args.window.into(),

@@ -99,7 +99,7 @@ fn as_text(reviewed: &Reviewed) -> String {
     }
     if !reviewed.unchecked.is_empty() {
         let names: Vec<&str> = reviewed.unchecked.iter().map(|check| check.name()).collect();
-        lines.push(format!("not checked, because the access patterns are unknown: {}", names.join(", ")));
+        lines.push(format!("not checked, because no [access.NAME] declares your reads: {}", names.join(", ")));
     }
     let findings = counted(reviewed.findings.len(), "finding");
     lines.push(format!("{findings}, {} not answered", reviewed.unanswered().count()));

@@ -9,7 +9,7 @@ use axum::{
     response::Response,
 };
 use derive::access::AccessFilter;
-use keys::{item::Item, key::Key, number::Decimal};
+use keys::{fields::Fields, item::Item, key::Key, number::Decimal};
 use maud::{Markup, html};
 use operate::words::counted;
 use serde_dynamo::AttributeValue;
@@ -18,7 +18,7 @@ use store::Store;
 
 use super::{
     filled::{PlaceholderValues, placeholders},
-    read::{PatternRead, reads},
+    read::PatternRead,
 };
 use crate::{
     Console,
@@ -103,27 +103,39 @@ pub(crate) async fn object<S: Store + 'static>(
     json::object(json!({ "id": pattern.id, "title": pattern.title, "values": asked, "reads": reads }))
 }
 
-/// Runs the reads of a pattern whose values are all given.
+/// Runs the reads of a pattern if all its values are given. Bounds of a range are optional.
 async fn run<'a, S: Store + 'static>(
     console: &'a Console<S>,
     values: &BTreeMap<String, String>,
 ) -> Result<RunPattern<'a>, String> {
-    let name = values.get(NAME).map_or("", String::as_str);
-    let pattern = console.design.patterns.iter().find(|pattern| pattern.name == name);
-    let pattern = pattern.ok_or_else(|| format!("There is no access pattern {name}."))?;
-    let inputs: Vec<String> = pattern.filter.iter().flat_map(AccessFilter::inputs).map(str::to_owned).collect();
+    let (schema, name) = (&console.design.schema, values.get(NAME).map_or("", String::as_str));
+    let found = (
+        console.design.patterns.iter().find(|pattern| pattern.name == name),
+        schema.accesses.iter().find(|access| access.name == name),
+    );
+    let (Some(pattern), Some(access)) = found else { return Err(format!("There is no access pattern {name}.")) };
     let mut values = values.clone();
     values.retain(|name, value| name != NAME && !value.is_empty());
-    let (mut asked, mut ran): (Vec<String>, Vec<RunRead>) = (inputs.clone(), Vec::new());
-    for read in reads(pattern) {
-        let names: Vec<String> = read.texts().iter().flat_map(|text| placeholders(text)).collect();
-        let is_given = names.iter().chain(&inputs).all(|name| values.contains_key(name));
-        for name in names {
-            if !asked.contains(&name) {
-                asked.push(name);
-            }
+    let mut asked: Vec<String> = pattern.filter.iter().flat_map(AccessFilter::inputs).map(str::to_owned).collect();
+    let reads: Vec<PatternRead> =
+        access.requests(schema).into_iter().map(|request| PatternRead::of(request, access)).collect();
+    for name in reads.iter().flat_map(PatternRead::texts).flat_map(placeholders) {
+        // The page asks for one key of a batch.
+        if !asked.contains(&name) && !name.ends_with(" 2") {
+            asked.push(name);
         }
-        let mut found = if is_given { Some(read.with(&values).send(console).await) } else { None };
+    }
+    let is_bound = |name: &str| ["low", "high"].contains(&name);
+    if !asked.iter().all(|name| is_bound(name) || values.contains_key(name)) {
+        let reads = reads.into_iter().map(|read| RunRead { read, found: None }).collect();
+        return Ok(RunPattern { pattern, values, asked, reads });
+    }
+    let fields: Fields = values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let requests = access.requests_of(schema, &fields).map_err(|error| error.to_string())?;
+    let mut ran = Vec::new();
+    for request in requests {
+        let read = PatternRead::of(request, access);
+        let mut found = Some(read.send(console).await);
         if let (Some(filter), Some(Ok((items, _)))) = (&pattern.filter, &mut found) {
             items.retain(|item| passes(filter, item, &values));
         }
@@ -155,7 +167,7 @@ fn ran<S: Store>(console: &Console<S>, RunRead { read, found }: &RunRead) -> Mar
         section aria-label=(read.condition()) {
             h2 { (read.operation()) " " code { (read.condition()) } }
             @match found {
-                None => p { small { "It runs when all its values are given." } },
+                None => p { small { "It runs when all its values are given; low and high may be left out." } },
                 Some(Err(why)) => p.differs { (why) },
                 Some(Ok((items, units))) => {
                     p { (counted(items.len(), "item")) ", " (read_units_text(*units)) }

@@ -1,41 +1,32 @@
-//! A read of an access pattern: a recorded request, with values in place of its placeholders.
+//! A read of an access pattern.
 
-use ::design::{asked::PatternRequests, cost::bed::read_units};
+use ::design::cost::bed::read_units;
 use derive::{
+    access::{Access, AccessRequest},
     query::{Consistency, Query, SortKeys},
     write::Table,
 };
 use engine::backoff::describe;
 use keys::{item::Item, key::Key, size::item_bytes};
-use store::{Store, recording::Request};
+use store::Store;
 
-use super::filled::{PlaceholderValues, in_key};
 use crate::Console;
 
-/// A read of a pattern. A recorded request has a placeholder such as `{UserId}` in place of each value.
+/// A read of a pattern, with a placeholder such as `{UserId}` in place of each value that is not given.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PatternRead {
     Get(Vec<Key>, Consistency),
     Query(Query),
 }
 
-/// The reads of a pattern, without duplicates.
-pub(super) fn reads(pattern: &PatternRequests) -> Vec<PatternRead> {
-    let mut reads: Vec<PatternRead> = Vec::new();
-    for request in &pattern.requests {
-        let read = match request {
-            Request::Read(Table::Main, keys, consistency) => PatternRead::Get(keys.clone(), *consistency),
-            Request::Query(Table::Main, query, _) => PatternRead::Query(query.clone()),
-            _ => continue,
-        };
-        if !reads.contains(&read) {
-            reads.push(read);
+impl PatternRead {
+    pub(super) fn of(request: AccessRequest, access: &Access) -> Self {
+        match request {
+            AccessRequest::Get(keys) => Self::Get(keys, access.consistency),
+            AccessRequest::Query(query) => Self::Query(query),
         }
     }
-    reads
-}
 
-impl PatternRead {
     /// The texts with placeholders.
     pub(super) fn texts(&self) -> Vec<&str> {
         match self {
@@ -76,26 +67,6 @@ impl PatternRead {
         }
     }
 
-    /// The read with values in place of the placeholders.
-    pub(super) fn with(&self, values: &PlaceholderValues) -> Self {
-        let filled = |text: &String| in_key(text, values);
-        match self {
-            Self::Get(keys, consistency) => {
-                let keys = keys.iter().map(|key| Key::new(filled(&key.pk), filled(&key.sk))).collect();
-                Self::Get(keys, *consistency)
-            }
-            Self::Query(query) => {
-                let sk = match &query.sk {
-                    SortKeys::All => SortKeys::All,
-                    SortKeys::Prefix(text) => SortKeys::Prefix(filled(text)),
-                    SortKeys::Between(first, last) => SortKeys::Between(filled(first), filled(last)),
-                    SortKeys::After(first) => SortKeys::After(filled(first)),
-                };
-                Self::Query(Query { pk: filled(&query.pk), sk, ..query.clone() })
-            }
-        }
-    }
-
     /// The items that it finds, and its read units.
     pub(super) async fn send<S: Store>(&self, console: &Console<S>) -> Result<(Vec<Item>, f64), String> {
         let store = &console.opened.store;
@@ -123,27 +94,5 @@ fn consistent(consistency: Consistency) -> &'static str {
     match consistency {
         Consistency::Strong => "strongly consistent",
         Consistency::Eventual => "eventually consistent",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::{super::filled::placeholders, *};
-
-    #[test]
-    fn a_request_with_placeholders_is_sent_with_values() {
-        let query = Query::prefix(None, "USER#{UserId}", "POST#{CreatedAt}#{PostId}");
-        let read = PatternRead::Query(query);
-        let names: Vec<String> = read.texts().iter().flat_map(|text| placeholders(text)).collect();
-        assert_eq!(names, ["UserId", "CreatedAt", "PostId"]);
-        let values = BTreeMap::from([("UserId", "ann"), ("CreatedAt", "2024"), ("PostId", "p{1}")]);
-        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let sent = read.with(&values);
-        assert_eq!(sent.condition(), "USER#ann, sort key begins with POST#2024#p{1}, strongly consistent");
-        let get = PatternRead::Get(vec![Key::new("USER#{UserId}", "PROFILE")], Consistency::Eventual);
-        let values = BTreeMap::from([("UserId".to_owned(), "b#%".to_owned())]);
-        assert_eq!(get.with(&values).condition(), "USER#b%23%25 / PROFILE, eventually consistent");
     }
 }

@@ -27,6 +27,7 @@ pub async fn cast(design: &Design, entity: &str, n: u64) -> Option<Cast> {
         rates: BTreeMap::new(),
         targets: BTreeMap::new(),
         fan_outs: BTreeMap::new(),
+        reads: BTreeMap::new(),
         ledger: LedgerKind::default(),
         n_shards: 1,
         window_seconds: 0.0,

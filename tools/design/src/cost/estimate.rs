@@ -1,6 +1,13 @@
 //! The bill of a month, line by line, each with its formula.
 
-use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, query::Consistency, schema::Schema};
+use derive::{
+    access::{Access, AccessRequest},
+    catalogue::Catalogue,
+    derivation::Derivation,
+    family::Family,
+    query::Consistency,
+    schema::Schema,
+};
 use engine::ledger::{LedgerKind, receipt};
 use infra::{
     filters::{Needed, StreamTable, needed},
@@ -156,6 +163,13 @@ pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogByt
             fanned_out(&mut bill, design, derivation, *fan_out);
         }
     }
+    for (name, rate) in &load.reads {
+        if let Some(access) = design.schema.accesses.iter().find(|access| access.name == *name) {
+            let units = page_units(design, access);
+            let formula = format!("{rate} pages a second × {units} read units");
+            bill.each_second(Paid::ReadUnits, &format!("{name}, of the application"), rate * units, &formula);
+        }
+    }
     bill.each_second(Paid::ReadUnits, "reads", used.read_units, &each(used.read_units, "read units"));
     let formula = format!("{SWEEP_ITEMS} items at most × {SWEEPS} sweeps");
     bill.add(Paid::ReadUnits, "sweep", SWEEP_ITEMS * SWEEPS, formula);
@@ -170,6 +184,22 @@ pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogByt
     let tables = load.by_table(design);
     let batch = tables.iter().map(|table| table.batch() * table.rate()).sum::<f64>() / rate;
     Ok(Estimate { lines: bill.lines, batch: if rate > 0.0 { batch } else { load.batch() } })
+}
+
+/// Read units of a full page of a declared read, by the sample items of its entities.
+#[must_use]
+pub fn page_units(design: &Design, access: &Access) -> f64 {
+    let sizes: Vec<usize> =
+        access.entities().iter().filter_map(|entity| design.samples.item(entity)).map(item_bytes).collect();
+    let bytes = sizes.iter().sum::<usize>().div_ceil(sizes.len().max(1));
+    let units = |request: AccessRequest| match request {
+        AccessRequest::Get(keys) => keys.iter().map(|_| read_units(bytes, access.consistency)).sum::<f64>(),
+        AccessRequest::Query(query) => {
+            let n_items = usize::try_from(query.limit.unwrap_or(1)).unwrap_or(usize::MAX);
+            read_units(bytes.saturating_mul(n_items), query.consistency)
+        }
+    };
+    access.requests(&design.schema).into_iter().map(units).sum()
 }
 
 /// The invocations of the functions, with their time and what they log.

@@ -19,6 +19,8 @@ pub struct Load {
     pub targets: BTreeMap<String, u32>,
     /// Fan-outs, by derivation.
     pub fan_outs: BTreeMap<String, FanOutRate>,
+    /// The application's declared reads: full pages a second, by name.
+    pub reads: BTreeMap<String, f64>,
     /// The ledger.
     pub ledger: LedgerKind,
     /// Shards of the stream that are open at a time: one for each partition of the table.
@@ -47,7 +49,7 @@ pub struct FanOutRate {
 /// Why a load cannot be estimated.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LoadError {
-    /// The load has neither a rate nor a fan-out.
+    /// The load has neither a rate nor a fan-out nor a read.
     #[error("no rate is given: give the new items a second of an entity, as in `--rate {0}=10`")]
     Empty(String),
     /// The entity does not exist, or Ripple writes it.
@@ -66,6 +68,14 @@ pub enum LoadError {
         /// Targets or fan-out.
         what: &'static str,
         /// The derivations that have it.
+        there_are: String,
+    },
+    /// The read is not declared.
+    #[error("no read {name} is declared by [access.{name}]: {there_are}")]
+    Read {
+        /// The name.
+        name: String,
+        /// The declared reads.
         there_are: String,
     },
     /// No sample item can be made for an entity.
@@ -134,11 +144,15 @@ impl Load {
     pub fn check(&self, design: &Design) -> Result<(), LoadError> {
         let ground = design.schema.entities().filter(|entity| !entity.derived);
         let ground: Vec<&str> = ground.map(|entity| entity.name.as_str()).collect();
-        if self.rates.is_empty() && self.fan_outs.is_empty() {
+        if self.rates.is_empty() && self.fan_outs.is_empty() && self.reads.is_empty() {
             return Err(LoadError::Empty(ground.first().copied().unwrap_or("Entity").to_owned()));
         }
         if let Some(name) = self.rates.keys().find(|name| !ground.contains(&name.as_str())) {
             return Err(LoadError::Entity { name: name.clone(), there_are: there_are(&ground) });
+        }
+        let declared: Vec<&str> = design.schema.accesses.iter().map(|access| access.name.as_str()).collect();
+        if let Some(name) = self.reads.keys().find(|name| !declared.contains(&name.as_str())) {
+            return Err(LoadError::Read { name: name.clone(), there_are: there_are(&declared) });
         }
         let has_targets = |derivation: &&Derivation| spread(derivation).is_some();
         known(design, self.targets.keys(), "targets", has_targets)?;

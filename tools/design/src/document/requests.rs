@@ -98,6 +98,7 @@ fn condition(layout: &Layout, query: &Query) -> String {
     match &query.sk {
         SortKeys::All => of_pk,
         SortKeys::Prefix(prefix) => format!("{of_pk} and begins_with({sk}, '{prefix}')"),
+        SortKeys::Between(first, last) if first == last => format!("{of_pk} and {sk} = '{first}'"),
         SortKeys::Between(first, last) => format!("{of_pk} and {sk} between '{first}' and '{last}'"),
         SortKeys::After(first) => format!("{of_pk} and {sk} > '{first}'"),
     }

@@ -65,7 +65,11 @@ fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
         for derivation in design.catalogue.derivations() {
             let Some(target) = derivation.kind.outline(&design.schema).counts else { continue };
             let Some(target) = design.schema.entity(&target) else { continue };
-            let takes = |query: &Query| query.index.is_none() && takes_counters(query, target, &derivation.name);
+            // A query that begins inside of counters is one of counters.
+            let is_of_counters = |query: &Query| query.sk.first().contains(counter::MARK);
+            let takes = |query: &Query| {
+                query.index.is_none() && !is_of_counters(query) && takes_counters(query, target, &derivation.name)
+            };
             if pattern.queries().any(takes) {
                 taken.insert(derivation.label().to_owned());
             }

@@ -84,31 +84,40 @@ impl<'a> TypedRead<'a> {
 pub(crate) struct Printed<'a> {
     /// The types of items, by entity.
     pub(crate) items: BTreeMap<&'a str, String>,
-    /// The forms of keys, by entity and index, with the attributes that they name.
-    keys: BTreeMap<(&'a str, Option<&'a str>), ([&'a str; 2], String)>,
+    /// The forms of keys, by entity and index.
+    keys: BTreeMap<(&'a str, Option<&'a str>), PrintedKey<'a>>,
+}
+
+/// A printed form of a key.
+#[derive(Debug)]
+struct PrintedKey<'a> {
+    /// The attributes that it names.
+    names: [&'a str; 2],
+    /// Its name in the printed file.
+    form: String,
 }
 
 impl<'a> Printed<'a> {
     /// Adds the form of a key under this name.
-    pub(crate) fn add(&mut self, key: &TypedKey<'a>, name: String) {
-        self.keys.insert((key.entity, key.index), (key.names, name));
+    pub(crate) fn add(&mut self, key: &TypedKey<'a>, form: String) {
+        self.keys.insert((key.entity, key.index), PrintedKey { names: key.names, form });
     }
 
     /// The name of the form of a key; `None` if the key has values as they are, and so no form was printed.
     pub(crate) fn key(&self, key: &TypedKey<'a>) -> Option<&str> {
-        let (names, name) = self.keys.get(&(key.entity, key.index))?;
-        (*names == key.names).then_some(name)
+        let printed = self.keys.get(&(key.entity, key.index)).filter(|printed| printed.names == key.names);
+        printed.map(|printed| printed.form.as_str())
     }
 
     /// The forms by which the items of a read are told.
     pub(crate) fn forms(&self, read: &TypedRead<'a>) -> Vec<&str> {
         let entities = read.entities.iter().filter(|_| read.told == ToldBy::Forms);
-        entities.filter_map(|entity| Some(self.keys.get(&(entity, None))?.1.as_str())).collect()
+        entities.filter_map(|entity| Some(self.keys.get(&(entity, None))?.form.as_str())).collect()
     }
 }
 
 /// The functions of a manifest, in its order.
-pub(crate) fn reads<'a>(schema: &'a Schema) -> Vec<TypedRead<'a>> {
+pub(crate) fn reads(schema: &Schema) -> Vec<TypedRead<'_>> {
     schema.accesses.iter().filter_map(|access| read(schema, access)).collect()
 }
 
@@ -141,11 +150,14 @@ fn read<'a>(schema: &'a Schema, access: &'a Access) -> Option<TypedRead<'a>> {
             key.fields.iter().find(|field| field.name == name).map(|field| TypedField { is_optional: false, ..*field }),
         );
     }
+    // An index that does not project the type has the key of the item.
+    let index = query.and_then(|query| schema.layout.index(query.index.as_deref()?));
+    let is_projected = index.is_none_or(|index| schema.layout.stored_in(index, schema.layout.type_name()).is_some());
     let told = match form.map(|form| &form.entity) {
-        None => schema.layout.entity_type.as_deref().map_or(ToldBy::Forms, ToldBy::Attribute),
-        Some(EntityBy::Attribute(name)) => ToldBy::Attribute(name),
+        None => schema.layout.entity_type.as_deref().filter(|_| is_projected).map_or(ToldBy::Forms, ToldBy::Attribute),
+        Some(EntityBy::Attribute(name)) if is_projected => ToldBy::Attribute(name),
         Some(EntityBy::Table(_)) => ToldBy::Table,
-        Some(EntityBy::Forms(_)) => ToldBy::Forms,
+        Some(EntityBy::Attribute(_) | EntityBy::Forms(_)) => ToldBy::Forms,
     };
     let table = match form {
         None => vec![schema.layout.pk.as_str(), schema.layout.sk.as_str()],

@@ -18,7 +18,7 @@ const fn write(
     result: &'static str,
     sample: SampleRun,
 ) -> AccessPattern {
-    AccessPattern { id, title, input, result, order: "", sample }
+    AccessPattern { id, title, input, result, sample }
 }
 
 impl SampleQueries {

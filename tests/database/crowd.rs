@@ -1,6 +1,5 @@
 //! The crowd: items of every entity, with neighbours that a careless key would include.
 
-use derive::query::Order as QueryOrder;
 use entities::{
     carts::{CartItem, CartItemKey},
     counter::Counter,
@@ -37,42 +36,6 @@ const POST_STATUSES: [&str; 3] = ["published", "draft", "archived"];
 /// Days with readings; one day is left out.
 pub(crate) const DAYS: [&str; 4] = ["2023-12-31", "2024-01-01", "2024-02-29", "2024-03-01"];
 
-/// All items of the table.
-pub(crate) struct Crowd {
-    pub(crate) items: Vec<Item>,
-}
-
-impl Crowd {
-    /// All chosen items of an entity, in the order of a key.
-    pub(crate) fn sorted<E: Entity, K: Ord>(&self, is_wanted: impl Fn(&E) -> bool, key: impl Fn(&E) -> K) -> Vec<E> {
-        let typed = self.items.iter().filter_map(|item| E::from_item(&layout(), item).unwrap());
-        let mut found: Vec<E> = typed.filter(|entity| is_wanted(entity)).collect();
-        found.sort_by_key(key);
-        found
-    }
-
-    /// The same in reverse order.
-    pub(crate) fn reversed<E: Entity, K: Ord>(&self, is_wanted: impl Fn(&E) -> bool, key: impl Fn(&E) -> K) -> Vec<E> {
-        let mut found = self.sorted(is_wanted, key);
-        found.reverse();
-        found
-    }
-
-    /// The only chosen item of an entity.
-    pub(crate) fn only<E: Entity>(&self, is_wanted: impl Fn(&E) -> bool) -> E {
-        let mut found = self.sorted(is_wanted, |_| ());
-        assert_eq!(found.len(), 1, "{}", E::NAME);
-        found.pop().unwrap()
-    }
-}
-
-pub(crate) fn in_order<T>(mut ascending: Vec<T>, order: QueryOrder) -> Vec<T> {
-    if order == QueryOrder::Descending {
-        ascending.reverse();
-    }
-    ascending
-}
-
 /// Ids that begin with each other or need escapes, in the order of their texts.
 pub(crate) fn ids(letter: &str) -> Vec<String> {
     ["", "1", "1#x", "1%23x", "1%x", "1/x", "10"].map(|end| format!("{letter}{end}")).to_vec()
@@ -94,7 +57,8 @@ pub(crate) fn whole(at: usize) -> i64 {
     i64::try_from(at).unwrap()
 }
 
-pub(crate) fn crowd() -> Crowd {
+/// All items of the table.
+pub(crate) fn crowd() -> Vec<Item> {
     let mut items = Vec::new();
     people(&mut items);
     posts(&mut items);
@@ -105,7 +69,7 @@ pub(crate) fn crowd() -> Crowd {
     sensors(&mut items);
     counters(&mut items);
     strangers(&mut items);
-    Crowd { items }
+    items
 }
 
 fn put<E: Entity>(items: &mut Vec<Item>, entity: &E) {
