@@ -124,8 +124,10 @@ class Counts(_Read[Fields, None]):
         while True:
             output = table.query(**request)
             for item in output["Items"]:
-                name = item[sort][len(prefix) :].split("#")[0]
-                counted = counts.setdefault(name, Counted(0))
+                key_of = re.fullmatch("([^#]+)#[0-9]{2}", item[sort][len(prefix) :])
+                if key_of is None or not self._is_of(item):
+                    continue
+                counted = counts.setdefault(key_of[1], Counted(0))
                 counted.count += int(item.get("Value", 0))
                 if "Sum" in item:
                     counted.sum = (counted.sum or Decimal(0)) + item["Sum"]

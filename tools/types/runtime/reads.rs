@@ -234,8 +234,10 @@ impl Read {
             let request = request.expression_attribute_values(":s", AttributeValue::S(prefix.clone()));
             let output = request.send().await.map_err(failed)?;
             for item in output.items.unwrap_or_default() {
-                let name = text(&item, sort).strip_prefix(&prefix).and_then(|rest| rest.split('#').next());
-                let name = name.unwrap_or_default();
+                let counter = text(&item, sort).strip_prefix(&prefix).and_then(|rest| rest.split_once('#'));
+                let is_number = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+                let counter = counter.filter(|(_, number)| is_number(number) && self.is_of(&item));
+                let Some((name, _)) = counter else { continue };
                 let counted = counts.entry(name.to_owned()).or_default();
                 counted.count += text(&item, "Value").parse::<i64>().unwrap_or(0);
                 if item.contains_key("Sum") {

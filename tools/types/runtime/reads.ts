@@ -162,7 +162,8 @@ export function counter<Fields extends object>(read: Read) {
         ...(from && { ExclusiveStartKey: from }),
       });
       for (const item of output.Items ?? []) {
-        const name = String(item[sk]).slice(prefix.length).split("#")[0] ?? "";
+        const [, name] = /^([^#]+)#[0-9]{2}$/.exec(String(item[sk]).slice(prefix.length)) ?? [];
+        if (name === undefined || !isOf(read, item)) continue;
         const counted = (counts[name] ??= { count: 0 });
         counted.count += Number(item["Value"] ?? 0);
         if (item["Sum"] !== undefined) counted.sum = (counted.sum ?? 0) + Number(item["Sum"]);

@@ -8,6 +8,7 @@ use derive::{
     schema::Schema,
 };
 use keys::{
+    counter::COUNTER,
     entity::Definition,
     tables::{EntityBy, KeyAttribute, KeyType, TableForm},
     template::Template,
@@ -153,7 +154,10 @@ fn read<'a>(schema: &'a Schema, access: &'a Access) -> Option<TypedRead<'a>> {
     // An index that does not project the type has the key of the item.
     let index = query.and_then(|query| schema.layout.index(query.index.as_deref()?));
     let is_projected = index.is_none_or(|index| schema.layout.stored_in(index, schema.layout.type_name()).is_some());
+    let is_of_counters = matches!(access.reads, AccessReads::Counts(_));
     let told = match form.map(|form| &form.entity) {
+        // The form of a counter's key contains that of its target.
+        None if is_of_counters && schema.layout.entity_type.is_none() => ToldBy::Table,
         None => schema.layout.entity_type.as_deref().filter(|_| is_projected).map_or(ToldBy::Forms, ToldBy::Attribute),
         Some(EntityBy::Attribute(name)) if is_projected => ToldBy::Attribute(name),
         Some(EntityBy::Table(_)) => ToldBy::Table,
@@ -170,7 +174,7 @@ fn read<'a>(schema: &'a Schema, access: &'a Access) -> Option<TypedRead<'a>> {
         key,
         table,
         numbers,
-        entities,
+        entities: if is_of_counters { vec![COUNTER] } else { entities },
         told,
         inputs,
         filter_inputs: filter.map(AccessFilter::inputs).unwrap_or_default(),
