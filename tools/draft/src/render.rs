@@ -205,7 +205,9 @@ impl<'a> Parts<'a> {
     /// The reason why the manifest is not valid with these lines too.
     fn refusal(&self, more: &[String], derived: &Derived) -> Option<String> {
         let text = [self.lines(derived, true).as_slice(), more].concat().join("\n");
-        manifest::load(&text).err().map(|error| error.to_string())
+        let error = manifest::load(&text).err()?;
+        // Its line is that of a text that nobody sees.
+        Some(format!("{}: {}", error.key, error.what).trim_start_matches(": ").to_owned())
     }
 
     /// Adds lines, as a comment if they are not valid.
