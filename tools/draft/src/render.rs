@@ -77,7 +77,7 @@ pub(crate) fn render(origin: &str, tables: &[SampledTable], mut kinds: Vec<Table
     let mut lines = head(origin, tables, is_one);
     lines.extend(parts.lines(&derived, false));
     lines.extend(proposal_lines(&accepted, &notes, tables));
-    lines.extend(access_lines(&live));
+    lines.extend(parts.access_lines(&live));
     // An empty table declares no entity yet, which is the one mistake that a person has to correct.
     let probe: &[&str] = if live.is_empty() && is_one { &PROBE } else { &[] };
     if let Err(why) = manifest::load(&[lines.join("\n").as_str(), &probe.join("\n")].join("\n")) {
@@ -417,6 +417,30 @@ impl<'a> Parts<'a> {
         lines
     }
 
+    /// The reads that a file declares, each as a comment if the manifest is not valid with it.
+    fn access_lines(&self, live: &[(usize, &Found<'_>)]) -> Vec<String> {
+        let sections = access::sections(live);
+        let mut lines = Vec::new();
+        if !sections.is_empty() {
+            lines.extend([String::new(), "# ---- Access patterns ----".to_owned()]);
+        }
+        let mut accepted = Vec::new();
+        for section in sections {
+            lines.push(String::new());
+            match self.refusal(&[accepted.as_slice(), &section].concat(), &Derived::new()) {
+                None => {
+                    lines.extend(section.iter().cloned());
+                    accepted.extend(section);
+                }
+                Some(why) => {
+                    lines.extend(wrapped(&format!("Not possible: {why}")));
+                    lines.extend(commented(&section));
+                }
+            }
+        }
+        lines
+    }
+
     /// The proposals with which the manifest is valid, each with its lines, and the attributes that they derive.
     fn accept(&self, proposed: Vec<Proposal>, notes: &mut Vec<String>) -> (Vec<(Proposal, Vec<String>)>, Derived) {
         let mut accepted: Vec<(Proposal, Vec<String>)> = Vec::new();
@@ -492,20 +516,6 @@ fn read_of(table: &SampledTable) -> String {
         Extent::Part => format!("{name}: {read}{of} were read. Kinds of items that are rare may be missing."),
         Extent::Ended(why) => format!("{name}: only {read}{of} were read, because {why}."),
     }
-}
-
-/// The reads that a file declares, as comments.
-fn access_lines(live: &[(usize, &Found<'_>)]) -> Vec<String> {
-    let sections = access::sections(live);
-    if sections.is_empty() {
-        return Vec::new();
-    }
-    let mut lines = vec![String::new(), "# ---- Access patterns of the file ----".to_owned()];
-    for section in sections {
-        lines.push(String::new());
-        lines.extend(commented(&section));
-    }
-    lines
 }
 
 fn proposal_lines(accepted: &[(Proposal, Vec<String>)], notes: &[String], tables: &[SampledTable]) -> Vec<String> {
