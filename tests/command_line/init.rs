@@ -128,11 +128,17 @@ fn files_are_told_apart_by_their_shape() {
     assert!(model.stdout.contains("\n[entity.Employee]\n"), "{model:?}");
     let template = ripple(&["init", "infra/template.yaml", "--out", "-"]);
     assert!(template.code == Some(0) && template.stdout.contains("\n[tables.LedgerTable]\n"), "{template:?}");
+    let schema = ripple(&["init", "tools/draft/src/files/tests/schema.graphql", "--out", "-"]);
+    assert!(
+        schema.code == Some(0) && schema.stdout.contains("\n[tables.Post.index.\"gsi-Blog.posts\"]\n"),
+        "{schema:?}"
+    );
     let other = file("{}");
     let path = other.path().to_str().unwrap();
     let line = "no known shape: give a NoSQL Workbench model (with DataModel), a CloudFormation, SAM or cdk.out template \
-                (with Resources), a serverless.yml (with resources), or the output of `terraform show -json` (with values \
-                or planned_values)";
+                (with Resources), a serverless.yml (with resources), the output of `terraform show -json` (with values or \
+                planned_values), a schema.json or dynamodb_data_model.json (with tables), a OneTable schema (with \
+                models and indexes), or a schema.graphql (with @model)";
     refuses(&["init", path, "--out", "-"], &format!("{path}: {line}"));
 }
 

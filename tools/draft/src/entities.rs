@@ -12,9 +12,10 @@ use keys::{
 use serde_dynamo::AttributeValue;
 
 use crate::{
+    declared,
     forms::{slots, usual_parts},
     names::{Case, entity, equal_attribute, free, suffix},
-    shape::{KeyReading, SampledTable, TableShape, type_of},
+    shape::{DeclaredKind, IndexShape, KeyReading, SampledTable, TableShape, type_of},
     type_attribute,
     words::{Words, is_word},
 };
@@ -28,7 +29,7 @@ const GENERIC: [&str; 12] =
 const CHANGING: [&str; 2] = ["updat", "modif"];
 
 /// Items of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Found<'a> {
     pub(crate) name: String,
     /// Form of the partition key; `None` for the attribute as it is.
@@ -45,6 +46,8 @@ pub(crate) struct Found<'a> {
     pub(crate) indexes: Vec<String>,
     /// Number of items of this kind with a key of another form.
     pub(crate) n_misfits: usize,
+    /// What a file declares of it, in place of items.
+    pub(crate) declared: Option<&'a DeclaredKind>,
 }
 
 /// A field of a key.
@@ -82,6 +85,20 @@ impl Found<'_> {
             form.as_ref().is_none_or(|form| form.starts_with('{') && form.matches(['{', '#']).count() == 1)
         };
         is_field(&self.pk) && is_field(&self.sk)
+    }
+
+    /// The forms of its key in an index, `None` if it is not in the index, or the reason why there are none.
+    pub(crate) fn in_index(
+        &self,
+        (shape, type_attribute): (&TableShape, Option<&str>),
+        index: &IndexShape,
+    ) -> Result<Option<IndexForms>, String> {
+        let is_excluded = |name: &str| shape.is_own_key(name) || type_attribute == Some(name);
+        match (self.declared, index.texts()) {
+            (Some(kind), _) => declared::index_forms((self, kind), shape, index),
+            (None, Some(attributes)) => index_forms(self, attributes, is_excluded),
+            (None, None) => Ok(None),
+        }
     }
 }
 
@@ -184,7 +201,7 @@ fn of_group<'a>(
     let (pk, sk) = (pk.form, sk.and_then(|sk| sk.form));
     let n_misfits = n_all - items.len() + n_unreadable(pk.as_deref(), sk.as_deref(), &keys, kinds.is_unescaped);
     let attributes = attributes(shape, kinds.type_attribute.as_deref(), &fields, &items);
-    Ok(Found { name, pk, sk, fields, items, keys, attributes, indexes: Vec::new(), n_misfits })
+    Ok(Found { name, pk, sk, fields, items, keys, attributes, indexes: Vec::new(), n_misfits, declared: None })
 }
 
 /// Number of keys that do not have these forms.
@@ -326,7 +343,7 @@ impl<'k, 'a> Forms<'k, 'a> {
 // ---- Keys in indexes ----
 
 /// The forms of a key in an index, or the reason why there are none.
-pub(crate) fn index_forms<'f>(
+fn index_forms<'f>(
     found: &'f Found<'_>,
     [pk, sk]: [&str; 2],
     is_excluded: impl Fn(&str) -> bool + Copy,
@@ -368,14 +385,15 @@ pub(crate) fn index_forms<'f>(
         Ok::<String, String>(parts.join("#"))
     };
     let (pk, sk) = (form(pk)?, form(sk)?);
-    Ok(Some(IndexForms { pk, sk, n_items: rows.len(), fields }))
+    Ok(Some(IndexForms { pk, sk: Some(sk), n_items: rows.len(), fields }))
 }
 
 /// The forms of a key in an index.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexForms {
     pub(crate) pk: String,
-    pub(crate) sk: String,
+    /// `None` if the index has no sort key.
+    pub(crate) sk: Option<String>,
     /// Number of items that have the key.
     pub(crate) n_items: usize,
     /// Fields and attributes in it.

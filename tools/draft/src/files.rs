@@ -6,8 +6,18 @@
 //! | CloudFormation, SAM, `cdk.out/*.template.json` | `Resources` of the types `AWS::DynamoDB::Table` and `GlobalTable` |
 //! | `serverless.yml` | the same below `resources.Resources` |
 //! | `terraform show -json` | resources of the type `aws_dynamodb_table`, in all modules |
+//! | `schema.json` of the DynamoDB MCP server | `tables`, each with a `table_config` and its entities |
+//! | `dynamodb_data_model.json` | `tables` in one of two forms, with items or with entities |
+//! | OneTable schema | `models` and `indexes` |
+//! | GraphQL schema of Amplify | types with `@model` |
 
+mod amplify;
 mod cloudformation;
+mod data_model;
+mod graphql;
+mod onetable;
+mod patterns;
+mod schema_json;
 mod terraform;
 mod workbench;
 
@@ -37,8 +47,9 @@ pub enum FileError {
     /// It has none of the known shapes.
     #[error(
         "no known shape: give a NoSQL Workbench model (with DataModel), a CloudFormation, SAM or cdk.out template (with \
-         Resources), a serverless.yml (with resources), or the output of `terraform show -json` (with values or \
-         planned_values)"
+         Resources), a serverless.yml (with resources), the output of `terraform show -json` (with values or \
+         planned_values), a schema.json or dynamodb_data_model.json (with tables), a OneTable schema (with models and \
+         indexes), or a schema.graphql (with @model)"
     )]
     Unknown,
     /// It is of this kind, and has no table.
@@ -55,9 +66,13 @@ pub enum FileError {
 ///
 /// [`FileError`], which names the known shapes if this is none of them.
 pub fn tables_of(text: &str) -> Result<FoundTables, FileError> {
+    if graphql::is_schema(text) {
+        let tables = amplify::tables(&graphql::parse(text)?)?;
+        return found("GraphQL schema of Amplify", tables);
+    }
     let file = parsed(text)?;
     let at = |path: &[&str]| path.iter().try_fold(&file, |value, name| value.get(name));
-    let (kind, mut tables) = if let Some(models) = at(&["DataModel"]).and_then(Value::as_array) {
+    let (kind, tables) = if let Some(models) = at(&["DataModel"]).and_then(Value::as_array) {
         ("NoSQL Workbench model", workbench::tables(models)?)
     } else if let Some(resources) = at(&["Resources"]).and_then(Value::as_object) {
         ("CloudFormation template", cloudformation::tables(resources)?)
@@ -65,11 +80,23 @@ pub fn tables_of(text: &str) -> Result<FoundTables, FileError> {
         ("serverless.yml", cloudformation::tables(resources)?)
     } else if let Some(values) = at(&["values"]).or_else(|| at(&["planned_values"])).filter(|it| it.is_object()) {
         ("terraform JSON", terraform::tables(values)?)
+    } else if let Some(tables) = at(&["tables"]).and_then(Value::as_array) {
+        if tables.iter().any(|table| table.get("table_config").is_some()) {
+            ("schema.json of the DynamoDB MCP server", schema_json::tables(&file, tables)?)
+        } else {
+            ("DynamoDB data model", data_model::tables(&file, tables)?)
+        }
+    } else if let (Some(models), Some(_)) = (at(&["models"]).and_then(Value::as_object), at(&["indexes"])) {
+        ("OneTable schema", vec![onetable::table(&file, models)?])
     } else if at(&["service"]).is_some() && at(&["provider"]).is_some() {
         return Err(FileError::NoTable("serverless.yml"));
     } else {
         return Err(FileError::Unknown);
     };
+    found(kind, tables)
+}
+
+fn found(kind: &'static str, mut tables: Vec<SampledTable>) -> Result<FoundTables, FileError> {
     // Two stages of one table may have one name, and a manifest declares a name once.
     let mut names = BTreeSet::new();
     tables.retain(|table| names.insert(table.shape.name.clone()));
@@ -108,6 +135,39 @@ fn json(yaml: &Yaml<'_>) -> Value {
 /// The text at a name.
 fn text<'v>(of: &'v Value, name: &str) -> Option<&'v str> {
     of.get(name).and_then(Value::as_str)
+}
+
+/// The text at a name, which the part of the file at this path has to have.
+fn required<'v>(of: &'v Value, path: &str, name: &str) -> Result<&'v str, FileError> {
+    match of.get(name) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text),
+        Some(_) => Err(FileError::Table(format!("{path}.{name} is not a text, or is empty"))),
+        None => Err(FileError::Table(format!("{path} has no {name}"))),
+    }
+}
+
+/// A text at a name, or a list of texts; empty if there is none.
+fn texts(of: &Value, path: &str, name: &str) -> Result<Vec<String>, FileError> {
+    let all = match of.get(name) {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::Array(all)) => all.iter().map(|one| one.as_str().map(str::to_owned)).collect(),
+        Some(one) => one.as_str().map(|text| vec![text.to_owned()]),
+    };
+    all.ok_or_else(|| FileError::Table(format!("{path}.{name} is neither a text nor a list of texts")))
+}
+
+/// A template such as `USER#{id}` as the form of a key in a manifest. `open` begins a field, and `field` writes one from
+/// its name and from what follows a colon.
+fn form(template: &str, open: &str, field: impl Fn(&str, Option<&str>) -> String) -> String {
+    let (mut form, mut rest) = (String::new(), template);
+    while let Some((before, after)) = rest.split_once(open) {
+        let Some((inside, next)) = after.split_once('}') else { break };
+        let (name, width) = inside.split_once(':').map_or((inside, None), |(name, width)| (name, Some(width)));
+        form += before;
+        form += &field(name, width);
+        rest = next;
+    }
+    form + rest
 }
 
 /// The list at a name; empty if there is none.

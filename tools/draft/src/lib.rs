@@ -13,8 +13,11 @@
 //! 3. `links` finds which kinds name which, and `proposals` compares their attributes and numbers.
 //! 4. `render` writes the text, and checks each part of it.
 //!
-//! [`files`] reads descriptions of tables from files instead.
+//! [`files`] reads descriptions of tables from files instead. If a file declares the kinds of items too, `declared` takes
+//! the place of steps 1 to 3.
 
+mod access;
+mod declared;
 mod entities;
 pub mod files;
 mod forms;
@@ -27,9 +30,10 @@ mod text;
 mod type_attribute;
 mod words;
 
-use shape::{KeyReading, SampledTable};
+use keys::tables::KeyAttribute;
+use shape::{IndexShape, KeyReading, SampledTable, TableShape};
 
-use crate::entities::TableKinds;
+use crate::{declared::all_as_they_are, entities::TableKinds};
 
 /// A drafted manifest.
 #[derive(Clone, Debug)]
@@ -45,11 +49,16 @@ pub struct Draft {
 /// Drafts a manifest of tables. `origin` says where the description is from, such as `the table shop`.
 #[must_use]
 pub fn draft(origin: &str, tables: &[SampledTable]) -> Draft {
-    let forms: Vec<TableKinds<'_>> = tables.iter().map(|table| entities::find(table, KeyReading::Forms)).collect();
-    let (is_one, kinds) = match (tables, forms.as_slice()) {
-        ([table], [kinds]) if table.shape.has_two_texts() && !is_plain(kinds) => (true, forms),
-        _ => (false, tables.iter().map(in_tables).collect()),
+    let one = match tables {
+        [table] if table.shape.has_two_texts() => {
+            let kinds = declared::kinds(table, true).unwrap_or_else(|| entities::find(table, KeyReading::Forms));
+            let has_forms = table.declared.is_none() || !kinds.found.is_empty();
+            Some(kinds).filter(|kinds| has_forms && !is_plain(kinds) && !has_plain_index(&table.shape, kinds))
+        }
+        _ => None,
     };
+    let is_one = one.is_some();
+    let kinds = one.map_or_else(|| tables.iter().map(in_tables).collect(), |kinds| vec![kinds]);
     render::render(origin, tables, kinds, is_one)
 }
 
@@ -59,13 +68,30 @@ fn is_plain(kinds: &TableKinds<'_>) -> bool {
     !kinds.found.is_empty() && kinds.found.iter().all(entities::Found::is_raw)
 }
 
+/// True if the key of an index is an attribute as it is. `[table]` has no such index, since it takes each attribute of a
+/// key for a text of a form.
+fn has_plain_index(shape: &TableShape, kinds: &TableKinds<'_>) -> bool {
+    let is_plain = |index: &IndexShape, found: &entities::Found<'_>| {
+        let Ok(Some(forms)) = found.in_index((shape, kinds.type_attribute.as_deref()), index) else { return false };
+        let is_other = |keys: &[KeyAttribute]| keys.iter().any(|key| !shape.is_own_key(&key.name));
+        let is_as_it_is = |keys: &[KeyAttribute], form: &str| is_other(keys) && form == all_as_they_are(keys);
+        is_as_it_is(&index.pk, &forms.pk) || forms.sk.is_some_and(|form| is_as_it_is(&index.sk, &form))
+    };
+    shape.indexes.iter().any(|index| kinds.found.iter().any(|found| is_plain(index, found)))
+}
+
 /// The kinds of items for `[tables.NAME]`: all of them have forms, or none.
 fn in_tables(table: &SampledTable) -> TableKinds<'_> {
+    if let Some(declared) = declared::kinds(table, false) {
+        return declared;
+    }
     let plain = entities::find(table, KeyReading::Plain);
     let kinds =
         if plain.found.iter().all(entities::Found::is_raw) { plain } else { entities::find(table, KeyReading::Forms) };
-    // Without an attribute that names their kind, all items of a table are of one entity.
-    if kinds.type_attribute.is_none() && kinds.found.len() + kinds.notes.len() > 1 {
+    // Without an attribute that names their kind, the forms of their keys tell the items apart, or all are of one entity.
+    let has_several = kinds.found.len() + kinds.notes.len() > 1;
+    let are_formed = kinds.notes.is_empty() && !kinds.found.iter().any(entities::Found::is_raw);
+    if kinds.type_attribute.is_none() && has_several && !are_formed {
         return entities::find(table, KeyReading::AsTheyAre);
     }
     kinds

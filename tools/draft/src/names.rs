@@ -66,7 +66,8 @@ fn split(text: &str) -> Vec<String> {
     words
 }
 
-fn capital(word: &str) -> String {
+/// A word with its first letter as a capital.
+pub(crate) fn capital(word: &str) -> String {
     let mut chars = word.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

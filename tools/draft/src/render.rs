@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use keys::tables::{KeyAttribute, KeyType};
 
 use crate::{
-    Draft,
-    entities::{AttributeFacts, Found, IndexForms, TableKinds, index_forms},
+    Draft, access,
+    declared::all_as_they_are,
+    entities::{AttributeFacts, Found, IndexForms, TableKinds},
     names::{entity, free, is_whole_name},
     proposals::{self, Proposal},
     shape::{Extent, IndexShape, SampledTable, TableShape},
@@ -55,8 +56,9 @@ pub(crate) fn render(origin: &str, tables: &[SampledTable], mut kinds: Vec<Table
     let mut live: Vec<(usize, &Found<'_>)> = Vec::new();
     for (at, ((table, kinds), indexed)) in tables.iter().zip(&kinds).zip(&indexed).enumerate() {
         parts.add_table(table, kinds, indexed);
-        for note in &kinds.notes {
-            parts.all.push(Part::Lines([vec![String::new()], wrapped(note)].concat()));
+        for note in table.notes.iter().chain(&kinds.notes) {
+            let lines = note.lines().flat_map(wrapped).collect();
+            parts.all.push(Part::Lines([vec![String::new()], lines].concat()));
         }
         for found in &kinds.found {
             if parts.add_entity(at, found) {
@@ -75,6 +77,7 @@ pub(crate) fn render(origin: &str, tables: &[SampledTable], mut kinds: Vec<Table
     let mut lines = head(origin, tables, is_one);
     lines.extend(parts.lines(&derived, false));
     lines.extend(proposal_lines(&accepted, &notes, tables));
+    lines.extend(parts.access_lines(&live));
     // An empty table declares no entity yet, which is the one mistake that a person has to correct.
     let probe: &[&str] = if live.is_empty() && is_one { &PROBE } else { &[] };
     if let Err(why) = manifest::load(&[lines.join("\n").as_str(), &probe.join("\n")].join("\n")) {
@@ -113,14 +116,6 @@ struct EntityIndex {
     share: f64,
 }
 
-/// The single text attributes of an index key, by which forms are possible.
-fn texts(index: &IndexShape) -> Option<[&str; 2]> {
-    match (index.pk.as_slice(), index.sk.as_slice()) {
-        ([pk], [sk]) if pk.of == KeyType::S && sk.of == KeyType::S => Some([&pk.name, &sk.name]),
-        _ => None,
-    }
-}
-
 /// Finds which kinds are in which index. In a table by `[tables.NAME]`, forms are for keys with constant text only.
 fn place_in_indexes(shape: &TableShape, kinds: &mut TableKinds<'_>, is_one: bool) -> Vec<EntityIndex> {
     let mut all = Vec::new();
@@ -135,19 +130,23 @@ fn place_in_indexes(shape: &TableShape, kinds: &mut TableKinds<'_>, is_one: bool
             if is_in(found) {
                 found.indexes.push(index.name.clone());
             }
-            let Some(attributes) = texts(index) else { continue };
-            let is_excluded = |name: &str| shape.is_own_key(name) || type_attribute.as_deref() == Some(name);
-            let (forms, n) = match index_forms(found, attributes, is_excluded) {
+            let (forms, n) = match found.in_index((shape, type_attribute.as_deref()), index) {
                 Ok(None) => continue,
                 Ok(Some(forms)) => (Ok(forms.clone()), forms.n_items),
                 Err(why) => (Err(why), 0),
             };
-            let share = share(n, found.items.len());
+            let share = if found.declared.is_some() { 1.0 } else { share(n, found.items.len()) };
             placed.push(EntityIndex { entity: found.name.clone(), index: index.name.clone(), forms, share });
         }
-        let has_form =
-            |forms: &IndexForms| [&forms.pk, &forms.sk].iter().any(|form| !form.starts_with('{') || form.contains('#'));
-        if is_one || placed.iter().any(|it| it.forms.as_ref().is_ok_and(has_form)) {
+        let is_declared = kinds.found.iter().any(|found| found.declared.is_some());
+        let has_form = |it: &EntityIndex| match &it.forms {
+            Ok(forms) => {
+                forms.pk != all_as_they_are(&index.pk)
+                    || forms.sk.as_ref().is_some_and(|form| *form != all_as_they_are(&index.sk))
+            }
+            Err(_) => is_declared,
+        };
+        if is_one || placed.iter().any(has_form) {
             all.extend(placed);
         }
     }
@@ -156,7 +155,7 @@ fn place_in_indexes(shape: &TableShape, kinds: &mut TableKinds<'_>, is_one: bool
 
 /// The attributes that contain index keys of a form, which an entity does not list.
 fn hidden(shape: &TableShape, indexed: &[EntityIndex], is_one: bool) -> BTreeSet<String> {
-    let has_forms = |index: &&IndexShape| is_one || indexed.iter().any(|it| it.index == index.name);
+    let has_forms = |index: &&IndexShape| is_one || indexed.iter().any(|it| it.index == index.name && it.forms.is_ok());
     let keys = shape.indexes.iter().filter(has_forms).flat_map(|index| index.pk.iter().chain(&index.sk));
     let used: BTreeSet<&String> =
         indexed.iter().filter_map(|it| it.forms.as_ref().ok()).flat_map(|it| &it.fields).collect();
@@ -206,7 +205,9 @@ impl<'a> Parts<'a> {
     /// The reason why the manifest is not valid with these lines too.
     fn refusal(&self, more: &[String], derived: &Derived) -> Option<String> {
         let text = [self.lines(derived, true).as_slice(), more].concat().join("\n");
-        manifest::load(&text).err().map(|error| error.to_string())
+        let error = manifest::load(&text).err()?;
+        // Its line is that of a text that nobody sees.
+        Some(format!("{}: {}", error.key, error.what).trim_start_matches(": ").to_owned())
     }
 
     /// Adds lines, as a comment if they are not valid.
@@ -256,7 +257,7 @@ impl<'a> Parts<'a> {
             return;
         }
         let title = format!("[index.{}]", key(&index.name));
-        if texts(index).is_none() {
+        if index.texts().is_none() {
             let why = format!(
                 "Not declared: in a table by [table], Ripple searches only indexes with one partition key and one sort key \
                  of type S. {} has another key.",
@@ -315,7 +316,7 @@ impl<'a> Parts<'a> {
             }
             lines.push(format!("[entity.{}.index.{}]", key(&found.name), key(&it.index)));
             lines.push(format!("partition-key = {}", string(&forms.pk)));
-            lines.push(format!("sort-key = {}", string(&forms.sk)));
+            lines.extend(forms.sk.as_ref().map(|form| format!("sort-key = {}", string(form))));
             self.add_checked(lines);
         }
     }
@@ -350,7 +351,10 @@ impl<'a> Parts<'a> {
     /// The lines of an entity. Attributes that a proposal derives are in `derived-attributes`.
     fn entity_lines(&self, table: usize, found: &Found<'_>, derived: &[String], is_active: bool) -> Vec<String> {
         let n = thousands(found.items.len());
-        let mut lines = vec![String::new(), format!("# {n} sampled item{}.", if n == "1" { "" } else { "s" })];
+        let mut lines = vec![String::new()];
+        if found.declared.is_none() {
+            lines.push(format!("# {n} sampled item{}.", if n == "1" { "" } else { "s" }));
+        }
         if found.n_misfits > 0 {
             let note = format!(
                 "{} more of this kind have a key of another form, or one with a `%` or `#` within a value: Ripple cannot \
@@ -395,7 +399,8 @@ impl<'a> Parts<'a> {
         let line = |it: &&AttributeFacts| {
             let types = it.types.iter().copied().collect::<Vec<_>>().join(" or ");
             let part = share(it.n_items, found.items.len());
-            let part = if part < 1.0 { format!(", in {}", percent(part)) } else { String::new() };
+            let part =
+                if part < 1.0 && found.declared.is_none() { format!(", in {}", percent(part)) } else { String::new() };
             if !is_whole_name(&it.name) {
                 // The manifest reads it as a path.
                 return commented(&[format!("{}  # {types}{part}; no derivation can name it", string(&it.name))])
@@ -409,6 +414,30 @@ impl<'a> Parts<'a> {
             lines.push(format!("    # and {} more", rest.len() - n_free));
         }
         lines.push("]".to_owned());
+        lines
+    }
+
+    /// The reads that a file declares, each as a comment if the manifest is not valid with it.
+    fn access_lines(&self, live: &[(usize, &Found<'_>)]) -> Vec<String> {
+        let sections = access::sections(live);
+        let mut lines = Vec::new();
+        if !sections.is_empty() {
+            lines.extend([String::new(), "# ---- Access patterns ----".to_owned()]);
+        }
+        let mut accepted = Vec::new();
+        for section in sections {
+            lines.push(String::new());
+            match self.refusal(&[accepted.as_slice(), &section].concat(), &Derived::new()) {
+                None => {
+                    lines.extend(section.iter().cloned());
+                    accepted.extend(section);
+                }
+                Some(why) => {
+                    lines.extend(wrapped(&format!("Not possible: {why}")));
+                    lines.extend(commented(&section));
+                }
+            }
+        }
         lines
     }
 
@@ -446,16 +475,19 @@ impl<'a> Parts<'a> {
 
 fn head(origin: &str, tables: &[SampledTable], is_one: bool) -> Vec<String> {
     let mut lines = wrapped(&format!("A draft by `ripple init`, from {origin}. It derives nothing yet."));
-    for table in tables {
+    if tables.iter().any(|table| table.declared.is_some()) {
+        lines.extend(wrapped("Its entities are those that the file declares, and no item was read."));
+    }
+    for table in tables.iter().filter(|table| table.declared.is_none()) {
         lines.extend(wrapped(&read_of(table)));
         if table.sample.n_own > 0 {
             lines.extend(wrapped(&format!("{} of Ripple's own items are left out.", thousands(table.sample.n_own))));
         }
     }
-    lines.extend(wrapped(
-        "Names of fields, such as `userId` in USER#{userId}, are guesses unless an attribute has the same value: rename \
-         them as you like. docs/manifest.md explains every key.",
-    ));
+    let guesses = "Names of fields, such as `userId` in USER#{userId}, are guesses unless an attribute has the same value: \
+                   rename them as you like.";
+    let guesses = if tables.iter().all(|table| table.declared.is_some()) { "" } else { guesses };
+    lines.extend(wrapped(&format!("{guesses} docs/manifest.md explains every key.")));
     if !is_one {
         lines.extend(wrapped("Ripple's own items are in a table of their own: see docs/own-table.md."));
     }

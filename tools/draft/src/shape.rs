@@ -48,6 +48,16 @@ pub struct IndexShape {
     pub projection: Option<Vec<String>>,
 }
 
+impl IndexShape {
+    /// The single text attributes of its key, by which forms are possible.
+    pub(crate) fn texts(&self) -> Option<[&str; 2]> {
+        match (self.pk.as_slice(), self.sk.as_slice()) {
+            ([pk], [sk]) if pk.of == KeyType::S && sk.of == KeyType::S => Some([&pk.name, &sk.name]),
+            _ => None,
+        }
+    }
+}
+
 impl TableShape {
     /// The attributes of the table's key and of its indexes' keys.
     pub(crate) fn is_key(&self, attribute: &str) -> bool {
@@ -107,13 +117,74 @@ pub struct Sample {
     pub n_own: usize,
 }
 
-/// A table, and a part of its items.
+/// A table, and what is known of its items.
 #[derive(Clone, Debug)]
 pub struct SampledTable {
     /// The table.
     pub shape: TableShape,
-    /// The items.
+    /// A part of the items.
     pub sample: Sample,
+    /// What a file declares of the items, if it does.
+    pub declared: Option<Declared>,
+    /// What a manifest cannot declare, in sentences. Each line is a comment of its own.
+    pub notes: Vec<String>,
+}
+
+impl SampledTable {
+    /// A table of which only the shape is known.
+    #[must_use]
+    pub fn without_items(shape: TableShape) -> Self {
+        Self::with_items(shape, Sample::default())
+    }
+
+    /// A table and a part of its items.
+    #[must_use]
+    pub fn with_items(shape: TableShape, sample: Sample) -> Self {
+        Self { shape, sample, declared: None, notes: Vec::new() }
+    }
+}
+
+/// What a file declares of a table's items.
+#[derive(Clone, Debug, Default)]
+pub struct Declared {
+    /// The attribute that names the kind of an item.
+    pub type_attribute: Option<String>,
+    /// The kinds of items.
+    pub kinds: Vec<DeclaredKind>,
+}
+
+/// The form of a key attribute, as in `USER#{userId}`; `None` for a value as it is.
+pub type KeyForm = Option<String>;
+
+/// A kind of items that a file declares.
+#[derive(Clone, Debug, Default)]
+pub struct DeclaredKind {
+    /// Its name.
+    pub name: String,
+    /// Form of the partition key.
+    pub pk: KeyForm,
+    /// Form of the sort key.
+    pub sk: KeyForm,
+    /// Attributes, each with its type as DynamoDB names it, in the order of the file.
+    pub attributes: Vec<(String, &'static str)>,
+    /// Keys in indexes: the name of the index, and the forms of its partition key and of its sort key. Items are also in
+    /// each other index whose key consists of attributes that they have.
+    pub indexes: Vec<(String, [Vec<KeyForm>; 2])>,
+    /// Reads of these items.
+    pub patterns: Vec<Pattern>,
+}
+
+/// A read that a file declares.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// Its name.
+    pub name: String,
+    /// The key of `[access.NAME]` that names what it reads: `get`, `query` or `batch-get`.
+    pub reads: &'static str,
+    /// True for a query that returns all kinds of items of its partition.
+    pub is_of_partition: bool,
+    /// Other lines of `[access.NAME]`.
+    pub lines: Vec<String>,
 }
 
 impl Sample {

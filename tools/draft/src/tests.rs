@@ -69,7 +69,7 @@ fn table(shape: TableShape, items: impl IntoIterator<Item = String>) -> SampledT
     for text in items {
         sample.add(&shape, item(&text));
     }
-    SampledTable { shape, sample }
+    SampledTable::with_items(shape, sample)
 }
 
 /// Drafts the tables, and checks that the draft is a valid manifest that declares the entities.
@@ -422,7 +422,7 @@ fn of_example(name: &str, text: &str) -> SampledTable {
             sample.add(&shape, item);
         }
     }
-    SampledTable { shape, sample }
+    SampledTable::with_items(shape, sample)
 }
 
 /// The lines of an example's entities whose keys the draft has in another form.
@@ -637,6 +637,55 @@ fn binary_keys_and_percent_signs_are_declared() {
 }
 
 #[test]
+fn an_index_of_plain_attributes_keeps_its_entity() {
+    let users = (0..9).map(|n| format!("pk=USER#u{n} sk=PROFILE type=User name=n{n}"));
+    let posts = (0..9).map(|n| format!("pk=POST#p{n} sk=POST type=Post authorId=u{n} createdAt=2024-01-0{n}"));
+    check(
+        &[table(shape("blog pk sk", &["byAuthor authorId createdAt"]), users.chain(posts))],
+        &expect![[r#"
+
+
+        [tables.blog]
+        partition-key = "pk"
+        sort-key = "sk"
+        type = "type"
+
+        [tables.blog.index.byAuthor]
+        partition-key = "authorId"
+        sort-key = "createdAt"
+
+        # 9 sampled items.
+        [entity.Post]
+        table = "blog"
+        partition-key = "POST#{postId}"
+        sort-key = "POST"
+        attributes = [
+            "authorId",   # S
+            "createdAt",  # S
+        ]
+
+        # 9 sampled items.
+        [entity.User]
+        table = "blog"
+        partition-key = "USER#{userId}"
+        sort-key = "PROFILE"
+        attributes = [
+            "name",  # S
+        ]
+    "#]],
+    );
+}
+
+#[test]
+fn without_a_type_the_forms_of_keys_tell_the_kinds_of_several_tables_apart() {
+    let users = (0..9).map(|n| format!("pk=USER#u{n} sk=PROFILE name=n{n}"));
+    let posts = (0..9).map(|n| format!("pk=USER#u{n} sk=POST#p{n} title=t{n}"));
+    let likes = (0..9).map(|n| format!("postId=p{n} userId=u{n}"));
+    let tables = [table(shape("app pk sk", &[]), users.chain(posts)), table(shape("likes postId userId", &[]), likes)];
+    assert_eq!(drafted(&tables).entities, ["Post", "User", "Likes"]);
+}
+
+#[test]
 fn a_long_text_is_shortened_and_names_cannot_break_the_file() {
     let long = "x".repeat(400_000);
     let table = table(shape("long pk sk", &[]), [format!("pk=A#1 sk=B text={long} we\"ird.=1")]);
@@ -704,7 +753,7 @@ fn no_keys_and_no_attributes_make_an_invalid_draft() {
             }
             sample.add(&shape, item);
         }
-        drafted(&[SampledTable { shape, sample }]);
+        drafted(&[SampledTable::with_items(shape, sample)]);
     }
 }
 

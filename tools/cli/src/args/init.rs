@@ -10,8 +10,8 @@ use super::values;
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("source").required(true).args(["file", "table"])))]
 pub(crate) struct Init {
-    /// File that describes the tables: a NoSQL Workbench model, a CloudFormation or SAM template, a `serverless.yml`, or
-    /// the JSON of `terraform show`.
+    /// File that describes the tables: a NoSQL Workbench model, a CloudFormation or SAM template, a `serverless.yml`, the
+    /// JSON of `terraform show`, a `schema.json` or `dynamodb_data_model.json`, a `OneTable` schema, or a `schema.graphql`.
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// An existing table. Its description and some of its items are read, and nothing is written to it.

@@ -86,7 +86,7 @@ async fn read(args: &Init, table: &str) -> anyhow::Result<SampledTable> {
         shape.time_to_live = set.and_then(|it| it.attribute_name);
     }
     let sample = sample::read(client, &shape, args).await?;
-    Ok(SampledTable { shape, sample })
+    Ok(SampledTable::with_items(shape, sample))
 }
 
 /// The parts of a table's description that a draft needs.

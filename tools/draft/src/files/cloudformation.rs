@@ -4,7 +4,7 @@ use keys::tables::{KeyAttribute, KeyType};
 use serde_json::{Map, Value};
 
 use super::{FileError, key_type, list, projection, text};
-use crate::shape::{IndexShape, Sample, SampledTable, TableShape};
+use crate::shape::{IndexShape, SampledTable, TableShape};
 
 /// The tables among the resources. A name that the template computes, such as by `!Sub`, is replaced by the logical id.
 pub(super) fn tables(resources: &Map<String, Value>) -> Result<Vec<SampledTable>, FileError> {
@@ -20,7 +20,8 @@ pub(super) fn tables(resources: &Map<String, Value>) -> Result<Vec<SampledTable>
     Ok(tables)
 }
 
-fn table(id: &str, properties: &Value) -> Result<SampledTable, FileError> {
+/// The table with these properties, which are also the parameters of `CreateTable`.
+pub(super) fn table(id: &str, properties: &Value) -> Result<SampledTable, FileError> {
     let key = |of: &Value, part: &str| {
         let elements = list(of, "KeySchema").filter(|it| text(it, "KeyType") == Some(part));
         let attribute = |element: &Value| {
@@ -49,7 +50,7 @@ fn table(id: &str, properties: &Value) -> Result<SampledTable, FileError> {
         time_to_live: expiry.and_then(|it| text(it, "AttributeName")).map(str::to_owned),
         n_items: None,
     };
-    Ok(SampledTable { shape, sample: Sample::default() })
+    Ok(SampledTable::without_items(shape))
 }
 
 /// SAM's short form: a table with a partition key, which is `id` of type S if there is none.
@@ -69,7 +70,7 @@ fn simple(id: &str, properties: &Value) -> SampledTable {
         time_to_live: None,
         n_items: None,
     };
-    SampledTable { shape, sample: Sample::default() }
+    SampledTable::without_items(shape)
 }
 
 /// The declared name if it is plain text, or else the logical id.

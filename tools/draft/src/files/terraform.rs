@@ -4,7 +4,7 @@ use keys::tables::{KeyAttribute, KeyType};
 use serde_json::Value;
 
 use super::{FileError, key_type, list, text};
-use crate::shape::{IndexShape, Sample, SampledTable, TableShape};
+use crate::shape::{IndexShape, SampledTable, TableShape};
 
 /// The tables of the root module and of all modules below it.
 pub(super) fn tables(values: &Value) -> Result<Vec<SampledTable>, FileError> {
@@ -49,5 +49,5 @@ fn table(address: &str, values: &Value) -> Result<SampledTable, FileError> {
         time_to_live: expiry.and_then(|it| text(it, "attribute_name")).filter(|it| !it.is_empty()).map(str::to_owned),
         n_items: None,
     };
-    Ok(SampledTable { shape, sample: Sample::default() })
+    Ok(SampledTable::without_items(shape))
 }

@@ -5,6 +5,8 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::draft;
 
+mod declared;
+
 /// A line for each table.
 #[track_caller]
 fn check(text: &str, expected: &Expect) {
@@ -15,7 +17,7 @@ fn check(text: &str, expected: &Expect) {
     expected.assert_eq(&lines);
 }
 
-fn line(kind: &str, SampledTable { shape, sample }: &SampledTable) -> String {
+fn line(kind: &str, SampledTable { shape, sample, .. }: &SampledTable) -> String {
     let key = |pk: &[keys::tables::KeyAttribute], sk: &[keys::tables::KeyAttribute]| {
         pk.iter().chain(sk).map(|it| format!("{} {:?}", it.name, it.of)).collect::<Vec<_>>().join(", ")
     };
@@ -108,13 +110,13 @@ fn a_file_of_another_shape_names_the_known_ones() {
     check(
         "{\"name\": \"package\"}",
         &expect![
-            "no known shape: give a NoSQL Workbench model (with DataModel), a CloudFormation, SAM or cdk.out template (with Resources), a serverless.yml (with resources), or the output of `terraform show -json` (with values or planned_values)"
+            "no known shape: give a NoSQL Workbench model (with DataModel), a CloudFormation, SAM or cdk.out template (with Resources), a serverless.yml (with resources), the output of `terraform show -json` (with values or planned_values), a schema.json or dynamodb_data_model.json (with tables), a OneTable schema (with models and indexes), or a schema.graphql (with @model)"
         ],
     );
     check(
         "just text",
         &expect![
-            "no known shape: give a NoSQL Workbench model (with DataModel), a CloudFormation, SAM or cdk.out template (with Resources), a serverless.yml (with resources), or the output of `terraform show -json` (with values or planned_values)"
+            "no known shape: give a NoSQL Workbench model (with DataModel), a CloudFormation, SAM or cdk.out template (with Resources), a serverless.yml (with resources), the output of `terraform show -json` (with values or planned_values), a schema.json or dynamodb_data_model.json (with tables), a OneTable schema (with models and indexes), or a schema.graphql (with @model)"
         ],
     );
     check("{\"name\": ", &expect!["not JSON and not YAML: EOF while parsing a value at line 1 column 9"]);
@@ -127,7 +129,7 @@ fn a_file_of_another_shape_names_the_known_ones() {
     check(
         "",
         &expect![
-            "no known shape: give a NoSQL Workbench model (with DataModel), a CloudFormation, SAM or cdk.out template (with Resources), a serverless.yml (with resources), or the output of `terraform show -json` (with values or planned_values)"
+            "no known shape: give a NoSQL Workbench model (with DataModel), a CloudFormation, SAM or cdk.out template (with Resources), a serverless.yml (with resources), the output of `terraform show -json` (with values or planned_values), a schema.json or dynamodb_data_model.json (with tables), a OneTable schema (with models and indexes), or a schema.graphql (with @model)"
         ],
     );
     check(

@@ -44,7 +44,7 @@ fn table(model: &Value) -> Result<SampledTable, FileError> {
         // The model has no other items.
         sample.extent = Extent::Whole;
     }
-    Ok(SampledTable { shape, sample })
+    Ok(SampledTable::with_items(shape, sample))
 }
 
 fn key(of: &Value, part: &str) -> Option<KeyAttribute> {
