@@ -88,7 +88,7 @@ fn the_tools_have_the_options_of_their_commands_that_only_read() {
         parked: about config disable endpoint ids ledger_table region table tables
         jobs: config disable endpoint ids ledger_table region table tables
         design: answers config
-        cost: batch call_ms config fan_out lanes memory price rate shards targets window"#]]
+        cost: batch call_ms config fan_out lanes memory price rate read shards targets window"#]]
     .assert_eq(&tools.join("\n"));
     assert_eq!(server.ended(), Some(0));
     let mut server = Server::start(&["--aws"]);

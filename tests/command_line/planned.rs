@@ -22,7 +22,7 @@ fn cost_prints_a_bill_under_either_ledger_that_adds_up() {
     for part in ["watermarks: $", "receipts: $", "like-count: ", "comment-author, fan-out: ", "prices of us-east-1"]
         .into_iter()
         .chain([
-            "comments-of-post, of the application: 3 pages a second × 0.5 read units",
+            "comments-of-post, of the application: 3 pages a second × 1 read units",
             "1 pages a second × 1 read units",
         ])
     {

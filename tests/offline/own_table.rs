@@ -191,7 +191,8 @@ async fn a_function_whose_manifest_is_wrong_does_not_start() {
     assert_eq!(error.to_string(), "cannot read no/ripple.toml");
     let other = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let error = engine(Function::Propagate, &configured(other), store()).await.err().unwrap().to_string();
-    let wanted =
-        format!("{other}:1:2: package: there is no such key: there are table, index, tables, entity, derivation");
+    let wanted = format!(
+        "{other}:1:2: package: there is no such key: there are table, index, tables, entity, derivation, access"
+    );
     assert_eq!(error, wanted);
 }

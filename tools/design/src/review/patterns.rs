@@ -65,8 +65,6 @@ fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
         for derivation in design.catalogue.derivations() {
             let Some(target) = derivation.kind.outline(&design.schema).counts else { continue };
             let Some(target) = design.schema.entity(&target) else { continue };
-            // A query that begins inside of counters is one of counters.
-            let is_of_counters = |query: &Query| query.sk.first().contains(counter::MARK);
             let takes = |query: &Query| {
                 query.index.is_none() && !is_of_counters(query) && takes_counters(query, target, &derivation.name)
             };
@@ -89,6 +87,11 @@ fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
         }
     }
     found
+}
+
+/// True if a query asks for counters, and nothing else.
+fn is_of_counters(query: &Query) -> bool {
+    query.sk.first().contains(counter::MARK)
 }
 
 /// True if a query of the table returns the counters of a target.
@@ -136,6 +139,7 @@ fn reads(layout: &Layout, pattern: &PatternRequests, definition: &Definition, pa
         holds && keys.any(|key| finds(query, &key.key))
     };
     let by_query = pattern.queries().any(|query| match &query.index {
+        None if is_of_counters(query) => definition.name == counter::COUNTER,
         None => !is_index_key && finds(query, &definition.key),
         Some(index) => of_index(query, index),
     });
