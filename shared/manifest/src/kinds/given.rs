@@ -108,7 +108,12 @@ pub(super) fn known_path(
 }
 
 fn whole(named: &Named<'_>, there_is_no: &str, names: &[&str]) -> Result<String, ManifestError> {
-    known(named, there_is_no, names)?;
+    known(named, there_is_no, names).map_err(|mut error| {
+        if !error.what.ends_with('?') {
+            error.what.push_str("; one that your items have is declared in attributes");
+        }
+        error
+    })?;
     Ok(named.text.to_owned())
 }
 

@@ -104,7 +104,7 @@ fn an_expression_that_can_never_work_is_refused() {
         58:1: derivation.it.sum: Line has no field or attribute "prize": did you mean "price"?
         58:1: derivation.it.sum: lower(quantity) is S, and a number (N) is wanted: write number(lower(quantity))
         58:1: derivation.it.sum: "lines.price" is inside of an attribute "lines", and Line has none of this name: there are order, quantity, price
-        58:1: derivation.it.sum: Line has no field or attribute "7": there are id, order, quantity, price
+        58:1: derivation.it.sum: Line has no field or attribute "7": there are id, order, quantity, price; one that your items have is declared in attributes
         58:1: derivation.it.sum: reads no attribute: a text stands in single quotes, and a name in none
         56:10: derivation.it.link.id: is no name and no expression: at character 1: the second value is a text in quotes, as in before(a, '::')
         56:10: derivation.it.link.id: Todo has no field or attribute "ownr": did you mean "owner"?

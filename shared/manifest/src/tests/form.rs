@@ -94,7 +94,7 @@ fn what_is_no_condition_is_refused() {
         where_is,
         "\"status = paid\"\nshards",
         &expect![[
-            r#"40:1: derivation.order-count.where: Order has no field or attribute "paid": there are orderId, orderedOn, shopId, buyerId, status, note, buyerName; a text stands in single quotes"#
+            r#"40:1: derivation.order-count.where: Order has no field or attribute "paid": there are orderId, orderedOn, shopId, buyerId, status, note, buyerName; one that your items have is declared in attributes; a text stands in single quotes"#
         ]],
     );
     refused(

@@ -124,7 +124,7 @@ fn a_path_needs_its_parts() {
         "name = \"Name\"\ndepth = 64",
         "name = \"Title\"\ndepth = 64",
         &expect![[
-            r#"derivation.folder-path.name: Folder has no field or attribute "Title": there are FolderId, Name, ParentId, CreatedAt, UpdatedAt, Path, FileCount, TotalBytes"#
+            r#"derivation.folder-path.name: Folder has no field or attribute "Title": there are FolderId, Name, ParentId, CreatedAt, UpdatedAt, Path, FileCount, TotalBytes; one that your items have is declared in attributes"#
         ]],
     );
     refused_in(
@@ -218,7 +218,7 @@ fn a_roll_up_needs_its_bucket() {
         "time = \"At\"",
         "time = \"Time\"",
         &expect![[
-            r#"derivation.readings-rollup.time: Reading has no field or attribute "Time": there are At, Day, SensorId, Value, CreatedAt, UpdatedAt"#
+            r#"derivation.readings-rollup.time: Reading has no field or attribute "Time": there are At, Day, SensorId, Value, CreatedAt, UpdatedAt; one that your items have is declared in attributes"#
         ]],
     );
     refused_in(

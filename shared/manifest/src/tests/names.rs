@@ -84,7 +84,7 @@ fn a_copied_attribute_and_how_it_is_found_are_looked_up() {
         "{ status = \"paid\" }\nshards",
         "{ state = \"paid\" }\nshards",
         &expect![[
-            r#"40:11: derivation.order-count.where.state: Order has no field or attribute "state": there are orderId, orderedOn, shopId, buyerId, status, note, buyerName"#
+            r#"40:11: derivation.order-count.where.state: Order has no field or attribute "state": there are orderId, orderedOn, shopId, buyerId, status, note, buyerName; one that your items have is declared in attributes"#
         ]],
     );
     refused(

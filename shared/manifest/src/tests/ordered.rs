@@ -26,7 +26,7 @@ fn what_a_latest_carries_is_looked_up_and_has_an_order() {
         "{ placedAt = \"lastOrderAt\" }",
         "{ placedAt = \"lastOrderAt\" }\nwhere = { state = \"paid\" }",
         &expect![[
-            r#"derivation.last-order.where.state: Order has no field or attribute "state": there are orderId, placedAt, userId, total, status"#
+            r#"derivation.last-order.where.state: Order has no field or attribute "state": there are orderId, placedAt, userId, total, status; one that your items have is declared in attributes"#
         ]],
     );
     refused(

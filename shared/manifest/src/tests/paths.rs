@@ -71,7 +71,7 @@ fn a_path_that_leads_nowhere_is_refused() {
         link,
         &linked("\"note.first-name\""),
         &expect![[
-            r#"39:10: derivation.order-count.link.customerId: Order has no field or attribute "name": there are orderId, orderedOn, shopId, buyerId, status, note, buyerName; a text stands in single quotes, and a name with - in it in double quotes"#
+            r#"39:10: derivation.order-count.link.customerId: Order has no field or attribute "name": there are orderId, orderedOn, shopId, buyerId, status, note, buyerName; one that your items have is declared in attributes; a text stands in single quotes, and a name with - in it in double quotes"#
         ]],
     );
     refused(
