@@ -79,9 +79,14 @@ fn a_draft_of_a_table_passes_its_check_and_proposes_what_is_kept_by_hand() {
     expect![[r#"
         entities       3  Comment, Post, User
         proposals      2  post-comment-count, comment-user-name
-        wrote ripple.toml; next: ripple check ripple.toml
+        wrote ripple.toml; next: uncomment its proposals, then: ripple audit --table blog --config ripple.toml
     "#]]
     .assert_eq(&drafted.stdout.replace(out, "ripple.toml"));
+    refuses(
+        &["audit", "--table", "blog", "--endpoint", &endpoint, "--config", out],
+        "the manifest declares no derivation, so there is nothing to compare: uncomment the proposals of `ripple init`, or \
+         declare what your code keeps",
+    );
     let text = fs::read_to_string(out).unwrap();
     expect_file!["init.toml"].assert_eq(&text);
     let checked = ripple(&["check", out]);

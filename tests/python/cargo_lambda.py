@@ -44,7 +44,7 @@ def free_port():
 @contextlib.contextmanager
 def running(command, **options):
     """A process in a group of its own, which ends with the block."""
-    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, **options)
+    process = subprocess.Popen(command, **{"cwd": ROOT, "start_new_session": True, **options})
     try:
         yield process
     finally:

@@ -277,6 +277,14 @@ fn derived_attribute(entity: &Definition, named: &Named<'_>) -> Result<String, M
     if declared.any(|name| name == named.text) {
         return Ok(named.text.to_owned());
     }
+    if entity.derived_attributes.is_empty() {
+        let Definition { name, .. } = entity;
+        let what = format!(
+            "{name} declares no derived attribute: add derived-attributes = [\"{}\"] to [entity.{name}]",
+            named.text
+        );
+        return Err(named.place.wrong(what));
+    }
     let declared = entity.derived_attributes.iter().map(String::as_str);
     Err(named.unknown(&format!("{} does not declare as derived", entity.name), declared))
 }

@@ -1,14 +1,15 @@
-//! What verifying a large table takes: memory, and items a second beside a bare parallel scan.
+//! What verifying and auditing a large table take: memory, and items a second beside a bare parallel scan.
 //!
-//! `cargo bench -p cli --bench verify`, with `-- --items 100000,1000000 --segments 4` for other sizes. The embedded
-//! database of `ripple dev` is a process of its own, and so is `ripple verify`.
+//! `cargo bench -p cli --bench verify`, with `-- --items 100000,1000000 --segments 4 --commands verify,audit` for others.
+//! The embedded database of `ripple dev` is a process of its own, and so is each command.
 //!
 //! The table holds a user and comments over 100 posts, each with the user's name, and no counters: every item is looked at
 //! with its source, each is counted twice (for its post, and for its writer where that is declared), and each count is a
 //! finding. In each size:
 //!
 //! - *scan*: all items are read, consistently, in as many segments, and nothing is done with them.
-//! - *verify*: `ripple verify --at-rest` of the same table, from its start to its end, with its greatest resident memory.
+//! - *verify*, *audit*: `ripple verify --at-rest` and `ripple audit --at-rest` of the same table, each from its start to its
+//!   end, with its greatest resident memory.
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "it prints what it measured, and stops when it cannot")]
 
@@ -48,13 +49,14 @@ fn main() -> anyhow::Result<()> {
     let given = |name: &str| arguments.iter().position(|it| *it == name).and_then(|at| arguments.get(at + 1).copied());
     let sizes = given("--items").unwrap_or("100000,1000000").split(',').map(str::parse);
     let segments: i32 = given("--segments").unwrap_or("4").parse()?;
+    let commands: Vec<&str> = given("--commands").unwrap_or("verify,audit").split(',').collect();
     for n_items in sizes.collect::<Result<Vec<usize>, _>>()? {
-        runtime.block_on(measure(n_items, segments))?;
+        runtime.block_on(measure(n_items, segments, &commands))?;
     }
     Ok(())
 }
 
-async fn measure(n_items: usize, segments: i32) -> anyhow::Result<()> {
+async fn measure(n_items: usize, segments: i32, commands: &[&str]) -> anyhow::Result<()> {
     let database = Child::database(0)?;
     let client = client(&database.endpoint);
     // The service makes its table, which is the model of this.
@@ -67,11 +69,27 @@ async fn measure(n_items: usize, segments: i32) -> anyhow::Result<()> {
     let scan_s = began.elapsed().as_secs_f64();
     let n_scanned: usize = scanned.into_iter().sum();
 
-    let (segments, began) = (segments.to_string(), Instant::now());
+    println!("{n_scanned} items: scan {:.0} a second", a_second(n_scanned, scan_s));
+    for name in commands {
+        let (command_s, peak_mb) = ran(name, &database.endpoint, segments).await?;
+        println!(
+            "  {name} {:.0} a second ({:.2} of it), {peak_mb:.1} MB at most",
+            a_second(n_scanned, command_s),
+            scan_s / command_s
+        );
+    }
+    Ok(())
+}
+
+/// The seconds that a command of ripple takes for the table, and its most memory in MB.
+async fn ran(name: &str, endpoint: &str, segments: i32) -> anyhow::Result<(f64, f64)> {
+    let began = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_ripple"));
-    command.args(["verify", "--at-rest", "--json", "--table", TABLE, "--ledger-table", "ripple-ledger"]);
-    command.args(["--segments", &segments]);
-    command.args(["--endpoint", &database.endpoint]).stdout(Stdio::null());
+    command.args([name, "--at-rest", "--json", "--table", TABLE, "--segments", &segments.to_string()]);
+    if name == "verify" {
+        command.args(["--ledger-table", "ripple-ledger"]);
+    }
+    command.args(["--endpoint", endpoint]).stdout(Stdio::null());
     for foreign in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"] {
         command.env_remove(foreign);
     }
@@ -84,15 +102,8 @@ async fn measure(n_items: usize, segments: i32) -> anyhow::Result<()> {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
-    anyhow::ensure!(status.code() == Some(3), "no count is there, so there are findings: {status}");
-    let verify_s = began.elapsed().as_secs_f64();
-    println!(
-        "{n_scanned} items: scan {:.0} a second, verify {:.0} a second ({:.2} of it), {peak_mb:.1} MB at most",
-        a_second(n_scanned, scan_s),
-        a_second(n_scanned, verify_s),
-        scan_s / verify_s
-    );
-    Ok(())
+    anyhow::ensure!(status.code() == Some(3), "no count is there, so there are differences: {status}");
+    Ok((began.elapsed().as_secs_f64(), peak_mb))
 }
 
 async fn scan(client: &Client, segment: i32, segments: i32) -> anyhow::Result<usize> {

@@ -126,6 +126,7 @@ pub(crate) struct Man {
 }
 
 /// `ripple dev`
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Group)]
 pub(crate) struct Dev {
     /// Port of the embedded DynamoDB (default: 8000, or a free one with a COMMAND).
@@ -149,6 +150,10 @@ pub(crate) struct Dev {
     /// Uses the DynamoDB at this URL instead of an embedded one.
     #[arg(long, value_name = "URL", value_parser = values::endpoint)]
     pub(crate) endpoint: Option<String>,
+    /// Writes nothing: prints what the functions would write into an existing table. Creates only the ledger's table, which
+    /// stays empty.
+    #[arg(long, requires = "endpoint", conflicts_with_all = ["functions", "command"])]
+    pub(crate) observe: bool,
     /// The application's table (default: ripple). With --endpoint, a table that you name must exist: ripple creates
     /// only the default one.
     #[arg(long, value_name = "NAME", value_parser = values::table)]

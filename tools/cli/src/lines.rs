@@ -30,7 +30,7 @@ use engine::{
     batch::Handled,
     record::decode,
 };
-use functions::handler::Function;
+use functions::{config::Mode, handler::Function};
 use keys::{item::text, job::JobKey};
 use manifest::meant::meant;
 use operate::objects::key;
@@ -54,6 +54,7 @@ pub(crate) struct Lines {
     is_verbose: bool,
     /// True if the functions run in another process.
     is_elsewhere: bool,
+    mode: Mode,
     endpoint: String,
     said: Mutex<Said>,
 }
@@ -64,11 +65,12 @@ impl Lines {
         audience: Audience,
         is_verbose: bool,
         is_elsewhere: bool,
+        mode: Mode,
         endpoint: &str,
     ) -> Self {
         let (schema, catalogue) = (Arc::clone(declared.0), Arc::clone(declared.1));
         let endpoint = endpoint.to_owned();
-        Self { schema, catalogue, audience, is_verbose, is_elsewhere, endpoint, said: Mutex::default() }
+        Self { schema, catalogue, audience, is_verbose, is_elsewhere, mode, endpoint, said: Mutex::default() }
     }
 
     fn said(&self) -> MutexGuard<'_, Said> {
@@ -79,7 +81,7 @@ impl Lines {
 impl Witness for Lines {
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
         if self.audience == Audience::People {
-            for line in changes::lines(&self.schema, &self.catalogue, &handled.account.commits) {
+            for line in changes::lines(&self.schema, &self.catalogue, &handled.account.commits, self.mode) {
                 print(&line);
             }
         }

@@ -23,7 +23,7 @@ use engine::{
     limits::BrakeLimits,
 };
 use functions::{
-    config::{ConfigError, brake_limits_from_env},
+    config::{ConfigError, Mode, brake_limits_from_env},
     handler::Function,
 };
 use futures::future::BoxFuture;
@@ -31,6 +31,7 @@ use keys::layout::Layout;
 use operate::checkpoints::LedgerCheckpoints;
 use store::{Store, StoreError, dynamo::DynamoStore};
 use stream::{
+    checkpoint::{Checkpoints, MemoryCheckpoints},
     delivered::{EventCount, MappingCounts},
     function::{HttpFunction, LambdaFunction},
     mapping::Mapping,
@@ -71,6 +72,8 @@ pub(crate) struct Plan<'a> {
     /// The functions that read the streams, with one mapping for each function and stream.
     pub(crate) mappings: Vec<(Function, Mapping)>,
     pub(crate) ledger: LedgerKind,
+    /// Whether the functions write.
+    pub(crate) mode: Mode,
     /// The limits at which the circuit breaker stops a batch.
     pub(crate) limits: BrakeLimits,
     /// URL of functions that do not run in this process.
@@ -144,15 +147,15 @@ pub(crate) struct Service {
     stop: watch::Sender<bool>,
     /// Reads the jobs.
     jobs: Engine<Arc<DynamoStore>>,
-    /// True if the functions run in another process.
-    is_elsewhere: bool,
+    /// True if the functions run in this process and have published their derivations.
+    is_registered: bool,
 }
 
 impl Service {
     /// Starts the mappings. The functions publish their derivations at once, so that a backfill can start before the
     /// first write.
     pub(crate) async fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> anyhow::Result<Self> {
-        if plan.functions.is_none() {
+        if plan.functions.is_none() && plan.mode == Mode::Apply {
             for (function, _) in &plan.mappings {
                 engine(plan, *function).publish(SystemClock.now_ms().saturating_add(PUBLISH_MS)).await?;
             }
@@ -166,11 +169,14 @@ impl Service {
         let destination = Arc::new(FolderDestination::new(plan.failures));
         let gate = gate(plan, witness, &progress);
         let mut tasks = JoinSet::new();
-        let mut streams: BTreeMap<&str, (Stream, Arc<LedgerCheckpoints<DynamoStore>>)> = BTreeMap::new();
+        let mut streams: BTreeMap<&str, (Stream, Arc<dyn Checkpoints>)> = BTreeMap::new();
         for (function, mapping) in &plan.mappings {
             let (stream, checkpoints) = streams.entry(&mapping.stream_arn).or_insert_with_key(|arn| {
-                let checkpoints = LedgerCheckpoints::new(Arc::clone(&plan.store), layout.clone(), arn);
-                (Stream::new(plan.streams.clone(), arn), Arc::new(checkpoints))
+                let checkpoints: Arc<dyn Checkpoints> = match plan.mode {
+                    Mode::Apply => Arc::new(LedgerCheckpoints::new(Arc::clone(&plan.store), layout.clone(), arn)),
+                    Mode::Observe => Arc::new(MemoryCheckpoints::new()),
+                };
+                (Stream::new(plan.streams.clone(), arn), checkpoints)
             });
             let here = || InProcess::of(plan, *function, &gate, witness);
             let invoked: Arc<dyn LambdaFunction> = match (plan.functions, &plan.faults) {
@@ -182,16 +188,18 @@ impl Service {
                 mapping.clone(),
                 stream,
                 invoked,
-                Arc::clone(checkpoints) as Arc<_>,
+                Arc::clone(checkpoints),
                 Arc::clone(&destination) as Arc<_>,
                 Arc::clone(&progress) as Arc<_>,
             );
             tasks.spawn(mapping.run(stopped.clone()));
         }
-        let sweeper = Sweeper::new(engine(plan, Function::Sweep), Arc::clone(&progress), Arc::clone(witness));
-        tokio::spawn(sweeper.run(stopped));
-        let is_elsewhere = plan.functions.is_some();
-        Ok(Self { progress, gate, tasks, stop, jobs: engine(plan, Function::Sweep), is_elsewhere })
+        if plan.mode == Mode::Apply {
+            let sweeper = Sweeper::new(engine(plan, Function::Sweep), Arc::clone(&progress), Arc::clone(witness));
+            tokio::spawn(sweeper.run(stopped));
+        }
+        let is_registered = plan.functions.is_none() && plan.mode == Mode::Apply;
+        Ok(Self { progress, gate, tasks, stop, jobs: engine(plan, Function::Sweep), is_registered })
     }
 
     /// Waits until everything written up to now is handled, including derived writes and jobs. It does not wait for a
@@ -245,7 +253,7 @@ impl Service {
         while let Some(ended) = self.tasks.join_next().await {
             ended??;
         }
-        if !self.is_elsewhere {
+        if self.is_registered {
             self.jobs.leave(SystemClock.now_ms().saturating_add(LEAVE_MS)).await?;
         }
         let mappings: Vec<String> = self.progress.watched().delivered.keys().cloned().collect();

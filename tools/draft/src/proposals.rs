@@ -33,6 +33,10 @@ const NUMBERS_MIN: usize = 4;
 /// Largest difference between a number and a count, as a share of the number: changes that a hand-kept count missed.
 const COUNT_OFF_MAX: f64 = 0.02;
 
+/// Largest sum of the differences, as a share of the counted items, for a number that is named after them: a count that
+/// went wrong is the one that its owner looks for.
+const NAMED_OFF_MAX: f64 = 0.25;
+
 /// A derivation that the sample suggests.
 #[derive(Clone, Debug)]
 pub(crate) struct Proposal {
@@ -216,12 +220,21 @@ fn count(
         let n_near = rows.iter().filter(|(number, n)| is_near(*number, *n)).count();
         let n_numbers = rows.iter().map(|(number, _)| number).collect::<BTreeSet<_>>().len();
         let near = share(n_near, rows.len());
-        let is_evident = rows.len() >= COUNTED_MIN && n_numbers >= NUMBERS_MIN && near >= EQUAL_MIN;
-        if !is_evident || by_chance(&rows) > CHANCE_MAX || counts.get(&title).is_some_and(|(best, _)| *best >= near) {
+        let n_off: usize = rows.iter().map(|(number, n)| number.abs_diff(*n)).sum();
+        let off = share(n_off, rows.iter().map(|(_, n)| n).sum());
+        let is_named = attribute.name.to_lowercase().contains(&counted.name.to_lowercase()) && off <= NAMED_OFF_MAX;
+        let is_near_enough = near >= EQUAL_MIN && by_chance(&rows) <= CHANCE_MAX;
+        let is_evident = rows.len() >= COUNTED_MIN && n_numbers >= NUMBERS_MIN && (is_near_enough || is_named);
+        if !is_evident || counts.get(&title).is_some_and(|(best, _)| *best >= near) {
             continue;
         }
+        let and = if is_near_enough {
+            String::new()
+        } else {
+            format!("; it is named after them, and off by {} in all", percent(off))
+        };
         let evidence = format!(
-            "{title} is within {} of the number of {} items with its {} in {} of {} sampled items.",
+            "{title} is within {} of the number of {} items with its {} in {} of {} sampled items{and}.",
             percent(COUNT_OFF_MAX),
             counted.name,
             link.by(),

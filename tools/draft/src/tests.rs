@@ -813,19 +813,25 @@ fn a_copy_is_proposed_up_to_ten_percent_of_wrong_values() {
 
 #[test]
 fn a_count_is_compared_only_where_all_its_items_were_read() {
-    let posts = |off: usize| {
+    let posts = |off: usize, name: &'static str| {
         (0..30).flat_map(move |n| {
             let count = n % 7 + usize::from(n < off);
             let likes = (0..n % 7).map(move |m| format!("pk=POST#p{n} sk=LIKE#u{m} type=Like"));
-            let post = format!("pk=POST#p{n} sk=POST type=Post likeCount=N:{count} version=N:1 title=t{n}");
+            let post = format!("pk=POST#p{n} sk=POST type=Post {name}=N:{count} version=N:1 title=t{n}");
             likes.chain([post])
         })
     };
-    let make = |off| table(shape("blog pk sk", &[]), posts(off));
-    assert_eq!(drafted(&[make(3)]).proposals, ["post-like-count"]);
-    assert_eq!(drafted(&[make(4)]).proposals, [""; 0]);
-    let mut part = make(4);
+    let make = |off, name| table(shape("blog pk sk", &[]), posts(off, name));
+    assert_eq!(drafted(&[make(3, "hearts")]).proposals, ["post-hearts"]);
+    assert_eq!(drafted(&[make(4, "hearts")]).proposals, [""; 0]);
+    let mut part = make(4, "hearts");
     part.sample.extent = Extent::Part;
     part.sample.cut = BTreeSet::from(["POST#p0".to_owned(), "POST#p1".to_owned()]);
-    assert_eq!(drafted(&[part]).proposals, ["post-like-count"]);
+    assert_eq!(drafted(&[part]).proposals, ["post-hearts"]);
+    // A wrong number is proposed by its name.
+    let named = drafted(&[make(21, "likeCount")]);
+    assert_eq!(named.proposals, ["post-like-count"]);
+    let words = "in 9 of 30 sampled items; it is named after them, and off by 24 % in all.";
+    assert!(named.text.replace("\n# ", " ").contains(words), "{}", named.text);
+    assert_eq!(drafted(&[make(22, "likeCount")]).proposals, [""; 0]);
 }

@@ -41,6 +41,13 @@ fn a_name_that_is_declared_nowhere_is_refused_with_what_was_meant() {
         ]],
     );
     refused(
+        "derived-attributes = [\"orderCount\"]",
+        "",
+        &expect![[
+            r#"38:1: derivation.order-count.into: Customer declares no derived attribute: add derived-attributes = ["orderCount"] to [entity.Customer]"#
+        ]],
+    );
+    refused(
         "to = \"OrderById\"\nexcept",
         "to = \"Orders\"\nexcept",
         &expect![[r#"46:1: derivation.order-by-id.to: there is no entity "Orders": did you mean "Order"?"#]],

@@ -25,7 +25,7 @@ use crate::{
     args::audit::AuditArgs,
     bar::{on, progress},
     commands::audit::mend::Mending,
-    exit::{Completion, is_new, print, write_new},
+    exit::{Completion, Usage, is_new, print, write_new},
     opened::open_application,
     words::{counted, print_json, time},
 };
@@ -37,6 +37,11 @@ pub(crate) async fn run(args: &AuditArgs) -> anyhow::Result<Completion> {
         is_new(file, "--html")?;
     }
     let opened = open_application(&args.application).await?;
+    if opened.catalogue.derivations().next().is_none() {
+        let what = "the manifest declares no derivation, so there is nothing to compare: uncomment the proposals of \
+                    `ripple init`, or declare what your code keeps";
+        return Err(Usage(what.to_owned()).into());
+    }
     let AuditArgs { segments, read_units, at_rest, values, .. } = *args;
     let options = AuditOptions { segments, read_units, at_rest, has_values: values };
     let (bar, seen, tables) = (progress(args.json), Arc::<SeenSoFar>::default(), opened.tables());

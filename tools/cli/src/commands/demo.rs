@@ -23,7 +23,7 @@ use engine::{
     publishing::begin,
 };
 use functions::{
-    config::Config,
+    config::{Config, Mode},
     declared::{Choice, declared},
     handler::dynamo,
     logging,
@@ -136,6 +136,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
         streams: clients.streams,
         mappings,
         ledger,
+        mode: Mode::Apply,
         limits,
         functions: None,
         faults: faults.clone().map(|faults| faults as Arc<dyn Faults>),

@@ -5,6 +5,7 @@ mod greeting;
 mod watched;
 
 use std::{
+    future::pending,
     io,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
@@ -31,7 +32,7 @@ use engine::{
     publishing::{begin, read},
 };
 use functions::{
-    config::Config,
+    config::{Config, Mode, Moded},
     declared::{Choice, declared, described},
     handler::{Function, dynamo},
     logging,
@@ -154,10 +155,14 @@ impl Prepared {
         let clients = Clients::at(endpoint, &args.region).await;
         let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
         let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
-        let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
+        let mode = if args.observe { Mode::Observe } else { Mode::Apply };
+        let config = Config { ledger: args.ledger, mode, ..Config::of(table, ledger_table) };
         // A table that the operator named must exist, because a typing error must not create a table.
         if args.endpoint.is_some() && args.table.is_some() {
             tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
+        }
+        if args.observe {
+            tables::with_streams(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
         }
         existing_fit(args, start, (&clients.dynamodb, endpoint), (&schema, &catalogue), &config).await?;
         let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
@@ -167,11 +172,14 @@ impl Prepared {
             note_undeclared_keys(Arc::make_mut(&mut schema), &described(table));
         }
         let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
-        claim(&store, &schema.layout, config.ledger).await?;
+        claim(&Moded::new(mode, Arc::clone(&store), &schema.layout), &schema.layout, config.ledger).await?;
         if is_new {
             begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
         }
-        let (to_fill, difference) = registered(args, start, (&schema, &catalogue), &store).await?;
+        let (mut to_fill, difference) = registered(args, start, (&schema, &catalogue), &store).await?;
+        if args.observe {
+            to_fill.clear();
+        }
         Ok(Self { schema, catalogue, clients, config, tables, streams, store, to_fill, difference })
     }
 }
@@ -202,6 +210,7 @@ async fn serve(
         streams: clients.streams.clone(),
         mappings,
         ledger: args.ledger,
+        mode: config.mode,
         limits,
         functions: args.functions.as_deref(),
         faults: None,
@@ -211,7 +220,7 @@ async fn serve(
     let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
     let audience = Audience::of(args.json);
     let declared = (&plan.schema, &plan.catalogue);
-    let lines = Lines::new(declared, audience, args.verbose, args.functions.is_some(), endpoint);
+    let lines = Lines::new(declared, audience, args.verbose, args.functions.is_some(), config.mode, endpoint);
     let (reporter, pages) = Pages::open(args, &plan, design, &config, &tables, lines).await?;
     let witness = Arc::new(reporter) as Arc<dyn Witness>;
     let mut service = Service::start(&plan, &witness).await?;
@@ -222,6 +231,13 @@ async fn serve(
     let greeting =
         Greeting { args, config: &config, tables: &tables, endpoint, pages: pages_at, variables: &variables };
     greeting.print(audience, start, &to_fill, &difference);
+    let (progress, gate) = (Arc::clone(&service.progress), Arc::clone(&service.gate));
+    let reporting = async {
+        match config.mode {
+            Mode::Apply => caught_up::report(reported, config.table.clone(), layout, progress, witness).await,
+            Mode::Observe => pending().await,
+        }
+    };
     let filling = watched::fill(args, (endpoint, &config), &tables, start, &to_fill);
     let mut command = ClientCommand::start(args, &variables)?;
     let fits = |declared: Declared| async {
@@ -229,7 +245,6 @@ async fn serve(
         existing_fit(args, Start::Changed, (&clients.dynamodb, endpoint), (schema, catalogue), &config).await?;
         anyhow::Ok(declared)
     };
-    let (progress, gate) = (Arc::clone(&service.progress), Arc::clone(&service.gate));
     let code = tokio::select! {
         code = command::ended(&mut command) => code?,
         changed = manifest.changed(args, fits) => {
@@ -238,7 +253,7 @@ async fn serve(
         }
         never = filling => match never {},
         error = caught_up(&mut service, audience) => return Err(error),
-        fault = caught_up::report(reported, config.table.clone(), layout, progress, witness) => return Err(fault.into()),
+        fault = reporting => return Err(fault.into()),
         ended = pages.serve(gate) => return Err(ended),
         () = stopped => return stop(service, audience).await.map(Ended::Completed),
     };
@@ -302,7 +317,7 @@ async fn existing_fit(
     config: &Config,
 ) -> anyhow::Result<()> {
     of_this_table((schema, catalogue), (client, endpoint), (config, args.data.as_deref())).await?;
-    if start.redeploys(args) {
+    if start.redeploys(args) && !args.observe {
         tables::make_indexes(client, &schema.layout, config, endpoint).await?;
     }
     for (table, _) in tables::with_records(&schema.layout, config) {
@@ -394,6 +409,7 @@ struct Pages {
     /// The address of the console.
     address: SocketAddr,
     listener: TcpListener,
+    mode: Mode,
     opened: Deployment<DynamoStore>,
     design: Design,
     /// `None` if the functions run in another process.
@@ -417,17 +433,21 @@ impl Pages {
         };
         let flow = Arc::new(Flow::new(&plan.schema, &plan.catalogue));
         let reporter = Reporter { lines, flow: Arc::clone(&flow) };
-        let flow = plan.functions.is_none().then_some(flow);
+        // A person who steps through records writes.
+        let flow = (plan.functions.is_none() && plan.mode == Mode::Apply).then_some(flow);
         let declared = (&plan.schema, &plan.catalogue);
         let tables: Vec<&TableDescription> = tables.iter().collect();
         let opened = deployment(declared, &plan.store, config, &tables, &plan.streams, false);
-        Ok((reporter, Self { address: listener.local_addr()?, listener, opened, design, flow }))
+        Ok((reporter, Self { address: listener.local_addr()?, listener, mode: plan.mode, opened, design, flow }))
     }
 
     /// Serves until the listener fails. Returns the reason.
     async fn serve(self, gate: Arc<StepGate<DynamoStore>>) -> anyhow::Error {
-        let Self { opened, design, flow, listener, .. } = self;
-        let writes = ConsoleWrites::Allowed { place: None };
+        let Self { opened, design, flow, listener, mode, .. } = self;
+        let writes = match mode {
+            Mode::Apply => ConsoleWrites::Allowed { place: None },
+            Mode::Observe => ConsoleWrites::Refused { allowed_by: "start `ripple dev` without --observe".to_owned() },
+        };
         let served = Served { opened, design, writes, functions: flow.map(|flow| (flow, gate)) };
         match console::serve(served, listener).await {
             Ok(()) => anyhow::anyhow!("the console ended"),

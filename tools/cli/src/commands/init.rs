@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &Init) -> anyhow::Result<Completion> {
         print(draft.text.trim_end());
     } else {
         write_new(&args.out, "--out", &draft.text)?;
-        print(&summary(&args.out, &draft));
+        print(&summary(args, &draft));
     }
     let ended = tables.iter().find_map(|table| match &table.sample.extent {
         Extent::Ended(why) => Some((table, why)),
@@ -57,17 +57,21 @@ pub(crate) async fn run(args: &Init) -> anyhow::Result<Completion> {
 }
 
 /// What the draft contains, and what to do next.
-fn summary(out: &Path, draft: &Draft) -> String {
+fn summary(args: &Init, draft: &Draft) -> String {
+    let out = args.out.display();
     let listed = |what: &str, names: &[String]| {
         format!("{what:<12} {:>3}  {}", names.len(), names.join(", ")).trim_end().to_owned()
     };
-    let next = if draft.entities.is_empty() { "declare an entity in it, then" } else { "next" };
-    [
-        listed("entities", &draft.entities),
-        listed("proposals", &draft.proposals),
-        format!("wrote {}; {next}: ripple check {}", out.display(), out.display()),
-    ]
-    .join("\n")
+    let next = match &args.table {
+        _ if draft.entities.is_empty() => format!("declare an entity in it, then: ripple check {out}"),
+        Some(table) if !draft.proposals.is_empty() => {
+            let aws = if args.aws { "--aws " } else { "" };
+            format!("next: uncomment its proposals, then: ripple audit {aws}--table {table} --config {out}")
+        }
+        _ => format!("next: ripple check {out}"),
+    };
+    [listed("entities", &draft.entities), listed("proposals", &draft.proposals), format!("wrote {out}; {next}")]
+        .join("\n")
 }
 
 // ---- An existing table ----

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use derive::{catalogue::Catalogue, position::DerivationAt, schema::Schema};
 use engine::account::Commit;
+use functions::config::Mode;
 use keys::key::Key;
 use operate::written::{WrittenEffect, written};
 
@@ -14,11 +15,16 @@ use super::{COLUMNS_MAX, NAMED_MAX};
 /// The subject of a line: the derivation, its effect, and the entity of the items.
 type Deed = (DerivationAt, String, String);
 
-/// The lines of a batch's writes, in the order of the derivations.
-pub(super) fn lines(schema: &Schema, catalogue: &Catalogue, commits: &[Commit]) -> Vec<String> {
+/// The lines of a batch's writes, in the order of the derivations. An observing function writes no counters, so what it
+/// would display is wrong.
+pub(super) fn lines(schema: &Schema, catalogue: &Catalogue, commits: &[Commit], mode: Mode) -> Vec<String> {
+    let is_display = |at| catalogue.derivation(at).is_some_and(|it| it.kind.name() == "display");
     let mut deeds: BTreeMap<Deed, Vec<(Key, String)>> = BTreeMap::new();
     for commit in commits {
         for (at, effect) in written(schema, catalogue, commit) {
+            if mode == Mode::Observe && is_display(at) {
+                continue;
+            }
             let (deed, item) = match effect {
                 WrittenEffect::Number { item, number } => ((at, String::new(), String::new()), (item, number)),
                 WrittenEffect::Alike { what, entity } => ((at, what, entity), (commit.key.clone(), String::new())),

@@ -18,7 +18,10 @@ use engine::{
     limits::{BrakeLimits, FanOutLimits},
     registry::{Hold, RegistryWatch},
 };
-use functions::handler::{Function, answer};
+use functions::{
+    config::{Mode, Moded},
+    handler::{Function, answer},
+};
 use futures::future::BoxFuture;
 use store::{Store, dynamo::DynamoStore};
 use stream::function::{FunctionError, LambdaFunction};
@@ -51,6 +54,7 @@ struct FunctionSettings {
     schema: Arc<Schema>,
     catalogue: Arc<Catalogue>,
     ledger: LedgerKind,
+    mode: Mode,
     limits: BrakeLimits,
     watch: RegistryWatch,
 }
@@ -61,7 +65,7 @@ impl FunctionSettings {
         let is_local = plan.mappings.iter().any(|(_, mapping)| mapping.stream_arn.contains(LOCAL));
         let margin_ms = if is_local { MARGIN_LOCAL_MS } else { MARGIN_MS };
         let watch = RegistryWatch::publishing(LOOK_MS, Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms });
-        Self { function, schema, catalogue, ledger: plan.ledger, limits: plan.limits, watch }
+        Self { function, schema, catalogue, ledger: plan.ledger, mode: plan.mode, limits: plan.limits, watch }
     }
 
     /// An engine whose cascades are due at once, because the sweeper knows when everything written before has been
@@ -72,7 +76,8 @@ impl FunctionSettings {
         // The emulators' indexes do not lag.
         let fan_out = FanOutLimits { index_lag_ms: 0, ..FanOutLimits::default() };
         let engine = engine.with_ledger(self.ledger).with_limits(self.limits).with_settling(0).with_fan_out(fan_out);
-        engine.watching(self.watch.clone())
+        // An observing function does not register.
+        if self.mode == Mode::Apply { engine.watching(self.watch.clone()) } else { engine }
     }
 }
 
@@ -112,7 +117,8 @@ impl SteppedFunction<DynamoStore> for Stepped {
 
 /// A function of this process.
 pub(super) struct InProcess {
-    engine: Engine<Arc<DynamoStore>>,
+    tables: Arc<Moded<Arc<DynamoStore>>>,
+    engine: Engine<Arc<Moded<Arc<DynamoStore>>>>,
     function: Function,
     gate: Arc<StepGate<DynamoStore>>,
     witness: Arc<dyn Witness>,
@@ -125,10 +131,13 @@ impl InProcess {
         gate: &Arc<StepGate<DynamoStore>>,
         witness: &Arc<dyn Witness>,
     ) -> Self {
-        Self { engine: engine(plan, function), function, gate: Arc::clone(gate), witness: Arc::clone(witness) }
+        let tables = Arc::new(Moded::new(plan.mode, Arc::clone(&plan.store), &plan.schema.layout));
+        let engine = FunctionSettings::of(plan, function).engine(Arc::clone(&tables));
+        Self { tables, engine, function, gate: Arc::clone(gate), witness: Arc::clone(witness) }
     }
 
     async fn handle(&self, event: &str) -> Result<Handled, FunctionError> {
+        let _turn = self.tables.begin().await;
         let started = Instant::now();
         let deadline_ms = SystemClock.now_ms().saturating_add(INVOCATION_MS);
         let handled = self.engine.handle(event, deadline_ms).await;

@@ -58,6 +58,9 @@ impl Greeting<'_> {
             (None, Some(folder)) => lines.push(format!("data      in the folder {}", folder.display())),
             (None, None) => lines.push("data      in memory, gone when this ends: --data DIR keeps it".to_owned()),
         }
+        if self.args.observe {
+            lines.push("observing: nothing is written, and each line below is what would be".to_owned());
+        }
         lines.push("for clients in another terminal:".to_owned());
         let set = |(name, value): &(&str, String)| format!("{name}={value}");
         // One line for the address, one for each pair that goes together.
