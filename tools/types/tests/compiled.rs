@@ -90,7 +90,9 @@ fn the_printed_rust_types_keys_and_items() {
     let folder = tempfile::tempdir().unwrap();
     compiled(&folder, include_str!("rust/typed.rs"), &printed(OWN_TABLE), &[]);
     answers(folder.path(), "");
-    compiled(&folder, "mod keys;\nfn main() {}\n", &printed(SOCIAL), &[]);
+    // Its reads need the SDK; the crate `queries` compiles them.
+    let (without_reads, _) = SOCIAL.split_once("\n[access.").unwrap();
+    compiled(&folder, "mod keys;\nfn main() {}\n", &printed(without_reads), &[]);
 }
 
 /// Keys of texts have builders in a table of several too, and values as they are need none.

@@ -57,7 +57,7 @@ fn requests(access: &str) -> String {
     let line = |request| match request {
         AccessRequest::Get(keys) => format!("get {keys:?}\n"),
         AccessRequest::Query(query) => {
-            let (index, pk, sk) = (query.index.unwrap_or_default(), query.pk, query.sk);
+            let (index, pk, sk) = (query.index.unwrap_or_else(|| "table".to_owned()), query.pk, query.sk);
             format!("{index} {pk} {sk:?} {:?} {:?} {:?}\n", query.order, query.limit, query.consistency)
         }
     };
@@ -82,37 +82,37 @@ fn a_pattern_is_the_requests_that_it_makes() {
     asks(
         "counts = \"Post\"",
         &expect![[r#"
-             POST#{postId} Prefix("META#COUNT#") Ascending None Strong
+             table POST#{postId} Prefix("META#COUNT#") Ascending None Strong
         "#]],
     );
     asks(
         "query = \"Post\"",
         &expect![[r#"
-             POST#{postId} Between("META", "META") Ascending Some(100) Eventual
+             table POST#{postId} Between("META", "META") Ascending Some(100) Eventual
         "#]],
     );
     asks(
         "query = \"Comment\"\norder = \"descending\"\nlimit = 20",
         &expect![[r#"
-             POST#{of} Prefix("COMMENT#") Descending Some(20) Eventual
+             table POST#{of} Prefix("COMMENT#") Descending Some(20) Eventual
         "#]],
     );
     asks(
         "query = \"Comment\"\nfields = [\"kind\"]\nwhere = \"status = :status\"",
         &expect![[r#"
-             POST#{of} Prefix("COMMENT#{kind}#") Ascending Some(100) Eventual
+             table POST#{of} Prefix("COMMENT#{kind}#") Ascending Some(100) Eventual
         "#]],
     );
     asks(
         "query = \"Comment\"\nfields = [\"kind\"]\nbetween = \"sentAt\"",
         &expect![[r#"
-             POST#{of} Between("COMMENT#{kind}#{low}#", "COMMENT#{kind}#{high}$") Ascending Some(100) Eventual
+             table POST#{of} Between("COMMENT#{kind}#{low}#", "COMMENT#{kind}#{high}$") Ascending Some(100) Eventual
         "#]],
     );
     asks(
         "query = [\"Post\", \"Comment\"]\nconsistent = true",
         &expect![[r#"
-             POST#{postId} Between("COMMENT#", "META") Ascending Some(100) Strong
+             table POST#{postId} Between("COMMENT#", "META") Ascending Some(100) Strong
         "#]],
     );
     asks(
@@ -127,7 +127,7 @@ fn a_pattern_is_the_requests_that_it_makes() {
     asks(
         "query = \"Folder\"\nbelow = \"path\"",
         &expect![[r#"
-             DRIVE#{drive} Prefix("AT#{path}/") Ascending Some(100) Eventual
+             table DRIVE#{drive} Prefix("AT#{path}/") Ascending Some(100) Eventual
         "#]],
     );
 }
