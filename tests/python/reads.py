@@ -45,6 +45,10 @@ attributes = ["status", "score"]
 partition-key = "ALL#{id%4}"
 sort-key = "{MAX-score:6.1}#{id}"
 
+[entity.Mark]
+partition-key = "POST#{postId}"
+sort-key = "{place}#MARK"
+
 [entity.Node]
 partition-key = "DRIVE#{drive}"
 sort-key = "AT#{path/}"
@@ -70,6 +74,9 @@ counts = "Post"
 [access.thread]
 query = ["Comment", "Post"]
 limit = 5
+
+[access.marked]
+query = ["Post", "Mark"]
 
 [access.comments]
 query = "Comment"
@@ -241,6 +248,8 @@ def one_table(keys, table, draw):
     texts = ["p", "q#1", "50%", "ä/b"]
     for post in texts:
         put(keys.POST_KEY.build({"postId": post}), type="Post")
+        for place in ("A", "Z"):
+            put(keys.MARK_KEY.build({"postId": post, "place": place}), type="Mark")
     for number in range(160):
         post, kind = draw.choice(texts[:3]), draw.choice(["a", "a#b", "b"])
         at, id = f"2026-01-{draw.randrange(1, 28):02}", f"{number:03}"
@@ -266,6 +275,8 @@ def one_table(keys, table, draw):
         whole = keys.POST_KEY.build({"postId": post}) | {"type": "Post"} | displayed
         questions.append((("post", {"postId": post}, {}), whole))
         pages("thread", {"postId": post}, by_key(counts) + [whole])
+        marks = of_post(post, [it for it in items if it["type"] == "Mark"])
+        pages("marked", {"postId": post}, [marks[0], whole, marks[1]])
         pages("comments", {"postId": post}, by_key(counts, reverse=True))
         pages("comments", {"postId": post}, by_key(counts), order="ascending")
         for kind in ("a", "b", "a#b", "c"):

@@ -218,17 +218,13 @@ impl AccessQuery {
         key.pk.field_names().into_iter().filter(|name| !spreads(name)).collect()
     }
 
-    /// The range of the sort keys of all entities that begin with the constant text of their forms.
-    ///
-    /// Several entities are one range from the least to the greatest of them.
+    /// The range from the least to the greatest sort key of several entities; all if a form begins with a field.
     #[must_use]
     pub fn range(&self, schema: &Schema) -> SortKeys {
         let entities = self.entities.iter().filter_map(|name| schema.entity(name));
-        let keys: Vec<&Template> = entities.filter_map(|entity| self.key_of(entity)).map(|key| &key.sk).collect();
-        let ends: Option<Vec<(String, String)>> = keys.iter().map(|sort| ends(sort)).collect();
-        let (Some(ends), true) = (ends, keys.len() > 1) else {
-            return keys.first().map_or(SortKeys::All, |sort| whole(sort));
-        };
+        let ends: Option<Vec<(String, String)>> =
+            entities.filter_map(|entity| self.key_of(entity)).map(|key| ends(&key.sk)).collect();
+        let Some(ends) = ends else { return SortKeys::All };
         let least = ends.iter().map(|(least, _)| least).min().cloned().unwrap_or_default();
         let greatest = ends.iter().map(|(_, greatest)| greatest).max().cloned().unwrap_or_default();
         SortKeys::Between(least, greatest)
@@ -296,13 +292,4 @@ fn ends(sort: &Template) -> Option<(String, String)> {
     let least = sort.prefix(&Fields::new()).unwrap_or_default();
     let greatest = if sort.field_names().is_empty() { Some(least.clone()) } else { past(&least) };
     (!least.is_empty()).then_some((least, greatest?))
-}
-
-/// The sort keys of a form.
-fn whole(sort: &Template) -> SortKeys {
-    match (sort.beginning(), sort.field_names().is_empty()) {
-        ("", _) => SortKeys::All,
-        (text, true) => SortKeys::Between(text.to_owned(), text.to_owned()),
-        (text, false) => SortKeys::Prefix(text.to_owned()),
-    }
 }

@@ -226,6 +226,8 @@ class Query(_Read[Fields, Of], Generic[Fields, Of, Bound]):
 
     def _sort_keys(self, given: Mapping[str, Any], low: Any, high: Any) -> tuple[str, dict[str, str]]:
         """The condition on the sort key, and its values."""
+        if self.range == ("", ""):
+            return "", {}
         if self.range is not None:
             return " AND #s BETWEEN :l AND :g", dict(zip((":l", ":g"), self.range))
         form, next = self.form, self.next

@@ -369,6 +369,9 @@ impl Range {
 
     fn sort_keys(&self, fields: Given<'_>, options: &PageOptions) -> Result<SortKeys, InvalidKey> {
         if let Some((least, greatest)) = self.range {
+            if least.is_empty() {
+                return Ok(SortKeys::All);
+            }
             return Ok(SortKeys::Between(least.to_owned(), greatest.to_owned()));
         }
         let form = &self.read.form;

@@ -272,7 +272,7 @@ function sortKeys(
   options: PageOptions<any>,
 ): SortKeys {
   const [low, high] = [options.low ?? undefined, options.high ?? undefined];
-  if (read.range) return { least: read.range[0], greatest: read.range[1] };
+  if (read.range) return { least: read.range[0], greatest: read.range[1] || undefined };
   const { form, next } = read;
   if (next !== undefined && read.below) {
     return { least: form.sortKeyPrefix({ ...sort, [next]: given.get(next) }) + "/" };

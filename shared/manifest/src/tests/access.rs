@@ -31,6 +31,10 @@ attributes = ["status", "author", "text"]
 partition-key = "AUTHOR#{author%4}"
 sort-key = "{sentAt}"
 
+[entity.Mark]
+partition-key = "POST#{post}"
+sort-key = "{place}#MARK"
+
 [entity.Folder]
 partition-key = "DRIVE#{drive}"
 sort-key = "AT#{path/}"
@@ -113,6 +117,12 @@ fn a_pattern_is_the_requests_that_it_makes() {
         "query = [\"Post\", \"Comment\"]\nconsistent = true",
         &expect![[r#"
              table POST#{postId} Between("COMMENT#", "META") Ascending Some(100) Strong
+        "#]],
+    );
+    asks(
+        "query = [\"Post\", \"Mark\"]",
+        &expect![[r#"
+            table POST#{postId} All Ascending Some(100) Eventual
         "#]],
     );
     asks(
@@ -244,7 +254,7 @@ fn wrong_fields_bounds_and_filters_are_refused() {
         &expect!["access.it.where: the index byAuthor does not project text, so a filter never sees it"],
     );
     let name = load(&format!("{TABLE}\n[access.\"a b\"]\nget = \"Post\"\n")).expect_err("a name");
-    expect!["41:9: access.a b: the name of a pattern is that of a function: it has only letters, digits, - and _, and begins with a letter"].assert_eq(&name.to_string());
+    expect!["45:9: access.a b: the name of a pattern is that of a function: it has only letters, digits, - and _, and begins with a letter"].assert_eq(&name.to_string());
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(crate) struct TypedRead<'a> {
     pub(crate) inputs: Vec<TypedField<'a>>,
     /// The values that the caller gives for the filter.
     pub(crate) filter_inputs: Vec<&'a str>,
-    /// The range of sort keys of several entities.
+    /// The range of sort keys of several entities; empty texts if it is the whole partition.
     pub(crate) range: Option<(String, String)>,
     pub(crate) filter: Option<FilterExpression>,
 }
@@ -178,9 +178,9 @@ fn read<'a>(schema: &'a Schema, access: &'a Access) -> Option<TypedRead<'a>> {
         told,
         inputs,
         filter_inputs: filter.map(AccessFilter::inputs).unwrap_or_default(),
-        range: range.and_then(|range| match range {
-            SortKeys::Between(least, greatest) => Some((least, greatest)),
-            _ => None,
+        range: range.map(|range| match range {
+            SortKeys::Between(least, greatest) => (least, greatest),
+            _ => (String::new(), String::new()),
         }),
         filter: filter.map(AccessFilter::expression),
     })
