@@ -366,6 +366,9 @@ fn a_cursor_that_is_damaged_or_of_another_query_is_refused() {
         let refused = refused(one, PageOptions { limit: Some(limit), ..options.clone() });
         assert_eq!(refused, "limit is from 1 to 1000");
     }
+    let reversed = PageOptions { low: Some("2".to_owned()), high: Some("1".to_owned()), ..options.clone() };
+    let says = "Comment.CreatedAt has a low that is behind its high in the order of the key";
+    assert_eq!(refused(one, reversed), says);
     let empty = Given::from([("PostId".to_owned(), String::new())]);
     assert_eq!(refused(&empty, options.clone()), "Comment.PostId is empty; a key value must not be");
 }

@@ -223,6 +223,8 @@ def in_python(keys, table, question):
     try:
         if not pages:
             found = read(table, fields, **options)
+            if isinstance(found, keys.Page):
+                return plain(found.items)
             if isinstance(found, keys.Found):
                 return {"items": plain(found.items), "missing": found.missing}
             counts = isinstance(read, keys.Counts)
@@ -311,6 +313,21 @@ def one_table(keys, table, draw):
     questions.append((("comments", {"postId": "p"}, {"cursor": with_cursor + "A"}), "InvalidCursor"))
     questions.append((("comments", {"postId": "q#1"}, {"cursor": with_cursor}), "InvalidCursor"))
     questions.append((("comments", {"postId": "p"}, {"limit": 0}), "ValueError"))
+    questions.append((("comments", {"postId": "p"}, {"order": "desc"}), "ValueError"))
+    # What is missing never widens a read.
+    for name, fields in (
+        ("comments_of_kind", {"postId": "p", "kind": None}),
+        ("comments_of_kind", {"postId": "p"}),
+        ("comments_with", {"postId": "p", "least": 1, "status": None}),
+        ("nodes_below", {"drive": "d", "path": None}),
+        ("nodes_below", {"drive": "d"}),
+        ("post", {"postId": None}),
+        ("posts", [{"postId": None}]),
+        ("post_counts", {"postId": None}),
+    ):
+        questions.append(((name, fields, {}), "InvalidKey"))
+    reversed_bounds = {"low": "2026-02", "high": "2026-01"}
+    questions.append((("comments_of_kind", {"postId": "p", "kind": "a"}, reversed_bounds), "InvalidKey"))
     return questions
 
 
@@ -333,11 +350,19 @@ def tables(keys, table, draw):
             questions.append((("messages", {"room": room}, options | {"low": -1, "high": 9, "order": "descending"}), wanted))
         of_ann = [it for it in items if it["author"] == "ann" and len(it["text"]) > 4]
         questions.append((("messages_by", {"author": "ann", "chars": 4}, options), by_time(of_ann)))
-    whole = items[0]
+    whole = next(item for item in items if item["sentAt"] % 1)
     key = {"room": whole["room"], "sentAt": str(whole["sentAt"])}
     questions.append((("message", key, {}), whole))
     missing = {"room": "t", "sentAt": "7"}
-    questions.append((("messages_by_key", [key, missing], {}), {"items": [whole], "missing": [missing]}))
+    # The same number in two spellings is one key.
+    keys_of = [key, missing, key | {"sentAt": key["sentAt"] + "0"}]
+    questions.append((("messages_by_key", keys_of, {}), {"items": [whole], "missing": [missing]}))
+    for wrong in ("abc", "1_0", " 1", "1" * 39, None):
+        questions.append((("message", {"room": "r", "sentAt": wrong}, {}), "InvalidKey"))
+        bound = {"low": wrong or "x"}
+        questions.append((("messages", {"room": "r"}, bound), "InvalidKey"))
+    questions.append((("messages", {"room": "r"}, {"low": 3, "high": 2}), "InvalidKey"))
+    questions.append((("messages", {"room": None}, {}), "InvalidKey"))
     return questions
 
 

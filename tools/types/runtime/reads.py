@@ -66,7 +66,12 @@ class _Read(Generic[Fields, Of]):
         return not self.forms or any(form.parse(item) is not None for form in self.forms)
 
     def _typed(self, name: str, text: str) -> Any:
-        return Decimal(text) if name in self.numbers else text
+        if name not in self.numbers:
+            return text
+        if _decimal(text) is None:
+            raise InvalidKey(self.form.entity, name, "is not a number of at most 38 digits")
+        # In one spelling, as DynamoDB returns it.
+        return Decimal(text).normalize()
 
     def _key(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self._typed(name, text) for name, text in self.form.build(fields).items()}
@@ -86,7 +91,7 @@ class BatchGet(_Read[Fields, Of]):
     def __call__(self, table: Any, all: Iterable[Fields], *, consistent: bool | None = None) -> Found[Of, Fields]:
         """The items with these keys. Each key is read once."""
         is_consistent = self.consistent if consistent is None else consistent
-        text = lambda item: tuple(str(item[name]) for name in self.table)
+        text = lambda item: tuple(_spelled(item[name]) for name in self.table)
         missing = {text(self._key(fields)): fields for fields in all}
         waiting = [self._key(fields) for fields in missing.values()]
         items: list[Any] = []
@@ -172,10 +177,12 @@ class Query(_Read[Fields, Of], Generic[Fields, Of, Bound]):
         if not 1 <= limit <= LIMIT_MAX:
             raise ValueError(f"limit is from 1 to {LIMIT_MAX}")
         descending = self.descending if order is None else order == "descending"
+        if order not in (None, "ascending", "descending"):
+            raise ValueError("order is ascending or descending")
         request = self._request(fields, low, high)
         request["ScanIndexForward"] = not descending
         request["ConsistentRead"] = self.consistent if consistent is None else consistent
-        partitions = self.form.partition_keys(fields)
+        partitions, sort = self.form.partition_keys(fields), self.form.names[1]
         scope = json.dumps([self.name, partitions, request], default=str)
         positions = [0] * len(partitions) if cursor is None else self._opened(cursor, scope)
         lanes = [_Lane(partition, at, [], at == 1) for partition, at in zip(partitions, positions)]
@@ -193,7 +200,7 @@ class Query(_Read[Fields, Of], Generic[Fields, Of, Bound]):
                 if not ahead:
                     return Page(items)
                 # The first of equals, in either order.
-                lane = (max if descending else min)(ahead, key=lambda lane: self._order(lane.ahead[0]))
+                lane = (max if descending else min)(ahead, key=lambda lane: self._order(lane.ahead[0].get(sort, "")))
                 item = lane.ahead.pop(0)
                 lane.position = self._position(item)
                 if self._is_of(item):
@@ -208,10 +215,18 @@ class Query(_Read[Fields, Of], Generic[Fields, Of, Bound]):
     def _request(self, fields: Mapping[str, Any], low: Any, high: Any) -> dict[str, Any]:
         partition, sort = self.form.names
         names, values = {"#p": partition}, {}
+        # What is missing would widen the range.
+        inputs = [value for kind, value in self.filter[2] if kind == "input"] if self.filter else []
+        for name in [*self.fields, *([self.next] if self.below else []), *inputs]:
+            if fields.get(name or "") is None:
+                raise InvalidKey(self.form.entity, name or "", "is missing; the read needs it")
         condition, bounds = self._sort_keys(fields, low, high)
         if condition:
             names["#s"] = sort
             values = {name: self._typed(sort, text) for name, text in bounds.items() if name in condition}
+        if ":l AND :g" in condition and self._order(values[":g"]) < self._order(values[":l"]):
+            problem = "has a low that is behind its high in the order of the key"
+            raise InvalidKey(self.form.entity, self.next or "", problem)
         request: dict[str, Any] = {"KeyConditionExpression": "#p = :p" + condition}
         if self.form.index is not None:
             request["IndexName"] = self.form.index
@@ -219,8 +234,6 @@ class Query(_Read[Fields, Of], Generic[Fields, Of, Bound]):
             request["FilterExpression"], attributes, given = self.filter
             names |= {f"#n{at}": name for at, name in enumerate(attributes)}
             for at, (kind, value) in enumerate(given):
-                if kind == "input" and fields.get(value) is None:
-                    raise InvalidKey(self.form.entity, value, "is missing; the filter needs it")
                 values[f":v{at}"] = fields[value] if kind == "input" else value
         return request | {"ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
@@ -268,8 +281,7 @@ class Query(_Read[Fields, Of], Generic[Fields, Of, Bound]):
         if not lane.ahead and last is not None:
             lane.position = self._position(last)
 
-    def _order(self, item: Mapping[str, Any]) -> Any:
-        key = item.get(self.form.names[1], "")
+    def _order(self, key: Any) -> Any:
         return key.encode() if isinstance(key, str) else key
 
     def _position_names(self) -> list[str]:
@@ -278,7 +290,7 @@ class Query(_Read[Fields, Of], Generic[Fields, Of, Bound]):
         return [name for name in names if name and name != self.form.names[0]]
 
     def _position(self, item: Mapping[str, Any]) -> list[str]:
-        return [str(item[name]) for name in self._position_names()]
+        return [_spelled(item[name]) for name in self._position_names()]
 
     def _opened(self, cursor: str, scope: str) -> list[Any]:
         try:
@@ -290,6 +302,11 @@ class Query(_Read[Fields, Of], Generic[Fields, Of, Bound]):
         except ValueError:
             pass  # It is damaged, as below.
         raise InvalidCursor(f"the cursor is damaged, or not one of {self.name} with these values")
+
+
+def _spelled(value: Any) -> str:
+    """A value of a key, a number in one spelling."""
+    return str(value.normalize()) if isinstance(value, Decimal) else str(value)
 
 
 def _past(prefix: str) -> str | None:

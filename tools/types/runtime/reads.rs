@@ -154,6 +154,15 @@ impl Read {
         if self.numbers.contains(&name) { AttributeValue::N(text) } else { AttributeValue::S(text) }
     }
 
+    /// The key attributes of an item, numbers in one spelling.
+    fn spelled(&self, item: &Item) -> Vec<String> {
+        let spelled = |name: &&str| {
+            let text = text(item, name);
+            self.numbers.contains(name).then(|| sum(text, "0")).flatten().unwrap_or_else(|| text.to_owned())
+        };
+        self.table.iter().map(spelled).collect()
+    }
+
     /// The key attributes of these fields.
     pub fn key(&self, fields: Given<'_>) -> Result<Item, InvalidKey> {
         let key = self.form.build(fields)?;
@@ -185,7 +194,7 @@ impl Read {
         let (mut missing, mut waiting): (BTreeMap<Vec<String>, usize>, Vec<Item>) = (BTreeMap::new(), Vec::new());
         for (at, key) in all.enumerate() {
             let key = key?;
-            if missing.insert(texts(&key, self.table), at).is_none() {
+            if missing.insert(self.spelled(&key), at).is_none() {
                 waiting.push(key);
             }
         }
@@ -198,7 +207,7 @@ impl Read {
             let asked = asked.expect("it has keys");
             let output = client.batch_get_item().request_items(table, asked).send().await.map_err(failed)?;
             for item in output.responses.unwrap_or_default().remove(table).unwrap_or_default() {
-                if self.is_of(&item) && missing.remove(&texts(&item, self.table)).is_some() {
+                if self.is_of(&item) && missing.remove(&self.spelled(&item)).is_some() {
                     items.push(item);
                 }
             }
@@ -399,6 +408,10 @@ impl Range {
             _ if from.is_none() && to.is_none() => begins(prefix),
             (None, _) => SortKeys::From(least),
             (Some(greatest), true) => SortKeys::To(greatest),
+            (Some(greatest), false) if self.is_before(&greatest, &least) => {
+                let problem = "has a low that is behind its high in the order of the key".to_owned();
+                return Err(InvalidKey { entity: form.entity, attribute: next.to_owned(), problem });
+            }
             (Some(greatest), false) => SortKeys::Between(least, greatest),
         })
     }
@@ -469,13 +482,21 @@ impl Range {
         Ok(())
     }
 
+    /// True if a sort key is less than another.
+    fn is_before(&self, one: &str, other: &str) -> bool {
+        if !self.read.numbers.contains(&self.read.form.names[1]) {
+            return one < other;
+        }
+        let negative = other.strip_prefix('-').map_or_else(|| format!("-{other}"), str::to_owned);
+        sum(one, &negative).is_some_and(|difference| difference.starts_with('-'))
+    }
+
     /// The lane with the next item of all; the first of equals.
     fn first<'a>(&self, lanes: &'a mut [Lane], is_descending: bool) -> Option<&'a mut Lane> {
         let sort = self.read.form.names[1];
-        let is_number = self.read.numbers.contains(&sort);
         let is_before = |one: &Item, other: &Item| {
             let (one, other) = if is_descending { (other, one) } else { (one, other) };
-            if is_number { is_less(text(one, sort), text(other, sort)) } else { text(one, sort) < text(other, sort) }
+            self.is_before(text(one, sort), text(other, sort))
         };
         let mut found: Option<(usize, &Item)> = None;
         for (at, lane) in lanes.iter().enumerate() {
@@ -507,12 +528,6 @@ impl Range {
         };
         format!("{:?}", (self.read.name, partitions, kind, least, greatest, inputs, is_descending))
     }
-}
-
-/// True if a number of a key is less than another.
-fn is_less(one: &str, other: &str) -> bool {
-    let difference = sum(one, &other.strip_prefix('-').map_or_else(|| format!("-{other}"), str::to_owned));
-    difference.is_some_and(|difference| difference.starts_with('-'))
 }
 
 /// The least text that is greater than every text with this prefix; `None` if there is none.

@@ -91,6 +91,7 @@ function isOf(read: Read, item: Item): boolean {
 /** A number of a key as the client takes it. */
 function typed(read: Read, name: string, text: string): unknown {
   if (!read.numbers.includes(name)) return text;
+  if (!decimal(text)) throw new InvalidKey(read.form.entity, name, "is not a number of at most 38 digits");
   return /^-?[0-9]+$/.test(text) ? BigInt(text) : Number(text);
 }
 
@@ -193,7 +194,9 @@ export function query<Fields extends object, Of, Bound = never>(read: Range) {
   ): Promise<Page<Of>> => {
     const limit = options.limit ?? read.limit;
     if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) throw new RangeError(`limit is from 1 to ${LIMIT_MAX}`);
-    const descending = options.order ? options.order === "descending" : read.descending;
+    const order = options.order ?? (read.descending ? "descending" : "ascending");
+    const descending = order === "descending";
+    if (!descending && order !== "ascending") throw new RangeError("order is ascending or descending");
     const request = requestOf(read, table, fields, options, descending);
     const partitions = read.form.partitionKeys(fields);
     const scope = JSON.stringify([read.name, partitions, request], (_, value) => (typeof value === "bigint" ? String(value) : value));
@@ -228,17 +231,23 @@ function requestOf(read: Range, table: string, fields: object, options: PageOpti
   const names: Record<string, string> = { "#p": pk };
   const values: Record<string, unknown> = {};
   const given = new Map<string, unknown>(Object.entries(fields));
+  // What is missing would widen the range.
+  const inputs = (read.filter?.values ?? []).flatMap((value) => ("input" in value ? [value.input] : []));
+  for (const name of [...read.fields, ...(read.below && read.next ? [read.next] : []), ...inputs]) {
+    if ((given.get(name) ?? undefined) === undefined) throw new InvalidKey(read.form.entity, name, "is missing; the read needs it");
+  }
   const sort = Object.fromEntries(read.fields.map((name) => [name, given.get(name)]));
   const range = sortKeys(read, sort, given, options);
   const condition = conditionOf(range);
   if (condition !== "") names["#s"] = sk;
   if (condition.includes(":l")) values[":l"] = typed(read, sk, range.least);
   if (condition.includes(":g")) values[":g"] = typed(read, sk, range.greatest ?? "");
+  if (condition.includes(":l AND :g") && isLess(values[":g"], values[":l"])) {
+    throw new InvalidKey(read.form.entity, read.next ?? "", "has a low that is behind its high in the order of the key");
+  }
   read.filter?.names.forEach((name, at) => (names[`#n${at}`] = name));
   read.filter?.values.forEach((value, at) => {
-    const of = "literal" in value ? value.literal : given.get(value.input);
-    if (of === undefined) throw new InvalidKey(read.form.entity, "input" in value ? value.input : "", "is missing; the filter needs it");
-    values[`:v${at}`] = of;
+    values[`:v${at}`] = "literal" in value ? value.literal : given.get(value.input);
   });
   return {
     TableName: table,

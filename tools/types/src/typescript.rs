@@ -17,8 +17,8 @@ use crate::{
 /// Words and values of the language.
 const RESERVED: &str = "Array BigInt Date Error JSON Map Math Number Object Partial Promise RangeError Record Set String any \
     arguments as async await bigint boolean break case catch class const continue debugger default delete do else enum \
-    eval export extends false finally for function if implements import in instanceof interface let never new null \
-    number object of package private protected public return static string super switch symbol this throw true try type \
+    eval export exports extends false finally for function if implements import in instanceof interface let module never new null \
+    number object of package private protected public require return static string super switch symbol then this throw true try type \
     typeof undefined unknown var void while with yield";
 
 /// The types of all items and keys, and a function for each read.

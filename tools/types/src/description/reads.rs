@@ -198,21 +198,10 @@ fn key<'a>(
         Some(index) => Some(definition.indexes.iter().find(|it| it.index == index)?),
     };
     let template = in_index.map_or(&definition.key, |index| &index.key);
-    let of = |names, templates, index| TypedKey {
-        entity: &definition.name,
-        index,
-        names,
-        templates,
-        only_if: None,
-        derived: false,
-        fields: fields(template, None),
-    };
     let Some(form) = form else {
-        let (names, index) = match in_index.and_then(|index| schema.layout.index(&index.index)) {
-            None => ([schema.layout.pk.as_str(), schema.layout.sk.as_str()], None),
-            Some(index) => ([index.pk.as_str(), index.sk.as_str()], Some(index.name.as_str())),
-        };
-        return Some((of(names, [Some(template.pk.clone()), Some(template.sk.clone())], index), Vec::new()));
+        let mut keys = super::keys(&schema.layout, definition).into_iter();
+        let key = keys.find(|key| key.index == index)?;
+        return Some((TypedKey { only_if: None, fields: fields(template, None), ..key }, Vec::new()));
     };
     let declared = match in_index {
         None => None,
@@ -235,5 +224,14 @@ fn key<'a>(
     let mut numbers: Vec<&str> = parts.filter(|part| part.of == KeyType::N).map(|part| part.name.as_str()).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    Some((of([pk_name, sk_name], [pk_template, sk_template], declared.map(|index| index.name.as_str())), numbers))
+    let key = TypedKey {
+        entity: &definition.name,
+        index: declared.map(|index| index.name.as_str()),
+        names: [pk_name, sk_name],
+        templates: [pk_template, sk_template],
+        only_if: None,
+        derived: false,
+        fields: fields(template, None),
+    };
+    Some((key, numbers))
 }
