@@ -10,7 +10,7 @@ mod filter;
 
 use keys::{
     entity::{Definition, KeyTemplate},
-    error::KeyError,
+    error::{KeyError, Problem},
     fields::Fields,
     key::Key,
     template::{Piece, Template, form::Form},
@@ -18,6 +18,7 @@ use keys::{
 
 use crate::{
     query::{Consistency, Order, Query, SortKeys, past},
+    range::is_descending,
     schema::Schema,
 };
 
@@ -158,6 +159,10 @@ impl Filling<'_> {
             }
             return Ok(text);
         };
+        // What is missing would widen the range.
+        if let Some((field, _)) = given.iter().find(|(_, input)| values.get(input).is_none()) {
+            return Err(KeyError { entity: None, attribute: (*field).to_owned(), problem: Problem::Missing });
+        }
         template.prefix_of(|field| values.get(input(field)?))
     }
 
@@ -264,27 +269,32 @@ impl AccessQuery {
             NextField::Any | NextField::Between(_) if prefix.is_empty() => return Ok(SortKeys::All),
             NextField::Any | NextField::Between(_) => return Ok(SortKeys::Prefix(prefix)),
         };
-        let (from, to) = if is_inverted(sort, field) { ("high", "low") } else { ("low", "high") };
-        let least = if filling.has(from) { with(field, from)? } else { prefix.clone() };
-        let greatest = match filling.has(to) {
-            true if is_last(sort, field) => Some(with(field, to)?),
-            true => past(&with(field, to)?),
-            false => past(&prefix),
+        // A number as a whole key has no text before or behind all others.
+        let extreme = |value| matches!(sort.pieces(), [Piece::Field { form: Form::Number, .. }]).then_some(value);
+        let at = |value| sort.build_of(|_| Some(value));
+        let (from, to) = if is_descending(sort, field) { ("high", "low") } else { ("low", "high") };
+        let least = match extreme(NUMBER_MIN) {
+            _ if filling.has(from) => with(field, from)?,
+            Some(least) => at(least)?,
+            None => prefix.clone(),
+        };
+        let greatest = match extreme(NUMBER_MAX) {
+            _ if filling.has(to) && is_last(sort, field) => Some(with(field, to)?),
+            _ if filling.has(to) => past(&with(field, to)?),
+            Some(greatest) => Some(at(greatest)?),
+            None => past(&prefix),
         };
         Ok(SortKeys::Between(least, greatest.unwrap_or_else(|| char::MAX.to_string())))
     }
 }
 
+/// The least and the greatest number that a key has in its inner form.
+const NUMBER_MIN: &str = "-9.9999999999999999999999999999999999999E+98";
+const NUMBER_MAX: &str = "9.9999999999999999999999999999999999999E+98";
+
 /// True if a sort key ends with this field.
 fn is_last(sort: &Template, field: &str) -> bool {
     matches!(sort.pieces().last(), Some(Piece::Field { name, .. }) if name == field)
-}
-
-/// True if a sort key has the greatest value of this field first.
-#[must_use]
-pub fn is_inverted(sort: &Template, field: &str) -> bool {
-    let is = |piece: &Piece| matches!(piece, Piece::Field { name, form: Form::Inverted(_) } if name == field);
-    sort.pieces().iter().any(is)
 }
 
 /// The least and the greatest sort key of a form; `None` if it begins with a field.

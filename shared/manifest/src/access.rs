@@ -34,7 +34,8 @@ pub(crate) const ACCESS: [KeySyntax; 14] = [
         "query",
         TextOrTexts,
         "",
-        "an entity, or several whose items are in one partition: a range of items (`Query`), page by page",
+        "an entity, or several whose items are in one partition: a range of items (`Query`), page by page. Several take no \
+         `fields`, `between` and `below`, and a `where` on attributes that all declare",
     ),
     KeySyntax::optional(
         "counts",
@@ -47,7 +48,7 @@ pub(crate) const ACCESS: [KeySyntax; 14] = [
         "fields",
         Texts,
         "none",
-        "the first fields of the sort key, which the caller gives beside the fields of the partition key",
+        "the first fields of the sort key, which the caller must give beside the fields of the partition key",
     ),
     KeySyntax::optional(
         "between",
@@ -77,7 +78,7 @@ pub(crate) const ACCESS: [KeySyntax; 14] = [
         "where",
         Text,
         "all",
-        "which of the items, as a condition that DynamoDB decides; `:name` is a value that the caller gives. DynamoDB charges \
+        "which of the items, as a condition that DynamoDB decides; `:name`, of letters, digits and `_`, is a value that the caller gives. DynamoDB charges \
          what it leaves out, too",
     ),
     KeySyntax::optional(
@@ -88,7 +89,7 @@ pub(crate) const ACCESS: [KeySyntax; 14] = [
     ),
 ];
 
-/// Items of a page, unless the pattern or the caller says otherwise.
+/// Items of a page, unless the manifest or the caller says otherwise.
 const LIMIT: u32 = 100;
 
 /// What reads.
@@ -97,30 +98,59 @@ const READS: [&str; 4] = ["get", "batch-get", "query", "counts"];
 /// Keys that only a query takes.
 const OF_QUERY: [&str; 7] = ["index", "fields", "between", "below", "order", "limit", "where"];
 
-/// The access patterns of a manifest.
+/// The reads that a manifest declares.
 pub(crate) fn read(root: &Section<'_>, schema: &Schema, catalogue: &Catalogue) -> Result<Vec<Access>, ManifestError> {
-    root.sections("access")?.into_iter().map(|(name, section)| access(name, &section, schema, catalogue)).collect()
+    let mut reads: Vec<Access> = Vec::new();
+    for (name, section) in root.sections("access")? {
+        let read = access(name, &section, schema, catalogue)?;
+        if let Some(other) = reads.iter().find(|other| is_same_function(&other.name, name)) {
+            let what = format!(
+                "{name} and {} are the name of one function in some language: give one another name",
+                other.name
+            );
+            return Err(section.place.wrong(what));
+        }
+        reads.push(read);
+    }
+    Ok(reads)
+}
+
+/// True if two names differ in case, `-` and `_` alone.
+fn is_same_function(one: &str, other: &str) -> bool {
+    let letters = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+    letters(one) == letters(other)
 }
 
 fn access(name: &str, section: &Section<'_>, schema: &Schema, catalogue: &Catalogue) -> Result<Access, ManifestError> {
     section.follows(&ACCESS)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !name.chars().all(is_plain) || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        let what = "the name of a pattern is that of a function: it has only letters, digits, - and _, and begins with a letter";
+        let what =
+            "the name of a read is that of a function: it has only letters, digits, - and _, and begins with a letter";
         return Err(section.place.wrong(what));
     }
     let mut given = READS.iter().filter_map(|key| section.get(key));
-    let (Some(reads), None) = (given.next(), given.next()) else {
-        return Err(section
-            .place
-            .wrong("takes one of get, batch-get, query and counts, with the entity that it reads"));
+    let reads = match (given.next(), given.next()) {
+        (Some(reads), None) => reads,
+        (Some(reads), Some(other)) => {
+            return Err(other.place.wrong(format!("a read has one of {} and {}: leave one out", reads.key, other.key)));
+        }
+        (None, _) => {
+            let what = "takes one of get, batch-get, query and counts, with the entity that it reads";
+            return Err(section.place.wrong(what));
+        }
     };
     if reads.key != "query"
         && let Some(entry) = section.entries().find(|entry| OF_QUERY.contains(&entry.key))
     {
-        return Err(entry.place.wrong(format!("only a query takes it, and this is a {}: leave it out", reads.key)));
+        return Err(entry.place.wrong(format!("only query takes it, and this is {}: leave it out", reads.key)));
     }
-    let entity = || -> Result<String, ManifestError> { Ok(declared(schema, &reads.text()?)?.name.clone()) };
+    let entity = || {
+        let named = reads.text()?;
+        let entity = declared(schema, &named)?;
+        plain_parts(table_of(schema, entity), None, &named.place)?;
+        Ok::<String, ManifestError>(entity.name.clone())
+    };
     let read = match reads.key {
         "get" => AccessReads::Get(entity()?),
         "batch-get" => AccessReads::BatchGet(entity()?),
@@ -160,6 +190,10 @@ fn declared<'a>(schema: &'a Schema, named: &Named<'_>) -> Result<&'a Definition,
 /// An entity with counters.
 fn counted(named: &Named<'_>, schema: &Schema, catalogue: &Catalogue) -> Result<String, ManifestError> {
     let entity = declared(schema, named)?;
+    if schema.layout.forms.is_some() {
+        let what = "with [tables.NAME] counters are in a table of their own: read the attribute that shows the count";
+        return Err(named.place.wrong(what));
+    }
     let mut kinds = catalogue.derivations().map(|derivation| derivation.kind.shape());
     if !kinds.any(|shape| matches!(shape, Shape::Count(count) if count.target == entity.name)) {
         return Err(named.place.wrong(format!("no derivation of the kind count counts into {}", entity.name)));
@@ -174,20 +208,16 @@ struct QueriedKey<'a> {
 }
 
 fn query(section: &Section<'_>, schema: &Schema, entities: &[Named<'_>]) -> Result<AccessQuery, ManifestError> {
-    let Some(first) = entities.first() else {
-        return Err(section.place.wrong("query is an empty list: name an entity"));
-    };
     let index = section.get("index").map(|entry| entry.text()).transpose()?;
     let mut keys = Vec::new();
     for named in entities {
         let entity = declared(schema, named)?;
         keys.push(queried(schema, entity, index.as_ref())?);
     }
-    let Some((QueriedKey { entity, key }, others)) = keys.split_first() else {
+    let (Some(first), Some((QueriedKey { entity, key }, others))) = (entities.first(), keys.split_first()) else {
         return Err(section.place.wrong("query is an empty list: name an entity"));
     };
-    let table = |entity: &Definition| schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(entity));
-    plain_parts(table(entity), index.as_ref(), &first.place)?;
+    plain_parts(table_of(schema, entity), index.as_ref(), &first.place)?;
     for (other, named) in others.iter().zip(entities.iter().skip(1)) {
         if !is_alike(&key.pk, &other.key.pk) {
             return Err(named.place.wrong(format!(
@@ -203,9 +233,12 @@ fn query(section: &Section<'_>, schema: &Schema, entities: &[Named<'_>]) -> Resu
         let filter =
             AccessFilter::parse(text.text).map_err(|error| text.place.wrong(format!("is no filter: {error}")))?;
         for QueriedKey { entity, .. } in &keys {
-            filtered(&filter, entity, table(entity), (schema, index.as_ref()), &text)?;
+            filtered(&filter, entity, (schema, index.as_ref()), &text)?;
         }
         let inputs = filter.inputs();
+        if let Some(bound) = inputs.iter().find(|input| ["low", "high"].contains(input)) {
+            return Err(text.place.wrong(format!(":{bound} is the name of a bound: give it another name")));
+        }
         let is_twice = |field: &&str| inputs.contains(field);
         if let Some(field) = key.pk.field_names().into_iter().chain(fields.iter().map(String::as_str)).find(is_twice) {
             return Err(text.place.wrong(format!("the caller gives {field} for the key: give :{field} another name")));
@@ -248,13 +281,18 @@ fn queried<'a>(
         let what = format!("{} has no attribute {lacking}, which this index has in its key: declare it", entity.name);
         return Err(index.place.wrong(what));
     }
-    let table = schema.layout.forms.as_ref().and_then(|forms| forms.of_entity(entity));
+    let table = table_of(schema, entity);
     let prefix = table.map(|table| table.inside("")).unwrap_or_default();
     let names = entity.indexes.iter().map(|it| it.index.strip_prefix(&prefix).unwrap_or(&it.index));
     Err(index.unknown(&format!("{} is in no index", entity.name), names))
 }
 
-/// Refuses what the functions cannot query: parts of a key with several attributes, and bytes.
+/// The table of an entity, if the manifest has `[tables.NAME]`.
+fn table_of<'a>(schema: &'a Schema, entity: &Definition) -> Option<&'a TableForm> {
+    schema.layout.forms.as_ref()?.of_entity(entity)
+}
+
+/// Refuses what the functions cannot read: parts of a key with several attributes, and bytes.
 fn plain_parts(
     table: Option<&TableForm>,
     index: Option<&Named<'_>>,
@@ -264,11 +302,11 @@ fn plain_parts(
     let mut of_table = [Some(&table.pk), table.sk.as_ref()].into_iter().flatten();
     let form = index.and_then(|index| table.indexes.iter().find(|form| form.name == index.text));
     if form.is_some_and(|form| form.pk.len() > 1 || form.sk.len() > 1) {
-        return Err(place.wrong("a pattern cannot query an index with several attributes in a part of its key"));
+        return Err(place.wrong("a read takes no index with several attributes in a part of its key"));
     }
     let mut parts = form.into_iter().flat_map(IndexForm::parts);
     if parts.any(|part| part.of == KeyType::B) || of_table.any(|part| part.of == KeyType::B) {
-        return Err(place.wrong("a pattern cannot query a key of type B"));
+        return Err(place.wrong("a read takes no key of type B"));
     }
     Ok(())
 }
@@ -319,10 +357,10 @@ fn sort_fields(
     };
     let named = entry.text()?;
     if next != Some(&named.text) {
-        let comes = next.map_or_else(|| "no field".to_owned(), |name| (*name).to_owned());
-        return Err(named
-            .place
-            .wrong(format!("the next field of the sort key {sort} is {comes}: name it here, or in fields before")));
+        return Err(named.place.wrong(match next {
+            Some(next) => format!("the next field of the sort key {sort} is {next}: name it here, or in fields before"),
+            None => format!("fields names the whole sort key {sort} already: leave this out"),
+        }));
     }
     let is_of = |form: fn(&Form) -> bool| {
         let mut pieces = sort.pieces().iter();
@@ -353,10 +391,10 @@ fn texts(fields: &[Named<'_>]) -> Vec<String> {
 fn filtered(
     filter: &AccessFilter,
     entity: &Definition,
-    table: Option<&TableForm>,
     (schema, index): (&Schema, Option<&Named<'_>>),
     text: &Named<'_>,
 ) -> Result<(), ManifestError> {
+    let table = table_of(schema, entity);
     for path in filter.paths() {
         let name = path.attribute.as_str();
         let is_key = match (table, index) {

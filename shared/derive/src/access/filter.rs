@@ -57,6 +57,9 @@ impl AccessFilter {
         let wrong = |what: String| Err(ExpressionError { at: 1, what });
         for (test, operands) in condition.tests() {
             let tested = operands.first();
+            if operands.iter().all(|operand| operand.paths().iter().all(|path| path.attribute.starts_with(':'))) {
+                return wrong("it compares values that the caller gives, and no attribute".to_owned());
+            }
             let of_attribute =
                 matches!(test, Test::Exists | Test::Lacks | Test::Type | Test::BeginsWith | Test::Contains);
             if let Some(input) = tested.and_then(input).filter(|_| of_attribute) {
@@ -216,20 +219,10 @@ mod tests {
         );
         refused(
             "attribute_exists(:a)",
-            expect!["at character 1: the function takes an attribute first, and :a is a value"],
+            expect!["at character 1: it compares values that the caller gives, and no attribute"],
         );
-        refused(
-            "a = :",
-            expect![[
-                r#"at character 5: ":" is a placeholder: write the value or the name itself, a text in single quotes"#
-            ]],
-        );
-        refused(
-            "size(:a) = 3",
-            expect![[
-                r#"at character 1: DynamoDB does not calculate size(":a") in a filter: leave it out, and filter the items in your code"#
-            ]],
-        );
+        refused("a = :", expect!["at character 5: a placeholder has a name of letters, digits and _, such as :status"]);
+        refused("size(:a) = 3", expect!["at character 1: it compares values that the caller gives, and no attribute"]);
         refused(
             "a = :b.c",
             expect![[

@@ -170,6 +170,9 @@ impl<'a> Scanner<'a> {
         }
         Err(self.wanted(&match rest.chars().next() {
             None => "it ends where an attribute or a value is wanted".to_owned(),
+            Some(':') if self.takes_inputs => {
+                "a placeholder has a name of letters, digits and _, such as :status".to_owned()
+            }
             Some(':' | '#') => {
                 format!("{} is a placeholder: write the value or the name itself, a text in single quotes", first(rest))
             }

@@ -1,6 +1,10 @@
 //! Access patterns, and mistakes in them.
 
-use derive::access::{AccessReads, AccessRequest};
+use derive::{
+    access::{AccessReads, AccessRequest},
+    query::SortKeys,
+};
+use keys::fields::Fields;
 
 use super::*;
 
@@ -153,7 +157,7 @@ fn a_wrong_pattern_is_refused_with_what_to_do() {
     refused("", &expect!["access.it: takes one of get, batch-get, query and counts, with the entity that it reads"]);
     refused(
         "get = \"Post\"\nquery = \"Post\"",
-        &expect!["access.it: takes one of get, batch-get, query and counts, with the entity that it reads"],
+        &expect!["access.it.query: a read has one of get and query: leave one out"],
     );
     refused("get = \"Pots\"", &expect![[r#"access.it.get: there is no entity "Pots": did you mean "Post"?"#]]);
     refused(
@@ -164,8 +168,33 @@ fn a_wrong_pattern_is_refused_with_what_to_do() {
     );
     refused(
         "get = \"Post\"\nlimit = 3",
-        &expect!["access.it.limit: only a query takes it, and this is a get: leave it out"],
+        &expect!["access.it.limit: only query takes it, and this is get: leave it out"],
     );
+    refused(
+        "query = \"Comment\"\nwhere = \"status = :low\"",
+        &expect!["access.it.where: :low is the name of a bound: give it another name"],
+    );
+    refused(
+        "query = \"Comment\"\nwhere = \":a = :b\"",
+        &expect![
+            "access.it.where: is no filter: at character 1: it compares values that the caller gives, and no attribute"
+        ],
+    );
+    refused(
+        "query = \"Comment\"\nwhere = \"status = :\"",
+        &expect![
+            "access.it.where: is no filter: at character 10: a placeholder has a name of letters, digits and _, such as :status"
+        ],
+    );
+    refused(
+        "query = \"Comment\"\nfields = [\"kind\", \"sentAt\", \"commentId\"]\nbetween = \"kind\"",
+        &expect![
+            "access.it.between: fields names the whole sort key COMMENT#{kind}#{sentAt}#{commentId} already: leave this out"
+        ],
+    );
+    let twice = format!("{TABLE}\n[access.a-post]\nget = \"Post\"\n[access.aPost]\nget = \"Post\"\n");
+    expect!["aPost and a-post are the name of one function in some language: give one another name"]
+        .assert_eq(&load(&twice).expect_err("one function").what);
     refused("counts = \"Comment\"", &expect!["access.it.counts: no derivation of the kind count counts into Comment"]);
     refused("query = []", &expect!["access.it: query is an empty list: name an entity"]);
     refused(
@@ -254,7 +283,7 @@ fn wrong_fields_bounds_and_filters_are_refused() {
         &expect!["access.it.where: the index byAuthor does not project text, so a filter never sees it"],
     );
     let name = load(&format!("{TABLE}\n[access.\"a b\"]\nget = \"Post\"\n")).expect_err("a name");
-    expect!["45:9: access.a b: the name of a pattern is that of a function: it has only letters, digits, - and _, and begins with a letter"].assert_eq(&name.to_string());
+    expect!["45:9: access.a b: the name of a read is that of a function: it has only letters, digits, - and _, and begins with a letter"].assert_eq(&name.to_string());
 }
 
 #[test]
@@ -271,7 +300,22 @@ partition-key = ["tag", "author"]
 sort-key = "title"
 
 [entity.Post]
+table = "Posts"
 attributes = ["tag", "title"]
+derived-attributes = ["n"]
+
+[tables.Blobs]
+partition-key = {{ name = "hash", type = "B" }}
+
+[entity.Blob]
+table = "Blobs"
+attributes = ["author", "at"]
+
+[derivation.n]
+kind = "count"
+from = "Blob"
+into = "Post.n"
+link = {{ author = "author", sentAt = "at" }}
 
 [access.posts]
 {access}
@@ -284,15 +328,53 @@ attributes = ["tag", "title"]
     assert_eq!(query.partition_fields(&schema), ["author"]);
     let refused = |access: &str, expect: &Expect| expect.assert_eq(&manifest(access).unwrap_err().to_string());
     refused(
-        "query = \"Post\"\nindex = \"byTag\"",
+        "counts = \"Post\"",
         &expect![
-            "14:1: access.posts.query: a pattern cannot query an index with several attributes in a part of its key"
+            "29:1: access.posts.counts: with [tables.NAME] counters are in a table of their own: read the attribute that shows the count"
         ],
+    );
+    refused("get = \"Blob\"", &expect!["29:1: access.posts.get: a read takes no key of type B"]);
+    refused(
+        "query = \"Post\"\nindex = \"byTag\"",
+        &expect!["29:1: access.posts.query: a read takes no index with several attributes in a part of its key"],
     );
     refused(
         "query = \"Post\"\nwhere = \"author = :author\"",
         &expect![
-            "15:1: access.posts.where: author is an attribute of the queried key, on which DynamoDB takes no filter"
+            "30:1: access.posts.where: author is an attribute of the queried key, on which DynamoDB takes no filter"
         ],
     );
+}
+
+#[test]
+fn values_take_the_place_of_fields_and_what_is_missing_is_refused() {
+    let of = |access: &str, values: &[(&str, &str)]| {
+        let schema = with(access).unwrap();
+        let values: Fields = values.iter().copied().collect();
+        schema.accesses[0].requests_of(&schema, &values).map_err(|error| error.to_string()).map(|mut requests| {
+            let AccessRequest::Query(query) = requests.remove(0) else { panic!("a query") };
+            (query.pk, query.sk)
+        })
+    };
+    let between = |least: &str, greatest: &str| SortKeys::Between(least.to_owned(), greatest.to_owned());
+    let comments = "query = \"Comment\"\nfields = [\"kind\"]\nbetween = \"sentAt\"";
+    let given = [("of", "p#1"), ("kind", "k"), ("low", "2026")];
+    let range = between("COMMENT#k#2026#", "COMMENT#k$");
+    assert_eq!(of(comments, &given), Ok(("POST#p%231".to_owned(), range)));
+    assert_eq!(of(comments, &given[..2]).unwrap().1, SortKeys::Prefix("COMMENT#k#".to_owned()));
+    assert_eq!(of(comments, &given[..1]), Err("kind is missing; the key needs it".to_owned()));
+    let below = "query = \"Folder\"\nbelow = \"path\"";
+    assert_eq!(of(below, &[("drive", "d")]), Err("path is missing; the key needs it".to_owned()));
+
+    let numbers = "[tables.Numbers]\npartition-key = \"p\"\nsort-key = { name = \"n\", type = \"N\" }\n[entity.E]\n\
+                   [access.it]\nquery = \"E\"\nbetween = \"n\"\n";
+    let (schema, _) = load(numbers).unwrap();
+    for (low, high, found) in [(Some("2"), None, [false, true, true]), (None, Some("2"), [true, true, false])] {
+        let bounds = [("low", low), ("high", high)].into_iter().filter_map(|(name, bound)| Some((name, bound?)));
+        let values: Fields = bounds.chain([("p", "x")]).collect();
+        let requests = schema.accesses[0].requests_of(&schema, &values).unwrap();
+        let [AccessRequest::Query(query)] = requests.as_slice() else { panic!("{requests:?}") };
+        let holds = ["-5", "2", "1E+90"].map(|number| query.sk.holds(&keys::sortable::text(number).unwrap()));
+        assert_eq!(holds, found);
+    }
 }
