@@ -140,6 +140,16 @@ async fn a_pattern_that_reads_runs_when_all_its_values_are_given() {
     }
     let (_, none) = console.get(&path.replace("Status=paid", "Status=sent")).await;
     assert!(none.contains("0 items"), "{none}");
+    // The counter between an organization and its teams is left out, as by the printed function.
+    for (sk, entity) in [("METADATA", "Organization"), ("METADATA#COUNT#team-count#00", "Counter")] {
+        let texts = [("PK", "ORG#o"), ("SK", sk), ("EntityType", entity)];
+        let text = |(name, text): (&str, &str)| (name.to_owned(), AttributeValue::S(text.to_owned()));
+        console.store.put_raw(Table::Main, texts.map(text).into()).unwrap();
+    }
+    let (_, shown) = console.get("/pattern?pattern=organization-with-teams&OrgId=o").await;
+    assert!(shown.contains("<p>1 item, "), "{shown}");
+    let (_, counters) = console.get("/pattern?pattern=organization-counts&OrgId=o").await;
+    assert!(counters.contains("<p>1 item, "), "{counters}");
     let (status, wrong) = console.get("/pattern?pattern=roll-ups&SensorId=s&Grain=HOUR&low=x&high=").await;
     assert!(status == 200 && wrong.contains("0 items"), "{wrong}");
 

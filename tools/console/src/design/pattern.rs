@@ -8,7 +8,10 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use derive::access::AccessFilter;
+use derive::{
+    access::{Access, AccessFilter, AccessReads},
+    schema::Schema,
+};
 use keys::{fields::Fields, item::Item, key::Key, number::Decimal};
 use maud::{Markup, html};
 use operate::words::counted;
@@ -136,12 +139,23 @@ async fn run<'a, S: Store + 'static>(
     for request in requests {
         let read = PatternRead::of(request, access);
         let mut found = Some(read.send(console).await);
-        if let (Some(filter), Some(Ok((items, _)))) = (&pattern.filter, &mut found) {
-            items.retain(|item| passes(filter, item, &values));
+        if let Some(Ok((items, _))) = &mut found {
+            items.retain(|item| {
+                let passes = pattern.filter.as_ref().is_none_or(|filter| passes(filter, item, &values));
+                passes && is_of(schema, access, item)
+            });
         }
         ran.push(RunRead { read, found });
     }
     Ok(RunPattern { pattern, values, asked, reads: ran })
+}
+
+/// True if an item is of an entity that the pattern reads. A page of an index, or of counters, is shown whole.
+fn is_of(schema: &Schema, access: &Access, item: &Item) -> bool {
+    let in_table = matches!(&access.reads, AccessReads::Query(query) if query.index.is_none());
+    let key = schema.layout.key(item);
+    let image = key.as_ref().and_then(|key| schema.image(key, item));
+    !in_table || image.is_some_and(|image| access.entities().iter().any(|entity| image.is(entity)))
 }
 
 /// True if a filter returns an item. A value that reads as a number is compared as one too.

@@ -5,7 +5,7 @@ use derive::{
     catalogue::Catalogue,
     derivation::Derivation,
     family::Family,
-    query::Consistency,
+    query::{Consistency, SortKeys},
     schema::Schema,
 };
 use engine::ledger::{LedgerKind, receipt};
@@ -195,7 +195,9 @@ pub fn page_units(design: &Design, access: &Access) -> f64 {
     let units = |request: AccessRequest| match request {
         AccessRequest::Get(keys) => keys.iter().map(|_| read_units(bytes, access.consistency)).sum::<f64>(),
         AccessRequest::Query(query) => {
-            let n_items = usize::try_from(query.limit.unwrap_or(1)).unwrap_or(usize::MAX);
+            let is_one = matches!(&query.sk, SortKeys::Between(first, last) if first == last);
+            let limit = if is_one { 1 } else { query.limit.unwrap_or(1) };
+            let n_items = usize::try_from(limit).unwrap_or(usize::MAX);
             read_units(bytes.saturating_mul(n_items), query.consistency)
         }
     };
