@@ -19,6 +19,7 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
     let entities: Vec<&str> = schema.entities().map(|entity| entity.name.as_str()).collect();
     let indexes: Vec<&str> = schema.layout.indexes.iter().map(|index| index.name.as_str()).collect();
     let derivations: Vec<&str> = catalogue.derivations().map(Derivation::label).collect();
+    let reads: Vec<&str> = schema.accesses.iter().map(|access| access.name.as_str()).collect();
     let notices = manifest::notices(&file_text(&args.file)?);
     let reviewed = review(&Design::declared((*schema).clone(), (*catalogue).clone()));
     let findings = reviewed.findings.iter().map(|(finding, _)| finding).filter(|it| it.check.doubts_manifest());
@@ -28,11 +29,13 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
             "entities": entities,
             "indexes": indexes,
             "derivations": derivations,
+            "reads": reads,
             "notices": notices,
             "findings": findings.map(finding_json).collect::<Vec<_>>(),
         }));
     } else {
         let mut lines = vec![line("entities", &entities), line("indexes", &indexes), line("derivations", &derivations)];
+        lines.extend((!reads.is_empty()).then(|| line("reads", &reads)));
         lines.extend(notices.into_iter().map(|notice| format!("notice            {notice}")));
         if args.explain {
             let sentences = sentences(&schema, &catalogue);

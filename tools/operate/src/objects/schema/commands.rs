@@ -180,6 +180,7 @@ fn check() -> Value {
         ("entities", names()),
         ("indexes", names()),
         ("derivations", names()),
+        ("reads", names()),
         ("notices", list(&text())),
         ("findings", list(&object(review_finding()))),
     ])
