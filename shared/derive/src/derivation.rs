@@ -35,7 +35,7 @@ impl Derivation {
     pub fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         if matches!(self.kind.shape(), Shape::Count(Count { each: Some(_), .. })) {
             // Its other counters count nothing of the item either.
-            return self.kind.plan(schema, &sight.only(|image| self.unstorable(schema, image).is_none()));
+            return self.kind.plan(schema, &sight.only(|image| self.unreadable(schema, image).is_none()));
         }
         let mut effects = self.kind.plan(schema, sight);
         let is_unstorable = |add: &Add| Count::too_long(&self.name, &add.target).is_some();
@@ -46,13 +46,15 @@ impl Derivation {
     /// Why an item cannot be interpreted, and so counts as absent; `None` if it can, or is not one of its items.
     #[must_use]
     pub fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        self.kind.unreadable(schema, image).or_else(|| self.unstorable(schema, image))
-    }
-
-    /// The problem with a counter of an item that cannot be stored.
-    fn unstorable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        let Shape::Count(count) = self.kind.shape() else { return None };
-        let (targets, _) = count.counted(schema, image).ok().filter(|_| image.is(&count.source))?;
+        let Shape::Count(count) = self.kind.shape() else { return self.kind.unreadable(schema, image) };
+        if !image.is(&count.source) {
+            return None;
+        }
+        let targets = match count.counted(schema, image) {
+            Ok((targets, _)) => targets,
+            Err(unreadable) => return Some(unreadable),
+        };
+        // A counter that cannot be stored.
         let problem = targets.iter().find_map(|target| Count::too_long(&self.name, target))?;
         let attribute = count.each.as_deref().or_else(|| count.link.from_fields().last())?.to_owned();
         Some(Unreadable { attribute, why: format!("leads to a counter whose key {problem}") })

@@ -198,7 +198,7 @@ impl Kind for Count {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        self.counted(schema, image).err().filter(|_| image.is(&self.source))
+        if image.is(&self.source) { self.counted(schema, image).err() } else { None }
     }
 
     fn condition(&self) -> Option<(&str, &Condition)> {

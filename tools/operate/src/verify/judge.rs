@@ -259,18 +259,20 @@ impl<S: Store> Judge<'_, S> {
 
     /// Finding about index keys that the item's writer sets, if they do not match its other attributes.
     fn index_keys(&self, image: &Image<'_>) -> Option<Finding> {
-        let schema = self.engine.schema();
-        let mut derivations = self.engine.catalogue().derivations();
-        // An unreadable item is listed as such: the correct key is known once the application has corrected the item.
-        let is_long = image.long_index_key().is_some();
-        if image.definition.derived || is_long || derivations.any(|it| it.unreadable(schema, image).is_some()) {
+        if image.definition.derived {
             return None;
         }
+        let schema = self.engine.schema();
         let fields = image.definition.fields(image.key, image.item)?;
-        let wanted = image.definition.index_attributes(&self.engine.schema().layout, &fields);
+        let wanted = image.definition.index_attributes(&schema.layout, &fields);
         let differing: Vec<_> =
             wanted.into_iter().filter(|(name, value)| !same(image.item.get(name), value.as_ref())).collect();
-        if differing.is_empty() {
+        // An unreadable item is listed as such: the correct key is known once the application has corrected the item.
+        let is_unreadable = || {
+            let mut derivations = self.engine.catalogue().derivations();
+            image.long_index_key().is_some() || derivations.any(|it| it.unreadable(schema, image).is_some())
+        };
+        if differing.is_empty() || is_unreadable() {
             return None;
         }
         let names: Vec<&str> = differing.iter().map(|(name, _)| name.as_str()).collect();

@@ -2,7 +2,8 @@
 //!
 //! The segments are read in parallel until there are enough items for a *window*, which is then checked as a whole. The
 //! sources of an item are taken from the window if they are there, since they were just read. A table that fits into
-//! one window is read once: items that are not in the window are not in the table.
+//! one window is read once: items that are not in the window are not in the table. Each window is checked while the
+//! next one is read, so two are in memory.
 //!
 //! *Why slightly older reads suffice*: only equal values are decided here; the second check (module `candidates`) reads
 //! differing ones again. The whole window was read after the verification began. If neither an item nor its sources
@@ -23,7 +24,7 @@ use engine::{
     protocol::ProtocolStep,
     record::{decode, event::Lane, key_of},
 };
-use futures::future::try_join_all;
+use futures::{future::try_join_all, try_join};
 use keys::{
     counter::{COUNTER, CounterKey, SUM, VALUE},
     item::Item,
@@ -31,6 +32,7 @@ use keys::{
     size::item_bytes,
 };
 use store::{Cursor, Segment, Store};
+use tokio::task::yield_now;
 
 use crate::verify::{
     ShardRecords, VerifyError, Why,
@@ -71,29 +73,39 @@ enum Noted {
 }
 
 impl<S: Store> Verification<'_, S> {
-    /// Reads the table from where the last run stopped, and decides everything but its counts.
+    /// Reads the table from where the last run stopped, and decides everything but its counts. Each window is checked
+    /// while the next is read.
     pub(super) async fn scan(&self) -> Result<Vec<Reached>, VerifyError> {
         let numbers = 0..self.limits.segments.max(1);
         let reached = numbers.clone().map(|number| self.state().tallies.reached(number));
-        let mut reached = reached.collect::<Result<Vec<Reached>, _>>()?;
+        let reached = reached.collect::<Result<Vec<Reached>, _>>()?;
         let is_new = reached.iter().all(|segment| segment.after.is_none() && !segment.is_end);
-        let mut is_first = true;
-        while !reached.iter().all(|segment| segment.is_end) {
-            let window = Mutex::new(ScanWindow::default());
-            let segments = numbers.clone().zip(reached);
-            let segments = segments.map(|(number, reached)| Box::pin(self.segment(number, reached, &window)));
-            reached = try_join_all(segments).await?;
-            let ScanWindow { mut items, keys, .. } = window.into_inner().unwrap_or_else(PoisonError::into_inner);
-            if is_new && is_first && reached.iter().all(|segment| segment.is_end) {
-                items.close(self.engine.schema());
-            }
-            self.look_at_all(keys, Arc::new(items)).await?;
+        let Some((mut window, mut reached)) = self.window(reached.clone()).await? else { return Ok(reached) };
+        if is_new && reached.iter().all(|segment| segment.is_end) {
+            window.items.close(self.engine.schema());
+        }
+        loop {
+            let ScanWindow { items, keys, .. } = window;
+            let ((), next) = try_join!(self.look_at_all(keys, Arc::new(items)), self.window(reached.clone()))?;
+            // What the next window adds to counts may be stored with this. It is added once, also if it is read again.
             for (number, reached) in numbers.clone().zip(&reached) {
                 self.state().tallies.reach(number, reached)?;
             }
-            is_first = false;
+            let Some(next) = next else { return Ok(reached) };
+            (window, reached) = next;
         }
-        Ok(reached)
+    }
+
+    /// Reads the next window, and returns it with how far the segments are then; `None` if they have ended.
+    async fn window(&self, reached: Vec<Reached>) -> Result<Option<(ScanWindow, Vec<Reached>)>, VerifyError> {
+        if reached.iter().all(|segment| segment.is_end) {
+            return Ok(None);
+        }
+        let window = Mutex::new(ScanWindow::default());
+        let segments = (0..).zip(reached);
+        let segments = segments.map(|(number, reached)| Box::pin(self.segment(number, reached, &window)));
+        let reached = try_join_all(segments).await?;
+        Ok(Some((window.into_inner().unwrap_or_else(PoisonError::into_inner), reached)))
     }
 
     /// Reads a segment until it or the window ends.
@@ -166,6 +178,8 @@ impl<S: Store> Verification<'_, S> {
             self.first_look(keys, &window, &mut sources, &mut candidates).await?;
             self.see()?;
             self.state().listener.looked(keys.len());
+            // The next window is read meanwhile.
+            yield_now().await;
             if candidates.len() >= CANDIDATES_MAX {
                 self.second_look(std::mem::take(&mut candidates)).await?;
             }
