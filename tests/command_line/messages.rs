@@ -76,11 +76,32 @@ fn types_are_printed_in_three_languages_of_a_manifest_that_is_right() {
     let line = format!(
         "{wrong}:24:13: derivation.all: writes Room.openCount, as open does: name another attribute, or leave one of both out"
     );
-    refuses(&["types", "--language", "rust", "--manifest", wrong], &line);
+    refuses(&["types", "--language", "rust", "--config", wrong], &line);
     let unknown = ripple(&["types", "--language", "go"]);
     assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""), "{unknown:?}");
     assert!(unknown.stderr.contains("invalid value 'go' for '--language <LANGUAGE>'"), "{}", unknown.stderr);
     assert!(unknown.stderr.contains("[possible values: typescript, python, rust]"), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_command_takes_the_manifest_of_the_working_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        Ended::of(command(env!("CARGO_BIN_EXE_ripple")).args(arguments).current_dir(folder.path()))
+    };
+    let shipped = run(&["types", "--language", "python"]);
+    assert!(shipped.stdout.contains("COMMENT_KEY"), "{shipped:?}");
+    let none = run(&["check"]);
+    assert_eq!(
+        (none.code, none.stderr.as_str()),
+        (Some(2), "ripple: cannot read ripple.toml: No such file or directory (os error 2)\n")
+    );
+    std::fs::write(folder.path().join("ripple.toml"), tickets("allCount")).unwrap();
+    let own = run(&["types", "--language", "python"]);
+    assert!(own.stdout.contains("ROOM_KEY") && !own.stdout.contains("COMMENT_KEY"), "{own:?}");
+    assert_eq!(run(&["check"]).code, Some(0));
+    let named = run(&["types", "--language", "python", "--config", "other.toml"]);
+    assert_eq!(named.stderr, "ripple: cannot read other.toml: No such file or directory (os error 2)\n");
 }
 
 #[test]

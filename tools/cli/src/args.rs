@@ -10,11 +10,16 @@ pub(crate) mod values;
 pub(crate) mod verify;
 pub(crate) mod why;
 
-use std::{ffi::OsString, net::IpAddr, ops::Deref, path::PathBuf};
+use std::{
+    ffi::OsString,
+    net::IpAddr,
+    ops::Deref,
+    path::{Path, PathBuf},
+};
 
 use audit::AuditArgs;
 use check::{ManifestCheck, SchemaArgs, TypesArgs, Wait};
-use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum, value_parser};
+use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum, builder::OsStr, value_parser};
 use clap_complete::Shell;
 use cost::CostArgs;
 use demo::Demo;
@@ -186,9 +191,8 @@ pub(crate) struct Dev {
     /// Number of functions that read the stream.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
-    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE", env = MANIFEST)]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) manifest: ManifestFile,
     /// Switches these derivations off: names, separated by commas. `ground` stands for all derivations that delete the
     /// application's items.
     #[arg(long, value_name = "NAMES", env = DISABLED, value_delimiter = ',')]
@@ -212,9 +216,8 @@ pub(crate) struct Explain {
     /// JSON file with a Lambda event: an object with the list `Records`.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) manifest: ManifestFile,
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -230,9 +233,8 @@ pub(crate) struct DesignArgs {
     /// Prints the event filters of each function instead, in the form of a SAM template.
     #[arg(long, conflicts_with = "check")]
     pub(crate) filters: bool,
-    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) manifest: ManifestFile,
     /// File with answers to findings: a JSON list of objects with `check`, `subject` and `reason`.
     #[arg(long, value_name = "FILE", requires = "check")]
     pub(crate) answers: Option<PathBuf>,
@@ -307,17 +309,39 @@ pub(crate) struct ApplicationTables {
     /// AWS Region (default with --aws: that of the standard AWS environment).
     #[arg(long, env = "AWS_REGION", value_parser = values::region)]
     pub(crate) region: Option<String>,
-    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE", env = MANIFEST)]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) manifest: ManifestFile,
     /// Switches these derivations off: names, separated by commas. `ground` stands for all derivations that delete the
     /// application's items.
     #[arg(long, value_name = "NAMES", env = DISABLED, value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
 }
 
-/// Variable with the manifest of the commands that open tables. Stable.
+/// Variable with the manifest. Stable.
 pub(crate) const MANIFEST: &str = "RIPPLE_CONFIG";
+
+/// Name of the manifest that every command takes from the working directory.
+pub(crate) const MANIFEST_HERE: &str = "ripple.toml";
+
+/// The manifest of a command.
+#[derive(Clone, Debug, Group)]
+pub(crate) struct ManifestFile {
+    /// Manifest that declares the table (default: `ripple.toml` in the working directory; if there is none, the shipped
+    /// table).
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = MANIFEST,
+        default_values = here(),
+        hide_default_value = true
+    )]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// The manifest in the working directory.
+fn here() -> Option<OsStr> {
+    Path::new(MANIFEST_HERE).is_file().then(|| MANIFEST_HERE.into())
+}
 
 /// Default name of the application's table.
 pub(crate) const DEFAULT_TABLE: &str = "ripple";
@@ -346,7 +370,7 @@ pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> Result<String
 impl Connection {
     /// The manifest, its tables, and the derivations that are switched off.
     pub(crate) fn choice(&self) -> Choice<'_> {
-        Choice { manifest: self.config.as_deref(), tables: &self.tables, disabled: &self.disable }
+        Choice { manifest: self.manifest.config.as_deref(), tables: &self.tables, disabled: &self.disable }
     }
 }
 
@@ -361,7 +385,7 @@ impl Dev {
 
     /// The manifest, its tables, and the derivations that are switched off.
     pub(crate) fn choice(&self) -> Choice<'_> {
-        Choice { manifest: self.config.as_deref(), tables: &self.tables, disabled: &self.disable }
+        Choice { manifest: self.manifest.config.as_deref(), tables: &self.tables, disabled: &self.disable }
     }
 }
 
@@ -433,9 +457,8 @@ pub(crate) struct InfraArgs {
     /// one index of a table, and names the deployments that are left. Exits with 3 while there are any.
     #[arg(long, value_name = "FILE", conflicts_with = "attach")]
     pub(crate) deployed: Option<PathBuf>,
-    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) manifest: ManifestFile,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

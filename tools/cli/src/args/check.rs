@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args as Group, ValueEnum};
 
-use super::{Connection, values};
+use super::{Connection, MANIFEST_HERE, ManifestFile, values};
 
 /// `ripple check`
 #[derive(Debug, Group)]
 pub(crate) struct ManifestCheck {
-    /// The manifest, such as `ripple.toml`.
-    #[arg(value_name = "FILE")]
+    /// The manifest.
+    #[arg(value_name = "FILE", default_value = MANIFEST_HERE)]
     pub(crate) file: PathBuf,
     /// Also prints a sentence for each derivation: what it does, as Ripple reads the manifest.
     #[arg(long, conflicts_with = "json")]
@@ -37,9 +37,8 @@ pub(crate) struct TypesArgs {
     /// Programming language of your application.
     #[arg(long, value_enum)]
     pub(crate) language: ClientLanguage,
-    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE", visible_alias = "manifest")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) manifest: ManifestFile,
 }
 
 /// Output language of `ripple types`.

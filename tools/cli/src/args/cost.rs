@@ -1,10 +1,10 @@
 //! The arguments of `ripple cost`.
 
-use std::path::PathBuf;
-
 use clap::Args as Group;
 use design::cost::load::FanOutRate;
 use infra::mapping::{BATCH_SIZE, BATCHING_WINDOW_S, LANES};
+
+use super::ManifestFile;
 
 /// `ripple cost`
 #[derive(Debug, Group)]
@@ -46,9 +46,8 @@ pub(crate) struct CostArgs {
     /// units.
     #[arg(long, value_name = "NAME=DOLLARS", value_parser = named::<f64>)]
     pub(crate) price: Vec<(String, f64)>,
-    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) manifest: ManifestFile,
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

@@ -62,7 +62,7 @@ pub(crate) fn schema(args: &SchemaArgs) -> anyhow::Result<Completion> {
 
 /// Prints typed keys and items in a language.
 pub(crate) fn types(args: &TypesArgs) -> anyhow::Result<Completion> {
-    let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
+    let (schema, catalogue) = declared(Choice { manifest: args.manifest.config.as_deref(), ..Choice::default() })?;
     let language = match args.language {
         ClientLanguage::Typescript => Language::TypeScript,
         ClientLanguage::Python => Language::Python,

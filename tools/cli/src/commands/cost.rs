@@ -26,7 +26,7 @@ use crate::{
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Watermarks, LedgerKind::Receipts];
 
 pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
-    let design = declared_design(args.config.as_deref())?;
+    let design = declared_design(args.manifest.config.as_deref())?;
     let prices = prices(args)?;
     let config = Config::from_variables(|name| {
         [config::TABLE_NAME, config::LEDGER_TABLE_NAME].contains(&name).then(|| "table".to_owned())

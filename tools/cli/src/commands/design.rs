@@ -19,8 +19,8 @@ use crate::{
 
 pub(crate) fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
     let answers = args.answers.as_deref().map(read).transpose()?.unwrap_or_default();
-    let design = Design { answers, ..declared_design(args.config.as_deref())? };
-    let of = args.config.as_deref().map(|file| format!(" --config {}", file.display()));
+    let design = Design { answers, ..declared_design(args.manifest.config.as_deref())? };
+    let of = args.manifest.config.as_deref().map(|file| format!(" --config {}", file.display()));
     let written_by = format!("ripple design{}", of.unwrap_or_default());
     if args.filters {
         if args.json {

@@ -16,14 +16,14 @@ use crate::{
 };
 
 pub(crate) fn run(args: &InfraArgs) -> anyhow::Result<Completion> {
-    let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
+    let (schema, catalogue) = declared(Choice { manifest: args.manifest.config.as_deref(), ..Choice::default() })?;
     let attach = if args.attach { " --attach" } else { "" };
-    let config = args.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
+    let config = args.manifest.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
     let stack = Stack {
         schema: &schema,
         catalogue: &catalogue,
         attaches: args.attach,
-        shipped: args.config.is_none(),
+        shipped: args.manifest.config.is_none(),
         zipped: args.format != InfraFormat::Sam,
         command: &format!("ripple infra{attach}{config}"),
     };

@@ -52,7 +52,7 @@ impl ClientCommand {
         let name = program.to_string_lossy().into_owned();
         let mut command = Command::new(program);
         command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
-        if let Some(config) = args.config.as_deref() {
+        if let Some(config) = args.manifest.config.as_deref() {
             let absolute = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
             command.env(MANIFEST, absolute);
         }
@@ -119,7 +119,7 @@ pub(super) fn arguments(
     let options = ["--endpoint", endpoint, "--region", &args.region, "--table", table, "--ledger-table", ledger_table];
     let words = ["ripple"].iter().chain(command).chain(&options);
     let mut words: Vec<OsString> = words.map(OsString::from).collect();
-    if let Some(config) = &args.config {
+    if let Some(config) = &args.manifest.config {
         words.extend([OsString::from("--config"), config.clone().into_os_string()]);
     }
     for (option, names) in [("--tables", &args.tables), ("--disable", &args.disable)] {

@@ -36,7 +36,7 @@ impl WatchedManifest {
     /// The manifest before it is read.
     pub(super) fn of(args: &Dev) -> Self {
         let is_watched = args.functions.is_none() && args.command.is_empty();
-        let file = args.config.clone().filter(|_| is_watched);
+        let file = args.manifest.config.clone().filter(|_| is_watched);
         let text = file.as_ref().and_then(|file| fs::read(file).ok());
         Self { file, running: text.clone(), seen: text }
     }
