@@ -19,6 +19,7 @@ const KEYS: &str = "key of this form";
 const SPECIAL: &str = "mark of a path, or of a value with any text";
 const BYTES: &str = "key of type B";
 const NUMBERS: &str = "type of a key that no entity has";
+const PROJECTED: &str = "projected attribute that no entity in the index has";
 const EMPTY: &str = "table without entities";
 const KEYLESS: &str = "read by a key that it has not";
 
@@ -46,7 +47,9 @@ pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losse
             continue;
         }
         lose_types(table, &entities, losses);
-        written.push(table_object(table, &objects));
+        let indexes = table.form.indexes.iter().map(|index| index_object(table, index, &entities, losses));
+        let indexes: Vec<Value> = indexes.collect();
+        written.push(json!({ "table_config": config(&table.form), "gsi_list": indexes, "entities": objects }));
     }
     for access in accesses.iter().filter(|access| !read.contains(&access.name)) {
         let what = if matches!(access.reads, AccessReads::Counts(_)) { reads::COUNTS } else { KEYLESS };
@@ -55,30 +58,37 @@ pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losse
     json!({ "tables": written })
 }
 
-fn table_object(table: &Table<'_>, entities: &Map<String, Value>) -> Value {
-    let TableForm { name, pk, sk, indexes, .. } = &table.form;
-    let names = |keys: &[KeyAttribute]| keys.iter().map(|key| key.name.clone()).collect::<Vec<_>>();
-    let index = |index: &IndexForm| {
-        let projection = match &index.projection {
-            None => "ALL",
-            Some(all) if all.is_empty() => "KEYS_ONLY",
-            Some(_) => "INCLUDE",
-        };
-        object([
-            ("name", Some(json!(index.name))),
-            ("partition_key", one_or_all(&names(&index.pk))),
-            ("sort_key", one_or_all(&names(&index.sk))),
-            ("projection", Some(json!(projection))),
-            ("included_attributes", index.projection.as_ref().filter(|all| !all.is_empty()).map(|all| json!(all))),
-        ])
+fn config(table: &TableForm) -> Value {
+    object([
+        ("table_name", Some(json!(table.name))),
+        ("partition_key", Some(json!(table.pk.name))),
+        ("sort_key", table.sk.as_ref().map(|sk| json!(sk.name))),
+    ])
+}
+
+/// An index. The form projects only attributes that an entity in the index has.
+fn index_object(table: &Table<'_>, index: &IndexForm, entities: &[Entity<'_>], losses: &mut Losses) -> Value {
+    let is_in = |entity: &&Entity<'_>| entity.indexes.iter().any(|(name, _)| *name == index.name);
+    let entities: Vec<&Entity<'_>> = entities.iter().filter(is_in).collect();
+    let has = |name: &String| entities.iter().any(|entity| entity.fields().contains(&name.as_str()));
+    let projected: Option<Vec<&String>> =
+        index.projection.as_ref().map(|all| all.iter().filter(|it| has(it)).collect());
+    for name in index.projection.iter().flatten().filter(|name| !has(name)) {
+        losses.add(PROJECTED, format!("{name} in {} of {}", index.name, table.form.name));
+    }
+    let projection = match &projected {
+        None => "ALL",
+        Some(all) if all.is_empty() => "KEYS_ONLY",
+        Some(_) => "INCLUDE",
     };
-    let config = object([
-        ("table_name", Some(json!(name))),
-        ("partition_key", Some(json!(pk.name))),
-        ("sort_key", sk.as_ref().map(|sk| json!(sk.name))),
-    ]);
-    let indexes: Vec<Value> = indexes.iter().map(index).collect();
-    json!({ "table_config": config, "gsi_list": indexes, "entities": entities })
+    let names = |keys: &[KeyAttribute]| keys.iter().map(|key| key.name.clone()).collect::<Vec<_>>();
+    object([
+        ("name", Some(json!(index.name))),
+        ("partition_key", one_or_all(&names(&index.pk))),
+        ("sort_key", one_or_all(&names(&index.sk))),
+        ("projection", Some(json!(projection))),
+        ("included_attributes", projected.filter(|all| !all.is_empty()).map(|all| json!(all))),
+    ])
 }
 
 /// A text for one, a list for several, and nothing for none.
@@ -165,11 +175,15 @@ impl<'s> Entity<'s> {
         self.types.get(field).copied().unwrap_or("string")
     }
 
+    /// The names of its fields: those of its keys, and its attributes.
+    fn fields(&self) -> Vec<&str> {
+        each_once(self.types.keys().map(String::as_str).chain(self.attributes.iter().copied()))
+    }
+
     fn object(&self, patterns: &[Value]) -> Value {
-        let names = each_once(self.types.keys().map(String::as_str).chain(self.attributes.iter().copied()));
         let field =
             |name: &str| json!({ "name": name, "type": self.type_of(name), "required": self.types.contains_key(name) });
-        let fields: Vec<Value> = names.into_iter().map(field).collect();
+        let fields: Vec<Value> = self.fields().into_iter().map(field).collect();
         let mapping = |(name, [pk, sk]): &(String, [Vec<String>; 2])| {
             object([("name", Some(json!(name))), ("pk_template", one_or_all(pk)), ("sk_template", one_or_all(sk))])
         };

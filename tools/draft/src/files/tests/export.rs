@@ -180,11 +180,17 @@ fn explains(what: &str, name: &str, (aspect, subject): &(&'static str, String), 
         "key of this form" if of.contains(" in ") => ["in", "only", "derived"].contains(aspect) && subject == of,
         "key of this form" => is_of_entity(of),
         "mark of a path, or of a value with any text" => ["key", "in"].contains(aspect) && is_of_entity(of),
+        "projected attribute that no entity in the index has" => {
+            *aspect == "index" && name.split_once(" in ").is_some_and(|(_, index)| subject == index)
+        }
         "table without entities" => subject == name || subject.ends_with(&format!(" of {name}")),
         "key of type B" | "type of a key that no entity has" => ["table", "index"].contains(aspect),
-        "read" | "read of counters" | "read below a path" | "read by a key that it has not" | "filter of this form" => {
-            is_read(&OF_READS)
-        }
+        "read"
+        | "read of counters"
+        | "read below a path"
+        | "range behind several fields of a key"
+        | "read by a key that it has not"
+        | "filter of this form" => is_read(&OF_READS),
         "choice of entities in a partition" => is_read(&["entities", "read"]),
         "descending order" => is_read(&["order"]),
         "limit of a page" => is_read(&["limit"]),

@@ -15,6 +15,7 @@ use crate::text::kebab;
 
 pub(super) const COUNTS: &str = "read of counters";
 const BELOW: &str = "read below a path";
+const RANGES: &str = "range behind several fields of a key";
 const FILTERS: &str = "filter of this form";
 const SEVERAL: &str = "choice of entities in a partition";
 const ORDERS: &str = "descending order";
@@ -99,6 +100,7 @@ impl Entity<'_> {
         let range = match &query.next {
             NextField::Any => None,
             NextField::Below(_) => return Err(BELOW),
+            NextField::Between(_) if parameters.len() > 1 => return Err(RANGES),
             NextField::Between(field) => {
                 parameters.extend(["low", "high"].map(|name| parameter(name, self.type_of(field))));
                 Some(json!("between"))
