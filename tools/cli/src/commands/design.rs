@@ -58,7 +58,11 @@ fn exported(manifest: Option<&Path>, format: ExportFormat) -> anyhow::Result<Com
         ExportFormat::Workbench => ExportForm::Workbench,
         ExportFormat::SchemaJson => ExportForm::SchemaJson,
     };
-    let Export { file, losses } = export(&schema, &catalogue, form, DEFAULT_TABLE);
+    let Export { file, is_empty, losses } = export(&schema, &catalogue, form, DEFAULT_TABLE);
+    if is_empty {
+        let what = "a schema.json cannot contain the key of any entity of this manifest: use --export workbench";
+        return Err(Usage(what.to_owned()).into());
+    }
     print(&serde_json::to_string_pretty(&file)?);
     losses.iter().for_each(|loss| report(&format!("ripple: {loss}")));
     Ok(Completion::InStep)

@@ -40,6 +40,8 @@ pub enum ExportForm {
 pub struct Export {
     /// The file.
     pub file: Value,
+    /// True if the form has the keys of no entity, so that the file has no table.
+    pub is_empty: bool,
     /// What the manifest has and the file lacks.
     pub losses: Vec<Loss>,
 }
@@ -67,11 +69,11 @@ pub fn export(schema: &Schema, catalogue: &Catalogue, form: ExportForm, table: &
     let is_declared = |derivation: &&Derivation| !PARTS.contains(&derivation.kind.name());
     let derivations = catalogue.derivations().filter(is_declared);
     derivations.for_each(|derivation| losses.add("derivation", format!("`{}`", derivation.label())));
-    let file = match form {
-        ExportForm::Workbench => workbench::file(&tables, &schema.accesses, &mut losses),
+    let (file, is_empty) = match form {
+        ExportForm::Workbench => (workbench::file(&tables, &schema.accesses, &mut losses), false),
         ExportForm::SchemaJson => schema_json::file(&tables, &schema.accesses, &mut losses),
     };
-    Export { file, losses: losses.all }
+    Export { file, is_empty, losses: losses.all }
 }
 
 // ---- What both forms lack ----
@@ -85,6 +87,7 @@ const TIMES_TO_LIVE: &str = "time to live";
 const ESCAPES: &str = "table with unescaped keys";
 const ENTITY_IDS: &str = "id of an entity";
 const DERIVED: &str = "mark of what is derived";
+const ABSENT: &str = "way to keep an entity out of an index of the table's own key";
 const CONDITIONS: &str = "condition for being in an index";
 
 struct Losses {
@@ -143,6 +146,10 @@ impl Table<'_> {
         if self.entities.iter().any(|entity| is_unescaped(entity)) {
             losses.add(ESCAPES, name.clone());
         }
+        for index in self.form.indexes.iter().filter(|index| self.is_of_own_key(index)) {
+            let others = self.entities.iter().filter(|entity| !self.is_in(entity, index));
+            others.for_each(|entity| losses.add(ABSENT, format!("{} in {}", entity.name, index.name)));
+        }
         for entity in &self.entities {
             if entity.id != entity.name {
                 losses.add(ENTITY_IDS, format!("`{}` of {}", entity.id, entity.name));
@@ -174,6 +181,15 @@ impl Table<'_> {
     /// The index with this inner name.
     fn index(&self, inside: &str) -> Option<&IndexForm> {
         self.form.indexes.iter().find(|index| self.is_index(inside, index))
+    }
+
+    fn is_in(&self, entity: &Definition, index: &IndexForm) -> bool {
+        entity.indexes.iter().any(|key| self.is_index(&key.index, index))
+    }
+
+    /// True for an index that all items of the table are in, because its key consists of theirs.
+    fn is_of_own_key(&self, index: &IndexForm) -> bool {
+        index.parts().all(|part| self.form.is_of_key(&part.name))
     }
 
     fn is_index(&self, inside: &str, index: &IndexForm) -> bool {

@@ -21,10 +21,10 @@ const BYTES: &str = "key of type B";
 const NUMBERS: &str = "type of a key that no entity has";
 const PROJECTED: &str = "projected attribute that no entity in the index has";
 const EMPTY: &str = "table without entities";
-const KEYLESS: &str = "read by a key that it has not";
+const KEYLESS: &str = "read by a key that is left out";
 
-/// The schema of these tables.
-pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losses) -> Value {
+/// The schema of these tables, and true if it has none.
+pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losses) -> (Value, bool) {
     let ids = reads::ids(accesses, losses);
     let (mut written, mut read) = (Vec::new(), BTreeSet::new());
     for table in tables {
@@ -55,7 +55,7 @@ pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losse
         let what = if matches!(access.reads, AccessReads::Counts(_)) { reads::COUNTS } else { KEYLESS };
         losses.add(what, access.name.clone());
     }
-    json!({ "tables": written })
+    (json!({ "tables": written }), written.is_empty())
 }
 
 fn config(table: &TableForm) -> Value {

@@ -46,8 +46,8 @@ fn model(table: &Table<'_>, losses: &mut Losses) -> Value {
             losses.add(SEVERAL, format!("{} of {}", index.name, form.name));
             continue;
         }
-        let of_forms = table.entities.iter().filter(|_| !index.is_plain());
-        let entities = of_forms.filter(|it| it.indexes.iter().any(|key| table.is_index(&key.index, index)));
+        let has_lost_forms = !index.is_plain() && !table.is_of_own_key(index);
+        let entities = table.entities.iter().filter(|entity| has_lost_forms && table.is_in(entity, index));
         entities.for_each(|entity| losses.add(INDEX_FORMS, format!("{} in {}", entity.name, index.name)));
         let projection = match &index.projection {
             None => json!({ "ProjectionType": "ALL" }),

@@ -20,7 +20,7 @@ const FILTERS: &str = "filter of this form";
 const SEVERAL: &str = "choice of entities in a partition";
 const ORDERS: &str = "descending order";
 const LIMITS: &str = "limit of a page";
-const IDS: &str = "id of a read that is not a number of its own";
+const IDS: &str = "id of a read other than a number of its own";
 const NAMES: &str = "name of a read with capital letters";
 
 /// The most items of a page, unless a manifest declares another number.
