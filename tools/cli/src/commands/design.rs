@@ -64,7 +64,9 @@ fn exported(manifest: Option<&Path>, format: ExportFormat) -> anyhow::Result<Com
         return Err(Usage(what.to_owned()).into());
     }
     print(&serde_json::to_string_pretty(&file)?);
-    losses.iter().for_each(|loss| report(&format!("ripple: {loss}")));
+    for loss in losses {
+        report(&format!("ripple: {loss}"));
+    }
     Ok(Completion::InStep)
 }
 
