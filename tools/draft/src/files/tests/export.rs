@@ -248,8 +248,11 @@ fn compare(text: &str, form: ExportForm) -> Vec<Loss> {
 /// Compares a manifest in both forms, and lists the losses.
 #[track_caller]
 fn losses(name: &str, text: &str) -> String {
-    let of = |form| compare(text, form).iter().map(|loss| format!("{loss}\n")).collect::<String>();
-    FORMS.into_iter().map(|form| format!("# {name}\n{}", of(form))).collect()
+    let lines = |form| {
+        let losses = compare(text, form);
+        [format!("# {name}")].into_iter().chain(losses.iter().map(Loss::to_string)).collect::<Vec<_>>()
+    };
+    FORMS.into_iter().flat_map(lines).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 #[test]
@@ -274,100 +277,7 @@ fn files_of_other_tools_are_exported_as_they_were() {
 }
 
 /// Everything that is in no manifest of the repository.
-const RARE: &str = r#"
-[tables.Rooms]
-partition-key = "pk"
-sort-key = "sk"
-type = "kind"
-
-[tables.Rooms.index.byState]
-partition-key = ["state", "area"]
-sort-key = ["floor", { name = "size", type = "N" }]
-
-[tables.Rooms.index.byPrice]
-partition-key = "kind"
-sort-key = { name = "price", type = "N" }
-
-[tables.Blobs]
-partition-key = { name = "hash", type = "B" }
-
-[tables.Points]
-partition-key = "sensor"
-sort-key = { name = "at", type = "N" }
-
-[tables.Keys]
-partition-key = "lock"
-sort-key = "owner"
-
-[tables.Keys.index.byOwner]
-partition-key = "owner"
-sort-key = "lock"
-projection = []
-
-[entity.Key]
-table = "Keys"
-partition-key = "LOCK#{number}"
-sort-key = "OWNER#{guest}"
-
-[entity.Room]
-table = "Rooms"
-partition-key = "HOUSE#{house}"
-sort-key = "ROOM#{number:4}#{room}"
-attributes = ["state", "area", "floor", "size", "tags"]
-
-[entity.Hall]
-table = "Rooms"
-partition-key = "HOUSE#{house}"
-sort-key = "ROOM#{number:4}#{hall}"
-attributes = ["state"]
-
-[entity.Guest]
-table = "Rooms"
-partition-key = "MAIL#{lower(mail)}"
-sort-key = "GUEST"
-
-[entity.Blob]
-table = "Blobs"
-
-[entity.Point]
-table = "Points"
-attributes = ["value"]
-
-[access.roomsByState]
-query = "Room"
-id = "7"
-fields = ["number"]
-consistent = true
-where = "state = :state AND size(tags) > :least AND area IN (:one, :two) AND floor BETWEEN :low_floor AND :high_floor"
-
-[access.tagged-rooms]
-query = "Room"
-id = "7"
-where = "contains(tags, :tag) OR attribute_not_exists(state) OR begins_with(area, :start)"
-
-[access.open-rooms]
-query = "Room"
-id = "2"
-where = "state = 'open'"
-
-[access.rooms-by-form]
-query = "Room"
-where = "NOT (state = :state OR area = :area)"
-
-[access.rooms-of-house]
-query = ["Hall", "Room"]
-
-[access.points]
-query = "Point"
-between = "at"
-limit = 10
-
-[access.guest]
-get = "Guest"
-
-[access.rooms]
-batch-get = "Room"
-"#;
+const RARE: &str = include_str!("rare.toml");
 
 #[test]
 fn rare_parts_are_written_or_lost() {
