@@ -247,3 +247,36 @@ fn a_sample_that_is_interrupted_is_drafted_as_far_as_it_was_read() {
     assert!(text.contains("because you stopped it.") && text.contains("[entity.User]"), "{text}");
     manifest::load(&text).unwrap();
 }
+
+#[test]
+fn an_exported_design_is_drafted_again() {
+    let of = |export: &str, config: &str| ripple(&["design", "--config", config, "--export", export]);
+    for export in ["workbench", "schema-json"] {
+        let exported = of(export, "examples/models/ripple.toml");
+        assert_eq!(exported.code, Some(0), "{exported:?}");
+        assert!(exported.stderr.lines().all(|line| line.contains(" has no ")), "{}", exported.stderr);
+        let drafted = ripple(&["init", file(&exported.stdout).path().to_str().unwrap(), "--out", "-"]);
+        assert_eq!((drafted.code, drafted.stderr.as_str()), (Some(0), ""));
+        let (schema, _) = manifest::load(&drafted.stdout).unwrap();
+        let names: Vec<&str> = schema.entities().map(|entity| entity.name.as_str()).collect();
+        assert_eq!(names, ["Comment", "Counter", "Like", "Post", "User"]);
+    }
+    expect![[r#"
+        ripple: schema.json has no mark of what is derived: User.postCount, User.commentCount, Post.authorName, Post.commentCount, Post.likeCount, Post.popular, Comment.authorName
+        ripple: schema.json has no derivation: `posts-of-user`, `comments-of-user`, `comments-of-post`, `likes`, `what-a-post-has`, `author-of-post`, `author-of-comment`
+    "#]]
+    .assert_eq(&of("schema-json", "examples/models/ripple.toml").stderr);
+    let keys = "tests/cases/25-electrodb-keys/ripple.toml";
+    assert_eq!(of("workbench", keys).code, Some(0));
+    refuses(
+        &["design", "--export", "schema-json", "--config", keys],
+        "a schema.json cannot contain the key of any entity of this manifest: use --export workbench",
+    );
+    refuses(
+        &["design", "--export", "workbench", "--config", "no/ripple.toml"],
+        "cannot read no/ripple.toml: No such file or directory (os error 2)",
+    );
+    let unknown = of("xml", "examples/models/ripple.toml");
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("[possible values: workbench, schema-json]"), "{}", unknown.stderr);
+}

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod cost;
 pub(crate) mod demo;
+pub(crate) mod design;
 mod examples;
 pub(crate) mod init;
 pub(crate) mod values;
@@ -23,6 +24,7 @@ use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum, builder::OsSt
 use clap_complete::Shell;
 use cost::CostArgs;
 use demo::Demo;
+use design::DesignArgs;
 use engine::{jobs::JobOrder, ledger::LedgerKind};
 use functions::{
     config::{DISABLED, TABLES},
@@ -220,26 +222,6 @@ pub(crate) struct Explain {
     pub(crate) manifest: ManifestFile,
     /// Prints one JSON object.
     #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `ripple design`
-#[derive(Debug, Group)]
-#[command(group(ArgGroup::new("printed").args(["check", "filters"])))]
-pub(crate) struct DesignArgs {
-    /// Prints the findings of a review instead. The exit code is 3 if a finding has no answer.
-    #[arg(long)]
-    pub(crate) check: bool,
-    /// Prints the event filters of each function instead, in the form of a SAM template.
-    #[arg(long, conflicts_with = "check")]
-    pub(crate) filters: bool,
-    #[command(flatten)]
-    pub(crate) manifest: ManifestFile,
-    /// File with answers to findings: a JSON list of objects with `check`, `subject` and `reason`.
-    #[arg(long, value_name = "FILE", requires = "check")]
-    pub(crate) answers: Option<PathBuf>,
-    /// Prints the findings, or the filters, as one JSON object.
-    #[arg(long, requires = "printed")]
     pub(crate) json: bool,
 }
 

@@ -14,6 +14,7 @@
 mod amplify;
 mod cloudformation;
 mod data_model;
+pub mod export;
 mod graphql;
 mod onetable;
 mod patterns;

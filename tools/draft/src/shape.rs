@@ -236,3 +236,9 @@ pub(crate) fn type_of(value: &AttributeValue) -> &'static str {
         AttributeValue::Bs(_) => "BS",
     }
 }
+
+/// The type that a file names as DynamoDB does; S if it names none.
+pub(crate) fn type_named(name: Option<&str>) -> &'static str {
+    const TYPES: [&str; 10] = ["S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"];
+    TYPES.into_iter().find(|of| Some(*of) == name).unwrap_or("S")
+}

@@ -64,7 +64,10 @@ const EXAMPLES: [(&str, [&str; 2]); 30] = [
         ],
     ),
     ("ripple explain", ["ripple explain event.json", "ripple explain event.json --config ripple.toml --json"]),
-    ("ripple design", ["ripple design --config ripple.toml", "ripple design --filters --config ripple.toml"]),
+    (
+        "ripple design",
+        ["ripple design --config ripple.toml", "ripple design --config ripple.toml --export workbench > model.json"],
+    ),
     (
         "ripple cost",
         [

@@ -1,4 +1,4 @@
-//! `ripple design`: the page of the table's design, its review, and the event filters.
+//! `ripple design`: the page of the table's design, its review, the event filters, and files of other tools.
 
 mod filters;
 
@@ -8,16 +8,23 @@ use design::{
     Design, document,
     review::{self, AnswersError, FindingAnswer, ReviewFinding, Reviewed, review},
 };
+use draft::files::export::{Export, ExportForm, export};
 use functions::declared::{Choice, declared};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    args,
-    exit::{Completion, Usage, file_text, print},
+    args::{
+        DEFAULT_TABLE,
+        design::{DesignArgs, ExportFormat},
+    },
+    exit::{Completion, Usage, file_text, print, report},
     words::{counted, print_json},
 };
 
-pub(crate) fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
+pub(crate) fn run(args: &DesignArgs) -> anyhow::Result<Completion> {
+    if let Some(format) = args.export {
+        return exported(args.manifest.config.as_deref(), format);
+    }
     let answers = args.answers.as_deref().map(read).transpose()?.unwrap_or_default();
     let design = Design { answers, ..declared_design(args.manifest.config.as_deref())? };
     let of = args.manifest.config.as_deref().map(|file| format!(" --config {}", file.display()));
@@ -42,6 +49,25 @@ pub(crate) fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
         print(&as_text(&reviewed));
     }
     Ok(if reviewed.unanswered().next().is_none() { Completion::InStep } else { Completion::Findings })
+}
+
+/// Prints the file of another tool, and on standard error what the file lacks.
+fn exported(manifest: Option<&Path>, format: ExportFormat) -> anyhow::Result<Completion> {
+    let (schema, catalogue) = declared(Choice { manifest, ..Choice::default() })?;
+    let form = match format {
+        ExportFormat::Workbench => ExportForm::Workbench,
+        ExportFormat::SchemaJson => ExportForm::SchemaJson,
+    };
+    let Export { file, is_empty, losses } = export(&schema, &catalogue, form, DEFAULT_TABLE);
+    if is_empty {
+        let what = "a schema.json cannot contain the key of any entity of this manifest: use --export workbench";
+        return Err(Usage(what.to_owned()).into());
+    }
+    print(&serde_json::to_string_pretty(&file)?);
+    for loss in losses {
+        report(&format!("ripple: {loss}"));
+    }
+    Ok(Completion::InStep)
 }
 
 /// The design of the table that a manifest declares; without a manifest, of the shipped table.

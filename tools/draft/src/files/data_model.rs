@@ -13,7 +13,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{FileError, cloudformation, key_type, list, required, text, texts};
-use crate::shape::{Declared, DeclaredKind, Extent, IndexShape, Sample, SampledTable, TableShape};
+use crate::shape::{Declared, DeclaredKind, Extent, IndexShape, Sample, SampledTable, TableShape, type_named};
 
 /// The tables of a data model.
 pub(super) fn tables(file: &Value, tables: &[Value]) -> Result<Vec<SampledTable>, FileError> {
@@ -71,7 +71,7 @@ fn described(table: &Value, path: &str) -> Result<SampledTable, FileError> {
         let mut kind = DeclaredKind { name: required(entity, &path, "entity_name")?.to_owned(), ..Default::default() };
         for (at, attribute) in list(entity, "attributes").enumerate() {
             let name = required(attribute, &format!("{path}.attributes[{at}]"), "name")?;
-            kind.attributes.push((name.to_owned(), type_of(text(attribute, "type"))));
+            kind.attributes.push((name.to_owned(), type_named(text(attribute, "type"))));
         }
         kinds.push(kind);
     }
@@ -115,10 +115,4 @@ fn described(table: &Value, path: &str) -> Result<SampledTable, FileError> {
     }
     found.declared = Some(Declared { type_attribute: None, kinds });
     Ok(found)
-}
-
-/// The type of an attribute, as DynamoDB names it.
-fn type_of(name: Option<&str>) -> &'static str {
-    const TYPES: [&str; 10] = ["S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"];
-    TYPES.into_iter().find(|of| Some(*of) == name).unwrap_or("S")
 }

@@ -31,6 +31,8 @@ pub(super) fn pattern(
     let line = |key: &str, value: &str| format!("{key} = {}", string(value));
     let mut lines: Vec<String> = id.iter().map(|id| line("id", id)).collect();
     lines.extend(text(pattern, "description").map(|about| line("about", about)));
+    let is_consistent = pattern.get("consistent_read").and_then(Value::as_bool) == Some(true);
+    lines.extend(is_consistent.then(|| "consistent = true".to_owned()));
     if reads == "query" {
         let index = text(pattern, "index_name");
         lines.extend(index.map(|index| line("index", index)));

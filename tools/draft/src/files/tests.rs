@@ -6,6 +6,7 @@ use super::*;
 use crate::draft;
 
 mod declared;
+mod export;
 
 /// A line for each table.
 #[track_caller]

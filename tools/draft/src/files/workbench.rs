@@ -2,13 +2,22 @@
 //!
 //! A table has `KeyAttributes` with `PartitionKey` and `SortKey`, each with `AttributeName` and `AttributeType`; its
 //! `GlobalSecondaryIndexes` have the same and a `Projection`. Items are in DynamoDB's JSON in `TableData`.
+//!
+//! A model without items may declare entities: a facet in `TableFacets` has `FacetName`, `NonKeyAttributes`, and any texts
+//! as `PartitionKeyAlias` and `SortKeyAlias`. They are forms of keys if one of them in the table has a field, such as
+//! `USER#{userId}`, or if each is the name of its attribute, which stands for the value as it is.
+
+use std::collections::BTreeMap;
 
 use keys::{item::Item, tables::KeyAttribute};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{FileError, key_type, list, projection, text};
-use crate::shape::{Extent, IndexShape, Sample, SampledTable, TableShape};
+use crate::{
+    declared::field_names,
+    shape::{Declared, DeclaredKind, Extent, IndexShape, KeyForm, Sample, SampledTable, TableShape, type_named},
+};
 
 /// The tables of a model.
 pub(super) fn tables(models: &[Value]) -> Result<Vec<SampledTable>, FileError> {
@@ -44,7 +53,31 @@ fn table(model: &Value) -> Result<SampledTable, FileError> {
         // The model has no other items.
         sample.extent = Extent::Whole;
     }
-    Ok(SampledTable::with_items(shape, sample))
+    let declared = if sample.items.is_empty() { facets(model, &shape) } else { None };
+    Ok(SampledTable { declared, ..SampledTable::with_items(shape, sample) })
+}
+
+/// The entities that the facets of a table declare; `None` if their aliases are other texts.
+fn facets(model: &Value, shape: &TableShape) -> Option<Declared> {
+    let types: BTreeMap<&str, &'static str> = list(model, "NonKeyAttributes")
+        .filter_map(|it| Some((text(it, "AttributeName")?, type_named(text(it, "AttributeType")))))
+        .collect();
+    let mut kinds = Vec::new();
+    for facet in list(model, "TableFacets") {
+        let form = |key: &KeyAttribute, alias: &str| -> Option<KeyForm> {
+            let alias = text(facet.get("KeyAttributeAlias")?, alias)?;
+            Some((alias != key.name).then(|| alias.to_owned()))
+        };
+        let names = list(facet, "NonKeyAttributes").filter_map(Value::as_str);
+        let attributes = names.map(|name| (name.to_owned(), types.get(name).copied().unwrap_or("S"))).collect();
+        let pk = form(&shape.pk, "PartitionKeyAlias")?;
+        let sk = shape.sk.as_ref().map_or(Some(None), |sk| form(sk, "SortKeyAlias"))?;
+        let name = text(facet, "FacetName").filter(|name| !name.is_empty())?.to_owned();
+        kinds.push(DeclaredKind { name, pk, sk, attributes, ..DeclaredKind::default() });
+    }
+    let forms = || kinds.iter().flat_map(|kind| [&kind.pk, &kind.sk]).flatten();
+    let are_forms = forms().next().is_none() || forms().any(|form| field_names(form).next().is_some());
+    (are_forms && !kinds.is_empty()).then_some(Declared { type_attribute: None, kinds })
 }
 
 fn key(of: &Value, part: &str) -> Option<KeyAttribute> {

@@ -16,12 +16,12 @@ const FILES: [(&str, &str); 7] = [
     (SCHEMA, "Blog BlogEditors Comment Editor Post"),
 ];
 
-const FORUM: &str = FILES[0].0;
-const FLEET: &str = FILES[1].0;
+pub(super) const FORUM: &str = FILES[0].0;
+pub(super) const FLEET: &str = FILES[1].0;
 const CREATED: &str = FILES[3].0;
 const DESCRIBED: &str = FILES[4].0;
-const ONETABLE: &str = FILES[5].0;
-const SCHEMA: &str = include_str!("schema.graphql");
+pub(super) const ONETABLE: &str = FILES[5].0;
+pub(super) const SCHEMA: &str = include_str!("schema.graphql");
 
 #[track_caller]
 fn drafted(text: &str) -> crate::Draft {
