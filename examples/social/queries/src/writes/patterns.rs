@@ -33,12 +33,16 @@ pub const PATTERNS: &[AccessPattern] = patterns! {
         |queries| queries.create_user("{UserId}", new_user()).await?;
     "WP-02" "edit a profile under its version":
         "UserId, version, ProfileEdit" => "the new version; refused: another version, none there",
-        |queries| edit_profile(queries, ProfileEdit { name: owned("{Name}"), ..ProfileEdit::default() }).await?;
+        |queries| {
+            let edit = ProfileEdit { name: Some("{Name}".to_owned()), ..ProfileEdit::default() };
+            edit_profile(queries, edit).await?;
+        };
     "WP-02" "edit a profile under its version, with a new email":
         "UserId, version, ProfileEdit" => "the new version; refused: another version, none there, a taken email",
         |queries| {
             queries.given("EmailClaim", texts([("Email", "{email}"), ("UserId", "{UserId}")]))?;
-            edit_profile(queries, ProfileEdit { email: owned("{NewEmail}"), ..ProfileEdit::default() }).await?;
+            let edit = ProfileEdit { email: Some("{NewEmail}".to_owned()), ..ProfileEdit::default() };
+            edit_profile(queries, edit).await?;
         };
     "WP-03" "create a post":
         "AuthorId, PostId, NewPost" => "the post's key; refused: one of the same author, time and ID",
@@ -49,7 +53,10 @@ pub const PATTERNS: &[AccessPattern] = patterns! {
     "WP-03" "publish a post": "the post's key" => "nothing; refused: none there",
         |queries| queries.publish_post(&post(queries)?).await?;
     "WP-03" "edit a post": "the post's key, PostEdit" => "nothing; refused: none there",
-        |queries| queries.edit_post(&post(queries)?, PostEdit { title: owned("{Title}"), content: Edit::Keep }).await?;
+        |queries| {
+            let edit = PostEdit { title: Some("{Title}".to_owned()), content: Edit::Keep };
+            queries.edit_post(&post(queries)?, edit).await?;
+        };
     "WP-03" "archive a post": "the post's key" => "nothing; refused: none there",
         |queries| queries.archive_post(&post(queries)?).await?;
     "WP-03" "delete a post; the cascade D-28 does the rest": "the post's key" => "was it there",
@@ -102,7 +109,8 @@ pub const PATTERNS: &[AccessPattern] = patterns! {
     "WP-10" "delete a file": "the file's key" => "was it there",
         |queries| queries.delete_file(&forgotten(queries, file(queries).await?)).await?;
     "WP-10" "create a folder":
-        "FolderId, the FolderId where it goes, name" => "nothing; refused: an existing ID, no such parent, under itself",
+        "FolderId, the FolderId where it goes, name" =>
+        "nothing; refused: an existing ID, no such parent, under itself",
         |queries| {
             folder(queries, "{ParentId}", None).await?;
             folder(queries, "{FolderId}", Some("{ParentId}")).await?;
@@ -192,7 +200,7 @@ pub const PATTERNS: &[AccessPattern] = patterns! {
     "WP-15" "change a product": "ProductId, ProductEdit" => "nothing; refused: none there",
         |queries| {
             stock(queries)?;
-            let edit = ProductEdit { category: owned("{Category}"), ..ProductEdit::default() };
+            let edit = ProductEdit { category: Some("{Category}".to_owned()), ..ProductEdit::default() };
             queries.change_product("{ProductId}", edit).await?;
         };
     "WP-15" "set how many of a product are in stock":
@@ -273,10 +281,6 @@ impl SampleQueries {
 fn forgotten<T>(queries: &SampleQueries, prepared: T) -> T {
     drop(queries.store.take());
     prepared
-}
-
-fn owned(text: &str) -> Option<String> {
-    Some(text.to_owned())
 }
 
 fn new_user() -> NewUser {
