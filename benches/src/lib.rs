@@ -6,16 +6,12 @@
 //!
 //! `plan` times the steps from the text of a batch to its writes. [`joins`] is what `drain` and `side_by_side` count.
 
-use entities::{
-    claim::Claim,
-    counter::Counter,
-    groups::{Group, GroupKey, GroupMember, GroupMemberKey, Membership, MembershipKey},
-    people::{Follow, FollowKey, Follower, FollowerKey, User, UserKey},
-    posts::{Comment, CommentKey, Like, LikeKey, Post, PostDetail, PostDetailKey, PostKey, View, ViewKey, status},
-    table::layout,
-};
-use keys::{counter::CounterKey, entity::Entity, item::Item, key::Key};
+use std::sync::LazyLock;
+
+use derive::schema::Schema;
+use keys::{counter::CounterKey, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
 
 pub mod joins;
 
@@ -32,6 +28,8 @@ const ROUND: usize = 24;
 
 const AT: &str = "2024-01-15T10:30:00.417Z";
 const LATER: &str = "2024-01-16T08:12:44.090Z";
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(catalogue::schema);
 
 /// The text of an event of so many records.
 ///
@@ -50,8 +48,8 @@ fn record(at: usize) -> String {
         (_, None) => "REMOVE",
         _ => "MODIFY",
     };
-    let key = layout().key(new.as_ref().or(old.as_ref()).expect("an image")).expect("a key");
-    let keys = json(&layout().key_item(&key));
+    let key = SCHEMA.layout.key(new.as_ref().or(old.as_ref()).expect("an image")).expect("a key");
+    let keys = json(&SCHEMA.layout.key_item(&key));
     let image = |name: &str, item: Option<Item>| item.map_or(String::new(), |it| format!(r#""{name}":{},"#, json(&it)));
     let images = image("NewImage", new) + &image("OldImage", old);
     let id = format!("{:032x}", (at as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
@@ -84,65 +82,42 @@ fn images(at: usize) -> ImagePair {
 
 fn of_people(step: usize, n: usize) -> ImagePair {
     let (user, other) = (user_id(n), user_id(n * 3 + 1));
-    let follow = Follow {
-        key: FollowKey { follower_id: user.as_str().into(), followee_id: other.as_str().into() },
-        created_at: Some(AT.into()),
-        ..Follow::default()
-    };
-    let named = Follow { followee_name: Some(user_name(n)), ..follow.clone() };
-    let follower = Follower {
-        key: FollowerKey { followee_id: other.as_str().into(), follower_id: user.as_str().into() },
-        created_at: Some(AT.into()),
-        ..Follower::default()
-    };
+    let follow = item("Follow", json!({ "FollowerId": user, "FolloweeId": other, "CreatedAt": AT }));
+    let named = with(&follow, json!({ "FolloweeName": user_name(n) }));
     match step {
         0 => inserted(&person(n)),
         1 => inserted(&follow),
-        2 => inserted(&follower),
+        2 => inserted(&item("Follower", json!({ "FolloweeId": other, "FollowerId": user, "CreatedAt": AT }))),
         3 => counted(&profile(&other), "follower-count", n % 8),
         4 => counted(&profile(&user), "following-count", 0),
-        5 => modified(&person(n), &User { follower_count: Some(12), ..person(n) }),
-        6 => modified(&follow, &named),
+        5 => modified(&person(n), json!({ "FollowerCount": 12 })),
+        6 => modified(&follow, json!({ "FolloweeName": user_name(n) })),
         _ => removed(&named),
     }
 }
 
 fn of_posts(step: usize, n: usize) -> ImagePair {
-    let post_id = format!("p-{n:06}");
-    let post = Post {
-        key: PostKey { author_id: user_id(n).as_str().into(), created_at: AT.into(), post_id: post_id.as_str().into() },
-        title: Some("On engines".into()),
-        content: Some("Number 2 weighs a ton.".into()),
-        status: Some(status::DRAFT.into()),
-        updated_at: None,
-    };
-    let published = Post { status: Some(status::PUBLISHED.into()), ..post.clone() };
-    let detail = PostDetail {
-        key: PostDetailKey { post_id: post_id.as_str().into() },
-        author_id: Some(user_id(n).as_str().into()),
-        created_at: Some(AT.into()),
-        title: post.title.clone(),
-        status: published.status.clone(),
-        claims: Some(vec![Claim::from(Post::primary_key(&post.key).expect("a key"))]),
-        ..PostDetail::default()
-    };
-    let comment = Comment {
-        key: CommentKey {
-            post_id: post_id.as_str().into(),
-            created_at: LATER.into(),
-            comment_id: format!("c-{n}").as_str().into(),
-        },
-        user_id: Some(user_id(n + 5).as_str().into()),
-        text: Some("Well put. 50% of it".into()),
-        ..Comment::default()
-    };
+    let (author, post_id, title) = (user_id(n), format!("p-{n:06}"), "On engines");
+    let post = json!({
+        "AuthorId": author, "CreatedAt": AT, "PostId": post_id, "Title": title, "Status": "draft",
+        "Content": "Number 2 weighs a ton.",
+    });
+    let detail = json!({
+        "PostId": post_id, "AuthorId": author, "CreatedAt": AT, "Title": title, "Status": "published",
+        "Claims": [{ "PK": format!("USER#{author}"), "SK": format!("POST#{AT}#{post_id}") }],
+    });
+    let comment = json!({
+        "PostId": post_id, "CreatedAt": LATER, "CommentId": format!("c-{n}"), "UserId": user_id(n + 5),
+        "Text": "Well put. 50% of it",
+    });
+    let (post, detail, comment) = (item("Post", post), item("PostDetail", detail), item("Comment", comment));
     match step {
         8 => inserted(&post),
-        9 => modified(&post, &published),
+        9 => modified(&post, json!({ "Status": "published" })),
         10 => inserted(&detail),
-        11 => modified(&detail, &PostDetail { comment_count: Some(3), ..detail.clone() }),
+        11 => modified(&detail, json!({ "CommentCount": 3 })),
         12 => inserted(&comment),
-        13 => modified(&comment, &Comment { user_name: Some(user_name(n + 5)), ..comment.clone() }),
+        13 => modified(&comment, json!({ "UserName": user_name(n + 5) })),
         14 => counted(&Key::new(format!("POST#{post_id}"), "METADATA"), "comment-count", 0),
         _ => removed(&comment),
     }
@@ -150,39 +125,18 @@ fn of_posts(step: usize, n: usize) -> ImagePair {
 
 fn of_the_rest(step: usize, n: usize) -> ImagePair {
     let (user, post, group) = (user_id(n), format!("p-{:06}", n % 50), format!("g-{:03}", n % 20));
-    let like = Like {
-        key: LikeKey { user_id: user.as_str().into(), post_id: post.as_str().into() },
-        created_at: Some(AT.into()),
-        ..Like::default()
-    };
-    let view = View {
-        key: ViewKey { user_id: user.as_str().into(), viewed_at: AT.into(), post_id: post.as_str().into() },
-        expires_at: Some(1_705_401_000),
-        ..View::default()
-    };
-    let membership = Membership {
-        key: MembershipKey { user_id: user.as_str().into(), group_id: group.as_str().into() },
-        role: Some("member".into()),
-        joined_at: Some(AT.into()),
-        ..Membership::default()
-    };
-    let member = GroupMember {
-        key: GroupMemberKey { group_id: group.as_str().into(), user_id: user.as_str().into() },
-        role: Some("member".into()),
-        joined_at: Some(AT.into()),
-        ..GroupMember::default()
-    };
-    let of_group =
-        Group { key: GroupKey { group_id: group.as_str().into() }, name: Some("Engines".into()), ..Group::default() };
+    let like = item("Like", json!({ "UserId": user, "PostId": post, "CreatedAt": AT }));
+    let view = json!({ "UserId": user, "ViewedAt": AT, "PostId": post, "ExpiresAt": 1_705_401_000 });
+    let membership = json!({ "UserId": user, "GroupId": group, "Role": "member", "JoinedAt": AT });
     match step {
         16 => inserted(&like),
         17 => removed(&like),
         18 => counted(&Key::new(format!("POST#{post}"), "METADATA"), "like-count", n % 16),
-        19 => inserted(&view),
-        20 => inserted(&membership),
-        21 => inserted(&member),
-        22 => modified(&of_group, &Group { updated_at: Some(LATER.into()), ..of_group.clone() }),
-        _ => modified(&person(n), &User { name: Some("Augusta Ada".into()), ..person(n) }),
+        19 => inserted(&item("View", view)),
+        20 => inserted(&item("Membership", membership)),
+        21 => inserted(&item("GroupMember", membership)),
+        22 => modified(&item("Group", json!({ "GroupId": group, "Name": "Engines" })), json!({ "UpdatedAt": LATER })),
+        _ => modified(&person(n), json!({ "Name": "Augusta Ada" })),
     }
 }
 
@@ -194,14 +148,9 @@ fn user_name(n: usize) -> String {
     format!("Ada the {}th", n % N_USERS)
 }
 
-fn person(n: usize) -> User {
-    User {
-        key: UserKey { user_id: user_id(n).as_str().into() },
-        name: Some(user_name(n)),
-        email: Some(format!("{}@example.org", user_id(n))),
-        created_at: Some(AT.into()),
-        ..User::default()
-    }
+fn person(n: usize) -> Item {
+    let (id, email) = (user_id(n), format!("{}@example.org", user_id(n)));
+    item("User", json!({ "UserId": id, "Name": user_name(n), "Email": email, "CreatedAt": AT }))
 }
 
 fn profile(user_id: &str) -> Key {
@@ -211,26 +160,36 @@ fn profile(user_id: &str) -> Key {
 /// One more in a counter of ours.
 fn counted(target: &Key, derivation: &str, satellite: usize) -> ImagePair {
     let satellite = u32::try_from(satellite).expect("a satellite");
-    let counter = |value| Counter {
-        key: CounterKey { target: target.clone(), derivation: derivation.to_owned(), satellite },
-        value: Some(value),
-        ..Counter::default()
-    };
-    modified(&counter(41), &counter(42))
+    let key = CounterKey { target: target.clone(), derivation: derivation.to_owned(), satellite }.key().expect("a key");
+    let mut counter = SCHEMA.layout.key_item(&key);
+    counter.extend(SCHEMA.layout.type_of("Counter"));
+    modified(&with(&counter, json!({ "Value": 41 })), json!({ "Value": 42 }))
 }
 
-fn inserted<E: Entity>(new: &E) -> ImagePair {
-    (None, Some(item(new)))
+fn inserted(new: &Item) -> ImagePair {
+    (None, Some(new.clone()))
 }
 
-fn modified<E: Entity>(old: &E, new: &E) -> ImagePair {
-    (Some(item(old)), Some(item(new)))
+/// An item, and what it is with these attributes. None of them is in an index key.
+fn modified(old: &Item, attributes: Value) -> ImagePair {
+    (Some(old.clone()), Some(with(old, attributes)))
 }
 
-fn removed<E: Entity>(old: &E) -> ImagePair {
-    (Some(item(old)), None)
+fn removed(old: &Item) -> ImagePair {
+    (Some(old.clone()), None)
 }
 
-fn item<E: Entity>(entity: &E) -> Item {
-    entity.to_item(&layout()).expect("an item")
+fn with(item: &Item, attributes: Value) -> Item {
+    let mut item = item.clone();
+    item.extend(values(attributes));
+    item
+}
+
+fn item(entity: &str, attributes: Value) -> Item {
+    SCHEMA.entity(entity).expect("an entity").item(&SCHEMA.layout, values(attributes)).expect("an item").1
+}
+
+fn values(attributes: Value) -> Item {
+    let values: serde_dynamo::Item = serde_dynamo::to_item(attributes).expect("values");
+    values.into_inner().into_iter().collect()
 }

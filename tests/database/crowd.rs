@@ -1,26 +1,8 @@
 //! The crowd: items of every entity, with neighbours that a careless key would include.
 
-use entities::{
-    carts::{CartItem, CartItemKey},
-    counter::Counter,
-    emails::{EmailClaim, EmailClaimKey},
-    files::{File, FileDetail, FileDetailKey, FileKey, Folder, FolderKey},
-    groups::{Group, GroupKey, GroupMember, GroupMemberKey, Membership, MembershipKey},
-    ids::{EmployeeId, OrgId},
-    orders::{Order, OrderDetail, OrderDetailKey, OrderItem, OrderItemKey, OrderKey, status},
-    organizations::{
-        Employee, EmployeeKey, EmployeePath, Member, MemberKey, OrgChart, OrgChartKey, Organization, OrganizationKey,
-        Team, TeamKey,
-    },
-    people::{Follow, FollowKey, Follower, FollowerKey, User, UserKey},
-    posts::{Comment, CommentKey, Like, LikeKey, Post, PostDetail, PostDetailKey, PostKey, View, ViewKey},
-    products::{Product, ProductKey, Review, ReviewKey},
-    sensors::{Grain, Reading, ReadingKey, Rollup, RollupKey},
-    subscriptions::{Subscription, SubscriptionKey},
-    table::layout,
-};
-use keys::{counter::CounterKey, entity::Entity, item::Item, key::Key, key_template::KeyField, number::Decimal};
+use keys::item::Item;
 use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
 
 /// Times in order; the last was written by another client.
 pub(crate) const TIMES: [&str; 4] =
@@ -28,8 +10,7 @@ pub(crate) const TIMES: [&str; 4] =
 
 pub(crate) const CATEGORIES: [&str; 4] = ["tool", "tools", "tools#x", "tools/x"];
 
-pub(crate) const ORDER_STATUSES: [&str; 5] =
-    [status::PENDING, status::PAID, status::PACKED, status::SHIPPED, status::CANCELLED];
+pub(crate) const ORDER_STATUSES: [&str; 5] = ["pending", "paid", "packed", "shipped", "cancelled"];
 
 const POST_STATUSES: [&str; 3] = ["published", "draft", "archived"];
 
@@ -41,16 +22,8 @@ pub(crate) fn ids(letter: &str) -> Vec<String> {
     ["", "1", "1#x", "1%23x", "1%x", "1/x", "10"].map(|end| format!("{letter}{end}")).to_vec()
 }
 
-fn text(text: &str) -> String {
-    text.to_owned()
-}
-
-fn time(at: usize) -> String {
-    TIMES[at % TIMES.len()].to_owned()
-}
-
-fn decimal(text: &str) -> Decimal {
-    Decimal::parse(text).unwrap()
+fn time(at: usize) -> &'static str {
+    TIMES[at % TIMES.len()]
 }
 
 pub(crate) fn whole(at: usize) -> i64 {
@@ -72,40 +45,31 @@ pub(crate) fn crowd() -> Vec<Item> {
     items
 }
 
-fn put<E: Entity>(items: &mut Vec<Item>, entity: &E) {
-    items.push(entity.to_item(&layout()).unwrap());
+fn put(items: &mut Vec<Item>, entity: &str, values: Value) {
+    items.push(table_design::item(entity, values).unwrap());
 }
 
 fn people(items: &mut Vec<Item>) {
     let more = (0..20).map(|n| format!("m{n}"));
     for (at, id) in ids("u").into_iter().chain(more).enumerate() {
         let email = format!("{id}@Example.org");
-        let claim = EmailClaimKey { email: entities::emails::normalised(&email) };
-        put(items, &EmailClaim { key: claim, user_id: Some(id.clone().into()), ..EmailClaim::default() });
-        put(
-            items,
-            &User {
-                key: UserKey { user_id: id.clone().into() },
-                name: Some(format!("name of {id}")),
-                email: Some(email),
-                avatar: Some(text("not projected")),
-                created_at: Some(time(at * 3)),
-                follower_count: Some(3),
-                ..User::default()
-            },
-        );
+        put(items, "EmailClaim", json!({ "Email": email.to_lowercase(), "UserId": id }));
+        let user = json!({
+            "UserId": id, "Name": format!("name of {id}"), "Email": email, "Avatar": "not projected",
+            "CreatedAt": time(at * 3), "FollowerCount": 3,
+        });
+        put(items, "User", user);
     }
     for (at, user) in ids("u").iter().enumerate() {
         for (other_at, other) in ids("u").iter().enumerate().filter(|(_, other)| *other != user) {
-            let key = FollowKey { follower_id: user.into(), followee_id: other.into() };
-            put(items, &Follow { key, followee_name: Some(other.clone()), ..Follow::default() });
-            let key = FollowerKey { followee_id: user.into(), follower_id: other.into() };
-            put(items, &Follower { key, follower_name: Some(other.clone()), ..Follower::default() });
-            let key = SubscriptionKey { user_id: user.into(), subscription_id: format!("s{other}").into() };
-            put(items, &Subscription { key, plan: Some(text("gold")), ..Subscription::default() });
+            put(items, "Follow", json!({ "FollowerId": user, "FolloweeId": other, "FolloweeName": other }));
+            put(items, "Follower", json!({ "FolloweeId": user, "FollowerId": other, "FollowerName": other }));
+            let id = format!("s{other}");
+            put(items, "Subscription", json!({ "UserId": user, "SubscriptionId": id, "Plan": "gold" }));
             for cart in ["c", "c1", "c1#x"] {
-                let key = CartItemKey { user_id: user.into(), cart_id: cart.into(), product_id: other.into() };
-                put(items, &CartItem { key, quantity: Some(whole(at + other_at)), ..CartItem::default() });
+                let quantity = at + other_at;
+                let item = json!({ "UserId": user, "CartId": cart, "ProductId": other, "Quantity": quantity });
+                put(items, "CartItem", item);
             }
         }
     }
@@ -115,90 +79,56 @@ fn posts(items: &mut Vec<Item>) {
     let users = ids("u");
     let more = (0..40).map(|n| format!("q{n}"));
     for (at, id) in ids("p").into_iter().chain(more).enumerate() {
-        put(
-            items,
-            &PostDetail {
-                key: PostDetailKey { post_id: id.clone().into() },
-                author_id: Some(users[at % 7].clone().into()),
-                created_at: Some(time(at)),
-                title: Some(format!("title of {id}")),
-                status: Some(text(POST_STATUSES[if at < 7 { 0 } else { at % 3 }])),
-                author_name: Some(text("Ada")),
-                comment_count: Some(4),
-                ..PostDetail::default()
-            },
-        );
+        let status = POST_STATUSES[if at < 7 { 0 } else { at % 3 }];
+        let detail = json!({
+            "PostId": id, "AuthorId": users[at % 7], "CreatedAt": time(at), "Title": format!("title of {id}"),
+            "Status": status, "AuthorName": "Ada", "CommentCount": 4,
+        });
+        put(items, "PostDetail", detail);
     }
     for (at, user) in users.iter().enumerate() {
         for (post_at, post) in ids("p").iter().enumerate() {
-            let created_at = time(post_at);
-            put(
-                items,
-                &Post {
-                    key: PostKey { author_id: user.into(), created_at: created_at.clone(), post_id: post.into() },
-                    content: Some(text("a body")),
-                    status: Some(text(POST_STATUSES[post_at % 2])),
-                    ..Post::default()
-                },
-            );
-            put(items, &Like { key: LikeKey { user_id: user.into(), post_id: post.into() }, ..Like::default() });
-            let key = ViewKey { user_id: user.into(), viewed_at: time(post_at + 1), post_id: post.into() };
-            put(items, &View { key, expires_at: Some(1_900_000_000), ..View::default() });
+            let (created_at, status) = (time(post_at), POST_STATUSES[post_at % 2]);
+            let body = json!({
+                "AuthorId": user, "CreatedAt": created_at, "PostId": post, "Content": "a body", "Status": status,
+            });
+            put(items, "Post", body);
+            put(items, "Like", json!({ "UserId": user, "PostId": post }));
+            let viewed_at = time(post_at + 1);
+            let view = json!({ "UserId": user, "ViewedAt": viewed_at, "PostId": post, "ExpiresAt": 1_900_000_000 });
+            put(items, "View", view);
             // On the post with this number, each by another user.
-            let key =
-                CommentKey { post_id: ids("p")[at].clone().into(), created_at, comment_id: format!("c{post}").into() };
-            put(
-                items,
-                &Comment {
-                    key,
-                    user_id: Some(users[(at + post_at) % 7].clone().into()),
-                    text: Some(format!("{at}, {post_at}")),
-                    user_name: Some(text("not projected")),
-                    ..Comment::default()
-                },
-            );
+            let comment = json!({
+                "PostId": ids("p")[at], "CreatedAt": created_at, "CommentId": format!("c{post}"),
+                "UserId": users[(at + post_at) % 7], "Text": format!("{at}, {post_at}"), "UserName": "not projected",
+            });
+            put(items, "Comment", comment);
         }
     }
 }
 
 fn groups_and_organizations(items: &mut Vec<Item>) {
     for (group, org) in ids("g").iter().zip(ids("o")) {
-        put(
-            items,
-            &Group { key: GroupKey { group_id: group.into() }, name: Some(text("a group")), ..Group::default() },
-        );
-        let key = OrganizationKey { org_id: org.clone().into() };
-        put(items, &Organization { key, name: Some(org.clone()), team_count: Some(7), ..Organization::default() });
+        put(items, "Group", json!({ "GroupId": group, "Name": "a group" }));
+        put(items, "Organization", json!({ "OrgId": org, "Name": org, "TeamCount": 7 }));
         for user in ids("u") {
-            let role = Some(format!("role of {user} in {group}"));
-            let key = MembershipKey { user_id: user.clone().into(), group_id: group.into() };
-            put(
-                items,
-                &Membership { key, role: role.clone(), group_name: Some(group.clone()), ..Membership::default() },
-            );
-            let key = GroupMemberKey { group_id: group.into(), user_id: user.clone().into() };
-            put(items, &GroupMember { key, role: role.clone(), ..GroupMember::default() });
-            let key = MemberKey { org_id: org.clone().into(), user_id: user.clone().into() };
-            put(items, &Member { key, role, org_name: Some(org.clone()), ..Member::default() });
-            let key = TeamKey { org_id: org.clone().into(), team_id: format!("t{user}@{org}").into() };
-            put(items, &Team { key, name: Some(format!("team {user}")), ..Team::default() });
+            let role = format!("role of {user} in {group}");
+            let membership = json!({ "UserId": user, "GroupId": group, "Role": role, "GroupName": group });
+            put(items, "Membership", membership);
+            put(items, "GroupMember", json!({ "GroupId": group, "UserId": user, "Role": role }));
+            put(items, "Member", json!({ "OrgId": org, "UserId": user, "Role": role, "OrgName": org }));
+            let team = json!({ "OrgId": org, "TeamId": format!("t{user}@{org}"), "Name": format!("team {user}") });
+            put(items, "Team", team);
         }
         for place in PLACES {
-            let ids: Vec<EmployeeId> = place.iter().map(|id| format!("{id}@{org}").into()).collect();
-            let manager_id = ids.iter().rev().nth(1).cloned();
-            let (org_id, employee_id) = (OrgId::from(org.clone()), ids.last().cloned().unwrap());
-            let path = EmployeePath::new(ids);
-            let (name, text) = (Some(place.join(" of ")), Some(path.to_text()));
-            let chart = OrgChart {
-                key: OrgChartKey { org_id: org_id.clone(), path },
-                employee_id: Some(employee_id.clone()),
-                name: name.clone(),
-                manager_id: manager_id.clone(),
-                ..OrgChart::default()
-            };
-            put(items, &chart);
-            let key = EmployeeKey { org_id, employee_id };
-            put(items, &Employee { key, name, manager_id, path: text, ..Employee::default() });
+            let ids: Vec<String> = place.iter().map(|id| format!("{id}@{org}")).collect();
+            let path: String = ids.iter().flat_map(|id| ["/".to_owned(), keys::escape::segment(id)]).collect();
+            let employee = json!({
+                "OrgId": org, "EmployeeId": ids.last(), "Name": place.join(" of "), "ManagerId": ids.iter().rev().nth(1),
+                "Path": path,
+            });
+            put(items, "OrgChart", employee.clone());
+            put(items, "Employee", employee);
         }
     }
 }
@@ -219,64 +149,49 @@ const PLACES: [&[&str]; 10] = [
 
 fn files(items: &mut Vec<Item>) {
     for folder in ids("f") {
-        let key = FolderKey { folder_id: folder.clone().into() };
-        put(items, &Folder { key, name: Some(text("a root")), file_count: Some(7), ..Folder::default() });
+        put(items, "Folder", json!({ "FolderId": folder, "Name": "a root", "FileCount": 7 }));
         for (at, file) in ids("x").iter().enumerate() {
-            let key = FileKey { folder_id: folder.clone().into(), uploaded_at: time(at), file_id: file.into() };
-            put(items, &File { key, name: Some(file.clone()), size_bytes: Some(9), ..File::default() });
+            let uploaded = json!({
+                "FolderId": folder, "UploadedAt": time(at), "FileId": file, "Name": file, "SizeBytes": 9,
+            });
+            put(items, "File", uploaded);
             // Names that occur twice, that begin like others, or that need escapes.
-            put(
-                items,
-                &Folder {
-                    key: FolderKey { folder_id: format!("sub {file} of {folder}").into() },
-                    name: Some(text(["a", "a b", "a#b", "b"][at % 4])),
-                    parent_id: Some(folder.clone().into()),
-                    path: Some(format!("/{folder}")),
-                    ..Folder::default()
-                },
-            );
+            let (id, name) = (format!("sub {file} of {folder}"), ["a", "a b", "a#b", "b"][at % 4]);
+            let path = format!("/{folder}");
+            put(items, "Folder", json!({ "FolderId": id, "Name": name, "ParentId": folder, "Path": path }));
         }
     }
     for file in ids("x") {
-        let key = FileDetailKey { file_id: file.clone().into() };
-        put(items, &FileDetail { key, path: Some(format!("/of/{file}")), ..FileDetail::default() });
+        put(items, "FileDetail", json!({ "FileId": file, "Path": format!("/of/{file}") }));
     }
 }
 
 fn products(items: &mut Vec<Item>) {
-    let names = layout().index("GSI2").unwrap().clone();
     for category in CATEGORIES {
         for (at, product) in ids("k").iter().enumerate() {
-            let entity = Product {
-                key: ProductKey { product_id: format!("{product}@{category}").into() },
-                name: Some(format!("name of {product}")),
-                price: Some(decimal(&format!("{at}.50"))),
-                category: Some(text(category)),
-                inventory: Some(5),
-                review_count: Some(whole(at)),
-                rating_sum: Some(decimal(&(at * 4).to_string())),
-                ..Product::default()
-            };
-            let mut item = entity.to_item(&layout()).unwrap();
+            let id = format!("{product}@{category}");
+            let price: Value = format!("{at}.5").parse().unwrap();
+            let mut item = json!({
+                "ProductId": id, "Name": format!("name of {product}"), "Price": price, "Category": category,
+                "Inventory": 5, "ReviewCount": at, "RatingSum": at * 4,
+            });
             // Ripple makes this index key, and no writer does. The last product has sold nothing.
             if at < 6 {
-                let units_sold = (at * 7 % 5 + 1).to_string();
-                item.insert("UnitsSold".to_owned(), AttributeValue::N(units_sold));
-                let key = Product::definition().indexes.iter().find(|index| index.index == "GSI2").unwrap();
-                let fields = Product::definition().fields(&layout().key(&item).unwrap(), &item).unwrap();
-                let key = key.key.build(&fields).unwrap();
-                item.insert(names.pk.clone(), AttributeValue::S(key.pk));
-                item.insert(names.sk.clone(), AttributeValue::S(key.sk));
+                let units_sold = at * 7 % 5 + 1;
+                item["UnitsSold"] = json!(units_sold);
+                item["GSI2PK"] = json!(format!("BESTSELLERS#{}", keys::escape::value(category)));
+                item["GSI2SK"] = json!(format!("{}#{}", 999_999_999_999 - units_sold, keys::escape::value(&id)));
             }
-            items.push(item);
+            put(items, "Product", item);
         }
     }
     for product in ids("k") {
         for (at, review) in ids("r").iter().enumerate() {
-            let id = format!("{product}@tools").into();
-            let key = ReviewKey { product_id: id, created_at: time(at), review_id: review.into() };
-            let user_id = Some(ids("u")[at].clone().into());
-            put(items, &Review { key, user_id, rating: Some(4), text: Some(text("good")), ..Review::default() });
+            let review = json!({
+                "ProductId": format!("{product}@tools"), "CreatedAt": time(at), "ReviewId": review,
+                "UserId": ids("u")[at], "Rating": 4, "Text": "good",
+            });
+            put(items, "Review", review);
         }
     }
 }
@@ -284,25 +199,19 @@ fn products(items: &mut Vec<Item>) {
 fn orders(items: &mut Vec<Item>) {
     for (user_at, user) in ids("u").iter().enumerate() {
         for (at, order) in ids("o").iter().enumerate() {
-            let id = format!("{order}@{user}");
-            let status = Some(text(ORDER_STATUSES[(at + user_at) % 5]));
-            let total = Some(decimal(&format!("{}.{}", (at * 5 + user_at * 3) % 11, at)));
-            let key = OrderKey { user_id: user.into(), placed_at: time(at), order_id: id.clone().into() };
-            put(items, &Order { key, status: status.clone(), total: total.clone(), ..Order::default() });
-            let key = OrderDetailKey { order_id: id.clone().into() };
-            put(items, &OrderDetail { key, user_id: Some(user.into()), status, total, ..OrderDetail::default() });
+            let (id, status) = (format!("{order}@{user}"), ORDER_STATUSES[(at + user_at) % 5]);
+            let total: Value = format!("{}.{}", (at * 5 + user_at * 3) % 11, at).parse().unwrap();
+            let order =
+                json!({ "UserId": user, "PlacedAt": time(at), "OrderId": id, "Status": status, "Total": total });
+            put(items, "Order", order);
+            put(items, "OrderDetail", json!({ "OrderId": id, "UserId": user, "Status": status, "Total": total }));
             for product in &ids("k")[..if at == 0 { 7 } else { 3 }] {
-                put(
-                    items,
-                    &OrderItem {
-                        key: OrderItemKey { order_id: id.clone().into(), product_id: product.into() },
-                        product_name: Some(text("as bought")),
-                        price: Some(decimal(&format!("{at}.25"))),
-                        quantity: Some(2),
-                        cancelled: at % 2 == 0,
-                        ..OrderItem::default()
-                    },
-                );
+                let price: Value = format!("{at}.25").parse().unwrap();
+                let line = json!({
+                    "OrderId": id, "ProductId": product, "ProductName": "as bought", "Price": price, "Quantity": 2,
+                    "Cancelled": (at % 2 == 0).then_some(true),
+                });
+                put(items, "OrderItem", line);
             }
         }
     }
@@ -313,16 +222,14 @@ fn sensors(items: &mut Vec<Item>) {
         for day in DAYS {
             for time in ["00:00:00.000", "10:30:00.000", "23:59:59.999"] {
                 let at = format!("{day}T{time}Z");
-                let key = ReadingKey { sensor_id: sensor.clone().into(), day: day.to_owned(), at };
-                put(items, &Reading { key, value: Some(decimal("21.5")), ..Reading::default() });
+                put(items, "Reading", json!({ "SensorId": sensor, "Day": day, "At": at, "Value": 21.5 }));
             }
-            let rollup = |grain, bucket: String| {
-                let key = RollupKey { sensor_id: sensor.clone().into(), grain, bucket };
-                Rollup { key, count: Some(3), sum: Some(decimal("64.5")), ..Rollup::default() }
-            };
-            put(items, &rollup(Grain::Day, day.to_owned()));
-            put(items, &rollup(Grain::Hour, format!("{day}T00")));
-            put(items, &rollup(Grain::Hour, format!("{day}T10")));
+            for (grain, bucket) in
+                [("DAY", day.to_owned()), ("HOUR", format!("{day}T00")), ("HOUR", format!("{day}T10"))]
+            {
+                let rollup = json!({ "SensorId": sensor, "Grain": grain, "Bucket": bucket, "Count": 3, "Sum": 64.5 });
+                put(items, "Rollup", rollup);
+            }
         }
     }
 }
@@ -332,19 +239,20 @@ fn counters(items: &mut Vec<Item>) {
     let more = [("GROUP#", "g", "METADATA"), ("FOLDER#", "f", "METADATA"), ("PRODUCT#", "k", "METADATA")];
     for (start, letter, sk) in targets.into_iter().chain(more) {
         for (at, id) in ids(letter).iter().enumerate() {
-            let target = Key::new(format!("{start}{}", keys::escape::value(id)), sk);
             for (derivation, satellite, value, sum) in [
                 ("plain-count", 0, whole(5 + at), None),
                 ("spread-count", 0, 1, None),
                 ("spread-count", 3, -2, None),
                 ("spread-count", 15, 40, None),
                 ("spread-count~2", 1, 7, None),
-                ("summed", 0, 2, Some("0.1")),
-                ("summed", 1, 3, Some("0.2")),
+                ("summed", 0, 2, Some(0.1)),
+                ("summed", 1, 3, Some(0.2)),
             ] {
-                let key = CounterKey { target: target.clone(), derivation: derivation.to_owned(), satellite };
-                let sum = sum.and_then(Decimal::parse);
-                put(items, &Counter { key, value: Some(value), sum });
+                let counter = json!({
+                    "TargetPK": format!("{start}{}", keys::escape::value(id)), "TargetSK": sk, "Derivation": derivation,
+                    "Satellite": satellite, "Value": value, "Sum": sum,
+                });
+                put(items, "Counter", counter);
             }
         }
     }

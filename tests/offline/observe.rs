@@ -304,7 +304,7 @@ fn derived_of(derivation: &str, entity: &str, edit: impl Fn(&mut Item)) -> Vec<D
     let schema = catalogue::schema();
     let catalogue = catalogue::catalogue(&schema).unwrap();
     let is_it = |sample: &&Item| keys::item::text(sample, "EntityType") == Some(entity);
-    let samples = entities::samples::samples().unwrap();
+    let samples = table_design::samples().unwrap();
     let mut item = samples.iter().find(is_it).unwrap().clone();
     edit(&mut item);
     let key: Key = schema.layout.key(&item).unwrap();

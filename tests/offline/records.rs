@@ -33,7 +33,7 @@ static RECORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
     events.iter().flat_map(|event| Event::parse(event).unwrap().records).map(|record| record.get().to_owned()).collect()
 });
 
-static LAYOUT: LazyLock<Layout> = LazyLock::new(entities::table::layout);
+static LAYOUT: LazyLock<Layout> = LazyLock::new(|| catalogue::schema().layout);
 
 /// A record as the general way reads it; a line break selects that way for every text.
 fn generally(record: &str) -> Option<Change> {
@@ -294,7 +294,7 @@ fn a_value_that_a_derivation_cannot_interpret_is_absent_in_index_keys_and_in_wha
     let schema = catalogue::schema();
     let catalogue = catalogue::catalogue(&schema).unwrap();
     let mut kinds = std::collections::BTreeSet::new();
-    for sample in entities::samples::samples().unwrap() {
+    for sample in table_design::samples().unwrap() {
         let key: Key = schema.layout.key(&sample).unwrap();
         let names: Vec<String> = sample.iter().map(|(name, _)| name.to_owned()).collect();
         for (name, unfit) in names.iter().flat_map(|name| unfit().map(|unfit| (name, unfit))) {

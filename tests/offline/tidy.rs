@@ -279,16 +279,15 @@ fn engine_parts(source: &SourceFile) -> Vec<String> {
 // ---- rules for one manifest ----
 
 /// The crates of the workspace, each with the crates that it may depend on. `functions` is every crate in that folder.
-const DIRECTION: [(&str, &str); 18] = [
+const DIRECTION: [(&str, &str); 17] = [
     ("keys", ""),
     ("derive", "keys"),
     ("store", "derive keys"),
     ("engine", "store derive keys"),
-    ("entities", "keys"),
     ("catalogue", "manifest derive"),
     ("manifest", "derive keys"),
-    ("queries", "entities store derive keys"),
-    ("table-design", "design catalogue queries store derive entities keys"),
+    ("queries", "catalogue store derive keys"),
+    ("table-design", "design catalogue queries store derive keys"),
     ("infra", "stream engine store derive keys"),
     ("design", "infra engine store derive keys"),
     ("stream", "keys"),
@@ -305,7 +304,7 @@ const MACHINERY: [&str; 5] = ["keys", "derive", "store", "engine", "manifest"];
 
 /// The crates of the shipped table beside its manifest. They and tests alone may depend on these; the product knows its
 /// example by the embedded manifest.
-const EXAMPLE: [&str; 3] = ["entities", "queries", "table-design"];
+const EXAMPLE: [&str; 2] = ["queries", "table-design"];
 
 /// A manifest of the workspace.
 struct Manifest {
@@ -567,20 +566,20 @@ fn the_rule_on_the_engines_parts_finds_arrows_that_run_up() {
 
 #[test]
 fn the_rules_on_manifests_read_every_form_of_a_dependency() {
-    let workspace = ["keys", "derive", "store", "engine", "entities", "catalogue", "stream"].map(str::to_owned);
+    let workspace = ["keys", "derive", "store", "engine", "queries", "catalogue", "stream"].map(str::to_owned);
     let against = |path, text| direction(&Manifest::new(path, text), &workspace);
     let text = "[package]\nname = \"derive\"\n\n[dependencies]\nkeys.workspace = true\nserde = \"1\"\n\
         store = { path = \"../store\" }\nx = { package = \"engine\", path = \"../engine\" }\n\n\
-        [dependencies.catalogue]\nworkspace = true\n\n[dev-dependencies]\nentities.workspace = true\n\
+        [dependencies.catalogue]\nworkspace = true\n\n[dev-dependencies]\nqueries.workspace = true\n\
         stream.workspace = true\n\n[target.'cfg(unix)'.dependencies]\nstream.workspace = true\n";
     let path = "shared/derive/Cargo.toml";
     let not = |name| format!("{path}: `derive` must not depend on `{name}`");
-    assert_eq!(against(path, text), ["store", "engine", "catalogue", "entities", "stream"].map(not));
+    assert_eq!(against(path, text), ["store", "engine", "catalogue", "queries", "stream"].map(not));
     let functions = "[dependencies]\nengine.workspace = true\nstream.workspace = true\n";
     let violation = "functions/Cargo.toml: `functions` must not depend on `stream`";
     assert_eq!(against("functions/Cargo.toml", functions), [violation]);
-    let violation = "tools/cli/Cargo.toml: `cli` must not depend on `entities`";
-    assert_eq!(against("tools/cli/Cargo.toml", "[dev-dependencies]\nentities.workspace = true\n"), [violation]);
+    let violation = "tools/cli/Cargo.toml: `cli` must not depend on `queries`";
+    assert_eq!(against("tools/cli/Cargo.toml", "[dev-dependencies]\nqueries.workspace = true\n"), [violation]);
     let violation = "shared/misc/Cargo.toml: the crate `misc` has no place in the dependency direction";
     assert_eq!(against("shared/misc/Cargo.toml", ""), [violation]);
 

@@ -18,12 +18,9 @@
 //! ```
 
 use crate::{
-    entity::EntityKey,
     error::{KeyError, Problem},
     escape,
-    fields::Fields,
     key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
-    key_template::KeyField,
 };
 
 /// Text of the type attribute of every counter. Stored, so it is stable.
@@ -73,7 +70,7 @@ pub struct CounterKey {
 }
 
 impl Default for CounterKey {
-    /// The key of no counter, a placeholder in a typed counter until its own key is read.
+    /// The key of no counter.
     fn default() -> Self {
         Self { target: Key::new("", ""), derivation: String::new(), satellite: 0 }
     }
@@ -132,25 +129,6 @@ impl CounterKey {
     }
 }
 
-impl EntityKey for CounterKey {
-    fn fields(&self) -> Fields {
-        Fields::from([
-            (TARGET_PARTITION, self.target.pk.clone()),
-            ("TargetSK", self.target.sk.clone()),
-            (DERIVATION, self.derivation.clone()),
-            ("Satellite", self.satellite.to_text()),
-        ])
-    }
-
-    fn from_fields(fields: &Fields) -> Option<Self> {
-        Some(Self {
-            target: Key::new(fields.get(TARGET_PARTITION)?, fields.get("TargetSK")?),
-            derivation: fields.get(DERIVATION)?.to_owned(),
-            satellite: u32::from_text(fields.get("Satellite")?)?,
-        })
-    }
-}
-
 /// Prefix of the sort keys of all counters of a target.
 #[must_use]
 pub fn prefix(target: &Key) -> String {
@@ -169,7 +147,7 @@ pub fn derivation_prefix(target: &Key, derivation: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entity::KeyTemplate;
+    use crate::{entity::KeyTemplate, fields::Fields};
 
     proptest::proptest! {
         #[test]
@@ -181,9 +159,14 @@ mod tests {
             let template = KeyTemplate::parse(PARTITION_KEY, SORT_KEY).unwrap();
             proptest::prop_assert_eq!(CounterKey::parse(&key), Some(counter.clone()));
             proptest::prop_assert_eq!(CounterKey::is_home(&key), counter.satellite == 0);
-            proptest::prop_assert_eq!(template.build(&counter.fields()), Ok(key.clone()));
-            let fields = template.parse_key(&key).unwrap();
-            proptest::prop_assert_eq!(CounterKey::from_fields(&fields), Some(counter));
+            let fields = Fields::from([
+                (TARGET_PARTITION, counter.target.pk),
+                ("TargetSK", counter.target.sk),
+                (DERIVATION, counter.derivation),
+                ("Satellite", counter.satellite.to_string()),
+            ]);
+            proptest::prop_assert_eq!(template.build(&fields), Ok(key.clone()));
+            proptest::prop_assert_eq!(template.parse_key(&key), Some(fields));
         }
     }
 

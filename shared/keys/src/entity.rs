@@ -1,4 +1,4 @@
-//! Entities: the form of one kind of items, as data and as types.
+//! Entities: the form of one kind of items, as data.
 
 use serde_dynamo::AttributeValue;
 use smol_str::SmolStr;
@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 pub use crate::key_template::{KeyTemplate, StoredForm};
 use crate::{
     counter::TARGET_PARTITION,
-    error::{EntityError, KeyError, Problem},
+    error::{KeyError, Problem},
     fields::Fields,
     index_key::{IndexKey, OnlyIf},
     item::{Item, text},
@@ -59,6 +59,30 @@ impl Definition {
     /// As [`build`](Self::build).
     pub fn build_of<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Result<Key, KeyError> {
         self.key.build_of(value).map_err(|error| error.of(&self.name))
+    }
+
+    /// A new item with these values: with its primary key, its type, and the index keys that its writer sets. A value that
+    /// fills the primary key is no attribute beside it, unless the entity declares that attribute.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if a key cannot be built, including index keys.
+    pub fn item(&self, layout: &Layout, mut values: Item) -> Result<(Key, Item), KeyError> {
+        let key = self.build_of(|name| match values.get(name)? {
+            AttributeValue::S(text) | AttributeValue::N(text) => Some(text.as_str()),
+            _ => None,
+        })?;
+        values.retain(|name, _| !self.key.holds(name) || self.attributes.iter().any(|declared| declared == name));
+        let fields = self.fields(&key, &values).unwrap_or_default();
+        for index in self.written_indexes() {
+            if let (Some(names), Some(key)) = (layout.index(&index.index), self.index_key(index, &fields)?) {
+                values.insert(names.pk.as_str(), AttributeValue::S(key.pk));
+                values.insert(names.sk.as_str(), AttributeValue::S(key.sk));
+            }
+        }
+        values.extend(layout.key_item(&key));
+        values.extend(layout.mark_of(self));
+        Ok((key, values))
     }
 
     /// The fields of an item: those of its key, and its other attributes with the type that the entity's keys need: N
@@ -162,101 +186,5 @@ impl Definition {
     /// The indexes whose keys the item's writer sets.
     pub fn written_indexes(&self) -> impl Iterator<Item = &IndexKey> {
         self.indexes.iter().filter(|index| !index.derived)
-    }
-}
-
-/// The typed key of an entity.
-pub trait EntityKey: Sized {
-    /// Its fields by name.
-    fn fields(&self) -> Fields;
-
-    /// The typed key of these fields; `None` if one is missing or has another form.
-    fn from_fields(fields: &Fields) -> Option<Self>;
-}
-
-/// A typed item. Implemented by [`entity!`](macro@crate::entity).
-pub trait Entity: Sized {
-    /// Text of the type attribute.
-    const NAME: &'static str;
-
-    /// Its key.
-    type Key: EntityKey;
-
-    /// The declaration as data.
-    fn definition() -> &'static Definition;
-
-    /// The item's key.
-    fn key(&self) -> &Self::Key;
-
-    /// The declared attributes that it has, without the key.
-    fn attributes(&self) -> Item;
-
-    /// The item of this key with these attributes; undeclared ones are omitted.
-    ///
-    /// # Errors
-    ///
-    /// [`EntityError::Attribute`] naming an attribute that does not fit its declaration.
-    fn read(key: Self::Key, attributes: &Item) -> Result<Self, EntityError>;
-
-    /// The primary key of a typed key, without the item.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError`] naming the entity and the field.
-    fn primary_key(key: &Self::Key) -> Result<Key, KeyError> {
-        Self::definition().build(&key.fields())
-    }
-
-    /// The typed key of a primary key; `None` if it is another entity's.
-    #[must_use]
-    fn parse_key(key: &Key) -> Option<Self::Key> {
-        Self::Key::from_fields(&Self::definition().key.parse_key(key)?)
-    }
-
-    /// The operand of `begins_with` on the sort key for all items of this entity in a collection.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError`] naming a field that does not fit.
-    fn sort_key_prefix(fields: &Fields) -> Result<String, KeyError> {
-        Self::definition().key.sk.prefix(fields).map_err(|error| error.of(Self::NAME))
-    }
-
-    /// The whole item, with primary key, type and the index keys that a writer sets.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError`] if a key cannot be built, including index keys.
-    fn to_item(&self, layout: &Layout) -> Result<Item, EntityError> {
-        let definition = Self::definition();
-        let mut item = self.attributes();
-        let key = Self::primary_key(self.key())?;
-        let fields = definition.fields(&key, &item).unwrap_or_default();
-        for index in definition.written_indexes() {
-            if let (Some(names), Some(key)) = (layout.index(&index.index), definition.index_key(index, &fields)?) {
-                item.insert(names.pk.clone(), AttributeValue::S(key.pk));
-                item.insert(names.sk.clone(), AttributeValue::S(key.sk));
-            }
-        }
-        item.extend(layout.key_item(&key));
-        item.extend(layout.type_of(Self::NAME));
-        Ok(item)
-    }
-
-    /// The typed item; `None` if the item is of another entity. In a table without types, it must have this entity's
-    /// key.
-    ///
-    /// # Errors
-    ///
-    /// [`EntityError`] if it names this entity and its key or attributes do not fit.
-    fn from_item(layout: &Layout, item: &Item) -> Result<Option<Self>, EntityError> {
-        if layout.entity_type.as_ref().is_some_and(|attribute| text(item, attribute) != Some(Self::NAME)) {
-            return Ok(None);
-        }
-        let key = layout.key(item).and_then(|key| Self::parse_key(&key)).ok_or_else(|| EntityError::Key {
-            entity: Self::NAME,
-            template: format!("{} / {}", Self::definition().key.pk, Self::definition().key.sk),
-        })?;
-        Self::read(key, item).map(Some)
     }
 }

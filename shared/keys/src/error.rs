@@ -1,4 +1,4 @@
-//! Why a key or a typed item cannot be built.
+//! Why a key cannot be built.
 
 use std::fmt;
 
@@ -102,30 +102,4 @@ pub struct TemplateError {
     pub template: String,
     /// The problem.
     pub problem: &'static str,
-}
-
-/// An item that does not fit its entity's declaration.
-#[derive(Debug, thiserror::Error)]
-pub enum EntityError {
-    /// The key does not have the entity's form.
-    #[error("{entity}: the item's key is not of the form {template}")]
-    Key {
-        /// The entity.
-        entity: &'static str,
-        /// The form of its keys.
-        template: String,
-    },
-    /// An attribute is missing or of another type.
-    #[error("{entity}.{attribute} should be {wanted}")]
-    Attribute {
-        /// The entity.
-        entity: &'static str,
-        /// The attribute.
-        attribute: &'static str,
-        /// What it should be.
-        wanted: &'static str,
-    },
-    /// A key cannot be built from the values.
-    #[error(transparent)]
-    Build(#[from] KeyError),
 }

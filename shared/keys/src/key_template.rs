@@ -200,33 +200,3 @@ fn limited(bytes: usize, template: &Template, bytes_max: usize) -> Result<(), Ke
     let longest = template.field_names().last().map_or_else(|| template.to_string(), |name| (*name).to_owned());
     Err(KeyError::new(&longest, Problem::TooLong { bytes, bytes_max }))
 }
-
-// ---- Typed values that fill the fields of a key ----
-
-/// A typed value that fills a field of a key.
-pub trait KeyField: Sized {
-    /// Its text.
-    fn to_text(&self) -> String;
-    /// The value of a text; `None` if it is not of this type.
-    fn from_text(text: &str) -> Option<Self>;
-}
-
-impl KeyField for String {
-    fn to_text(&self) -> String {
-        self.clone()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        Some(text.to_owned())
-    }
-}
-
-impl KeyField for u32 {
-    fn to_text(&self) -> String {
-        self.to_string()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}

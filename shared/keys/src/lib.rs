@@ -21,9 +21,7 @@
 //!
 //! This crate knows no entity of any table.
 
-pub mod attribute;
 pub mod backoff;
-pub mod change;
 pub mod counter;
 pub mod entity;
 pub mod entry;
@@ -38,7 +36,6 @@ pub mod key;
 pub mod key_forms;
 pub mod key_template;
 pub mod layout;
-mod macros;
 pub mod number;
 pub mod path;
 pub mod shown;

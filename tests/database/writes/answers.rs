@@ -40,70 +40,67 @@ macro_rules! steps {
     };
 }
 
-fn post_key() -> entities::posts::PostKey {
-    let created_at = "2024-01-15T10:30:00.000Z".to_owned();
-    entities::posts::PostKey { author_id: "ada".into(), created_at, post_id: "p1".into() }
+fn post_key() -> Key {
+    Key::new("USER#ada", "POST#2024-01-15T10:30:00.000Z#p1")
 }
 
-fn order_key() -> entities::orders::OrderKey {
-    let placed_at = "2024-01-15T10:30:00.000Z".to_owned();
-    entities::orders::OrderKey { user_id: "ada".into(), placed_at, order_id: "o1".into() }
+fn order_key() -> Key {
+    Key::new("USER#ada", "ORDER#2024-01-15T10:30:00.000Z#o1")
 }
 
-fn file_key(folder: &str) -> entities::files::FileKey {
-    let uploaded_at = "2024-01-15T10:30:00.000Z".to_owned();
-    entities::files::FileKey { folder_id: folder.into(), uploaded_at, file_id: "x".into() }
+fn file_key(folder: &str) -> Key {
+    Key::new(format!("FOLDER#{folder}"), "FILE#2024-01-15T10:30:00.000Z#x")
 }
 
 /// A story with every kind of write, each on the items of the earlier ones.
 fn story() -> Vec<Step> {
     let people = steps! {
-        |queries| queries.create_user(&"ada".into(), user("Ada", "ada@example.org"));
-        |queries| queries.update_profile(&"ada".into(), 1, ProfileEdit { name: Some("A".to_owned()), ..Default::default() });
-        |queries| queries.update_profile(&"ada".into(), 2, ProfileEdit { email: Some("new@b.c".to_owned()), ..Default::default() });
-        |queries| queries.follow(&"ada".into(), &"bob".into());
-        |queries| queries.unfollow(&"ada".into(), &"bob".into());
-        |queries| queries.like(&"ada".into(), &"p1".into());
-        |queries| queries.unlike(&"ada".into(), &"p1".into());
-        |queries| queries.record_view(&"ada".into(), &"p1".into());
-        |queries| queries.create_post(&"ada".into(), &"p1".into(), NewPost { title: "T".to_owned(), content: None, is_published: false });
+        |queries| queries.create_user("ada", user("Ada", "ada@example.org"));
+        |queries| queries.update_profile("ada", 1, ProfileEdit { name: Some("A".to_owned()), ..Default::default() });
+        |queries| queries.update_profile("ada", 2, ProfileEdit { email: Some("new@b.c".to_owned()), ..Default::default() });
+        |queries| queries.follow("ada", "bob");
+        |queries| queries.unfollow("ada", "bob");
+        |queries| queries.like("ada", "p1");
+        |queries| queries.unlike("ada", "p1");
+        |queries| queries.record_view("ada", "p1");
+        |queries| queries.create_post("ada", "p1", NewPost { title: "T".to_owned(), content: None, is_published: false });
         |queries| queries.publish_post(&post_key());
         |queries| queries.edit_post(&post_key(), PostEdit { title: Some("U".to_owned()), ..Default::default() });
         |queries| queries.delete_post(&post_key());
-        |queries| queries.comment(&"ada".into(), &"p1".into(), &"c1".into(), "Yes.");
-        |queries| queries.join_group(&"ada".into(), &"g1".into(), "member");
-        |queries| queries.leave_group(&"ada".into(), &"g1".into());
-        |queries| queries.create_group(&"g1".into(), "G", None);
-        |queries| queries.add_team(&"acme".into(), &"t1".into(), "T");
-        |queries| queries.subscribe(&"ada".into(), &"s1".into(), "monthly");
-        |queries| queries.put_into_cart(&"ada".into(), &"c1".into(), &"pen".into(), 1);
-        |queries| queries.put_into_cart(&"ada".into(), &"c1".into(), &"pen".into(), 2);
+        |queries| queries.comment("ada", "p1", "c1", "Yes.");
+        |queries| queries.join_group("ada", "g1", "member");
+        |queries| queries.leave_group("ada", "g1");
+        |queries| queries.create_group("g1", "G", None);
+        |queries| queries.add_team("acme", "t1", "T");
+        |queries| queries.subscribe("ada", "s1", "monthly");
+        |queries| queries.put_into_cart("ada", "c1", "pen", 1);
+        |queries| queries.put_into_cart("ada", "c1", "pen", 2);
     };
     let things = steps! {
-        |queries| queries.create_product(&"pen".into(), product("1.5", 10));
-        |queries| queries.create_product(&"ink".into(), product("2.5", 10));
-        |queries| queries.change_product(&"pen".into(), ProductEdit { category: Some("gifts".to_owned()), ..Default::default() });
-        |queries| queries.set_inventory(&"pen".into(), 10, 20);
-        |queries| queries.add_tag(&"pen".into(), "new");
-        |queries| queries.remove_tag(&"pen".into(), "new");
-        |queries| queries.write_review(&"ada".into(), &"pen".into(), &"r1".into(), 5, None);
-        |queries| queries.place_order(&"ada".into(), &"o1".into(), &[line("pen", 2), line("ink", 1)]);
+        |queries| queries.create_product("pen", product("1.5", 10));
+        |queries| queries.create_product("ink", product("2.5", 10));
+        |queries| queries.change_product("pen", ProductEdit { category: Some("gifts".to_owned()), ..Default::default() });
+        |queries| queries.set_inventory("pen", 10, 20);
+        |queries| queries.add_tag("pen", "new");
+        |queries| queries.remove_tag("pen", "new");
+        |queries| queries.write_review("ada", "pen", "r1", 5, None);
+        |queries| queries.place_order("ada", "o1", &[line("pen", 2), line("ink", 1)]);
         |queries| queries.change_order_status(&order_key(), OrderStatus::Paid);
         |queries| queries.change_order_status(&order_key(), OrderStatus::Cancelled);
-        |queries| queries.add_reading(&NewReading { sensor_id: "s1".into(), at_ms: START_MS, value: Decimal::from(1) });
-        |queries| queries.create_folder(&"a".into(), None, "A");
-        |queries| queries.create_folder(&"b".into(), Some(&"a".into()), "B");
-        |queries| queries.upload_file(&"a".into(), &"x".into(), NewFile { name: "x".to_owned(), size_bytes: 1 });
-        |queries| queries.move_file(&file_key("a"), &"b".into());
+        |queries| queries.add_reading(&NewReading { sensor_id: "s1".to_owned(), at_ms: START_MS, value: Decimal::from(1) });
+        |queries| queries.create_folder("a", None, "A");
+        |queries| queries.create_folder("b", Some("a"), "B");
+        |queries| queries.upload_file("a", "x", NewFile { name: "x".to_owned(), size_bytes: 1 });
+        |queries| queries.move_file(&file_key("a"), "b");
         |queries| queries.delete_file(&file_key("b"));
-        |queries| queries.rename_folder(&"b".into(), "C");
-        |queries| queries.move_folder(&"b".into(), None);
-        |queries| queries.delete_folder(&"a".into());
-        |queries| queries.hire(&"acme".into(), &"ceo".into(), "Ceo", None);
-        |queries| queries.hire(&"acme".into(), &"vp".into(), "Vp", Some(&"ceo".into()));
-        |queries| queries.move_employee(&"acme".into(), &"vp".into(), None);
-        |queries| queries.dismiss(&"acme".into(), &"vp".into());
-        |queries| queries.delete_user(&"ada".into());
+        |queries| queries.rename_folder("b", "C");
+        |queries| queries.move_folder("b", None);
+        |queries| queries.delete_folder("a");
+        |queries| queries.hire("acme", "ceo", "Ceo", None);
+        |queries| queries.hire("acme", "vp", "Vp", Some("ceo"));
+        |queries| queries.move_employee("acme", "vp", None);
+        |queries| queries.dismiss("acme", "vp");
+        |queries| queries.delete_user("ada");
     };
     people.into_iter().chain(things).collect()
 }
@@ -142,13 +139,13 @@ fn what_goes_wrong_with_a_write_makes_no_difference() {
 fn wp_08_an_order_that_somebody_else_placed_is_not_ours_when_an_answer_is_lost() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
-        let (ada, order, lines) = ("ada".into(), "o1".into(), [line("pen", 1)]);
-        model.queries.create_product(&"pen".into(), product("1.5", 10)).await.unwrap();
+        let (ada, order, lines) = ("ada", "o1", [line("pen", 1)]);
+        model.queries.create_product("pen", product("1.5", 10)).await.unwrap();
         // Both read before either is placed; the one whose responses are lost is never done, and comes second.
         let lost = Model::at(&model.database, Faults::Writes(Side::Before, Fault::Unanswered, 0..1), START_MS + 1);
         let (lost, placed) = futures::future::join(
-            lost.queries.place_order(&ada, &order, &lines),
-            model.queries.place_order(&ada, &order, &lines),
+            lost.queries.place_order(ada, order, &lines),
+            model.queries.place_order(ada, order, &lines),
         )
         .await;
         placed.unwrap();
@@ -161,9 +158,9 @@ fn wp_08_an_order_that_somebody_else_placed_is_not_ours_when_an_answer_is_lost()
 fn wp_15_a_view_that_was_not_answered_is_not_counted_twice() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
-        model.queries.create_product(&"pen".into(), product("1.5", 10)).await.unwrap();
+        model.queries.create_product("pen", product("1.5", 10)).await.unwrap();
         let lost = Model::on(&model.database, Faults::Writes(Side::After, Fault::Unanswered, 0..1));
-        let error = lost.queries.count_product_view(&"pen".into()).await.unwrap_err();
+        let error = lost.queries.count_product_view("pen").await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "PRODUCT#pen / METADATA: not done in 1 tries, as far as it was answered; send it again later"
@@ -178,7 +175,7 @@ fn a_write_gives_up_after_so_many_tries_and_says_whether_it_may_be_done() {
     runtime().block_on(async {
         for (fault, is_lost) in [(Fault::Conflict(0), false), (Fault::Unanswered, true)] {
             let model = Model::new(Faults::Writes(Side::Before, fault, 0..usize::MAX));
-            let error = model.queries.create_user(&"ada".into(), user("Ada", "ada@example.org")).await.unwrap_err();
+            let error = model.queries.create_user("ada", user("Ada", "ada@example.org")).await.unwrap_err();
             match &error {
                 WriteError::Busy { n_tries, is_uncertain, .. } => {
                     assert_eq!((*n_tries, *is_uncertain), (TRIES_MAX, is_lost));
@@ -201,7 +198,7 @@ fn a_pause_is_bounded_and_grows() {
             seen.lock().unwrap().push(bound_ms);
             Box::pin(std::future::ready(()))
         });
-        queries.create_group(&"g1".into(), "G", None).await.unwrap();
+        queries.create_group("g1", "G", None).await.unwrap();
     });
     assert_eq!(*bounds.lock().unwrap(), [20, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000]);
 }
@@ -210,7 +207,7 @@ fn a_pause_is_bounded_and_grows() {
 fn wp_16_an_edit_that_nobody_answers_is_done_once() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
-        let review = model.queries.write_review(&"ada".into(), &"pen".into(), &"r1".into(), 5, None).await.unwrap();
+        let review = model.queries.write_review("ada", "pen", "r1", 5, None).await.unwrap();
         let lost = Model::on(&model.database, Faults::Writes(Side::After, Fault::Unanswered, 0..2));
         lost.queries.edit_review(&review, ReviewEdit { rating: Some(1), ..Default::default() }).await.unwrap();
         let records = model.database.take_records();

@@ -9,9 +9,8 @@ use std::{
 };
 
 use derive::write::{Action, Table, Update, Write};
-use entities::table::layout;
 use expect_test::Expect;
-use keys::{entity::Entity, item::Item, key::Key, layout::Layout};
+use keys::{item::Item, key::Key, layout::Layout};
 use queries::{Queries, write_error::WriteError};
 use serde_dynamo::AttributeValue;
 use store::{Store, dynamo::DynamoStore, memory::MemoryStore};
@@ -45,6 +44,11 @@ pub(crate) fn on_embedded<F: Future<Output = ()>>(case: impl FnOnce(Bed<DynamoSt
     });
 }
 
+/// The names of the shipped table.
+pub(crate) fn layout() -> Layout {
+    catalogue::schema().layout
+}
+
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
@@ -62,9 +66,9 @@ impl<S: Store> Bed<S> {
         self.now_ms.fetch_add(1_000, Ordering::Relaxed);
     }
 
-    /// Puts an entity as another client does.
-    pub(crate) async fn given<E: Entity>(&self, entity: &E) {
-        let item = entity.to_item(&layout()).unwrap();
+    /// Puts an item as another client does.
+    pub(crate) async fn given(&self, entity: &str, values: serde_json::Value) {
+        let item = table_design::item(entity, values).unwrap();
         let key = layout().key(&item).unwrap();
         let write = Write { table: Table::Main, key, action: Action::Put(item), guard: None };
         self.store.write(&write).await.unwrap();

@@ -1,9 +1,5 @@
 //! WP-08 and WP-09.
 
-use entities::{
-    orders::{OrderItem, OrderItemKey, OrderKey},
-    products::{Product, ProductKey},
-};
 use expect_test::expect;
 use keys::{key::Key, number::Decimal};
 use queries::{
@@ -13,6 +9,7 @@ use queries::{
         orders::{Line, PlacedOrder},
     },
 };
+use serde_json::json;
 use store::Store;
 
 use crate::writes::{
@@ -21,16 +18,16 @@ use crate::writes::{
 };
 
 pub(crate) fn line(product_id: &str, quantity: i64) -> Line {
-    Line { product_id: product_id.into(), quantity }
+    Line { product_id: product_id.to_owned(), quantity }
 }
 
 async fn pens_and_inks<S: Store>(bed: &Bed<S>) {
-    bed.queries.create_product(&"pen".into(), product("1.5", 10)).await.unwrap();
-    bed.queries.create_product(&"ink".into(), product("0.99", 3)).await.unwrap();
+    bed.queries.create_product("pen", product("1.5", 10)).await.unwrap();
+    bed.queries.create_product("ink", product("0.99", 3)).await.unwrap();
 }
 
 async fn place<S: Store>(bed: &Bed<S>, order_id: &str, lines: &[Line]) -> PlacedOrder {
-    bed.queries.place_order(&"ada".into(), &order_id.into(), lines).await.unwrap()
+    bed.queries.place_order("ada", order_id, lines).await.unwrap()
 }
 
 async fn inventory<S: Store>(bed: &Bed<S>, product_id: &str) -> i64 {
@@ -105,24 +102,18 @@ pub(crate) async fn wp_08_not_enough_of_one_product_places_nothing<S: Store>(bed
     pens_and_inks(&bed).await;
     let before = bed.items().await;
     let lines = [line("pen", 10), line("ink", 2), line("ink", 2)];
-    let answer = bed.queries.place_order(&"ada".into(), &"o1".into(), &lines).await;
+    let answer = bed.queries.place_order("ada", "o1", &lines).await;
     bed.refuses(answer, "product ink: not enough in stock for the order; order fewer");
     assert_eq!(bed.items().await, before);
 }
 
 pub(crate) async fn wp_08_a_product_that_is_not_there_or_has_no_price_is_refused<S: Store>(bed: Bed<S>) {
     pens_and_inks(&bed).await;
-    let foreign = Product {
-        key: ProductKey { product_id: "nib".into() },
-        category: Some("desk".to_owned()),
-        inventory: Some(1),
-        ..Product::default()
-    };
-    bed.given(&foreign).await;
+    bed.given("Product", json!({ "ProductId": "nib", "Category": "desk", "Inventory": 1 })).await;
     let before = bed.items().await;
-    let answer = bed.queries.place_order(&"ada".into(), &"o1".into(), &[line("pen", 1), line("cap", 1)]).await;
+    let answer = bed.queries.place_order("ada", "o1", &[line("pen", 1), line("cap", 1)]).await;
     bed.refuses(answer, "PRODUCT#cap / METADATA: there is none; look for it again");
-    let answer = bed.queries.place_order(&"ada".into(), &"o1".into(), &[line("pen", 1), line("nib", 1)]).await;
+    let answer = bed.queries.place_order("ada", "o1", &[line("pen", 1), line("nib", 1)]).await;
     bed.refuses(answer, "product nib: it has no price from 0 up that fits; set its price");
     assert_eq!(bed.items().await, before);
 }
@@ -134,9 +125,9 @@ pub(crate) async fn wp_08_quantities_below_one_and_no_lines_are_refused<S: Store
     for lines in
         [[line("pen", 1), line("ink", 0)], [line("pen", 1), line("ink", -1)], [line("ink", i64::MAX), line("ink", 1)]]
     {
-        bed.refuses(bed.queries.place_order(&"ada".into(), &"o1".into(), &lines).await, wanted);
+        bed.refuses(bed.queries.place_order("ada", "o1", &lines).await, wanted);
     }
-    let none = bed.queries.place_order(&"ada".into(), &"o1".into(), &[]).await;
+    let none = bed.queries.place_order("ada", "o1", &[]).await;
     bed.refuses(none, "order o1: it has no line; order at least one product");
     assert_eq!(bed.items().await, before);
 }
@@ -153,7 +144,7 @@ pub(crate) async fn wp_08_an_order_has_at_most_49_lines<S: Store>(bed: Bed<S>) {
     let mut lines = forty_nine_lines(&bed).await;
     let before = bed.items().await;
     lines.push(line("pen", 1));
-    let answer = bed.queries.place_order(&"ada".into(), &"o1".into(), &lines).await;
+    let answer = bed.queries.place_order("ada", "o1", &lines).await;
     bed.refuses(answer, "order o1: 50 lines; the limit is 49, so make several orders of it");
     assert_eq!(bed.items().await, before);
     lines.pop();
@@ -169,9 +160,9 @@ pub(crate) async fn wp_08_the_same_order_again_is_already_placed<S: Store>(bed: 
     let before = bed.items().await;
     let wanted = "order o1: already placed; look at that one";
     for _ in 0..2 {
-        let same = bed.queries.place_order(&"ada".into(), &"o1".into(), &[line("pen", 2)]).await;
+        let same = bed.queries.place_order("ada", "o1", &[line("pen", 2)]).await;
         bed.refuses(same, wanted);
-        let other = bed.queries.place_order(&"bob".into(), &"o1".into(), &[line("ink", 1)]).await;
+        let other = bed.queries.place_order("bob", "o1", &[line("ink", 1)]).await;
         bed.refuses(other, wanted);
         bed.later();
     }
@@ -179,12 +170,12 @@ pub(crate) async fn wp_08_the_same_order_again_is_already_placed<S: Store>(bed: 
 }
 
 pub(crate) async fn wp_08_a_total_that_no_index_holds_is_refused<S: Store>(bed: Bed<S>) {
-    bed.queries.create_product(&"pen".into(), product("0.001", 10)).await.unwrap();
-    bed.queries.create_product(&"moon".into(), product("999999999999", 10)).await.unwrap();
+    bed.queries.create_product("pen", product("0.001", 10)).await.unwrap();
+    bed.queries.create_product("moon", product("999999999999", 10)).await.unwrap();
     let before = bed.items().await;
     let wanted = "Order.Total does not fit in 14 digits, 2 of them behind the point";
     for lines in [[line("pen", 1)], [line("moon", 2)]] {
-        bed.refuses(bed.queries.place_order(&"ada".into(), &"o1".into(), &lines).await, wanted);
+        bed.refuses(bed.queries.place_order("ada", "o1", &lines).await, wanted);
     }
     assert_eq!(bed.items().await, before);
     assert_eq!(place(&bed, "o1", &[line("pen", 10)]).await.total, Decimal::parse("0.01").unwrap());
@@ -257,7 +248,7 @@ pub(crate) async fn wp_09_an_unchanged_status_is_refused<S: Store>(bed: Bed<S>) 
         bed.queries.change_order_status(&order, OrderStatus::Pending).await,
         "USER#ada / ORDER#2024-01-15T10:30:00.000Z#o1: Status is that already; nothing is to be changed",
     );
-    let other = OrderKey { order_id: "o2".into(), ..order };
+    let other = Key::new(order.pk, order.sk.replace("o1", "o2"));
     for status in [OrderStatus::Paid, OrderStatus::Cancelled] {
         bed.refuses(
             bed.queries.change_order_status(&other, status).await,
@@ -331,7 +322,7 @@ pub(crate) async fn wp_09_cancelling_restocks_and_marks_the_items<S: Store>(bed:
 pub(crate) async fn wp_09_a_removed_product_is_not_put_back<S: Store>(bed: Bed<S>) {
     pens_and_inks(&bed).await;
     let order = place(&bed, "o1", &[line("pen", 2), line("ink", 3)]).await.key;
-    bed.queries.remove_product(&"ink".into()).await.unwrap();
+    bed.queries.remove_product("ink").await.unwrap();
     bed.queries.change_order_status(&order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(bed.item(&Key::new("PRODUCT#ink", "METADATA")).await, None);
     assert_eq!(inventory(&bed, "pen").await, 10);
@@ -357,12 +348,7 @@ pub(crate) async fn wp_09_an_order_of_49_lines_is_cancelled<S: Store>(bed: Bed<S
     let lines = forty_nine_lines(&bed).await;
     let before = bed.items().await;
     let order = place(&bed, "o1", &lines).await.key;
-    let foreign = OrderItem {
-        key: OrderItemKey { order_id: "o1".into(), product_id: "pen".into() },
-        quantity: Some(1),
-        ..OrderItem::default()
-    };
-    bed.given(&foreign).await;
+    bed.given("OrderItem", json!({ "OrderId": "o1", "ProductId": "pen", "Quantity": 1 })).await;
     bed.refuses(
         bed.queries.change_order_status(&order, OrderStatus::Cancelled).await,
         "order o1: 50 lines; the limit is 49, so make several orders of it",
@@ -376,8 +362,8 @@ pub(crate) async fn wp_09_an_order_of_49_lines_is_cancelled<S: Store>(bed: Bed<S
 // ---- WP-19 ----
 
 pub(crate) async fn wp_19_a_user_subscribes_and_unsubscribes<S: Store>(bed: Bed<S>) {
-    let (ada, subscription) = ("ada".into(), "s1".into());
-    bed.queries.subscribe(&ada, &subscription, "monthly").await.unwrap();
+    let (ada, subscription) = ("ada", "s1");
+    bed.queries.subscribe(ada, subscription, "monthly").await.unwrap();
     bed.holds(expect![[r#"
         USER#ada / SUB#s1
             CreatedAt = 2024-01-15T10:30:00.000Z
@@ -387,21 +373,21 @@ pub(crate) async fn wp_19_a_user_subscribes_and_unsubscribes<S: Store>(bed: Bed<
     "#]])
         .await;
     bed.refuses(
-        bed.queries.subscribe(&ada, &subscription, "yearly").await,
+        bed.queries.subscribe(ada, subscription, "yearly").await,
         "USER#ada / SUB#s1: there is one already; choose another id, or change that one",
     );
-    assert!(bed.queries.unsubscribe(&ada, &subscription).await.unwrap());
-    assert!(!bed.queries.unsubscribe(&ada, &subscription).await.unwrap());
+    assert!(bed.queries.unsubscribe(ada, subscription).await.unwrap());
+    assert!(!bed.queries.unsubscribe(ada, subscription).await.unwrap());
     assert!(bed.items().await.is_empty());
 }
 
 pub(crate) async fn wp_19_a_cart_is_filled_and_emptied<S: Store>(bed: Bed<S>) {
-    let (ada, cart, pen) = ("ada".into(), "c1".into(), "pen".into());
-    bed.queries.put_into_cart(&ada, &cart, &pen, 1).await.unwrap();
+    let (ada, cart, pen) = ("ada", "c1", "pen");
+    bed.queries.put_into_cart(ada, cart, pen, 1).await.unwrap();
     bed.set(&Key::new("USER#ada#CART#c1", "ITEM#pen"), [("Note", s("another client's"))]).await;
     bed.later();
-    bed.queries.put_into_cart(&ada, &cart, &pen, 3).await.unwrap();
-    bed.queries.put_into_cart(&ada, &cart, &pen, 3).await.unwrap();
+    bed.queries.put_into_cart(ada, cart, pen, 3).await.unwrap();
+    bed.queries.put_into_cart(ada, cart, pen, 3).await.unwrap();
     bed.holds(expect![[r#"
         USER#ada#CART#c1 / ITEM#pen
             CreatedAt = 2024-01-15T10:30:00.000Z
@@ -414,10 +400,10 @@ pub(crate) async fn wp_19_a_cart_is_filled_and_emptied<S: Store>(bed: Bed<S>) {
     "#]])
         .await;
     bed.refuses(
-        bed.queries.put_into_cart(&ada, &cart, &pen, 0).await,
+        bed.queries.put_into_cart(ada, cart, pen, 0).await,
         "product pen: a quantity is below 1; ask for one piece or more",
     );
-    assert!(bed.queries.take_out_of_cart(&ada, &cart, &pen).await.unwrap());
-    assert!(!bed.queries.take_out_of_cart(&ada, &cart, &pen).await.unwrap());
+    assert!(bed.queries.take_out_of_cart(ada, cart, pen).await.unwrap());
+    assert!(!bed.queries.take_out_of_cart(ada, cart, pen).await.unwrap());
     assert!(bed.items().await.is_empty());
 }

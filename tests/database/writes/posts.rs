@@ -1,6 +1,5 @@
 //! WP-03, WP-04, WP-05 and WP-17.
 
-use entities::posts::{CommentKey, PostKey};
 use expect_test::expect;
 use keys::key::Key;
 use queries::writes::{
@@ -16,7 +15,7 @@ fn post() -> NewPost {
 }
 
 pub(crate) async fn wp_03_a_post_goes_from_draft_to_archive<S: Store>(bed: Bed<S>) {
-    let key = bed.queries.create_post(&"ada".into(), &"p1".into(), post()).await.unwrap();
+    let key = bed.queries.create_post("ada", "p1", post()).await.unwrap();
     bed.holds(expect![[r#"
         USER#ada / POST#2024-01-15T10:30:00.000Z#p1
             Content = Of numbers.
@@ -58,19 +57,24 @@ pub(crate) async fn wp_03_a_post_goes_from_draft_to_archive<S: Store>(bed: Bed<S
 }
 
 pub(crate) async fn wp_03_a_post_that_is_not_there_is_refused<S: Store>(bed: Bed<S>) {
-    let key = PostKey { author_id: "ada".into(), created_at: "2024".to_owned(), post_id: "p1".into() };
+    let key = Key::new("USER#ada", "POST#2024#p1");
     let wanted = "USER#ada / POST#2024#p1: there is none; look for it again";
     bed.refuses(bed.queries.publish_post(&key).await, wanted);
     bed.refuses(bed.queries.archive_post(&key).await, wanted);
     bed.refuses(bed.queries.edit_post(&key, PostEdit::default()).await, wanted);
+    // The key of another entity's item is no post's.
+    let comment = Key::new("POST#p1", "COMMENT#2024#c1");
+    let wanted = "POST#p1 / COMMENT#2024#c1: there is none; look for it again";
+    bed.refuses(bed.queries.archive_post(&comment).await, wanted);
+    bed.refuses(bed.queries.delete_post(&comment).await, wanted);
     assert!(bed.items().await.is_empty());
 }
 
 pub(crate) async fn wp_03_a_post_of_the_same_time_and_id_is_refused<S: Store>(bed: Bed<S>) {
     let new = NewPost { is_published: true, content: None, ..post() };
-    bed.queries.create_post(&"ada".into(), &"p1".into(), new).await.unwrap();
+    bed.queries.create_post("ada", "p1", new).await.unwrap();
     let before = bed.items().await;
-    let again = bed.queries.create_post(&"ada".into(), &"p1".into(), post()).await;
+    let again = bed.queries.create_post("ada", "p1", post()).await;
     bed.refuses(
         again,
         "USER#ada / POST#2024-01-15T10:30:00.000Z#p1: there is one already; choose another id, or change that one",
@@ -80,9 +84,9 @@ pub(crate) async fn wp_03_a_post_of_the_same_time_and_id_is_refused<S: Store>(be
 }
 
 pub(crate) async fn wp_04_a_comment_is_edited_and_deleted<S: Store>(bed: Bed<S>) {
-    let key = bed.queries.comment(&"bob".into(), &"p1".into(), &"c1".into(), "Indeed.").await.unwrap();
+    let key = bed.queries.comment("bob", "p1", "c1", "Indeed.").await.unwrap();
     bed.set(&Key::new("POST#p1", "COMMENT#2024-01-15T10:30:00.000Z#c1"), [("UserName", s("Bob"))]).await;
-    let again = bed.queries.comment(&"eve".into(), &"p1".into(), &"c1".into(), "No.").await;
+    let again = bed.queries.comment("eve", "p1", "c1", "No.").await;
     bed.refuses(
         again,
         "POST#p1 / COMMENT#2024-01-15T10:30:00.000Z#c1: there is one already; choose another id, or change that one",
@@ -106,7 +110,7 @@ pub(crate) async fn wp_04_a_comment_is_edited_and_deleted<S: Store>(bed: Bed<S>)
 }
 
 pub(crate) async fn wp_04_a_comment_that_is_not_there_is_refused<S: Store>(bed: Bed<S>) {
-    let key = CommentKey { post_id: "p1".into(), created_at: "2024".to_owned(), comment_id: "c1".into() };
+    let key = Key::new("POST#p1", "COMMENT#2024#c1");
     bed.refuses(
         bed.queries.edit_comment(&key, "x").await,
         "POST#p1 / COMMENT#2024#c1: there is none; look for it again",
@@ -115,10 +119,10 @@ pub(crate) async fn wp_04_a_comment_that_is_not_there_is_refused<S: Store>(bed: 
 }
 
 pub(crate) async fn wp_05_a_like_is_once<S: Store>(bed: Bed<S>) {
-    let (bob, post) = ("bob".into(), "p1".into());
-    assert!(bed.queries.like(&bob, &post).await.unwrap());
+    let (bob, post) = ("bob", "p1");
+    assert!(bed.queries.like(bob, post).await.unwrap());
     bed.later();
-    assert!(!bed.queries.like(&bob, &post).await.unwrap());
+    assert!(!bed.queries.like(bob, post).await.unwrap());
     bed.holds(expect![[r#"
         USER#bob / LIKE#POST#p1
             CreatedAt = 2024-01-15T10:30:00.000Z
@@ -128,16 +132,16 @@ pub(crate) async fn wp_05_a_like_is_once<S: Store>(bed: Bed<S>) {
             UpdatedAt = 2024-01-15T10:30:00.000Z
     "#]])
         .await;
-    assert!(bed.queries.unlike(&bob, &post).await.unwrap());
-    assert!(!bed.queries.unlike(&bob, &post).await.unwrap());
+    assert!(bed.queries.unlike(bob, post).await.unwrap());
+    assert!(!bed.queries.unlike(bob, post).await.unwrap());
     assert!(bed.items().await.is_empty());
 }
 
 pub(crate) async fn wp_17_a_view_expires<S: Store>(bed: Bed<S>) {
-    let first = bed.queries.record_view(&"bob".into(), &"p1".into()).await.unwrap();
-    assert_eq!(bed.queries.record_view(&"bob".into(), &"p1".into()).await.unwrap(), first);
+    let first = bed.queries.record_view("bob", "p1").await.unwrap();
+    assert_eq!(bed.queries.record_view("bob", "p1").await.unwrap(), first);
     bed.later();
-    bed.queries.record_view(&"bob".into(), &"p1".into()).await.unwrap();
+    bed.queries.record_view("bob", "p1").await.unwrap();
     bed.holds(expect![[r#"
         USER#bob / VIEW#2024-01-15T10:30:00.000Z#p1
             CreatedAt = 2024-01-15T10:30:00.000Z

@@ -6,7 +6,6 @@ use std::sync::{
 };
 
 use derive::{guard::Guard, write::Table};
-use entities::table::layout;
 use futures::future::{join, join_all};
 use keys::{item::Item, key::Key};
 use queries::{
@@ -20,7 +19,7 @@ use store::{
 };
 
 use crate::writes::{
-    bed::{START_MS, n, runtime, s},
+    bed::{START_MS, layout, n, runtime, s},
     orders::line,
     products::product,
     users::user,
@@ -41,17 +40,16 @@ fn wp_08_a_thousand_concurrent_orders_for_the_last_10_pieces_sell_exactly_10() {
 
 async fn a_thousand_orders(seed: u64) {
     let calm = Model::new(Faults::None);
-    calm.queries.create_product(&"pen".into(), product("1.5", PIECES)).await.unwrap();
+    calm.queries.create_product("pen", product("1.5", PIECES)).await.unwrap();
     let model = Model::on(&calm.database, Faults::OneInThree(Mutex::new(seed)));
     let orders = (0..CALLERS).map(|at| {
-        let (user, order) = (format!("u{at}").into(), format!("o{at}").into());
+        let (user, order) = (format!("u{at}"), format!("o{at}"));
         let queries = &model.queries;
         async move { queries.place_order(&user, &order, &[line("pen", 1)]).await }
     });
     let answers: Vec<Result<PlacedOrder, WriteError>> = join_all(orders).await;
     let n_placed = answers.iter().filter(|answer| answer.is_ok()).count();
-    let short =
-        |error: &WriteError| matches!(error, WriteError::NotEnough { product_id } if product_id.as_str() == "pen");
+    let short = |error: &WriteError| matches!(error, WriteError::NotEnough { product_id } if product_id == "pen");
     let others: Vec<_> =
         answers.iter().filter_map(|answer| answer.as_ref().err()).filter(|error| !short(error)).collect();
     assert!(others.is_empty(), "seed {seed}: {others:?}");
@@ -62,8 +60,7 @@ async fn a_thousand_orders(seed: u64) {
     assert_eq!((n_of("Order"), n_of("OrderItem")), (10, 10), "seed {seed}");
     assert_eq!(stock(&model, "pen"), 0, "seed {seed}");
     for placed in answers.into_iter().flatten() {
-        let sk = format!("ORDER#{}#{}", placed.key.placed_at, placed.key.order_id.as_str());
-        assert!(model.item(&format!("USER#{}", placed.key.user_id.as_str()), &sk).is_some(), "seed {seed}");
+        assert!(model.item(&placed.key.pk, &placed.key.sk).is_some(), "seed {seed}");
     }
 }
 
@@ -76,9 +73,9 @@ fn stock(model: &Model, product_id: &str) -> i64 {
 fn wp_01_two_users_who_want_one_email_do_not_both_get_it() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
-        let (ada, eve) = ("ada".into(), "eve".into());
-        let one = model.queries.create_user(&ada, user("Ada", "same@example.org"));
-        let other = model.queries.create_user(&eve, user("Eve", "same@example.org"));
+        let (ada, eve) = ("ada", "eve");
+        let one = model.queries.create_user(ada, user("Ada", "same@example.org"));
+        let other = model.queries.create_user(eve, user("Eve", "same@example.org"));
         let answers = join(one, other).await;
         assert!(matches!(answers, (Ok(()), Err(WriteError::EmailTaken { .. }))), "{answers:?}");
         assert_eq!(model.items().len(), 2);
@@ -89,11 +86,11 @@ fn wp_01_two_users_who_want_one_email_do_not_both_get_it() {
 fn wp_02_two_edits_of_one_version_are_not_both_done() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
-        let ada = "ada".into();
-        model.queries.create_user(&ada, user("Ada", "ada@example.org")).await.unwrap();
+        let ada = "ada";
+        model.queries.create_user(ada, user("Ada", "ada@example.org")).await.unwrap();
         let edit = |email: &str| ProfileEdit { email: Some(email.to_owned()), ..ProfileEdit::default() };
-        let one = model.queries.update_profile(&ada, 1, edit("one@example.org"));
-        let other = model.queries.update_profile(&ada, 1, edit("two@example.org"));
+        let one = model.queries.update_profile(ada, 1, edit("one@example.org"));
+        let other = model.queries.update_profile(ada, 1, edit("two@example.org"));
         let answers = join(one, other).await;
         assert!(matches!(answers, (Ok(2), Err(WriteError::VersionConflict { version: 1, .. }))), "{answers:?}");
         let keys: Vec<String> = model.items().into_iter().map(|(key, _)| key.to_string()).collect();
@@ -105,11 +102,11 @@ fn wp_02_two_edits_of_one_version_are_not_both_done() {
 fn wp_08_one_order_that_is_sent_twice_at_once_is_placed_once() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
-        model.queries.create_product(&"pen".into(), product("1.5", 10)).await.unwrap();
+        model.queries.create_product("pen", product("1.5", 10)).await.unwrap();
         let later = Model::at(&model.database, Faults::None, crate::writes::bed::START_MS + 1);
-        let (ada, order, lines) = ("ada".into(), "o1".into(), [line("pen", 1)]);
+        let (ada, order, lines) = ("ada", "o1", [line("pen", 1)]);
         let answers =
-            join(model.queries.place_order(&ada, &order, &lines), later.queries.place_order(&ada, &order, &lines));
+            join(model.queries.place_order(ada, order, &lines), later.queries.place_order(ada, order, &lines));
         let answers = answers.await;
         assert!(matches!(answers, (Ok(_), Err(WriteError::AlreadyPlaced { .. }))), "{answers:?}");
         assert_eq!((stock(&model, "pen"), model.items().len()), (9, 3));
@@ -120,15 +117,15 @@ fn wp_08_one_order_that_is_sent_twice_at_once_is_placed_once() {
 fn wp_08_a_price_that_changes_meanwhile_is_the_new_one() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
-        let (pen, ada, order) = ("pen".into(), "ada".into(), "o1".into());
-        model.queries.create_product(&pen, product("1.5", 10)).await.unwrap();
+        let (pen, ada, order) = ("pen", "ada", "o1");
+        model.queries.create_product(pen, product("1.5", 10)).await.unwrap();
         // The order's first transaction is delayed until the price has changed.
         let held = Model::on(&model.database, Faults::Writes(Side::Before, Fault::Conflict(0), 0..1));
         let edit =
             queries::writes::products::ProductEdit { price: keys::number::Decimal::parse("2"), ..Default::default() };
         let lines = [line("pen", 3)];
         let (placed, changed) =
-            join(held.queries.place_order(&ada, &order, &lines), model.queries.change_product(&pen, edit)).await;
+            join(held.queries.place_order(ada, order, &lines), model.queries.change_product(pen, edit)).await;
         changed.unwrap();
         assert_eq!(placed.unwrap().total, keys::number::Decimal::from(6));
         assert_eq!(model.item("ORDER#o1", "ITEM#pen").unwrap().get("Price"), Some(&n(2)));
@@ -139,8 +136,8 @@ fn wp_08_a_price_that_changes_meanwhile_is_the_new_one() {
 fn wp_09_two_who_cancel_restock_once() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
-        model.queries.create_product(&"pen".into(), product("1.5", 10)).await.unwrap();
-        let order = model.queries.place_order(&"ada".into(), &"o1".into(), &[line("pen", 4)]).await.unwrap().key;
+        model.queries.create_product("pen", product("1.5", 10)).await.unwrap();
+        let order = model.queries.place_order("ada", "o1", &[line("pen", 4)]).await.unwrap().key;
         let later = Model::at(&model.database, Faults::None, crate::writes::bed::START_MS + 1);
         let cancel = OrderStatus::Cancelled;
         let answers =
@@ -155,8 +152,8 @@ fn wp_09_two_who_cancel_restock_once() {
 fn wp_09_one_status_is_set_once_and_no_status_follows_cancelled() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
-        model.queries.create_product(&"pen".into(), product("1.5", 10)).await.unwrap();
-        let order = model.queries.place_order(&"ada".into(), &"o1".into(), &[line("pen", 4)]).await.unwrap().key;
+        model.queries.create_product("pen", product("1.5", 10)).await.unwrap();
+        let order = model.queries.place_order("ada", "o1", &[line("pen", 4)]).await.unwrap().key;
         let change = |status| model.queries.change_order_status(&order, status);
         let answers = join(change(OrderStatus::Paid), change(OrderStatus::Paid)).await;
         assert!(matches!(answers, (Ok(()), Err(WriteError::Unchanged { .. }))), "{answers:?}");
@@ -174,10 +171,10 @@ fn wp_10_two_moves_that_would_make_a_loop_are_not_both_done() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
         for folder in ["a", "b"] {
-            model.queries.create_folder(&folder.into(), None, folder).await.unwrap();
+            model.queries.create_folder(folder, None, folder).await.unwrap();
         }
-        let (a, b) = ("a".into(), "b".into());
-        let answers = join(model.queries.move_folder(&a, Some(&b)), model.queries.move_folder(&b, Some(&a))).await;
+        let (a, b) = ("a", "b");
+        let answers = join(model.queries.move_folder(a, Some(b)), model.queries.move_folder(b, Some(a))).await;
         assert!(matches!(answers, (Ok(()), Err(WriteError::FolderUnderItself { .. }))), "{answers:?}");
         assert_eq!(model.item("FOLDER#b", "METADATA").unwrap().get("ParentId"), None);
     });
@@ -188,16 +185,16 @@ fn wp_10_a_file_that_is_renamed_while_it_moves_keeps_the_new_name() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
         for folder in ["a", "b"] {
-            model.queries.create_folder(&folder.into(), None, folder).await.unwrap();
+            model.queries.create_folder(folder, None, folder).await.unwrap();
         }
         let new = NewFile { name: "old.txt".to_owned(), size_bytes: 1 };
-        let file = model.queries.upload_file(&"a".into(), &"x".into(), new).await.unwrap();
-        let to = "b".into();
+        let file = model.queries.upload_file("a", "x", new).await.unwrap();
+        let to = "b";
         let (moved, renamed) =
-            join(model.queries.move_file(&file, &to), model.queries.rename_file(&file, "new.txt")).await;
+            join(model.queries.move_file(&file, to), model.queries.rename_file(&file, "new.txt")).await;
         renamed.unwrap();
         let moved = moved.unwrap();
-        let item = model.item("FOLDER#b", &format!("FILE#{}#x", moved.uploaded_at)).unwrap();
+        let item = model.item(&moved.pk, &moved.sk).unwrap();
         assert_eq!(item.get("Name"), Some(&s("new.txt")));
         assert_eq!(model.items().len(), 3);
     });
@@ -206,13 +203,13 @@ fn wp_10_a_file_that_is_renamed_while_it_moves_keeps_the_new_name() {
 #[test]
 fn wp_11_two_moves_that_would_make_a_loop_are_not_both_done() {
     runtime().block_on(async {
-        let (model, acme) = (Model::new(Faults::None), "acme".into());
+        let (model, acme) = (Model::new(Faults::None), "acme");
         for employee in ["a", "b"] {
-            model.queries.hire(&acme, &employee.into(), employee, None).await.unwrap();
+            model.queries.hire(acme, employee, employee, None).await.unwrap();
         }
-        let (a, b) = ("a".into(), "b".into());
-        let one = model.queries.move_employee(&acme, &a, Some(&b));
-        let other = model.queries.move_employee(&acme, &b, Some(&a));
+        let (a, b) = ("a", "b");
+        let one = model.queries.move_employee(acme, a, Some(b));
+        let other = model.queries.move_employee(acme, b, Some(a));
         let answers = join(one, other).await;
         assert!(matches!(answers, (Ok(()), Err(WriteError::EmployeeUnderItself { .. }))), "{answers:?}");
         assert_eq!(model.item("ORG#acme", "EMPLOYEE#b").unwrap().get("ManagerId"), None);
@@ -222,13 +219,13 @@ fn wp_11_two_moves_that_would_make_a_loop_are_not_both_done() {
 #[test]
 fn wp_11_nobody_is_hired_below_a_manager_who_is_dismissed_meanwhile() {
     runtime().block_on(async {
-        let (model, acme) = (Model::new(Faults::None), "acme".into());
-        model.queries.hire(&acme, &"boss".into(), "Boss", None).await.unwrap();
+        let (model, acme) = (Model::new(Faults::None), "acme");
+        model.queries.hire(acme, "boss", "Boss", None).await.unwrap();
         // The hire's transaction is delayed until the manager is gone.
         let held = Model::on(&model.database, Faults::Writes(Side::Before, Fault::Conflict(0), 0..3));
-        let (new, boss) = ("new".into(), "boss".into());
+        let (new, boss) = ("new", "boss");
         let (hired, dismissed) =
-            join(held.queries.hire(&acme, &new, "New", Some(&boss)), model.queries.dismiss(&acme, &boss)).await;
+            join(held.queries.hire(acme, new, "New", Some(boss)), model.queries.dismiss(acme, boss)).await;
         dismissed.unwrap();
         assert!(matches!(hired, Err(WriteError::NotFound { .. })), "{hired:?}");
         assert!(model.items().is_empty());

@@ -8,7 +8,7 @@ use derive::{
     write::{Action, Table, Write},
 };
 use expect_test::expect_file;
-use queries::writes;
+use queries::writes::patterns::PATTERNS;
 use store::recording::Request;
 
 use crate::writes::bed::runtime;
@@ -17,7 +17,7 @@ use crate::writes::bed::runtime;
 fn every_write_pattern_asks_for_what_its_design_shows() {
     let mut lines = Vec::new();
     runtime().block_on(async {
-        for pattern in writes::patterns() {
+        for pattern in PATTERNS {
             lines.push(format!("{} {}\n", pattern.id, pattern.title));
             lines.extend(pattern.requests().await.unwrap().iter().map(shown));
         }
@@ -27,12 +27,11 @@ fn every_write_pattern_asks_for_what_its_design_shows() {
 
 #[test]
 fn every_write_pattern_has_a_sample_and_none_scans() {
-    let patterns = writes::patterns();
-    let ids: BTreeSet<&str> = patterns.iter().map(|pattern| pattern.id).collect();
+    let ids: BTreeSet<&str> = PATTERNS.iter().map(|pattern| pattern.id).collect();
     let wanted: Vec<String> = (1..=19).map(|number| format!("WP-{number:02}")).collect();
     assert_eq!(ids.into_iter().collect::<Vec<_>>(), wanted);
     runtime().block_on(async {
-        for pattern in patterns {
+        for pattern in PATTERNS {
             let requests = pattern.requests().await.unwrap();
             let scans = requests.iter().any(|request| matches!(request, Request::Scan(_)));
             let writes = requests.iter().any(|request| matches!(request, Request::Write(_) | Request::Transact(_)));

@@ -1,9 +1,5 @@
 //! WP-01, WP-02, WP-06 and WP-18.
 
-use entities::{
-    emails::{EmailClaim, EmailClaimKey},
-    people::{User, UserKey},
-};
 use expect_test::expect;
 use keys::key::Key;
 use queries::{
@@ -13,6 +9,7 @@ use queries::{
         users::{NewUser, ProfileEdit},
     },
 };
+use serde_json::json;
 use store::Store;
 
 use crate::writes::bed::{Bed, n, s};
@@ -26,14 +23,14 @@ fn email(email: &str) -> ProfileEdit {
 }
 
 async fn ada_and_bob<S: Store>(bed: &Bed<S>) {
-    bed.queries.create_user(&"ada".into(), user("Ada", "ada@example.org")).await.unwrap();
-    bed.queries.create_user(&"bob".into(), user("Bob", "bob@example.org")).await.unwrap();
+    bed.queries.create_user("ada", user("Ada", "ada@example.org")).await.unwrap();
+    bed.queries.create_user("bob", user("Bob", "bob@example.org")).await.unwrap();
 }
 
 pub(crate) async fn wp_01_a_user_is_created_with_the_claim_of_their_email<S: Store>(bed: Bed<S>) {
     let avatar = Some("https://example.org/ada.png".to_owned());
     let new = NewUser { avatar, ..user("Ada", " Ada@Example.org ") };
-    bed.queries.create_user(&"ada".into(), new).await.unwrap();
+    bed.queries.create_user("ada", new).await.unwrap();
     bed.holds(expect![[r#"
         EMAIL#ada@example.org / CLAIM
             CreatedAt = 2024-01-15T10:30:00.000Z
@@ -59,9 +56,9 @@ pub(crate) async fn wp_01_a_user_is_created_with_the_claim_of_their_email<S: Sto
 pub(crate) async fn wp_01_an_existing_id_is_refused<S: Store>(bed: Bed<S>) {
     ada_and_bob(&bed).await;
     let before = bed.items().await;
-    let again = bed.queries.create_user(&"ada".into(), user("Eve", "eve@example.org")).await;
+    let again = bed.queries.create_user("ada", user("Eve", "eve@example.org")).await;
     bed.refuses(again, "USER#ada / PROFILE: there is one already; choose another id, or change that one");
-    let same = bed.queries.create_user(&"ada".into(), user("Eve", "ada@example.org")).await;
+    let same = bed.queries.create_user("ada", user("Eve", "ada@example.org")).await;
     assert!(matches!(same, Err(WriteError::AlreadyExists { .. })), "{same:?}");
     assert_eq!(bed.items().await, before);
 }
@@ -69,34 +66,34 @@ pub(crate) async fn wp_01_an_existing_id_is_refused<S: Store>(bed: Bed<S>) {
 pub(crate) async fn wp_01_a_taken_email_is_refused_without_saying_it<S: Store>(bed: Bed<S>) {
     ada_and_bob(&bed).await;
     let before = bed.items().await;
-    let taken = bed.queries.create_user(&"eve".into(), user("Eve", " ADA@example.org")).await;
+    let taken = bed.queries.create_user("eve", user("Eve", " ADA@example.org")).await;
     bed.refuses(taken, "user eve: the email is taken by another user; choose another");
-    let none = bed.queries.create_user(&"eve".into(), user("Eve", "  ")).await;
+    let none = bed.queries.create_user("eve", user("Eve", "  ")).await;
     bed.refuses(none, "User.Email is empty; a key value must not be");
     assert_eq!(bed.items().await, before);
 }
 
 pub(crate) async fn wp_01_a_claim_that_is_left_of_the_same_user_is_taken_over<S: Store>(bed: Bed<S>) {
     ada_and_bob(&bed).await;
-    assert!(bed.queries.delete_user(&"ada".into()).await.unwrap());
-    let other = bed.queries.create_user(&"eve".into(), user("Eve", "ada@example.org")).await;
+    assert!(bed.queries.delete_user("ada").await.unwrap());
+    let other = bed.queries.create_user("eve", user("Eve", "ada@example.org")).await;
     bed.refuses(other, "user eve: the email is taken by another user; choose another");
     bed.later();
-    bed.queries.create_user(&"ada".into(), user("Ada again", "ada@example.org")).await.unwrap();
+    bed.queries.create_user("ada", user("Ada again", "ada@example.org")).await.unwrap();
     let user = bed.item(&Key::new("USER#ada", "PROFILE")).await.unwrap();
     assert_eq!(user.get("Name"), Some(&s("Ada again")));
 }
 
 pub(crate) async fn wp_02_a_profile_is_edited_under_its_version<S: Store>(bed: Bed<S>) {
-    let ada = "ada".into();
+    let ada = "ada";
     let new = NewUser { avatar: Some("a.png".to_owned()), ..user("Ada", "ada@example.org") };
-    bed.queries.create_user(&ada, new).await.unwrap();
+    bed.queries.create_user(ada, new).await.unwrap();
     bed.set(&Key::new("USER#ada", "PROFILE"), [("FollowerCount", n(3)), ("Note", s("another client's"))]).await;
     bed.later();
     let edit = ProfileEdit { name: Some("Countess".to_owned()), ..ProfileEdit::default() };
-    assert_eq!(bed.queries.update_profile(&ada, 1, edit).await.unwrap(), 2);
+    assert_eq!(bed.queries.update_profile(ada, 1, edit).await.unwrap(), 2);
     let edit = ProfileEdit { avatar: Edit::Clear, ..ProfileEdit::default() };
-    assert_eq!(bed.queries.update_profile(&ada, 2, edit).await.unwrap(), 3);
+    assert_eq!(bed.queries.update_profile(ada, 2, edit).await.unwrap(), 3);
     bed.holds(expect![[r#"
         EMAIL#ada@example.org / CLAIM
             CreatedAt = 2024-01-15T10:30:00.000Z
@@ -121,14 +118,8 @@ pub(crate) async fn wp_02_a_profile_is_edited_under_its_version<S: Store>(bed: B
 }
 
 pub(crate) async fn wp_02_a_profile_of_another_client_has_version_0<S: Store>(bed: Bed<S>) {
-    let foreign = User {
-        key: UserKey { user_id: "ada".into() },
-        email: Some("ada@example.org".to_owned()),
-        created_at: Some("2024".to_owned()),
-        ..User::default()
-    };
-    bed.given(&foreign).await;
-    assert_eq!(bed.queries.update_profile(&"ada".into(), 0, email("new@example.org")).await.unwrap(), 1);
+    bed.given("User", json!({ "UserId": "ada", "Email": "ada@example.org", "CreatedAt": "2024" })).await;
+    assert_eq!(bed.queries.update_profile("ada", 0, email("new@example.org")).await.unwrap(), 1);
     bed.holds(expect![[r#"
         EMAIL#new@example.org / CLAIM
             CreatedAt = 2024-01-15T10:30:00.000Z
@@ -152,21 +143,21 @@ pub(crate) async fn wp_02_a_profile_of_another_client_has_version_0<S: Store>(be
 pub(crate) async fn wp_02_an_old_version_is_refused<S: Store>(bed: Bed<S>) {
     ada_and_bob(&bed).await;
     let edit = |name: &str| ProfileEdit { name: Some(name.to_owned()), ..ProfileEdit::default() };
-    bed.queries.update_profile(&"ada".into(), 1, edit("Countess")).await.unwrap();
+    bed.queries.update_profile("ada", 1, edit("Countess")).await.unwrap();
     let before = bed.items().await;
     let wanted = "user ada: version 1 is not the profile's any more; read it again";
-    bed.refuses(bed.queries.update_profile(&"ada".into(), 1, edit("Ada")).await, wanted);
-    bed.refuses(bed.queries.update_profile(&"ada".into(), 1, email("new@example.org")).await, wanted);
-    let none = bed.queries.update_profile(&"eve".into(), 1, edit("Eve")).await;
+    bed.refuses(bed.queries.update_profile("ada", 1, edit("Ada")).await, wanted);
+    bed.refuses(bed.queries.update_profile("ada", 1, email("new@example.org")).await, wanted);
+    let none = bed.queries.update_profile("eve", 1, edit("Eve")).await;
     bed.refuses(none, "USER#eve / PROFILE: there is none; look for it again");
     assert_eq!(bed.items().await, before);
 }
 
 pub(crate) async fn wp_02_a_new_email_moves_the_claim<S: Store>(bed: Bed<S>) {
-    bed.queries.create_user(&"ada".into(), user("Ada", "ada@example.org")).await.unwrap();
+    bed.queries.create_user("ada", user("Ada", "ada@example.org")).await.unwrap();
     bed.set(&Key::new("USER#ada", "PROFILE"), [("PostCount", n(2))]).await;
     bed.later();
-    bed.queries.update_profile(&"ada".into(), 1, email("Countess@example.org")).await.unwrap();
+    bed.queries.update_profile("ada", 1, email("Countess@example.org")).await.unwrap();
     bed.holds(expect![[r#"
         EMAIL#countess@example.org / CLAIM
             CreatedAt = 2024-01-15T10:30:01.000Z
@@ -194,20 +185,15 @@ pub(crate) async fn wp_02_another_form_of_the_same_email_keeps_the_claim<S: Stor
     let claim = Key::new("EMAIL#ada@example.org", "CLAIM");
     let before = bed.item(&claim).await.unwrap();
     bed.later();
-    bed.queries.update_profile(&"ada".into(), 1, email("ADA@example.org")).await.unwrap();
+    bed.queries.update_profile("ada", 1, email("ADA@example.org")).await.unwrap();
     assert_eq!(bed.item(&claim).await, Some(before));
     assert_eq!(bed.items().await.len(), 4);
 }
 
 pub(crate) async fn wp_02_somebody_elses_claim_stays_where_it_is<S: Store>(bed: Bed<S>) {
     ada_and_bob(&bed).await;
-    let claim = EmailClaim {
-        key: EmailClaimKey { email: "ada@example.org".to_owned() },
-        user_id: Some("eve".into()),
-        ..EmailClaim::default()
-    };
-    bed.given(&claim).await;
-    bed.queries.update_profile(&"ada".into(), 1, email("new@example.org")).await.unwrap();
+    bed.given("EmailClaim", json!({ "Email": "ada@example.org", "UserId": "eve" })).await;
+    bed.queries.update_profile("ada", 1, email("new@example.org")).await.unwrap();
     let holder = bed.item(&Key::new("EMAIL#ada@example.org", "CLAIM")).await.unwrap();
     assert_eq!(holder.get("UserId"), Some(&s("eve")));
 }
@@ -216,17 +202,17 @@ pub(crate) async fn wp_02_a_taken_email_is_refused_and_nothing_is_changed<S: Sto
     ada_and_bob(&bed).await;
     let before = bed.items().await;
     let edit = ProfileEdit { name: Some("Eve".to_owned()), ..email("Bob@example.org") };
-    let taken = bed.queries.update_profile(&"ada".into(), 1, edit).await;
+    let taken = bed.queries.update_profile("ada", 1, edit).await;
     bed.refuses(taken, "user ada: the email is taken by another user; choose another");
     assert_eq!(bed.items().await, before);
 }
 
 pub(crate) async fn wp_06_a_follow_is_once<S: Store>(bed: Bed<S>) {
-    let (ada, bob) = ("ada".into(), "bob".into());
-    assert!(bed.queries.follow(&ada, &bob).await.unwrap());
+    let (ada, bob) = ("ada", "bob");
+    assert!(bed.queries.follow(ada, bob).await.unwrap());
     bed.set(&Key::new("USER#ada", "FOLLOWS#bob"), [("FolloweeName", s("Bob"))]).await;
     bed.later();
-    assert!(!bed.queries.follow(&ada, &bob).await.unwrap());
+    assert!(!bed.queries.follow(ada, bob).await.unwrap());
     bed.holds(expect![[r#"
         USER#ada / FOLLOWS#bob
             CreatedAt = 2024-01-15T10:30:00.000Z
@@ -235,23 +221,23 @@ pub(crate) async fn wp_06_a_follow_is_once<S: Store>(bed: Bed<S>) {
             UpdatedAt = 2024-01-15T10:30:00.000Z
     "#]])
         .await;
-    assert!(bed.queries.unfollow(&ada, &bob).await.unwrap());
-    assert!(!bed.queries.unfollow(&ada, &bob).await.unwrap());
+    assert!(bed.queries.unfollow(ada, bob).await.unwrap());
+    assert!(!bed.queries.unfollow(ada, bob).await.unwrap());
     assert!(bed.items().await.is_empty());
 }
 
 pub(crate) async fn wp_06_nobody_follows_themselves<S: Store>(bed: Bed<S>) {
-    let answer = bed.queries.follow(&"ada".into(), &"ada".into()).await;
+    let answer = bed.queries.follow("ada", "ada").await;
     bed.refuses(answer, "user ada: nobody follows themselves; choose another user");
     assert!(bed.items().await.is_empty());
 }
 
 pub(crate) async fn wp_18_a_user_is_deleted_and_nothing_else<S: Store>(bed: Bed<S>) {
     ada_and_bob(&bed).await;
-    bed.queries.follow(&"ada".into(), &"bob".into()).await.unwrap();
+    bed.queries.follow("ada", "bob").await.unwrap();
     let before = bed.items().await;
-    assert!(bed.queries.delete_user(&"ada".into()).await.unwrap());
-    assert!(!bed.queries.delete_user(&"ada".into()).await.unwrap());
+    assert!(bed.queries.delete_user("ada").await.unwrap());
+    assert!(!bed.queries.delete_user("ada").await.unwrap());
     let left: Vec<_> = before.into_iter().filter(|(key, _)| *key != Key::new("USER#ada", "PROFILE")).collect();
     assert_eq!(bed.items().await, left);
 }

@@ -53,7 +53,7 @@ struct World {
 impl World {
     fn shipped() -> Self {
         let (schema, catalogue) = shipped();
-        let samples = Samples::of(&schema, entities::samples::samples().unwrap());
+        let samples = Samples::of(&schema, table_design::samples().unwrap());
         Self::of(schema, catalogue, &samples)
     }
 

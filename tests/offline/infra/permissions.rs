@@ -268,7 +268,7 @@ async fn asked(functions: &[Function], ledger: LedgerKind) -> Vec<(Function, BTr
             asked.extend(world.store.take().iter().flat_map(needed));
         }
     }
-    let samples = entities::samples::samples().unwrap();
+    let samples = table_design::samples().unwrap();
     for item in &samples {
         world.put(item.clone());
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use engine::ledger::EXPIRES_AT;
-use entities::table::layout;
 use serde_json::{Value, json};
 
 use crate::infra::template::{BOTH, READERS, at, read};
@@ -18,7 +17,7 @@ fn names(list: &Value) -> BTreeSet<String> {
 
 #[test]
 fn the_table_is_the_shipped_one() {
-    let (template, layout) = (read("template.yaml"), layout());
+    let (template, layout) = (read("template.yaml"), catalogue::schema().layout);
     let table = at(&template, &["Resources", "Table", "Properties"]);
     assert_eq!(table["KeySchema"], key(&json!(layout.pk), &json!(layout.sk)));
     let indexes: Vec<Value> = layout
@@ -43,7 +42,7 @@ fn the_table_is_the_shipped_one() {
 
 #[test]
 fn the_ledgers_table_has_the_main_tables_keys_and_no_stream() {
-    let layout = layout();
+    let layout = catalogue::schema().layout;
     let keys = [(json!(layout.pk), json!(layout.sk)), (json!({ "Ref": "PartitionKey" }), json!({ "Ref": "SortKey" }))];
     for (name, (pk, sk)) in BOTH.into_iter().zip(keys) {
         let template = read(name);
@@ -56,7 +55,7 @@ fn the_ledgers_table_has_the_main_tables_keys_and_no_stream() {
 
 #[test]
 fn the_attaching_templates_keys_are_by_default_the_shipped_ones() {
-    let (attach, layout) = (read("attach.yaml"), layout());
+    let (attach, layout) = (read("attach.yaml"), catalogue::schema().layout);
     assert_eq!(at(&attach, &["Parameters", "PartitionKey", "Default"]), &json!(layout.pk));
     assert_eq!(at(&attach, &["Parameters", "SortKey", "Default"]), &json!(layout.sk));
 }

@@ -38,8 +38,6 @@ pub fn derivations() -> Vec<Derivation> {
 
 #[cfg(test)]
 mod tests {
-    use keys::{counter::COUNTER, entity::Definition};
-
     use super::*;
 
     #[test]
@@ -47,20 +45,6 @@ mod tests {
         let schema = schema();
         let catalogue = catalogue(&schema).unwrap();
         assert_eq!(catalogue.derivations().count(), 53);
-    }
-
-    #[test]
-    fn the_typed_entities_are_those_of_the_manifest() {
-        let (declared, layout) = (schema(), entities::table::layout());
-        assert_eq!(declared.layout, layout);
-        let typed = Schema::new(layout, entities::table::definitions().into_iter().cloned());
-        let [declared, typed] = [&declared, &typed].map(|schema| {
-            schema.entities().filter(|definition| definition.name != COUNTER).cloned().collect::<Vec<Definition>>()
-        });
-        for (declared, typed) in declared.iter().zip(&typed) {
-            assert_eq!(declared, typed);
-        }
-        assert_eq!(declared.len(), typed.len());
     }
 
     /// The definitions are stored in each table's registry: after a change of one, every table needs a backfill.

@@ -1,7 +1,7 @@
 //! The query interface of the shipped table: a type for every read, which the manifest declares, and a method for every
 //! write.
 //!
-//! Their documentation begins with the pattern's ID in the table's design. Writes refuse what the table's design
+//! The keys and index keys of a write are those that the manifest declares. The documentation of a read or write begins with the pattern's ID in the table's design. Writes refuse what the table's design
 //! forbids, with typed errors, and never write derived attributes or items.
 
 pub mod pattern;
@@ -16,14 +16,14 @@ pub mod reads {
 
 use std::sync::Arc;
 
-use keys::layout::Layout;
+use derive::schema::Schema;
 
 use crate::writes::pause::Pause;
 
 /// The writes of the shipped table.
 pub struct Queries<S> {
     store: S,
-    layout: Layout,
+    schema: Schema,
     now_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
     pause: Pause,
 }
@@ -31,6 +31,6 @@ pub struct Queries<S> {
 impl<S> Queries<S> {
     /// The query interface of a store. `now_ms` returns the time of a write, in milliseconds since the epoch.
     pub fn new(store: S, now_ms: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        Self { store, layout: entities::table::layout(), now_ms: Arc::new(now_ms), pause: Pause::default() }
+        Self { store, schema: catalogue::schema(), now_ms: Arc::new(now_ms), pause: Pause::default() }
     }
 }

@@ -8,13 +8,12 @@
 use std::error::Error;
 
 use futures::future::BoxFuture;
-use keys::item::Item;
 use store::{
     memory::MemoryStore,
     recording::{Recording, Request},
 };
 
-use crate::{Queries, writes};
+use crate::Queries;
 
 /// The query interface of a sample.
 pub type SampleQueries = Queries<Recording<MemoryStore>>;
@@ -47,32 +46,8 @@ impl AccessPattern {
     ///
     /// The error of the sample.
     pub async fn requests(&self) -> Result<Vec<Request>, SampleError> {
-        let queries = Queries::new(Recording::new(MemoryStore::new(entities::table::layout())), || 0);
+        let queries = Queries::new(Recording::new(MemoryStore::new(catalogue::schema().layout)), || 0);
         (self.sample)(&queries).await?;
         Ok(queries.store.take())
     }
 }
-
-/// The patterns WP-01 to WP-19, in order.
-#[must_use]
-pub fn writes() -> Vec<AccessPattern> {
-    writes::patterns()
-}
-
-impl SampleQueries {
-    /// Stores an item that a sample needs, without recording a request.
-    pub(crate) fn given(&self, item: Item) -> Result<(), SampleError> {
-        Ok(self.store.inner().put_raw(derive::write::Table::Main, item)?)
-    }
-}
-
-/// Makes a sample of these statements.
-macro_rules! sample {
-    (|$queries:ident| { $($statements:tt)* }) => {
-        |$queries| Box::pin(async move {
-            $($statements)*
-            Ok(())
-        })
-    };
-}
-pub(crate) use sample;

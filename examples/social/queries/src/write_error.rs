@@ -3,11 +3,7 @@
 //! Every refusal names the item by its key or its ids. It contains no value of an attribute: no name, no text, and not
 //! the taken email address.
 
-use entities::ids::{EmployeeId, FolderId, OrderId, ProductId, UserId};
-use keys::{
-    error::{EntityError, KeyError},
-    key::Key,
-};
+use keys::{error::KeyError, key::Key};
 use store::StoreError;
 
 /// Most lines of an order. Each line has two actions and the order itself has one, all within the 100 of a transaction.
@@ -36,16 +32,16 @@ pub enum WriteError {
         item: Key,
     },
     /// Another user has the email address.
-    #[error("user {}: the email is taken by another user; choose another", user_id.as_str())]
+    #[error("user {user_id}: the email is taken by another user; choose another")]
     EmailTaken {
         /// The user who wants the address.
-        user_id: UserId,
+        user_id: String,
     },
     /// The profile was edited after that version.
-    #[error("user {}: version {version} is not the profile's any more; read it again", user_id.as_str())]
+    #[error("user {user_id}: version {version} is not the profile's any more; read it again")]
     VersionConflict {
         /// The user with the profile.
-        user_id: UserId,
+        user_id: String,
         /// The version that the caller read.
         version: i64,
     },
@@ -66,72 +62,72 @@ pub enum WriteError {
         attribute: &'static str,
     },
     /// Nobody follows themselves.
-    #[error("user {}: nobody follows themselves; choose another user", user_id.as_str())]
+    #[error("user {user_id}: nobody follows themselves; choose another user")]
     SelfFollow {
         /// The user.
-        user_id: UserId,
+        user_id: String,
     },
     /// The stock has fewer pieces than requested.
-    #[error("product {}: not enough in stock for the order; order fewer", product_id.as_str())]
+    #[error("product {product_id}: not enough in stock for the order; order fewer")]
     NotEnough {
         /// The product.
-        product_id: ProductId,
+        product_id: String,
     },
     /// The number of pieces is below 1.
-    #[error("product {}: a quantity is below 1; ask for one piece or more", product_id.as_str())]
+    #[error("product {product_id}: a quantity is below 1; ask for one piece or more")]
     Quantity {
         /// The product.
-        product_id: ProductId,
+        product_id: String,
     },
     /// The product has no price, or one below 0.
-    #[error("product {}: it has no price from 0 up that fits; set its price", product_id.as_str())]
+    #[error("product {product_id}: it has no price from 0 up that fits; set its price")]
     Price {
         /// The product.
-        product_id: ProductId,
+        product_id: String,
     },
     /// The product's stock would go below 0.
-    #[error("product {}: the stock is from 0 up", product_id.as_str())]
+    #[error("product {product_id}: the stock is from 0 up")]
     Stock {
         /// The product.
-        product_id: ProductId,
+        product_id: String,
     },
     /// The order has no line.
-    #[error("order {}: it has no line; order at least one product", order_id.as_str())]
+    #[error("order {order_id}: it has no line; order at least one product")]
     NoLines {
         /// The order.
-        order_id: OrderId,
+        order_id: String,
     },
     /// The order has too many lines for one transaction.
-    #[error("order {}: {n_lines} lines; the limit is {LINES_MAX}, so make several orders of it", order_id.as_str())]
+    #[error("order {order_id}: {n_lines} lines; the limit is {LINES_MAX}, so make several orders of it")]
     TooManyLines {
         /// The order.
-        order_id: OrderId,
+        order_id: String,
         /// The number of lines after those of one product were merged.
         n_lines: usize,
     },
     /// An order with this id exists.
-    #[error("order {}: already placed; look at that one", order_id.as_str())]
+    #[error("order {order_id}: already placed; look at that one")]
     AlreadyPlaced {
         /// The order.
-        order_id: OrderId,
+        order_id: String,
     },
     /// The order is cancelled, and stays so: its pieces are back in stock.
-    #[error("order {}: it is cancelled, and stays so; place another", order_id.as_str())]
+    #[error("order {order_id}: it is cancelled, and stays so; place another")]
     OrderCancelled {
         /// The order.
-        order_id: OrderId,
+        order_id: String,
     },
     /// The folder would be below itself.
-    #[error("folder {}: it would be below itself; choose a folder outside of it", folder_id.as_str())]
+    #[error("folder {folder_id}: it would be below itself; choose a folder outside of it")]
     FolderUnderItself {
         /// The folder.
-        folder_id: FolderId,
+        folder_id: String,
     },
     /// The employee would report to themselves, directly or not.
-    #[error("employee {}: they would report to themselves; choose somebody who does not report to them", employee_id.as_str())]
+    #[error("employee {employee_id}: they would report to themselves; choose somebody who does not report to them")]
     EmployeeUnderItself {
         /// The employee.
-        employee_id: EmployeeId,
+        employee_id: String,
     },
     /// A folder or an employee's path would be too deep.
     #[error("{item}: it would be more than {depth_max} deep; choose a place further up")]
@@ -142,16 +138,16 @@ pub enum WriteError {
         depth_max: usize,
     },
     /// The folder is not empty.
-    #[error("folder {}: it is not empty; move or delete what is in it first", folder_id.as_str())]
+    #[error("folder {folder_id}: it is not empty; move or delete what is in it first")]
     NotEmpty {
         /// The folder.
-        folder_id: FolderId,
+        folder_id: String,
     },
     /// The employee has reports.
-    #[error("employee {}: somebody reports to them; move those first", employee_id.as_str())]
+    #[error("employee {employee_id}: somebody reports to them; move those first")]
     HasReports {
         /// The employee.
-        employee_id: EmployeeId,
+        employee_id: String,
     },
     /// The batch has too many readings.
     #[error("{n_readings} readings; the limit is {READINGS_MAX}, so send several batches")]
@@ -187,16 +183,16 @@ pub enum WriteError {
         #[source]
         last: Option<StoreError>,
     },
-    /// The values make no valid item.
+    /// A key cannot be built from the values.
     #[error(transparent)]
-    Entity(#[from] EntityError),
+    Key(#[from] KeyError),
+    /// The manifest lacks an entity that the writes need.
+    #[error("the manifest declares no entity {entity}")]
+    Undeclared {
+        /// Name of the entity.
+        entity: &'static str,
+    },
     /// The database refuses the write, and always will.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-impl From<KeyError> for WriteError {
-    fn from(error: KeyError) -> Self {
-        Self::Entity(EntityError::Build(error))
-    }
 }

@@ -4,7 +4,9 @@
 //! of `queries`, an item of each entity with values of usual length, and the reasons that the findings of the review are
 //! acceptable.
 
-use derive::{catalogue::CatalogueError, write::TRANSACT_ACTIONS_MAX};
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use derive::{catalogue::CatalogueError, schema::Schema, write::TRANSACT_ACTIONS_MAX};
 use design::{
     Design,
     asked::PatternRequests,
@@ -12,12 +14,14 @@ use design::{
     review::{self, AnswersError, FindingAnswer},
     samples::Samples,
 };
-use keys::error::EntityError;
+use keys::{error::KeyError, item::Item};
 use queries::{
     pattern::{AccessPattern, SampleError},
     write_error::LINES_MAX,
     writes::{employees::EMPLOYEE_DEPTH_MAX, folders::FOLDER_DEPTH_MAX},
 };
+use serde_dynamo::AttributeValue;
+use serde_json::Value;
 
 /// Path of the page in the repository.
 pub const PATH: &str = "docs/table-design.md";
@@ -31,9 +35,18 @@ pub enum TableDesignError {
     /// The derivations do not fit the table.
     #[error("the shipped derivations do not fit the shipped table")]
     Catalogue(#[from] CatalogueError),
-    /// A sample does not fit its entity.
-    #[error("a sample item does not fit its declaration")]
-    Sample(#[from] EntityError),
+    /// A key of an item cannot be built.
+    #[error("an item does not fit its declaration")]
+    Item(#[from] KeyError),
+    /// The values of an item, or the file of samples, cannot be read.
+    #[error("samples.json")]
+    Samples(#[from] serde_json::Error),
+    /// An item has values of other types than DynamoDB's.
+    #[error("an item has a value that is none of DynamoDB's")]
+    Value(#[from] serde_dynamo::Error),
+    /// The manifest declares no entity of this name.
+    #[error("the manifest declares no entity {0}")]
+    Undeclared(String),
     /// The file of answers cannot be read.
     #[error("answers.json")]
     Answers(#[from] AnswersError),
@@ -56,12 +69,44 @@ pub enum TableDesignError {
 pub async fn design() -> Result<Design, TableDesignError> {
     let schema = catalogue::schema();
     let catalogue = catalogue::catalogue(&schema)?;
-    let samples = Samples::of(&schema, entities::samples::samples()?);
+    let samples = Samples::of(&schema, samples()?);
     let mut design = Design { samples, answers: answers()?, ..Design::declared(schema, catalogue) };
-    for pattern in queries::pattern::writes() {
-        design.patterns.push(asked(&pattern).await?);
+    for pattern in queries::writes::patterns::PATTERNS {
+        design.patterns.push(asked(pattern).await?);
     }
     Ok(design)
+}
+
+/// A sample item of each entity, for the page and its prices. They belong together: Ada wrote the post that Grace comments
+/// on, and bought the tea that Grace reviewed. Their sizes are typical.
+///
+/// # Errors
+///
+/// [`TableDesignError`], which a test shows not to happen.
+pub fn samples() -> Result<Vec<Item>, TableDesignError> {
+    let samples: BTreeMap<String, Value> = serde_json::from_str(include_str!("../../samples.json"))?;
+    samples.into_iter().map(|(entity, values)| item(&entity, values)).collect()
+}
+
+/// An item of the shipped table with these values, its key and its index keys. A list of texts is a set, and null is no
+/// value.
+///
+/// # Errors
+///
+/// [`TableDesignError`] if the entity is undeclared or the values make no key.
+pub fn item(entity: &str, values: Value) -> Result<Item, TableDesignError> {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(catalogue::schema);
+    let definition = SCHEMA.entity(entity).ok_or_else(|| TableDesignError::Undeclared(entity.to_owned()))?;
+    let values: serde_dynamo::Item = serde_dynamo::to_item(values)?;
+    let values = values.into_inner().into_iter().filter(|(_, value)| *value != AttributeValue::Null(true));
+    let values = values.map(|(name, value)| (name, set_of_texts(&value).unwrap_or(value)));
+    Ok(definition.item(&SCHEMA.layout, values.collect())?.1)
+}
+
+fn set_of_texts(value: &AttributeValue) -> Option<AttributeValue> {
+    let AttributeValue::L(members) = value else { return None };
+    let text = |member: &AttributeValue| if let AttributeValue::S(text) = member { Some(text.clone()) } else { None };
+    members.iter().map(text).collect::<Option<_>>().map(AttributeValue::Ss)
 }
 
 /// The page of the shipped table's design.

@@ -25,7 +25,7 @@ use crate::{Queries, write_error::WriteError};
 
 /// The tries of one call of the query interface.
 pub(super) struct Attempts<'q, S> {
-    queries: &'q Queries<S>,
+    pub(super) queries: &'q Queries<S>,
     n_failed: u32,
     /// Did a write get no response?
     is_uncertain: bool,
@@ -100,6 +100,11 @@ impl<S: Store> Attempts<'_, S> {
     /// Reads an item, consistently.
     pub(super) async fn item(&mut self, key: &Key) -> Result<Option<Item>, WriteError> {
         Ok(self.items(std::slice::from_ref(key)).await?.pop().map(|(_, item)| item))
+    }
+
+    /// Reads an item that must exist, consistently.
+    pub(super) async fn existing(&mut self, key: &Key) -> Result<Item, WriteError> {
+        self.item(key).await?.ok_or_else(|| WriteError::NotFound { item: key.clone() })
     }
 
     /// Reads the first page of a query.

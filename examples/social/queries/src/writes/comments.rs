@@ -3,14 +3,10 @@
 //! The transaction does not check the post: its key contains the author and the time, which the caller need not know,
 //! and its mirror under the id alone may be late.
 
-use entities::{
-    ids::{CommentId, PostId, UserId},
-    posts::{Comment, CommentKey},
-};
-use keys::entity::Entity;
+use keys::key::Key;
 use store::Store;
 
-use super::draft::{Draft, text};
+use super::draft::{Draft, text, texts};
 use crate::{Queries, write_error::WriteError};
 
 impl<S: Store> Queries<S> {
@@ -19,23 +15,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`] for a comment of the same post, time and id.
-    pub async fn comment(
-        &self,
-        user_id: &UserId,
-        post_id: &PostId,
-        comment_id: &CommentId,
-        says: &str,
-    ) -> Result<CommentKey, WriteError> {
-        let now = self.now()?;
-        let comment = Comment {
-            key: CommentKey { post_id: post_id.clone(), created_at: now.clone(), comment_id: comment_id.clone() },
-            user_id: Some(user_id.clone()),
-            text: Some(says.to_owned()),
-            updated_at: Some(now),
-            ..Comment::default()
-        };
-        self.create(&comment).await?;
-        Ok(comment.key)
+    pub async fn comment(&self, user_id: &str, post_id: &str, comment_id: &str, says: &str) -> Result<Key, WriteError> {
+        let values = [("UserId", user_id), ("PostId", post_id), ("CommentId", comment_id), ("Text", says)];
+        self.create("Comment", &self.now()?, texts(values)).await
     }
 
     /// WP-04: edits a comment.
@@ -43,9 +25,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn edit_comment(&self, comment: &CommentKey, says: &str) -> Result<(), WriteError> {
-        let draft = Draft::of::<Comment>(comment)?.set("Text", text(says));
-        self.amend(draft.set("UpdatedAt", text(self.now()?))).await
+    pub async fn edit_comment(&self, comment: &Key, says: &str) -> Result<(), WriteError> {
+        let draft = Draft::of(self.of("Comment", comment)?, &self.now()?);
+        self.amend(draft.set("Text", text(says))).await
     }
 
     /// WP-04: deletes a comment; returns false if it does not exist.
@@ -53,7 +35,7 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn delete_comment(&self, comment: &CommentKey) -> Result<bool, WriteError> {
-        self.delete(Comment::primary_key(comment)?).await
+    pub async fn delete_comment(&self, comment: &Key) -> Result<bool, WriteError> {
+        self.delete(self.of("Comment", comment)?).await
     }
 }

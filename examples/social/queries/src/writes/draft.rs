@@ -2,19 +2,13 @@
 //!
 //! A write never replaces an item that may exist, so derived attributes and the attributes of other clients stay.
 
+use std::vec;
+
 use derive::{
     guard::{Ask, Guard, Purpose},
     write::{Action, Table, Update, Write},
 };
-use entities::ids::UserId;
-use keys::{
-    entity::{Entity, EntityKey},
-    fields::Fields,
-    item::Item,
-    key::Key,
-    layout::Layout,
-    number::Decimal,
-};
+use keys::{entity::Definition, fields::Fields, item::Item, key::Key, number::Decimal};
 use serde_dynamo::AttributeValue;
 use store::Store;
 
@@ -23,6 +17,13 @@ use crate::{Queries, write_error::WriteError};
 /// A string value.
 pub(super) fn text(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
+}
+
+/// Values of type S.
+pub(super) fn texts<'a>(
+    texts: impl IntoIterator<Item = (&'static str, &'a str)>,
+) -> vec::IntoIter<(&'static str, AttributeValue)> {
+    texts.into_iter().map(|(name, value)| (name, text(value))).collect::<Vec<_>>().into_iter()
 }
 
 /// A number value.
@@ -77,9 +78,10 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// An empty change of an item that must exist.
-    pub(super) fn of<E: Entity>(key: &E::Key) -> Result<Self, WriteError> {
-        Ok(Self { key: E::primary_key(key)?, update: Update::default(), asks: vec![Ask::Present] })
+    /// A change at this time of an item that must exist.
+    pub(super) fn of(key: Key, now: &str) -> Self {
+        let update = Update::set([("UpdatedAt", text(now))].into());
+        Self { key, update, asks: vec![Ask::Present] }
     }
 
     /// Sets an attribute.
@@ -129,31 +131,6 @@ impl Draft {
         self
     }
 
-    /// Sets the item's key in an index from these values of its attributes, or removes the item from the index.
-    pub(super) fn indexed<E: Entity>(
-        mut self,
-        layout: &Layout,
-        index: &str,
-        key: &E::Key,
-        attributes: &[(&'static str, &str)],
-    ) -> Result<Self, WriteError> {
-        let mut fields: Fields = key.fields();
-        for (name, value) in attributes {
-            fields.insert(*name, *value);
-        }
-        let definition = E::definition();
-        let form = definition.indexes.iter().find(|form| form.index == index);
-        let (Some(form), Some(names)) = (form, layout.index(index)) else { return Ok(self) };
-        match definition.index_key(form, &fields)? {
-            Some(key) => {
-                self.update.set.insert(names.pk.as_str(), text(key.pk));
-                self.update.set.insert(names.sk.as_str(), text(key.sk));
-            }
-            None => self.update.remove.extend([names.pk.clone(), names.sk.clone()]),
-        }
-        Ok(self)
-    }
-
     /// Key of the changed item.
     pub(super) fn key(&self) -> &Key {
         &self.key
@@ -165,23 +142,91 @@ impl Draft {
     }
 }
 
+impl<S> Queries<S> {
+    /// The manifest's declaration of an entity.
+    pub(super) fn entity(&self, entity: &'static str) -> Result<&Definition, WriteError> {
+        self.schema.entity(entity).ok_or(WriteError::Undeclared { entity })
+    }
+
+    /// The key of an entity's item with these fields.
+    pub(super) fn key<const N: usize>(
+        &self,
+        entity: &'static str,
+        fields: [(&'static str, &str); N],
+    ) -> Result<Key, WriteError> {
+        Ok(self.entity(entity)?.build(&Fields::from(fields))?)
+    }
+
+    /// The fields of a caller's key. No item of this entity has a key of another form.
+    pub(super) fn fields(&self, entity: &'static str, key: &Key) -> Result<Fields, WriteError> {
+        self.entity(entity)?.key.parse_key(key).ok_or_else(|| WriteError::NotFound { item: key.clone() })
+    }
+
+    /// A caller's key, if it has the form of this entity's keys.
+    pub(super) fn of(&self, entity: &'static str, key: &Key) -> Result<Key, WriteError> {
+        self.fields(entity, key).map(|_| key.clone())
+    }
+
+    /// Puts an item that is created at this time, with this condition.
+    pub(super) fn putting(
+        &self,
+        entity: &'static str,
+        now: &str,
+        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+        asks: Vec<Ask>,
+    ) -> Result<Write, WriteError> {
+        let times = ["CreatedAt", "UpdatedAt"].map(|name| (name, text(now)));
+        let values = times.into_iter().chain(values).collect();
+        let (key, item) = self.entity(entity)?.item(&self.schema.layout, values)?;
+        Ok(write(key, Action::Put(item), asks))
+    }
+
+    /// Puts an item that must not exist.
+    pub(super) fn creation(
+        &self,
+        entity: &'static str,
+        now: &str,
+        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+    ) -> Result<Write, WriteError> {
+        self.putting(entity, now, values, vec![Ask::Absent])
+    }
+
+    /// The draft that also sets the item's key in an index from these values, or removes the item from the index.
+    pub(super) fn indexed(
+        &self,
+        mut draft: Draft,
+        entity: &'static str,
+        index: &str,
+        values: &[(&'static str, &str)],
+    ) -> Result<Draft, WriteError> {
+        let (definition, mut fields) = (self.entity(entity)?, self.fields(entity, &draft.key)?);
+        for (name, value) in values {
+            fields.insert(*name, *value);
+        }
+        let form = definition.indexes.iter().find(|form| form.index == index);
+        let (Some(form), Some(names)) = (form, self.schema.layout.index(index)) else { return Ok(draft) };
+        match definition.index_key(form, &fields)? {
+            Some(key) => {
+                draft.update.set.insert(names.pk.as_str(), text(key.pk));
+                draft.update.set.insert(names.sk.as_str(), text(key.sk));
+            }
+            None => draft.update.remove.extend([names.pk.clone(), names.sk.clone()]),
+        }
+        Ok(draft)
+    }
+}
+
 impl<S: Store> Queries<S> {
-    /// Puts an entity with this condition.
-    pub(super) fn putting<E: Entity>(&self, entity: &E, asks: Vec<Ask>) -> Result<Write, WriteError> {
-        let key = E::primary_key(entity.key())?;
-        Ok(write(key, Action::Put(entity.to_item(&self.layout)?), asks))
-    }
-
-    /// Puts an entity that must not exist.
-    pub(super) fn creation<E: Entity>(&self, entity: &E) -> Result<Write, WriteError> {
-        self.putting(entity, vec![Ask::Absent])
-    }
-
-    /// Creates an entity; refused if it exists.
-    pub(super) async fn create<E: Entity + Sync>(&self, entity: &E) -> Result<(), WriteError> {
-        let creation = self.creation(entity)?;
+    /// Creates an item; refused if it exists. Returns its key.
+    pub(super) async fn create(
+        &self,
+        entity: &'static str,
+        now: &str,
+        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+    ) -> Result<Key, WriteError> {
+        let creation = self.creation(entity, now, values)?;
         let item = creation.key.clone();
-        if self.send(creation).await? { Ok(()) } else { Err(WriteError::AlreadyExists { item }) }
+        if self.send(creation).await? { Ok(item) } else { Err(WriteError::AlreadyExists { item }) }
     }
 
     /// Changes an item; refused if it does not exist.
@@ -196,12 +241,20 @@ impl<S: Store> Queries<S> {
     }
 }
 
+/// The number in an attribute.
+pub(super) fn decimal(item: &Item, attribute: &str) -> Option<Decimal> {
+    match item.get(attribute) {
+        Some(AttributeValue::N(text)) => Decimal::parse(text),
+        _ => None,
+    }
+}
+
 /// Requires that a stored attribute is as it was read.
 pub(super) fn as_read(attribute: &'static str, item: &Item) -> Ask {
     Ask::as_read(attribute, item.get(attribute))
 }
 
-/// Requires that an attribute names this user.
-pub(super) fn is_user(attribute: &'static str, user_id: &UserId) -> Ask {
-    Ask::Equal(attribute.to_owned(), text(user_id.as_str()))
+/// Requires that an item is this user's.
+pub(super) fn is_user(user_id: &str) -> Ask {
+    Ask::Equal("UserId".to_owned(), text(user_id))
 }

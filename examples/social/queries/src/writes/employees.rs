@@ -5,21 +5,12 @@
 //! that all of these are still as they were read, so of two moves that would form a loop together, one is refused.
 
 use derive::{guard::Ask, query::Query, write::Write};
-use entities::{
-    ids::{EmployeeId, OrgId},
-    organizations::{Employee, EmployeeKey},
-};
-use keys::{
-    entity::Entity,
-    fields::Fields,
-    item::{self, Item},
-    key::Key,
-};
+use keys::{fields::Fields, item, key::Key};
 use store::Store;
 
 use super::{
     attempts::{Attempts, Sent},
-    draft::{Draft, as_read, check, deletion, text},
+    draft::{Draft, as_read, check, deletion, text, texts},
 };
 use crate::{Queries, write_error::WriteError};
 
@@ -37,29 +28,22 @@ impl<S: Store> Queries<S> {
     /// the new employee is above that manager; [`WriteError::TooDeep`].
     pub async fn hire(
         &self,
-        org_id: &OrgId,
-        employee_id: &EmployeeId,
+        org_id: &str,
+        employee_id: &str,
         name: &str,
-        manager_id: Option<&EmployeeId>,
-    ) -> Result<EmployeeKey, WriteError> {
-        let (now, mut attempts) = (self.now()?, self.attempts());
-        let employee = Employee {
-            key: EmployeeKey { org_id: org_id.clone(), employee_id: employee_id.clone() },
-            name: Some(name.to_owned()),
-            manager_id: manager_id.cloned(),
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-            path: None,
-        };
-        let creation = self.creation(&employee)?;
+        manager_id: Option<&str>,
+    ) -> Result<Key, WriteError> {
+        let values = [("OrgId", org_id), ("EmployeeId", employee_id), ("Name", name)].into_iter();
+        let values = texts(values.chain(manager_id.map(|id| ("ManagerId", id))));
+        let (creation, mut attempts) = (self.creation("Employee", &self.now()?, values)?, self.attempts());
         let key = creation.key.clone();
         loop {
             let mut writes = vec![creation.clone()];
             if let Some(manager_id) = manager_id {
-                writes.extend(attempts.managers_above(&employee.key, manager_id).await?);
+                writes.extend(attempts.managers_above(org_id, employee_id, manager_id).await?);
             }
             match attempts.send(&writes).await? {
-                Sent::Done => return Ok(employee.key),
+                Sent::Done => return Ok(key),
                 Sent::Refused(positions) if positions.contains(&0) => {
                     return Err(WriteError::AlreadyExists { item: key });
                 }
@@ -76,27 +60,24 @@ impl<S: Store> Queries<S> {
     /// reports to the employee; [`WriteError::Unchanged`] if that is the manager already; [`WriteError::TooDeep`].
     pub async fn move_employee(
         &self,
-        org_id: &OrgId,
-        employee_id: &EmployeeId,
-        manager_id: Option<&EmployeeId>,
+        org_id: &str,
+        employee_id: &str,
+        manager_id: Option<&str>,
     ) -> Result<(), WriteError> {
-        let (now, mut attempts) = (self.now()?, self.attempts());
-        let of = EmployeeKey { org_id: org_id.clone(), employee_id: employee_id.clone() };
-        let key = Employee::primary_key(&of)?;
+        let (now, key, mut attempts) = (self.now()?, self.employee(org_id, employee_id)?, self.attempts());
         loop {
-            let employee = attempts.employee(&key).await?;
-            if manager_of(&employee).as_ref() == manager_id {
+            let employee = attempts.existing(&key).await?;
+            if item::text(&employee, "ManagerId") == manager_id {
                 return Err(WriteError::Unchanged { item: key, attribute: "ManagerId" });
             }
-            let draft = Draft::of::<Employee>(&of)?.asking(as_read("ManagerId", &employee));
+            let draft = Draft::of(key.clone(), &now).asking(as_read("ManagerId", &employee));
             let (draft, fields) = match manager_id {
-                Some(id) => (draft.set("ManagerId", text(id.as_str())), vec![("ManagerId", id.as_str())]),
+                Some(id) => (draft.set("ManagerId", text(id)), vec![("ManagerId", id)]),
                 None => (draft.clear("ManagerId"), Vec::new()),
             };
-            let draft = draft.indexed::<Employee>(&self.layout, "GSI2", &of, &fields)?;
-            let mut writes = vec![draft.set("UpdatedAt", text(now.as_str())).write()];
+            let mut writes = vec![self.indexed(draft, "Employee", "GSI2", &fields)?.write()];
             if let Some(manager_id) = manager_id {
-                writes.extend(attempts.managers_above(&of, manager_id).await?);
+                writes.extend(attempts.managers_above(org_id, employee_id, manager_id).await?);
             }
             if attempts.send(&writes).await? == Sent::Done {
                 return Ok(());
@@ -113,18 +94,17 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`]; [`WriteError::HasReports`].
-    pub async fn dismiss(&self, org_id: &OrgId, employee_id: &EmployeeId) -> Result<(), WriteError> {
-        let mut attempts = self.attempts();
-        let key = Employee::primary_key(&EmployeeKey { org_id: org_id.clone(), employee_id: employee_id.clone() })?;
-        attempts.employee(&key).await?;
-        let manager = Fields::from([("ManagerId", employee_id.as_str())]);
-        for index in Employee::definition().indexes.iter().filter(|index| index.index == "GSI2") {
+    pub async fn dismiss(&self, org_id: &str, employee_id: &str) -> Result<(), WriteError> {
+        let (key, mut attempts) = (self.employee(org_id, employee_id)?, self.attempts());
+        attempts.existing(&key).await?;
+        let manager = Fields::from([("ManagerId", employee_id)]);
+        for index in self.entity("Employee")?.indexes.iter().filter(|index| index.index == "GSI2") {
             let (pk, prefix) = (index.key.pk.build(&manager)?, index.key.sk.prefix(&manager)?);
             let reports = attempts.page(&Query::prefix(Some(&index.index), pk, prefix)).await?.items;
-            let mut keys = reports.iter().filter_map(|item| self.layout.key(item));
+            let mut keys = reports.iter().filter_map(|item| self.schema.layout.key(item));
             // Another organization may have a manager with the same id.
             if keys.any(|report| report.pk == key.pk) {
-                return Err(WriteError::HasReports { employee_id: employee_id.clone() });
+                return Err(WriteError::HasReports { employee_id: employee_id.to_owned() });
             }
         }
         match attempts.send(&[deletion(key.clone())]).await? {
@@ -132,42 +112,39 @@ impl<S: Store> Queries<S> {
             Sent::Refused(_) => Err(WriteError::NotFound { item: key }),
         }
     }
+
+    fn employee(&self, org_id: &str, employee_id: &str) -> Result<Key, WriteError> {
+        self.key("Employee", [("OrgId", org_id), ("EmployeeId", employee_id)])
+    }
 }
 
 impl<S: Store> Attempts<'_, S> {
-    async fn employee(&mut self, key: &Key) -> Result<Item, WriteError> {
-        self.item(key).await?.ok_or_else(|| WriteError::NotFound { item: key.clone() })
-    }
-
     /// Requires that the new manager and everybody above are as they were read, so that nobody reports to themselves.
     /// Refused if the employee is among them.
     async fn managers_above(
         &mut self,
-        employee: &EmployeeKey,
-        manager_id: &EmployeeId,
+        org_id: &str,
+        employee_id: &str,
+        manager_id: &str,
     ) -> Result<Vec<Write>, WriteError> {
-        let (mut checks, mut next) = (Vec::new(), Some(manager_id.clone()));
+        let (mut checks, mut next) = (Vec::new(), Some(manager_id.to_owned()));
         while let Some(id) = next {
-            if id == employee.employee_id {
+            if id == employee_id {
                 return Err(WriteError::EmployeeUnderItself { employee_id: id });
             }
             if checks.len() + 1 >= EMPLOYEE_DEPTH_MAX {
-                let item = Employee::primary_key(employee)?;
+                let item = self.queries.employee(org_id, employee_id)?;
                 return Err(WriteError::TooDeep { item, depth_max: EMPLOYEE_DEPTH_MAX });
             }
-            let key = Employee::primary_key(&EmployeeKey { org_id: employee.org_id.clone(), employee_id: id })?;
-            let above = match self.employee(&key).await {
+            let key = self.queries.employee(org_id, &id)?;
+            let above = match self.existing(&key).await {
                 // A manager further up does not exist, so nobody is above that.
                 Err(WriteError::NotFound { .. }) if !checks.is_empty() => break,
                 found => found?,
             };
             checks.push(check(key, vec![Ask::Present, as_read("ManagerId", &above)]));
-            next = manager_of(&above);
+            next = item::text(&above, "ManagerId").map(str::to_owned);
         }
         Ok(checks)
     }
-}
-
-fn manager_of(employee: &Item) -> Option<EmployeeId> {
-    item::text(employee, "ManagerId").map(EmployeeId::from)
 }

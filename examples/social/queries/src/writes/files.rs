@@ -7,16 +7,12 @@ use derive::{
     guard::Ask,
     write::{Action, Write},
 };
-use entities::{
-    files::{File, FileKey, Folder, FolderKey},
-    ids::{FileId, FolderId},
-};
-use keys::{entity::Entity, key::Key};
+use keys::key::Key;
 use store::Store;
 
 use super::{
     attempts::Sent,
-    draft::{Draft, as_read, check, text, write},
+    draft::{Draft, as_read, check, number, text, texts, write},
 };
 use crate::{Queries, write_error::WriteError};
 
@@ -35,23 +31,14 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`] for the folder; [`WriteError::AlreadyExists`] for a file of the same folder, time and id.
-    pub async fn upload_file(
-        &self,
-        folder_id: &FolderId,
-        file_id: &FileId,
-        new: NewFile,
-    ) -> Result<FileKey, WriteError> {
+    pub async fn upload_file(&self, folder_id: &str, file_id: &str, new: NewFile) -> Result<Key, WriteError> {
         let now = self.now()?;
-        let file = File {
-            key: FileKey { folder_id: folder_id.clone(), uploaded_at: now.clone(), file_id: file_id.clone() },
-            name: Some(new.name),
-            size_bytes: Some(new.size_bytes),
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-        };
-        let writes = [self.creation(&file)?, folder_is_there(folder_id)?];
+        let values = texts([("FolderId", folder_id), ("UploadedAt", &now), ("FileId", file_id), ("Name", &new.name)]);
+        let creation = self.creation("File", &now, values.chain([("SizeBytes", number(new.size_bytes))]))?;
+        let key = creation.key.clone();
+        let writes = [creation, self.folder_is_there(folder_id)?];
         match self.attempts().send(&writes).await? {
-            Sent::Done => Ok(file.key),
+            Sent::Done => Ok(key),
             Sent::Refused(positions) => Err(refusal(writes, &positions)),
         }
     }
@@ -61,27 +48,26 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`] for the file or the folder; [`WriteError::Unchanged`] if the file is in that folder.
-    pub async fn move_file(&self, file: &FileKey, to: &FolderId) -> Result<FileKey, WriteError> {
-        let (old, now) = (File::primary_key(file)?, self.now()?);
-        if *to == file.folder_id {
+    pub async fn move_file(&self, file: &Key, to: &str) -> Result<Key, WriteError> {
+        let (old, now, mut fields) = (file.clone(), self.now()?, self.fields("File", file)?);
+        if fields.insert("FolderId", to).is_some_and(|from| from == to) {
             return Err(WriteError::Unchanged { item: old, attribute: "FolderId" });
         }
-        let moved = FileKey { folder_id: to.clone(), ..file.clone() };
-        let new = File::primary_key(&moved)?;
+        let new = self.entity("File")?.build(&fields)?;
         let mut attempts = self.attempts();
         loop {
             let mut item = attempts.item(&old).await?.ok_or_else(|| WriteError::NotFound { item: old.clone() })?;
             let mut asks = vec![Ask::Present];
             asks.extend(["Name", "SizeBytes", "UpdatedAt"].map(|attribute| as_read(attribute, &item)));
-            item.extend(self.layout.key_item(&new));
+            item.extend(self.schema.layout.key_item(&new));
             item.insert("UpdatedAt", text(now.as_str()));
             let writes = [
                 write(new.clone(), Action::Put(item), vec![Ask::Absent]),
-                folder_is_there(to)?,
+                self.folder_is_there(to)?,
                 write(old.clone(), Action::Delete, asks),
             ];
             match attempts.send(&writes).await? {
-                Sent::Done => return Ok(moved),
+                Sent::Done => return Ok(new),
                 // Another client changed it, or moved it away.
                 Sent::Refused(positions) if positions.contains(&2) => attempts.again(&old).await?,
                 Sent::Refused(positions) => return Err(refusal(writes, &positions)),
@@ -94,9 +80,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn rename_file(&self, file: &FileKey, name: &str) -> Result<(), WriteError> {
-        let draft = Draft::of::<File>(file)?.set("Name", text(name));
-        self.amend(draft.set("UpdatedAt", text(self.now()?))).await
+    pub async fn rename_file(&self, file: &Key, name: &str) -> Result<(), WriteError> {
+        let draft = Draft::of(self.of("File", file)?, &self.now()?);
+        self.amend(draft.set("Name", text(name))).await
     }
 
     /// WP-10: deletes a file; returns false if it does not exist.
@@ -104,18 +90,18 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn delete_file(&self, file: &FileKey) -> Result<bool, WriteError> {
-        self.delete(File::primary_key(file)?).await
+    pub async fn delete_file(&self, file: &Key) -> Result<bool, WriteError> {
+        self.delete(self.of("File", file)?).await
     }
-}
 
-/// Requires that a folder exists.
-fn folder_is_there(folder_id: &FolderId) -> Result<Write, WriteError> {
-    Ok(check(folder_key(folder_id)?, vec![Ask::Present]))
-}
+    /// Requires that a folder exists.
+    fn folder_is_there(&self, folder_id: &str) -> Result<Write, WriteError> {
+        Ok(check(self.folder(folder_id)?, vec![Ask::Present]))
+    }
 
-pub(super) fn folder_key(folder_id: &FolderId) -> Result<Key, WriteError> {
-    Ok(Folder::primary_key(&FolderKey { folder_id: folder_id.clone() })?)
+    pub(super) fn folder(&self, folder_id: &str) -> Result<Key, WriteError> {
+        self.key("Folder", [("FolderId", folder_id)])
+    }
 }
 
 /// The error for a refused write: the item of a put exists, or the item of a check does not.

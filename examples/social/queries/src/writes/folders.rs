@@ -5,12 +5,7 @@
 //! was read on the way up. Of two moves that would form a loop together, one is refused.
 
 use derive::{guard::Ask, query::Query, write::Write};
-use entities::{
-    files::{File, Folder, FolderKey},
-    ids::FolderId,
-};
 use keys::{
-    entity::Entity,
     fields::Fields,
     item::{self, Item},
     key::Key,
@@ -19,8 +14,8 @@ use store::Store;
 
 use super::{
     attempts::{Attempts, Sent},
-    draft::{Draft, as_read, check, deletion, text},
-    files::{folder_key, refusal},
+    draft::{Draft, as_read, check, deletion, text, texts},
+    files::refusal,
 };
 use crate::{Queries, write_error::WriteError};
 
@@ -33,27 +28,15 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`]; [`WriteError::NotFound`] for the parent.
-    pub async fn create_folder(
-        &self,
-        folder_id: &FolderId,
-        parent_id: Option<&FolderId>,
-        name: &str,
-    ) -> Result<(), WriteError> {
-        let now = self.now()?;
-        let folder = Folder {
-            key: FolderKey { folder_id: folder_id.clone() },
-            name: Some(name.to_owned()),
-            parent_id: parent_id.cloned(),
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-            ..Folder::default()
-        };
-        let mut writes = vec![self.creation(&folder)?];
+    pub async fn create_folder(&self, folder_id: &str, parent_id: Option<&str>, name: &str) -> Result<(), WriteError> {
+        let values = [("FolderId", folder_id), ("Name", name)].into_iter();
+        let values = texts(values.chain(parent_id.map(|id| ("ParentId", id))));
+        let mut writes = vec![self.creation("Folder", &self.now()?, values)?];
         if let Some(parent_id) = parent_id {
             if parent_id == folder_id {
-                return Err(WriteError::FolderUnderItself { folder_id: folder_id.clone() });
+                return Err(WriteError::FolderUnderItself { folder_id: folder_id.to_owned() });
             }
-            writes.push(check(folder_key(parent_id)?, vec![Ask::Present]));
+            writes.push(check(self.folder(parent_id)?, vec![Ask::Present]));
         }
         match self.attempts().send(&writes).await? {
             Sent::Done => Ok(()),
@@ -66,13 +49,12 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn rename_folder(&self, folder_id: &FolderId, name: &str) -> Result<(), WriteError> {
-        let (now, mut attempts) = (self.now()?, self.attempts());
+    pub async fn rename_folder(&self, folder_id: &str, name: &str) -> Result<(), WriteError> {
+        let (now, key, mut attempts) = (self.now()?, self.folder(folder_id)?, self.attempts());
         loop {
-            let folder = attempts.folder(folder_id).await?;
+            let folder = attempts.existing(&key).await?;
             let parent_id = item::text(&folder, "ParentId");
-            let draft = self.placing_folder(folder_id, parent_id, Some(name), &folder, &now)?;
-            let key = draft.key().clone();
+            let draft = self.placing_folder(&key, parent_id, Some(name), &folder, &now)?;
             if attempts.send(&[draft.set("Name", text(name)).write()]).await? == Sent::Done {
                 return Ok(());
             }
@@ -86,19 +68,16 @@ impl<S: Store> Queries<S> {
     ///
     /// [`WriteError::NotFound`] for the folder or the new parent; [`WriteError::FolderUnderItself`];
     /// [`WriteError::Unchanged`] if that is the parent already; [`WriteError::TooDeep`].
-    pub async fn move_folder(&self, folder_id: &FolderId, to: Option<&FolderId>) -> Result<(), WriteError> {
-        let (now, mut attempts) = (self.now()?, self.attempts());
+    pub async fn move_folder(&self, folder_id: &str, to: Option<&str>) -> Result<(), WriteError> {
+        let (now, key, mut attempts) = (self.now()?, self.folder(folder_id)?, self.attempts());
         loop {
-            let folder = attempts.folder(folder_id).await?;
-            let name = item::text(&folder, "Name");
-            let to_text = to.map(FolderId::as_str);
-            let draft = self.placing_folder(folder_id, to_text, name, &folder, &now)?;
-            let key = draft.key().clone();
-            if item::text(&folder, "ParentId") == to_text {
+            let folder = attempts.existing(&key).await?;
+            let draft = self.placing_folder(&key, to, item::text(&folder, "Name"), &folder, &now)?;
+            if item::text(&folder, "ParentId") == to {
                 return Err(WriteError::Unchanged { item: key, attribute: "ParentId" });
             }
             let draft = match to {
-                Some(to) => draft.set("ParentId", text(to.as_str())),
+                Some(to) => draft.set("ParentId", text(to)),
                 None => draft.clear("ParentId"),
             };
             let mut writes = vec![draft.write()];
@@ -122,17 +101,18 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotEmpty`].
-    pub async fn delete_folder(&self, folder_id: &FolderId) -> Result<bool, WriteError> {
-        let (key, mut attempts) = (folder_key(folder_id)?, self.attempts());
-        let mut looks = vec![Query::prefix(None, key.pk.as_str(), File::sort_key_prefix(&Fields::new())?)];
-        let parent = Fields::from([("ParentId", folder_id.as_str())]);
-        for index in &Folder::definition().indexes {
+    pub async fn delete_folder(&self, folder_id: &str) -> Result<bool, WriteError> {
+        let (key, mut attempts) = (self.folder(folder_id)?, self.attempts());
+        let files = self.entity("File")?.key.sk.prefix(&Fields::new())?;
+        let mut looks = vec![Query::prefix(None, key.pk.as_str(), files)];
+        let parent = Fields::from([("ParentId", folder_id)]);
+        for index in &self.entity("Folder")?.indexes {
             let (pk, prefix) = (index.key.pk.build(&parent)?, index.key.sk.prefix(&parent)?);
             looks.push(Query::prefix(Some(&index.index), pk, prefix));
         }
         for look in looks {
             if !attempts.page(&Query { limit: Some(1), ..look }).await?.items.is_empty() {
-                return Err(WriteError::NotEmpty { folder_id: folder_id.clone() });
+                return Err(WriteError::NotEmpty { folder_id: folder_id.to_owned() });
             }
         }
         Ok(attempts.send(&[deletion(key)]).await? == Sent::Done)
@@ -141,41 +121,36 @@ impl<S: Store> Queries<S> {
     /// A change of a folder that is as it was read, with its index key for this parent and name.
     fn placing_folder(
         &self,
-        folder_id: &FolderId,
+        key: &Key,
         parent_id: Option<&str>,
         name: Option<&str>,
         folder: &Item,
         now: &str,
     ) -> Result<Draft, WriteError> {
-        let key = FolderKey { folder_id: folder_id.clone() };
         let fields = [("ParentId", parent_id), ("Name", name)];
         let fields: Vec<(&str, &str)> = fields.into_iter().filter_map(|(field, text)| Some((field, text?))).collect();
-        let draft = Draft::of::<Folder>(&key)?.asking(as_read("Name", folder)).asking(as_read("ParentId", folder));
-        draft.set("UpdatedAt", text(now)).indexed::<Folder>(&self.layout, "GSI1", &key, &fields)
+        let draft = Draft::of(key.clone(), now).asking(as_read("Name", folder)).asking(as_read("ParentId", folder));
+        self.indexed(draft, "Folder", "GSI1", &fields)
     }
 }
 
 impl<S: Store> Attempts<'_, S> {
-    async fn folder(&mut self, folder_id: &FolderId) -> Result<Item, WriteError> {
-        let key = folder_key(folder_id)?;
-        self.item(&key).await?.ok_or(WriteError::NotFound { item: key })
-    }
-
     /// Requires that the new parent and every folder above it are as they were read, so that the folder is not below
     /// itself. Refused if the folder is among them.
-    async fn folders_above(&mut self, folder_id: &FolderId, to: &FolderId) -> Result<Vec<Write>, WriteError> {
-        let (mut checks, mut above) = (Vec::<Write>::new(), Some(to.clone()));
+    async fn folders_above(&mut self, folder_id: &str, to: &str) -> Result<Vec<Write>, WriteError> {
+        let (mut checks, mut above) = (Vec::<Write>::new(), Some(to.to_owned()));
         while let Some(id) = above.take() {
-            if id == *folder_id {
-                return Err(WriteError::FolderUnderItself { folder_id: folder_id.clone() });
+            if id == folder_id {
+                return Err(WriteError::FolderUnderItself { folder_id: id });
             }
-            let key: Key = folder_key(&id)?;
+            let key = self.queries.folder(&id)?;
             if checks.len() + 1 >= FOLDER_DEPTH_MAX {
-                return Err(WriteError::TooDeep { item: folder_key(folder_id)?, depth_max: FOLDER_DEPTH_MAX });
+                let item = self.queries.folder(folder_id)?;
+                return Err(WriteError::TooDeep { item, depth_max: FOLDER_DEPTH_MAX });
             }
             match self.item(&key).await? {
                 Some(folder) => {
-                    above = item::text(&folder, "ParentId").map(FolderId::from);
+                    above = item::text(&folder, "ParentId").map(str::to_owned);
                     checks.push(check(key, vec![Ask::Present, as_read("ParentId", &folder)]));
                 }
                 None if checks.is_empty() => return Err(WriteError::NotFound { item: key }),

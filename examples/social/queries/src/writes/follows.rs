@@ -1,12 +1,8 @@
 //! Follows.
 
-use entities::{
-    ids::UserId,
-    people::{Follow, FollowKey},
-};
-use keys::entity::Entity;
 use store::Store;
 
+use super::draft::texts;
 use crate::{Queries, write_error::WriteError};
 
 impl<S: Store> Queries<S> {
@@ -15,18 +11,12 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::SelfFollow`].
-    pub async fn follow(&self, follower_id: &UserId, followee_id: &UserId) -> Result<bool, WriteError> {
+    pub async fn follow(&self, follower_id: &str, followee_id: &str) -> Result<bool, WriteError> {
         if follower_id == followee_id {
-            return Err(WriteError::SelfFollow { user_id: follower_id.clone() });
+            return Err(WriteError::SelfFollow { user_id: follower_id.to_owned() });
         }
-        let now = self.now()?;
-        let follow = Follow {
-            key: FollowKey { follower_id: follower_id.clone(), followee_id: followee_id.clone() },
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-            ..Follow::default()
-        };
-        self.send(self.creation(&follow)?).await
+        let values = texts([("FollowerId", follower_id), ("FolloweeId", followee_id)]);
+        self.send(self.creation("Follow", &self.now()?, values)?).await
     }
 
     /// WP-06: a user follows another no more. A second time changes nothing; returns true if they did before.
@@ -34,8 +24,7 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn unfollow(&self, follower_id: &UserId, followee_id: &UserId) -> Result<bool, WriteError> {
-        let key = FollowKey { follower_id: follower_id.clone(), followee_id: followee_id.clone() };
-        self.delete(Follow::primary_key(&key)?).await
+    pub async fn unfollow(&self, follower_id: &str, followee_id: &str) -> Result<bool, WriteError> {
+        self.delete(self.key("Follow", [("FollowerId", follower_id), ("FolloweeId", followee_id)])?).await
     }
 }

@@ -1,13 +1,9 @@
 //! Groups and their members.
 
-use entities::{
-    groups::{Group, GroupKey, Membership, MembershipKey},
-    ids::{GroupId, UserId},
-};
-use keys::entity::Entity;
+use keys::key::Key;
 use store::Store;
 
-use super::draft::{Draft, text};
+use super::draft::{Draft, text, texts};
 use crate::{Queries, write_error::WriteError};
 
 impl<S: Store> Queries<S> {
@@ -18,17 +14,10 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`] if the user is a member already.
-    pub async fn join_group(&self, user_id: &UserId, group_id: &GroupId, role: &str) -> Result<(), WriteError> {
+    pub async fn join_group(&self, user_id: &str, group_id: &str, role: &str) -> Result<(), WriteError> {
         let now = self.now()?;
-        let membership = Membership {
-            key: MembershipKey { user_id: user_id.clone(), group_id: group_id.clone() },
-            role: Some(role.to_owned()),
-            joined_at: Some(now.clone()),
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-            ..Membership::default()
-        };
-        self.create(&membership).await
+        let values = [("UserId", user_id), ("GroupId", group_id), ("Role", role), ("JoinedAt", &now)];
+        self.create("Membership", &now, texts(values)).await.map(drop)
     }
 
     /// WP-07: changes the role of a user in a group.
@@ -36,10 +25,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`] if the user is no member.
-    pub async fn change_role(&self, user_id: &UserId, group_id: &GroupId, role: &str) -> Result<(), WriteError> {
-        let key = MembershipKey { user_id: user_id.clone(), group_id: group_id.clone() };
-        let draft = Draft::of::<Membership>(&key)?.set("Role", text(role));
-        self.amend(draft.set("UpdatedAt", text(self.now()?))).await
+    pub async fn change_role(&self, user_id: &str, group_id: &str, role: &str) -> Result<(), WriteError> {
+        let draft = Draft::of(self.membership(user_id, group_id)?, &self.now()?);
+        self.amend(draft.set("Role", text(role))).await
     }
 
     /// WP-07: a user leaves a group; returns false if the user was no member.
@@ -47,9 +35,12 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn leave_group(&self, user_id: &UserId, group_id: &GroupId) -> Result<bool, WriteError> {
-        let key = MembershipKey { user_id: user_id.clone(), group_id: group_id.clone() };
-        self.delete(Membership::primary_key(&key)?).await
+    pub async fn leave_group(&self, user_id: &str, group_id: &str) -> Result<bool, WriteError> {
+        self.delete(self.membership(user_id, group_id)?).await
+    }
+
+    fn membership(&self, user_id: &str, group_id: &str) -> Result<Key, WriteError> {
+        self.key("Membership", [("UserId", user_id), ("GroupId", group_id)])
     }
 
     /// WP-13: creates a group.
@@ -57,22 +48,10 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`].
-    pub async fn create_group(
-        &self,
-        group_id: &GroupId,
-        name: &str,
-        description: Option<&str>,
-    ) -> Result<(), WriteError> {
-        let now = self.now()?;
-        let group = Group {
-            key: GroupKey { group_id: group_id.clone() },
-            name: Some(name.to_owned()),
-            description: description.map(str::to_owned),
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-            ..Group::default()
-        };
-        self.create(&group).await
+    pub async fn create_group(&self, group_id: &str, name: &str, description: Option<&str>) -> Result<(), WriteError> {
+        let values = [("GroupId", group_id), ("Name", name)].into_iter();
+        let values = texts(values.chain(description.map(|text| ("Description", text))));
+        self.create("Group", &self.now()?, values).await.map(drop)
     }
 
     /// WP-13: renames a group. D-14 derives the copies of its name.
@@ -80,9 +59,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn rename_group(&self, group_id: &GroupId, name: &str) -> Result<(), WriteError> {
-        let draft = Draft::of::<Group>(&GroupKey { group_id: group_id.clone() })?.set("Name", text(name));
-        self.amend(draft.set("UpdatedAt", text(self.now()?))).await
+    pub async fn rename_group(&self, group_id: &str, name: &str) -> Result<(), WriteError> {
+        let draft = Draft::of(self.key("Group", [("GroupId", group_id)])?, &self.now()?);
+        self.amend(draft.set("Name", text(name))).await
     }
 
     /// WP-13: deletes a group; returns false if it does not exist. The memberships stay, without its name.
@@ -90,7 +69,7 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn delete_group(&self, group_id: &GroupId) -> Result<bool, WriteError> {
-        self.delete(Group::primary_key(&GroupKey { group_id: group_id.clone() })?).await
+    pub async fn delete_group(&self, group_id: &str) -> Result<bool, WriteError> {
+        self.delete(self.key("Group", [("GroupId", group_id)])?).await
     }
 }

@@ -1,14 +1,9 @@
 //! Likes and views: what a reader does with a post.
 
-use derive::write::Action;
-use entities::{
-    ids::{PostId, UserId},
-    posts::{Like, LikeKey, View, ViewKey},
-};
-use keys::entity::Entity;
+use keys::key::Key;
 use store::Store;
 
-use super::draft::write;
+use super::draft::{number, texts};
 use crate::{Queries, write_error::WriteError};
 
 /// Lifetime of a view before DynamoDB may remove it, in seconds: ninety days.
@@ -20,14 +15,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn like(&self, user_id: &UserId, post_id: &PostId) -> Result<bool, WriteError> {
-        let now = self.now()?;
-        let like = Like {
-            key: LikeKey { user_id: user_id.clone(), post_id: post_id.clone() },
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-        };
-        self.send(self.creation(&like)?).await
+    pub async fn like(&self, user_id: &str, post_id: &str) -> Result<bool, WriteError> {
+        let values = texts([("UserId", user_id), ("PostId", post_id)]);
+        self.send(self.creation("Like", &self.now()?, values)?).await
     }
 
     /// WP-05: a user likes a post no more. A second time changes nothing; returns true if they did before.
@@ -35,9 +25,8 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn unlike(&self, user_id: &UserId, post_id: &PostId) -> Result<bool, WriteError> {
-        let key = LikeKey { user_id: user_id.clone(), post_id: post_id.clone() };
-        self.delete(Like::primary_key(&key)?).await
+    pub async fn unlike(&self, user_id: &str, post_id: &str) -> Result<bool, WriteError> {
+        self.delete(self.key("Like", [("UserId", user_id), ("PostId", post_id)])?).await
     }
 
     /// WP-17: a user views a post. Returns the view's key, which contains the time. DynamoDB removes the view
@@ -48,18 +37,14 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn record_view(&self, user_id: &UserId, post_id: &PostId) -> Result<ViewKey, WriteError> {
+    pub async fn record_view(&self, user_id: &str, post_id: &str) -> Result<Key, WriteError> {
         let now_ms = self.now_ms();
         let now = super::time::text(now_ms)?;
-        let expires_at = i64::try_from(now_ms / 1_000 + VIEW_SECONDS).ok();
-        let view = View {
-            key: ViewKey { user_id: user_id.clone(), viewed_at: now.clone(), post_id: post_id.clone() },
-            expires_at,
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-        };
-        let put = Action::Put(view.to_item(&self.layout)?);
-        self.send(write(View::primary_key(&view.key)?, put, Vec::new())).await?;
-        Ok(view.key)
+        let expires_at = i64::try_from(now_ms / 1_000 + VIEW_SECONDS).ok().map(|at| ("ExpiresAt", number(at)));
+        let values = texts([("UserId", user_id), ("PostId", post_id), ("ViewedAt", &now)]).chain(expires_at);
+        let put = self.putting("View", &now, values, Vec::new())?;
+        let key = put.key.clone();
+        self.send(put).await?;
+        Ok(key)
     }
 }

@@ -20,7 +20,7 @@ pub mod likes;
 pub mod order_status;
 pub mod orders;
 pub mod organizations;
-mod patterns;
+pub mod patterns;
 pub mod pause;
 pub mod posts;
 pub mod products;
@@ -29,14 +29,3 @@ pub mod reviews;
 pub mod subscriptions;
 pub mod time;
 pub mod users;
-
-use crate::pattern::AccessPattern;
-
-/// The patterns WP-01 to WP-19, in order, one for each method.
-#[must_use]
-pub fn patterns() -> Vec<AccessPattern> {
-    let mut all = patterns::all();
-    // Stable, so patterns with one id keep their order.
-    all.sort_by_key(|pattern| pattern.id);
-    all
-}

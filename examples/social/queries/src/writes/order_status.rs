@@ -10,19 +10,14 @@ use derive::{
     query::Query,
     write::{TRANSACT_ACTIONS_MAX, Write},
 };
-use entities::{
-    ids::ProductId,
-    orders::{Order, OrderItem, OrderKey, status},
-    products::{Product, ProductKey},
-};
-use keys::{entity::Entity, fields::Fields, item::Item, key::Key, value::whole_number};
+use keys::{fields::Fields, item::Item, key::Key, value::whole_number};
 use serde_dynamo::AttributeValue;
 use store::Store;
 
 use super::{
     attempts::{Attempts, Sent},
     draft::{Draft, as_read, check, text, write},
-    orders::{collection, stocked},
+    orders::stocked,
 };
 use crate::{Queries, write_error::WriteError};
 
@@ -46,11 +41,11 @@ impl OrderStatus {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Pending => status::PENDING,
-            Self::Paid => status::PAID,
-            Self::Packed => status::PACKED,
-            Self::Shipped => status::SHIPPED,
-            Self::Cancelled => status::CANCELLED,
+            Self::Pending => "pending",
+            Self::Paid => "paid",
+            Self::Packed => "packed",
+            Self::Shipped => "shipped",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -66,73 +61,82 @@ impl<S: Store> Queries<S> {
     ///
     /// [`WriteError::NotFound`]; [`WriteError::Unchanged`]; [`WriteError::OrderCancelled`] for a status after that;
     /// [`WriteError::TooManyLines`] if another client made an order with more lines than a transaction can cancel.
-    pub async fn change_order_status(&self, order: &OrderKey, status: OrderStatus) -> Result<(), WriteError> {
-        let draft = self.status_change(order, status)?;
-        let (item, mut attempts) = (draft.key().clone(), self.attempts());
+    pub async fn change_order_status(&self, order: &Key, status: OrderStatus) -> Result<(), WriteError> {
+        let fields = self.fields("Order", order)?;
+        let order_id = fields.get("OrderId").unwrap_or_default();
+        let (draft, mut attempts) = (self.status_change(order, status)?, self.attempts());
         let change = draft.write();
         let mut removed = BTreeSet::new();
         loop {
             let mut writes = vec![change.clone()];
             if status == OrderStatus::Cancelled {
-                writes.extend(self.restocking(&mut attempts, order, &removed).await?);
+                writes.extend(self.restocking(&mut attempts, order_id, &removed).await?);
             }
             if writes.len() > TRANSACT_ACTIONS_MAX {
                 let n_lines = writes.len().saturating_sub(1) / 2;
-                return Err(WriteError::TooManyLines { order_id: order.order_id.clone(), n_lines });
+                return Err(WriteError::TooManyLines { order_id: order_id.to_owned(), n_lines });
             }
             let Sent::Refused(positions) = attempts.send(&writes).await? else { return Ok(()) };
             if positions.contains(&0) {
-                let stored = attempts.item(&item).await?.ok_or_else(|| WriteError::NotFound { item: item.clone() })?;
-                is_open_to(order, &item, &stored, status)?;
+                is_open_to(order_id, order, &attempts.existing(order).await?, status)?;
             }
             removed = attempts.removed(&writes, &positions).await?;
-            attempts.again(&item).await?;
+            attempts.again(order).await?;
         }
     }
 
     /// Sets the status, and the index key for open orders that depends on it.
-    fn status_change(&self, order: &OrderKey, status: OrderStatus) -> Result<Draft, WriteError> {
+    fn status_change(&self, order: &Key, status: OrderStatus) -> Result<Draft, WriteError> {
         let other_than = |status: &str| Ask::Differs("Status".to_owned(), text(status));
-        let mut draft = Draft::of::<Order>(order)?.asking(other_than(status.as_str()));
+        let mut draft = Draft::of(order.clone(), &self.now()?).asking(other_than(status.as_str()));
         if status != OrderStatus::Cancelled {
-            draft = draft.asking(other_than(status::CANCELLED));
+            draft = draft.asking(other_than("cancelled"));
         }
-        let draft = draft.set("Status", text(status.as_str())).set("UpdatedAt", text(self.now()?));
-        draft.indexed::<Order>(&self.layout, "GSI2", order, &[("Status", status.as_str())])
+        let draft = draft.set("Status", text(status.as_str()));
+        self.indexed(draft, "Order", "GSI2", &[("Status", status.as_str())])
     }
 
     /// Marks the order's items, and puts their pieces back in stock.
     async fn restocking(
         &self,
         attempts: &mut Attempts<'_, S>,
-        order: &OrderKey,
+        order_id: &str,
         removed: &BTreeSet<Key>,
     ) -> Result<Vec<Write>, WriteError> {
-        let prefix = OrderItem::sort_key_prefix(&Fields::new())?;
-        let items = attempts.page(&Query::prefix(None, collection(&order.order_id)?, prefix)).await?.items;
+        let (now, prefix) = (self.now()?, self.entity("OrderItem")?.key.sk.prefix(&Fields::new())?);
+        let items = attempts.page(&Query::prefix(None, self.collection(order_id)?, prefix)).await?.items;
         let (mut marks, mut stocks) = (Vec::new(), Vec::new());
         for item in items.iter().filter(|item| !is_cancelled(item)) {
-            let Some(key) = self.layout.key(item).and_then(|key| OrderItem::parse_key(&key)) else { continue };
-            let mark = Draft::of::<OrderItem>(&key)?
+            let Some(key) = self.schema.layout.key(item) else { continue };
+            let Ok(fields) = self.fields("OrderItem", &key) else { continue };
+            let mark = Draft::of(key, &now)
                 .asking(as_read("Quantity", item))
                 .asking(as_read("Cancelled", item))
-                .set("Cancelled", AttributeValue::Bool(true))
-                .set("UpdatedAt", text(self.now()?));
+                .set("Cancelled", AttributeValue::Bool(true));
             marks.push(mark.write());
             let quantity = item.get("Quantity").and_then(whole_number).filter(|quantity| *quantity > 0);
             if let Some(quantity) = quantity {
-                stocks.push(restock(key.product_id, quantity, removed)?);
+                stocks.push(self.restock(fields.get("ProductId").unwrap_or_default(), quantity, removed)?);
             }
         }
         Ok(marks.into_iter().chain(stocks).collect())
+    }
+
+    fn restock(&self, product_id: &str, quantity: i64, removed: &BTreeSet<Key>) -> Result<Write, WriteError> {
+        let key = self.product(product_id)?;
+        if removed.contains(&key) {
+            return Ok(check(key, vec![Ask::Absent]));
+        }
+        Ok(write(key, stocked(quantity), vec![Ask::Present]))
     }
 }
 
 impl<S: Store> Attempts<'_, S> {
     /// The products at these positions of the writes that do not exist.
     async fn removed(&mut self, writes: &[Write], positions: &[usize]) -> Result<BTreeSet<Key>, WriteError> {
-        let products: Vec<Key> =
-            writes.iter().map(|write| &write.key).filter(|key| Product::parse_key(key).is_some()).cloned().collect();
+        let form = &self.queries.entity("Product")?.key;
+        let products = writes.iter().map(|write| &write.key).filter(|key| form.parse_key(key).is_some());
+        let products: Vec<Key> = products.cloned().collect();
         if positions == [0] {
             return Ok(BTreeSet::new());
         }
@@ -141,26 +145,18 @@ impl<S: Store> Attempts<'_, S> {
     }
 }
 
-fn restock(product_id: ProductId, quantity: i64, removed: &BTreeSet<Key>) -> Result<Write, WriteError> {
-    let key = Product::primary_key(&ProductKey { product_id })?;
-    if removed.contains(&key) {
-        return Ok(check(key, vec![Ask::Absent]));
-    }
-    Ok(write(key, stocked(quantity), vec![Ask::Present]))
-}
-
 fn is_cancelled(item: &Item) -> bool {
     item.get("Cancelled") == Some(&AttributeValue::Bool(true))
 }
 
 /// Can an order with the stored status get this one?
-fn is_open_to(order: &OrderKey, item: &Key, stored: &Item, status: OrderStatus) -> Result<(), WriteError> {
+fn is_open_to(order_id: &str, item: &Key, stored: &Item, status: OrderStatus) -> Result<(), WriteError> {
     let is = |status: &str| stored.get("Status") == Some(&text(status));
     if is(status.as_str()) {
         return Err(WriteError::Unchanged { item: item.clone(), attribute: "Status" });
     }
-    if is(status::CANCELLED) {
-        return Err(WriteError::OrderCancelled { order_id: order.order_id.clone() });
+    if is("cancelled") {
+        return Err(WriteError::OrderCancelled { order_id: order_id.to_owned() });
     }
     Ok(())
 }

@@ -17,14 +17,7 @@ use derive::{
     query::Query,
     write::{Action, Update, Write},
 };
-use entities::{
-    ids::{OrderId, ProductId, UserId},
-    orders::{Order, OrderItem, OrderItemKey, OrderKey, status},
-    products::{Product, ProductKey},
-};
 use keys::{
-    attribute::Attribute,
-    entity::Entity,
     item::{self, Item},
     key::Key,
     number::Decimal,
@@ -33,7 +26,7 @@ use store::Store;
 
 use super::{
     attempts::{Attempts, Sent},
-    draft::{as_read, number, write},
+    draft::{as_read, decimal, number, text, texts, write},
 };
 use crate::{
     Queries,
@@ -44,7 +37,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The product.
-    pub product_id: ProductId,
+    pub product_id: String,
     /// Number of pieces, from 1 up.
     pub quantity: i64,
 }
@@ -53,16 +46,17 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedOrder {
     /// Its key, which contains the time.
-    pub key: OrderKey,
+    pub key: Key,
     /// The total price.
     pub total: Decimal,
 }
 
 /// The content of an order's transaction.
 struct OrderRequest<'a> {
-    key: OrderKey,
+    user_id: &'a str,
+    order_id: &'a str,
     now: String,
-    quantities: &'a BTreeMap<ProductId, i64>,
+    quantities: &'a BTreeMap<String, i64>,
 }
 
 impl<S: Store> Queries<S> {
@@ -73,34 +67,27 @@ impl<S: Store> Queries<S> {
     /// [`WriteError::NotEnough`] with the product; [`WriteError::NotFound`] for a product;
     /// [`WriteError::AlreadyPlaced`]; [`WriteError::TooManyLines`], [`WriteError::NoLines`], [`WriteError::Quantity`];
     /// [`WriteError::Price`] for a product without a price.
-    pub async fn place_order(
-        &self,
-        user_id: &UserId,
-        order_id: &OrderId,
-        lines: &[Line],
-    ) -> Result<PlacedOrder, WriteError> {
+    pub async fn place_order(&self, user_id: &str, order_id: &str, lines: &[Line]) -> Result<PlacedOrder, WriteError> {
         let quantities = merged(order_id, lines)?;
-        let now = self.now()?;
-        let key = OrderKey { user_id: user_id.clone(), placed_at: now.clone(), order_id: order_id.clone() };
-        let wanted = OrderRequest { key, now, quantities: &quantities };
+        let wanted = OrderRequest { user_id, order_id, now: self.now()?, quantities: &quantities };
+        let key = self.key("Order", [("UserId", user_id), ("PlacedAt", &wanted.now), ("OrderId", order_id)])?;
         let mut attempts = self.attempts();
-        let collection = collection(order_id)?;
-        let look = Query { limit: Some(1), ..Query::prefix(None, collection, "") };
+        let look = Query { limit: Some(1), ..Query::prefix(None, self.collection(order_id)?, "") };
         if !attempts.page(&look).await?.items.is_empty() {
-            return Err(WriteError::AlreadyPlaced { order_id: order_id.clone() });
+            return Err(WriteError::AlreadyPlaced { order_id: order_id.to_owned() });
         }
         let n_lines = quantities.len();
         loop {
             let products = attempts.products(quantities.keys()).await?;
             let (writes, total) = self.placing(&wanted, &products)?;
             match attempts.send(&writes).await? {
-                Sent::Done => return Ok(PlacedOrder { key: wanted.key, total }),
+                Sent::Done => return Ok(PlacedOrder { key, total }),
                 Sent::Refused(positions) if positions.iter().any(|position| *position <= n_lines) => {
-                    return Err(WriteError::AlreadyPlaced { order_id: order_id.clone() });
+                    return Err(WriteError::AlreadyPlaced { order_id: order_id.to_owned() });
                 }
                 Sent::Refused(positions) => attempts.explain(&wanted, &positions).await?,
             }
-            attempts.again(&Order::primary_key(&wanted.key)?).await?;
+            attempts.again(&key).await?;
         }
     }
 
@@ -108,26 +95,21 @@ impl<S: Store> Queries<S> {
     fn placing(
         &self,
         wanted: &OrderRequest<'_>,
-        products: &BTreeMap<ProductId, Item>,
+        products: &BTreeMap<Key, Item>,
     ) -> Result<(Vec<Write>, Decimal), WriteError> {
+        let OrderRequest { user_id, order_id, now, quantities } = wanted;
         let (mut items, mut stocks, mut total) = (Vec::new(), Vec::new(), Decimal::default());
-        for (product_id, &quantity) in wanted.quantities {
-            let key = Product::primary_key(&ProductKey { product_id: product_id.clone() })?;
-            let product = products.get(product_id).ok_or_else(|| WriteError::NotFound { item: key.clone() })?;
+        for (product_id, &quantity) in *quantities {
+            let key = self.product(product_id)?;
+            let product = products.get(&key).ok_or_else(|| WriteError::NotFound { item: key.clone() })?;
             let no_price = || WriteError::Price { product_id: product_id.clone() };
-            let price = product.get("Price").and_then(Decimal::from_value).filter(|price| *price >= Decimal::default());
-            let price = price.ok_or_else(no_price)?;
-            total = times(&price, quantity).and_then(|sum| total.plus(&sum)).ok_or_else(no_price)?;
-            let item = OrderItem {
-                key: OrderItemKey { order_id: wanted.key.order_id.clone(), product_id: product_id.clone() },
-                product_name: item::text(product, "Name").map(str::to_owned),
-                price: Some(price),
-                quantity: Some(quantity),
-                cancelled: false,
-                created_at: Some(wanted.now.clone()),
-                updated_at: Some(wanted.now.clone()),
-            };
-            items.push(self.creation(&item)?);
+            let price = decimal(product, "Price").filter(|price| *price >= Decimal::default()).ok_or_else(no_price)?;
+            let sum = price.times(&Decimal::from(quantity));
+            total = sum.and_then(|sum| total.plus(&sum)).ok_or_else(no_price)?;
+            let name = item::text(product, "Name").map(|name| ("ProductName", text(name)));
+            let values = texts([("OrderId", *order_id), ("ProductId", product_id)]).chain(name);
+            let values = values.chain([("Price", number(price)), ("Quantity", number(quantity))]);
+            items.push(self.creation("OrderItem", now, values)?);
             let asks = vec![
                 Ask::AtLeast("Inventory".to_owned(), number(quantity)),
                 as_read("Price", product),
@@ -135,39 +117,35 @@ impl<S: Store> Queries<S> {
             ];
             stocks.push(write(key, stocked(-quantity), asks));
         }
-        let order = Order {
-            key: wanted.key.clone(),
-            status: Some(status::PENDING.to_owned()),
-            total: Some(total.clone()),
-            created_at: Some(wanted.now.clone()),
-            updated_at: Some(wanted.now.clone()),
-        };
-        let mut writes = vec![self.creation(&order)?];
+        let key = texts([("UserId", *user_id), ("PlacedAt", now), ("OrderId", order_id), ("Status", "pending")]);
+        let mut writes = vec![self.creation("Order", now, key.chain([("Total", number(total.clone()))]))?];
         writes.extend(items.into_iter().chain(stocks));
         Ok((writes, total))
+    }
+
+    /// The partition key of an order's own collection.
+    pub(super) fn collection(&self, order_id: &str) -> Result<String, WriteError> {
+        // Any product will do: only the sort key contains it.
+        Ok(self.key("OrderItem", [("OrderId", order_id), ("ProductId", "-")])?.pk)
     }
 }
 
 impl<S: Store> Attempts<'_, S> {
-    async fn products(
-        &mut self,
-        ids: impl Iterator<Item = &ProductId>,
-    ) -> Result<BTreeMap<ProductId, Item>, WriteError> {
-        let keys = ids.map(|product_id| Product::primary_key(&ProductKey { product_id: product_id.clone() }));
-        let items = self.items(&keys.collect::<Result<Vec<Key>, _>>()?).await?;
-        Ok(items.into_iter().filter_map(|(key, item)| Some((Product::parse_key(&key)?.product_id, item))).collect())
+    async fn products(&mut self, ids: impl Iterator<Item = &String>) -> Result<BTreeMap<Key, Item>, WriteError> {
+        let keys = ids.map(|product_id| self.queries.product(product_id)).collect::<Result<Vec<Key>, _>>()?;
+        Ok(self.items(&keys).await?.into_iter().collect())
     }
 
     /// The first product at these positions with too little stock; `None` if only prices or names changed.
     async fn explain(&mut self, wanted: &OrderRequest<'_>, positions: &[usize]) -> Result<(), WriteError> {
         let n_lines = wanted.quantities.len();
         let lines = wanted.quantities.iter().enumerate();
-        let refused: Vec<(&ProductId, &i64)> =
+        let refused: Vec<(&String, &i64)> =
             lines.filter(|(at, _)| positions.contains(&(1 + n_lines + at))).map(|(_, line)| line).collect();
         let products = self.products(refused.iter().map(|(product_id, _)| *product_id)).await?;
         for (product_id, &quantity) in refused {
             let enough = Ask::AtLeast("Inventory".to_owned(), number(quantity));
-            if let Some(product) = products.get(product_id)
+            if let Some(product) = products.get(&self.queries.product(product_id)?)
                 && !enough.holds(Some(product))
             {
                 return Err(WriteError::NotEnough { product_id: product_id.clone() });
@@ -184,15 +162,8 @@ pub(super) fn stocked(change: i64) -> Action {
     Action::Update(Update { add: [("Inventory", number(change))].into(), ..Update::default() })
 }
 
-/// The partition key of an order's own collection.
-pub(super) fn collection(order_id: &OrderId) -> Result<String, WriteError> {
-    // Any product will do: only the sort key contains it.
-    let key = OrderItemKey { order_id: order_id.clone(), product_id: "-".into() };
-    Ok(OrderItem::primary_key(&key)?.pk)
-}
-
-fn merged(order_id: &OrderId, lines: &[Line]) -> Result<BTreeMap<ProductId, i64>, WriteError> {
-    let mut quantities = BTreeMap::<ProductId, i64>::new();
+fn merged(order_id: &str, lines: &[Line]) -> Result<BTreeMap<String, i64>, WriteError> {
+    let mut quantities = BTreeMap::<String, i64>::new();
     for Line { product_id, quantity } in lines {
         let refused = || WriteError::Quantity { product_id: product_id.clone() };
         if *quantity < 1 {
@@ -202,40 +173,8 @@ fn merged(order_id: &OrderId, lines: &[Line]) -> Result<BTreeMap<ProductId, i64>
         *merged = merged.checked_add(*quantity).ok_or_else(refused)?;
     }
     match quantities.len() {
-        0 => Err(WriteError::NoLines { order_id: order_id.clone() }),
+        0 => Err(WriteError::NoLines { order_id: order_id.to_owned() }),
         1..=LINES_MAX => Ok(quantities),
-        n_lines => Err(WriteError::TooManyLines { order_id: order_id.clone(), n_lines }),
-    }
-}
-
-/// The exact price of this many pieces, computed by doubling along the bits of the quantity. `None` if it is out of
-/// range.
-fn times(price: &Decimal, quantity: i64) -> Option<Decimal> {
-    let (mut total, mut doubled, mut left) = (Decimal::default(), price.clone(), quantity);
-    while left > 0 {
-        if left % 2 == 1 {
-            total = total.plus(&doubled)?;
-        }
-        left /= 2;
-        if left > 0 {
-            doubled = doubled.plus(&doubled)?;
-        }
-    }
-    Some(total)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_price_is_multiplied_exactly() {
-        let of =
-            |price: &str, quantity| times(&Decimal::parse(price).unwrap(), quantity).map(|total| total.to_string());
-        assert_eq!(of("19.99", 1).as_deref(), Some("19.99"));
-        assert_eq!(of("19.99", 1_000_003).as_deref(), Some("19990059.97"));
-        assert_eq!(of("0", i64::MAX).as_deref(), Some("0"));
-        assert_eq!(of("0.1", i64::MAX).as_deref(), Some("922337203685477580.7"));
-        assert_eq!(of("9E125", 2), None);
+        n_lines => Err(WriteError::TooManyLines { order_id: order_id.to_owned(), n_lines }),
     }
 }

@@ -1,13 +1,9 @@
 //! Organizations with their teams and members.
 
-use entities::{
-    ids::{OrgId, TeamId, UserId},
-    organizations::{Member, MemberKey, Organization, OrganizationKey, Team, TeamKey},
-};
-use keys::entity::Entity;
+use keys::key::Key;
 use store::Store;
 
-use super::draft::{Draft, text};
+use super::draft::{Draft, text, texts};
 use crate::{Queries, write_error::WriteError};
 
 impl<S: Store> Queries<S> {
@@ -16,16 +12,8 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`].
-    pub async fn create_organization(&self, org_id: &OrgId, name: &str) -> Result<(), WriteError> {
-        let now = self.now()?;
-        let organization = Organization {
-            key: OrganizationKey { org_id: org_id.clone() },
-            name: Some(name.to_owned()),
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-            ..Organization::default()
-        };
-        self.create(&organization).await
+    pub async fn create_organization(&self, org_id: &str, name: &str) -> Result<(), WriteError> {
+        self.create("Organization", &self.now()?, texts([("OrgId", org_id), ("Name", name)])).await.map(drop)
     }
 
     /// WP-14: renames an organization. D-17 derives the copies of its name.
@@ -33,9 +21,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn rename_organization(&self, org_id: &OrgId, name: &str) -> Result<(), WriteError> {
-        let draft = Draft::of::<Organization>(&OrganizationKey { org_id: org_id.clone() })?.set("Name", text(name));
-        self.amend(draft.set("UpdatedAt", text(self.now()?))).await
+    pub async fn rename_organization(&self, org_id: &str, name: &str) -> Result<(), WriteError> {
+        let draft = Draft::of(self.key("Organization", [("OrgId", org_id)])?, &self.now()?);
+        self.amend(draft.set("Name", text(name))).await
     }
 
     /// WP-14: adds a team.
@@ -46,15 +34,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`].
-    pub async fn add_team(&self, org_id: &OrgId, team_id: &TeamId, name: &str) -> Result<(), WriteError> {
-        let now = self.now()?;
-        let team = Team {
-            key: TeamKey { org_id: org_id.clone(), team_id: team_id.clone() },
-            name: Some(name.to_owned()),
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-        };
-        self.create(&team).await
+    pub async fn add_team(&self, org_id: &str, team_id: &str, name: &str) -> Result<(), WriteError> {
+        let values = texts([("OrgId", org_id), ("TeamId", team_id), ("Name", name)]);
+        self.create("Team", &self.now()?, values).await.map(drop)
     }
 
     /// WP-14: renames a team.
@@ -62,10 +44,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn rename_team(&self, org_id: &OrgId, team_id: &TeamId, name: &str) -> Result<(), WriteError> {
-        let key = TeamKey { org_id: org_id.clone(), team_id: team_id.clone() };
-        let draft = Draft::of::<Team>(&key)?.set("Name", text(name));
-        self.amend(draft.set("UpdatedAt", text(self.now()?))).await
+    pub async fn rename_team(&self, org_id: &str, team_id: &str, name: &str) -> Result<(), WriteError> {
+        let draft = Draft::of(self.team(org_id, team_id)?, &self.now()?);
+        self.amend(draft.set("Name", text(name))).await
     }
 
     /// WP-14: removes a team; returns false if it does not exist.
@@ -73,8 +54,12 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn remove_team(&self, org_id: &OrgId, team_id: &TeamId) -> Result<bool, WriteError> {
-        self.delete(Team::primary_key(&TeamKey { org_id: org_id.clone(), team_id: team_id.clone() })?).await
+    pub async fn remove_team(&self, org_id: &str, team_id: &str) -> Result<bool, WriteError> {
+        self.delete(self.team(org_id, team_id)?).await
+    }
+
+    fn team(&self, org_id: &str, team_id: &str) -> Result<Key, WriteError> {
+        self.key("Team", [("OrgId", org_id), ("TeamId", team_id)])
     }
 
     /// WP-14: adds a member, in a role.
@@ -82,16 +67,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`] if the user is a member already.
-    pub async fn add_member(&self, org_id: &OrgId, user_id: &UserId, role: &str) -> Result<(), WriteError> {
-        let now = self.now()?;
-        let member = Member {
-            key: MemberKey { org_id: org_id.clone(), user_id: user_id.clone() },
-            role: Some(role.to_owned()),
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-            ..Member::default()
-        };
-        self.create(&member).await
+    pub async fn add_member(&self, org_id: &str, user_id: &str, role: &str) -> Result<(), WriteError> {
+        let values = texts([("OrgId", org_id), ("UserId", user_id), ("Role", role)]);
+        self.create("Member", &self.now()?, values).await.map(drop)
     }
 
     /// WP-14: changes a member's role.
@@ -99,10 +77,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`] if the user is no member.
-    pub async fn change_member(&self, org_id: &OrgId, user_id: &UserId, role: &str) -> Result<(), WriteError> {
-        let key = MemberKey { org_id: org_id.clone(), user_id: user_id.clone() };
-        let draft = Draft::of::<Member>(&key)?.set("Role", text(role));
-        self.amend(draft.set("UpdatedAt", text(self.now()?))).await
+    pub async fn change_member(&self, org_id: &str, user_id: &str, role: &str) -> Result<(), WriteError> {
+        let draft = Draft::of(self.member(org_id, user_id)?, &self.now()?);
+        self.amend(draft.set("Role", text(role))).await
     }
 
     /// WP-14: removes a member; returns false if the user was no member.
@@ -110,7 +87,11 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn remove_member(&self, org_id: &OrgId, user_id: &UserId) -> Result<bool, WriteError> {
-        self.delete(Member::primary_key(&MemberKey { org_id: org_id.clone(), user_id: user_id.clone() })?).await
+    pub async fn remove_member(&self, org_id: &str, user_id: &str) -> Result<bool, WriteError> {
+        self.delete(self.member(org_id, user_id)?).await
+    }
+
+    fn member(&self, org_id: &str, user_id: &str) -> Result<Key, WriteError> {
+        self.key("Member", [("OrgId", org_id), ("UserId", user_id)])
     }
 }

@@ -3,14 +3,10 @@
 //! A post keeps the time of its creation, because its key contains it. D-04 derives its mirror under the id, with the
 //! place among the recent posts.
 
-use entities::{
-    ids::{PostId, UserId},
-    posts::{Post, PostKey, status},
-};
-use keys::entity::Entity;
+use keys::key::Key;
 use store::Store;
 
-use super::draft::{Draft, Edit, text};
+use super::draft::{Draft, Edit, text, texts};
 use crate::{Queries, write_error::WriteError};
 
 /// The attributes of a new post.
@@ -39,18 +35,11 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`] for a post of the same author, time and id.
-    pub async fn create_post(&self, author: &UserId, post_id: &PostId, new: NewPost) -> Result<PostKey, WriteError> {
-        let now = self.now()?;
-        let status = if new.is_published { status::PUBLISHED } else { status::DRAFT };
-        let post = Post {
-            key: PostKey { author_id: author.clone(), created_at: now.clone(), post_id: post_id.clone() },
-            title: Some(new.title),
-            content: new.content,
-            status: Some(status.to_owned()),
-            updated_at: Some(now),
-        };
-        self.create(&post).await?;
-        Ok(post.key)
+    pub async fn create_post(&self, author_id: &str, post_id: &str, new: NewPost) -> Result<Key, WriteError> {
+        let status = if new.is_published { "published" } else { "draft" };
+        let values = texts([("AuthorId", author_id), ("PostId", post_id), ("Title", &new.title), ("Status", status)]);
+        let content = new.content.map(|content| ("Content", text(content)));
+        self.create("Post", &self.now()?, values.chain(content)).await
     }
 
     /// WP-03: publishes a post; a second time changes nothing.
@@ -58,8 +47,8 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn publish_post(&self, post: &PostKey) -> Result<(), WriteError> {
-        self.set_post_status(post, status::PUBLISHED).await
+    pub async fn publish_post(&self, post: &Key) -> Result<(), WriteError> {
+        self.set_post_status(post, "published").await
     }
 
     /// WP-03: edits a post.
@@ -67,11 +56,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn edit_post(&self, post: &PostKey, edit: PostEdit) -> Result<(), WriteError> {
-        let draft = Draft::of::<Post>(post)?
-            .set_some("Title", edit.title.map(text))
-            .edit("Content", edit.content.map(text))
-            .set("UpdatedAt", text(self.now()?));
+    pub async fn edit_post(&self, post: &Key, edit: PostEdit) -> Result<(), WriteError> {
+        let draft = Draft::of(self.of("Post", post)?, &self.now()?);
+        let draft = draft.set_some("Title", edit.title.map(text)).edit("Content", edit.content.map(text));
         self.amend(draft).await
     }
 
@@ -80,8 +67,8 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn archive_post(&self, post: &PostKey) -> Result<(), WriteError> {
-        self.set_post_status(post, status::ARCHIVED).await
+    pub async fn archive_post(&self, post: &Key) -> Result<(), WriteError> {
+        self.set_post_status(post, "archived").await
     }
 
     /// WP-03: deletes a post; returns false if it does not exist. The cascade D-28 deletes what belongs to it.
@@ -89,12 +76,12 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn delete_post(&self, post: &PostKey) -> Result<bool, WriteError> {
-        self.delete(Post::primary_key(post)?).await
+    pub async fn delete_post(&self, post: &Key) -> Result<bool, WriteError> {
+        self.delete(self.of("Post", post)?).await
     }
 
-    async fn set_post_status(&self, post: &PostKey, status: &str) -> Result<(), WriteError> {
-        let draft = Draft::of::<Post>(post)?.set("Status", text(status));
-        self.amend(draft.set("UpdatedAt", text(self.now()?))).await
+    async fn set_post_status(&self, post: &Key, status: &str) -> Result<(), WriteError> {
+        let draft = Draft::of(self.of("Post", post)?, &self.now()?);
+        self.amend(draft.set("Status", text(status))).await
     }
 }

@@ -5,18 +5,17 @@
 
 use std::collections::BTreeSet;
 
-use derive::guard::Ask;
-use entities::{
-    ids::ProductId,
-    products::{Product, ProductKey},
+use derive::{
+    guard::Ask,
+    write::{Action, Update},
 };
-use keys::{entity::Entity, number::Decimal};
+use keys::{key::Key, number::Decimal};
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Store, StoreError};
 
 use super::{
     attempts::Sent,
-    draft::{Draft, number, text},
+    draft::{Draft, number, text, texts, write},
 };
 use crate::{Queries, write_error::WriteError};
 
@@ -52,20 +51,13 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`]; [`WriteError::Price`] and [`WriteError::Stock`] for one below 0.
-    pub async fn create_product(&self, product_id: &ProductId, new: NewProduct) -> Result<(), WriteError> {
-        let now = self.now()?;
-        let product = Product {
-            key: ProductKey { product_id: product_id.clone() },
-            name: Some(new.name),
-            price: Some(priced(product_id, new.price)?),
-            category: Some(new.category),
-            inventory: Some(stocked(product_id, new.inventory)?),
-            tags: new.tags,
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-            ..Product::default()
-        };
-        self.create(&product).await
+    pub async fn create_product(&self, product_id: &str, new: NewProduct) -> Result<(), WriteError> {
+        let key = texts([("ProductId", product_id), ("Name", &new.name), ("Category", &new.category)]);
+        let price = number(priced(product_id, new.price)?);
+        let values = key.chain([("Price", price), ("Inventory", number(stocked(product_id, new.inventory)?))]);
+        // DynamoDB has no empty sets.
+        let tags = (!new.tags.is_empty()).then(|| ("Tags", AttributeValue::Ss(new.tags.into_iter().collect())));
+        self.create("Product", &self.now()?, values.chain(tags)).await.map(drop)
     }
 
     /// WP-15: changes a product. D-25 derives its place among the best sellers of the new category.
@@ -73,16 +65,12 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`]; [`WriteError::Price`] for one below 0.
-    pub async fn change_product(&self, product_id: &ProductId, edit: ProductEdit) -> Result<(), WriteError> {
-        let key = ProductKey { product_id: product_id.clone() };
+    pub async fn change_product(&self, product_id: &str, edit: ProductEdit) -> Result<(), WriteError> {
         let price = edit.price.map(|price| priced(product_id, price)).transpose()?;
-        let mut draft = Draft::of::<Product>(&key)?
-            .set_some("Name", edit.name.map(text))
-            .set_some("Price", price.map(number))
-            .set("UpdatedAt", text(self.now()?));
+        let draft = Draft::of(self.product(product_id)?, &self.now()?);
+        let mut draft = draft.set_some("Name", edit.name.map(text)).set_some("Price", price.map(number));
         if let Some(category) = edit.category {
-            draft = draft.indexed::<Product>(&self.layout, "GSI1", &key, &[("Category", &category)])?;
-            draft = draft.set("Category", text(category));
+            draft = self.indexed(draft, "Product", "GSI1", &[("Category", &category)])?.set("Category", text(category));
         }
         self.amend(draft).await
     }
@@ -93,11 +81,10 @@ impl<S: Store> Queries<S> {
     ///
     /// [`WriteError::NotFound`]; [`WriteError::Changed`] if another number is stored now; [`WriteError::Stock`] for a
     /// number below 0.
-    pub async fn set_inventory(&self, product_id: &ProductId, counted: i64, inventory: i64) -> Result<(), WriteError> {
-        let draft = Draft::of::<Product>(&ProductKey { product_id: product_id.clone() })?
+    pub async fn set_inventory(&self, product_id: &str, counted: i64, inventory: i64) -> Result<(), WriteError> {
+        let draft = Draft::of(self.product(product_id)?, &self.now()?)
             .asking(Ask::Equal("Inventory".to_owned(), number(counted)))
-            .set("Inventory", number(stocked(product_id, inventory)?))
-            .set("UpdatedAt", text(self.now()?));
+            .set("Inventory", number(stocked(product_id, inventory)?));
         let (item, mut attempts) = (draft.key().clone(), self.attempts());
         if attempts.send(&[draft.write()]).await? == Sent::Done {
             return Ok(());
@@ -113,8 +100,8 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn remove_product(&self, product_id: &ProductId) -> Result<bool, WriteError> {
-        self.delete(Product::primary_key(&ProductKey { product_id: product_id.clone() })?).await
+    pub async fn remove_product(&self, product_id: &str) -> Result<bool, WriteError> {
+        self.delete(self.product(product_id)?).await
     }
 
     /// WP-15: adds a tag to a product; a second time changes nothing.
@@ -122,9 +109,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn add_tag(&self, product_id: &ProductId, tag: &str) -> Result<(), WriteError> {
-        let draft = Draft::of::<Product>(&ProductKey { product_id: product_id.clone() })?;
-        self.amend(draft.add("Tags", tags(tag)).set("UpdatedAt", text(self.now()?))).await
+    pub async fn add_tag(&self, product_id: &str, tag: &str) -> Result<(), WriteError> {
+        let draft = Draft::of(self.product(product_id)?, &self.now()?);
+        self.amend(draft.add("Tags", tags(tag))).await
     }
 
     /// WP-15: removes a tag from a product; a second time changes nothing.
@@ -132,9 +119,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`].
-    pub async fn remove_tag(&self, product_id: &ProductId, tag: &str) -> Result<(), WriteError> {
-        let draft = Draft::of::<Product>(&ProductKey { product_id: product_id.clone() })?;
-        self.amend(draft.take("Tags", tags(tag)).set("UpdatedAt", text(self.now()?))).await
+    pub async fn remove_tag(&self, product_id: &str, tag: &str) -> Result<(), WriteError> {
+        let draft = Draft::of(self.product(product_id)?, &self.now()?);
+        self.amend(draft.take("Tags", tags(tag))).await
     }
 
     /// WP-15: counts a view of a product, atomically, however many clients count at once.
@@ -145,9 +132,10 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`]; [`WriteError::Busy`] if there was no response.
-    pub async fn count_product_view(&self, product_id: &ProductId) -> Result<(), WriteError> {
-        let draft = Draft::of::<Product>(&ProductKey { product_id: product_id.clone() })?;
-        let write = draft.add("ViewCount", number(1)).write();
+    pub async fn count_product_view(&self, product_id: &str) -> Result<(), WriteError> {
+        // This is no edit of the product, so `UpdatedAt` stays.
+        let view = Update { add: [("ViewCount", number(1))].into(), ..Update::default() };
+        let write = write(self.product(product_id)?, Action::Update(view), vec![Ask::Present]);
         match self.store.write(&write).await {
             Ok(Outcome::Done { .. }) => Ok(()),
             Ok(Outcome::GuardFailed) => Err(WriteError::NotFound { item: write.key }),
@@ -157,22 +145,26 @@ impl<S: Store> Queries<S> {
             Err(error) => Err(error.into()),
         }
     }
+
+    pub(super) fn product(&self, product_id: &str) -> Result<Key, WriteError> {
+        self.key("Product", [("ProductId", product_id)])
+    }
 }
 
 fn tags(tag: &str) -> AttributeValue {
     AttributeValue::Ss(vec![tag.to_owned()])
 }
 
-fn priced(product_id: &ProductId, price: Decimal) -> Result<Decimal, WriteError> {
+fn priced(product_id: &str, price: Decimal) -> Result<Decimal, WriteError> {
     if price < Decimal::default() {
-        return Err(WriteError::Price { product_id: product_id.clone() });
+        return Err(WriteError::Price { product_id: product_id.to_owned() });
     }
     Ok(price)
 }
 
-fn stocked(product_id: &ProductId, inventory: i64) -> Result<i64, WriteError> {
+fn stocked(product_id: &str, inventory: i64) -> Result<i64, WriteError> {
     if inventory < 0 {
-        return Err(WriteError::Stock { product_id: product_id.clone() });
+        return Err(WriteError::Stock { product_id: product_id.to_owned() });
     }
     Ok(inventory)
 }

@@ -4,15 +4,15 @@
 //! undone.
 
 use derive::write::Write;
-use entities::{
-    ids::SensorId,
-    sensors::{Reading, ReadingKey},
-};
 use futures::future::try_join_all;
-use keys::{attribute::Attribute, number::Decimal};
+use keys::number::Decimal;
 use store::Store;
 
-use super::{attempts::Sent, time};
+use super::{
+    attempts::Sent,
+    draft::{decimal, number, texts},
+    time,
+};
 use crate::{
     Queries,
     write_error::{READINGS_MAX, WriteError},
@@ -25,7 +25,7 @@ const DAY_LEN: usize = 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReading {
     /// The sensor.
-    pub sensor_id: SensorId,
+    pub sensor_id: String,
     /// When it was measured, in milliseconds since the epoch.
     pub at_ms: u64,
     /// The measured value.
@@ -63,14 +63,9 @@ impl<S: Store> Queries<S> {
 
     fn reading(&self, reading: &NewReading) -> Result<Write, WriteError> {
         let (now, at) = (self.now()?, time::text(reading.at_ms)?);
-        let day = at.chars().take(DAY_LEN).collect();
-        let item = Reading {
-            key: ReadingKey { sensor_id: reading.sensor_id.clone(), day, at },
-            value: Some(reading.value.clone()),
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-        };
-        self.creation(&item)
+        let day: String = at.chars().take(DAY_LEN).collect();
+        let key = texts([("SensorId", reading.sensor_id.as_str()), ("Day", &day), ("At", &at)]);
+        self.creation("Reading", &now, key.chain([("Value", number(reading.value.clone()))]))
     }
 
     async fn write_reading(&self, reading: &NewReading, write: Write) -> Result<bool, WriteError> {
@@ -80,9 +75,7 @@ impl<S: Store> Queries<S> {
                 return Ok(true);
             }
             match attempts.item(&write.key).await? {
-                Some(stored) if stored.get("Value").and_then(Decimal::from_value).as_ref() == Some(&reading.value) => {
-                    return Ok(false);
-                }
+                Some(stored) if decimal(&stored, "Value").as_ref() == Some(&reading.value) => return Ok(false),
                 Some(_) => return Err(WriteError::AlreadyExists { item: write.key }),
                 None => attempts.again(&write.key).await?,
             }

@@ -1,13 +1,9 @@
 //! Reviews of products.
 
-use entities::{
-    ids::{ProductId, ReviewId, UserId},
-    products::{Review, ReviewKey},
-};
-use keys::entity::Entity;
+use keys::key::Key;
 use store::Store;
 
-use super::draft::{Draft, Edit, number, text};
+use super::draft::{Draft, Edit, number, text, texts};
 use crate::{
     Queries,
     write_error::{RATING_MAX, WriteError},
@@ -30,24 +26,18 @@ impl<S: Store> Queries<S> {
     /// [`WriteError::Rating`]; [`WriteError::AlreadyExists`] for a review of the same product, time and id.
     pub async fn write_review(
         &self,
-        user_id: &UserId,
-        product_id: &ProductId,
-        review_id: &ReviewId,
+        user_id: &str,
+        product_id: &str,
+        review_id: &str,
         rating: i64,
         says: Option<&str>,
-    ) -> Result<ReviewKey, WriteError> {
-        let now = self.now()?;
-        let key = ReviewKey { product_id: product_id.clone(), created_at: now.clone(), review_id: review_id.clone() };
-        let review = Review {
-            rating: Some(rated(&key, rating)?),
-            key,
-            user_id: Some(user_id.clone()),
-            text: says.map(str::to_owned),
-            updated_at: Some(now),
-            ..Review::default()
-        };
-        self.create(&review).await?;
-        Ok(review.key)
+    ) -> Result<Key, WriteError> {
+        let values = [("UserId", user_id), ("ProductId", product_id), ("ReviewId", review_id)].into_iter();
+        let values = texts(values.chain(says.map(|text| ("Text", text)))).chain([("Rating", number(rating))]);
+        let creation = self.creation("Review", &self.now()?, values)?;
+        let item = creation.key.clone();
+        rated(&item, rating)?;
+        if self.send(creation).await? { Ok(item) } else { Err(WriteError::AlreadyExists { item }) }
     }
 
     /// WP-16: edits a review. D-22 derives the product's sum of ratings.
@@ -55,13 +45,10 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::Rating`]; [`WriteError::NotFound`].
-    pub async fn edit_review(&self, review: &ReviewKey, edit: ReviewEdit) -> Result<(), WriteError> {
+    pub async fn edit_review(&self, review: &Key, edit: ReviewEdit) -> Result<(), WriteError> {
         let rating = edit.rating.map(|rating| rated(review, rating)).transpose()?;
-        let draft = Draft::of::<Review>(review)?
-            .set_some("Rating", rating.map(number))
-            .edit("Text", edit.text.map(text))
-            .set("UpdatedAt", text(self.now()?));
-        self.amend(draft).await
+        let draft = Draft::of(self.of("Review", review)?, &self.now()?);
+        self.amend(draft.set_some("Rating", rating.map(number)).edit("Text", edit.text.map(text))).await
     }
 
     /// WP-16: deletes a review; returns false if it does not exist.
@@ -69,14 +56,11 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn delete_review(&self, review: &ReviewKey) -> Result<bool, WriteError> {
-        self.delete(Review::primary_key(review)?).await
+    pub async fn delete_review(&self, review: &Key) -> Result<bool, WriteError> {
+        self.delete(self.of("Review", review)?).await
     }
 }
 
-fn rated(review: &ReviewKey, rating: i64) -> Result<i64, WriteError> {
-    if (1..=RATING_MAX).contains(&rating) {
-        return Ok(rating);
-    }
-    Err(WriteError::Rating { item: Review::primary_key(review)? })
+fn rated(review: &Key, rating: i64) -> Result<i64, WriteError> {
+    if (1..=RATING_MAX).contains(&rating) { Ok(rating) } else { Err(WriteError::Rating { item: review.clone() }) }
 }

@@ -1,16 +1,10 @@
 //! Subscriptions and carts.
 
-use entities::{
-    carts::{CartItem, CartItemKey},
-    ids::{CartId, ProductId, SubscriptionId, UserId},
-    subscriptions::{Subscription, SubscriptionKey},
-};
-use keys::entity::Entity;
 use store::Store;
 
 use super::{
     attempts::Sent,
-    draft::{Draft, number, text},
+    draft::{Draft, number, texts},
 };
 use crate::{Queries, write_error::WriteError};
 
@@ -20,20 +14,9 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`] if the user has a subscription with this id.
-    pub async fn subscribe(
-        &self,
-        user_id: &UserId,
-        subscription_id: &SubscriptionId,
-        plan: &str,
-    ) -> Result<(), WriteError> {
-        let now = self.now()?;
-        let subscription = Subscription {
-            key: SubscriptionKey { user_id: user_id.clone(), subscription_id: subscription_id.clone() },
-            plan: Some(plan.to_owned()),
-            created_at: Some(now.clone()),
-            updated_at: Some(now),
-        };
-        self.create(&subscription).await
+    pub async fn subscribe(&self, user_id: &str, subscription_id: &str, plan: &str) -> Result<(), WriteError> {
+        let values = texts([("UserId", user_id), ("SubscriptionId", subscription_id), ("Plan", plan)]);
+        self.create("Subscription", &self.now()?, values).await.map(drop)
     }
 
     /// WP-19: a user ends a subscription; returns false if it does not exist.
@@ -41,9 +24,8 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn unsubscribe(&self, user_id: &UserId, subscription_id: &SubscriptionId) -> Result<bool, WriteError> {
-        let key = SubscriptionKey { user_id: user_id.clone(), subscription_id: subscription_id.clone() };
-        self.delete(Subscription::primary_key(&key)?).await
+    pub async fn unsubscribe(&self, user_id: &str, subscription_id: &str) -> Result<bool, WriteError> {
+        self.delete(self.key("Subscription", [("UserId", user_id), ("SubscriptionId", subscription_id)])?).await
     }
 
     /// WP-19: sets the number of pieces of a product in a cart, whatever it was before; a second time changes nothing.
@@ -56,24 +38,19 @@ impl<S: Store> Queries<S> {
     /// [`WriteError::Quantity`] below 1.
     pub async fn put_into_cart(
         &self,
-        user_id: &UserId,
-        cart_id: &CartId,
-        product_id: &ProductId,
+        user_id: &str,
+        cart_id: &str,
+        product_id: &str,
         quantity: i64,
     ) -> Result<(), WriteError> {
         if quantity < 1 {
-            return Err(WriteError::Quantity { product_id: product_id.clone() });
+            return Err(WriteError::Quantity { product_id: product_id.to_owned() });
         }
-        let now = self.now()?;
-        let item = CartItem {
-            key: cart_item(user_id, cart_id, product_id),
-            quantity: Some(quantity),
-            created_at: Some(now.clone()),
-            updated_at: Some(now.clone()),
-        };
-        let creation = self.creation(&item)?;
-        let change = Draft::of::<CartItem>(&item.key)?.set("Quantity", number(quantity)).set("UpdatedAt", text(now));
-        let (change, mut attempts) = (change.write(), self.attempts());
+        let (now, quantity) = (self.now()?, ("Quantity", number(quantity)));
+        let key = texts([("UserId", user_id), ("CartId", cart_id), ("ProductId", product_id)]);
+        let creation = self.creation("CartItem", &now, key.chain([quantity.clone()]))?;
+        let change = Draft::of(creation.key.clone(), &now).set(quantity.0, quantity.1).write();
+        let mut attempts = self.attempts();
         loop {
             for write in [&creation, &change] {
                 if attempts.send(std::slice::from_ref(write)).await? == Sent::Done {
@@ -89,16 +66,8 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn take_out_of_cart(
-        &self,
-        user_id: &UserId,
-        cart_id: &CartId,
-        product_id: &ProductId,
-    ) -> Result<bool, WriteError> {
-        self.delete(CartItem::primary_key(&cart_item(user_id, cart_id, product_id))?).await
+    pub async fn take_out_of_cart(&self, user_id: &str, cart_id: &str, product_id: &str) -> Result<bool, WriteError> {
+        let key = [("UserId", user_id), ("CartId", cart_id), ("ProductId", product_id)];
+        self.delete(self.key("CartItem", key)?).await
     }
-}
-
-fn cart_item(user_id: &UserId, cart_id: &CartId, product_id: &ProductId) -> CartItemKey {
-    CartItemKey { user_id: user_id.clone(), cart_id: cart_id.clone(), product_id: product_id.clone() }
 }

@@ -7,13 +7,7 @@ use derive::{
     guard::Ask,
     write::{Action, Write},
 };
-use entities::{
-    emails::{EmailClaim, EmailClaimKey, normalised},
-    ids::UserId,
-    people::{User, UserKey},
-};
 use keys::{
-    entity::Entity,
     item::{self, Item},
     key::Key,
 };
@@ -21,7 +15,7 @@ use store::Store;
 
 use super::{
     attempts::{Attempts, Sent},
-    draft::{Draft, Edit, as_read, check, is_user, number, text, write},
+    draft::{Draft, Edit, as_read, check, is_user, number, text, texts, write},
 };
 use crate::{Queries, write_error::WriteError};
 
@@ -58,19 +52,12 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::AlreadyExists`] for a user's id that exists; [`WriteError::EmailTaken`].
-    pub async fn create_user(&self, user_id: &UserId, new: NewUser) -> Result<(), WriteError> {
+    pub async fn create_user(&self, user_id: &str, new: NewUser) -> Result<(), WriteError> {
         let (now, email) = (self.now()?, normalised(&new.email));
-        let user = User {
-            key: UserKey { user_id: user_id.clone() },
-            name: Some(new.name),
-            email: Some(email.clone()),
-            avatar: new.avatar,
-            version: Some(VERSION_FIRST),
-            created_at: Some(now.clone()),
-            updated_at: Some(now.clone()),
-            ..User::default()
-        };
-        let creation = self.creation(&user)?;
+        let values = texts([("UserId", user_id), ("Name", &new.name), ("Email", &email)]);
+        let avatar = new.avatar.map(|avatar| ("Avatar", text(avatar)));
+        let values = values.chain(avatar).chain([("Version", number(VERSION_FIRST))]);
+        let creation = self.creation("User", &now, values)?;
         let (mut attempts, mut asks) = (self.attempts(), vec![Ask::Absent]);
         loop {
             let claim = self.claiming(&email, user_id, &now, asks)?;
@@ -92,16 +79,14 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError::NotFound`]; [`WriteError::VersionConflict`] when it was edited since; [`WriteError::EmailTaken`].
-    pub async fn update_profile(&self, user_id: &UserId, version: i64, edit: ProfileEdit) -> Result<i64, WriteError> {
+    pub async fn update_profile(&self, user_id: &str, version: i64, edit: ProfileEdit) -> Result<i64, WriteError> {
         let (now, next) = (self.now()?, version.saturating_add(1));
-        let key = UserKey { user_id: user_id.clone() };
         let stored = (version != 0).then(|| number(version));
-        let draft = Draft::of::<User>(&key)?
+        let draft = Draft::of(self.user(user_id)?, &now)
             .asking(Ask::as_read("Version", stored.as_ref()))
             .set_some("Name", edit.name.map(text))
             .edit("Avatar", edit.avatar.map(text))
-            .set("Version", number(next))
-            .set("UpdatedAt", text(now.as_str()));
+            .set("Version", number(next));
         let email = edit.email.as_deref().map(normalised);
         let mut attempts = self.attempts();
         loop {
@@ -110,7 +95,7 @@ impl<S: Store> Queries<S> {
                 let user = attempts.item(draft.key()).await?;
                 let user = user.ok_or_else(|| WriteError::NotFound { item: draft.key().clone() })?;
                 let draft = draft.clone().asking(as_read("Email", &user)).set("Email", text(email.as_str()));
-                let draft = draft.indexed::<User>(&self.layout, "GSI1", &key, &[("Email", email)])?;
+                let draft = self.indexed(draft, "User", "GSI1", &[("Email", email)])?;
                 writes = vec![draft.write()];
                 writes.extend(self.moving_claim(&mut attempts, &user, email, user_id, &now).await?);
             }
@@ -120,7 +105,7 @@ impl<S: Store> Queries<S> {
             let user = attempts.item(draft.key()).await?;
             let user = user.ok_or_else(|| WriteError::NotFound { item: draft.key().clone() })?;
             if !Ask::as_read("Version", stored.as_ref()).holds(Some(&user)) {
-                return Err(WriteError::VersionConflict { user_id: user_id.clone(), version });
+                return Err(WriteError::VersionConflict { user_id: user_id.to_owned(), version });
             }
             attempts.again(draft.key()).await?;
         }
@@ -134,18 +119,16 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`WriteError`] if the outcome is unknown.
-    pub async fn delete_user(&self, user_id: &UserId) -> Result<bool, WriteError> {
-        self.delete(User::primary_key(&UserKey { user_id: user_id.clone() })?).await
+    pub async fn delete_user(&self, user_id: &str) -> Result<bool, WriteError> {
+        self.delete(self.user(user_id)?).await
     }
 
-    fn claiming(&self, email: &str, user_id: &UserId, now: &str, asks: Vec<Ask>) -> Result<Write, WriteError> {
-        let claim = EmailClaim {
-            key: EmailClaimKey { email: email.to_owned() },
-            user_id: Some(user_id.clone()),
-            created_at: Some(now.to_owned()),
-            updated_at: Some(now.to_owned()),
-        };
-        self.putting(&claim, asks)
+    fn user(&self, user_id: &str) -> Result<Key, WriteError> {
+        self.key("User", [("UserId", user_id)])
+    }
+
+    fn claiming(&self, email: &str, user_id: &str, now: &str, asks: Vec<Ask>) -> Result<Write, WriteError> {
+        self.putting("EmailClaim", now, texts([("Email", email), ("UserId", user_id)]), asks)
     }
 
     /// The writes that move the claim from the stored address of a user to another one.
@@ -154,10 +137,10 @@ impl<S: Store> Queries<S> {
         attempts: &mut Attempts<'_, S>,
         user: &Item,
         email: &str,
-        user_id: &UserId,
+        user_id: &str,
         now: &str,
     ) -> Result<Vec<Write>, WriteError> {
-        let claim_key = |email: &str| EmailClaim::primary_key(&EmailClaimKey { email: email.to_owned() });
+        let claim_key = |email: &str| self.key("EmailClaim", [("Email", email)]);
         let new = claim_key(email)?;
         let asks = attempts.claimable(&new, user_id).await?;
         let mut writes = if asks == [Ask::Absent] {
@@ -169,8 +152,8 @@ impl<S: Store> Queries<S> {
         if let Some(old) = item::text(user, "Email").map(normalised).filter(|old| !old.is_empty()) {
             let old = claim_key(&old)?;
             let held = if old == new { None } else { attempts.item(&old).await? };
-            if held.is_some_and(|claim| is_user("UserId", user_id).holds(Some(&claim))) {
-                writes.push(write(old, Action::Delete, vec![is_user("UserId", user_id)]));
+            if held.is_some_and(|claim| is_user(user_id).holds(Some(&claim))) {
+                writes.push(write(old, Action::Delete, vec![is_user(user_id)]));
             }
         }
         Ok(writes)
@@ -179,11 +162,16 @@ impl<S: Store> Queries<S> {
 
 impl<S: Store> Attempts<'_, S> {
     /// On what condition this user may have a claim, as it stands.
-    async fn claimable(&mut self, claim: &Key, user_id: &UserId) -> Result<Vec<Ask>, WriteError> {
+    async fn claimable(&mut self, claim: &Key, user_id: &str) -> Result<Vec<Ask>, WriteError> {
         match self.item(claim).await? {
             None => Ok(vec![Ask::Absent]),
-            Some(held) if is_user("UserId", user_id).holds(Some(&held)) => Ok(vec![is_user("UserId", user_id)]),
-            Some(_) => Err(WriteError::EmailTaken { user_id: user_id.clone() }),
+            Some(held) if is_user(user_id).holds(Some(&held)) => Ok(vec![is_user(user_id)]),
+            Some(_) => Err(WriteError::EmailTaken { user_id: user_id.to_owned() }),
         }
     }
+}
+
+/// The address in the form of a claim: without surrounding blanks, in lower case. Stored, so it is stable.
+fn normalised(email: &str) -> String {
+    email.trim().to_lowercase()
 }
