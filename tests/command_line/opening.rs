@@ -407,7 +407,7 @@ fn a_mirror_is_in_no_index_that_nobody_declared() {
     let (runtime, endpoint) = database();
     let mut layout = own();
     let [name, pk, sk] = ["theirs", "theirPk", "theirSk"].map(str::to_owned);
-    layout.indexes.push(keys::layout::Index { name, pk, sk, projection: Vec::new() });
+    layout.indexes.push(keys::layout::Index { name, pk, sk, projection: Some(Vec::new()) });
     for table in ["app", "app-ledger"] {
         runtime.block_on(table_of(&endpoint, table, &layout));
     }

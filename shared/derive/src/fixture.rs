@@ -37,8 +37,12 @@ use crate::{
 };
 
 pub(crate) fn schema() -> Schema {
-    let index =
-        |name: &str| Index { name: name.into(), pk: format!("{name}PK"), sk: format!("{name}SK"), projection: vec![] };
+    let index = |name: &str| Index {
+        name: name.into(),
+        pk: format!("{name}PK"),
+        sk: format!("{name}SK"),
+        projection: Some(vec![]),
+    };
     let layout = Layout {
         entity_type: Some("EntityType".into()),
         time_to_live: Some("ExpiresAt".into()),

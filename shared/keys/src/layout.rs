@@ -46,8 +46,16 @@ pub struct Index {
     pub pk: String,
     /// Attribute of its sort key, of type S.
     pub sk: String,
-    /// Attributes that it projects besides the keys (`INCLUDE`).
-    pub projection: Vec<String>,
+    /// Attributes that it projects besides the keys; `None` for all.
+    pub projection: Option<Vec<String>>,
+}
+
+impl Index {
+    /// True if it projects an attribute that is in no key.
+    #[must_use]
+    pub fn projects(&self, attribute: &str) -> bool {
+        self.projection.as_ref().is_none_or(|names| names.iter().any(|name| name == attribute))
+    }
 }
 
 impl Layout {
@@ -67,7 +75,7 @@ impl Layout {
             name: index.name.clone(),
             pk: vec![text(&index.pk)],
             sk: vec![text(&index.sk)],
-            projection: Some(index.projection.clone()),
+            projection: index.projection.clone(),
             entities: Vec::new(),
         };
         let indexes: &[Index] = if self.forms.is_some() { &[] } else { &self.indexes };
@@ -100,8 +108,8 @@ impl Layout {
         if let Some((table, form)) = self.forms.as_ref().and_then(|forms| forms.index(&index.name)) {
             return table.stored_name(attribute).filter(|stored| table.index_holds(form, stored));
         }
-        let mut held = [&self.pk, &self.sk, &index.pk, &index.sk].into_iter().chain(&index.projection);
-        held.any(|name| name == attribute).then_some(attribute)
+        let keys = [&self.pk, &self.sk, &index.pk, &index.sk];
+        (index.projects(attribute) || keys.into_iter().any(|name| name == attribute)).then_some(attribute)
     }
 
     /// The key attributes of an item with this key.

@@ -135,7 +135,7 @@ impl TableForms {
         let index = |table: &TableForm, index: &IndexForm| {
             let name = table.inside(&index.name);
             let [pk, sk] = attributes(&table.name, &index.name);
-            Index { name, pk, sk, projection: index.projection.clone().unwrap_or_default() }
+            Index { name, pk, sk, projection: index.projection.clone() }
         };
         let of_table = |table: &TableForm| table.indexes.iter().map(|it| index(table, it)).collect::<Vec<_>>();
         Layout {

@@ -54,12 +54,7 @@ pub(crate) const INDEX: [KeySyntax; 3] = [
         Text,
         "attribute of its sort key, of type S; Ripple cannot use an index without one",
     ),
-    KeySyntax::optional(
-        "projection",
-        Texts,
-        "none",
-        "attributes that it projects beside the keys; for an index that projects all, those that are used here",
-    ),
+    KeySyntax::optional("projection", Texts, "it projects all", "attributes that it projects beside the keys"),
 ];
 
 /// Names of the table's attributes and indexes.
@@ -80,7 +75,8 @@ pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
     };
     for (name, section) in root.sections("index")? {
         layout.indexes.push(index(name, &section)?);
-        let projected = layout.indexes.iter().map(|index| (index.name.as_str(), Some(index.projection.len())));
+        let projected =
+            layout.indexes.iter().map(|index| (index.name.as_str(), index.projection.as_ref().map(Vec::len)));
         limits::projections(projected, &section)?;
     }
     distinct(&layout, &table)?;
@@ -98,14 +94,14 @@ pub(crate) fn attribute(entry: &Entry<'_>) -> Result<String, ManifestError> {
 fn index(name: &str, section: &Section<'_>) -> Result<Index, ManifestError> {
     section.follows(&INDEX)?;
     limits::name("an index", name, &section.place)?;
-    let projection = section.get("projection").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
-    projection.iter().try_for_each(Named::top_level)?;
-    projection.iter().try_for_each(|named| limits::attribute(named.text, &named.place))?;
+    let projection = section.get("projection").map(|entry| entry.texts()).transpose()?;
+    projection.iter().flatten().try_for_each(Named::top_level)?;
+    projection.iter().flatten().try_for_each(|named| limits::attribute(named.text, &named.place))?;
     Ok(Index {
         name: name.to_owned(),
         pk: attribute(&section.required("partition-key", "the attribute of the index's partition key")?)?,
         sk: attribute(&section.required("sort-key", "the attribute of the index's sort key")?)?,
-        projection: projection.into_iter().map(|attribute| attribute.text.to_owned()).collect(),
+        projection: projection.map(|names| names.into_iter().map(|name| name.text.to_owned()).collect()),
     })
 }
 

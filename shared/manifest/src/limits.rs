@@ -51,7 +51,7 @@ pub(crate) fn projections<'a>(
         if n_projected > INDEX_PROJECTED_MAX {
             return Err(section.place.wrong(format!(
                 "the index {index} projects {n_projected} attributes, and DynamoDB allows {INDEX_PROJECTED_MAX}: name \
-                 fewer; an index of [tables.NAME] without `projection` projects all"
+                 fewer; an index without `projection` projects all"
             )));
         }
         n_all += n_projected;
@@ -61,6 +61,6 @@ pub(crate) fn projections<'a>(
     }
     Err(section.place.wrong(format!(
         "the indexes project {n_all} attributes together, and DynamoDB allows {TABLE_PROJECTED_MAX} in a table: name \
-         fewer; an index of [tables.NAME] without `projection` projects all, and counts none"
+         fewer; an index without `projection` projects all, and counts none"
     )))
 }

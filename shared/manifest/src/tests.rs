@@ -138,10 +138,12 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
                     name: "byCustomer",
                     pk: "gpk",
                     sk: "gsk",
-                    projection: [
-                        "Type",
-                        "status",
-                    ],
+                    projection: Some(
+                        [
+                            "Type",
+                            "status",
+                        ],
+                    ),
                 },
             ],
             forms: None,

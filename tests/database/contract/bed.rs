@@ -84,7 +84,7 @@ pub(crate) fn layout() -> Layout {
             name: "GSI1".to_owned(),
             pk: "GSI1PK".to_owned(),
             sk: "GSI1SK".to_owned(),
-            projection: vec!["Name".to_owned(), "Value".to_owned()],
+            projection: Some(vec!["Name".to_owned(), "Value".to_owned()]),
         }],
         ..Layout::of("PK", "SK")
     }

@@ -92,7 +92,7 @@ pub async fn create_table(client: &Client, name: &str, layout: &Layout) -> Strin
     call = call.attribute_definitions(text(pk)).attribute_definitions(text(sk));
     for index in indexes {
         let projection = Projection::builder().projection_type(ProjectionType::Include);
-        let projection = projection.set_non_key_attributes(Some(index.projection.clone())).build();
+        let projection = projection.set_non_key_attributes(index.projection.clone()).build();
         let secondary = GlobalSecondaryIndex::builder().index_name(&index.name).projection(projection);
         let secondary = secondary.key_schema(key(&index.pk, KeyType::Hash));
         let secondary = secondary.key_schema(key(&index.sk, KeyType::Range)).build().unwrap();

@@ -19,9 +19,6 @@ use crate::{
 /// names.
 const ATTRIBUTES_MAX: usize = 40;
 
-/// Most attributes that an index lists, because DynamoDB accepts no more. Source: its quotas.
-const PROJECTED_MAX: usize = 20;
-
 /// An entity for checks of what comes before the first one, because a manifest without any is not valid.
 const PROBE: [&str; 3] = ["[entity.Probe]", "partition-key = \"PROBE#{probeId}\"", "sort-key = \"PROBE\""];
 
@@ -55,7 +52,7 @@ pub(crate) fn render(origin: &str, tables: &[SampledTable], mut kinds: Vec<Table
     let mut parts = Parts { tables, is_one, hidden, all: Vec::new() };
     let mut live: Vec<(usize, &Found<'_>)> = Vec::new();
     for (at, ((table, kinds), indexed)) in tables.iter().zip(&kinds).zip(&indexed).enumerate() {
-        parts.add_table(table, kinds, indexed);
+        parts.add_table(table, kinds);
         for note in table.notes.iter().chain(&kinds.notes) {
             let lines = note.lines().flat_map(wrapped).collect();
             parts.all.push(Part::Lines([vec![String::new()], lines].concat()));
@@ -178,12 +175,12 @@ fn key_attributes(all: &[KeyAttribute]) -> String {
     }
 }
 
-fn index_lines(index: &IndexShape, title: &str, projection: Option<&[String]>) -> Vec<String> {
+fn index_lines(index: &IndexShape, title: &str) -> Vec<String> {
     let mut lines = vec![title.to_owned(), format!("partition-key = {}", key_attributes(&index.pk))];
     if !index.sk.is_empty() {
         lines.push(format!("sort-key = {}", key_attributes(&index.sk)));
     }
-    if let Some(names) = projection {
+    if let Some(names) = &index.projection {
         lines.push(format!("projection = {}", list(&names.iter().map(String::as_str).collect::<Vec<_>>())));
     }
     lines
@@ -222,7 +219,7 @@ impl<'a> Parts<'a> {
         self.all.push(Part::Lines([vec![String::new()], lines].concat()));
     }
 
-    fn add_table(&mut self, table: &SampledTable, kinds: &TableKinds<'_>, indexed: &[EntityIndex]) {
+    fn add_table(&mut self, table: &SampledTable, kinds: &TableKinds<'_>) {
         let shape = &table.shape;
         let title = if self.is_one { "[table]".to_owned() } else { format!("[tables.{}]", key(&shape.name)) };
         let mut lines = vec![String::new(), title, format!("partition-key = {}", key_attribute(&shape.pk))];
@@ -238,7 +235,7 @@ impl<'a> Parts<'a> {
         }
         self.all.push(Part::Lines(lines));
         for index in &shape.indexes {
-            self.add_index(shape, index, kinds, indexed);
+            self.add_index(shape, index);
         }
         if !shape.local_indexes.is_empty() {
             let names = shape.local_indexes.join(", ");
@@ -248,11 +245,11 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn add_index(&mut self, shape: &TableShape, index: &IndexShape, kinds: &TableKinds<'_>, indexed: &[EntityIndex]) {
+    fn add_index(&mut self, shape: &TableShape, index: &IndexShape) {
         if !self.is_one {
             let title = format!("[tables.{}.index.{}]", key(&shape.name), key(&index.name));
             // An untyped table is not valid before its entity, so its indexes are checked with it.
-            let lines = index_lines(index, &title, index.projection.as_deref());
+            let lines = index_lines(index, &title);
             self.all.push(Part::Lines([vec![String::new()], lines].concat()));
             return;
         }
@@ -263,24 +260,11 @@ impl<'a> Parts<'a> {
                  of type S. {} has another key.",
                 index.name
             );
-            let lines = [wrapped(&why), commented(&index_lines(index, &title, None))].concat();
+            let lines = [wrapped(&why), commented(&index_lines(index, &title))].concat();
             self.all.push(Part::Lines([vec![String::new()], lines].concat()));
             return;
         }
-        let mut note = Vec::new();
-        let projection = index.projection.clone().unwrap_or_else(|| {
-            note = wrapped("It projects all attributes. List those that derivations use, at most 20.");
-            let of_this = indexed.iter().filter(|it| it.index == index.name).filter_map(|it| it.forms.as_ref().ok());
-            let fields: BTreeSet<&String> = of_this.flat_map(|forms| &forms.fields).collect();
-            let is_stored = |name: &&&String| {
-                kinds.found.iter().any(|found| found.attributes.iter().any(|it| it.name == ***name))
-                    && !shape.is_key(name.as_str())
-            };
-            let fields = fields.iter().filter(is_stored).map(|name| (*name).clone());
-            kinds.type_attribute.iter().cloned().chain(fields).take(PROJECTED_MAX).collect()
-        });
-        let lines = index_lines(index, &title, Some(&projection));
-        self.add_checked([note, lines].concat());
+        self.add_checked(index_lines(index, &title));
     }
 
     /// Adds an entity; false if it can only be a comment.

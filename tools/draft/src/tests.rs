@@ -391,12 +391,7 @@ fn of_example(name: &str, text: &str) -> SampledTable {
     let layout = &schema.layout;
     let index = |it: &keys::layout::Index| {
         let text = |name: &String| vec![KeyAttribute { name: name.clone(), of: KeyType::S, is_plain: true }];
-        IndexShape {
-            name: it.name.clone(),
-            pk: text(&it.pk),
-            sk: text(&it.sk),
-            projection: Some(it.projection.clone()),
-        }
+        IndexShape { name: it.name.clone(), pk: text(&it.pk), sk: text(&it.sk), projection: it.projection.clone() }
     };
     let mut shape = shape(&format!("{name} {} {}", layout.pk, layout.sk), &[]);
     shape.indexes = layout.indexes.iter().map(index).collect();
@@ -457,30 +452,28 @@ fn an_empty_table_has_an_example() {
     check(
         &[table(shape("empty PK SK", &["GSI1 GSI1PK GSI1SK", "byId id"]), [])],
         &expect![[r#"
-         empty
+             empty
 
-        [table]
-        partition-key = "PK"
-        sort-key = "SK"
+            [table]
+            partition-key = "PK"
+            sort-key = "SK"
 
-        # It projects all attributes. List those that derivations use, at most 20.
-        [index.GSI1]
-        partition-key = "GSI1PK"
-        sort-key = "GSI1SK"
-        projection = []
+            [index.GSI1]
+            partition-key = "GSI1PK"
+            sort-key = "GSI1SK"
 
-        # Not declared: in a table by [table], Ripple searches only indexes with one partition key and one sort key of
-        # type S. byId has another key.
-        # [index.byId]
-        # partition-key = "id"
+            # Not declared: in a table by [table], Ripple searches only indexes with one partition key and one sort key of
+            # type S. byId has another key.
+            # [index.byId]
+            # partition-key = "id"
 
-        # No item was read, so this is only an example: the forms of PK and SK are yours.
-        # `ripple check` refuses the file until it declares an entity.
-        # [entity.User]
-        # partition-key = "USER#{userId}"  # PK
-        # sort-key = "PROFILE"  # SK
-        # attributes = ["name"]
-    "#]],
+            # No item was read, so this is only an example: the forms of PK and SK are yours.
+            # `ripple check` refuses the file until it declares an entity.
+            # [entity.User]
+            # partition-key = "USER#{userId}"  # PK
+            # sort-key = "PROFILE"  # SK
+            # attributes = ["name"]
+        "#]],
     );
     check(
         &[table(shape("empty id", &["byTime id at:N"]), [])],

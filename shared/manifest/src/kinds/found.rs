@@ -224,7 +224,7 @@ fn not_projected<'a>(schema: &'a Schema, found: &FoundBy, target: &'a Definition
     let names_it = schema.layout.mark_of(via).map(|_| schema.layout.type_name());
     let mut needed = names_it.into_iter().chain(beside_the_key);
     let Some((table, form)) = schema.layout.forms.as_ref().and_then(|forms| forms.index(name)) else {
-        return needed.find(|name| !index.projection.iter().any(|other| other == name));
+        return needed.find(|name| !index.projects(name));
     };
     // In a table without a type attribute, only derived items name their entity.
     let is_told = matches!(table.entity, EntityBy::Forms(_)) && !via.derived;

@@ -45,9 +45,8 @@ pub(super) fn entry(layout: &Layout, index: &Index, item: &Item) -> Item {
     if let Some(entry) = layout.forms.as_ref().and_then(|forms| in_forms(forms, index, item)) {
         return entry;
     }
-    let mut projected = vec![&layout.pk, &layout.sk, &index.pk, &index.sk];
-    projected.extend(&index.projection);
-    let held = item.iter().filter(|(name, _)| projected.iter().any(|projected| projected == name));
+    let keys = [&layout.pk, &layout.sk, &index.pk, &index.sk];
+    let held = item.iter().filter(|(name, _)| index.projects(name) || keys.iter().any(|key| key == name));
     held.map(|(name, value)| (name, value.clone())).collect()
 }
 

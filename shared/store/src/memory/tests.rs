@@ -9,7 +9,7 @@ use serde_dynamo::AttributeValue;
 use super::*;
 
 fn layout() -> Layout {
-    let index = Index { name: "I".into(), pk: "IPK".into(), sk: "ISK".into(), projection: vec![] };
+    let index = Index { name: "I".into(), pk: "IPK".into(), sk: "ISK".into(), projection: Some(vec![]) };
     Layout { entity_type: Some("EntityType".into()), indexes: vec![index], ..Layout::of("PK", "SK") }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use derive::{kind::Shape, part::Part, write::TRANSACT_ACTIONS_MAX};
-use keys::layout::{Index, Layout};
+use keys::layout::Index;
 
 use super::markdown::{code, codes, table};
 use crate::{Design, review::Reviewed};
@@ -70,7 +70,7 @@ fn indexes(design: &Design) -> String {
 fn projections(design: &Design) -> String {
     let layout = &design.schema.layout;
     let (of_all, of_some): (Vec<&Index>, Vec<&Index>) =
-        layout.indexes.iter().partition(|index| projects_all(layout, index));
+        layout.indexes.iter().partition(|index| index.projection.is_none());
     let named = |indexes: &[&Index]| indexes.iter().map(|index| index.name.as_str()).collect::<Vec<_>>().join(" and ");
     let mut text = String::new();
     if !of_some.is_empty() {
@@ -96,12 +96,6 @@ fn projections(design: &Design) -> String {
     text
 }
 
-/// True if an index projects all attributes.
-fn projects_all(layout: &Layout, index: &Index) -> bool {
-    let form = layout.forms.as_ref().and_then(|forms| forms.index(&index.name));
-    form.is_some_and(|(_, form)| form.projection.is_none())
-}
-
 /// The start of a sentence about collections without a bound. The examples are counted items, if the table counts any.
 fn unbounded(design: &Design) -> String {
     let counted = design.catalogue.derivations().filter_map(|derivation| match derivation.kind.shape() {
@@ -118,7 +112,7 @@ fn unbounded(design: &Design) -> String {
 
 /// The attributes that indexes project, each once.
 fn projected(indexes: &[&Index]) -> String {
-    let names: BTreeSet<&String> = indexes.iter().flat_map(|index| &index.projection).collect();
+    let names: BTreeSet<&String> = indexes.iter().filter_map(|index| index.projection.as_ref()).flatten().collect();
     if names.is_empty() { "the keys alone".to_owned() } else { codes(names) }
 }
 
@@ -127,7 +121,7 @@ fn counts_projected(design: &Design, indexes: &[&Index]) -> String {
     let displayed = design.catalogue.positioned().filter(|(_, derivation)| derivation.kind.name() == "display");
     let parts: Vec<&Part> = displayed.flat_map(|(at, _)| design.catalogue.writes(at)).collect();
     let is_counted = |index: &Index| {
-        let counted = |part: &&Part| index.projection.iter().any(|name| part.of.holds(name));
+        let counted = |part: &&Part| index.projection.iter().flatten().any(|name| part.of.holds(name));
         parts.iter().any(counted)
     };
     let counted = indexes.iter().filter(|index| is_counted(index));

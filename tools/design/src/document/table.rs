@@ -78,10 +78,14 @@ fn stored(layout: &Layout, index: &Index) -> (Vec<String>, String) {
     match layout.forms.as_ref().and_then(|forms| forms.index(&index.name)) {
         Some((_, form)) => {
             let keys = form.pk.iter().chain(&form.sk).map(ToString::to_string).collect();
-            (keys, form.projection.as_ref().map_or_else(|| "all".to_owned(), codes))
+            (keys, projected(form.projection.as_ref()))
         }
-        None => (vec![index.pk.clone(), index.sk.clone()], codes(&index.projection)),
+        None => (vec![index.pk.clone(), index.sk.clone()], projected(index.projection.as_ref())),
     }
+}
+
+fn projected(names: Option<&Vec<String>>) -> String {
+    names.map_or_else(|| "all".to_owned(), codes)
 }
 
 /// Explains the notation of the table's key templates.

@@ -237,6 +237,7 @@ mod tests {
             [index.by-shop]
             partition-key = "gpk"
             sort-key = "gsk"
+            projection = []
             [entity.User]
             partition-key = "USER#{userId}"
             sort-key = "PROFILE"
