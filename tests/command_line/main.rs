@@ -490,7 +490,9 @@ const WITH_LEDGER: [&[&str]; 4] =
 fn a_ledgers_table_that_is_missing_is_one_line() {
     let (runtime, endpoint) = database();
     runtime.block_on(table_without_stream(&endpoint, "ripple"));
-    let line = format!("there is no table ledger at {endpoint}: name another with --ledger-table, or create it first");
+    let line = format!(
+        "there is no table ledger at {endpoint}: name another with --ledger-table, or create it first, with `ripple dev` or by deploying the functions"
+    );
     for command in WITH_LEDGER {
         fails_saying(&[command, &["--endpoint", &endpoint, "--ledger-table", "ledger"]].concat(), &line);
     }

@@ -80,7 +80,7 @@ fn the_tools_have_the_options_of_their_commands_that_only_read() {
     let mut server = Server::start(&[]);
     let tools = server.tools();
     expect![[r#"
-        check: file!
+        check: file
         explain: config file!
         why: attribute changes config disable endpoint key! ledger_table list no_changes region sources table tables
         audit: at_rest config disable endpoint read_units region segments table tables values

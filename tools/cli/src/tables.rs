@@ -40,11 +40,20 @@ const PROXIES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_pr
 
 /// A table that does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no table {table} at {endpoint}: name another with {option}, or create it first")]
+#[error("there is no table {table} at {endpoint}: name another with {option}, or {}", created(option))]
 pub(crate) struct NoTable {
     table: String,
     endpoint: String,
     option: &'static str,
+}
+
+/// How the table that an option names is created.
+fn created(option: &str) -> &'static str {
+    if option == OPTIONS.ledger_table {
+        "create it first, with `ripple dev` or by deploying the functions"
+    } else {
+        "create it first"
+    }
 }
 
 /// The tables with a stream. The table of `--table` is the first, and the layout describes it; each other table has a

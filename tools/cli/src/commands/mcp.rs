@@ -39,8 +39,9 @@ const TOOLS: [(&str, &[&str]); 9] = [
 ];
 
 /// Options that no tool has: they write, or they change what is printed.
-const WITHHELD: [&str; 11] =
-    ["yes", "discard", "pause", "resume", "cancel", "progress", "html", "json", "explain", "check", "filters"];
+const WITHHELD: [&str; 12] = [
+    "yes", "discard", "pause", "resume", "cancel", "progress", "html", "json", "explain", "check", "filters", "export",
+];
 
 /// Serves the tools until the client closes standard input.
 pub(crate) async fn run(args: &McpArgs) -> anyhow::Result<Completion> {
