@@ -102,6 +102,15 @@ fn a_command_takes_the_manifest_of_the_working_directory() {
     assert_eq!(run(&["check"]).code, Some(0));
     let named = run(&["types", "--language", "python", "--config", "other.toml"]);
     assert_eq!(named.stderr, "ripple: cannot read other.toml: No such file or directory (os error 2)\n");
+    for name in ["check", "design"] {
+        let mut ripple = command(env!("CARGO_BIN_EXE_ripple"));
+        let ripple = ripple.arg(name).env("RIPPLE_CONFIG", "other.toml").current_dir(folder.path());
+        assert_eq!(Ended::of(ripple).stderr, named.stderr, "{name}");
+    }
+    // A manifest that cannot be read does not give the shipped table.
+    std::fs::remove_file(folder.path().join("ripple.toml")).unwrap();
+    std::fs::create_dir(folder.path().join("ripple.toml")).unwrap();
+    assert_eq!(run(&["design"]).stderr, "ripple: cannot read ripple.toml: Is a directory (os error 21)\n");
 }
 
 #[test]

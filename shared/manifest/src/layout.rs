@@ -54,7 +54,12 @@ pub(crate) const INDEX: [KeySyntax; 3] = [
         Text,
         "attribute of its sort key, of type S; Ripple cannot use an index without one",
     ),
-    KeySyntax::optional("projection", Texts, "it projects all", "attributes that it projects beside the keys"),
+    KeySyntax::optional(
+        "projection",
+        Texts,
+        "all (`ALL`)",
+        "attributes that it projects beside the keys; `[]` for the keys alone (`KEYS_ONLY`)",
+    ),
 ];
 
 /// Names of the table's attributes and indexes.
@@ -97,10 +102,16 @@ fn index(name: &str, section: &Section<'_>) -> Result<Index, ManifestError> {
     let projection = section.get("projection").map(|entry| entry.texts()).transpose()?;
     projection.iter().flatten().try_for_each(Named::top_level)?;
     projection.iter().flatten().try_for_each(|named| limits::attribute(named.text, &named.place))?;
+    let pk = attribute(&section.required("partition-key", "the attribute of the index's partition key")?)?;
+    let sort_key = section.required("sort-key", "the attribute of the index's sort key")?;
+    let sk = attribute(&sort_key)?;
+    if sk == pk {
+        return Err(sort_key.place.wrong("is the attribute of the index's partition key: name another"));
+    }
     Ok(Index {
         name: name.to_owned(),
-        pk: attribute(&section.required("partition-key", "the attribute of the index's partition key")?)?,
-        sk: attribute(&section.required("sort-key", "the attribute of the index's sort key")?)?,
+        pk,
+        sk,
         projection: projection.map(|names| names.into_iter().map(|name| name.text.to_owned()).collect()),
     })
 }

@@ -58,7 +58,12 @@ pub(crate) const TABLES: [KeySyntax; 6] = [
 pub(crate) const TABLE_INDEX: [KeySyntax; 3] = [
     KeySyntax::required("partition-key", KeyAttributes, "attribute of its partition key, or up to four of them"),
     KeySyntax::optional("sort-key", KeyAttributes, "the index has none", "attribute of its sort key, or up to four"),
-    KeySyntax::optional("projection", Texts, "it projects all", "attributes that it projects beside the keys"),
+    KeySyntax::optional(
+        "projection",
+        Texts,
+        "all (`ALL`)",
+        "attributes that it projects beside the keys; `[]` for the keys alone (`KEYS_ONLY`)",
+    ),
 ];
 
 /// The tables, as far as their own sections describe them; `None` if the manifest has `[table]`.

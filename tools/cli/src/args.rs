@@ -322,7 +322,8 @@ pub(crate) struct ManifestFile {
 
 /// The manifest in the working directory.
 fn here() -> Option<OsStr> {
-    Path::new(MANIFEST_HERE).is_file().then(|| MANIFEST_HERE.into())
+    // What cannot be read is refused then, as it is when --config names it.
+    Path::new(MANIFEST_HERE).symlink_metadata().is_ok().then(|| MANIFEST_HERE.into())
 }
 
 /// Default name of the application's table.

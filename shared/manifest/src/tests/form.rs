@@ -57,6 +57,11 @@ fn a_key_that_means_nothing_is_refused() {
         &expect![[r#"10:1: index.byCustomer.projections: there is no such key: did you mean "projection"?"#]],
     );
     refused(
+        "sort-key = \"gsk\"",
+        "sort-key = \"gpk\"",
+        &expect!["9:1: index.byCustomer.sort-key: is the attribute of the index's partition key: name another"],
+    );
+    refused(
         "derived = true",
         "drived = true",
         &expect![[r#"31:1: entity.OrderById.drived: there is no such key: did you mean "derived"?"#]],

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args as Group, ValueEnum};
 
-use super::{Connection, MANIFEST_HERE, ManifestFile, values};
+use super::{Connection, MANIFEST, MANIFEST_HERE, ManifestFile, values};
 
 /// `ripple check`
 #[derive(Debug, Group)]
 pub(crate) struct ManifestCheck {
     /// The manifest.
-    #[arg(value_name = "FILE", default_value = MANIFEST_HERE)]
+    #[arg(value_name = "FILE", env = MANIFEST, default_value = MANIFEST_HERE)]
     pub(crate) file: PathBuf,
     /// Also prints a sentence for each derivation: what it does, as Ripple reads the manifest.
     #[arg(long, conflicts_with = "json")]

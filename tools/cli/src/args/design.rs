@@ -18,7 +18,7 @@ pub(crate) struct DesignArgs {
     pub(crate) filters: bool,
     /// Prints the tables, entities and reads instead, as a file of another tool. What such a file cannot contain is listed
     /// on standard error.
-    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["printed", "json"])]
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["printed", "answers", "json"])]
     pub(crate) export: Option<ExportFormat>,
     #[command(flatten)]
     pub(crate) manifest: ManifestFile,

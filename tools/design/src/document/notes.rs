@@ -127,7 +127,7 @@ fn counts_projected(design: &Design, indexes: &[&Index]) -> String {
     let counted = indexes.iter().filter(|index| is_counted(index));
     let names: Vec<&str> = counted.map(|index| index.name.as_str()).collect();
     if names.is_empty() {
-        return "None projects a count, because each change of a projected attribute also writes the index.\n"
+        return "None of them projects a count, because each change of a projected attribute also writes the index.\n"
             .to_owned();
     }
     format!("{}: a count is projected, so each change of it also writes the index.\n", names.join(", "))

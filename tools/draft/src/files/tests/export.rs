@@ -203,7 +203,7 @@ fn explains(what: &str, name: &str, (aspect, subject): &Fact, facts: &Facts) -> 
         "descending order" => is_read(&["order"]),
         "limit of a page" => is_read(&["limit"]),
         "id of a read other than a number of its own" => *aspect == "number" && subject == &kebab(&[of]),
-        "name of a read with capital letters" => is_read(&["name"]),
+        "name of a read with capital letters or `_`" => is_read(&["name"]),
         "derivation" => false,
         _ => panic!("{what}: {name}"),
     }
@@ -295,7 +295,7 @@ fn rare_parts_are_written_or_lost() {
         schema.json has no key of this form: `MAIL#{lower(mail)} / GUEST` of Guest
         schema.json has no other way to tell items apart: Room and Hall
         schema.json has no choice of entities in a partition: rooms-of-house
-        schema.json has no name of a read with capital letters: roomsByState
+        schema.json has no name of a read with capital letters or `_`: roomsByState
         schema.json has no filter of this form: open-rooms, rooms-by-form
         schema.json has no type of a key that no entity has: `price` of Rooms
         schema.json has no key of type B: `hash` of Blobs

@@ -21,7 +21,7 @@ const SEVERAL: &str = "choice of entities in a partition";
 const ORDERS: &str = "descending order";
 const LIMITS: &str = "limit of a page";
 const IDS: &str = "id of a read other than a number of its own";
-const NAMES: &str = "name of a read with capital letters";
+const NAMES: &str = "name of a read with capital letters or `_`";
 
 /// The most items of a page, unless a manifest declares another number.
 const LIMIT_DEFAULT: u32 = 100;
