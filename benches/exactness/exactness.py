@@ -30,9 +30,10 @@ ROOT = HERE.parent.parent
 HANDLERS = HERE / "handlers"
 PAGE = ROOT / "docs" / "exactness.md"
 BEGIN, END = "<!-- exactness: begin -->", "<!-- exactness: end -->"
-N_CHANGES = 300
-N_RENAMES = 60
-N_COMMENTS = 150
+N_CHANGES = 200
+N_RENAMES = 40
+N_COMMENTS = 60
+N_COMMENTS_BEFORE = 20
 N_LANES = 4
 CREDENTIALS = {"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "local",
                "AWS_SECRET_ACCESS_KEY": "local"}
@@ -136,12 +137,12 @@ def renames(draw):
     """Users with comments, and writes: a rename, often with a new comment of the same user beside it."""
     user = lambda number, name: item(f"USER#{number:05}", "PROFILE", "User", userName=name)
     before = [user(number, f"name-{number}") for number in range(10)]
-    before += [comment(number, number % 10) | {"userName": {"S": f"name-{number % 10}"}} for number in range(50)]
+    before += [comment(number, number % 10) | {"userName": {"S": f"name-{number % 10}"}} for number in range(N_COMMENTS_BEFORE)]
     writes = [user(draw.randrange(10), f"renamed-{number}") for number in range(N_RENAMES)]
     for number in range(N_COMMENTS):
         place = draw.randrange(len(writes))
         author = writes[place].get("gsi1pk") or writes[place]["pk"]
-        writes.insert(place + draw.randrange(2), comment(50 + number, int(author["S"].removeprefix("USER#"))))
+        writes.insert(place + draw.randrange(2), comment(N_COMMENTS_BEFORE + number, int(author["S"].removeprefix("USER#"))))
     return before, [("put", each) for each in writes]
 
 

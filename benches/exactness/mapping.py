@@ -18,8 +18,8 @@ BACKOFF_S = 0.2
 class Lane:
     """Handles one batch of its records after the other."""
 
-    def __init__(self, start, draws, is_windowed, meter):
-        self.start, self.draws, self.is_windowed, self.meter = start, draws, is_windowed, meter
+    def __init__(self, start, draws, is_windowed, meter, stop):
+        self.start, self.draws, self.is_windowed, self.meter, self.stop = start, draws, is_windowed, meter, stop
         self.records, self.processes, self.state = queue.Queue(), [None, None], {}
         # Writes of the last delivery without a fault of the mapping: a process is killed at a part of them.
         self.n_writes = BATCH
@@ -35,9 +35,9 @@ class Lane:
         if self.processes[which]:
             self.processes[which].close()
 
-    def run(self, stop):
+    def run(self):
         pending, number, cut = [], 0, BATCH
-        while not stop.is_set():
+        while not self.stop.is_set():
             while len(pending) < BATCH:
                 try:
                     pending.append(self.records.get(timeout=0.02))
@@ -61,7 +61,7 @@ class Lane:
     def delivered(self, batch, number, fate, part):
         """Delivers a batch until it has succeeded, or has met a fault. Returns whether all of it is to come again."""
         attempt = 0
-        while batch:
+        while batch and not self.stop.is_set():
             self.meter.add(n_deliveries=1)
             is_first, attempt = attempt == 0, attempt + 1
             is_killed = is_first and fate < KILLED
@@ -115,8 +115,8 @@ class Mapping:
             return Process(command, environment, database, meter, log)
 
         self.passes, self.stop = passes, threading.Event()
-        self.lanes = [Lane(start, f"{draws}/{lane}", is_windowed, meter) for lane in range(n_lanes)]
-        self.threads = [threading.Thread(target=lane.run, args=(self.stop,)) for lane in self.lanes]
+        self.lanes = [Lane(start, f"{draws}/{lane}", is_windowed, meter, self.stop) for lane in range(n_lanes)]
+        self.threads = [threading.Thread(target=lane.run, daemon=True) for lane in self.lanes]
         for thread in self.threads:
             thread.start()
 
