@@ -1,0 +1,353 @@
+"""Which designs keep derived data right when functions and calls fail: `docs/exactness.md`, by one command.
+
+For each design and workload: starts `ripple dev` as a DynamoDB with streams, whose own functions do nothing; writes;
+delivers the stream's records to the design's handlers through one mapping, with the same seeded faults; and recounts.
+Needs boto3, aws-lambda-powertools, Node, and `@aws-sdk/client-dynamodb` in target/exactness.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import metadata
+
+import boto3
+import botocore.config
+import mapping as mappings
+import process as processes
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+HANDLERS = HERE / "handlers"
+PAGE = ROOT / "docs" / "exactness.md"
+BEGIN, END = "<!-- exactness: begin -->", "<!-- exactness: end -->"
+N_CHANGES = 200
+N_RENAMES = 40
+N_COMMENTS = 60
+N_COMMENTS_BEFORE = 20
+N_LANES = 4
+CREDENTIALS = {"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "local",
+               "AWS_SECRET_ACCESS_KEY": "local"}
+COUNTS = {"hot": "hot: 4 posts", "zipf": "Zipf: 100 posts, exponent 1.2", "cold": "cold: a post for each like",
+          "deletes": "deletes: 60 posts, and likes come and go"}
+RENAMES = "renames"
+DESIGNS = {
+    "plain.py": "plain `ADD`/`SET`, Python",
+    "plain.mjs": "plain `ADD`/`SET`, Node",
+    "powertools.py": "Powertools' idempotency, Python",
+    "transaction.py": "transactions with markers, Python",
+    "watermarks": "Ripple, watermarks",
+    "receipts": "Ripple, receipts",
+}
+
+
+class Nothing(BaseHTTPRequestHandler):
+    """Answers each invocation of `ripple dev` at once: the mapping of the bench delivers, not that of `dev`."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        answer = b'{"batchItemFailures":[],"state":{}}'
+        self.send_response_only(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def database(binaries, ledger):
+    """The endpoint of an empty DynamoDB with the application's table."""
+    nothing = ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
+    nothing.daemon_threads = True
+    threading.Thread(target=nothing.serve_forever, daemon=True).start()
+    dev = [str(binaries / "ripple"), "dev", "--port", "0", "--console-port", "0", "--config", str(HERE / "ripple.toml"),
+           "--ledger", ledger, "--functions", f"http://127.0.0.1:{nothing.server_address[1]}"]
+    process = subprocess.Popen(dev, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line.strip())
+            if lines[-1] == "ready":
+                break
+        threading.Thread(target=lambda: list(process.stdout), daemon=True).start()
+        yield next(line.split()[-1] for line in lines if line.startswith("endpoint "))
+    finally:
+        process.terminate()
+        process.wait()
+        nothing.shutdown()
+        nothing.server_close()
+
+
+def client(name, endpoint):
+    # The embedded database's names of shards are shorter than those that botocore accepts.
+    config = botocore.config.Config(parameter_validation=False)
+    return boto3.client(name, endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="local",
+                        aws_secret_access_key="local", config=config)
+
+
+def item(pk, sk, kind, **attributes):
+    texts = {"pk": pk, "sk": sk, "type": kind, **attributes}
+    return {name: {"S": text} for name, text in texts.items()}
+
+
+def like(user, post):
+    return item(f"USER#{user:05}", f"LIKE#{post:05}", "Like")
+
+
+def comment(number, user):
+    name = f"{number:05}"
+    return item(f"POST#{number % 40:05}", f"COMMENT#{name}", "Comment", userId=f"{user:05}",
+                gsi1pk=f"USER#{user:05}", gsi1sk=f"COMMENT#{name}")
+
+
+def likes(kind, draw):
+    """The posts, and the writes: an item to put, or to delete."""
+    if kind == "deletes":
+        present, writes = [], []
+        for user in range(N_CHANGES):
+            if present and draw.random() < 0.45:
+                writes.append(("delete", present.pop(draw.randrange(len(present)))))
+            else:
+                present.append(like(user, draw.randrange(60)))
+                writes.append(("put", present[-1]))
+        return range(60), writes
+    posts = {"hot": range(4), "zipf": range(100), "cold": range(N_CHANGES)}[kind]
+    if kind == "cold":
+        chosen = list(posts)
+    else:
+        weights = [1 / (post + 1) ** 1.2 if kind == "zipf" else 1 for post in posts]
+        chosen = draw.choices(posts, weights, k=N_CHANGES)
+    return posts, [("put", like(user, post)) for user, post in enumerate(chosen)]
+
+
+def renames(draw):
+    """Users with comments, and writes: a rename, often with a new comment of the same user beside it."""
+    user = lambda number, name: item(f"USER#{number:05}", "PROFILE", "User", userName=name)
+    before = [user(number, f"name-{number}") for number in range(10)]
+    before += [comment(number, number % 10) | {"userName": {"S": f"name-{number % 10}"}} for number in range(N_COMMENTS_BEFORE)]
+    writes = [user(draw.randrange(10), f"renamed-{number}") for number in range(N_RENAMES)]
+    for number in range(N_COMMENTS):
+        place = draw.randrange(len(writes))
+        author = writes[place].get("gsi1pk") or writes[place]["pk"]
+        writes.insert(place + draw.randrange(2), comment(N_COMMENTS_BEFORE + number, int(author["S"].removeprefix("USER#"))))
+    return before, [("put", each) for each in writes]
+
+
+def write(dynamodb, writes, pause_s=0.0):
+    for way, each in writes:
+        if way == "put":
+            dynamodb.put_item(TableName="ripple", Item=each)
+        else:
+            dynamodb.delete_item(TableName="ripple", Key={name: each[name] for name in ("pk", "sk")})
+        time.sleep(pause_s)
+
+
+def scan(dynamodb):
+    for page in dynamodb.get_paginator("scan").paginate(TableName="ripple", ConsistentRead=True):
+        yield from page["Items"]
+
+
+def errors(dynamodb, workload):
+    """The error of each target: of a count its distance, of a copied name 0 or 1."""
+    items = list(scan(dynamodb))
+    of = lambda kind: [each for each in items if each.get("type", {}).get("S") == kind]
+    if workload == RENAMES:
+        names = {each["pk"]["S"]: each["userName"] for each in of("User")}
+        return [int(each.get("userName") != names[each["gsi1pk"]["S"]]) for each in of("Comment")]
+    counted = {}
+    for each in of("Like"):
+        post = each["sk"]["S"].removeprefix("LIKE#")
+        counted[post] = counted.get(post, 0) + 1
+    stored = {each["pk"]["S"].removeprefix("POST#"): int(each.get("likeCount", {}).get("N", 0)) for each in of("Post")}
+    return [abs(stored.get(post, 0) - counted.get(post, 0)) for post in stored.keys() | counted.keys()]
+
+
+def is_applications(record):
+    """The event filter of the handlers by hand: a new or removed like, a new comment, a changed user."""
+    image = record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"]
+    kind, event = image.get("type", {}).get("S"), record["eventName"]
+    return (kind, event) in {("Like", "INSERT"), ("Like", "REMOVE"), ("Comment", "INSERT"), ("User", "MODIFY")}
+
+
+def functions(design, workload, binaries, node):
+    """The commands of a design, each with its event filter, its lanes, and whether its mapping has a window."""
+    lanes = N_LANES if workload == RENAMES else 1
+    if design.endswith(".py"):
+        return [([sys.executable, str(HANDLERS / "run.py"), design[:-3]], is_applications, lanes, False)]
+    if design.endswith(".mjs"):
+        return [([node, str(HANDLERS / design)], is_applications, lanes, False)]
+    counting = ([str(binaries / "aggregate")], lambda _: True, 1, design == "watermarks")
+    following = ([str(binaries / "propagate")], lambda _: True, lanes, False)
+    return [following, counting] if workload == RENAMES else [counting, following]
+
+
+def records(stream, arn, iterators):
+    """The records of one look at each shard, as Lambda passes them on."""
+    for shard, iterator in list(iterators.items()):
+        page = stream.get_records(ShardIterator=iterator)
+        iterators[shard] = page.get("NextShardIterator", iterator)
+        for record in page["Records"]:
+            changed = record["dynamodb"]
+            changed["ApproximateCreationDateTime"] = changed["ApproximateCreationDateTime"].timestamp()
+            record.pop("userIdentity", None)
+            yield record | {"eventSourceARN": arn}
+
+
+def run(design, workload, seed, arguments):
+    """One design under one workload."""
+    draw = random.Random(f"{seed}/{workload}")
+    meter = processes.Meter()
+    ledger = design if design == "receipts" else "watermarks"
+    environment = os.environ | CREDENTIALS | {
+        "TABLE_NAME": "ripple", "LEDGER_TABLE_NAME": "ripple-ledger", "MARKERS_TABLE": "markers", "LEDGER": ledger,
+        "CONFIG": str(HERE / "ripple.toml"), "NODE_ROOT": str(arguments.node_root / "package.json"), "RUST_LOG": "warn",
+    }
+    with database(arguments.binaries, ledger) as endpoint, open(arguments.log, "ab") as log:
+        dynamodb, stream = client("dynamodb", endpoint), client("dynamodbstreams", endpoint)
+        dynamodb.create_table(TableName="markers", KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+                              AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+                              BillingMode="PAY_PER_REQUEST")
+        if workload == RENAMES:
+            before, writes = renames(draw)
+        else:
+            posts, writes = likes(workload, draw)
+            before = [item(f"POST#{post:05}", "POST", "Post") for post in posts]
+        write(dynamodb, [("put", each) for each in before])
+        arn = dynamodb.describe_table(TableName="ripple")["Table"]["LatestStreamArn"]
+        shards = stream.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
+        iterators = {shard["ShardId"]: stream.get_shard_iterator(
+            StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="LATEST")["ShardIterator"] for shard in shards}
+        # Counts: all is written before the first delivery, so that batches are the same for each design.
+        writer = threading.Thread(target=write, args=(client("dynamodb", endpoint), writes, 0.02))
+        if workload == RENAMES:
+            writer.start()
+        else:
+            write(dynamodb, writes)
+        began = time.monotonic()
+        taken = list(records(stream, arn, iterators))
+        started = [mappings.Mapping(command, environment, endpoint, passes, f"{seed}/{workload}/{place}", n_lanes,
+                                    is_windowed, meter, log)
+                   for place, (command, passes, n_lanes, is_windowed)
+                   in enumerate(functions(design, workload, arguments.binaries, arguments.node))]
+        n_quiet, last_busy = 0, began
+        try:
+            while n_quiet < 3:
+                for record in taken:
+                    for each in started:
+                        each.take(record)
+                is_quiet = not taken and not writer.is_alive() and all(each.is_idle for each in started)
+                n_quiet = n_quiet + 1 if is_quiet else 0
+                last_busy = last_busy if is_quiet else time.monotonic()
+                time.sleep(0.1)
+                taken = list(records(stream, arn, iterators))
+        finally:
+            for each in started:
+                each.end()
+        return Result(design, workload, errors(dynamodb, workload), len(writes), last_busy - began, meter)
+
+
+@dataclasses.dataclass
+class Result:
+    design: str
+    workload: str
+    errors: list
+    n_changes: int
+    seconds: float
+    meter: processes.Meter
+
+    def row(self):
+        wrong = [error for error in self.errors if error]
+        right = 100 * (1 - len(wrong) / len(self.errors))
+        # Rounding may not make a wrong count invisible.
+        right = "100 %" if not wrong else f"{min(right, 99.9):.1f} %"
+        sizes = ["", ""] if self.workload == RENAMES else [f"{sum(wrong) / len(self.errors):.2f}", f"{max(self.errors)}"]
+        return [DESIGNS[self.design], right, *sizes, f"{self.meter.write_units / self.n_changes:.2f}",
+                f"{self.meter.n_calls / self.n_changes:.2f}", f"{self.seconds:.0f}"]
+
+    def faults(self):
+        m = self.meter
+        return [DESIGNS[self.design], m.n_deliveries, m.n_killed, m.n_unanswered, m.n_twice, m.n_lost, m.n_throttled, m.n_failed]
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"
+
+
+def versions(arguments):
+    own = subprocess.run([arguments.binaries / "ripple", "--version"], capture_output=True, text=True, check=True)
+    node = subprocess.run([arguments.node, "--version"], capture_output=True, text=True, check=True)
+    sdk = json.loads((arguments.node_root / "node_modules/@aws-sdk/client-dynamodb/package.json").read_text())
+    return ", ".join([own.stdout.strip(), f"Python {sys.version.split()[0]}",
+                      *(f"`{name}` {metadata.version(name)}" for name in ("boto3", "aws-lambda-powertools")),
+                      f"Node {node.stdout.strip().lstrip('v')}", f"`@aws-sdk/client-dynamodb` {sdk['version']}"])
+
+
+def report(results, seed, arguments):
+    """The tables of the page."""
+    head = ["design", "right", "mean error", "largest error", "write units a change", "calls a change", "seconds"]
+    parts = [f"Seed {seed}; {versions(arguments)}.\n"]
+    for workload in arguments.workloads:
+        of = [result for result in results if result.workload == workload]
+        targets = len(of[0].errors)
+        if workload == RENAMES:
+            title = f"renames: {N_RENAMES} renames of 10 users and {N_COMMENTS} new comments, {targets} comments"
+            parts.append(f"### {title}\n\n" + table(head[:2] + head[4:], [[*r.row()[:2], *r.row()[4:]] for r in of]))
+        else:
+            parts.append(f"### {COUNTS[workload]}, {targets} targets\n\n" + table(head, [r.row() for r in of]))
+    faults = ["design", "deliveries", "killed", "unanswered", "twice at once", "calls lost", "calls throttled", "failed"]
+    totals = []
+    for design in arguments.designs:
+        rows = [result.faults()[1:] for result in results if result.design == design]
+        totals.append([DESIGNS[design], *(sum(column) for column in zip(*rows))])
+    parts.append("### The faults\n\n" + table(faults, totals))
+    return "\n".join(parts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--binaries", type=pathlib.Path, help="folder of ripple, aggregate and propagate (default: builds them)")
+    parser.add_argument("--node", default="node")
+    parser.add_argument("--node-root", type=pathlib.Path, default=ROOT / "target" / "exactness", help="folder with node_modules")
+    parser.add_argument("--seed", type=int, default=17)
+    parser.add_argument("--designs", nargs="+", choices=DESIGNS, default=list(DESIGNS))
+    parser.add_argument("--workloads", nargs="+", choices=[*COUNTS, RENAMES], default=[*COUNTS, RENAMES])
+    parser.add_argument("--log", default=os.devnull, help="file for what the handlers print")
+    parser.add_argument("--page", action="store_true", help="writes the tables into docs/exactness.md")
+    arguments = parser.parse_args()
+    # So that the processes of the bench end with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if arguments.binaries is None:
+        subprocess.run(["cargo", "build", "--locked", "--workspace", "--bins"], cwd=ROOT, check=True)
+        arguments.binaries = ROOT / "target" / "debug"
+    results = []
+    for workload in arguments.workloads:
+        for design in arguments.designs:
+            # A copy uses no ledger.
+            if workload == RENAMES and design == "receipts":
+                continue
+            results.append(run(design, workload, arguments.seed, arguments))
+            print(workload, results[-1].row(), results[-1].meter, file=sys.stderr, flush=True)
+    text = report(results, arguments.seed, arguments)
+    if not arguments.page:
+        print(text)
+        return
+    before, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.split(END)[1]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""An event source mapping: batches of a stream's shards in order, each until it succeeds, with faults of its own."""
+
+import queue
+import random
+import threading
+import time
+import zlib
+
+from process import Process
+
+BATCH = 10
+# Of 100 deliveries: the process is killed in its middle, its response is lost, it is invoked twice at once.
+KILLED, UNANSWERED, TWICE = 10, 10, 10
+# Between two attempts.
+BACKOFF_S = 0.2
+
+
+class Lane:
+    """Handles one batch of its records after the other."""
+
+    def __init__(self, start, draws, is_windowed, meter, stop):
+        self.start, self.draws, self.is_windowed, self.meter, self.stop = start, draws, is_windowed, meter, stop
+        self.records, self.processes, self.state = queue.Queue(), [None, None], {}
+        # Writes of the last delivery without a fault of the mapping: a process is killed at a part of them.
+        self.n_writes = BATCH
+        self.is_idle = True
+
+    def process(self, which):
+        if self.processes[which] is None or not self.processes[which].is_alive:
+            self.close(which)
+            self.processes[which] = self.start()
+        return self.processes[which]
+
+    def close(self, which):
+        if self.processes[which]:
+            self.processes[which].close()
+
+    def run(self):
+        pending, number, cut = [], 0, BATCH
+        while not self.stop.is_set():
+            while len(pending) < BATCH:
+                try:
+                    pending.append(self.records.get(timeout=0.02))
+                    self.is_idle = False
+                except queue.Empty:
+                    break
+            if not pending:
+                self.is_idle = True
+                continue
+            draw = random.Random(f"{self.draws}/{number}")
+            fate, part, next_cut = draw.randrange(100), draw.random(), 1 + draw.randrange(BATCH)
+            batch = pending[:cut]
+            is_repeated = self.delivered(batch, number, fate, part)
+            number += 1
+            cut = next_cut if is_repeated else BATCH
+            if not is_repeated:
+                del pending[: len(batch)]
+        for which in (0, 1):
+            self.close(which)
+
+    def delivered(self, batch, number, fate, part):
+        """Delivers a batch until it has succeeded, or has met a fault. Returns whether all of it is to come again."""
+        attempt = 0
+        while batch and not self.stop.is_set():
+            self.meter.add(n_deliveries=1)
+            is_first, attempt = attempt == 0, attempt + 1
+            is_killed = is_first and fate < KILLED
+            is_unanswered = is_first and KILLED <= fate < KILLED + UNANSWERED
+            is_twice = is_first and KILLED + UNANSWERED <= fate < KILLED + UNANSWERED + TWICE
+            response = self.invoked(batch, f"{self.draws}/{number}/{attempt}", is_killed, is_twice, part)
+            if is_killed or is_unanswered:
+                self.meter.add(n_killed=int(is_killed), n_unanswered=int(is_unanswered))
+                return True
+            if response is not None and not is_twice and is_first:
+                self.n_writes = max(1, self.processes[0].n_writes)
+            batch = self.rest(batch, response)
+            if batch:
+                time.sleep(BACKOFF_S)
+        return False
+
+    def invoked(self, batch, draws, is_killed, is_twice, part):
+        event = {"Records": batch}
+        if self.is_windowed:
+            window = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z"}
+            event |= {"window": window, "state": self.state, "shardId": "shardId-00000001573689847180-864758bb",
+                      "isFinalInvokeForWindow": False, "isWindowTerminatedEarly": False}
+        kill_after = 1 + int(part * self.n_writes) if is_killed else None
+        process = self.process(0)
+        if is_twice:
+            self.meter.add(n_twice=1)
+            other = threading.Thread(target=self.process(1).invoke, args=(event, f"{draws}/other", None))
+            other.start()
+        response = process.invoke(event, draws, kill_after)
+        if is_twice:
+            other.join()
+        return response
+
+    def rest(self, batch, response):
+        """Which records are to come again: those from the first failed one on, or all after an error."""
+        if response is None:
+            return batch
+        failed = {failure["itemIdentifier"] for failure in response.get("batchItemFailures") or []}
+        if not failed:
+            self.state = response.get("state") or {}
+        numbers = [record["dynamodb"]["SequenceNumber"] for record in batch]
+        first = next((place for place, number in enumerate(numbers) if number in failed), len(batch) if not failed else 0)
+        return batch[first:]
+
+
+class Mapping:
+    """A function that reads the stream in so many lanes. An item's records are all in one."""
+
+    def __init__(self, command, environment, database, passes, draws, n_lanes, is_windowed, meter, log):
+        def start():
+            return Process(command, environment, database, meter, log)
+
+        self.passes, self.stop = passes, threading.Event()
+        self.lanes = [Lane(start, f"{draws}/{lane}", is_windowed, meter, self.stop) for lane in range(n_lanes)]
+        self.threads = [threading.Thread(target=lane.run, daemon=True) for lane in self.lanes]
+        for thread in self.threads:
+            thread.start()
+
+    def take(self, record):
+        if self.passes(record):
+            key = record["dynamodb"]["Keys"]["pk"]["S"].encode()
+            self.lanes[zlib.crc32(key) % len(self.lanes)].records.put(record)
+
+    @property
+    def is_idle(self):
+        return all(lane.is_idle and lane.records.empty() for lane in self.lanes)
+
+    def end(self):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
