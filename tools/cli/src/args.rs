@@ -7,20 +7,16 @@ pub(crate) mod demo;
 pub(crate) mod design;
 mod examples;
 pub(crate) mod init;
+pub(crate) mod manifest;
 pub(crate) mod values;
 pub(crate) mod verify;
 pub(crate) mod why;
 
-use std::{
-    ffi::OsString,
-    net::IpAddr,
-    ops::Deref,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, net::IpAddr, ops::Deref, path::PathBuf};
 
 use audit::AuditArgs;
 use check::{ManifestCheck, SchemaArgs, TypesArgs, Wait};
-use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum, builder::OsStr, value_parser};
+use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::Shell;
 use cost::CostArgs;
 use demo::Demo;
@@ -31,6 +27,7 @@ use functions::{
     declared::Choice,
 };
 use init::Init;
+use manifest::ManifestFile;
 use operate::about::About;
 use verify::Verify;
 use why::WhyArgs;
@@ -297,33 +294,6 @@ pub(crate) struct ApplicationTables {
     /// application's items.
     #[arg(long, value_name = "NAMES", env = DISABLED, value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
-}
-
-/// Variable with the manifest. Stable.
-pub(crate) const MANIFEST: &str = "RIPPLE_CONFIG";
-
-/// Name of the manifest that every command takes from the working directory.
-pub(crate) const MANIFEST_HERE: &str = "ripple.toml";
-
-/// The manifest of a command.
-#[derive(Clone, Debug, Group)]
-pub(crate) struct ManifestFile {
-    /// Manifest that declares the table (default: `ripple.toml` in the working directory; if there is none, the shipped
-    /// table).
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = MANIFEST,
-        default_values = here(),
-        hide_default_value = true
-    )]
-    pub(crate) config: Option<PathBuf>,
-}
-
-/// The manifest in the working directory.
-fn here() -> Option<OsStr> {
-    // What cannot be read is refused then, as it is when --config names it.
-    Path::new(MANIFEST_HERE).symlink_metadata().is_ok().then(|| MANIFEST_HERE.into())
 }
 
 /// Default name of the application's table.

@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args as Group, ValueEnum};
 
-use super::{Connection, MANIFEST, MANIFEST_HERE, ManifestFile, values};
+use super::{
+    Connection,
+    manifest::{MANIFEST, MANIFEST_HERE, ManifestFile},
+    values,
+};
 
 /// `ripple check`
 #[derive(Debug, Group)]

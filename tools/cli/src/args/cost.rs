@@ -4,7 +4,7 @@ use clap::Args as Group;
 use design::cost::load::FanOutRate;
 use infra::mapping::{BATCH_SIZE, BATCHING_WINDOW_S, LANES};
 
-use super::ManifestFile;
+use super::manifest::ManifestFile;
 
 /// `ripple cost`
 #[derive(Debug, Group)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as Group, ValueEnum};
 
-use super::ManifestFile;
+use super::manifest::ManifestFile;
 
 /// `ripple design`
 #[derive(Debug, Group)]

@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 
 use super::super::verify;
 use crate::{
-    args::{Args, Command as Subcommand, Dev, MANIFEST},
+    args::{Args, Command as Subcommand, Dev, manifest::MANIFEST},
     exit::{Completion, Usage, report},
     opened::{ANY_CREDENTIALS, has_credentials},
     service::Service,
