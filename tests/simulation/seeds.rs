@@ -237,7 +237,7 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(ProofOfParking)", Receipts, 3),
     ("Without(StartOnce)", Receipts, 1),
     ("Without(Settle)", Receipts, 9),
-    ("Without(Pulse)", Receipts, 2122),
+    ("Without(Pulse)", Watermarks, 1313),
     ("Without(LowestUndone)", Receipts, 4),
     ("Without(HandledFirst)", Receipts, 7),
     ("Without(UntouchedSince)", Receipts, 7),
