@@ -27,7 +27,12 @@ import process as processes
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+from served import served  # noqa: E402
+
+BINARIES = ROOT / "target" / "debug"
 HANDLERS = HERE / "handlers"
+MANIFEST = str(HERE / "ripple.toml")
 PAGE = ROOT / "docs" / "exactness.md"
 BEGIN, END = "<!-- exactness: begin -->", "<!-- exactness: end -->"
 N_CHANGES = 200
@@ -68,25 +73,16 @@ class Nothing(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def database(binaries, ledger):
+def database(ledger):
     """The endpoint of an empty DynamoDB with the application's table."""
     nothing = ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
     nothing.daemon_threads = True
     threading.Thread(target=nothing.serve_forever, daemon=True).start()
-    dev = [str(binaries / "ripple"), "dev", "--port", "0", "--console-port", "0", "--config", str(HERE / "ripple.toml"),
-           "--ledger", ledger, "--functions", f"http://127.0.0.1:{nothing.server_address[1]}"]
-    process = subprocess.Popen(dev, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    functions_at = f"http://127.0.0.1:{nothing.server_address[1]}"
     try:
-        lines = []
-        for line in process.stdout:
-            lines.append(line.strip())
-            if lines[-1] == "ready":
-                break
-        threading.Thread(target=lambda: list(process.stdout), daemon=True).start()
-        yield next(line.split()[-1] for line in lines if line.startswith("endpoint "))
+        with served(MANIFEST, "--console-port", "0", "--ledger", ledger, "--functions", functions_at) as endpoint:
+            yield endpoint
     finally:
-        process.terminate()
-        process.wait()
         nothing.shutdown()
         nothing.server_close()
 
@@ -182,15 +178,15 @@ def is_applications(record):
     return (kind, event) in {("Like", "INSERT"), ("Like", "REMOVE"), ("Comment", "INSERT"), ("User", "MODIFY")}
 
 
-def functions(design, workload, binaries, node):
+def functions(design, workload, node):
     """The commands of a design, each with its event filter, its lanes, and whether its mapping has a window."""
     lanes = N_LANES if workload == RENAMES else 1
     if design.endswith(".py"):
         return [([sys.executable, str(HANDLERS / "run.py"), design[:-3]], is_applications, lanes, False)]
     if design.endswith(".mjs"):
         return [([node, str(HANDLERS / design)], is_applications, lanes, False)]
-    counting = ([str(binaries / "aggregate")], lambda _: True, 1, design == "watermarks")
-    following = ([str(binaries / "propagate")], lambda _: True, lanes, False)
+    counting = ([str(BINARIES / "aggregate")], lambda _: True, 1, design == "watermarks")
+    following = ([str(BINARIES / "propagate")], lambda _: True, lanes, False)
     return [following, counting] if workload == RENAMES else [counting, following]
 
 
@@ -213,9 +209,9 @@ def run(design, workload, seed, arguments):
     ledger = design if design == "receipts" else "watermarks"
     environment = os.environ | CREDENTIALS | {
         "TABLE_NAME": "ripple", "LEDGER_TABLE_NAME": "ripple-ledger", "MARKERS_TABLE": "markers", "LEDGER": ledger,
-        "CONFIG": str(HERE / "ripple.toml"), "NODE_ROOT": str(arguments.node_root / "package.json"), "RUST_LOG": "warn",
+        "CONFIG": MANIFEST, "NODE_ROOT": str(arguments.node_root / "package.json"), "RUST_LOG": "warn",
     }
-    with database(arguments.binaries, ledger) as endpoint, open(arguments.log, "ab") as log:
+    with database(ledger) as endpoint, open(arguments.log, "ab") as log:
         dynamodb, stream = client("dynamodb", endpoint), client("dynamodbstreams", endpoint)
         dynamodb.create_table(TableName="markers", KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
                               AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
@@ -241,7 +237,7 @@ def run(design, workload, seed, arguments):
         started = [mappings.Mapping(command, environment, endpoint, passes, f"{seed}/{workload}/{place}", n_lanes,
                                     is_windowed, meter, log)
                    for place, (command, passes, n_lanes, is_windowed)
-                   in enumerate(functions(design, workload, arguments.binaries, arguments.node))]
+                   in enumerate(functions(design, workload, arguments.node))]
         n_quiet, last_busy = 0, began
         try:
             while n_quiet < 3:
@@ -288,12 +284,15 @@ def table(head, rows):
 
 
 def versions(arguments):
-    own = subprocess.run([arguments.binaries / "ripple", "--version"], capture_output=True, text=True, check=True)
-    node = subprocess.run([arguments.node, "--version"], capture_output=True, text=True, check=True)
-    sdk = json.loads((arguments.node_root / "node_modules/@aws-sdk/client-dynamodb/package.json").read_text())
-    return ", ".join([own.stdout.strip(), f"Python {sys.version.split()[0]}",
-                      *(f"`{name}` {metadata.version(name)}" for name in ("boto3", "aws-lambda-powertools")),
-                      f"Node {node.stdout.strip().lstrip('v')}", f"`@aws-sdk/client-dynamodb` {sdk['version']}"])
+    """Those of the chosen designs."""
+    said = lambda *command: subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    packages = ["boto3"] + ["aws-lambda-powertools"] * ("powertools.py" in arguments.designs)
+    all_of = [said(BINARIES / "ripple", "--version"), f"Python {sys.version.split()[0]}",
+              *(f"`{name}` {metadata.version(name)}" for name in packages)]
+    if "plain.mjs" in arguments.designs:
+        sdk = json.loads((arguments.node_root / "node_modules/@aws-sdk/client-dynamodb/package.json").read_text())
+        all_of += [f"Node {said(arguments.node, '--version').lstrip('v')}", f"`@aws-sdk/client-dynamodb` {sdk['version']}"]
+    return ", ".join(all_of)
 
 
 def report(results, seed, arguments):
@@ -319,7 +318,6 @@ def report(results, seed, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--binaries", type=pathlib.Path, help="folder of ripple, aggregate and propagate (default: builds them)")
     parser.add_argument("--node", default="node")
     parser.add_argument("--node-root", type=pathlib.Path, default=ROOT / "target" / "exactness", help="folder with node_modules")
     parser.add_argument("--seed", type=int, default=17)
@@ -330,9 +328,7 @@ def main():
     arguments = parser.parse_args()
     # So that the processes of the bench end with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    if arguments.binaries is None:
-        subprocess.run(["cargo", "build", "--locked", "--workspace", "--bins"], cwd=ROOT, check=True)
-        arguments.binaries = ROOT / "target" / "debug"
+    subprocess.run(["cargo", "build", "--locked", "--quiet", "--package", "functions", "--bins"], cwd=ROOT, check=True)
     results = []
     for workload in arguments.workloads:
         for design in arguments.designs:
@@ -342,11 +338,14 @@ def main():
             results.append(run(design, workload, arguments.seed, arguments))
             print(workload, results[-1].row(), results[-1].meter, file=sys.stderr, flush=True)
     text = report(results, arguments.seed, arguments)
-    if not arguments.page:
+    if arguments.page:
+        before, rest = PAGE.read_text().split(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.split(END)[1]}")
+    else:
         print(text)
-        return
-    before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.split(END)[1]}")
+    wrong = [result for result in results if result.design in ("watermarks", "receipts") and any(result.errors)]
+    if wrong:
+        sys.exit("; ".join(f"{DESIGNS[it.design]} is wrong under {it.workload}, seed {arguments.seed}" for it in wrong))
 
 
 if __name__ == "__main__":
