@@ -146,6 +146,15 @@ impl Catalogue {
         self.entries.iter().map(|entry| &entry.derivation)
     }
 
+    /// The derivations that a manifest declares, without their parts: what shows a count, what creates items for it, and
+    /// what keeps entries.
+    pub fn declared(&self) -> impl Iterator<Item = &Derivation> {
+        self.derivations().filter(|derivation| {
+            let reads_count = derivation.kind.refresh().is_some_and(|refresh| !refresh.reads_counts().is_empty());
+            !reads_count && !derivation.kind.keeps_entries()
+        })
+    }
+
     /// The derivations with their positions, in this order.
     pub fn positioned(&self) -> impl Iterator<Item = (DerivationAt, &Derivation)> {
         self.derivations().enumerate().map(|(at, derivation)| (DerivationAt(at), derivation))

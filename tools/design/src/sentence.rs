@@ -14,15 +14,14 @@ use derive::{
     schema::Schema,
 };
 
-/// The sentences of all derivations of a manifest, each with the name of its declaration. What shows a count, and the
-/// items that it creates, are in the sentence of the count; entries are in the sentence of what reads them.
+/// The sentences of the declared derivations of a manifest, each with its name. What shows a count, and the items that it
+/// creates, are in the sentence of the count; entries are in the sentence of what reads them.
 #[must_use]
 pub fn sentences(schema: &Schema, catalogue: &Catalogue) -> Vec<(String, String)> {
-    let own = catalogue.derivations().filter(|derivation| {
-        let reads_count = derivation.kind.refresh().is_some_and(|refresh| !refresh.reads_counts().is_empty());
-        !reads_count && !derivation.kind.keeps_entries()
-    });
-    own.map(|derivation| (derivation.label().to_owned(), sentence(schema, catalogue, derivation))).collect()
+    catalogue
+        .declared()
+        .map(|derivation| (derivation.label().to_owned(), sentence(schema, catalogue, derivation)))
+        .collect()
 }
 
 fn sentence(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> String {

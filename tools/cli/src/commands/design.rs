@@ -8,7 +8,7 @@ use design::{
     Design, document,
     review::{self, AnswersError, FindingAnswer, ReviewFinding, Reviewed, review},
 };
-use draft::files::export::{Export, ExportForm, export};
+use draft::files::export::{ExportForm, export};
 use functions::declared::{Choice, declared};
 use serde_json::{Map, Value, json};
 
@@ -58,13 +58,13 @@ fn exported(manifest: Option<&Path>, format: ExportFormat) -> anyhow::Result<Com
         ExportFormat::Workbench => ExportForm::Workbench,
         ExportFormat::SchemaJson => ExportForm::SchemaJson,
     };
-    let Export { file, is_empty, losses } = export(&schema, &catalogue, form, DEFAULT_TABLE);
-    if is_empty {
+    let exported = export(&schema, &catalogue, form, DEFAULT_TABLE);
+    if exported.is_empty() {
         let what = "a schema.json cannot contain the key of any entity of this manifest: use --export workbench";
         return Err(Usage(what.to_owned()).into());
     }
-    print(&serde_json::to_string_pretty(&file)?);
-    for loss in losses {
+    print(&serde_json::to_string_pretty(&exported.file)?);
+    for loss in exported.losses {
         report(&format!("ripple: {loss}"));
     }
     Ok(Completion::InStep)

@@ -12,7 +12,7 @@ mod workbench;
 
 use std::{collections::BTreeSet, fmt};
 
-use derive::{catalogue::Catalogue, derivation::Derivation, schema::Schema};
+use derive::{catalogue::Catalogue, schema::Schema};
 use keys::{
     entity::Definition,
     key_forms::KeyForms,
@@ -40,8 +40,6 @@ pub enum ExportForm {
 pub struct Export {
     /// The file.
     pub file: Value,
-    /// True if the form has the keys of no entity, so that the file has no table.
-    pub is_empty: bool,
     /// What the manifest has and the file lacks.
     pub losses: Vec<Loss>,
 }
@@ -66,23 +64,26 @@ pub fn export(schema: &Schema, catalogue: &Catalogue, form: ExportForm, table: &
     }
     let counter = schema.entities().filter(|entity| entity.is_own() && entity.id != entity.name);
     counter.for_each(|entity| losses.add(ENTITY_IDS, format!("`{}` of {}", entity.id, entity.name)));
-    let is_declared = |derivation: &&Derivation| !PARTS.contains(&derivation.kind.name());
-    let derivations = catalogue.derivations().filter(is_declared);
-    derivations.for_each(|derivation| losses.add("derivation", format!("`{}`", derivation.label())));
-    let (file, is_empty) = match form {
-        ExportForm::Workbench => (workbench::file(&tables, &schema.accesses, &mut losses), false),
+    catalogue.declared().for_each(|derivation| losses.add("derivation", format!("`{}`", derivation.label())));
+    let file = match form {
+        ExportForm::Workbench => workbench::file(&tables, &schema.accesses, &mut losses),
         ExportForm::SchemaJson => schema_json::file(&tables, &schema.accesses, &mut losses),
     };
-    Export { file, is_empty, losses: losses.all }
+    Export { file, losses: losses.all }
+}
+
+impl Export {
+    /// True if the form has the keys of no entity, so that the file has no table.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.file.get("tables").and_then(Value::as_array).is_some_and(Vec::is_empty)
+    }
 }
 
 // ---- What both forms lack ----
 
-/// Kinds that are parts of other derivations, and are not declared.
-const PARTS: [&str; 3] = ["display", "counted item", "entries"];
-
 const TYPES: &str = "attribute that names the entity of an item";
-const UNTOLD: &str = "other way to tell items apart";
+const UNTOLD: &str = "other way to distinguish items";
 const TIMES_TO_LIVE: &str = "time to live";
 const ESCAPES: &str = "table with unescaped keys";
 const ENTITY_IDS: &str = "id of an entity";
@@ -218,10 +219,11 @@ impl Table<'_> {
         all.filter(|name| !self.is_of_form(name)).map(String::as_str).collect()
     }
 
-    /// The entities that a reader can tell apart without a type attribute. A key that can be of two is of the first.
-    fn told_apart<'e>(entities: &[&'e Definition], losses: &mut Losses) -> Vec<&'e Definition> {
+    /// The entities whose items a reader recognizes by their keys, without a type attribute. Of two entities with keys of
+    /// the same form, it is the first.
+    fn distinguishable<'e>(entities: &[&'e Definition], losses: &mut Losses) -> Vec<&'e Definition> {
         let mut forms = KeyForms::default();
-        let is_told = |entity: &&&'e Definition| {
+        let is_distinguishable = |entity: &&&'e Definition| {
             let other = forms.meeting(&entity.key).next().copied();
             match other {
                 Some(other) => losses.add(UNTOLD, format!("{} and {other}", entity.name)),
@@ -229,7 +231,7 @@ impl Table<'_> {
             }
             other.is_none()
         };
-        entities.iter().filter(is_told).copied().collect()
+        entities.iter().filter(is_distinguishable).copied().collect()
     }
 }
 

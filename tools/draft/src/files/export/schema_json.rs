@@ -23,18 +23,20 @@ const PROJECTED: &str = "projected attribute that no entity in the index has";
 const EMPTY: &str = "table without entities";
 const KEYLESS: &str = "read by a key that is left out";
 
-/// The schema of these tables, and true if it has none.
-pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losses) -> (Value, bool) {
+/// The schema of these tables, without those of which it has no entity.
+pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losses) -> Value {
     let ids = reads::ids(accesses, losses);
     let (mut written, mut read) = (Vec::new(), BTreeSet::new());
     for table in tables {
         let entities = table.entities.iter().filter_map(|entity| Entity::new(table, entity, losses));
         let entities: Vec<Entity<'_>> = entities.collect();
-        let told = Table::told_apart(&entities.iter().map(|entity| entity.of).collect::<Vec<_>>(), losses);
+        let definitions: Vec<&Definition> = entities.iter().map(|entity| entity.of).collect();
+        let found = Table::distinguishable(&definitions, losses);
         let mut objects = Map::new();
         for entity in &entities {
-            let beside = entities.iter().filter(|it| it.pk == entity.pk).map(|it| it.of.name.as_str());
-            let beside: Vec<&str> = beside.filter(|name| told.iter().any(|it| it.name == *name)).collect();
+            let is_beside =
+                |it: &&&Definition| entities.iter().any(|other| other.of.name == it.name && other.pk == entity.pk);
+            let beside: Vec<&str> = found.iter().filter(is_beside).map(|it| it.name.as_str()).collect();
             let mut patterns = Vec::new();
             for (access, id) in accesses.iter().zip(&ids).filter(|(access, _)| entity.is_read_by(access)) {
                 read.insert(&access.name);
@@ -55,7 +57,7 @@ pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losse
         let what = if matches!(access.reads, AccessReads::Counts(_)) { reads::COUNTS } else { KEYLESS };
         losses.add(what, access.name.clone());
     }
-    (json!({ "tables": written }), written.is_empty())
+    json!({ "tables": written })
 }
 
 fn config(table: &TableForm) -> Value {

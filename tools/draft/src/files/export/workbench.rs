@@ -57,7 +57,7 @@ fn model(table: &Table<'_>, losses: &mut Losses) -> Value {
         let keys = keys(index.pk.first(), index.sk.first());
         indexes.push(json!({ "IndexName": index.name, "KeyAttributes": keys, "Projection": projection }));
     }
-    Table::told_apart(&table.entities, losses);
+    Table::distinguishable(&table.entities, losses);
     let facets: Vec<Value> = table.entities.iter().map(|entity| facet(table, entity)).collect();
     json!({
         "TableName": form.name,

@@ -172,7 +172,7 @@ fn explains(what: &str, name: &str, (aspect, subject): &Fact, facts: &Facts) -> 
     let is_read = |aspects: &[&str]| subject == &kebab(&[name]) && aspects.contains(aspect);
     match what {
         "attribute that names the entity of an item" => *aspect == "type" && subject == of,
-        "other way to tell items apart" => is_of_entity(name.split(" and ").next().unwrap()),
+        "other way to distinguish items" => is_of_entity(name.split(" and ").next().unwrap()),
         "time to live" => *aspect == "time to live" && subject == of,
         "table with unescaped keys" => *aspect == "escape" && subject == of,
         "id of an entity" => *aspect == "id" && subject == of,
@@ -268,7 +268,7 @@ fn files_of_other_tools_are_exported_as_they_were() {
     let drafted = |text: &str| draft("a file", &tables_of(text).unwrap().tables).text;
     let all: String = files.iter().map(|(name, text)| losses(name, &drafted(text))).collect();
     expect_file!["export_of_files.txt"].assert_eq(&all);
-    // What the form has comes back as often as one likes.
+    // Drafting an exported file and exporting the draft again gives the same file.
     for (text, form) in files.iter().flat_map(|(_, text)| FORMS.map(|form| (text, form))) {
         let (_, first) = there_and_back(&drafted(text), form);
         let (second, again) = there_and_back(&first, form);
@@ -287,13 +287,13 @@ fn rare_parts_are_written_or_lost() {
         NoSQL Workbench has no way to keep an entity out of an index of the table's own key: Key in byOwner
         NoSQL Workbench has no read: roomsByState, tagged-rooms, open-rooms, rooms-by-form, rooms-of-house, points, guest, rooms
         NoSQL Workbench has no index with several attributes in a part of its key: byState of Rooms
-        NoSQL Workbench has no other way to tell items apart: Room and Hall
+        NoSQL Workbench has no other way to distinguish items: Room and Hall
         # rare
         schema.json has no attribute that names the entity of an item: `kind` of Rooms
         schema.json has no way to keep an entity out of an index of the table's own key: Key in byOwner
         schema.json has no id of a read other than a number of its own: `7` of tagged-rooms
         schema.json has no key of this form: `MAIL#{lower(mail)} / GUEST` of Guest
-        schema.json has no other way to tell items apart: Room and Hall
+        schema.json has no other way to distinguish items: Room and Hall
         schema.json has no choice of entities in a partition: rooms-of-house
         schema.json has no name of a read with capital letters or `_`: roomsByState
         schema.json has no filter of this form: open-rooms, rooms-by-form
