@@ -54,13 +54,16 @@ pub(crate) const INDEX: [KeySyntax; 3] = [
         Text,
         "attribute of its sort key, of type S; Ripple cannot use an index without one",
     ),
-    KeySyntax::optional(
-        "projection",
-        Texts,
-        "all (`ALL`)",
-        "attributes that it projects beside the keys; `[]` for the keys alone (`KEYS_ONLY`)",
-    ),
+    PROJECTION,
 ];
+
+/// What both forms of an index project.
+pub(crate) const PROJECTION: KeySyntax = KeySyntax::optional(
+    "projection",
+    Texts,
+    "all (`ALL`)",
+    "attributes that it projects beside the keys; `[]` for the keys alone (`KEYS_ONLY`)",
+);
 
 /// Names of the table's attributes and indexes.
 pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {

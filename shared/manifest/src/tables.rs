@@ -18,12 +18,12 @@ use keys::{
 use crate::{
     entities::form as form_of,
     error::ManifestError,
-    layout::{ESCAPE, attribute, is_unescaped},
+    layout::{ESCAPE, PROJECTION, attribute, is_unescaped},
     limits,
     section::{Entry, Named, Section, TextOrSection},
     syntax::{
         KeySyntax,
-        ValueSyntax::{KeyAttributes, OneOf, Sections, Text, TextOrTable, Texts},
+        ValueSyntax::{KeyAttributes, OneOf, Sections, Text, TextOrTable},
     },
 };
 
@@ -58,12 +58,7 @@ pub(crate) const TABLES: [KeySyntax; 6] = [
 pub(crate) const TABLE_INDEX: [KeySyntax; 3] = [
     KeySyntax::required("partition-key", KeyAttributes, "attribute of its partition key, or up to four of them"),
     KeySyntax::optional("sort-key", KeyAttributes, "the index has none", "attribute of its sort key, or up to four"),
-    KeySyntax::optional(
-        "projection",
-        Texts,
-        "all (`ALL`)",
-        "attributes that it projects beside the keys; `[]` for the keys alone (`KEYS_ONLY`)",
-    ),
+    PROJECTION,
 ];
 
 /// The tables, as far as their own sections describe them; `None` if the manifest has `[table]`.
