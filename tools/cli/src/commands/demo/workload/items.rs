@@ -73,17 +73,12 @@ impl Items {
 
     /// Puts a whole item, whether or not one with its key exists.
     pub(crate) fn put(&self, entity: &str, fields: &KeyFields, attributes: &[Attribute]) -> anyhow::Result<Write> {
-        let (definition, layout) = (self.definition(entity)?, &self.schema.layout);
-        let key = definition.build(&all_fields(fields, attributes))?;
-        let mut item = layout.key_item(&key);
-        let times =
-            ["CreatedAt", "UpdatedAt"].into_iter().filter(|name| definition.attributes.iter().any(|it| it == name));
-        item.extend(times.map(|name| (name.to_owned(), AttributeValue::S(self.now()))));
-        item.extend(attributes.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?))));
-        item.extend(layout.type_of(entity));
-        let fields = definition.fields(&key, &item).unwrap_or_default();
-        let index_keys = definition.index_attributes(layout, &fields);
-        item.extend(index_keys.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        let definition = self.definition(entity)?;
+        let times = ["CreatedAt", "UpdatedAt"].map(|name| (name, self.now()));
+        let times = times.into_iter().filter(|(name, _)| definition.attributes.iter().any(|it| it == name));
+        let texts = times.chain(fields.iter().cloned()).map(|(name, value)| (name, AttributeValue::S(value)));
+        let given = attributes.iter().filter_map(|(name, value)| Some((*name, value.clone()?)));
+        let (key, item) = definition.item(&self.schema.layout, texts.chain(given).collect())?;
         Ok(write(key, Action::Put(item)))
     }
 
