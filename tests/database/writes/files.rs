@@ -178,7 +178,7 @@ pub(crate) async fn wp_10_a_folder_under_itself_is_refused<S: Store>(bed: Bed<S>
 
 pub(crate) async fn wp_10_only_an_empty_folder_is_deleted<S: Store>(bed: Bed<S>) {
     three_folders(&bed).await;
-    let wanted = |folder: &str| format!("folder {folder}: it is not empty; move or delete what is in it first");
+    let wanted = |folder: &str| format!("folder {folder} is not empty: move or delete its files and folders first");
     bed.refuses(bed.queries.delete_folder("b").await, &wanted("b"));
     let inside = bed.queries.upload_file("c", "x", file("x.txt")).await.unwrap();
     bed.refuses(bed.queries.delete_folder("c").await, &wanted("c"));

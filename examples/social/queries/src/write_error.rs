@@ -138,7 +138,7 @@ pub enum WriteError {
         depth_max: usize,
     },
     /// The folder is not empty.
-    #[error("folder {folder_id}: it is not empty; move or delete what is in it first")]
+    #[error("folder {folder_id} is not empty: move or delete its files and folders first")]
     NotEmpty {
         /// The folder.
         folder_id: String,
