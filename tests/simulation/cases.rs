@@ -19,4 +19,5 @@ mod steps;
 mod sums;
 mod verification;
 mod watermarks;
+mod windows;
 mod wrong_manifest;

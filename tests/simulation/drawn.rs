@@ -138,7 +138,12 @@ impl Drawn {
             }
             What::RollUp(roll_up) => scene.count_all("roll-ups of some", usize::from(roll_up.condition.is_some())),
             What::Cascade { .. } => scene.count_all("cascades of tables", usize::from(!of.is_one_table())),
-            What::Extreme { .. } | What::Unread(_) | What::Path { .. } | What::IndexKey { .. } => {}
+            What::Extreme { .. }
+            | What::Unread(_)
+            | What::Path { .. }
+            | What::IndexKey { .. }
+            | What::Window(_)
+            | What::Calculated { .. } => {}
         }
     }
 

@@ -25,6 +25,7 @@ pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::LossMark,
     Purpose::Registry,
     Purpose::SweepRound,
+    Purpose::Clock,
     Purpose::Suspect,
 ];
 
@@ -39,6 +40,7 @@ pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::Vacated,
     ProtocolStep::SettleAgain,
     ProtocolStep::StillFound,
+    ProtocolStep::Later,
     ProtocolStep::BackAndForth,
     ProtocolStep::NotAhead,
     ProtocolStep::WholeRange,

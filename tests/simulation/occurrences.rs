@@ -108,7 +108,7 @@ pub(crate) const LOST: [&str; 6] =
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 54] = [
+pub(crate) const OF_MANIFESTS: [&str; 56] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",
@@ -160,6 +160,8 @@ pub(crate) const OF_MANIFESTS: [&str; 54] = [
     "path",
     "index-key",
     "roll-up",
+    "window",
+    "calculated",
     "drawn cascades",
     "keys that meet",
     "keys near limits",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use derive::write::Table;
-use engine::{count::recount::RECOUNT, job::Job};
+use engine::{clock::Clock as _, count::recount::RECOUNT, job::Job};
 use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::scene::Scene;
@@ -69,11 +69,15 @@ pub(crate) fn may_have_lost(scene: &Scene) -> bool {
         .view(Table::Ledger, |items| items.keys().any(|key| key.pk == "LOSS" && key.sk.starts_with("level-triggered#")))
 }
 
+/// How long a run waits for a note at its end, in milliseconds. Notes of days that leave a window stay.
+const NOTED_MS: u64 = 3_600 * 1_000;
+
 /// The times at which noted searches are due, in milliseconds since the epoch.
 pub(crate) fn notes(scene: &Scene) -> Vec<u64> {
+    let until_ms = scene.clock.now_ms() + NOTED_MS;
     let due_ms = |key: &Key| {
         let (due_ms, _) = key.sk.split_once('#').filter(|_| key.pk.starts_with(NOTES))?;
-        due_ms.parse().ok()
+        due_ms.parse().ok().filter(|due_ms| *due_ms <= until_ms)
     };
     scene.database.memory().view(Table::Ledger, |items| items.keys().filter_map(due_ms).collect())
 }

@@ -144,6 +144,8 @@ mod tests {
             sold-exists = display: Counter (Exists of sold) into WARE#{ProductId} / METADATA; writes IsSold; reads Counter.sold
             kept = count: Line (where NOT Cancelled = true) into WARE#{ProductId} / METADATA; reads Line.Cancelled, Line.ProductId
             readings = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
+            last-hours = window: Rollup (sum of Sum of the last 3 hours in UTC, as LastHours) into SENSOR#{SensorId} / METADATA; writes LastHours; reads Rollup.Sum
+            average = calculated: Rollup (Sum / Count as Average) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Average; reads Rollup.Count, Rollup.Sum
             last-message = latest: Message (the last: By as LastBy, At as LastAt) into ROOM#{RoomId} / METADATA; writes LastAt, LastBy; reads Message.At, Message.By
             first-message = latest: Message (the first: At as FirstAt) into ROOM#{RoomId} / METADATA; writes FirstAt; reads Message.At
             newest-messages = latest list: Message (the last 2 in Newest: By as By, At as At) into ROOM#{RoomId} / METADATA; writes Newest; reads Message.At, Message.By

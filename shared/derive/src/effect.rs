@@ -17,6 +17,9 @@ pub enum Effect {
     Late,
     /// Requests a refresh of an item: its derived part is compared with its definition.
     Look(RefreshRequest),
+    /// Requests a refresh of an item at a later time, in milliseconds since 1970, when its definition changes by itself;
+    /// nothing if the time is past.
+    Later(RefreshRequest, u64),
     /// Requests a refresh of a derived item whose key was occupied by a foreign item: the derived item may be missing.
     Vacated(RefreshRequest),
     /// Requests a refresh of all items that a query finds.
@@ -122,6 +125,7 @@ impl fmt::Display for Effect {
             Self::Look(request) | Self::Vacated(request) => {
                 write!(f, "looks at the {} {}", request.entity, request.item)
             }
+            Self::Later(request, _) => write!(f, "looks at the {} {} later", request.entity, request.item),
             Self::Find(find) => {
                 let place = find.query.index.as_deref().unwrap_or("the table");
                 let (pk, prefix) = (&find.query.pk, find.query.sk.first());

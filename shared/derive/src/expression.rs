@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! expression = product *( ( "||" / "+" / "-" ) product )
-//! product = operand *( "*" operand )
+//! product = operand *( ( "*" / "/" ) operand )
 //! operand = path / 'text' / number / true / false / null / function "(" expression *( "," expression ) ")" / "(" expression ")"
 //! path = name *( "." name / "[" digits "]" )
 //! ```
@@ -99,11 +99,18 @@ impl Expression {
         own.chain(arguments.iter().flat_map(Self::taken)).collect()
     }
 
+    /// True if it divides.
+    #[must_use]
+    pub fn divides(&self) -> bool {
+        let Self::Call(function, arguments) = self else { return false };
+        *function == Function::Divide || arguments.iter().any(Self::divides)
+    }
+
     /// How strongly it holds together, for parentheses.
     fn strength(&self) -> u8 {
         match self {
             Self::Call(Function::Add | Function::Subtract | Function::Join, _) => 1,
-            Self::Call(Function::Multiply, _) => 2,
+            Self::Call(Function::Multiply | Function::Divide, _) => 2,
             Self::Call(..) | Self::Path(_) | Self::Literal(_) => 3,
         }
     }

@@ -265,6 +265,9 @@ fn line(effect: &Effect) -> String {
             let named: Vec<String> = request.named.iter().map(|key| format!(" named {key}")).collect();
             format!("look {} ({}){}", request.item, request.entity, named.join(","))
         }
+        Effect::Later(request, at_ms) => {
+            format!("look {} ({}) at hour {}", request.item, request.entity, at_ms / 3_600_000)
+        }
         Effect::Find(find) => {
             let place = find.query.index.as_deref().unwrap_or("table");
             let (pk, sk) = (&find.query.pk, find.query.sk.first());

@@ -315,6 +315,8 @@ purposes! {
     Registry: "what another function or command registered meanwhile is overwritten",
     /// On the position of the sweep: it is the one that was read.
     SweepRound: "a sweep that comes late moves the next round ahead, which then does not compare a part of the table",
+    /// On the clock: it shows an earlier hour.
+    Clock: "a function whose own clock is behind sets it back, and what is refreshed then shows what had left its window",
     /// On the note of a suspect: it is the one that was read; a new note does not exist yet.
     Suspect: "a suspect is taken off the list or noted anew while it still differs, and real drift is not reported",
     /// In the transaction of a repair: no other run has begun since.

@@ -162,6 +162,23 @@ pub trait Refresh: fmt::Debug + Send + Sync {
         self.shows().into_iter().collect()
     }
 
+    /// The type of what it writes, such as `N`, if that is the same for all items.
+    fn gives(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// True if its part of an item depends on the [clock](crate::clock). Then [`sources`](Self::sources) requests the
+    /// clock, and more once its hour is known.
+    fn reads_clock(&self) -> bool {
+        false
+    }
+
+    /// When its part of an item changes by itself, as far as these sources show, in milliseconds since the epoch.
+    fn changes_at(&self, schema: &Schema, sources: &Sources, item: &Key) -> Vec<u64> {
+        let (_, _, _) = (schema, sources, item);
+        Vec::new()
+    }
+
     /// True if an item can be readable and still be invalid for it.
     fn has_flaws(&self) -> bool {
         false
@@ -185,6 +202,8 @@ pub struct RefreshTarget<'a> {
     pub item: Option<&'a Item>,
     /// Sources that changes named.
     pub named: &'a BTreeSet<Key>,
+    /// The hour that the [clock](crate::clock) shows, as far as it is known.
+    pub hour: Option<u64>,
 }
 
 impl<'a> RefreshTarget<'a> {

@@ -15,6 +15,7 @@ pub mod bucket;
 pub mod catalogue;
 pub mod change;
 pub mod claims;
+pub mod clock;
 pub mod coalesce;
 pub mod collection;
 pub mod condition;

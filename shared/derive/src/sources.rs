@@ -12,6 +12,7 @@ use keys::{
 use serde_dynamo::AttributeValue;
 
 use crate::{
+    clock,
     query::{Order, Query, SortKeys},
     schema::Schema,
     tally::{Sum, Tally},
@@ -150,6 +151,12 @@ impl Sources {
             Some(held) => held.as_ref(),
             None => self.below.as_ref()?.item(key),
         }
+    }
+
+    /// The hour that the clock shows, if it was read.
+    #[must_use]
+    pub fn hour(&self) -> Option<u64> {
+        self.item(&clock::key()).and_then(clock::hour)
     }
 
     /// The first items of a query that was read.

@@ -3,10 +3,10 @@
 //! Sums are exact. DynamoDB numbers have up to 38 digits, and so has each summed number. Intermediate sums may have
 //! more, and are kept in full until they are written. So the order of adding does not matter.
 
-use std::{fmt, num::NonZeroU64, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use bigdecimal::{BigDecimal, RoundingMode, Zero};
-use keys::number::{DIGITS_MAX, Decimal};
+use keys::number::{DIGITS, Decimal, QUOTIENT_PLACES};
 use serde_dynamo::AttributeValue;
 
 use crate::schema::Unreadable;
@@ -43,12 +43,6 @@ pub struct Tally {
     pub sum: Sum,
 }
 
-/// Most digits of a number in DynamoDB.
-const DIGITS: NonZeroU64 = NonZeroU64::new(DIGITS_MAX).unwrap();
-
-/// Most decimal places of an average.
-pub const AVERAGE_PLACES: i64 = 6;
-
 impl Tally {
     /// The sum divided by the count, rounded to 6 decimal places and 38 digits in all, half to even; `None` for a count
     /// of 0.
@@ -66,7 +60,7 @@ impl Tally {
             return None;
         }
         let average = &self.sum.0 / BigDecimal::from(self.count);
-        let average = average.with_scale_round(AVERAGE_PLACES, RoundingMode::HalfEven);
+        let average = average.with_scale_round(QUOTIENT_PLACES, RoundingMode::HalfEven);
         Some(Sum(average.with_precision_round(DIGITS, RoundingMode::HalfEven)))
     }
 }

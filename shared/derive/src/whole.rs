@@ -77,6 +77,12 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
             whole.flaws.extend(flaw.iter().map(|flaw| (derivation.name.clone(), flaw.clone())));
             flaw.is_none()
         });
+        if let Shape::Rollup(rollup) = derivation.kind.shape() {
+            // Buckets are taken as they are stored: what was added to one may be gone.
+            let is_bucket = |key, item| schema.image(key, item).is_some_and(|image| image.is(&rollup.form.entity));
+            let buckets = stored.iter().filter(|(key, item)| is_bucket(key, item));
+            items.extend(buckets.map(|(key, item)| (key.clone(), item.clone())));
+        }
         for part in &derived {
             match part {
                 Derived::Count { target, tally, at_least } => {
@@ -86,10 +92,7 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
                         *counted = tally.clone();
                     }
                 }
-                // Taken as it is stored, if the derived data says that it should exist.
-                Derived::Bucket { key, .. } => {
-                    items.extend(stored.get_key_value(key).map(|(key, item)| (key.clone(), item.clone())));
-                }
+                Derived::Bucket { .. } => {}
                 Derived::Item { key, item } => {
                     items.insert(key.clone(), item.clone());
                 }

@@ -83,6 +83,7 @@ impl<S: Store> Engine<S> {
             others_at_ms: AtomicU64::new(0),
             loss_put: MarksPut::default(),
             corrections: Corrections::default(),
+            hour: AtomicU64::default(),
             spread: Spread::default(),
             watch: None,
             left_out: LeftOut::default(),

@@ -76,6 +76,8 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
     kept.extend(notes(layout));
     kept.extend(loss(layout));
     kept.extend(pulses(layout));
+    let purpose = "the current hour, for the sums of the last hours or days";
+    kept.extend(of(layout, "clock", purpose, Life::Forever, [derive::clock::moves_to(0)]));
     kept.extend(ground(layout));
     kept.extend(swept::swept(layout));
     kept.extend(swept::repairs(layout));

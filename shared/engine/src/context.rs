@@ -32,6 +32,8 @@ pub(crate) struct Context<S> {
     pub(crate) fan_out: FanOutLimits,
     /// When this engine last did other work than jobs, in milliseconds since the epoch.
     pub(crate) others_at_ms: AtomicU64,
+    /// The hour to which this engine moved the [clock](derive::clock) last, in hours since the epoch.
+    pub(crate) hour: AtomicU64,
     pub(crate) loss_put: MarksPut,
     /// Which counters have spread, as far as this engine has seen it.
     pub(crate) spread: Spread,

@@ -46,6 +46,7 @@ use store::{Outcome, Store, Units};
 use crate::{
     attribute::{checksum, s},
     backoff::{GaveUp, Patience, Tries},
+    clock::CLOCKS_DIFFER_MS,
     context::Context,
     job::{FanOut, Job, Task, id_of},
     ledger::ledger_item,
@@ -162,10 +163,10 @@ const TOGETHER: u64 = 16;
 /// Digits of a time in milliseconds in a note's key.
 pub(crate) const DIGITS: usize = 15;
 
-/// A note that a search is to be repeated.
+/// A note that a search is to be repeated, or an item to be refreshed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The source.
+    /// The source of the search; or the item, for derivations without a search.
     pub(crate) item: Key,
     /// Names of the derivations.
     pub(crate) derivations: BTreeSet<String>,
@@ -174,9 +175,19 @@ pub(crate) struct Note {
 impl Note {
     /// The write that adds the note, or merges it into the item's note from about the same time.
     pub(crate) fn write(&self, now_ms: u64, lag_ms: u64) -> Write {
-        let id = id_of(&self.item);
         let together_ms = (lag_ms / TOGETHER).max(1);
         let due_at_ms = (now_ms.saturating_add(lag_ms) / together_ms).saturating_add(1).saturating_mul(together_ms);
+        self.due_at(due_at_ms)
+    }
+
+    /// The write of the note of an item that is to be refreshed at this time, which is later than now. The note is due
+    /// when it is later by every clock, so no function adds to a note that a sweep may be handling.
+    pub(crate) fn at(&self, at_ms: u64) -> Write {
+        self.due_at(at_ms.saturating_add(CLOCKS_DIFFER_MS))
+    }
+
+    fn due_at(&self, due_at_ms: u64) -> Write {
+        let id = id_of(&self.item);
         let key = Key::new(partition(checksum(&id) % PARTITIONS), format!("{due_at_ms:0DIGITS$}#{id}"));
         let [pk, sk] =
             [(ITEM_PK, &self.item.pk), (ITEM_SK, &self.item.sk)].map(|(name, text)| (name.to_owned(), s(text)));

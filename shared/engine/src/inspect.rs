@@ -21,7 +21,7 @@ use store::{Store, StoreError};
 use crate::{
     account::{Account, Commit, Figures},
     attribute::{all, number},
-    backoff::{GaveUp, Patience},
+    backoff::{GaveUp, Patience, describe},
     batch::Engine,
     count::recount::{ALL, RECOUNT},
     counters::Target,
@@ -102,7 +102,7 @@ impl<S: Store> Engine<S> {
     pub async fn bring_in_step(&self, look: Look, patience: Patience<'_>) -> Result<bool, String> {
         let Look { item, entity, derivations, named } = look;
         let mut requests = RefreshRequests::default();
-        requests.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
+        requests.add(item.clone(), entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
         let (mut sources, mut is_written) = (Sources::default(), false);
         for items in requests.parts() {
             let request = LookRequest { items, images: None, patience };
@@ -112,6 +112,7 @@ impl<S: Store> Engine<S> {
             }
             is_written |= !looked.written.is_empty();
         }
+        look::note_later(&self.context, &item, &derivations, &sources, patience).await.map_err(|it| describe(&it))?;
         Ok(is_written)
     }
 

@@ -25,23 +25,26 @@
 pub mod listing;
 pub(crate) mod occupied;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::atomic::Ordering};
 
 use derive::{
     change::Change,
-    position::DerivationAt,
+    clock::{HOUR_MS, moves_to},
+    kind::Refresh,
+    position::{DerivationAt, RecordAt},
     refresh::{Step, Verdict, step},
     sources::{Source, Sources},
     write::{Action, Write},
 };
 use futures::{StreamExt, stream};
-use keys::{item::Item, value::same};
-use store::{Outcome, Store};
+use keys::{item::Item, key::Key, value::same};
+use store::{Outcome, Store, Units};
 
 use crate::{
     backoff::{GaveUp, Patience, describe},
     context::Context,
     corrections::STEPS_BACK_MAX,
+    fan_out::search,
     input::{Batch, caught},
     job::touch::TouchFailure,
     protocol::ProtocolStep,
@@ -75,6 +78,10 @@ pub(crate) async fn look_at<S: Store>(
     looked: &mut Looked,
 ) {
     let LookRequest { items, images, patience } = request;
+    match moved_clock(context, &items, patience).await {
+        Ok(clock) => looked.clock = clock,
+        Err(error) => return looked.not_now(items, &describe(&error)),
+    }
     let shown = |requested: &RequestedRefresh| {
         let held = match images?.shown(&requested.look.item, &requested.causes) {
             OwnState::NotShown => return None,
@@ -110,6 +117,31 @@ pub(crate) async fn look_at<S: Store>(
         fresh = Sources::default();
     }
     looked.not_now(waiting, "other writers were at the item all the time");
+}
+
+/// Moves the [clock](derive::clock) to the current hour, if one of these items depends on it and this engine has not done
+/// so yet. Returns the records of the first such item, and the write units.
+async fn moved_clock<S: Store>(
+    context: &Context<S>,
+    items: &[RequestedRefresh],
+    patience: Patience<'_>,
+) -> Result<Option<(BTreeSet<RecordAt>, Units)>, GaveUp> {
+    let hour = context.clock.now_ms() / HOUR_MS;
+    if context.hour.load(Ordering::Relaxed) >= hour {
+        return Ok(None);
+    }
+    let reads_clock = |at: &DerivationAt| context.catalogue.refresh(*at).is_some_and(Refresh::reads_clock);
+    let mut items = items.iter();
+    let Some(first) = items.find(|requested| requested.look.derivations.iter().any(reads_clock)) else {
+        return Ok(None);
+    };
+    let write = moves_to(hour);
+    let outcome = patience.call(|| context.store.write(&write)).await?;
+    context.hour.fetch_max(hour, Ordering::Relaxed);
+    Ok(match outcome {
+        Outcome::Done { units } => Some((first.causes.clone(), units)),
+        Outcome::GuardFailed => None,
+    })
 }
 
 /// The items that differ from their definition.
@@ -152,6 +184,25 @@ pub(crate) async fn differing<S: Store>(
         undecided = looked.without_refused(waiting.into_iter().map(|(requested, more)| (of_sources(more), requested)));
     }
     decided
+}
+
+/// Notes when an item is to be refreshed again for these derivations, as far as these sources show: for an item that no
+/// record requested, since the records of its sources are from before the derivation.
+pub(crate) async fn note_later<S: Store>(
+    context: &Context<S>,
+    item: &Key,
+    derivations: &BTreeSet<DerivationAt>,
+    sources: &Sources,
+    patience: Patience<'_>,
+) -> Result<(), GaveUp> {
+    for at in derivations {
+        let Some(refresh) = context.catalogue.refresh(*at) else { continue };
+        for at_ms in refresh.changes_at(&context.schema, sources, item) {
+            let note = search::note_of(context, item, [*at]).at(at_ms);
+            patience.call(|| context.store.write(&note)).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Lists items that are not Ripple's, and returns those whose key has become free meanwhile.

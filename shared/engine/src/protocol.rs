@@ -68,6 +68,8 @@ steps! {
     Vacated: "a derived item that waited for its key is not created",
     /// A search of an index is repeated when the index has had time to catch up.
     SearchAgain: "an item that the index did not hold yet keeps the old name",
+    /// An item whose definition changes at a known time is refreshed then.
+    Later: "the sum of the last days keeps what has left them",
     /// A change of a source makes its running job go round once more.
     Circle: "the items that the job was past keep the old name",
     /// Items and their sources are read consistently before a write. An item is not read if the write's condition

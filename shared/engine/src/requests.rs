@@ -100,6 +100,8 @@ pub(crate) struct RefreshRequests {
     pub(crate) requested: BTreeMap<(Key, String), RequestedRefresh>,
     /// Items to find first, by derivation and source, with the positions of the records.
     pub(crate) finds: BTreeMap<(DerivationAt, Key), (Find, BTreeSet<RecordAt>)>,
+    /// Items to refresh at a later time, in milliseconds since the epoch, with the positions of the records.
+    pub(crate) later: BTreeMap<(Key, u64), (BTreeSet<DerivationAt>, BTreeSet<RecordAt>)>,
 }
 
 impl RefreshRequests {
@@ -130,6 +132,13 @@ impl RefreshRequests {
     pub(crate) fn find(&mut self, find: Find, derivation: DerivationAt, source: &Key, position: Option<RecordAt>) {
         let (_, causes) = self.finds.entry((derivation, source.clone())).or_insert_with(|| (find, BTreeSet::new()));
         causes.extend(position);
+    }
+
+    /// Adds a request that the record of an item makes for a later time, in milliseconds since the epoch.
+    pub(crate) fn later(&mut self, item: Key, at_ms: u64, derivation: DerivationAt, position: RecordAt) {
+        let (derivations, causes) = self.later.entry((item, at_ms)).or_default();
+        derivations.insert(derivation);
+        causes.insert(position);
     }
 
     /// Adds a found item, with the derivations and records that led to it.
@@ -196,6 +205,8 @@ pub(crate) struct Looked {
     pub(crate) refused: Vec<(RequestedRefresh, String)>,
     /// Items that could not be refreshed or written now, with the reason.
     pub(crate) undone: Vec<(RequestedRefresh, String)>,
+    /// Write units of moving the [clock](derive::clock), and the positions of the records for which it was moved.
+    pub(crate) clock: Option<(BTreeSet<RecordAt>, Units)>,
 }
 
 /// The items that a refresh found not to be correct.

@@ -2,7 +2,7 @@
 //!
 //! They are text throughout, and never binary floating point, so they are written and read exactly.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, num::NonZeroU64, str::FromStr};
 
 use bigdecimal::{
     BigDecimal, RoundingMode, ToPrimitive, Zero,
@@ -12,11 +12,17 @@ use bigdecimal::{
 /// Most significant digits of a number. Source: DynamoDB, "Supported data types".
 pub const DIGITS_MAX: u64 = 38;
 
+/// The same, for rounding.
+pub const DIGITS: NonZeroU64 = NonZeroU64::new(DIGITS_MAX).unwrap();
+
 /// Smallest exponent of a number's first digit: 1E-130. Source: DynamoDB, "Supported data types".
 const EXPONENT_MIN: i128 = -130;
 
 /// Largest exponent of a number's first digit: 9.99…E+125. Source: DynamoDB, "Supported data types".
 const EXPONENT_MAX: i128 = 125;
+
+/// Most decimal places of a quotient, such as an average.
+pub const QUOTIENT_PLACES: i64 = 6;
 
 /// Longest text of a number that is parsed, in characters: enough for 130 zeros and 38 digits, and a bound on the size
 /// of the number.
@@ -64,6 +70,17 @@ impl Decimal {
     #[must_use]
     pub fn times(&self, other: &Self) -> Option<Self> {
         Self::in_range(&(&self.0 * &other.0))
+    }
+
+    /// The quotient, rounded to 6 digits behind the point and 38 digits in all, a half to the even digit; `None` if the
+    /// other is 0, or the quotient is out of range.
+    #[must_use]
+    pub fn divided_by(&self, other: &Self) -> Option<Self> {
+        if other.is_zero() {
+            return None;
+        }
+        let quotient = (&self.0 / &other.0).with_scale_round(QUOTIENT_PLACES, RoundingMode::HalfEven);
+        Self::in_range(&quotient.with_precision_round(DIGITS, RoundingMode::HalfEven))
     }
 
     /// The greatest integer that is not above it; `None` if that is too large.

@@ -2,6 +2,7 @@
 //!
 //! A new kind is a file with a [`KindSyntax`] and an entry in [`KINDS`].
 
+mod calculated;
 mod cascade;
 mod condition;
 mod copy;
@@ -18,6 +19,7 @@ mod ordered;
 mod path;
 mod roll_up;
 mod unread;
+mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +55,7 @@ struct KindSyntax {
 }
 
 /// All kinds of the language.
-const KINDS: [&KindSyntax; 10] = [
+const KINDS: [&KindSyntax; 12] = [
     &count::KIND,
     &copy::KIND,
     &latest::KIND,
@@ -63,6 +65,8 @@ const KINDS: [&KindSyntax; 10] = [
     &path::KIND,
     &index_key::KIND,
     &roll_up::KIND,
+    &window::KIND,
+    &calculated::KIND,
     &cascade::KIND,
 ];
 

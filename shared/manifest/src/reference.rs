@@ -98,7 +98,7 @@ condition  = expression (= <> < <= > >=) expression | expression BETWEEN express
            | expression IN (expression, …) | DynamoDB's functions | NOT condition | condition AND condition
            | condition OR condition | (condition)
 expression = path | field | 'text' | number | true | false | null | function(expression, …)
-           | expression (+ - * ||) expression | (expression)
+           | expression (+ - * / ||) expression | (expression)
 ```
 
 - A *path* is an attribute or a value inside one, such as `address.zip` or `lines[0].sku`; a *field* is one of the key's form. A field has the type that it has in the key: N for a number such as `{n:4}`, otherwise S.

@@ -18,6 +18,7 @@ mod renamed;
 mod tables;
 mod types;
 mod unread;
+mod windows;
 
 use derive::derivation::Derivation;
 use expect_test::{Expect, expect};

@@ -161,6 +161,13 @@ impl Bed {
         }
     }
 
+    /// The same with an empty table that this manifest declares.
+    pub(crate) fn declaring(self, text: &str) -> Self {
+        let (schema, catalogue) = manifest::load(text).unwrap();
+        let Self { schema, catalogue, database, permissions, .. } = Self::with(schema, catalogue);
+        Self { schema, catalogue, database, permissions, ..self }
+    }
+
     /// The same with this kind of ledger.
     pub(crate) fn under(self, ledger: LedgerKind) -> Self {
         Self { ledger, ..self }

@@ -27,7 +27,7 @@ use crate::{
     cases::{
         bed::{Bed, SETTLED_MS, SHARD, corrupt},
         occupied::waits_again_before_the_entry_goes,
-        spread,
+        spread, windows,
     },
     executor::{Gone, Task},
     items::n,
@@ -105,6 +105,9 @@ async fn a_script_ends_wrong_without_its_guard() {
         SweepRound
             with it    the next round compares 5 of 5 items and notes 1 suspects
             without it the next round compares 4 of 5 items and notes 0 suspects
+        Clock
+            with it    the song shows 0 plays
+            without it the song shows 5 plays
         Suspect
             with it    what differs again is reported in time: true; what differs all the time: true
             without it what differs again is reported in time: false; what differs all the time: false
@@ -149,6 +152,7 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
         Purpose::LossMark => loss_mark(bed).await,
         Purpose::Registry => registry(&bed).await,
         Purpose::SweepRound => sweep_round(bed).await,
+        Purpose::Clock => windows::clock_is_set_back(bed).await,
         Purpose::Suspect => suspect(bed).await,
         _ => panic!("{purpose:?} has no script"),
     }

@@ -20,6 +20,7 @@ use crate::{
             self, collected_beside_one_more_and_one_less, redriven_beside_an_older_invocation,
             redriven_beside_another_release, redriven_without_a_watermark,
         },
+        windows,
     },
     mutant::SCRIPTED_STEPS,
 };
@@ -73,6 +74,7 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
         ProtocolStep::SettleAgain => put_back_beside_a_cascade(bed).await,
         ProtocolStep::BackAndForth => single_records::comes_to_rest(left_out).await,
         ProtocolStep::NotAhead => delivered_ahead_of_the_clock(bed.running(Family::Additive)).await,
+        ProtocolStep::Later => i64::from(windows::moves_by_itself(bed).await),
         ProtocolStep::StillFound => moved_before_the_index_follows(bed.lagging()).await,
         ProtocolStep::SpreadingRequests => spread::ends_before_it_shows(bed.under(LedgerKind::Watermarks)).await,
         ProtocolStep::PulseGap => moved_before_a_day_without_functions(bed).await,

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{family::Family, write::Table};
 use keys::{counter::CounterKey, entry::is_entry, job::PARTITION, key::Key};
 
+use serde_dynamo::AttributeValue;
+
 use crate::{
     checks::{is_way_taken, plain_item},
     drawn::{
@@ -45,7 +47,11 @@ pub(crate) fn is_right(scene: &Scene, drawn: &Drawn, stream: &Stream) -> Result<
     let listed: BTreeSet<String> =
         to_recount(scene).into_iter().chain(lost).map(|(derivation, _)| derivation).collect();
     let is_refused = !refused_unread(scene).is_empty();
-    let compared = recount(of, &rows, &changes, |name| is_refused || listed.contains(name));
+    let hour = items.get(&Key::new("JOBS#CLOCK", "CLOCK")).and_then(|clock| match clock.get("Hour") {
+        Some(AttributeValue::N(hour)) => hour.parse().ok(),
+        _ => None,
+    });
+    let compared = recount(of, &rows, &changes, hour, |name| is_refused || listed.contains(name));
     for (kind, (n, n_there)) in &compared.n {
         scene.count_all(kind, *n);
         scene.count_all("drawn values", *n_there);

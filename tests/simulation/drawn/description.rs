@@ -151,6 +151,8 @@ pub(crate) enum What {
     Path { of: usize, link: Ref, name: String, into: String, depth: usize, found: Found },
     IndexKey { of: usize, index_key: usize, number: String },
     RollUp(RollUpRule),
+    Window(WindowRule),
+    Calculated { of: usize, calculation: Calculation, into: String },
     Cascade { owner: usize, hanging: Vec<Hanging> },
 }
 
@@ -238,6 +240,28 @@ pub(crate) struct RollUpRule {
     pub(crate) condition: Option<Where>,
     pub(crate) time: String,
     pub(crate) value: String,
+}
+
+/// The sum over the buckets of the last hours or days.
+#[derive(Clone, Debug)]
+pub(crate) struct WindowRule {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) link: Ref,
+    pub(crate) is_of_days: bool,
+    pub(crate) length: usize,
+    pub(crate) sum: String,
+    pub(crate) into: String,
+    pub(crate) zero_is_absent: bool,
+}
+
+/// What is calculated from two numbers of an item.
+#[derive(Clone, Debug)]
+pub(crate) enum Calculation {
+    /// `a + b`
+    Sum(String, String),
+    /// `100 * a / b`
+    Percentage(String, String),
 }
 
 /// A condition.

@@ -15,7 +15,8 @@ use std::{
 use crate::{
     drawn::{
         description::{
-            CopyRule, CountRule, Description, FieldOf, LatestRule, Piece, Ref, Shown, UnreadRule, What, Where,
+            Calculation, CopyRule, CountRule, Description, FieldOf, LatestRule, Piece, Ref, Shown, UnreadRule, What,
+            Where, WindowRule,
         },
         oracle::mirrors::{compared_part, item_of},
         values::{Lead, Place, Row, filling, lead, number_of, number_text, place, row, written},
@@ -123,11 +124,13 @@ impl Compared {
     }
 }
 
-/// Recounts what every derivation derives, but for the histories of those that `is_left_out`.
+/// Recounts what every derivation derives, but for the histories of those that `is_left_out`; `hour` is the hour of the
+/// windows, since 1970.
 pub(crate) fn recount(
     of: &Description,
     rows: &Rows,
     changes: &[DrawnChange],
+    hour: Option<u64>,
     is_left_out: impl Fn(&str) -> bool,
 ) -> Compared {
     let mut compared = Compared::default();
@@ -154,6 +157,10 @@ pub(crate) fn recount(
             }
             What::RollUp(_) if is_left_out(name) => {}
             What::RollUp(roll_up) => histories::roll_ups(of, rows, changes, name, roll_up, &mut compared),
+            What::Window(window) => windows(of, rows, hour, name, window, &mut compared),
+            What::Calculated { of: entity, calculation, into } => {
+                calculated(rows.each(*entity), name, calculation, into, &mut compared);
+            }
             // What a cascade deletes, and what it must not delete, is judged by the changes: see `check`.
             What::Cascade { .. } => {}
         }
@@ -482,6 +489,56 @@ fn unread(of: &Description, rows: &Rows, rule: &UnreadRule, row: &Row) -> Option
     let is_whole = begin.len() == counted.sk.len();
     let has_value = |sk: &str| if is_whole { sk == begin_text } else { sk.starts_with(&begin_text) };
     limited(all.filter(|it| it.place.sk > begin_text && !has_value(&it.place.sk)).count(), rule)
+}
+
+fn calculated(rows: &[Row], name: &str, calculation: &Calculation, into: &str, compared: &mut Compared) {
+    for row in rows {
+        let (Calculation::Sum(one, other) | Calculation::Percentage(one, other)) = calculation;
+        let derived = match (row.item.get(one), row.item.get(other), calculation) {
+            (Some(Plain::Number(one)), Some(Plain::Number(other)), Calculation::Sum(..)) => Some(one + other),
+            (Some(Plain::Number(one)), Some(Plain::Number(other)), Calculation::Percentage(..)) if *other != 0 => {
+                let (hundred, sign) = (one.checked_mul(100 * ONE).unwrap(), other.signum());
+                Some(divided(hundred * sign, other * sign))
+            }
+            _ => None,
+        };
+        compared.compare("calculated", name, &row.place, &row.item.get(into).cloned(), &derived.map(Plain::Number));
+    }
+}
+
+fn windows(of: &Description, rows: &Rows, hour: Option<u64>, name: &str, rule: &WindowRule, compared: &mut Compared) {
+    let length = u64::try_from(rule.length).unwrap();
+    let texts: Vec<String> = match (hour, rule.is_of_days) {
+        (None, _) => Vec::new(),
+        (Some(hour), true) => (0..length).map(|days| hour_text(hour - 24 * days)[..10].to_owned()).collect(),
+        (Some(hour), false) => (0..length).map(|hours| hour_text(hour - hours)).collect(),
+    };
+    let grain = if rule.is_of_days { "DAY" } else { "HOUR" };
+    let text = |row: &Row, field: &str| filling(row, field, FieldOf::Text).ok().flatten().unwrap_or_default();
+    for row in rows.each(rule.to) {
+        let buckets = leading(of, rows, rule.from, &rule.link, row).into_iter();
+        let buckets = buckets.filter(|it| text(it, "grain") == grain && texts.contains(&text(it, "bucket")));
+        let sum: i128 = buckets
+            .filter_map(|bucket| match bucket.item.get(&rule.sum) {
+                Some(Plain::Number(number)) => Some(*number),
+                _ => None,
+            })
+            .sum();
+        let derived = hour.filter(|_| sum != 0 || !rule.zero_is_absent).map(|_| Plain::Number(sum));
+        compared.compare("window", name, &row.place, &row.item.get(&rule.into).cloned(), &derived);
+    }
+}
+
+/// The text of an hour since 1970 of the year 2024, in which every run is.
+fn hour_text(hour: u64) -> String {
+    let hours = hour - 473_352;
+    let (mut day, mut month) = (hours / 24, 0);
+    let months = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    while day >= months[month] {
+        day -= months[month];
+        month += 1;
+    }
+    format!("2024-{:02}-{:02}T{:02}", month + 1, day + 1, hours % 24)
 }
 
 fn limited(number: usize, rule: &UnreadRule) -> Option<i128> {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{
     description::{
-        CopyRule, CountRule, Description, DrawnTable, FieldOf, Found, KeyOf, KeyPart, LatestRule, MirrorRule, Piece,
-        Ref, RollUpRule, Shown, UnreadRule, What, Where,
+        Calculation, CopyRule, CountRule, Description, DrawnTable, FieldOf, Found, KeyOf, KeyPart, LatestRule,
+        MirrorRule, Piece, Ref, RollUpRule, Shown, UnreadRule, What, Where,
     },
     values::MARK,
 };
@@ -172,6 +172,23 @@ fn rule_written(text: &mut String, of: &Description, what: &What) {
             let index = &of.tables[table].indexes[entity.index_keys[*index_key].index].name;
             writeln!(text, "kind = \"index-key\"\ninto = {:?}\nindex = {index:?}\nnumber = {number:?}", entity.name)
                 .unwrap();
+        }
+        What::Calculated { of: entity, calculation, into } => {
+            let value = match calculation {
+                Calculation::Sum(one, other) => format!("{one} + {other}"),
+                Calculation::Percentage(one, other) => format!("100 * {one} / {other}"),
+            };
+            writeln!(text, "kind = \"calculated\"\ninto = \"{}.{into}\"\nvalue = {value:?}", name(*entity)).unwrap();
+        }
+        What::Window(window) => {
+            let (from, to) = (name(window.from), name(window.to));
+            writeln!(text, "kind = \"window\"\nfrom = {from:?}\ninto = \"{to}.{}\"", window.into).unwrap();
+            link(text, &window.link);
+            let unit = if window.is_of_days { "days" } else { "hours" };
+            writeln!(text, "last = \"{} {unit}\"\nsum = {:?}", window.length, window.sum).unwrap();
+            if window.zero_is_absent {
+                text.push_str("zero = \"absent\"\n");
+            }
         }
         What::RollUp(RollUpRule { from, to, link: by, condition, time, value }) => {
             writeln!(text, "kind = \"roll-up\"\nfrom = {:?}\ninto = {:?}", name(*from), name(*to)).unwrap();

@@ -96,6 +96,7 @@ fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) ->
     let mut text = match (derivation.kind.name(), outline.terms.first()) {
         ("copy", _) => format!("copies {} of the {source}, into each {target} that names it", listed(&names)),
         ("unread", Some(term)) => format!("counts for each {target} the {source} items: {term}"),
+        ("calculated", Some(term)) => format!("calculates in each {target} {term}"),
         (kind, Some(term)) => format!("keeps in each {target} its {kind}, from {source}: {term}"),
         (kind, None) => format!("keeps in each {target} its {kind}, from {source}"),
     };

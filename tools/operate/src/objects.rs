@@ -84,6 +84,9 @@ pub fn effect_object((derivation, effect): &(String, Effect)) -> Value {
         Effect::Look(request) | Effect::Vacated(request) => {
             json!({ "effect": "look", "entity": request.entity, "item": key(&request.item) })
         }
+        Effect::Later(request, at_ms) => {
+            json!({ "effect": "refresh_later", "entity": request.entity, "item": key(&request.item), "at_ms": at_ms })
+        }
         Effect::Find(find) => json!({
             "effect": "find",
             "entity": find.target,

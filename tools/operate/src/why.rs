@@ -411,7 +411,7 @@ impl AskedAbout {
             // The search may find any item; only changes of the item's sources are known to concern it.
             Effect::Find(_) => self.sources.contains(changed),
             Effect::List { .. } => self.own.contains(changed) || self.sources.contains(changed),
-            Effect::Late | Effect::Ground(_) => false,
+            Effect::Late | Effect::Later(..) | Effect::Ground(_) => false,
         }
     }
 }

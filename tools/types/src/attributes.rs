@@ -122,12 +122,16 @@ impl ValueTypes {
                 let shows_existence = kind.outline(schema).terms.iter().any(|term| term.starts_with("Exists of"));
                 put(&reach.writes, if shows_existence { HeldType::Boolean } else { HeldType::Number });
             }
-            Shape::Attributes(_) if kind.name() == "unread" => put(&reach.writes, HeldType::Number),
-            Shape::Attributes(_) if kind.name() == "path" => {
-                put(&reach.reads, HeldType::Text);
-                put(&reach.writes, HeldType::Text);
-            }
-            Shape::Attributes(_) => {
+            Shape::Attributes(refresh) => {
+                if kind.name() == "path" {
+                    put(&reach.reads, HeldType::Text);
+                }
+                match refresh.gives() {
+                    Some("N") => put(&reach.writes, HeldType::Number),
+                    Some("S") => put(&reach.writes, HeldType::Text),
+                    Some("BOOL") => put(&reach.writes, HeldType::Boolean),
+                    _ => {}
+                }
                 // A copy reads attributes of its target as its link to the source.
                 let target = reach.writes.first().map(|part| part.entity.clone()).unwrap_or_default();
                 let links: Vec<Part> = reach.reads.iter().filter(|part| part.entity == target).cloned().collect();

@@ -16,6 +16,8 @@ pub enum Function {
     Subtract,
     /// `a * b`
     Multiply,
+    /// `a / b`
+    Divide,
     /// `a || b`: one text behind the other.
     Join,
     /// `size(a)`
@@ -87,7 +89,7 @@ const fn of(
 }
 
 /// All functions and operators; a longer sign stands before a shorter one.
-pub const SIGNATURES: [Signature; 19] = [
+pub const SIGNATURES: [Signature; 20] = [
     of(
         Function::Join,
         ("||", "a || b"),
@@ -99,6 +101,14 @@ pub const SIGNATURES: [Signature; 19] = [
     of(Function::Add, ("+", "a + b"), &["N"], Second::Value, Some("N"), "the exact sum"),
     of(Function::Subtract, ("-", "a - b"), &["N"], Second::Value, Some("N"), "the exact difference"),
     of(Function::Multiply, ("*", "a * b"), &["N"], Second::Value, Some("N"), "the exact product"),
+    of(
+        Function::Divide,
+        ("/", "a / b"),
+        &["N"],
+        Second::Value,
+        Some("N"),
+        "the quotient, rounded to 6 digits behind the point, a half to the even digit; missing where `b` is 0",
+    ),
     of(
         Function::Size,
         ("size", "size(a)"),
@@ -249,6 +259,8 @@ impl Function {
             Self::Add => calculated(Decimal::plus)?,
             Self::Subtract => calculated(Decimal::minus)?,
             Self::Multiply => calculated(Decimal::times)?,
+            Self::Divide if number(1)?.is_zero() => return number(0).map(|_| None),
+            Self::Divide => calculated(Decimal::divided_by)?,
             Self::Join => s([text(0)?, text(1)?].concat()),
             Self::Size => {
                 return Ok(values

@@ -28,7 +28,8 @@ impl FromStr for Expression {
         match scanner.rest() {
             "" => Ok(expression),
             rest => {
-                Err(scanner.wanted(&format!("an operator (+, -, *, ||) or the end is wanted before {}", first(rest))))
+                Err(scanner
+                    .wanted(&format!("an operator (+, -, *, /, ||) or the end is wanted before {}", first(rest))))
             }
         }
     }
@@ -36,6 +37,9 @@ impl FromStr for Expression {
 
 /// The operators of sums, which bind less than a product.
 const SUMS: [(&str, Function); 3] = [("||", Function::Join), ("+", Function::Add), ("-", Function::Subtract)];
+
+/// The operators of products.
+const PRODUCTS: [(&str, Function); 2] = [("*", Function::Multiply), ("/", Function::Divide)];
 
 impl Scanner<'_> {
     /// Reads an expression.
@@ -54,9 +58,9 @@ impl Scanner<'_> {
         self.rest();
         let begin = self.at;
         let mut left = self.operand(depth)?;
-        while self.sign("*") {
+        while let Some((_, function)) = PRODUCTS.iter().find(|(sign, _)| self.sign(sign)) {
             let right = self.operand(depth)?;
-            left = self.call(begin, Function::Multiply, vec![left, right])?;
+            left = self.call(begin, *function, vec![left, right])?;
         }
         Ok(left)
     }

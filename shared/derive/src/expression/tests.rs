@@ -58,6 +58,13 @@ fn an_expression_has_the_value_that_its_functions_give() {
         ("0.1 + of.cost", n("0.2")),
         ("number(amount) * quantity", n("59.7")),
         ("number(price)", n("1.5")),
+        ("quantity / 2", n("1.5")),
+        ("2 / quantity", n("0.666667")),
+        ("1 / quantity * quantity", n("0.999999")),
+        ("1 / (quantity * quantity)", n("0.111111")),
+        ("100 * quantity / quantity / 2", n("50")),
+        ("1 / 0.0000001", n("10000000")),
+        ("0.5 / 1000000", n("0")),
         ("text(price) || of.unit", s("1.5kg")),
         ("text(owner)", s("7::ann::x")),
         ("size(tags) + size(owner)", n("11")),
@@ -94,6 +101,8 @@ fn what_is_calculated_from_a_missing_value_is_missing() {
     for text in [
         "missing",
         "quantity * missing",
+        "quantity / 0",
+        "quantity / (price - price)",
         "missing || owner",
         "lower(of.missing)",
         "after(date, '::')",
@@ -160,10 +169,10 @@ fn its_text_is_written_in_one_way() {
 #[test]
 fn a_mistake_is_told_with_its_place_and_what_would_do() {
     for (written, error) in [
-        ("a b", "at character 3: an operator (+, -, *, ||) or the end is wanted before \"b\""),
+        ("a b", "at character 3: an operator (+, -, *, /, ||) or the end is wanted before \"b\""),
         ("a * ", "at character 5: it ends where an attribute or a value is wanted"),
         ("(a", "at character 3: a closing parenthesis is wanted at the end"),
-        ("a / b", "at character 3: an operator (+, -, *, ||) or the end is wanted before \"/\""),
+        ("a % b", "at character 3: an operator (+, -, *, /, ||) or the end is wanted before \"%\""),
         (
             "lowercase(a)",
             "at character 1: there is no function \"lowercase\": there are size, if_not_exists, number, text, lower, \

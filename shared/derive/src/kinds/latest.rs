@@ -98,6 +98,20 @@ impl Latest {
     ///
     /// A sentence with what keeps them from being one.
     pub fn check_range(source: &Definition, target: &Definition, link: &Link) -> Result<(), String> {
+        Self::check_range_with(source, target, link, None)
+    }
+
+    /// The same, where one more field of the sources' key is known.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn check_range_with(
+        source: &Definition,
+        target: &Definition,
+        link: &Link,
+        known: Option<&str>,
+    ) -> Result<(), String> {
         let calculated = link.0.iter().find(|(_, from)| from.name().is_none());
         let is_cased = |(to, from): &&(String, Input)| {
             target.key.casing(to).is_some_and(|casing| from.name().and_then(|it| source.key.casing(it)) != Some(casing))
@@ -109,7 +123,7 @@ impl Latest {
                 target.name, source.name
             ));
         }
-        let given: Vec<&str> = link.from_fields().collect();
+        let given: Vec<&str> = link.from_fields().chain(known).collect();
         let calculated = calculated.map(|(_, from)| format!("`{from}` is calculated, so it is no part of their key"));
         let fault = calculated.or_else(|| not_one_range(source, &given, &format!("the key of {}", target.name)));
         let Some(fault) = fault else { return Ok(()) };

@@ -1,5 +1,6 @@
 //! The kinds of derivations, one per file; [`kind`](crate::kind) describes how to add one.
 
+pub mod calculated;
 pub mod cascade;
 pub mod copy;
 pub mod count;
@@ -12,3 +13,4 @@ pub mod mirror;
 pub mod path;
 pub mod rollup;
 pub mod unread;
+pub mod window;

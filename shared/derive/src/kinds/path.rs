@@ -209,6 +209,10 @@ impl Refresh for TreePath {
         &self.target
     }
 
+    fn gives(&self) -> Option<&'static str> {
+        Some("S")
+    }
+
     fn found(&self) -> Option<&FoundBy> {
         Some(&self.found)
     }

@@ -243,6 +243,10 @@ impl Refresh for Unread {
         &self.target
     }
 
+    fn gives(&self) -> Option<&'static str> {
+        Some("N")
+    }
+
     fn found(&self) -> Option<&FoundBy> {
         Some(&self.found)
     }

@@ -192,7 +192,7 @@ impl<S: Store> Counter<'_, S> {
         for (at, display) in catalogue.displays(catalogue.name(counter.derivation)) {
             let definition = schema.entity(Refresh::target(display)).filter(|it| it.key.parse_key(&target).is_some());
             let Some(definition) = definition else { continue };
-            let item = RefreshTarget { key: &target, definition, item: None, named: &BTreeSet::new() };
+            let item = RefreshTarget { key: &target, definition, item: None, named: &BTreeSet::new(), hour: None };
             if let Computed::Attributes(attributes) = display.compute(schema, &item, &sources) {
                 // All targets of a count are of one entity.
                 entity.get_or_insert_with(|| definition.name.clone());

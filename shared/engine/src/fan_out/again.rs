@@ -1,4 +1,5 @@
-//! Repeats a search of an index, when the index has had time to catch up.
+//! Repeats a search of an index, when the index has had time to catch up, and refreshes items whose definition changes
+//! at a known time.
 //!
 //! *Keeps true*: each search of an index that may lag is repeated after the index has had time to catch up. The
 //! repeated search finds an item that was written before a source changed and that the index did not return at first.
@@ -9,6 +10,9 @@
 //! so is a note that is done twice. Searches from one key at about the same time share a note. The note is due a little
 //! later than all of them, so no function adds to a note that a sweep may be handling.
 //!
+//! A note of a derivation without a search names an item, such as one with the sum of the last days: the sweep refreshes
+//! it when a day begins or has left.
+//!
 //! A sweep that dies on a note, by time or memory, would die on it each time, and never reach later notes. So the sweep
 //! *marks* the notes that it is about to do. Notes that it finds marked go to jobs, whose crashing records are parked.
 //! A search also becomes a job if it finds an item that refuses the write, such as an item without room for a longer
@@ -17,6 +21,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
+    effect::RefreshRequest,
     query::{Query, SortKeys},
     sources::Sources,
     write::{Action, Table, Write},
@@ -30,6 +35,7 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience, describe},
+    clock::CLOCKS_DIFFER_MS,
     context::Context,
     fan_out::{
         self, DIGITS, LAST, MARK, Note, PARTITIONS, marked_to, partition,
@@ -129,15 +135,19 @@ async fn search_notes<S: Store>(
     Ok(())
 }
 
-/// The items with pending repeated searches among those that are asked for, each with the names of the derivations.
+/// The items with pending repeated searches, and those to be refreshed about now, among those that are asked for; each
+/// with the names of the derivations.
 pub(crate) async fn noted<S: Store>(
     context: &Context<S>,
     is_asked: impl Fn(&Key) -> bool,
     patience: Patience<'_>,
 ) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
     let mut items = Vec::new();
+    // A search is repeated in twice this time at the latest. An item may be noted for a day that is far ahead.
+    let until_ms = context.clock.now_ms().saturating_add(2 * context.fan_out.index_lag_ms + 2 * CLOCKS_DIFFER_MS);
     for number in 0..PARTITIONS {
-        let (notes, mut after) = (Query::prefix(None, partition(number), ""), None);
+        let soon = SortKeys::Between("0".to_owned(), format!("{until_ms:0DIGITS$}~"));
+        let (notes, mut after) = (Query::of(None, partition(number), soon), None);
         loop {
             let page = patience.call(|| context.store.query(Table::Ledger, &notes, after.clone())).await?;
             let notes = page.items.iter().filter_map(Note::of).filter(|note| is_asked(&note.item));
@@ -161,7 +171,12 @@ async fn do_again<S: Store>(
 ) -> Result<(), GaveUp> {
     let mut done = NoteOutcome::default();
     if let Some(note) = Note::of(item) {
-        if is_deadly {
+        let has_search = |name: &String| {
+            let at = context.catalogue.position(name);
+            at.is_none_or(|at| fan_out::search_of(context, at, &note.item).is_some())
+        };
+        // The refresh of one item is no more than any batch does.
+        if is_deadly && note.derivations.iter().all(has_search) {
             tracing::warn!(
                 item = note.item.for_log(),
                 "a sweep died on what is to be searched for again, so jobs do it"
@@ -201,6 +216,9 @@ async fn search_for<S: Store>(context: &Context<S>, note: &Note, patience: Patie
     for derivation in note.derivations.iter().filter_map(|name| context.catalogue.position(name)) {
         if let Some(find) = fan_out::search_of(context, derivation, &note.item) {
             requests.find(find, derivation, &note.item, None);
+        } else if let Some(refresh) = context.catalogue.refresh(derivation) {
+            let (item, entity) = (note.item.clone(), refresh.target().to_owned());
+            requests.request(RefreshRequest { item, entity, named: Vec::new() }, derivation, &note.item, None);
         }
     }
     let searched = search::search(context, &mut requests, Notes::NotTaken, patience).await;

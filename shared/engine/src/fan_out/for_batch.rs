@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use derive::{
+    clock,
     position::{DerivationAt, RecordAt},
     schema::Unreadable,
     sources::Sources,
+    write::Table,
 };
 use store::{Store, Units};
 
@@ -73,6 +75,16 @@ fn report_occupied<S: Store>(
 pub(crate) async fn settle<S: Store>(context: &Context<S>, looked: Looked, batch: &Batch<'_>, account: &mut Account) {
     let name = |at: DerivationAt| context.catalogue.label(at);
     account.n_in_step += looked.n_in_step;
+    account.commits.extend(looked.clock.map(|(causes, units)| Commit {
+        key: clock::key(),
+        table: Table::Main,
+        action: None,
+        at_ms: context.clock.now_ms(),
+        units,
+        derivations: Vec::new(),
+        causes,
+        is_correction: false,
+    }));
     for (derivation, busy) in looked.met {
         account.contention.met(derivation.map(name), busy);
     }

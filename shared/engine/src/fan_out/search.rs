@@ -69,11 +69,20 @@ pub(crate) fn noted<S: Store>(
     item: &Key,
     derivations: impl IntoIterator<Item = DerivationAt>,
 ) -> Option<Write> {
-    let names = derivations.into_iter().map(|at| context.catalogue.name(at).to_owned());
-    let note = Note { item: item.clone(), derivations: names.collect() };
+    let note = note_of(context, item, derivations);
     let lags = context.fan_out.index_lag_ms > 0 && context.takes(ProtocolStep::SearchAgain);
     let is_noted = lags && !note.derivations.is_empty();
     is_noted.then(|| note.write(context.clock.now_ms(), context.fan_out.index_lag_ms))
+}
+
+/// The note that an item is to be refreshed for these derivations.
+pub(crate) fn note_of<S: Store>(
+    context: &Context<S>,
+    item: &Key,
+    derivations: impl IntoIterator<Item = DerivationAt>,
+) -> Note {
+    let names = derivations.into_iter().map(|at| context.catalogue.name(at).to_owned());
+    Note { item: item.clone(), derivations: names.collect() }
 }
 
 /// Each search once, with one of its sources: several may have one search, as the messages of a room have.
@@ -141,12 +150,22 @@ pub(crate) async fn search<S: Store>(
     let noted = indexed.map(|(source, (derivations, causes))| {
         async move {
             let mut written = Vec::new();
-            let ended = note_again(context, &source, &derivations, patience, &mut written).await;
+            let note = noted(context, &source, derivations.iter().copied());
+            let ended = write_note(context, note, patience, &mut written).await;
             (written, ended, derivations, causes)
         }
         .boxed()
     });
-    let written: Vec<BoxFuture<'_, _>> = begun.chain(noted).collect();
+    let later = std::mem::take(&mut requests.later).into_iter().map(|((item, at_ms), (derivations, causes))| {
+        async move {
+            let mut written = Vec::new();
+            let note = note_of(context, &item, derivations.iter().copied()).at(at_ms);
+            let ended = write_note(context, Some(note), patience, &mut written).await;
+            (written, ended, derivations, causes)
+        }
+        .boxed()
+    });
+    let written: Vec<BoxFuture<'_, _>> = begun.chain(noted).chain(later).collect();
     let mut written = stream::iter(written).buffer_unordered(CALLS_AT_ONCE);
     while let Some((written, ended, derivations, causes)) = written.next().await {
         let at_ms = context.clock.now_ms();
@@ -181,15 +200,14 @@ async fn first_page<S: Store>(context: &Context<S>, find: &Find, patience: Patie
     })
 }
 
-/// Writes the note that a search is to be repeated.
-async fn note_again<S: Store>(
+/// Writes a note, if there is one to write.
+async fn write_note<S: Store>(
     context: &Context<S>,
-    item: &Key,
-    derivations: &BTreeSet<DerivationAt>,
+    note: Option<Write>,
     patience: Patience<'_>,
     written: &mut Vec<FanOutWrite>,
 ) -> Result<(), GaveUp> {
-    let Some(write) = noted(context, item, derivations.iter().copied()) else { return Ok(()) };
+    let Some(write) = note else { return Ok(()) };
     if let Outcome::Done { units } = patience.call(|| context.store.write(&write)).await? {
         written.push((write.table, write.key, units));
     }

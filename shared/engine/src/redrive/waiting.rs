@@ -35,7 +35,8 @@ const UNKNOWN_MS: u64 = 24 * 3_600 * 1_000;
 pub struct Waiting {
     /// Items that parked changes belong to, or would refresh.
     items: BTreeSet<Key>,
-    /// Items whose searches of an index are to be repeated, with the derivations of the searches; by their positions.
+    /// Items whose searches of an index are to be repeated, and those that are to be refreshed about now, with the
+    /// derivations; by their positions.
     noted: BTreeMap<Key, BTreeSet<DerivationAt>>,
     /// Derivations of pending searches by parked changes; by their positions.
     derivations: BTreeSet<DerivationAt>,
@@ -78,6 +79,7 @@ impl Waiting {
         };
         self.is_any_item
             || self.items.contains(item)
+            || self.noted.get(item).is_some_and(is_ours)
             || sources.iter().any(|source| waits(source))
             || derivations.iter().any(|at| self.derivations.contains(at) || reaches(*at))
     }

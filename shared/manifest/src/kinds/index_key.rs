@@ -1,8 +1,9 @@
 //! `kind = "index-key"`: an item's key in an index that is ordered by a derived number.
 
-use derive::{derivation::Derivation, kinds::index_key::DerivedIndexKey, tally::AVERAGE_PLACES};
+use derive::{derivation::Derivation, kinds::index_key::DerivedIndexKey};
 use keys::{
     entity::Definition,
+    number::QUOTIENT_PLACES,
     template::{Piece, form::Form},
 };
 
@@ -47,23 +48,23 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let index = index_of(rule.schema, target, &index, "has no key with derived = true in the index", |it| it.derived)?;
     let named = rule.section.required("number", "the derived number that orders the index")?.text()?;
     let number = derived_attribute(target, &named)?;
-    if rule.types.is_average(&target.name, &number) && !takes_averages(target, &index, &number) {
+    if rule.types.is_quotient(&target.name, &number) && !takes_quotients(target, &index, &number) {
         return Err(named.place.wrong(format!(
-            "{number} is an average, with up to {AVERAGE_PLACES} digits behind the point, and the key has room for fewer: \
-             write {{{number}:12.{AVERAGE_PLACES}}} there, or {{MAX-{number}:12.{AVERAGE_PLACES}}}"
+            "{number} is a quotient, with up to {QUOTIENT_PLACES} digits behind the point, and the key has room for fewer: \
+             write {{{number}:12.{QUOTIENT_PLACES}}} there, or {{MAX-{number}:12.{QUOTIENT_PLACES}}}"
         )));
     }
     let (target, index) = (target.name.clone(), index);
     Ok(vec![rule.derivation(rule.name, DerivedIndexKey { target, index, number })?])
 }
 
-/// True if the key in the index has room for the digits of an average.
-fn takes_averages(target: &Definition, index: &str, number: &str) -> bool {
+/// True if the key in the index has room for the digits of a quotient.
+fn takes_quotients(target: &Definition, index: &str, number: &str) -> bool {
     let key = target.indexes.iter().find(|key| key.index == index).map(|key| &key.key);
     let pieces = key.into_iter().flat_map(|key| key.pk.pieces().iter().chain(key.sk.pieces()));
     pieces.into_iter().all(|piece| match piece {
         Piece::Field { name, form: Form::Padded(width) | Form::Inverted(width) } if name == number => {
-            i64::from(width.places) >= AVERAGE_PLACES
+            i64::from(width.places) >= QUOTIENT_PLACES
         }
         _ => true,
     })

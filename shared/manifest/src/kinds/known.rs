@@ -39,7 +39,7 @@ struct ShownNumber {
     what: String,
     /// Its type: N, or BOOL for a display of existence.
     of: &'static str,
-    is_average: bool,
+    is_quotient: bool,
 }
 
 impl<'a> KnownTypes<'a> {
@@ -56,11 +56,17 @@ impl<'a> KnownTypes<'a> {
                     by: (*name).to_owned(),
                     what: format!("is summed by {name}"),
                     of: "N",
-                    is_average: false,
+                    is_quotient: false,
                 };
                 known.numbers.insert((from.to_owned(), sum.to_owned()), number);
             }
-            let Some(into) = text(section, "into").filter(|_| text(section, "kind") != Some("path")) else { continue };
+            let kind = text(section, "kind");
+            let value = text(section, "value").and_then(|value| value.parse::<Expression>().ok());
+            let is_number = match kind {
+                Some("calculated") => value.as_ref().is_some_and(|value| value.type_of() == Some("N")),
+                kind => matches!(kind, Some("count" | "roll-up" | "unread" | "window")),
+            };
+            let Some(into) = text(section, "into").filter(|_| is_number) else { continue };
             let shown = section.get("shows").and_then(|entry| entry.pairs().ok()).unwrap_or_default();
             let (entity, attribute) = into.split_once('.').map_or((into, None), |(of, shown)| (of, Some(shown)));
             let shown = shown.iter().map(|(part, shown)| (part.text, shown.text));
@@ -68,9 +74,10 @@ impl<'a> KnownTypes<'a> {
                 let of = if part == "exists" { "BOOL" } else { "N" };
                 let number = ShownNumber {
                     by: (*name).to_owned(),
-                    what: format!("shows what {name} counts"),
+                    what: format!("shows what {name} {}", if kind == Some("count") { "counts" } else { "derives" }),
                     of,
-                    is_average: part == "average",
+                    is_quotient: part == "average"
+                        || kind == Some("calculated") && value.as_ref().is_some_and(Expression::divides),
                 };
                 known.numbers.insert((entity.to_owned(), attribute.to_owned()), number);
             }
@@ -82,7 +89,8 @@ impl<'a> KnownTypes<'a> {
 
     /// Adds the attributes that a derivation uses as text, or compares with values of one type.
     fn uses(&mut self, name: &str, section: &Section<'_>) {
-        let Some(from) = text(section, "from") else { return };
+        let of_itself = || text(section, "into")?.split_once('.').map(|(of, _)| of);
+        let Some(from) = text(section, "from").or_else(of_itself) else { return };
         let mut add = |attribute: &str, what: String, of| {
             self.used.entry((from.to_owned(), attribute.to_owned())).or_insert((what, of));
         };
@@ -259,9 +267,9 @@ impl<'a> KnownTypes<'a> {
         Ok(())
     }
 
-    /// True if it is an average, which has decimal places.
-    pub(super) fn is_average(&self, entity: &str, attribute: &str) -> bool {
-        self.get(entity, attribute).is_some_and(|shown| shown.is_average)
+    /// True if it is an average or another quotient, which has decimal places.
+    pub(super) fn is_quotient(&self, entity: &str, attribute: &str) -> bool {
+        self.get(entity, attribute).is_some_and(|shown| shown.is_quotient)
     }
 
     fn get(&self, entity: &str, attribute: &str) -> Option<&ShownNumber> {

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     error::ManifestError,
-    section::Named,
+    section::{Named, Section},
     syntax::{
         KeySyntax, KindDescription, ValueSyntax,
         ValueSyntax::{Pairs, Text},
@@ -107,7 +107,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         link::known(&named, &format!("the key of {} has no field", target.name), &target.key.field_names())?;
         Ok::<_, ManifestError>(named.text.to_owned())
     };
-    let grains = grains(rule)?;
+    let grains = grains(&rule.section)?;
     let grain = field("grain", "the field of the bucket's key that says HOUR, DAY, WEEK or MONTH")?;
     let bucket = field("bucket", "the field of the bucket's key that holds the beginning of the time")?;
     let link = rule.link_but(target, source, &[&grain, &bucket])?;
@@ -118,8 +118,8 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
 }
 
 /// The time spans of the buckets.
-fn grains(rule: &Rule<'_>) -> Result<Vec<TimeSpan>, ManifestError> {
-    let Some(entry) = rule.section.get("grains") else { return Ok(vec![TimeSpan::Hour, TimeSpan::Day]) };
+pub(super) fn grains(section: &Section<'_>) -> Result<Vec<TimeSpan>, ManifestError> {
+    let Some(entry) = section.get("grains") else { return Ok(vec![TimeSpan::Hour, TimeSpan::Day]) };
     let named = entry.texts()?;
     if named.is_empty() {
         return Err(entry.place.wrong("names no time span: name one, as in [\"day\"]"));

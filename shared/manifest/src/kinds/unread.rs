@@ -6,6 +6,7 @@ use keys::entity::Definition;
 use super::{
     KindSyntax, Rule, attribute, found,
     link::{fields, known},
+    window::zero_is_absent,
 };
 use crate::{
     error::ManifestError,
@@ -105,11 +106,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let link = link(rule, source, target, &field)?;
     let purpose = "the greatest number, as in limit = 100";
     let limit = rule.section.required("limit", purpose)?.whole_number(1..LIMIT_MAX + 1)?;
-    let zero_is_absent = match rule.section.get("zero").map(|entry| entry.text()).transpose()? {
-        None | Some(Named { text: "always", .. }) => false,
-        Some(Named { text: "absent", .. }) => true,
-        Some(named) => return Err(named.unknown("zero is \"always\" or \"absent\", not", ["always", "absent"])),
-    };
+    let zero_is_absent = zero_is_absent(&rule.section)?;
     let found = found::read(rule, source, target, &link)?;
     let unread = Unread {
         source: source.name.clone(),

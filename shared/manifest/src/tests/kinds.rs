@@ -74,9 +74,9 @@ fn what_a_sum_shows_is_looked_up() {
     );
     refused_in(
         "sum = \"Total\"\n",
-        "sum = \"Total / 2\"\n",
+        "sum = \"Total % 2\"\n",
         &expect![[
-            r#"derivation.order-totals.sum: is no name and no expression: at character 7: an operator (+, -, *, ||) or the end is wanted before "/""#
+            r#"derivation.order-totals.sum: is no name and no expression: at character 7: an operator (+, -, *, /, ||) or the end is wanted before "%""#
         ]],
     );
     refused_in(
@@ -164,7 +164,7 @@ fn an_index_key_is_declared_as_derived_and_ordered_by_a_derived_number() {
     };
     assert_ne!(with_average, SOCIAL);
     ordered("{MAX-RatingSum:12.6}").unwrap();
-    expect!["RatingSum is an average, with up to 6 digits behind the point, and the key has room for fewer: write {RatingSum:12.6} there, or {MAX-RatingSum:12.6}"].assert_eq(&ordered("{MAX-RatingSum:12}").unwrap_err().what);
+    expect!["RatingSum is a quotient, with up to 6 digits behind the point, and the key has room for fewer: write {RatingSum:12.6} there, or {MAX-RatingSum:12.6}"].assert_eq(&ordered("{MAX-RatingSum:12}").unwrap_err().what);
     refused_in(
         "only-with = \"ManagerId\"",
         "only-with = \"Manager\"",

@@ -179,7 +179,7 @@ fn what_is_no_range_in_the_wanted_order_has_entries() {
         which = "first"
         last-order-entries (entries): by size(status) * 2, carrying placedAt as lastOrderAt
         last-order (latest): the first: lastOrderAt
-        Err("161:13: derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; say what orders them, as in by = \"createdAt\"")
+        Err("184:13: derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; say what orders them, as in by = \"createdAt\"")
         Ok(4)"##]].assert_eq(&shown.join("\n"));
 }
 

@@ -2,8 +2,9 @@
 
 use crate::drawn::{
     description::{
-        CLAIMS, CopyRule, CountRule, DerivedAttribute, DrawnAttribute, DrawnEntity, DrawnIndexKey, FieldOf, Found,
-        Hanging, Holds, LatestRule, MirrorRule, Piece, Ref, RollUpRule, Rule, Shown, UnreadRule, What, Where,
+        CLAIMS, Calculation, CopyRule, CountRule, DerivedAttribute, DrawnAttribute, DrawnEntity, DrawnIndexKey,
+        FieldOf, Found, Hanging, Holds, LatestRule, MirrorRule, Piece, Ref, RollUpRule, Rule, Shown, UnreadRule, What,
+        Where, WindowRule,
     },
     generator::{
         Draft, ENTITIES_MAX, is_text, key_of,
@@ -12,8 +13,8 @@ use crate::drawn::{
 };
 
 /// How often each kind is tried: counts, copies, mirrors, the latest, extremes, paths, index keys, roll-ups, cascades,
-/// counts that create their targets, and what is unread.
-const WEIGHTS: [usize; 11] = [8, 5, 4, 4, 3, 2, 3, 2, 2, 3, 4];
+/// counts that create their targets, what is unread, and what is calculated.
+const WEIGHTS: [usize; 12] = [8, 5, 4, 4, 3, 2, 3, 2, 2, 3, 4, 3];
 
 /// Words of the application that conditions ask for.
 pub(in crate::drawn) const WORDS: [&str; 4] = ["open", "done", "50%", "x#y"];
@@ -32,7 +33,8 @@ impl Draft<'_> {
             7 => self.roll_up(),
             8 => self.cascade(),
             9 => self.groups(),
-            _ => self.unread(),
+            10 => self.unread(),
+            _ => self.calculated(),
         }
     }
 
@@ -236,6 +238,25 @@ impl Draft<'_> {
         let (limit, zero_is_absent) = (self.chance.between(1, 4), self.chance.percent(30));
         let rule = UnreadRule { from, to, pairs, field, after, into, limit, zero_is_absent, found };
         self.add(What::Unread(rule));
+    }
+
+    /// A number from two numbers of an item, which are not calculated themselves.
+    fn calculated(&mut self) {
+        let of = self.chance.below(self.of.entities.len());
+        let entity = &self.of.entities[of];
+        let is_calculated = |name: &String| {
+            self.of.rules.iter().any(
+                |rule| matches!(&rule.what, What::Calculated { of: other, into, .. } if *other == of && into == name),
+            )
+        };
+        let own = entity.attributes.iter().filter(|it| it.holds == Holds::Number).map(|it| it.name.clone());
+        let derived = entity.derived.iter().filter(|it| it.is_number).map(|it| it.name.clone());
+        let numbers: Vec<String> = own.chain(derived).filter(|name| !is_calculated(name)).collect();
+        let (Some(one), Some(other)) = (self.one(&numbers), self.one(&numbers)) else { return };
+        let calculation =
+            if self.chance.percent(50) { Calculation::Sum(one, other) } else { Calculation::Percentage(one, other) };
+        let into = self.derives(of, true);
+        self.add(What::Calculated { of, calculation, into });
     }
 
     /// The first field of the sort key that is not in the partition key.
@@ -538,14 +559,14 @@ impl Draft<'_> {
                     name != time && of.field(name).map_or(is_text, |of| of != FieldOf::Bytes)
                 });
                 if fits {
-                    possible.push((at, names, value.name.clone(), time.to_owned()));
+                    possible.push((at, by.clone(), value.name.clone(), time.to_owned()));
                 }
             }
         }
-        let Some((from, names, value, time)) = self.one(&possible) else { return };
+        let Some((from, by, value, time)) = self.one(&possible) else { return };
         let mut pairs = Vec::new();
         let mut pk = Vec::new();
-        for name in names {
+        for name in by.pairs.iter().map(|(_, from)| from.clone()) {
             let own = self.name("b");
             pk.push((own.clone(), FieldOf::Text));
             pairs.push((own, name));
@@ -559,7 +580,25 @@ impl Draft<'_> {
         let to = self.of.entities.len();
         self.of.entities.push(entity);
         let condition = self.sometimes(30, from);
-        self.add(What::RollUp(RollUpRule { from, to, link: Ref { to, pairs }, condition, time, value }));
+        let link = Ref { to, pairs };
+        self.window(&by, &link);
+        self.add(What::RollUp(RollUpRule { from, to, link, condition, time, value }));
+    }
+
+    /// The sum over the last buckets of a roll-up, in the items that the values lead to.
+    fn window(&mut self, by: &Ref, buckets: &Ref) {
+        let is_text = self.of.entities[by.to].fields().iter().all(|(_, field)| *field == FieldOf::Text);
+        if !is_text || self.chance.percent(20) {
+            return;
+        }
+        let own = |name: &String| buckets.pairs.iter().find(|(_, from)| from == name).map(|(own, _)| own.clone());
+        let pair = |(to, from): &(String, String)| Some((to.clone(), own(from)?));
+        let Some(pairs) = by.pairs.iter().map(pair).collect() else { return };
+        let sum = self.one(&["n", "sum"]).unwrap().to_owned();
+        let (is_of_days, length) = (self.chance.percent(60), self.chance.between(1, 3));
+        let (into, zero_is_absent) = (self.derives(by.to, true), self.chance.percent(30));
+        let (from, to, link) = (buckets.to, by.to, Ref { to: by.to, pairs });
+        self.add(What::Window(WindowRule { from, to, link, is_of_days, length, sum, into, zero_is_absent }));
     }
 
     fn index_key(&mut self) {

@@ -270,6 +270,6 @@ fn written(derivation: &str, effect: Effect) -> Option<Key> {
         Effect::Add(add) => CounterKey::home(add.target, derivation).key().ok(),
         Effect::Measure(measure) => Some(measure.bucket),
         Effect::Look(request) | Effect::Vacated(request) => Some(request.item),
-        Effect::Ground(_) | Effect::Find(_) | Effect::Late | Effect::List { .. } => None,
+        Effect::Ground(_) | Effect::Find(_) | Effect::Late | Effect::Later(..) | Effect::List { .. } => None,
     }
 }

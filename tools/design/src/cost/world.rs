@@ -124,7 +124,8 @@ impl<'a> World<'a> {
         let is_whole_without = |name: &str| {
             let others = sample.iter().filter(|(other, _)| *other != name);
             let item: Item = others.map(|(name, value)| (name, value.clone())).collect();
-            let target = RefreshTarget { key: &key, definition, item: Some(&item), named: &BTreeSet::new() };
+            let target =
+                RefreshTarget { key: &key, definition, item: Some(&item), named: &BTreeSet::new(), hour: None };
             let computed = recurring.iter().map(|it| it.compute(schema, &target, &Sources::default()));
             computed.into_iter().any(|computed| match computed {
                 Computed::Attributes(wanted) => wanted.iter().any(|wanted| wanted.value.is_some()),

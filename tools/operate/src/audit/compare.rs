@@ -123,7 +123,7 @@ impl<S: Store> LaterComparison<'_, S> {
         let (schema, catalogue) = (self.engine.schema(), self.engine.catalogue());
         let Some(definition) = schema.entity(entity) else { return Ok(()) };
         for refresh in derivations.iter().filter_map(|at| catalogue.refresh(*at)) {
-            let target = RefreshTarget { key: target, definition, item: None, named: &BTreeSet::new() };
+            let target = RefreshTarget { key: target, definition, item: None, named: &BTreeSet::new(), hour: None };
             for source in refresh.sources(schema, &target) {
                 if let Source::First(of) = source {
                     let entries = self.kept.entries(&of)?;

@@ -324,7 +324,7 @@ impl<S: Store> Judge<'_, S> {
         while let Some(key) = next.pop() {
             let Some(definition) = self.engine.schema().entity(refresh.target()) else { break };
             let item = items.get(&key);
-            let target = RefreshTarget { key: &key, definition, item, named: &BTreeSet::new() };
+            let target = RefreshTarget { key: &key, definition, item, named: &BTreeSet::new(), hour: sources.hour() };
             for source in refresh.sources(self.engine.schema(), &target) {
                 read.insert(source.clone());
                 let Source::Item(above) = source else { continue };

@@ -203,7 +203,7 @@ impl<S: Store> Explainer<'_, S> {
         };
         // A derivation that creates items reads the stored item; the others read it with its corrections.
         let built_on = if refresh.makes_item() { item } else { judged.becoming.as_ref() };
-        let target = RefreshTarget { key, definition, item: built_on, named: &BTreeSet::new() };
+        let target = RefreshTarget { key, definition, item: built_on, named: &BTreeSet::new(), hour: sources.hour() };
         let wanted = refresh.sources(schema, &target);
         // A missing item may be the only one that names its sources.
         let is_untold = item.is_none() && wanted.is_empty();

@@ -1,0 +1,256 @@
+//! Window: a sum over the buckets of the last hours or days, which moves with time.
+//!
+//! *Keeps true*: an existing target has the sum of one number of those buckets that lead to it and are of the last so
+//! many hours or days, the current one among them. *From* a bucket that was created or removed, or whose number changed,
+//! and *from* a target that was created or whose sum changed, *to* a refresh of the target; and to another one when the
+//! bucket begins, if it is in the future, and when it leaves the window.
+//!
+//! The current hour is that of the [clock](crate::clock), an item that the refresh reads. The buckets of a target are
+//! one range of one partition of the table, in the order of their times, so the refresh reads those of the window with
+//! one consistent query.
+//!
+//! *Level-triggered.* Clock and buckets are read when the target is written, so nothing counts twice, and a refresh that
+//! read an old hour is repeated as one that read an old bucket.
+//!
+//! *Example*: at noon of January 20, the bucket `SONG#s / DAY#2024-01-14` has 5 plays, and `SONG#s / DAY#2024-01-20` has
+//! 2. `PlaysThisWeek` of the song, over 7 days, is 7. The first bucket requests a refresh at the beginning of January 21,
+//! and then the sum is 2.
+
+use keys::{entity::Definition, item::Item, key::Key};
+
+use crate::{
+    change::Sight,
+    clock::{self, HOUR_MS},
+    declaration::{Link, declares, entity, gives},
+    derived::{Counts, Derived, Items},
+    effect::{Effect, RefreshRequest},
+    expression::{Input, time::TimeSpan},
+    kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
+    kinds::latest::Latest,
+    outline::{Outline, linked},
+    part::{Part, Reach},
+    query::{Query, SortKeys},
+    range::first_behind,
+    schema::{Image, Schema, Unreadable},
+    sources::{FirstOf, Source, Sources, first_of},
+    tally::Sum,
+    write::Wanted,
+};
+
+/// Most buckets that a refresh reads, and so the longest window.
+pub const BUCKETS_MAX: u32 = 400;
+
+/// The declaration of a window.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// Entity of the buckets.
+    pub source: String,
+    /// Entity of the items that show the sum.
+    pub target: String,
+    /// How the target's key is built from a bucket.
+    pub link: Link,
+    /// The field of the bucket's key that says `HOUR` or `DAY`, if there is one.
+    pub grain: Option<String>,
+    /// The field of the bucket's key with the beginning of its time, in which the sort key ends.
+    pub bucket: String,
+    /// The time span of the buckets: hours or days.
+    pub span: TimeSpan,
+    /// How many of them the window has.
+    pub length: u32,
+    /// What of a bucket is added up.
+    pub sum: Input,
+    /// The attribute of the target that shows the sum.
+    pub attribute: String,
+    /// True if the attribute is absent in place of 0.
+    pub zero_is_absent: bool,
+}
+
+impl Window {
+    fn request(&self, item: Key) -> RefreshRequest {
+        RefreshRequest { item, entity: self.target.clone(), named: Vec::new() }
+    }
+
+    /// The query for the buckets that a target's window has in this hour; `None` for a key to which no bucket leads.
+    fn buckets(&self, schema: &Schema, target: &Key, hour: u64) -> Option<FirstOf> {
+        let (source, definition) = (schema.entity(&self.source)?, schema.entity(&self.target)?);
+        let fields = definition.key.parse_key(target)?;
+        definition.key.build(&fields).ok().filter(|built| built == target)?;
+        let earlier = u64::from(self.length.saturating_sub(1)) * clock::hours(self.span)?;
+        let key = |hour: u64| {
+            let bucket = clock::text(hour, self.span)?;
+            let field = |name: &str| match name {
+                _ if name == self.bucket => Some(&*bucket),
+                _ if Some(name) == self.grain.as_deref() => Some(self.span.name()),
+                _ => fields.get(self.link.filled_by(name)?),
+            };
+            source.build_of(field).ok()
+        };
+        let (first, last) = (key(hour.saturating_sub(earlier))?, key(hour)?);
+        let query = Query::of(None, last.pk, SortKeys::Between(first.sk, last.sk));
+        let query = Query { limit: Some(BUCKETS_MAX), ..query };
+        Some(FirstOf { query, entity: self.source.clone(), is_counted: false })
+    }
+
+    /// The first hour of a bucket; `None` if it is of another time span.
+    fn first_hour(&self, image: &Image<'_>) -> Option<u64> {
+        let field = |name: &str| image.field(name).ok().flatten();
+        let is_meant = self.grain.as_deref().is_none_or(|grain| field(grain) == Some(self.span.name()));
+        clock::first_hour(field(&self.bucket)?, self.span).filter(|_| is_meant)
+    }
+
+    /// When a bucket enters the window and when it leaves it, in hours since 1970.
+    fn bounds(&self, image: &Image<'_>) -> Option<[u64; 2]> {
+        let first = self.first_hour(image)?;
+        Some([first, first + u64::from(self.length) * clock::hours(self.span)?])
+    }
+
+    /// The attribute with the sum over these buckets; `None` where no time is known.
+    fn wanted<'a>(&self, schema: &Schema, buckets: Option<impl IntoIterator<Item = &'a Item>>) -> Wanted {
+        let value = buckets.map(|buckets| {
+            let mut sum = Sum::default();
+            for item in buckets {
+                let key = schema.layout.key(item);
+                let image = key.as_ref().and_then(|key| schema.image(key, item));
+                let image = image.filter(|image| self.first_hour(image).is_some());
+                if let Some(Ok(Some(number))) = image.map(|image| self.sum.number(&image)) {
+                    sum.add(&number);
+                }
+            }
+            sum
+        });
+        let value = value.filter(|sum| !sum.is_zero() || !self.zero_is_absent).map(|sum| sum.to_value());
+        Wanted { name: self.attribute.clone(), value, zero_is_absent: false }
+    }
+
+    /// Checks that the buckets of a target are one range of one partition, in the order of their times.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with what is wrong with the key of the buckets.
+    pub fn check_range(&self, source: &Definition, target: &Definition) -> Result<(), String> {
+        let (name, sort) = (&source.name, &source.key.sk);
+        let fields = sort.field_names();
+        if fields.last() != Some(&self.bucket.as_str()) || source.key.pk.holds(&self.bucket) {
+            return Err(format!("the sort key of {name} does not end with {}: {sort}", self.bucket));
+        }
+        let as_it_is = ["", "!", "*"].map(|mark| format!("{{{}{mark}}}", self.bucket));
+        if sort.written(&self.bucket).is_none_or(|written| !as_it_is.contains(&written)) {
+            return Err(format!("{} in {sort} of {name} is not a time as it is", self.bucket));
+        }
+        Latest::check_range_with(source, target, &self.link, self.grain.as_deref())?;
+        let is_given = |field: &str| self.link.filled_by(field).is_some() || Some(field) == self.grain.as_deref();
+        match first_behind(sort, is_given) {
+            Some(first) if first != self.bucket => Err(format!(
+                "{sort} of {name} has {first} before {}, so the buckets of one {} are not in the order of their times",
+                self.bucket, target.name
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Kind for Window {
+    fn name(&self) -> &'static str {
+        "window"
+    }
+
+    fn shape(&self) -> Shape<'_> {
+        Shape::Attributes(self)
+    }
+
+    fn reach(&self, schema: &Schema) -> Result<Reach, String> {
+        let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
+        self.link.check(target, source)?;
+        self.check_range(source, target)?;
+        gives(source, self.sum.names())?;
+        declares(target, [self.attribute.as_str()])?;
+        let mut reads = vec![Part::existence(&self.source), Part::existence(&self.target)];
+        reads.extend(self.sum.names().map(|name| Part::attribute(&self.source, name)));
+        Ok(Reach { reads, writes: vec![Part::attribute(&self.target, &self.attribute)] })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let Self { sum, length, attribute, .. } = self;
+        let span = if self.span == TimeSpan::Hour { "hour" } else { "day" };
+        let plural = if *length == 1 { "" } else { "s" };
+        let absent = if self.zero_is_absent { ", absent for zero" } else { "" };
+        Outline {
+            terms: vec![format!("sum of {sum} of the last {length} {span}{plural} in UTC, as {attribute}{absent}")],
+            into: schema.entity(&self.target).map(|target| linked(target, &self.link)),
+            ..Outline::from(&self.source)
+        }
+    }
+
+    fn entities(&self) -> Vec<&str> {
+        vec![&self.source, &self.target]
+    }
+
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let (old, new) = sight.entity(&self.source);
+        let is_other = old.is_some() != new.is_some();
+        let differs = is_other || self.sum.names().any(|name| sight.attribute_differs(old, new, name));
+        let source = new.or(old).filter(|source| differs && self.first_hour(source).is_some());
+        let led =
+            source.zip(schema.entity(&self.target)).and_then(|(image, to)| self.link.key(to, image).ok().flatten());
+        let bounds = new.filter(|_| old.is_none()).and_then(|new| self.bounds(new));
+        let later = led.clone().zip(bounds).into_iter().flat_map(|(key, bounds)| {
+            bounds.map(|hour| Effect::Later(self.request(key.clone()), hour.saturating_mul(HOUR_MS)))
+        });
+        let (old, new) = sight.entity(&self.target);
+        let is_woken = |new: &&Image<'_>| old.is_none() || sight.attribute_differs(old, Some(new), &self.attribute);
+        let itself = new.filter(is_woken).map(|new| new.key.clone());
+        led.iter().cloned().chain(itself).map(|key| Effect::Look(self.request(key))).chain(later).collect()
+    }
+
+    fn unreadable(&self, _schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        image.is(&self.source).then(|| self.sum.number(image).err()).flatten()
+    }
+
+    fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
+        let hour = items.get(&clock::key()).and_then(clock::hour);
+        let of = |(key, item): (&Key, &Item)| {
+            schema.image(key, item).filter(|image| image.is(&self.target))?;
+            let of = hour.and_then(|hour| self.buckets(schema, key, hour));
+            let buckets = of.map(|of| first_of(schema, &of, items.range(of.begin()..)));
+            Some(Derived::Attributes { key: key.clone(), attributes: vec![self.wanted(schema, buckets)] })
+        };
+        items.iter().filter_map(of).collect()
+    }
+}
+
+impl Refresh for Window {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn gives(&self) -> Option<&'static str> {
+        Some("N")
+    }
+
+    fn reads_clock(&self) -> bool {
+        true
+    }
+
+    fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
+        let buckets = target.hour.and_then(|hour| self.buckets(schema, target.key, hour)).map(Source::First);
+        [Source::Item(clock::key())].into_iter().chain(buckets).collect()
+    }
+
+    fn changes_at(&self, schema: &Schema, sources: &Sources, item: &Key) -> Vec<u64> {
+        let of = sources.hour().and_then(|hour| self.buckets(schema, item, hour));
+        let of_bucket = |bucket: &Item| {
+            let key = schema.layout.key(bucket)?;
+            let [_, leaves] = self.bounds(&schema.image(&key, bucket)?)?;
+            Some(leaves.saturating_mul(HOUR_MS))
+        };
+        of.map(|of| sources.first(schema, &of).into_iter().filter_map(of_bucket).collect()).unwrap_or_default()
+    }
+
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
+        let of = target.hour.and_then(|hour| self.buckets(schema, target.key, hour));
+        Computed::Attributes(vec![self.wanted(schema, of.map(|of| sources.first(schema, &of)))])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Sums of the last hours: what moves them when nothing is written.
+
+use std::collections::BTreeSet;
+
+use derive::{guard::Purpose, refresh::Look};
+use engine::backoff::Patience;
+use keys::key::Key;
+
+use crate::cases::bed::{Bed, LEDGERS};
+
+/// Songs with the sum of the last three hours. The application writes the buckets.
+const SONGS: &str = r#"
+[table]
+partition-key = "PK"
+sort-key = "SK"
+type = "EntityType"
+
+[entity.Song]
+partition-key = "SONG#{song}"
+sort-key = "SONG"
+derived-attributes = ["plays"]
+
+[entity.SongHour]
+partition-key = "SONG#{song}"
+sort-key = "HOUR#{hour}"
+attributes = ["n"]
+
+[derivation.plays]
+kind = "window"
+from = "SongHour"
+into = "Song.plays"
+bucket = "hour"
+last = "3 hours"
+sum = "n"
+"#;
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// A song with 5 plays in the current hour, 10 o'clock.
+async fn song(bed: &Bed) -> Key {
+    let song = bed.put("Song", &[("song", "s")], &[]).await;
+    bed.put("SongHour", &[("song", "s"), ("hour", "2024-01-15T10")], &[("n", "N:5")]).await;
+    song
+}
+
+async fn sweep(bed: &mut Bed) {
+    bed.sweeper().search_again(bed.deadline_ms()).await.unwrap();
+    bed.settle().await;
+}
+
+/// Four hours pass, in which nobody writes: is the sum 0 then, and 5 before?
+pub(crate) async fn moves_by_itself(bed: Bed) -> bool {
+    let mut bed = bed.declaring(SONGS);
+    let song = song(&bed).await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&song, "plays"), "5");
+    bed.clock.advance(2 * HOUR_MS);
+    sweep(&mut bed).await;
+    assert_eq!(bed.shown(&song, "plays"), "5");
+    bed.clock.advance(HOUR_MS);
+    sweep(&mut bed).await;
+    bed.shown(&song, "plays") == "0"
+}
+
+/// A function that is to move the clock stops before it does. Three seconds later it is another hour: others move the clock,
+/// and refresh the song. What does the song show when the first one goes on?
+pub(crate) async fn clock_is_set_back(bed: Bed) -> String {
+    let mut bed = bed.declaring(SONGS);
+    let song = song(&bed).await;
+    bed.settle().await;
+    bed.clock.advance(2 * HOUR_MS + 20 * 60_000 - 2_000);
+    bed.set(&song, "plays", "N:7").await;
+    let records = bed.records();
+    let mut late = bed.start(&bed.event(&records));
+    bed.stops_before(&mut late, Purpose::Clock);
+    bed.clock.advance(3_000);
+    bed.set(&song, "plays", "N:8").await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&song, "plays"), "0");
+    late.finish().unwrap().unwrap();
+    format!("the song shows {} plays", bed.shown(&song, "plays"))
+}
+
+#[tokio::test]
+async fn a_sum_that_a_repair_wrote_first_moves_too() {
+    for ledger in LEDGERS {
+        let mut bed = Bed::new().under(ledger).declaring(SONGS);
+        let song = song(&bed).await;
+        drop(bed.records());
+        let plays = bed.catalogue.called("plays").unwrap();
+        let (derivations, named) = (BTreeSet::from([plays]), BTreeSet::new());
+        let look = Look { item: song.clone(), entity: "Song".to_owned(), derivations, named };
+        let engine = bed.engine();
+        assert!(engine.bring_in_step(look, Patience::new(&bed.clock, bed.deadline_ms())).await.unwrap());
+        assert_eq!(bed.shown(&song, "plays"), "5");
+        bed.clock.advance(4 * HOUR_MS);
+        sweep(&mut bed).await;
+        assert_eq!((bed.shown(&song, "plays").as_str(), bed.findings()), ("0", Vec::new()));
+    }
+}
+
+#[tokio::test]
+async fn a_bucket_that_begins_later_counts_from_then_on() {
+    let mut bed = Bed::new().declaring(SONGS);
+    let song = song(&bed).await;
+    bed.put("SongHour", &[("song", "s"), ("hour", "2024-01-15T12")], &[("n", "N:70")]).await;
+    bed.settle().await;
+    let mut shown = vec![bed.shown(&song, "plays")];
+    for _ in 0..5 {
+        bed.clock.advance(HOUR_MS);
+        sweep(&mut bed).await;
+        shown.push(bed.shown(&song, "plays"));
+        assert_eq!(bed.findings(), Vec::<String>::new());
+    }
+    assert_eq!(shown, ["5", "5", "75", "70", "70", "0"]);
+    assert_eq!(bed.ledger("AGAIN#"), Vec::new(), "no note is left");
+}
