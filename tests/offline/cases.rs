@@ -26,7 +26,7 @@ enum Course {
 
 use Course::{Records, Right};
 
-const CASES: [(&str, Course); 22] = [
+const CASES: [(&str, Course); 23] = [
     ("02-review-average", Right),
     ("03-amplify-soft-delete", Right),
     ("05-join-rows", Right),
@@ -49,6 +49,7 @@ const CASES: [(&str, Course); 22] = [
     ("27-replies-at-every-level", Right),
     ("28-unread-in-a-chat", Right),
     ("29-offers-of-a-product", Right),
+    ("30-trending-songs", Right),
 ];
 
 fn folder() -> PathBuf {

@@ -49,6 +49,7 @@ pub(super) struct Bed {
     pub(super) schema: Arc<Schema>,
     pub(super) store: Arc<MemoryStore>,
     pub(super) engine: Engine<Arc<MemoryStore>>,
+    clock: ManualClock,
     pace: Pace,
     /// Records that are not handed over yet, by table.
     streams: BTreeMap<String, Vec<String>>,
@@ -68,10 +69,12 @@ impl Bed {
         let (schema, catalogue) = manifest::read(&folder().join(case).join("ripple.toml")).unwrap();
         let (store, schema) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(schema));
         let families = vec![Family::Additive, Family::LevelTriggered];
-        let clock = Arc::new(ManualClock::at(now_ms));
-        let engine = Engine::new(Arc::clone(&schema), Arc::new(catalogue), families, Arc::clone(&store), clock);
+        let clock = ManualClock::at(now_ms);
+        let (catalogue, its_clock) = (Arc::new(catalogue), Arc::new(clock.clone()));
+        let engine = Engine::new(Arc::clone(&schema), catalogue, families, Arc::clone(&store), its_clock);
         let (engine, name) = (engine.with_ledger(ledger), format!("{case} under {ledger}, {pace:?}"));
-        Self { name, schema, store, engine, pace, streams: BTreeMap::new(), delivered: Vec::new(), n_records: 0 }
+        let (streams, delivered) = (BTreeMap::new(), Vec::new());
+        Self { name, schema, store, engine, clock, pace, streams, delivered, n_records: 0 }
     }
 
     /// Runs operations, and compares at each check.
@@ -88,12 +91,27 @@ impl Bed {
                 }
                 continue;
             }
+            if operation["op"] == "wait" {
+                self.wait(operation["hours"].as_u64().unwrap()).await;
+                continue;
+            }
             self.operate(&operation).await;
             if self.pace == Pace::OneByOne {
                 self.settle().await;
             }
         }
         assert!(expected.is_empty(), "{}: there is no check {:?}", self.name, expected.keys());
+    }
+
+    /// Hours pass, and the sweep runs after each.
+    async fn wait(&mut self, hours: u64) {
+        for _ in 0..hours {
+            self.clock.advance(3_600 * 1_000);
+            self.engine.search_again(self.engine.clock().now_ms() + BATCH_MS_MAX).await.unwrap();
+            self.record(false);
+            self.settle().await;
+        }
+        self.delivered.clear();
     }
 
     /// What an item holds; `None` if there is none.
