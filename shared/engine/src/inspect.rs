@@ -112,7 +112,7 @@ impl<S: Store> Engine<S> {
             }
             is_written |= !looked.written.is_empty();
         }
-        look::note_later(&self.context, &item, &derivations, &sources, patience).await.map_err(|it| describe(&it))?;
+        again::note_later(&self.context, &item, &derivations, &sources, patience).await.map_err(|it| describe(&it))?;
         Ok(is_written)
     }
 

@@ -37,14 +37,13 @@ use derive::{
     write::{Action, Write},
 };
 use futures::{StreamExt, stream};
-use keys::{item::Item, key::Key, value::same};
+use keys::{item::Item, value::same};
 use store::{Outcome, Store, Units};
 
 use crate::{
     backoff::{GaveUp, Patience, describe},
     context::Context,
     corrections::STEPS_BACK_MAX,
-    fan_out::search,
     input::{Batch, caught},
     job::touch::TouchFailure,
     protocol::ProtocolStep,
@@ -184,25 +183,6 @@ pub(crate) async fn differing<S: Store>(
         undecided = looked.without_refused(waiting.into_iter().map(|(requested, more)| (of_sources(more), requested)));
     }
     decided
-}
-
-/// Notes when an item is to be refreshed again for these derivations, as far as these sources show: for an item that no
-/// record requested, since the records of its sources are from before the derivation.
-pub(crate) async fn note_later<S: Store>(
-    context: &Context<S>,
-    item: &Key,
-    derivations: &BTreeSet<DerivationAt>,
-    sources: &Sources,
-    patience: Patience<'_>,
-) -> Result<(), GaveUp> {
-    for at in derivations {
-        let Some(refresh) = context.catalogue.refresh(*at) else { continue };
-        for at_ms in refresh.changes_at(&context.schema, sources, item) {
-            let note = search::note_of(context, item, [*at]).at(at_ms);
-            patience.call(|| context.store.write(&note)).await?;
-        }
-    }
-    Ok(())
 }
 
 /// Lists items that are not Ripple's, and returns those whose key has become free meanwhile.

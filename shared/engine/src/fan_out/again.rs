@@ -22,6 +22,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     effect::RefreshRequest,
+    position::DerivationAt,
     query::{Query, SortKeys},
     sources::Sources,
     write::{Action, Table, Write},
@@ -159,6 +160,25 @@ pub(crate) async fn noted<S: Store>(
         }
     }
     Ok(items)
+}
+
+/// Notes when an item is to be refreshed again for these derivations, as far as these sources show: for an item that no
+/// record requested, since the records of its sources are from before the derivation.
+pub(crate) async fn note_later<S: Store>(
+    context: &Context<S>,
+    item: &Key,
+    derivations: &BTreeSet<DerivationAt>,
+    sources: &Sources,
+    patience: Patience<'_>,
+) -> Result<(), GaveUp> {
+    for at in derivations {
+        let Some(refresh) = context.catalogue.refresh(*at) else { continue };
+        for at_ms in refresh.changes_at(&context.schema, sources, item) {
+            let note = search::note_of(context, item, [*at]).at(at_ms);
+            patience.call(|| context.store.write(&note)).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn do_again<S: Store>(
