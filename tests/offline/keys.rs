@@ -1,5 +1,5 @@
 //! The stored keys of the shipped table, whatever their values: each reads back, belongs to one entity only, and invalid
-//! values are refused by name. `docs/table-design.md` has every template and `requests.txt` the keys of every write, so a
+//! values are refused by name. `examples/social/table-design.md` has every template and `requests.txt` the keys of every write, so a
 //! change of a stored key, which is a migration of data, shows up there.
 
 use std::{collections::BTreeSet, sync::LazyLock};

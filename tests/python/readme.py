@@ -58,7 +58,6 @@ def story():
 def main():
     story()
     tour("docs/tour.md", ["tour-aws", "tour-verify", "tour-why", "tour-replay"], [])
-    tour("docs/run.md", ["tour-boto3"], [])
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as manifest, open(f"{ROOT}/docs/first-count.md", encoding="utf-8") as page:
         manifest.write(page.read().split("```toml\n")[1].split("```")[0])
         manifest.flush()

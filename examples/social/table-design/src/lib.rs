@@ -24,10 +24,10 @@ use serde_dynamo::AttributeValue;
 use serde_json::Value;
 
 /// Path of the page in the repository.
-pub const PATH: &str = "docs/table-design.md";
+pub const PATH: &str = "examples/social/table-design.md";
 
 /// The command that generates the page.
-pub const WRITTEN_BY: &str = "cargo run --locked -p table-design > docs/table-design.md";
+pub const WRITTEN_BY: &str = "cargo run --locked -p table-design > examples/social/table-design.md";
 
 /// Why there is no design. Tests show that this does not happen.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +116,30 @@ fn set_of_texts(value: &AttributeValue) -> Option<AttributeValue> {
 /// As [`design()`].
 pub async fn page() -> Result<String, TableDesignError> {
     let design = design().await?;
-    Ok(document::page(&design, WRITTEN_BY, &review::review(&design)))
+    Ok(with_contents(&document::page(&design, WRITTEN_BY, &review::review(&design))))
+}
+
+/// The page with a list of its sections before the first one, since this table has dozens of writes.
+fn with_contents(page: &str) -> String {
+    let Some((introduction, sections)) = page.split_once("\n## ") else { return page.to_owned() };
+    let mut contents = String::from("## Contents\n\n");
+    let mut is_code = false;
+    for line in format!("## {sections}").lines() {
+        is_code ^= line.starts_with("```");
+        let Some((hashes, heading)) = line.split_once(' ').filter(|_| !is_code) else { continue };
+        match hashes {
+            "##" => contents.extend([format!("- [{heading}](#{})\n", anchor(heading))]),
+            "###" => contents.extend([format!("  - [{heading}](#{})\n", anchor(heading))]),
+            _ => {}
+        }
+    }
+    format!("{introduction}\n{contents}\n## {sections}")
+}
+
+/// The anchor of a heading, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ' '));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 async fn asked(pattern: &AccessPattern) -> Result<PatternRequests, TableDesignError> {

@@ -1,4 +1,4 @@
-//! Prints the page of the shipped table's design, `docs/table-design.md`.
+//! Prints the page of the shipped table's design, `examples/social/table-design.md`.
 
 use std::{
     error::Error,
