@@ -54,6 +54,9 @@ pub enum DeclaredError {
         /// Names of the existing derivations.
         known: Vec<String>,
     },
+    /// An entry names a table of a manifest with a single one.
+    #[error("{0:?} names a table of [tables.NAME], which the manifest does not have: name its one table with --table")]
+    OneTable(String),
     /// An entry for a table does not match the manifest's tables.
     #[error("{said:?} does not say what a table of the manifest is called: write NAME=TABLE{}", meant(name_in(said), known.iter().map(String::as_str)))]
     UnknownTable {
@@ -103,7 +106,7 @@ fn name_in(said: &str) -> &str {
 fn called(schema: &mut Schema, tables: &[String]) -> Result<(), DeclaredError> {
     let Some(forms) = &mut schema.layout.forms else {
         return match tables.first() {
-            Some(said) => Err(DeclaredError::UnknownTable { said: said.clone(), known: Vec::new() }),
+            Some(said) => Err(DeclaredError::OneTable(said.clone())),
             None => Ok(()),
         };
     };
@@ -298,7 +301,7 @@ mod tests {
         }
         let of_one = ["Post=x".to_owned()];
         let error = declared(Choice { tables: &of_one, ..Choice::default() }).unwrap_err().to_string();
-        assert!(error.starts_with("\"Post=x\" does not say what a table of the manifest is called"), "{error}");
+        assert!(error.starts_with("\"Post=x\" names a table of [tables.NAME], which the manifest does not"), "{error}");
     }
 
     #[test]

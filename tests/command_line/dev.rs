@@ -223,6 +223,26 @@ fn each_change_is_a_line_that_names_derivation_item_and_effect() {
 }
 
 #[test]
+fn why_names_index_keys_that_are_missing_and_a_key_of_another_form() {
+    let dev = Dev::start(&[]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    let put = |pk: &str, sk: &str, more: &[(&str, &str)]| {
+        let put = client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s(sk));
+        runtime.block_on(more.iter().fold(put, |put, (name, value)| put.item(*name, s(value))).send()).unwrap();
+    };
+    put("POST#p", "COMMENT#2024-01-15T10:30:00.417Z#c", &[("EntityType", "Comment"), ("UserId", "ada")]);
+    put("PERSON#ada", "PROFILE", &[("EntityType", "User")]);
+    let why = |key: &str| ripple(&["why", key, "--no-changes", "--endpoint", &dev.endpoint]);
+    let comment = why("POST#p / COMMENT#2024-01-15T10:30:00.417Z#c").stdout;
+    let says = "\n  index keys: GSI1PK, GSI1SK should be what the item's other attributes give: a search of the index does not \
+                find the item until `ripple repair` or its writer corrects that\n";
+    assert!(comment.contains(says), "{comment}");
+    let says = "ripple: PERSON#ada / PROFILE counts as absent for every derivation, because its PK, SK are not \
+                USER#{UserId} / PROFILE, which User wants; correct the item\n";
+    assert_eq!(why("PERSON#ada / PROFILE").stderr, says);
+}
+
+#[test]
 fn a_key_does_not_control_the_terminal() {
     let dev = Dev::start(&[]);
     let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
@@ -320,6 +340,7 @@ fn the_start_says_where_the_data_is_and_what_to_paste() {
         console   http://127.0.0.1:PAGES
         table     ripple
         ledger    ripple-ledger
+        manifest  no ripple.toml is here: this is the shipped example's table
         data      in memory, gone when this ends: --data DIR keeps it
         for clients in another terminal:
           export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:PORT

@@ -249,6 +249,27 @@ fn a_sample_that_is_interrupted_is_drafted_as_far_as_it_was_read() {
 }
 
 #[test]
+fn a_file_that_describes_no_tables_is_refused_by_what_it_is() {
+    let manifest = "examples/shop/ripple.toml";
+    refuses(
+        &["init", manifest, "--out", "-"],
+        "examples/shop/ripple.toml is a manifest already: `ripple check examples/shop/ripple.toml` checks it",
+    );
+    refuses(
+        &["init", "tests/python/messages.py", "--out", "-"],
+        "tests/python/messages.py is a program, and init reads no code: give the template that it makes \
+         (cdk.out/*.template.json), or read its table with --table",
+    );
+    let event =
+        "it is a manifest: `ripple check --explain` takes it; give a captured event, and the manifest with --config";
+    refuses(&["explain", manifest], &format!("{manifest}: {event}"));
+    refuses(
+        &["verify", "--tables", "a=b", "--config", "examples/shop/ripple.toml"],
+        "\"a=b\" names a table of [tables.NAME], which the manifest does not have: name its one table with --table",
+    );
+}
+
+#[test]
 fn an_exported_design_is_drafted_again() {
     let of = |export: &str, config: &str| ripple(&["design", "--config", config, "--export", export]);
     for export in ["workbench", "schema-json"] {
@@ -262,8 +283,8 @@ fn an_exported_design_is_drafted_again() {
         assert_eq!(names, ["Comment", "Counter", "Like", "Post", "User"]);
     }
     expect![[r#"
-        ripple: schema.json has no mark of what is derived: User.postCount, User.commentCount, Post.authorName, Post.commentCount, Post.likeCount, Post.popular, Comment.authorName
-        ripple: schema.json has no derivation: `posts-of-user`, `comments-of-user`, `comments-of-post`, `likes`, `what-a-post-has`, `author-of-post`, `author-of-comment`
+        ripple: left out, as schema.json has no mark of what is derived: User.postCount, User.commentCount, Post.authorName, Post.commentCount, Post.likeCount, Post.popular, Comment.authorName
+        ripple: left out, as schema.json has no derivation: `posts-of-user`, `comments-of-user`, `comments-of-post`, `likes`, `what-a-post-has`, `author-of-post`, `author-of-comment`
     "#]]
     .assert_eq(&of("schema-json", "examples/models/ripple.toml").stderr);
     let keys = "tests/cases/25-electrodb-keys/ripple.toml";

@@ -9,7 +9,7 @@ use std::{
 use expect_test::expect;
 use support::command::{Ended, command};
 
-use super::{database, fails_saying, file, input::Dev, refuses, ripple, ripple_with, table_without_stream};
+use super::{SHIPPED, database, fails_saying, file, input::Dev, refuses, ripple, ripple_with, table_without_stream};
 
 /// Tickets, counted by room: twice into one attribute if `into` is not another one.
 fn tickets(into: &str) -> String {
@@ -94,8 +94,9 @@ fn a_command_takes_the_manifest_of_the_working_directory() {
     let none = run(&["check"]);
     assert_eq!(
         (none.code, none.stderr.as_str()),
-        (Some(2), "ripple: cannot read ripple.toml: No such file or directory (os error 2)\n")
+        (Some(2), "ripple: no ripple.toml is here: name the file of a manifest, or draft one with `ripple init`\n")
     );
+    assert_eq!(shipped.stderr, SHIPPED);
     std::fs::write(folder.path().join("ripple.toml"), tickets("allCount")).unwrap();
     let own = run(&["types", "--language", "python"]);
     assert!(own.stdout.contains("ROOM_KEY") && !own.stdout.contains("COMMENT_KEY"), "{own:?}");

@@ -7,6 +7,10 @@ use engine::publishing::begin;
 use expect_test::expect;
 use functions::declared::{Choice, declared};
 use store::dynamo::{DynamoStore, TableNames};
+use support::{
+    command::Ended,
+    tables::{indexed, make, streamed},
+};
 
 use super::{client, database, fails, input::Dev, refuses, ripple, table_of, table_without_stream};
 
@@ -31,7 +35,7 @@ fn a_forgotten_manifest_is_told_by_the_key_of_the_table_and_nothing_is_created()
         runtime.block_on(table_of(&endpoint, table, &own()));
     }
     let says = expect![[r#"
-        ripple: the table shop has the key pk (S) and sk (S), and PK (S) and SK (S) is declared: name another table with --table, or declare this one's key with --config
+        ripple: the table shop has the key pk (S) and sk (S), and PK (S) and SK (S) is declared: name another table with --table, or declare this one's key with --config (no ripple.toml is here, so the shipped example's table is declared)
     "#]];
     for command in WITH_LEDGER.into_iter().chain([&["jobs"][..], &["catalogue", "diff"]]) {
         fails(&[command, &["--endpoint", &endpoint, "--table", "shop"]].concat(), 2, &says);
@@ -127,7 +131,7 @@ fn a_manifest_that_changes_while_dev_runs_is_a_new_version_of_the_functions() {
     let index = "[index.all]\npartition-key = \"gpk\"\nsort-key = \"gsk\"\n\n[entity.User]\n";
     fs::write(&file, whole.replace("[entity.User]\n", index)).unwrap();
     assert_eq!(dev.said("a new version"), "a new version of the functions runs: it adds follower-name");
-    assert_eq!(dev.said(" repaired, "), "1 repaired, 0 were right already, 0 left to an operator");
+    assert_eq!(dev.said(" filled, "), "1 filled, 0 were right already, 0 left to an operator");
     assert_eq!(name_on_mirror(), Some(AttributeValue::S("Ada".to_owned())));
     let described = runtime.block_on(client.describe_table().table_name("ripple").send()).unwrap().table.unwrap();
     assert_eq!(described.global_secondary_indexes().len(), 1);
@@ -155,6 +159,21 @@ fn redeploying_creates_the_index_that_a_manifest_adds() {
     let indexes = described.table.unwrap().global_secondary_indexes.unwrap_or_default();
     let names: Vec<&str> = indexes.iter().filter_map(|index| index.index_name()).collect();
     assert_eq!(names, ["all"]);
+    drop(dev);
+    let index = index.replace("[entity.User]", "projection = [\"userName\"]\n[entity.User]");
+    let narrower = changed(folder.path(), "narrower.toml", "[entity.User]\n", &index);
+    assert!(!redeployed(data, &narrower).stderr.contains("the index all"), "more than is declared is projected");
+    let index = index.replace("\"gsk\"", "\"gsk2\"");
+    let rekeyed = changed(folder.path(), "rekeyed.toml", "[entity.User]\n", &index);
+    let says = "the index all of ripple has the key gpk (S) and gsk (S), and gpk (S) and gsk2 (S) is declared, and \
+                DynamoDB never changes an index: declare it under another name, deploy that, and drop the old one in a \
+                later deployment; or delete it in one deployment and create it in the next; or declare it as it is\n";
+    assert!(redeployed(data, &rekeyed).stderr.starts_with(says), "{:?}", redeployed(data, &rekeyed));
+}
+
+/// What `dev --redeploy` says until it is stopped.
+fn redeployed(data: &str, config: &str) -> Ended {
+    Dev::start(&["--data", data, "--config", config, "--redeploy"]).stopped()
 }
 
 #[test]
@@ -208,7 +227,7 @@ fn a_diff_says_the_deployments_that_give_a_table_the_indexes_of_a_manifest() {
     let steps = diff(&other, &[]);
     let lines: Vec<&str> = steps.stdout.lines().filter(|line| line.starts_with("index ")).collect();
     expect![[r#"
-        index       the index tag of ripple does not project text, and DynamoDB never changes an index: declare it under another name, deploy that, and drop the old one in a later deployment
+        index       the index tag of ripple does not project text, and DynamoDB never changes an index: declare it under another name, deploy that, and drop the old one in a later deployment; or delete it in one deployment and create it in the next; or declare it as it is
         index       deployment 1: creates the index day of ripple
         index       deployment 2: creates the index age of ripple"#]].assert_eq(&lines.join("\n"));
     let object: serde_json::Value = serde_json::from_str(&diff(&other, &["--json"]).stdout).unwrap();
@@ -227,7 +246,7 @@ fn a_ledgers_table_with_another_key_is_told() {
     runtime.block_on(table_without_stream(&endpoint, "ripple"));
     runtime.block_on(table_of(&endpoint, "ripple-ledger", &own()));
     let says = expect![[r#"
-        ripple: the table ripple-ledger has the key pk (S) and sk (S), and PK (S) and SK (S) is declared: name another table with --ledger-table, or declare this one's key with --config
+        ripple: the table ripple-ledger has the key pk (S) and sk (S), and PK (S) and SK (S) is declared: name another table with --ledger-table, or declare this one's key with --config (no ripple.toml is here, so the shipped example's table is declared)
     "#]];
     for command in WITH_LEDGER {
         fails(&[command, &["--endpoint", &endpoint]].concat(), 2, &says);
@@ -248,14 +267,17 @@ fn dev_tells_a_missing_index_at_its_start_and_creates_nothing() {
 
 #[test]
 fn dev_lists_the_derivations_whose_items_from_before_may_be_missing() {
-    let (_runtime, endpoint) = database();
-    let arguments = ["--endpoint", &endpoint];
-    let without = ["--endpoint", &endpoint, "--disable", "comment-author"];
+    let (runtime, endpoint) = database();
+    let both = StreamViewType::NewAndOldImages;
+    let whole = |call| streamed(indexed(call, "GSI1SK", true), both);
+    runtime.block_on(make(&client(&endpoint), "shop", ["PK", "SK"], whole));
+    let arguments = ["--endpoint", &endpoint, "--table", "shop"];
+    let without = ["--endpoint", &endpoint, "--table", "shop", "--disable", "comment-author"];
     // The table is made without one derivation, which then comes to it.
     Dev::run(&without).stopped();
     let said = Dev::run(&arguments).stopped().stderr;
-    let line = "items from before may be missing in comment-author: run `ripple backfill comment-author`";
-    assert!(said.lines().any(|said| said == line), "{said}");
+    let line = format!("run `ripple backfill --all --endpoint {endpoint} --table shop`");
+    assert!(said.lines().any(|said| said.ends_with(&line)), "{said}");
 }
 
 #[test]
@@ -335,7 +357,7 @@ fn a_verification_that_knows_no_item_is_no_success() {
     let ended = ripple(&["verify", "--at-rest", "--endpoint", &endpoint]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "2 items, 2 ignored, 0 unreadable, 0 findings\n"));
     let says = "nearly all items are of types that nobody declared: is this the manifest of this table? Give another with \
-                --config\n";
+                --config (no ripple.toml is here, so the shipped example's table is declared)\n";
     assert!(ended.stderr.ends_with(says), "{}", ended.stderr);
     for command in [&["repair", "--apply"][..], &["repair"]] {
         let ended = ripple(&[command, &["--at-rest", "--endpoint", &endpoint]].concat());

@@ -2,11 +2,13 @@
 
 use std::{fs, path::PathBuf};
 
+use expect_test::expect;
 use serde_json::Value;
 use support::database::client;
 use tokio::runtime::Runtime;
 
 use crate::{
+    SHIPPED,
     input::Dev,
     refuses, ripple,
     waits::{follow, put, waited},
@@ -18,7 +20,7 @@ fn cost_prints_a_bill_under_either_ledger_that_adds_up() {
     let reads = ["--read", "comments-of-post=3", "--read", "items-of-cart=1"];
     let arguments = [&arguments[..], &reads].concat();
     let ended = ripple(&arguments);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), SHIPPED));
     for part in ["watermarks: $", "receipts: $", "like-count: ", "comment-author, fan-out: ", "prices of us-east-1"]
         .into_iter()
         .chain([
@@ -60,7 +62,11 @@ fn cost_prints_a_bill_under_either_ledger_that_adds_up() {
 
 #[test]
 fn cost_says_what_is_wrong_with_a_load() {
-    refuses(&["cost"], "no rate is given: give the new items a second of an entity, as in `--rate CartItem=10`");
+    let social = "--config=examples/social/ripple.toml";
+    refuses(
+        &["cost", social],
+        "no rate is given: give the new items a second of an entity, as in `--rate CartItem=10`",
+    );
     refuses(
         &["cost", "--rate", "Note=1", "--config", "examples/own-table/ripple.toml"],
         "the application writes no Note: there are Follow, User",
@@ -70,10 +76,15 @@ fn cost_says_what_is_wrong_with_a_load() {
         "no read likes is declared by [access.likes]: there is none",
     );
     refuses(
-        &["cost", "--rate", "Like=1", "--price", "lunch=1"],
+        &["cost", "--rate", "Like=1", "--price", "lunch=1", social],
         "there is no price lunch; there are write-unit, read-unit, storage, recovery, invocation, gb-second, log, metric, \
          alarm, dashboard",
     );
+    refuses(
+        &["cost", "--rate", "Like=1", "--rate", "Like=2", social],
+        "--rate gives Like twice: add the numbers up, or leave one out",
+    );
+    assert_eq!(ripple(&["cost", "--rate", "Like=1", "--price", "write-unit=0"]).code, Some(0));
     for wrong in [&["--rate", "Like"], &["--rate", "Like=0"], &["--fan-out", "comment-author=1"], &["--targets", "x=a"]]
     {
         let ended = ripple(&[&["cost"], &wrong[..]].concat());
@@ -82,11 +93,48 @@ fn cost_says_what_is_wrong_with_a_load() {
 }
 
 #[test]
+fn cost_counts_a_latest_along_a_time_for_each_item_and_all_keys_of_a_batch() {
+    let manifest = super::file(
+        r#"
+        [tables.User]
+        partition-key = "userId"
+        [tables.Order]
+        partition-key = "orderId"
+        [entity.User]
+        table = "User"
+        derived-attributes = ["lastOrderAt", "n"]
+        [entity.Order]
+        table = "Order"
+        attributes = ["userId", "placedAt"]
+        [derivation.last-order]
+        kind = "latest"
+        from = "Order"
+        to = "User"
+        by = "placedAt"
+        attributes = { placedAt = "lastOrderAt" }
+        [access.orders]
+        batch-get = "Order"
+    "#,
+    );
+    let config = manifest.path().to_str().unwrap();
+    let ended = ripple(&["cost", "--config", config, "--rate", "Order=10", "--read", "orders=1", "--json"]);
+    let cost: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let lines = cost["ledgers"][0]["lines"].as_array().unwrap();
+    let a_second = |what: &str, unit: &str| {
+        let is = |line: &&Value| line["unit"] == unit && line["what"].as_str().unwrap().contains(what);
+        lines.iter().filter(is).map(|line| line["amount"].as_f64().unwrap() / 2_628_000.0).sum::<f64>()
+    };
+    let units = a_second("last-order", "write units");
+    assert!(units > 19.0 && units < 31.0, "{units}: {}", ended.stdout);
+    assert!((a_second("orders, of the application", "read units") - 50.0).abs() < 0.1, "{}", ended.stdout);
+}
+
+#[test]
 fn infra_prints_the_templates_that_are_kept() {
     for (arguments, kept) in [(&["infra"][..], "template.yaml"), (&["infra", "--attach"], "attach.yaml")] {
         let ended = ripple(arguments);
         let kept = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../infra").join(kept);
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), SHIPPED));
         assert!(ended.stdout == fs::read_to_string(&kept).unwrap(), "{} is stale", kept.display());
     }
 }
@@ -122,10 +170,24 @@ fn infra_prints_the_deployment_that_follows_another_and_says_which_are_left() {
         assert_eq!((three.code, n_indexes(&three.stdout)), (Some(0), 3), "{format}");
         assert_eq!(three.stderr, "deployment 1: creates the index by-day of PostTable\n");
     }
+    // An index that no deployment can change is said each time, but no deployment is promised.
+    let table =
+        "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n[index.tag]\npartition-key = \"t\"\nsort-key = \"s\"\n";
+    let printed = |projection: &str, more: &[&str]| {
+        let entity = "[entity.Post]\npartition-key = \"POST#{id}\"\nsort-key = \"POST\"\n";
+        let manifest = super::file(&format!("{table}projection = [{projection}]\n{entity}"));
+        ripple(&[&["infra", "--config", manifest.path().to_str().unwrap()], more].concat())
+    };
+    let deployed = super::file(&printed("", &[]).stdout);
+    let other = printed("\"title\"", &["--deployed", deployed.path().to_str().unwrap()]);
+    assert_eq!(other.code, Some(3));
+    expect![[r#"
+        the index tag of the table has another key or projection, and DynamoDB never changes an index: declare it under another name, deploy that, and drop the old one in a later deployment; or delete it in one deployment and create it in the next; or declare it as it is
+    "#]].assert_eq(&other.stderr);
     let none = super::file("Resources: {}\n");
     let none = none.path().to_str().unwrap();
     let line = format!("{none} makes no table: give the file that `ripple infra` printed");
-    refuses(&["infra", "--deployed", none], &line);
+    refuses(&["infra", "--deployed", none, "--config", "examples/social/ripple.toml"], &line);
 }
 
 #[test]

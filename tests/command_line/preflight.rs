@@ -151,7 +151,7 @@ fn a_manifest_of_which_no_item_is_is_that_of_another_table() {
     expect![[r#"
         ignored     1  without an entity type, such as USER#bob / PROFILE
         ignored     2  of an undeclared entity, such as GADGET#1 / METADATA, USER#ada / PROFILE
-        to do       none of 3 items is of a declared entity: declare them with --config, or name another table with --table"#]].assert_eq(&lines.join("\n"));
+        to do       none of 3 items is of a declared entity: declare them with --config (no ripple.toml is here, so the shipped example's table is declared), or name another table with --table"#]].assert_eq(&lines.join("\n"));
     assert_eq!(code, Some(3));
 }
 
@@ -192,10 +192,10 @@ fn each_missing_part_of_a_table_is_a_line_of_the_report() {
         sample      the table is empty, so there are no items to check
         backfill    read units to read the table once, consistently: 0
         backfill    at most 0 write units in all
-        to do       the table bare has no index GSI1, needed by comment-author, folder-path, member-user-name, post-cascade, review-author, user-cascade: make it with the key GSI1PK (S) and GSI1SK (S), or switch comment-author, folder-path, member-user-name, post-cascade, review-author, user-cascade off with --disable
-        to do       the table bare has no index GSI2, needed by best-sellers: make it with the key GSI2PK (S) and GSI2SK (S), or switch best-sellers off with --disable
+        to do       the table bare has no index GSI1, needed by comment-author, folder-path, member-user-name, post-cascade, review-author, user-cascade: make it with the key GSI1PK (S) and GSI1SK (S), projecting INCLUDE EntityType, Name, Title, Text, Role, Status, Total, Price, Quantity, Rating, Path, Depth, CreatedAt, or switch comment-author, folder-path, member-user-name, post-cascade, review-author, user-cascade off with --disable
+        to do       the table bare has no index GSI2, needed by best-sellers: make it with the key GSI2PK (S) and GSI2SK (S), projecting INCLUDE EntityType, Name, Title, AuthorName, AuthorAvatar, Status, Total, Price, CreatedAt, or switch best-sellers off with --disable
         to do       the table bare has no stream: enable one with the view type NEW_AND_OLD_IMAGES
-        to do       items of bare expire by GoneAt, but ExpiresAt is declared: declare it with --config
+        to do       items of bare expire by GoneAt, but ExpiresAt is declared: declare it with --config (no ripple.toml is here, so the shipped example's table is declared)
         to do       the ledger's table bare-ledger has a stream, which nobody uses: disable it
         to do       items of the ledger's table bare-ledger do not expire by ExpiresAt: enable its time to live, or receipts stay for ever
         6 things to do
@@ -216,7 +216,7 @@ fn a_table_with_another_key_is_not_read() {
     expect![[r#"
         key         Id (S) and Sort (S): does not fit
         sample      a table with another key is not read
-        to do       the table other has the key Id (S) and Sort (S), and PK (S) and SK (S) is declared: name another table with --table, or declare this one's key with --config"#]].assert_eq(&lines.join("\n"));
+        to do       the table other has the key Id (S) and Sort (S), and PK (S) and SK (S) is declared: name another table with --table, or declare this one's key with --config (no ripple.toml is here, so the shipped example's table is declared)"#]].assert_eq(&lines.join("\n"));
 }
 
 #[test]
@@ -272,6 +272,56 @@ fn an_empty_table_fits_and_says_that_it_is_empty() {
     assert_eq!(code, Some(0));
 }
 
+/// Posts, with an index that lacks what the manifest says and one that is missing. Only reads use them.
+const READ: &str = r#"
+    [table]
+    partition-key = "PK"
+    sort-key = "SK"
+    [index.GSI1]
+    partition-key = "GSI1PK"
+    sort-key = "GSI1SK"
+    projection = ["title"]
+    [index.GSI3]
+    partition-key = "GSI3PK"
+    sort-key = "GSI3SK"
+    projection = []
+    [entity.Post]
+    partition-key = "POST#{id}"
+    sort-key = "POST"
+    attributes = ["author", "tag", "title"]
+    [entity.Post.index.GSI1]
+    partition-key = "{author}"
+    sort-key = "{id}"
+    [entity.Post.index.GSI3]
+    partition-key = "{tag}"
+    sort-key = "{id}"
+    [access.posts-of-author]
+    query = "Post"
+    index = "GSI1"
+    [access.posts-of-tag]
+    query = "Post"
+    index = "GSI3"
+"#;
+
+#[test]
+fn an_index_that_only_reads_need_is_checked_with_what_it_projects() {
+    let (runtime, endpoint) = database();
+    let both = StreamViewType::NewAndOldImages;
+    let indexes = |call| streamed(indexed(call, "GSI1SK", false), both);
+    runtime.block_on(make(&client(&endpoint), "ripple", ["PK", "SK"], indexes));
+    let manifest = super::file(READ);
+    let config = manifest.path().to_str().unwrap();
+    let ended = ripple(&["preflight", "--endpoint", &endpoint, "--config", config]);
+    let is_about = |line: &&str| line.starts_with("index") || line.starts_with("to do");
+    let lines: Vec<&str> = ended.stdout.lines().filter(is_about).collect();
+    expect![[r#"
+        index       GSI1: does not fit
+        index       GSI3: does not fit
+        to do       the index GSI1 of ripple does not project title (read by posts-of-author), and DynamoDB never changes an index: declare it under another name, deploy that, and drop the old one in a later deployment; or delete it in one deployment and create it in the next; or declare it as it is
+        to do       the table ripple has no index GSI3, read by posts-of-tag: make it with the key GSI3PK (S) and GSI3SK (S), projecting KEYS_ONLY"#]].assert_eq(&lines.join("\n"));
+    assert_eq!(ended.code, Some(3));
+}
+
 /// Posts, each in a table without a sort key, and their likes.
 const SEVERAL: &str = r#"
     [tables.Post]
@@ -324,7 +374,7 @@ fn each_of_several_tables_is_looked_at_and_ripple_s_own_need_not_exist() {
     expect![[r#"
         table       Post: 1 items, 4 bytes, as DynamoDB last counted them
         key         id (S): fits
-        index       byAuthor: no derivation needs it
+        index       byAuthor: no derivation and no declared read needs it
         stream      NEW_AND_OLD_IMAGES, 1 open shard
         expiry      never
         sample      1 items, all of the table, 0.5 read units

@@ -32,7 +32,7 @@ async fn every_scene_ends_with_the_value_right() {
                 "old-record" => "as it should be, so nothing is written there",
                 "parked" => "It cannot be applied, so it is parked",
                 "counter" => "1 repaired, 0 left to an operator",
-                _ => "put back",
+                _ => "restored",
             };
             assert!(ended.contains(shows), "{ledger} {scene}: {ended}");
         }

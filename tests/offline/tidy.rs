@@ -292,7 +292,7 @@ const DIRECTION: [(&str, &str); 17] = [
     ("design", "infra engine store derive keys"),
     ("stream", "keys"),
     ("types", "derive keys"),
-    ("draft", "manifest derive keys"),
+    ("draft", "types manifest derive keys"),
     ("operate", "stream manifest engine store derive keys"),
     ("console", "operate design engine store derive keys"),
     ("functions", "manifest engine catalogue store derive keys"),

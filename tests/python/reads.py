@@ -314,6 +314,9 @@ def one_table(keys, table, draw):
     questions.append((("comments", {"postId": "q#1"}, {"cursor": with_cursor}), "InvalidCursor"))
     questions.append((("comments", {"postId": "p"}, {"limit": 0}), "ValueError"))
     questions.append((("comments", {"postId": "p"}, {"order": "desc"}), "ValueError"))
+    # Without a check of types, Python would take these.
+    for question in (("comments", {"postId": "p", "sentAt": "x"}, {}), ("by_score", {}, {"consistent": True})):
+        assert in_python(keys, table, question) in ("InvalidKey", "ValueError"), question
     # What is missing never widens a read.
     for name, fields in (
         ("comments_of_kind", {"postId": "p", "kind": None}),

@@ -218,6 +218,7 @@ struct Need<'a> {
 struct StoredNeed {
     name: String,
     key: StoredKey,
+    projected: String,
     derivations: BTreeSet<String>,
     attributes: BTreeSet<String>,
 }
@@ -228,13 +229,15 @@ impl Need<'_> {
         let Self { index, derivations, attributes } = self;
         let Some(forms) = &layout.forms else {
             let key = declared_key(&index.pk, &index.sk);
-            return Some(StoredNeed { name: index.name.clone(), key, derivations, attributes });
+            let projected = projected(index.projection.as_deref());
+            return Some(StoredNeed { name: index.name.clone(), key, projected, derivations, attributes });
         };
         let (of, stored) = forms.index(&index.name).filter(|(of, _)| Some(*of) == form)?;
         let attributes = attributes.iter().filter_map(|name| of.stored_name(name)).filter(|name| !of.is_of_key(name));
         Some(StoredNeed {
             name: stored.name.clone(),
-            key: key_of(stored.pk.iter().chain(&stored.sk)),
+            key: key_of(stored.parts()),
+            projected: projected(stored.projection.as_deref()),
             derivations,
             attributes: attributes.map(str::to_owned).collect(),
         })
@@ -292,21 +295,47 @@ fn of_index(need: &StoredNeed, table: &StoredTable, names: Names) -> Option<Stri
     let or = format!("or switch {derivations} off with {}", names.disabled);
     let Some(stored) = table.indexes.iter().find(|stored| stored.name == *index) else {
         let lacks = format!("the table {table_name} has no index {index}, needed by {derivations}");
-        return Some(format!("{lacks}: make it with the key {declared}, {or}"));
+        return Some(format!("{lacks}: make it with the key {declared}, projecting {}, {or}", need.projected));
     };
     let key = &stored.key;
     if key != declared {
         let has = format!("the index {index} of {table_name} has the key {key}, and {declared} is declared");
-        return Some(format!("{has}: make it anew, declare its key with {}{}, {or}", names.config, key.hint(declared)));
+        let hint = key.hint(declared);
+        return Some(format!("{has}{NEVER_CHANGED}, declare its key with {}{hint}, {or}", names.config));
     }
     let lacking: Vec<&str> = need.attributes.iter().map(String::as_str).filter(|name| !holds(stored, name)).collect();
     let lacks = || {
         let lacking = lacking.join(", ");
         let lacks = format!("the index {index} of {table_name} does not project {lacking}");
-        format!("{lacks}, read there by {derivations}: make it anew with that, {or}")
+        format!("{lacks}, read there by {derivations}{NEVER_CHANGED} with that, {or}")
     };
     (!lacking.is_empty()).then(lacks)
 }
+
+/// A declared projection, in DynamoDB's words.
+fn projected(declared: Option<&[String]>) -> String {
+    match declared {
+        None => "ALL".to_owned(),
+        Some([]) => "KEYS_ONLY".to_owned(),
+        Some(names) => format!("INCLUDE {}", names.join(", ")),
+    }
+}
+
+/// The misfit of an index that only reads need, if the table lacks it.
+#[must_use]
+pub fn of_read_index(declared: &IndexForm, reads: &[String], table: &StoredTable) -> Option<Misfit> {
+    let IndexForm { name, projection, .. } = declared;
+    let lacks = !reads.is_empty() && table.indexes.iter().all(|stored| stored.name != *name);
+    let line = || {
+        let (reads, key, projected) = (reads.join(", "), key_of(declared.parts()), projected(projection.as_deref()));
+        let lacks = format!("the table {} has no index {name}, read by {reads}", table.name);
+        format!("{lacks}: make it with the key {key}, projecting {projected}")
+    };
+    lacks.then(|| Misfit { part: TablePart::Index(name.clone()), line: line() })
+}
+
+/// What to do about an index with another key or projection.
+const NEVER_CHANGED: &str = "; DynamoDB never changes an index: delete it and create it again";
 
 /// True if the index contains this attribute.
 fn holds(stored: &StoredIndex, name: &str) -> bool {

@@ -132,7 +132,8 @@ impl Schema {
             let escapes = if is_escaped { "; in a value, # is written %23 and % is written %25" } else { "" };
             format!("are not {} / {}, which {name} wants{escapes}", form.pk, form.sk)
         };
-        Unreadable { attribute: self.layout.stored_key(definition), why }
+        // The mark of a value without escapes is not written in a manifest.
+        Unreadable { attribute: self.layout.stored_key(definition), why: why.replace("!}", "}") }
     }
 
     /// What an item is in a table without a type attribute: of the first entity whose key form fits, and that it names

@@ -183,7 +183,7 @@ fn distinct(
             let example =
                 mine.meeting(theirs).filter(|key| [mine, theirs].iter().all(|it| it.parse_key(key).is_some()));
             let example = example.map(|key| format!(", such as {key}")).unwrap_or_default();
-            let [of_mine, of_theirs] = [mine, theirs].map(|key| format!("{} / {}", key.pk, key.sk));
+            let [of_mine, of_theirs] = [mine, theirs].map(|key| format!("{} / {}", key.pk, key.sk).replace("!}", "}"));
             let name = &entity.name;
             return Err(section.place.wrong(match table {
                 Some(table) if !entity.derived || !is_derived => format!(

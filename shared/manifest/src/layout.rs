@@ -5,7 +5,7 @@ use keys::layout::{Index, Layout};
 use crate::{
     error::ManifestError,
     limits,
-    section::{Entry, Named, Section},
+    section::{Entry, Section},
     syntax::{
         KeySyntax,
         ValueSyntax::{OneOf, Text, Texts},
@@ -82,7 +82,7 @@ pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
         ..Layout::of(&pk, &sk)
     };
     for (name, section) in root.sections("index")? {
-        layout.indexes.push(index(name, &section)?);
+        layout.indexes.push(index(name, &section, [&pk, &sk])?);
         let projected =
             layout.indexes.iter().map(|index| (index.name.as_str(), index.projection.as_ref().map(Vec::len)));
         limits::projections(projected, &section)?;
@@ -99,24 +99,17 @@ pub(crate) fn attribute(entry: &Entry<'_>) -> Result<String, ManifestError> {
     Ok(named.text.to_owned())
 }
 
-fn index(name: &str, section: &Section<'_>) -> Result<Index, ManifestError> {
+fn index(name: &str, section: &Section<'_>, of_table: [&str; 2]) -> Result<Index, ManifestError> {
     section.follows(&INDEX)?;
     limits::name("an index", name, &section.place)?;
-    let projection = section.get("projection").map(|entry| entry.texts()).transpose()?;
-    projection.iter().flatten().try_for_each(Named::top_level)?;
-    projection.iter().flatten().try_for_each(|named| limits::attribute(named.text, &named.place))?;
     let pk = attribute(&section.required("partition-key", "the attribute of the index's partition key")?)?;
     let sort_key = section.required("sort-key", "the attribute of the index's sort key")?;
     let sk = attribute(&sort_key)?;
     if sk == pk {
         return Err(sort_key.place.wrong("is the attribute of the index's partition key: name another"));
     }
-    Ok(Index {
-        name: name.to_owned(),
-        pk,
-        sk,
-        projection: projection.map(|names| names.into_iter().map(|name| name.text.to_owned()).collect()),
-    })
+    let projection = limits::projection(section, of_table.into_iter().chain([&*pk, &*sk]))?;
+    Ok(Index { name: name.to_owned(), pk, sk, projection })
 }
 
 /// Checks that each attribute has one use. Only keys may share attributes, such as an index with both keys swapped.

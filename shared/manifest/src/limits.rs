@@ -40,6 +40,30 @@ pub(crate) fn attribute(name: &str, place: &TomlPlace<'_>) -> Result<(), Manifes
     Err(place.wrong(format!("the name of an attribute here has at most 255 bytes, and this one has {n_bytes}")))
 }
 
+/// The attributes that an index projects beside its keys; `None` for all. `keys` are those of the table and of the index.
+pub(crate) fn projection<'k>(
+    section: &Section<'_>,
+    keys: impl IntoIterator<Item = &'k str>,
+) -> Result<Option<Vec<String>>, ManifestError> {
+    let Some(entry) = section.get("projection") else { return Ok(None) };
+    let (names, keys) = (entry.texts()?, keys.into_iter().collect::<Vec<_>>());
+    for named in &names {
+        let what = match named.text {
+            "ALL" | "*" => "is no attribute: an index without `projection` projects all",
+            "KEYS_ONLY" => "is no attribute: write projection = [] for the keys alone",
+            "INCLUDE" => "is no attribute: name those that the index projects",
+            name if keys.contains(&name) => "is an attribute of a key, which the index projects anyway: leave it out",
+            name => {
+                named.top_level()?;
+                attribute(name, &named.place)?;
+                continue;
+            }
+        };
+        return Err(named.place.wrong(format!("{} {what}", named.text)));
+    }
+    Ok(Some(names.into_iter().map(|named| named.text.to_owned()).collect()))
+}
+
 /// Checks how many attributes each index of a table projects, and all of them together; `None` projects all.
 pub(crate) fn projections<'a>(
     indexes: impl Iterator<Item = (&'a str, Option<usize>)>,

@@ -99,7 +99,7 @@ fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> 
         indexes: Vec::new(),
     };
     for (name, section) in section.sections("index")? {
-        form.indexes.push(index(name, &section)?);
+        form.indexes.push(index(name, &section, &form)?);
         let n_projected = |form: &IndexForm| form.projection.as_ref().map(Vec::len);
         limits::projections(form.indexes.iter().map(|form| (form.name.as_str(), n_projected(form))), &section)?;
     }
@@ -120,7 +120,7 @@ fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> 
     Ok(form)
 }
 
-fn index(name: &str, section: &Section<'_>) -> Result<IndexForm, ManifestError> {
+fn index(name: &str, section: &Section<'_>, table: &TableForm) -> Result<IndexForm, ManifestError> {
     section.follows(&TABLE_INDEX)?;
     limits::name("an index", name, &section.place)?;
     let several = |entry: &Entry<'_>| {
@@ -129,19 +129,19 @@ fn index(name: &str, section: &Section<'_>) -> Result<IndexForm, ManifestError> 
         let fits = (1..=ATTRIBUTES_MAX).contains(&attributes.len());
         if fits { Ok(attributes) } else { Err(entry.place.wrong("is one attribute, or a list of one to four")) }
     };
-    let projection = section.get("projection").map(|entry| entry.texts()).transpose()?;
-    projection.iter().flatten().try_for_each(|named| limits::attribute(named.text, &named.place))?;
-    let form = IndexForm {
+    let mut form = IndexForm {
         name: name.to_owned(),
         pk: several(&section.required("partition-key", "the attribute of the index's partition key")?)?,
         sk: section.get("sort-key").as_ref().map(several).transpose()?.unwrap_or_default(),
-        projection: projection.map(|names| names.into_iter().map(|name| name.text.to_owned()).collect()),
+        projection: None,
         entities: Vec::new(),
     };
     let mut seen = BTreeSet::new();
     if let Some(twice) = form.parts().find(|part| !seen.insert(part.name.as_str())) {
         return Err(section.place.wrong(format!("has {} in its key twice", twice.name)));
     }
+    let keys = [&table.pk].into_iter().chain(&table.sk).chain(form.parts());
+    form.projection = limits::projection(section, keys.map(|part| part.name.as_str()))?;
     Ok(form)
 }
 

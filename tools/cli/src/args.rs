@@ -273,7 +273,7 @@ impl Deref for Connection {
 #[derive(Clone, Debug, Group)]
 pub(crate) struct ApplicationTables {
     /// URL of the DynamoDB. The default is that of `ripple dev`.
-    #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_DYNAMODB", default_value = "http://127.0.0.1:8000", value_parser = values::endpoint)]
+    #[arg(long, value_name = "URL", env = ENDPOINT, default_value = DEFAULT_ENDPOINT, value_parser = values::endpoint)]
     pub(crate) endpoint: String,
     /// Uses the real AWS, and ignores --endpoint. The credentials are those of the standard AWS environment.
     #[arg(long)]
@@ -295,6 +295,12 @@ pub(crate) struct ApplicationTables {
     #[arg(long, value_name = "NAMES", env = DISABLED, value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
 }
+
+/// Variable with the URL of the DynamoDB.
+pub(crate) const ENDPOINT: &str = "AWS_ENDPOINT_URL_DYNAMODB";
+
+/// Default URL of the DynamoDB.
+pub(crate) const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:8000";
 
 /// Default name of the application's table.
 pub(crate) const DEFAULT_TABLE: &str = "ripple";
@@ -323,7 +329,7 @@ pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> Result<String
 impl Connection {
     /// The manifest, its tables, and the derivations that are switched off.
     pub(crate) fn choice(&self) -> Choice<'_> {
-        Choice { manifest: self.manifest.config.as_deref(), tables: &self.tables, disabled: &self.disable }
+        Choice { manifest: self.manifest.file(), tables: &self.tables, disabled: &self.disable }
     }
 }
 
@@ -338,7 +344,7 @@ impl Dev {
 
     /// The manifest, its tables, and the derivations that are switched off.
     pub(crate) fn choice(&self) -> Choice<'_> {
-        Choice { manifest: self.manifest.config.as_deref(), tables: &self.tables, disabled: &self.disable }
+        Choice { manifest: self.manifest.file(), tables: &self.tables, disabled: &self.disable }
     }
 }
 

@@ -39,7 +39,7 @@ use keys::layout::Layout;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::words;
+use crate::{exit::is_manifest, words};
 
 /// Why a change from Kinesis Data Streams cannot be replayed, and what to do.
 const OF_KINESIS: &str = "it lacks the sequence number and the shard by which a ledger knows a change; give the records of \
@@ -63,6 +63,10 @@ pub(crate) struct Capture {
 pub(crate) enum CaptureError {
     #[error("it is not JSON")]
     Json(#[source] serde_json::Error),
+    #[error(
+        "it is a manifest: `ripple check --explain` takes it; give a captured event, and the manifest with --config"
+    )]
+    Manifest,
     #[error(
         "it is none of a Lambda event, a list of its records, a page of GetRecords and an on-failure record of a DynamoDB \
          stream as Lambda writes it to S3"
@@ -173,6 +177,9 @@ impl Capture {
 
     /// Reads the text of a file without decoding its records.
     pub(crate) fn raw(text: &str, given: &Lane) -> Result<Self, CaptureError> {
+        if is_manifest(text) {
+            return Err(CaptureError::Manifest);
+        }
         if text.trim_start().starts_with('[') {
             let event = format!("{{\"Records\":{text}}}");
             serde_json::from_str::<IgnoredAny>(text).map_err(json_or_neither)?;

@@ -41,6 +41,11 @@ pub(crate) fn file_text(file: &Path) -> Result<String, Usage> {
         .map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))
 }
 
+/// True for the text of a manifest, which some commands take by `--config` only.
+pub(crate) fn is_manifest(text: &str) -> bool {
+    text.lines().any(|line| ["[table]", "[tables.", "[entity."].iter().any(|head| line.trim().starts_with(head)))
+}
+
 /// Writes a new file that an option names. An existing one is never overwritten.
 pub(crate) fn write_new(file: &Path, option: &str, text: &str) -> Result<(), Usage> {
     let failed = |error: io::Error| match error.kind() {

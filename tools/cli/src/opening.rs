@@ -17,7 +17,7 @@ use engine::registry::{
 };
 use functions::declared::described;
 
-use crate::{exit::Usage, tables::OPTIONS, words::named};
+use crate::{exit::Usage, tables::options, words::named};
 
 /// What an index that does not fit the manifest means for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) fn fits(
     indexes: IndexCheck,
 ) -> Result<(), Usage> {
     let stored = described(table);
-    let misfits = of_table(schema, catalogue, &stored, OPTIONS);
+    let misfits = of_table(schema, catalogue, &stored, options());
     // If the key differs, the other misfits mean nothing. A command that needs a stream reports a missing one itself.
     let has_key = !misfits.iter().any(|misfit| misfit.part == TablePart::Key);
     let is_told = |part: &TablePart| match part {
@@ -56,7 +56,7 @@ pub(crate) fn fits(
 
 /// The key of the ledger's table must be that of the application's.
 pub(crate) fn ledger_fits(schema: &Schema, table: &TableDescription) -> Result<(), Usage> {
-    of_ledger(&schema.layout, &described(table), OPTIONS).map_or(Ok(()), |misfit| Err(Usage(misfit.line)))
+    of_ledger(&schema.layout, &described(table), options()).map_or(Ok(()), |misfit| Err(Usage(misfit.line)))
 }
 
 /// Compares the registry of the functions with a manifest.
@@ -92,7 +92,7 @@ impl RegistryCheck<'_> {
             "the manifest is not that of the functions: it {}; give theirs with {}, or deploy this one first (`ripple \
              catalogue diff` shows each difference)",
             lines.join("; it "),
-            OPTIONS.config
+            options().config
         )))
     }
 
@@ -110,7 +110,7 @@ impl RegistryCheck<'_> {
              --data, or --redeploy to make this one its new version",
             data.display(),
             lines.join(" and "),
-            OPTIONS.config
+            options().config
         )))
     }
 
@@ -158,7 +158,7 @@ impl RegistryCheck<'_> {
         Err(Usage(format!(
             "{tables} made for another manifest, with {}: give that one with {}, or {others}",
             named(&names),
-            OPTIONS.config
+            options().config
         )))
     }
 

@@ -13,27 +13,34 @@ use aws_sdk_dynamodb::{
         StreamSpecification, StreamViewType, TableDescription, TimeToLiveSpecification,
     },
 };
-use derive::fit::{Names, of_stream};
+use derive::{
+    catalogue::Catalogue,
+    fit::{Names, of_stream},
+    schema::Schema,
+};
 use engine::ledger::EXPIRES_AT;
 use functions::{config::Config, declared::described};
+use infra::steps::{IndexStep, of_table};
 use keys::{
     layout::Layout,
     tables::{IndexForm, KeyAttribute, KeyType as AttributeType, TableForm},
 };
 
-use crate::exit::Usage;
+use crate::{args::manifest, exit::Usage};
 
 /// Stands for the endpoint in messages about the real AWS.
 pub(crate) const AWS: &str = "AWS";
 
 /// The options of a command, as messages name them.
-pub(crate) const OPTIONS: Names = Names {
-    table: "--table",
-    tables: "--tables",
-    ledger_table: "--ledger-table",
-    config: "--config",
-    disabled: "--disable",
-};
+pub(crate) fn options() -> Names {
+    Names {
+        table: "--table",
+        tables: "--tables",
+        ledger_table: "--ledger-table",
+        config: manifest::option(),
+        disabled: "--disable",
+    }
+}
 
 /// The environment variables that set a client's proxy.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
@@ -49,7 +56,7 @@ pub(crate) struct NoTable {
 
 /// How the table that an option names is created.
 fn created(option: &str) -> &'static str {
-    if option == OPTIONS.ledger_table {
+    if option == options().ledger_table {
         "create it first, with `ripple dev` or by deploying the functions"
     } else {
         "create it first"
@@ -71,7 +78,7 @@ pub(crate) fn counted(number: Option<i64>) -> u64 {
 
 /// The option that names a table.
 pub(crate) fn option_of(form: Option<&TableForm>) -> &'static str {
-    if form.is_some() { OPTIONS.tables } else { OPTIONS.table }
+    if form.is_some() { options().tables } else { options().table }
 }
 
 /// Creates the missing tables. Returns true if all tables with a stream were missing.
@@ -230,6 +237,16 @@ pub(crate) async fn make_indexes(
         }
     }
     Ok(())
+}
+
+/// The steps to the declared indexes of a table.
+pub(crate) fn index_steps(
+    (schema, catalogue): (&Schema, &Catalogue),
+    table: &TableDescription,
+    form: Option<&TableForm>,
+) -> Vec<IndexStep> {
+    let form = form.cloned().unwrap_or_else(|| schema.layout.own_table());
+    of_table((schema, catalogue), &form, &described(table))
 }
 
 fn projection_of(index: &IndexForm) -> Projection {

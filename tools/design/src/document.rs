@@ -27,6 +27,8 @@ pub fn page(design: &Design, written_by: &str, reviewed: &Reviewed) -> String {
         notes::section(design, reviewed),
     ];
     let mut page = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
+    // The mark of a value without escapes is not written in a manifest.
+    page = page.replace("!}", "}");
     page.truncate(page.trim_end().len());
     page.push('\n');
     page

@@ -104,6 +104,9 @@ pub enum AnswersError {
     /// The text is not a JSON list of answers.
     #[error("not a list of answers: {0}")]
     List(serde_json::Error),
+    /// An answer gives no reason.
+    #[error("the answer to {0} {1} has an empty reason: say why the finding is right")]
+    Empty(String, String),
     /// An answer names a check that does not exist.
     #[error(transparent)]
     Check(#[from] UnknownCheck),
@@ -117,6 +120,9 @@ pub enum AnswersError {
 pub fn answers(text: &str) -> Result<Vec<FindingAnswer>, AnswersError> {
     let answers: Vec<AnswerInFile> = serde_json::from_str(text).map_err(AnswersError::List)?;
     let answer = |AnswerInFile { check, subject, reason }| {
+        if reason.trim().is_empty() {
+            return Err(AnswersError::Empty(check, subject));
+        }
         Ok(FindingAnswer { check: Check::from_str(&check)?, subject, reason })
     };
     answers.into_iter().map(answer).collect()

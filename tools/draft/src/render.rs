@@ -175,13 +175,16 @@ fn key_attributes(all: &[KeyAttribute]) -> String {
     }
 }
 
-fn index_lines(index: &IndexShape, title: &str) -> Vec<String> {
+fn index_lines(shape: &TableShape, index: &IndexShape, title: &str) -> Vec<String> {
     let mut lines = vec![title.to_owned(), format!("partition-key = {}", key_attributes(&index.pk))];
     if !index.sk.is_empty() {
         lines.push(format!("sort-key = {}", key_attributes(&index.sk)));
     }
     if let Some(names) = &index.projection {
-        lines.push(format!("projection = {}", list(&names.iter().map(String::as_str).collect::<Vec<_>>())));
+        // A manifest names no keys here, which an index has anyway.
+        let keys = || [&shape.pk].into_iter().chain(&shape.sk).chain(&index.pk).chain(&index.sk);
+        let others = names.iter().filter(|name| !keys().any(|key| key.name == **name)).map(String::as_str);
+        lines.push(format!("projection = {}", list(&others.collect::<Vec<_>>())));
     }
     lines
 }
@@ -249,7 +252,7 @@ impl<'a> Parts<'a> {
         if !self.is_one {
             let title = format!("[tables.{}.index.{}]", key(&shape.name), key(&index.name));
             // An untyped table is not valid before its entity, so its indexes are checked with it.
-            let lines = index_lines(index, &title);
+            let lines = index_lines(shape, index, &title);
             self.all.push(Part::Lines([vec![String::new()], lines].concat()));
             return;
         }
@@ -260,11 +263,11 @@ impl<'a> Parts<'a> {
                  of type S. {} has another key.",
                 index.name
             );
-            let lines = [wrapped(&why), commented(&index_lines(index, &title))].concat();
+            let lines = [wrapped(&why), commented(&index_lines(shape, index, &title))].concat();
             self.all.push(Part::Lines([vec![String::new()], lines].concat()));
             return;
         }
-        self.add_checked(index_lines(index, &title));
+        self.add_checked(index_lines(shape, index, &title));
     }
 
     /// Adds an entity; false if it can only be a comment.

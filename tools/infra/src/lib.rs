@@ -22,7 +22,7 @@ use keys::tables::{IndexForm, KeyAttribute, KeyType, TableForm};
 use crate::{
     filters::{Needed, StreamTable, needed},
     mapping::{BATCH_SIZE, BATCHING_WINDOW_S, LANES, RECORD_AGE_S, TUMBLING_WINDOW_S},
-    steps::{Deployed, IndexStep, IndexText, found_by, next},
+    steps::{Deployed, IndexStep, IndexText, next},
     yaml::scalar,
 };
 
@@ -226,7 +226,7 @@ pub fn template_after(stack: &Stack<'_>, deployed: Option<&Deployed>) -> (String
         let (indexes, mut of_table) = next(&id, std::mem::take(&mut table.indexes), deployed.of(&id));
         table.indexes = indexes;
         for step in &mut of_table {
-            step.derivations = found_by(stack.schema, stack.catalogue, &table.stream_table.declared(), &step.index);
+            step.find_users(stack.schema, stack.catalogue, &table.stream_table.declared());
         }
         steps.extend(of_table);
     }

@@ -13,6 +13,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use derive::{
+    access::{Access, AccessReads},
     catalogue::Catalogue,
     fit::{StoredIndex, StoredKey, StoredTable},
     schema::Schema,
@@ -30,6 +31,8 @@ pub struct IndexStep {
     pub change: IndexChange,
     /// The derivations that find items by it, by their labels.
     pub derivations: Vec<String>,
+    /// The reads that query it, by their names.
+    pub reads: Vec<String>,
 }
 
 /// What to do about an index.
@@ -43,10 +46,18 @@ pub enum IndexChange {
     Replace(String),
 }
 
+impl IndexStep {
+    /// Notes the derivations and the reads that use the index.
+    pub(crate) fn find_users(&mut self, schema: &Schema, catalogue: &Catalogue, form: &TableForm) {
+        self.derivations = found_by(schema, catalogue, form, &self.index);
+        self.reads = queried_by(schema, form, &self.index);
+    }
+}
+
 impl fmt::Display for IndexStep {
     /// The step, in a sentence's part without its first letter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { table, index, change, derivations } = self;
+        let Self { table, index, change, derivations, reads } = self;
         match change {
             IndexChange::Create(deployment) => {
                 write!(f, "deployment {deployment}: creates the index {index} of {table}")?;
@@ -59,12 +70,18 @@ impl fmt::Display for IndexStep {
                 write!(f, "deployment {deployment}: deletes the index {index} of {table}")
             }
             IndexChange::Replace(why) => {
-                write!(f, "the index {index} of {table} {why}, and DynamoDB never changes an index: ")?;
-                f.write_str("declare it under another name, deploy that")?;
+                write!(f, "the index {index} of {table} {why}")?;
+                if !reads.is_empty() {
+                    write!(f, " (read by {})", reads.join(", "))?;
+                }
+                f.write_str(", and DynamoDB never changes an index: declare it under another name, deploy that")?;
                 for derivation in derivations {
                     write!(f, ", run `ripple backfill {derivation}`")?;
                 }
-                f.write_str(", and drop the old one in a later deployment")
+                f.write_str(
+                    ", and drop the old one in a later deployment; or delete it in one deployment and create it ",
+                )?;
+                f.write_str("in the next; or declare it as it is")
             }
         }
     }
@@ -85,8 +102,9 @@ pub fn of_table((schema, catalogue): (&Schema, &Catalogue), form: &TableForm, ta
             }
             Some(stored) => IndexChange::Replace(lacks(declared, stored)?),
         };
-        let derivations = found_by(schema, catalogue, form, &declared.name);
-        Some(IndexStep { table: table.name.clone(), index: declared.name.clone(), change, derivations })
+        let (derivations, reads) =
+            (found_by(schema, catalogue, form, &declared.name), queried_by(schema, form, &declared.name));
+        Some(IndexStep { table: table.name.clone(), index: declared.name.clone(), change, derivations, reads })
     };
     form.indexes.iter().filter_map(step).collect()
 }
@@ -109,13 +127,28 @@ fn lacks(declared: &IndexForm, stored: &StoredIndex) -> Option<String> {
 }
 
 /// The derivations that find items by an index of a table, by their labels.
-pub(crate) fn found_by(schema: &Schema, catalogue: &Catalogue, form: &TableForm, index: &str) -> Vec<String> {
-    let inside = if form.name.is_empty() { index.to_owned() } else { form.inside(index) };
+fn found_by(schema: &Schema, catalogue: &Catalogue, form: &TableForm, index: &str) -> Vec<String> {
+    let inside = inside(form, index);
     let derivations = catalogue.derivations().filter(|derivation| {
         let finds = derivation.kind.outline(schema).finds;
         finds.iter().any(|find| find.query.index.as_deref() == Some(inside.as_str()))
     });
     derivations.map(|derivation| derivation.label().to_owned()).collect()
+}
+
+/// The reads that query an index of a table, by their names.
+#[must_use]
+pub fn queried_by(schema: &Schema, form: &TableForm, index: &str) -> Vec<String> {
+    let inside = inside(form, index);
+    let queries =
+        |access: &&Access| matches!(&access.reads, AccessReads::Query(it) if it.index.as_deref() == Some(&*inside));
+    schema.accesses.iter().filter(queries).map(|access| access.name.clone()).collect()
+}
+
+/// The inner name of an index.
+#[must_use]
+pub fn inside(form: &TableForm, index: &str) -> String {
+    if form.name.is_empty() { index.to_owned() } else { form.inside(index) }
 }
 
 // ---- Compared with the deployed template ----
@@ -193,10 +226,18 @@ pub(crate) fn next(
     // A new table is made with all of its indexes.
     let Some(deployed) = deployed else { return (declared, Vec::new()) };
     let named = |all: &[IndexText], name: &str| all.iter().find(|index| index.name == name).cloned();
+    // The id of the one table of `[table]` is no name.
+    let table = if table == "Table" { "the table" } else { table };
     let (mut next, mut steps, mut deployment) = (Vec::new(), Vec::new(), 0);
     let mut step = |index: &IndexText, change: IndexChange| {
         let name = index.name.trim_matches('\'').to_owned();
-        steps.push(IndexStep { table: table.to_owned(), index: name, change, derivations: Vec::new() });
+        steps.push(IndexStep {
+            table: table.to_owned(),
+            index: name,
+            change,
+            derivations: Vec::new(),
+            reads: Vec::new(),
+        });
     };
     for index in &declared {
         if let Some(held) = named(deployed, &index.name) {
@@ -282,7 +323,8 @@ mod tests {
         let (second, steps) = printed(&[("byTag", &["title", "text"])], Some(&first));
         assert_eq!(second, first);
         let what = "the index byTag of PostTable has another key or projection, and DynamoDB never changes an index: declare \
-                    it under another name, deploy that, and drop the old one in a later deployment";
+                    it under another name, deploy that, and drop the old one in a later deployment; or delete it in one \
+                    deployment and create it in the next; or declare it as it is";
         assert_eq!(steps, [what]);
     }
 
@@ -327,7 +369,8 @@ mod tests {
             steps(vec![own(), index("byAuthor", key("byAuthorKey"), Some(&["a"]))]),
             [
                 "the index byAuthor of posts does not project b, and DynamoDB never changes an index: declare it under \
-                 another name, deploy that, and drop the old one in a later deployment",
+                 another name, deploy that, and drop the old one in a later deployment; or delete it in one deployment \
+                 and create it in the next; or declare it as it is",
                 "deployment 1: creates the index byTag of posts",
                 "deployment 2: creates the index byDay of posts",
             ]

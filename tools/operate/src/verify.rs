@@ -25,7 +25,7 @@ pub(crate) mod counts;
 pub mod definition;
 pub mod filled;
 mod followed;
-pub(crate) mod judge;
+pub mod judge;
 pub(crate) mod paced;
 pub mod run;
 pub mod scan;

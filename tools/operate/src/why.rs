@@ -23,7 +23,7 @@ use derive::{
     part::PartOf,
     plan::plan,
     position::DerivationAt,
-    schema::{Schema, Unreadable},
+    schema::{Schema, Seen, Unreadable},
     write::Table,
 };
 use engine::{
@@ -48,7 +48,12 @@ use tokio::sync::OnceCell;
 use crate::{
     failure::OperateError,
     tables::Deployment,
-    verify::{Retained as _, ShardRecords, VerifyError, check::reading, paced::Paced},
+    verify::{
+        Retained as _, ShardRecords, VerifyError,
+        check::reading,
+        judge::{INDEX_KEYS, Judge},
+        paced::Paced,
+    },
     why::{counter::ExplainedCounter, value::ExplainedValue},
     words::event,
 };
@@ -229,7 +234,15 @@ impl<S: Store> Explainer<'_, S> {
         let derivations = self.engine.catalogue().derivations();
         let why = derivations.filter_map(|it| Some((it.label().to_owned(), it.unreadable(self.schema(), &image)?)));
         let long = image.long_index_key().map(|why| (ALL_DERIVATIONS.to_owned(), why));
-        long.into_iter().chain(why).collect()
+        let index_keys = Judge { engine: self.engine }.index_keys(&image).map(|finding| {
+            let names: Vec<String> =
+                finding.stored.into_iter().chain(finding.derived).flatten().map(|it| it.0).collect();
+            let attribute = BTreeSet::from_iter(names).into_iter().collect::<Vec<_>>().join(", ");
+            let why = "should be what the item's other attributes give: a search of the index does not find the item";
+            let why = format!("{why} until `ripple repair` or its writer corrects that");
+            (INDEX_KEYS.to_owned(), Unreadable { attribute, why })
+        });
+        index_keys.into_iter().chain(long).chain(why).collect()
     }
 
     /// Why there is nothing to explain.
@@ -237,6 +250,9 @@ impl<S: Store> Explainer<'_, S> {
         let key = &self.request.key;
         if entities.is_empty() {
             return match item {
+                Some(item) if let Seen::Misfit(why) = self.schema().see(key, item) => {
+                    format!("{key} counts as absent for every derivation, because its {why}; correct the item")
+                }
                 Some(_) => format!("{key} is an item of no declared entity, so nothing is derived of it"),
                 None => format!("there is no item {key}, and no entity has keys of this form"),
             };

@@ -75,7 +75,7 @@ impl Words<'_> {
                 let n = number(update, &rollup.form.count)?.parse().unwrap_or(0);
                 Some(WrittenEffect::Number { item: key.clone(), number: format!("+{}", counted(n, "value")) })
             }
-            (Action::Put(_), _) if *is_correction => whole("put back"),
+            (Action::Put(_), _) if *is_correction => whole("restored"),
             (Action::Put(_), _) => whole("created"),
             (Action::Delete, _) => whole("removed"),
             (Action::Update(update), shape) => {
@@ -106,7 +106,7 @@ impl Words<'_> {
         let what = match (names.is_empty(), removed.is_empty()) {
             (true, true) => return None,
             (true, false) => format!("removed {removed} from"),
-            (false, _) if self.commit.is_correction => format!("put back {names} of"),
+            (false, _) if self.commit.is_correction => format!("restored {names} of"),
             (false, _) if is_copy => format!("copied {names} to"),
             (false, _) => format!("set {names} of"),
         };

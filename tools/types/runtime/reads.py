@@ -181,6 +181,8 @@ class Query(_Read[Fields, Of], Generic[Fields, Of, Bound]):
             raise ValueError("order is ascending or descending")
         request = self._request(fields, low, high)
         request["ScanIndexForward"] = not descending
+        if consistent and self.form.index is not None:
+            raise ValueError("an index is never read consistently: leave consistent out")
         request["ConsistentRead"] = self.consistent if consistent is None else consistent
         partitions, sort = self.form.partition_keys(fields), self.form.names[1]
         scope = json.dumps([self.name, partitions, request], default=str)
@@ -217,9 +219,15 @@ class Query(_Read[Fields, Of], Generic[Fields, Of, Bound]):
         names, values = {"#p": partition}, {}
         # What is missing would widen the range.
         inputs = [value for kind, value in self.filter[2] if kind == "input"] if self.filter else []
-        for name in [*self.fields, *([self.next] if self.below else []), *inputs]:
+        needed = [*self.fields, *([self.next] if self.below else []), *inputs]
+        for name in needed:
             if fields.get(name or "") is None:
                 raise InvalidKey(self.form.entity, name or "", "is missing; the read needs it")
+        # What is not used would seem to narrow the range.
+        known = [piece[1] for piece in self.form.partition if piece[0] != "literal"]
+        for name in fields:
+            if name not in known and name not in needed:
+                raise InvalidKey(self.form.entity, name, "is no value of this read: leave it out")
         condition, bounds = self._sort_keys(fields, low, high)
         if condition:
             names["#s"] = sort

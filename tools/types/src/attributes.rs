@@ -18,20 +18,25 @@ use keys::{entity::KeyTemplate, index_key::OnlyIf};
 
 /// The type of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeldType {
+pub enum HeldType {
+    /// S.
     Text,
+    /// N.
     Number,
+    /// BOOL.
     Boolean,
+    /// The manifest does not show it.
     Unknown,
 }
 
 /// The known types, by entity and attribute.
 #[derive(Debug, Default)]
-pub(crate) struct ValueTypes(BTreeMap<(String, String), HeldType>);
+pub struct ValueTypes(BTreeMap<(String, String), HeldType>);
 
 impl ValueTypes {
     /// Infers the types of all attributes of a table.
-    pub(crate) fn of(schema: &Schema, catalogue: &Catalogue) -> Self {
+    #[must_use]
+    pub fn of(schema: &Schema, catalogue: &Catalogue) -> Self {
         let mut types = Self::default();
         for entity in schema.entities() {
             for index in &entity.indexes {
@@ -52,7 +57,9 @@ impl ValueTypes {
         types
     }
 
-    pub(crate) fn get(&self, entity: &str, attribute: &str) -> HeldType {
+    /// The type of an entity's attribute.
+    #[must_use]
+    pub fn get(&self, entity: &str, attribute: &str) -> HeldType {
         self.0.get(&(entity.to_owned(), attribute.to_owned())).copied().unwrap_or(HeldType::Unknown)
     }
 

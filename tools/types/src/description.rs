@@ -77,7 +77,12 @@ impl TypedKey<'_> {
             None => String::new(),
         };
         let derived = if self.derived { " Ripple alone writes it." } else { "" };
-        let forms = self.templates.iter().flatten().map(|template| format!("`{template}`")).collect::<Vec<_>>();
+        let forms = self
+            .templates
+            .iter()
+            .flatten()
+            .map(|template| format!("`{template}`").replace("!}", "}"))
+            .collect::<Vec<_>>();
         one_line(&format!("Key of {}{place}: {}{only}.{derived}", self.entity, forms.join(" / ")))
     }
 

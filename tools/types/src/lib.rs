@@ -7,7 +7,7 @@
 //! (`runtime/`); the templates and reads as values of that language; and the types of keys and items. A `TypedEntity` and
 //! a `TypedRead` describe them for all languages. One renderer per language writes them.
 
-mod attributes;
+pub mod attributes;
 mod description;
 mod python;
 mod rust;

@@ -85,7 +85,7 @@ fn a_key_has_the_declared_names_and_types() {
 fn an_index_is_needed_by_those_who_find_by_it_or_write_its_keys() {
     let none = with_indexes(Vec::new());
     let author = |name: &str| name == "comment-author";
-    expect_test::expect!["the table shop has no index GSI1, needed by comment-author: make it with the key GSI1PK (S) and GSI1SK (S), or switch comment-author off with DISABLED"]
+    expect_test::expect!["the table shop has no index GSI1, needed by comment-author: make it with the key GSI1PK (S) and GSI1SK (S), projecting ALL, or switch comment-author off with DISABLED"]
     .assert_eq(&lines(&none, author));
     let sellers = |name: &str| ["sale-count", "sale-shown", "best-sellers"].contains(&name);
     assert!(lines(&none, sellers).starts_with("the table shop has no index GSI2, needed by best-sellers: "));
@@ -98,13 +98,13 @@ fn an_index_is_needed_by_those_who_find_by_it_or_write_its_keys() {
 fn an_index_has_the_declared_key_and_projects_what_is_read_there() {
     let author = |name: &str| name == "comment-author";
     let other = with_indexes(vec![index("GSI1", "GSI1PK", "SK", None)]);
-    expect_test::expect!["the index GSI1 of shop has the key GSI1PK (S) and SK (S), and GSI1PK (S) and GSI1SK (S) is declared: make it anew, declare its key with CONFIG, or switch comment-author off with DISABLED"]
+    expect_test::expect!["the index GSI1 of shop has the key GSI1PK (S) and SK (S), and GSI1PK (S) and GSI1SK (S) is declared; DynamoDB never changes an index: delete it and create it again, declare its key with CONFIG, or switch comment-author off with DISABLED"]
     .assert_eq(&lines(&other, author));
     let mut number = with_indexes(vec![index("GSI1", "GSI1PK", "GSI1SK", None)]);
     "N".clone_into(&mut number.indexes[0].key.0[1].1);
-    expect_test::expect!["the index GSI1 of shop has the key GSI1PK (S) and GSI1SK (N), and GSI1PK (S) and GSI1SK (S) is declared: make it anew, declare its key with CONFIG, in [tables.NAME], or switch comment-author off with DISABLED"].assert_eq(&lines(&number, author));
+    expect_test::expect!["the index GSI1 of shop has the key GSI1PK (S) and GSI1SK (N), and GSI1PK (S) and GSI1SK (S) is declared; DynamoDB never changes an index: delete it and create it again, declare its key with CONFIG, in [tables.NAME], or switch comment-author off with DISABLED"].assert_eq(&lines(&number, author));
     let keys_only = with_indexes(vec![index("GSI1", "GSI1PK", "GSI1SK", Some(&[]))]);
-    expect_test::expect!["the index GSI1 of shop does not project EntityType, read there by comment-author: make it anew with that, or switch comment-author off with DISABLED"]
+    expect_test::expect!["the index GSI1 of shop does not project EntityType, read there by comment-author; DynamoDB never changes an index: delete it and create it again with that, or switch comment-author off with DISABLED"]
     .assert_eq(&lines(&keys_only, author));
 }
 
@@ -208,8 +208,8 @@ fn each_table_of_another_form_has_its_own_key_and_indexes() {
     assert_eq!(lines("prod-Users", &[("id", "S")], Vec::new()), "");
     assert_eq!(lines("ripple", &[("RipplePK", "S"), ("RippleSK", "S")], Vec::new()), "");
     expect_test::expect!["the table prod-Posts has the key id (S) and at (S), and id (S) and at (N) is declared: name another table with TABLES, or declare this one's key with CONFIG"].assert_eq(&lines("prod-Posts", &[("id", "S"), ("at", "S")], vec![by_author("S")]));
-    expect_test::expect!["the index byAuthor of prod-Posts has the key authorId (N), and authorId (S) is declared: make it anew, declare its key with CONFIG, or switch author off with DISABLED"].assert_eq(&lines("prod-Posts", &posts, vec![by_author("N")]));
-    expect_test::expect!["the table prod-Posts has no index byAuthor, needed by author: make it with the key authorId (S), or switch author off with DISABLED"].assert_eq(&lines("prod-Posts", &posts, Vec::new()));
+    expect_test::expect!["the index byAuthor of prod-Posts has the key authorId (N), and authorId (S) is declared; DynamoDB never changes an index: delete it and create it again, declare its key with CONFIG, or switch author off with DISABLED"].assert_eq(&lines("prod-Posts", &posts, vec![by_author("N")]));
+    expect_test::expect!["the table prod-Posts has no index byAuthor, needed by author: make it with the key authorId (S), projecting ALL, or switch author off with DISABLED"].assert_eq(&lines("prod-Posts", &posts, Vec::new()));
 }
 
 #[test]

@@ -69,3 +69,21 @@ fn the_names_of_tables_indexes_and_attributes_are_those_that_dynamodb_takes() {
     let fits = "n".repeat(255);
     assert_eq!(refusal(&text.replace("by0x", &fits)), "");
 }
+
+#[test]
+fn a_projection_names_attributes_that_no_key_has() {
+    for (names, says) in [
+        ("\"ALL\"", "ALL is no attribute: an index without `projection` projects all"),
+        ("\"*\"", "* is no attribute: an index without `projection` projects all"),
+        ("\"KEYS_ONLY\"", "KEYS_ONLY is no attribute: write projection = [] for the keys alone"),
+        ("\"a\", \"id\"", "id is an attribute of a key, which the index projects anyway: leave it out"),
+        ("\"tag\"", "tag is an attribute of a key, which the index projects anyway: leave it out"),
+    ] {
+        let several = "[tables.Post]\npartition-key = \"id\"\n[tables.Post.index.byTag]\npartition-key = \"tag\"\n";
+        let one = "[table]\npartition-key = \"id\"\nsort-key = \"sk\"\n[index.byTag]\npartition-key = \"tag\"\nsort-key = \"s\"\n";
+        for before in [several, one] {
+            let error = load(&format!("{before}projection = [{names}]\n")).unwrap_err().to_string();
+            assert!(error.ends_with(&format!("projection: {says}")), "{error}");
+        }
+    }
+}

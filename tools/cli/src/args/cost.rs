@@ -21,7 +21,8 @@ pub(crate) struct CostArgs {
     /// `comment-author=0.01x200`.
     #[arg(long, value_name = "DERIVATION=RATExITEMS", value_parser = fan_out)]
     pub(crate) fan_out: Vec<(String, FanOutRate)>,
-    /// Full pages a second of a declared read (`[access.NAME]`), such as `comments-of-post=20`.
+    /// Full pages a second of a declared read (`[access.NAME]`), such as `comments-of-post=20`. A full `batch-get` has 100
+    /// keys.
     #[arg(long, value_name = "READ=N", value_parser = named::<f64>)]
     pub(crate) read: Vec<(String, f64)>,
     /// Number of partitions of the table. Each has one open shard of the stream.
@@ -44,7 +45,7 @@ pub(crate) struct CostArgs {
     pub(crate) call_ms: u32,
     /// Price in dollars that replaces the default, such as `write-unit=0.7`. The output of --json lists the names and
     /// units.
-    #[arg(long, value_name = "NAME=DOLLARS", value_parser = named::<f64>)]
+    #[arg(long, value_name = "NAME=DOLLARS", value_parser = price)]
     pub(crate) price: Vec<(String, f64)>,
     #[command(flatten)]
     pub(crate) manifest: ManifestFile,
@@ -71,10 +72,17 @@ impl Positive for u32 {
 }
 
 fn named<T: Positive>(text: &str) -> Result<(String, T), String> {
-    let wanted = || "it must be NAME=NUMBER, with a number above 0".to_owned();
-    let (name, number) = text.split_once('=').ok_or_else(wanted)?;
-    let number = number.parse().ok().filter(T::is_positive).ok_or_else(wanted)?;
-    Ok((name.to_owned(), number))
+    number(text, T::is_positive).ok_or_else(|| "it must be NAME=NUMBER, with a number above 0".to_owned())
+}
+
+fn price(text: &str) -> Result<(String, f64), String> {
+    let is_price = |dollars: &f64| dollars.is_finite() && *dollars >= 0.0;
+    number(text, is_price).ok_or_else(|| "it must be NAME=DOLLARS, with a number of at least 0".to_owned())
+}
+
+fn number<T: std::str::FromStr>(text: &str, is: impl FnOnce(&T) -> bool) -> Option<(String, T)> {
+    let (name, number) = text.split_once('=')?;
+    Some((name.to_owned(), number.parse().ok().filter(is)?))
 }
 
 fn fan_out(text: &str) -> Result<(String, FanOutRate), String> {

@@ -1,8 +1,13 @@
 //! The manifest of a command.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use clap::{Args as Group, builder::OsStr};
+
+use crate::exit::report;
 
 /// Variable with the manifest. Stable.
 pub(crate) const MANIFEST: &str = "RIPPLE_CONFIG";
@@ -23,6 +28,37 @@ pub(crate) struct ManifestFile {
         hide_default_value = true
     )]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// True if the command works on the shipped table, because nobody named a manifest.
+static IS_SHIPPED: AtomicBool = AtomicBool::new(false);
+
+/// Says that a command works on the shipped table.
+pub(crate) const SHIPPED: &str = "no ripple.toml is here: this is the shipped example's table";
+
+/// The option of the manifest, as messages name it.
+pub(crate) fn option() -> &'static str {
+    if IS_SHIPPED.load(Ordering::Relaxed) {
+        "--config (no ripple.toml is here, so the shipped example's table is declared)"
+    } else {
+        "--config"
+    }
+}
+
+impl ManifestFile {
+    /// The manifest; `None` for the shipped table.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        IS_SHIPPED.store(self.config.is_none(), Ordering::Relaxed);
+        self.config.as_deref()
+    }
+
+    /// The manifest of a command whose result shows no name of a table, so that the shipped table is said.
+    pub(crate) fn file_or_said(&self) -> Option<&Path> {
+        if self.config.is_none() {
+            report(SHIPPED);
+        }
+        self.file()
+    }
 }
 
 /// The manifest in the working directory.

@@ -6,8 +6,8 @@ use engine::{
     clock::{Clock as _, SystemClock},
     registry::difference::{CatalogueDifference, DerivationState, differences},
 };
-use functions::{declared::described, logging};
-use infra::steps::{IndexChange, IndexStep, of_table};
+use functions::logging;
+use infra::steps::{IndexChange, IndexStep};
 use operate::objects::word;
 use serde_json::{Value, json};
 
@@ -20,6 +20,7 @@ use crate::{
     args::{CatalogueCommand, Diff, Forget},
     exit::{Completion, Usage, print},
     opened::{Opened, open_before_deployment, open_to_write},
+    tables,
     words::{self, counted, print_json},
 };
 
@@ -68,17 +69,13 @@ async fn diff(args: &Diff) -> anyhow::Result<Completion> {
 /// The steps to the declared indexes of each of the application's tables.
 fn index_steps(opened: &Opened) -> Vec<IndexStep> {
     let declared = (&*opened.schema, &*opened.catalogue);
-    let tables = opened.application_tables().into_iter();
-    let steps = tables.flat_map(|(table, form)| {
-        let form = form.cloned().unwrap_or_else(|| opened.schema.layout.own_table());
-        of_table(declared, &form, &described(table))
-    });
-    steps.collect()
+    let all = opened.application_tables().into_iter();
+    all.flat_map(|(table, form)| tables::index_steps(declared, table, form)).collect()
 }
 
 /// JSON for a step. The names are stable.
 fn index_json(step: &IndexStep) -> Value {
-    let IndexStep { table, index, change, derivations } = step;
+    let IndexStep { table, index, change, derivations, .. } = step;
     let (state, deployment, why) = match change {
         IndexChange::Create(deployment) => ("missing", Some(deployment), None),
         IndexChange::Delete(deployment) => ("undeclared", Some(deployment), None),

@@ -1,6 +1,8 @@
 //! `ripple check` checks a manifest, `ripple schema` prints the schema of manifests, and `ripple types` prints typed
 //! keys for an application. None of them needs a table.
 
+use std::path::Path;
+
 use derive::derivation::Derivation;
 use design::{Design, review::review, sentence::sentences};
 use functions::declared::{Choice, declared};
@@ -9,12 +11,19 @@ use types::Language;
 
 use super::design::{finding_json, finding_lines};
 use crate::{
-    args::check::{ClientLanguage, ManifestCheck, SchemaArgs, TypesArgs},
-    exit::{Completion, file_text, print},
+    args::{
+        check::{ClientLanguage, ManifestCheck, SchemaArgs, TypesArgs},
+        manifest::MANIFEST_HERE,
+    },
+    exit::{Completion, Usage, file_text, print},
     words::print_json,
 };
 
 pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
+    if args.file == Path::new(MANIFEST_HERE) && args.file.symlink_metadata().is_err() {
+        let what = "no ripple.toml is here: name the file of a manifest, or draft one with `ripple init`";
+        return Err(Usage(what.to_owned()).into());
+    }
     let (schema, catalogue) = declared(Choice { manifest: Some(&args.file), ..Choice::default() })?;
     let entities: Vec<&str> = schema.entities().map(|entity| entity.name.as_str()).collect();
     let indexes: Vec<&str> = schema.layout.indexes.iter().map(|index| index.name.as_str()).collect();
@@ -62,7 +71,7 @@ pub(crate) fn schema(args: &SchemaArgs) -> anyhow::Result<Completion> {
 
 /// Prints typed keys and items in a language.
 pub(crate) fn types(args: &TypesArgs) -> anyhow::Result<Completion> {
-    let (schema, catalogue) = declared(Choice { manifest: args.manifest.config.as_deref(), ..Choice::default() })?;
+    let (schema, catalogue) = declared(Choice { manifest: args.manifest.file_or_said(), ..Choice::default() })?;
     let language = match args.language {
         ClientLanguage::Typescript => Language::TypeScript,
         ClientLanguage::Python => Language::Python,

@@ -1,5 +1,7 @@
 //! `ripple cost`: the monthly cost of a table under either ledger, with the formula of each line.
 
+use std::collections::BTreeMap;
+
 use derive::family::Family;
 use design::cost::{
     NOTED, Prices, REGION,
@@ -26,7 +28,7 @@ use crate::{
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Watermarks, LedgerKind::Receipts];
 
 pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
-    let design = declared_design(args.manifest.config.as_deref())?;
+    let design = declared_design(args.manifest.file_or_said())?;
     let prices = prices(args)?;
     let config = Config::from_variables(|name| {
         [config::TABLE_NAME, config::LEDGER_TABLE_NAME].contains(&name).then(|| "table".to_owned())
@@ -38,7 +40,7 @@ pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
     };
     let mut estimates = Vec::new();
     for ledger in LEDGERS {
-        let estimated = estimate(&design, &load(args, ledger), &prices, &log).await;
+        let estimated = estimate(&design, &load(args, ledger)?, &prices, &log).await;
         estimates.push((ledger, estimated.map_err(|error| Usage(error.to_string()))?));
     }
     if args.json {
@@ -49,12 +51,12 @@ pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
     Ok(Completion::InStep)
 }
 
-fn load(args: &CostArgs, ledger: LedgerKind) -> Load {
-    Load {
-        rates: args.rate.iter().cloned().collect(),
-        targets: args.targets.iter().cloned().collect(),
-        fan_outs: args.fan_out.iter().cloned().collect(),
-        reads: args.read.iter().cloned().collect(),
+fn load(args: &CostArgs, ledger: LedgerKind) -> Result<Load, Usage> {
+    Ok(Load {
+        rates: each_once("--rate", &args.rate)?,
+        targets: each_once("--targets", &args.targets)?,
+        fan_outs: each_once("--fan-out", &args.fan_out)?,
+        reads: each_once("--read", &args.read)?,
         ledger,
         n_shards: args.shards,
         window_seconds: args.window.into(),
@@ -62,13 +64,24 @@ fn load(args: &CostArgs, ledger: LedgerKind) -> Load {
         n_lanes: args.lanes,
         memory_mb: args.memory,
         call_ms: args.call_ms.into(),
+    })
+}
+
+/// The values of an option by their names. One that is given twice would count once only.
+fn each_once<T: Copy>(option: &str, given: &[(String, T)]) -> Result<BTreeMap<String, T>, Usage> {
+    let mut values = BTreeMap::new();
+    for (name, value) in given {
+        if values.insert(name.clone(), *value).is_some() {
+            return Err(Usage(format!("{option} gives {name} twice: add the numbers up, or leave one out")));
+        }
     }
+    Ok(values)
 }
 
 fn prices(args: &CostArgs) -> Result<Prices, Usage> {
     let mut prices = Prices::default();
-    for (name, dollars) in &args.price {
-        if !prices.set(name, *dollars) {
+    for (name, dollars) in each_once("--price", &args.price)? {
+        if !prices.set(&name, dollars) {
             let names: Vec<&str> = prices.iter().map(|price| price.name).collect();
             return Err(Usage(format!("there is no price {name}; there are {}", names.join(", "))));
         }

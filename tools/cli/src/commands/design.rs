@@ -22,12 +22,13 @@ use crate::{
 };
 
 pub(crate) fn run(args: &DesignArgs) -> anyhow::Result<Completion> {
+    let manifest = args.manifest.file_or_said();
     if let Some(format) = args.export {
-        return exported(args.manifest.config.as_deref(), format);
+        return exported(manifest, format);
     }
     let answers = args.answers.as_deref().map(read).transpose()?.unwrap_or_default();
-    let design = Design { answers, ..declared_design(args.manifest.config.as_deref())? };
-    let of = args.manifest.config.as_deref().map(|file| format!(" --config {}", file.display()));
+    let design = Design { answers, ..declared_design(manifest)? };
+    let of = manifest.map(|file| format!(" --config {}", file.display()));
     let written_by = format!("ripple design{}", of.unwrap_or_default());
     if args.filters {
         if args.json {
@@ -79,8 +80,10 @@ pub(super) fn declared_design(manifest: Option<&Path>) -> anyhow::Result<Design>
 fn read(file: &Path) -> anyhow::Result<Vec<FindingAnswer>> {
     let (name, text) = (file.display(), file_text(file)?);
     let answers = review::answers(&text).map_err(|error| match error {
-        AnswersError::List(error) => Usage(format!("{name} is not a list of answers: {error}")),
-        AnswersError::Check(error) => Usage(format!("{name}: {error}")),
+        AnswersError::List(error) => Usage(format!(
+            "{name} is not a list of answers, as in [{{ \"check\": \"…\", \"subject\": \"…\", \"reason\": \"…\" }}]: {error}"
+        )),
+        error => Usage(format!("{name}: {error}")),
     });
     Ok(answers?)
 }

@@ -37,6 +37,7 @@ use functions::{
     handler::{Function, dynamo},
     logging,
 };
+use infra::steps::IndexChange;
 use operate::tables::Deployment;
 use serde_json::{Map, Value, json};
 use store::dynamo::DynamoStore;
@@ -48,7 +49,7 @@ use tokio::{
 };
 
 use crate::{
-    args::{DEFAULT_TABLE, Dev, PORT, ledger_table},
+    args::{DEFAULT_ENDPOINT, DEFAULT_TABLE, Dev, ENDPOINT, PORT, ledger_table, manifest::MANIFEST_HERE},
     caught_up,
     commands::dev::{command::ClientCommand, greeting::Greeting, watched::WatchedManifest},
     embedded::{Embedded, access::Access},
@@ -168,6 +169,12 @@ impl Prepared {
         let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
         let with_streams = tables::with_streams(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
         let (tables, streams): (Vec<TableDescription>, Vec<String>) = with_streams.into_iter().unzip();
+        for (table, (_, form)) in tables.iter().zip(tables::with_records(&schema.layout, &config)) {
+            let steps = tables::index_steps((&schema, &catalogue), table, form).into_iter();
+            for step in steps.filter(|step| matches!(step.change, IndexChange::Replace(_))) {
+                Audience::of(args.json).problem(&step.to_string());
+            }
+        }
         for table in &tables {
             note_undeclared_keys(Arc::make_mut(&mut schema), &described(table));
         }
@@ -281,13 +288,30 @@ async fn stop(service: Service, audience: Audience) -> anyhow::Result<Completion
 /// Maximum number of derivations that a line names.
 const NAMED_MAX: usize = 5;
 
-/// Names the derivations that may not cover items written before now, and what to do.
-fn unfilled(names: &[String]) -> String {
+/// Names the derivations that may not cover items written before now, and what to do. `options` are those by which another
+/// command finds the tables.
+fn unfilled(names: &[String], options: &str) -> String {
     let named: Vec<&str> = names.iter().take(NAMED_MAX).map(String::as_str).collect();
     let more = names.len() - named.len();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let command = if let [name] = names { name } else { "--all" };
-    format!("items from before may be missing in {}{more}: run `ripple backfill {command}`", named.join(", "))
+    format!("items from before may be missing in {}{more}: run `ripple backfill {command}{options}`", named.join(", "))
+}
+
+/// The options by which another command finds the tables of this one, if those are not the defaults.
+fn options(args: &Dev, endpoint: &str) -> String {
+    let is_given = |it: &&(&str, Option<String>)| it.1.is_some();
+    let config = args.manifest.config.as_deref().filter(|file| *file != Path::new(MANIFEST_HERE));
+    let default = std::env::var(ENDPOINT).unwrap_or_else(|_| DEFAULT_ENDPOINT.to_owned());
+    let all = [
+        ("--endpoint", Some(endpoint.to_owned()).filter(|it| *it != default)),
+        ("--table", args.table.clone().filter(|it| it != DEFAULT_TABLE)),
+        ("--tables", Some(args.tables.join(",")).filter(|it| !it.is_empty())),
+        ("--ledger-table", args.ledger_table.clone()),
+        ("--config", config.map(|file| file.display().to_string())),
+    ];
+    let given = all.iter().filter(is_given);
+    given.map(|(option, value)| format!(" {option} {}", value.as_deref().unwrap_or_default())).collect()
 }
 
 /// Unless it may differ, the manifest must keep the derivations of the folder's last manifest. Returns the names of the
@@ -496,7 +520,7 @@ mod tests {
     #[test]
     fn any_number_of_derivations_to_fill_is_one_line() {
         let names: Vec<String> = (1..=22).map(|n| format!("d{n}")).collect();
-        let says = |n: usize| unfilled(&names[..n]);
+        let says = |n: usize| unfilled(&names[..n], "");
         assert_eq!(says(1), "items from before may be missing in d1: run `ripple backfill d1`");
         assert_eq!(says(2), "items from before may be missing in d1, d2: run `ripple backfill --all`");
         let many = "items from before may be missing in d1, d2, d3, d4, d5 and 17 more: run `ripple backfill --all`";

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
     let event = file_text(&args.file)?;
     let capture = Capture::raw(&event, &Lane::default());
     let raw = capture.map_err(|error| Usage(format!("{file}: {}", describe(&error))))?.records;
-    let (schema, catalogue) = declared(Choice { manifest: args.manifest.config.as_deref(), ..Choice::default() })?;
+    let (schema, catalogue) = declared(Choice { manifest: args.manifest.file_or_said(), ..Choice::default() })?;
     let mut explained = Vec::new();
     for record in raw {
         let head = head(record.get());

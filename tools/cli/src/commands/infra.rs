@@ -5,7 +5,7 @@ use std::path::Path;
 use functions::declared::{Choice, declared};
 use infra::{
     Stack,
-    steps::{Deployed, IndexChange},
+    steps::{Deployed, IndexChange, IndexStep},
     template_after,
     wrapped::{cdk, terraform},
 };
@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub(crate) fn run(args: &InfraArgs) -> anyhow::Result<Completion> {
-    let (schema, catalogue) = declared(Choice { manifest: args.manifest.config.as_deref(), ..Choice::default() })?;
+    let (schema, catalogue) = declared(Choice { manifest: args.manifest.file_or_said(), ..Choice::default() })?;
     let attach = if args.attach { " --attach" } else { "" };
     let config = args.manifest.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
     let stack = Stack {
@@ -38,15 +38,16 @@ pub(crate) fn run(args: &InfraArgs) -> anyhow::Result<Completion> {
     for step in &steps {
         report(&step.to_string());
     }
-    let is_last = steps.iter().all(|step| matches!(step.change, IndexChange::Create(1) | IndexChange::Delete(1)));
-    if is_last {
-        return Ok(Completion::InStep);
+    let is_later = |step: &IndexStep| matches!(step.change, IndexChange::Create(number) | IndexChange::Delete(number) if number > 1);
+    if steps.iter().any(is_later) {
+        report(
+            "a deployment creates or deletes one index of a table: deploy what is printed here, and run the same command \
+             with it as --deployed for the next one",
+        );
+        return Ok(Completion::Findings);
     }
-    report(
-        "a deployment creates or deletes one index of a table: deploy what is printed here, and run the same command with \
-         it as --deployed for the next one",
-    );
-    Ok(Completion::Findings)
+    let is_left = steps.iter().any(|step| matches!(step.change, IndexChange::Replace(_)));
+    Ok(if is_left { Completion::Findings } else { Completion::InStep })
 }
 
 /// The deployed template in a file.

@@ -2,7 +2,7 @@
 
 mod sample;
 
-use std::path::Path;
+use std::{ffi::OsStr, path::Path};
 
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, KeySchemaElement, KeyType, Projection, ProjectionType, ScalarAttributeType, TableDescription,
@@ -19,7 +19,7 @@ use keys::tables::{KeyAttribute, KeyType as AttributeType};
 use super::LOG_FILTER;
 use crate::{
     args::init::Init,
-    exit::{Completion, Usage, file_text, is_new, print, report, write_new},
+    exit::{Completion, Usage, file_text, is_manifest, is_new, print, report, write_new},
     opened::Clients,
     tables,
     words::counted,
@@ -33,7 +33,9 @@ pub(crate) async fn run(args: &Init) -> anyhow::Result<Completion> {
     }
     let (origin, tables) = match (&args.file, &args.table) {
         (Some(file), _) => {
-            let found = tables_of(&file_text(file)?);
+            let text = file_text(file)?;
+            refuse_other(file, &text)?;
+            let found = tables_of(&text);
             let found = found.map_err(|error| Usage(format!("{}: {error}", file.display())))?;
             (format!("{}, a {}", file.display(), found.kind), found.tables)
         }
@@ -54,6 +56,20 @@ pub(crate) async fn run(args: &Init) -> anyhow::Result<Completion> {
     let Some((table, why)) = ended else { return Ok(Completion::InStep) };
     report(&format!("ripple: the draft is of {} only: {why}", counted(table.sample.items.len(), "item")));
     Ok(Completion::Unfinished)
+}
+
+/// Refuses files that describe no tables as data, by what they are.
+fn refuse_other(file: &Path, text: &str) -> Result<(), Usage> {
+    let name = file.display();
+    let is_code = |end: &OsStr| ["py", "ts", "js", "mjs", "rs", "java", "go", "cs"].iter().any(|it| end == *it);
+    if is_manifest(text) {
+        return Err(Usage(format!("{name} is a manifest already: `ripple check {name}` checks it")));
+    }
+    if file.extension().is_some_and(is_code) {
+        let instead = "give the template that it makes (cdk.out/*.template.json), or read its table with --table";
+        return Err(Usage(format!("{name} is a program, and init reads no code: {instead}")));
+    }
+    Ok(())
 }
 
 /// What the draft contains, and what to do next.

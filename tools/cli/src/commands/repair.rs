@@ -36,7 +36,7 @@ pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Completion> {
     let connection = &args.writing.connection;
     let opened = if args.apply { open_to_write(&args.writing).await? } else { open_with_ledger(connection).await? };
     let opened = agreed(opened, connection).await?;
-    run(&opened, &args.verifying.request(), args.apply, args.json).await
+    run(&opened, &args.verifying.request(), args.apply.then_some("repaired"), args.json).await
 }
 
 pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Completion> {
@@ -47,10 +47,17 @@ pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Completion> {
         Some(name) => repair::backfill(&tables, name, request)?,
         None => repair::backfill_all(&tables, request)?,
     };
-    run(&opened, &request, true, args.json).await
+    run(&opened, &request, Some("filled"), args.json).await
 }
 
-async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json: bool) -> anyhow::Result<Completion> {
+/// `applied` is the word for what is written, if it is.
+async fn run(
+    opened: &Opened,
+    request: &VerifyOptions,
+    applied: Option<&str>,
+    is_json: bool,
+) -> anyhow::Result<Completion> {
+    let is_applied = applied.is_some();
     let tables = opened.tables();
     let bar = progress(is_json);
     let mut is_first = true;
@@ -98,13 +105,13 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
         })?;
         print_about_nothing(&last)?;
         print_unlike(&last)?;
-        print(&text(&summary, is_applied));
+        print(&text(&summary, applied));
     }
     let is_known = knows(&last.extent);
     Ok(if summary.is_left() || !last.is_clean()? || !is_known { Completion::Findings } else { Completion::InStep })
 }
 
-fn text(summary: &Summary, is_applied: bool) -> String {
+fn text(summary: &Summary, applied: Option<&str>) -> String {
     let Summary {
         sums: Sums { done, not_needed, refused, would },
         n_undecided,
@@ -113,12 +120,12 @@ fn text(summary: &Summary, is_applied: bool) -> String {
         n_unreadable,
         ..
     } = *summary;
-    let mut text = if is_applied {
-        format!("{done} repaired, {not_needed} were right already, {refused} left to an operator")
+    let mut text = if let Some(word) = applied {
+        format!("{done} {word}, {not_needed} were right already, {refused} left to an operator")
     } else {
         format!("{would} would be repaired with --apply, {refused} are left to an operator")
     };
-    if is_applied && would > 0 {
+    if applied.is_some() && would > 0 {
         text = format!("{text}, {would} differ again after each repair");
     }
     text.extend((n_unreadable > 0).then(|| format!(", {n_unreadable} unreadable")));

@@ -1,6 +1,6 @@
 //! `ripple verify`: compares every derived value with its definition, while writes continue.
 
-use std::io::Write as _;
+use std::{collections::BTreeSet, io::Write as _};
 
 use engine::loss::Mark;
 use functions::logging;
@@ -21,7 +21,7 @@ use operate::{
 
 use super::LOG_FILTER;
 use crate::{
-    args::verify::Verify,
+    args::{manifest::option as manifest_option, verify::Verify},
     bar::{on, progress, report_marking},
     exit::{Completion, Output, print, report},
     opened::{agreed, open_with_ledger},
@@ -62,7 +62,7 @@ pub(super) fn knows(extent: &Extent) -> bool {
     let is_known = extent.n_items == 0 || n_known * KNOWN_ONE_OF >= extent.n_items;
     if !is_known {
         let what = "nearly all items are of types that nobody declared: is this the manifest of this table?";
-        report(&format!("{what} Give another with --config"));
+        report(&format!("{what} Give another with {}", manifest_option()));
     }
     is_known
 }
@@ -128,7 +128,8 @@ pub(super) fn open_parts(n_undecided: usize, n_waiting: usize, n_unproven: usize
 pub(crate) fn as_text(verified: &definition::Comparison) -> String {
     let findings = verified.findings.iter().map(|finding| finding_text(FINDING, finding, None));
     let unreadable = verified.unreadable.iter().map(unreadable_text);
-    let (n_findings, n_unreadable) = (verified.findings.len(), verified.unreadable.len());
+    let items: BTreeSet<_> = verified.unreadable.iter().map(|it| (&it.pk, &it.sk)).collect();
+    let (n_findings, n_unreadable) = (verified.findings.len(), items.len());
     let totals = totals(verified.n_items, verified.n_ignored, n_unreadable, n_findings);
     findings.chain(unreadable).chain([totals]).collect::<Vec<_>>().join("\n")
 }

@@ -4,6 +4,7 @@ use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
     objects::explanation,
+    verify::judge::INDEX_KEYS,
     why::{
         Explanation, StreamChange, StreamChanges, ValueState, WhyRequest,
         counter::{CounterItem, CounterSources, ExplainedCounter},
@@ -47,7 +48,8 @@ fn text(why: &Explanation) -> String {
     let is_there = if why.item.is_some() { "" } else { "  is not there" };
     let mut lines = vec![format!("{}  {}{is_there}", why.key, why.entities.join(" or "))];
     for (derivation, unreadable) in &why.unreadable {
-        lines.push(format!("  counts as absent for {derivation}: {unreadable}"));
+        let of = if derivation == INDEX_KEYS { INDEX_KEYS } else { &format!("counts as absent for {derivation}") };
+        lines.push(format!("  {of}: {unreadable}"));
     }
     why.values.iter().for_each(|value| value_lines(value, why.item.is_some(), &mut lines));
     why.counters.iter().for_each(|counter| counter_lines(counter, why.changes.as_ref(), &mut lines));

@@ -1,7 +1,7 @@
 //! The bill of a month, line by line, each with its formula.
 
 use derive::{
-    access::{Access, AccessRequest},
+    access::{Access, AccessReads, AccessRequest},
     catalogue::Catalogue,
     derivation::Derivation,
     family::Family,
@@ -166,7 +166,11 @@ pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogByt
     for (name, rate) in &load.reads {
         if let Some(access) = design.schema.accesses.iter().find(|access| access.name == *name) {
             let units = page_units(design, access);
-            let formula = format!("{rate} pages a second × {units} read units");
+            let pages = match access.reads {
+                AccessReads::BatchGet(_) => "requests of 100 keys",
+                _ => "pages",
+            };
+            let formula = format!("{rate} {pages} a second × {units} read units");
             bill.each_second(Paid::ReadUnits, &format!("{name}, of the application"), rate * units, &formula);
         }
     }
@@ -186,6 +190,9 @@ pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogByt
     Ok(Estimate { lines: bill.lines, batch: if rate > 0.0 { batch } else { load.batch() } })
 }
 
+/// Keys of a full `BatchGetItem`. Source: DynamoDB API reference.
+const BATCH_KEYS_MAX: f64 = 100.0;
+
 /// Read units of a full page of a declared read, by the sample items of its entities.
 #[must_use]
 pub fn page_units(design: &Design, access: &Access) -> f64 {
@@ -193,7 +200,10 @@ pub fn page_units(design: &Design, access: &Access) -> f64 {
         access.entities().iter().filter_map(|entity| design.samples.item(entity)).map(item_bytes).collect();
     let bytes = sizes.iter().sum::<usize>().div_ceil(sizes.len().max(1));
     let units = |request: AccessRequest| match request {
-        AccessRequest::Get(keys) => keys.iter().map(|_| read_units(bytes, access.consistency)).sum::<f64>(),
+        AccessRequest::Get(_) if matches!(access.reads, AccessReads::BatchGet(_)) => {
+            read_units(bytes, access.consistency) * BATCH_KEYS_MAX
+        }
+        AccessRequest::Get(_) => read_units(bytes, access.consistency),
         AccessRequest::Query(query) => {
             let is_one = matches!(&query.sk, SortKeys::Between(first, last) if first == last);
             let limit = if is_one { 1 } else { query.limit.unwrap_or(1) };

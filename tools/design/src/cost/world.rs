@@ -34,7 +34,7 @@ impl<'a> World<'a> {
     pub(super) fn item(&self, entity: &str, n: u64) -> Option<Item> {
         let definition = self.design.schema.entity(entity)?;
         let (sample, mut fields) = self.sample(definition)?;
-        for name in self.numbered(definition) {
+        for name in self.numbered(definition, &sample) {
             let value = fields.get(name)?;
             let n_values = self.n_values.get(&(definition.name.as_str(), name));
             let number = n_values.map_or(n, |n_values| scattered(n) % n_values);
@@ -100,7 +100,7 @@ impl<'a> World<'a> {
     }
 
     /// The fields in which items of an entity differ: those of the key, and those of an index that name another item.
-    fn numbered<'d>(&self, definition: &'d Definition) -> Vec<&'d str> {
+    fn numbered<'d>(&self, definition: &'d Definition, sample: &Item) -> Vec<&'d str> {
         let names_item = |name: &str| self.design.schema.entities().any(|entity| entity.key.holds(name));
         let decides = |name: &str| {
             definition.indexes.iter().any(|index| index.only_if.as_ref().map(OnlyIf::attribute) == Some(name))
@@ -109,7 +109,16 @@ impl<'a> World<'a> {
             let names = index.key.field_names().into_iter();
             names.filter(|name| names_item(name) && !decides(name) && !index.key.holds_number(name))
         });
-        let all: BTreeSet<&str> = definition.key.field_names().into_iter().chain(of_indexes).collect();
+        // What a manifest alone says of an attribute is its name. So each item has its own value, as it has its own key:
+        // with one value, all items would have one target.
+        let is_made_up = |name: &&str| match sample.get(*name) {
+            Some(AttributeValue::S(text)) => {
+                text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) == Some(*name)
+            }
+            _ => false,
+        };
+        let made_up = definition.attributes.iter().map(String::as_str).filter(is_made_up);
+        let all: BTreeSet<&str> = definition.key.field_names().into_iter().chain(of_indexes).chain(made_up).collect();
         all.into_iter().collect()
     }
 
@@ -137,14 +146,20 @@ impl<'a> World<'a> {
     }
 }
 
-/// A value with a number. A time keeps its form and takes its milliseconds from the item's number.
+/// A value with a number, in whose order the values are. A time keeps its form and its hour, and takes the rest from the
+/// item's number.
 fn numbered(value: &str, number: u64, item: u64) -> String {
     let is_date = value.get(4..5) == Some("-") && value.bytes().take(4).all(|byte| byte.is_ascii_digit());
-    match value.strip_suffix('Z').and_then(|time| time.rsplit_once('.')) {
-        Some((second, _)) if is_date => format!("{second}.{:03}Z", item % 1_000),
+    let clock = |second: u64| format!("{:02}:{:02}", second / 60 % 60, second % 60);
+    match (value.get(..14), value.get(14..)) {
+        (Some(hour), Some(rest)) if is_date && rest.ends_with('Z') => match rest.len() {
+            6 => format!("{hour}{}Z", clock(item)),
+            10 => format!("{hour}{}.{:03}Z", clock(item / 1_000), item % 1_000),
+            _ => value.to_owned(),
+        },
         _ if is_date => value.to_owned(),
         _ if value.bytes().all(|byte| byte.is_ascii_digit()) => number.to_string(),
-        _ => format!("{value}-{number}"),
+        _ => format!("{value}-{number:06}"),
     }
 }
 

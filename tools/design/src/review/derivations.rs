@@ -184,7 +184,12 @@ fn projected_rewrites(design: &Design) -> Vec<ReviewFinding> {
                     ),
                     why: "a change of what an index holds is a write of the index too, and of a key of it two; a fan-out \
                           pays that for every item",
-                    advice: "leave it out of the projection, and read the items that are shown by BatchGetItem",
+                    advice: if index.projection.is_some() {
+                        "leave it out of the projection, and read the items that are shown by BatchGetItem"
+                    } else {
+                        "declare a projection without it, in an index of another name if this one exists, and read the \
+                         items that are shown by BatchGetItem"
+                    },
                 });
             }
         }

@@ -23,6 +23,7 @@ use keys::{
     },
 };
 use serde_json::{Map, Value};
+use types::attributes::ValueTypes;
 
 use crate::declared::all_as_they_are;
 
@@ -65,9 +66,10 @@ pub fn export(schema: &Schema, catalogue: &Catalogue, form: ExportForm, table: &
     let counter = schema.entities().filter(|entity| entity.is_own() && entity.id != entity.name);
     counter.for_each(|entity| losses.add(ENTITY_IDS, format!("`{}` of {}", entity.id, entity.name)));
     catalogue.declared().for_each(|derivation| losses.add("derivation", format!("`{}`", derivation.label())));
+    let types = ValueTypes::of(schema, catalogue);
     let file = match form {
-        ExportForm::Workbench => workbench::file(&tables, &schema.accesses, &mut losses),
-        ExportForm::SchemaJson => schema_json::file(&tables, &schema.accesses, &mut losses),
+        ExportForm::Workbench => workbench::file(&tables, &types, &schema.accesses, &mut losses),
+        ExportForm::SchemaJson => schema_json::file(&tables, &types, &schema.accesses, &mut losses),
     };
     Export { file, losses: losses.all }
 }
@@ -105,14 +107,14 @@ impl Losses {
     }
 }
 
-/// `schema.json has no time to live: `ttl` of Post`.
+/// `left out, as schema.json has no time to live: `ttl` of Post`.
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let form = match self.form {
             ExportForm::Workbench => "NoSQL Workbench",
             ExportForm::SchemaJson => "schema.json",
         };
-        write!(f, "{form} has no {}: {}", self.what, self.names.join(", "))
+        write!(f, "left out, as {form} has no {}: {}", self.what, self.names.join(", "))
     }
 }
 

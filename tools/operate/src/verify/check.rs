@@ -411,13 +411,13 @@ impl Verified {
         kinds.try_fold(true, |has_none, kind| Ok(has_none && self.spool.n_entries(kind)? == 0))
     }
 
-    /// Number of entries of a kind.
+    /// Number of entries of a kind. An item that several derivations cannot read is one.
     ///
     /// # Errors
     ///
     /// [`OperateError`] if the file cannot be read.
     pub fn n_entries(&self, kind: &str) -> Result<usize, OperateError> {
-        self.spool.n_entries(kind)
+        if kind == UNREADABLE { self.spool.n_items(kind) } else { self.spool.n_entries(kind) }
     }
 
     /// Passes all entries of a kind to `act`, as JSON, by derivation and key, with the derivations' labels.

@@ -219,7 +219,7 @@ fn finding_in(derivation: &str, look: &Look, names: &[&str], update: &Update, he
 // unexplained counters ----
 
 /// Name of the derivation in a finding about an index key, which the item's writer sets.
-pub(crate) const INDEX_KEYS: &str = "index keys";
+pub const INDEX_KEYS: &str = "index keys";
 
 /// The findings about an item, and what decided them besides the item.
 #[derive(Debug, Default)]
@@ -258,7 +258,7 @@ impl<S: Store> Judge<'_, S> {
     }
 
     /// Finding about index keys that the item's writer sets, if they do not match its other attributes.
-    fn index_keys(&self, image: &Image<'_>) -> Option<Finding> {
+    pub(crate) fn index_keys(&self, image: &Image<'_>) -> Option<Finding> {
         if image.definition.derived {
             return None;
         }

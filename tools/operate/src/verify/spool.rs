@@ -181,8 +181,16 @@ impl Spool {
 
     /// Number of entries of a kind.
     pub(crate) fn n_entries(&self, kind: &str) -> Result<usize, OperateError> {
-        let count = "SELECT count(*) FROM results WHERE kind = ?1";
-        Ok(self.connection().query_row(count, [kind], |row| row.get(0))?)
+        self.counted("SELECT count(*) FROM results WHERE kind = ?1", kind)
+    }
+
+    /// Number of items with entries of a kind.
+    pub(crate) fn n_items(&self, kind: &str) -> Result<usize, OperateError> {
+        self.counted("SELECT count(*) FROM (SELECT DISTINCT pk, sk FROM results WHERE kind = ?1)", kind)
+    }
+
+    fn counted(&self, query: &str, kind: &str) -> Result<usize, OperateError> {
+        Ok(self.connection().query_row(query, [kind], |row| row.get(0))?)
     }
 
     /// The derivations that have entries of a kind.
@@ -582,6 +590,17 @@ mod tests {
             drop(spool);
             assert_eq!(Spool::open(&file, &[]).is_ok(), is_kept);
         }
+    }
+
+    #[test]
+    fn an_item_that_two_derivations_cannot_read_is_one_item() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool::open(&folder.path().join("spool"), &[]).unwrap();
+        for derivation in ["a", "b"] {
+            let of_item = ResultRow { kind: "unreadable", derivation, pk: "p", sk: "s", is_flaw: false, value: "" };
+            spool.keep(&of_item).unwrap();
+        }
+        assert_eq!((spool.n_entries("unreadable").unwrap(), spool.n_items("unreadable").unwrap()), (2, 1));
     }
 
     #[test]

@@ -6,8 +6,11 @@ use aws_sdk_dynamodb::types::TableDescription;
 use functions::config::Config;
 use serde_json::{Map, Value, json};
 
-use super::{Start, unfilled};
-use crate::{args::Dev, events::Audience};
+use super::{Start, options, unfilled};
+use crate::{
+    args::{Dev, manifest::SHIPPED},
+    events::Audience,
+};
 
 pub(super) struct Greeting<'a> {
     pub(super) args: &'a Dev,
@@ -26,7 +29,7 @@ impl Greeting<'_> {
             return audience.print(line, "changed", || json!({ "difference": difference }));
         }
         if !to_fill.is_empty() {
-            audience.problem(&unfilled(to_fill));
+            audience.problem(&unfilled(to_fill, &options(self.args, self.endpoint)));
         }
         audience.print(|| self.lines(), "ready", || self.names());
     }
@@ -53,6 +56,7 @@ impl Greeting<'_> {
             format!("table     {}", tables.join(", ")),
             format!("ledger    {}", self.config.ledger_table),
         ];
+        lines.extend(self.args.manifest.config.is_none().then(|| format!("manifest  {SHIPPED}")));
         match (&self.args.endpoint, &self.args.data) {
             (Some(_), _) => {}
             (None, Some(folder)) => lines.push(format!("data      in the folder {}", folder.display())),

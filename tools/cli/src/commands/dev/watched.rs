@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::TableDescription;
 use clap::Parser as _;
 use functions::{config::Config, declared::declared};
 
-use super::{Declared, Start, command::arguments, unfilled};
+use super::{Declared, Start, command::arguments, options, unfilled};
 use crate::{
     args::{Args, Command, Dev},
     commands::repair,
@@ -91,7 +91,7 @@ pub(super) async fn fill(
     let audience = Audience::of(args.json);
     let n_items: u64 = tables.iter().map(|table| counted(table.item_count())).sum();
     if n_items > ITEMS_MAX {
-        audience.problem(&unfilled(to_fill));
+        audience.problem(&unfilled(to_fill, &options(args, endpoint)));
         return pending().await;
     }
     let tables = (&*config.table, &*config.ledger_table);
@@ -102,7 +102,7 @@ pub(super) async fn fill(
         Err(error) => Err(error.into()),
     };
     if let Err(error) = filled {
-        audience.problem(&format!("ripple: {error:#}\n        {}", unfilled(to_fill)));
+        audience.problem(&format!("ripple: {error:#}\n        {}", unfilled(to_fill, &options(args, endpoint))));
     }
     pending().await
 }

@@ -10,6 +10,7 @@ use super::{
     sample::SampledTable,
     surroundings::{Expiry, TableFacts},
 };
+use crate::args::manifest::option;
 use crate::commands::preflight::Group;
 use crate::commands::preflight::WriteEstimate;
 
@@ -22,7 +23,7 @@ impl Preflighted {
         let is_unreadable = fittings().any(|fitting| !fitting.unreadable.is_empty());
         if n_items > 0 && fittings().all(|fitting| fitting.n_fitting() == 0) && !is_unreadable {
             let none = format!("none of {n_items} items is of a declared entity");
-            lines.push(format!("{none}: declare them with --config, or name another table with --table"));
+            lines.push(format!("{none}: declare them with {}, or name another table with --table", option()));
         }
         if is_unreadable {
             lines.push("unreadable items count as absent until somebody corrects them: see unreadable".to_owned());
@@ -175,7 +176,8 @@ fn table_lines(seen: &TableFacts) -> Vec<String> {
         row("key", &format!("{}: {}", seen.key, fit(seen.has_key))),
     ];
     for (name, is_needed) in &seen.indexes {
-        let needed = if *is_needed { fit(seen.of_index(name).is_none()) } else { "no derivation needs it" };
+        let fits = seen.of_index(name).is_none();
+        let needed = if *is_needed || !fits { fit(fits) } else { "no derivation and no declared read needs it" };
         lines.push(row("index", &format!("{name}: {needed}")));
     }
     lines.push(row(

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use aws_sdk_dynamodb::types::{TableDescription, TimeToLiveStatus};
-use derive::fit::{Misfit, StoredTable, TablePart, needed_indexes, of_ledger, of_table};
+use derive::fit::{Misfit, StoredTable, TablePart, needed_indexes, of_ledger, of_read_index, of_table};
 use engine::ledger::{EXPIRES_AT, settings::recorded};
 use functions::declared::described;
+use infra::steps::{IndexChange, inside, queried_by};
 use keys::tables::TableForm;
 
 use crate::{
@@ -42,7 +43,7 @@ pub(super) struct TableFacts {
     pub(super) key: String,
     /// True if the table has the declared key. Its items are read only then.
     pub(super) has_key: bool,
-    /// The declared indexes, and whether a derivation needs each.
+    /// The declared indexes, and whether a derivation or a read needs each.
     pub(super) indexes: BTreeMap<String, bool>,
     pub(super) view: Option<String>,
     pub(super) n_shards_open: Option<usize>,
@@ -93,7 +94,7 @@ impl Surroundings {
 impl OwnTable {
     fn look(opened: &Opened) -> Self {
         let is_there = opened.table.table_name.is_some();
-        let misfits = || of_table(&opened.schema, &opened.catalogue, &described(&opened.table), tables::OPTIONS);
+        let misfits = || of_table(&opened.schema, &opened.catalogue, &described(&opened.table), tables::options());
         let misfits = if is_there { misfits() } else { Vec::new() };
         Self { table: opened.config.table.clone(), is_there, misfits }
     }
@@ -103,14 +104,27 @@ impl TableFacts {
     async fn look(opened: &Opened, table: &TableDescription, form: Option<&TableForm>) -> anyhow::Result<Self> {
         let schema = &opened.schema;
         let stored = described(table);
-        let misfits = of_table(schema, &opened.catalogue, &stored, tables::OPTIONS);
+        let mut misfits = of_table(schema, &opened.catalogue, &stored, tables::options());
         let needed = needed_indexes(schema, &opened.catalogue);
-        let of_layout = || schema.layout.indexes.iter().map(|index| (index.name.clone(), index.name.clone())).collect();
-        let of_form = |form: &TableForm| {
-            form.indexes.iter().map(|index| (index.name.clone(), form.inside(&index.name))).collect::<Vec<_>>()
-        };
-        let indexes = form.map_or_else(of_layout, of_form).into_iter();
-        let indexes = indexes.map(|(name, inside)| (name, needed.contains(&inside))).collect();
+        let steps = tables::index_steps((schema, &opened.catalogue), table, form);
+        let whole = form.cloned().unwrap_or_else(|| schema.layout.own_table());
+        let mut indexes = BTreeMap::new();
+        for index in &whole.indexes {
+            let name = &index.name;
+            let reads = queried_by(schema, &whole, name);
+            let is_needed = !reads.is_empty() || needed.contains(&inside(&whole, name));
+            indexes.insert(name.clone(), is_needed);
+            let part = TablePart::Index(name.clone());
+            // What the manifest declares of an index contains what derivations need of it.
+            let replaced =
+                steps.iter().find(|step| step.index == *name && matches!(step.change, IndexChange::Replace(_)));
+            if let Some(step) = replaced {
+                misfits.retain(|misfit| misfit.part != part);
+                misfits.push(Misfit { part, line: step.to_string() });
+            } else if !misfits.iter().any(|misfit| misfit.part == part) {
+                misfits.extend(of_read_index(index, &reads, &stored));
+            }
+        }
         let stream_arn = table.latest_stream_arn.clone().filter(|_| stored.has_stream);
         let n_shards_open = match &stream_arn {
             Some(arn) => Some(n_shards_open(opened, arn).await?),
@@ -145,7 +159,7 @@ impl TableFacts {
         {
             let declared = self.declared_expiry.as_deref().unwrap_or("no attribute");
             let line = format!("items of {} expire by {held}, but {declared} is declared", self.table);
-            lines.push(format!("{line}: declare it with {}", tables::OPTIONS.config));
+            lines.push(format!("{line}: declare it with {}", tables::options().config));
         }
         lines
     }
@@ -159,7 +173,7 @@ impl LedgerTable {
             return Ok(Self { table, is_there: false, kind: None, to_do: Vec::new() });
         };
         let mut to_do = Self::to_do(opened, &table, &stored).await;
-        let has_key = of_ledger(&opened.schema.layout, &stored, tables::OPTIONS).is_none();
+        let has_key = of_ledger(&opened.schema.layout, &stored, tables::options()).is_none();
         if has_key {
             to_do.extend(agrees(opened, connection).await?.err().map(|usage| usage.to_string()));
         }
@@ -168,7 +182,7 @@ impl LedgerTable {
     }
 
     async fn to_do(opened: &Opened, table: &str, stored: &StoredTable) -> Vec<String> {
-        let misfit = of_ledger(&opened.schema.layout, stored, tables::OPTIONS);
+        let misfit = of_ledger(&opened.schema.layout, stored, tables::options());
         let mut lines: Vec<String> = misfit.into_iter().map(|misfit| misfit.line).collect();
         if stored.has_stream {
             lines.push(format!("the ledger's table {table} has a stream, which nobody uses: disable it"));

@@ -11,6 +11,7 @@ use keys::{
     template::{Piece, Template, form::Form},
 };
 use serde_json::{Map, Value, json};
+use types::attributes::{HeldType, ValueTypes};
 
 use super::{Losses, Table, each_once, form, object};
 use crate::declared::{field_names, is_one_field};
@@ -24,11 +25,11 @@ const EMPTY: &str = "table without entities";
 const KEYLESS: &str = "read by a key that is left out";
 
 /// The schema of these tables, without those of which it has no entity.
-pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losses) -> Value {
+pub(super) fn file(tables: &[Table<'_>], known: &ValueTypes, accesses: &[Access], losses: &mut Losses) -> Value {
     let ids = reads::ids(accesses, losses);
     let (mut written, mut read) = (Vec::new(), BTreeSet::new());
     for table in tables {
-        let entities = table.entities.iter().filter_map(|entity| Entity::new(table, entity, losses));
+        let entities = table.entities.iter().filter_map(|entity| Entity::new(table, entity, known, losses));
         let entities: Vec<Entity<'_>> = entities.collect();
         let definitions: Vec<&Definition> = entities.iter().map(|entity| entity.of).collect();
         let found = Table::distinguishable(&definitions, losses);
@@ -127,14 +128,15 @@ struct Entity<'s> {
     /// The types of the fields of keys.
     types: BTreeMap<String, &'static str>,
     attributes: Vec<&'s str>,
+    known: &'s ValueTypes,
 }
 
 impl<'s> Entity<'s> {
-    fn new(table: &Table<'_>, of: &'s Definition, losses: &mut Losses) -> Option<Self> {
+    fn new(table: &Table<'_>, of: &'s Definition, known: &'s ValueTypes, losses: &mut Losses) -> Option<Self> {
         let (pk, sk) = table.key(of);
         let whole = sk.iter().fold(pk.clone(), |pk, sk| format!("{pk} / {sk}"));
-        let known = template(&pk).zip(sk.as_deref().map_or(Some(None), |sk| template(sk).map(Some)));
-        let Some((pk, sk)) = known else {
+        let templates_of = template(&pk).zip(sk.as_deref().map_or(Some(None), |sk| template(sk).map(Some)));
+        let Some((pk, sk)) = templates_of else {
             losses.add(KEYS, format!("`{whole}` of {}", of.name));
             return None;
         };
@@ -145,7 +147,8 @@ impl<'s> Entity<'s> {
         for (index, key) in of.indexes.iter().filter_map(|key| Some((table.index(&key.index)?, key))) {
             let parts = [templates(&index.pk, &key.key.pk), templates(&index.sk, &key.key.sk)];
             let [Some(pk), Some(sk)] = parts else {
-                losses.add(KEYS, format!("`{} / {}` of {} in {}", key.key.pk, key.key.sk, of.name, index.name));
+                let whole = format!("{} / {}", key.key.pk, key.key.sk).replace("!}", "}");
+                losses.add(KEYS, format!("`{whole}` of {} in {}", of.name, index.name));
                 continue;
             };
             special |= is_special(&key.key.pk) || is_special(&key.key.sk);
@@ -157,7 +160,7 @@ impl<'s> Entity<'s> {
         }
         let keys: Vec<(KeyAttribute, String)> =
             keys.into_iter().flat_map(|(keys, all)| keys.into_iter().zip(all)).collect();
-        Some(Self { of, pk, sk, indexes, types: types(&keys), attributes: table.attributes(of) })
+        Some(Self { of, pk, sk, indexes, types: types(&keys), attributes: table.attributes(of), known })
     }
 
     /// The fields of its key in the table, or in the index with this name, if it is in it.
@@ -172,9 +175,14 @@ impl<'s> Entity<'s> {
         Some([pk, sk].map(|parts| parts.into_iter().flat_map(|part| field_names(part)).collect()))
     }
 
-    /// The type of a field. A manifest has none for an attribute that is in no key, and such a one is a text here.
+    /// The type of a field. One that the manifest does not show is a text here.
     fn type_of(&self, field: &str) -> &'static str {
-        self.types.get(field).copied().unwrap_or("string")
+        let of_value = || match self.known.get(&self.of.name, field) {
+            HeldType::Number => "decimal",
+            HeldType::Boolean => "boolean",
+            HeldType::Text | HeldType::Unknown => "string",
+        };
+        self.types.get(field).copied().unwrap_or_else(of_value)
     }
 
     /// The names of its fields: those of its keys, and its attributes.

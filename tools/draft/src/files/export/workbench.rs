@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use derive::access::Access;
 use keys::{
     entity::Definition,
-    tables::{IndexForm, KeyAttribute, KeyType},
+    tables::{IndexForm, KeyAttribute},
 };
 use serde_json::{Value, json};
+use types::attributes::{HeldType, ValueTypes};
 
 use super::{Losses, Table, each_once, object};
 
@@ -19,11 +20,11 @@ const INDEX_FORMS: &str = "form of a key in an index";
 const SEVERAL: &str = "index with several attributes in a part of its key";
 
 /// The model of these tables.
-pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losses) -> Value {
+pub(super) fn file(tables: &[Table<'_>], types: &ValueTypes, accesses: &[Access], losses: &mut Losses) -> Value {
     for access in accesses {
         losses.add(READS, access.name.clone());
     }
-    let models: Vec<Value> = tables.iter().map(|table| model(table, losses)).collect();
+    let models: Vec<Value> = tables.iter().map(|table| model(table, types, losses)).collect();
     json!({
         "ModelName": tables.first().map(|table| &table.form.name),
         "ModelMetadata": {
@@ -38,7 +39,7 @@ pub(super) fn file(tables: &[Table<'_>], accesses: &[Access], losses: &mut Losse
     })
 }
 
-fn model(table: &Table<'_>, losses: &mut Losses) -> Value {
+fn model(table: &Table<'_>, types: &ValueTypes, losses: &mut Losses) -> Value {
     let form = &table.form;
     let mut indexes = Vec::new();
     for index in &form.indexes {
@@ -62,7 +63,7 @@ fn model(table: &Table<'_>, losses: &mut Losses) -> Value {
     json!({
         "TableName": form.name,
         "KeyAttributes": keys(Some(&form.pk), form.sk.as_ref()),
-        "NonKeyAttributes": attributes(table),
+        "NonKeyAttributes": attributes(table, types),
         "TableFacets": facets,
         "GlobalSecondaryIndexes": indexes,
         "TableData": [],
@@ -87,23 +88,33 @@ fn facet(table: &Table<'_>, entity: &Definition) -> Value {
 }
 
 fn keys(pk: Option<&KeyAttribute>, sk: Option<&KeyAttribute>) -> Value {
-    let of = |key: Option<&KeyAttribute>| key.map(|key| attribute(&key.name, key.of));
+    let of = |key: Option<&KeyAttribute>| key.map(|key| attribute(&key.name, &format!("{:?}", key.of)));
     object([("PartitionKey", of(pk)), ("SortKey", of(sk))])
 }
 
-fn attribute(name: &str, of: KeyType) -> Value {
-    json!({ "AttributeName": name, "AttributeType": format!("{of:?}") })
+fn attribute(name: &str, of: &str) -> Value {
+    json!({ "AttributeName": name, "AttributeType": of })
 }
 
-/// The attributes of a table beside its key. Only those of keys and the time to live have a type in a manifest, and the
-/// others are texts here.
-fn attributes(table: &Table<'_>) -> Vec<Value> {
+/// The attributes of a table beside its key. Those whose type a manifest does not show are texts here.
+fn attributes(table: &Table<'_>, known: &ValueTypes) -> Vec<Value> {
     let form = &table.form;
-    let mut types: BTreeMap<&str, KeyType> =
-        form.indexes.iter().flat_map(IndexForm::parts).map(|part| (part.name.as_str(), part.of)).collect();
-    types.extend(form.time_to_live.as_deref().map(|name| (name, KeyType::N)));
+    let parts = form.indexes.iter().flat_map(IndexForm::parts);
+    let mut types: BTreeMap<&str, String> = parts.map(|part| (part.name.as_str(), format!("{:?}", part.of))).collect();
+    types.extend(form.time_to_live.as_deref().map(|name| (name, "N".to_owned())));
+    let keys: Vec<&str> = types.keys().copied().collect();
+    for entity in &table.entities {
+        for name in table.attributes(entity) {
+            let of = match known.get(&entity.name, name) {
+                HeldType::Number => "N",
+                HeldType::Boolean => "BOOL",
+                HeldType::Text | HeldType::Unknown => continue,
+            };
+            types.entry(name).or_insert_with(|| of.to_owned());
+        }
+    }
     let declared = table.entities.iter().flat_map(|entity| table.attributes(entity));
-    let all = types.keys().copied().chain(table.type_attribute()).chain(declared);
+    let all = keys.into_iter().chain(table.type_attribute()).chain(declared);
     let others = each_once(all).into_iter().filter(|name| !form.is_of_key(name));
-    others.map(|name| attribute(name, types.get(name).copied().unwrap_or(KeyType::S))).collect()
+    others.map(|name| attribute(name, types.get(name).map_or("S", String::as_str))).collect()
 }

@@ -85,6 +85,18 @@ impl Entity<'_> {
         Some(object(members))
     }
 
+    /// The type of an input that a condition of a filter compares; `None` if it does not compare this input.
+    fn compared(&self, condition: &Value, input: &str) -> Option<&'static str> {
+        let one = ["param", "param2"].into_iter().filter_map(|name| condition.get(name));
+        let mut inputs = one.chain(condition.get("params").and_then(Value::as_array).into_iter().flatten());
+        inputs.any(|it| it == input).then_some(())?;
+        match (condition.get("operator"), condition.get("function")) {
+            (Some(_), None) => Some(self.type_of(condition.get("field")?.as_str()?)),
+            (Some(_), Some(_)) => Some("integer"),
+            _ => None,
+        }
+    }
+
     fn by_key(&self, operation: &str, returned: &str, of: Option<&str>) -> Members {
         let names = each_once(self.key_fields(None).into_iter().flatten().flatten());
         let parameters = names.into_iter().map(|name| parameter(name, of.unwrap_or(self.type_of(name))));
@@ -107,8 +119,11 @@ impl Entity<'_> {
             }
         };
         let filter = query.filter.as_ref().map(|filter| filter_expression(filter).ok_or(FILTERS)).transpose()?;
-        let inputs = query.filter.iter().flat_map(AccessFilter::inputs);
-        parameters.extend(inputs.map(|name| parameter(name, "string")));
+        for name in query.filter.iter().flat_map(AccessFilter::inputs) {
+            let compared = filter.iter().filter_map(|filter| filter.get("conditions")?.as_array()).flatten();
+            let mut compared = compared.filter_map(|condition| self.compared(condition, name));
+            parameters.push(parameter(name, compared.next().unwrap_or("string")));
+        }
         let returned = if query.entities.len() > 1 { "mixed_data" } else { "entity_list" };
         let mut members = members("Query", returned, parameters);
         members.extend([
