@@ -24,7 +24,9 @@ use crate::{
 const BAR: usize = 14;
 const HEIGHT: f64 = 160.0;
 const TOP: f64 = 12.0;
-const LEFT: usize = 56;
+const LEFT: usize = 28;
+/// Right of the bars: the numbers of the axis, where a narrow window, which begins with the newest bars, has them too.
+const RIGHT: usize = 56;
 
 pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {
     let Some(flow) = &console.flow else {
@@ -128,11 +130,11 @@ fn chart(spent: &SpentWrites, now: u64) -> Markup {
     html! {
         p.legend { span.ripple { "Ripple" } span.by-hand { "by hand" } small { "write units in each ten seconds" } }
         div.wide tabindex="0" {
-            svg.chart viewBox=(format!("0 0 {} {}", LEFT + SLOTS * BAR + 20, TOP + HEIGHT + 28.0)) role="img" aria-label="Write units of each ten seconds, by Ripple and by hand" {
+            svg.chart viewBox=(format!("0 0 {} {}", LEFT + SLOTS * BAR + RIGHT, TOP + HEIGHT + 28.0)) role="img" aria-label="Write units of each ten seconds, by Ripple and by hand" {
                 @for part in 0..=4u8 {
                     @let y = TOP + HEIGHT * (1.0 - f64::from(part) / 4.0);
                     path d=(format!("M{LEFT} {y} H{}", LEFT + SLOTS * BAR)) {}
-                    text x=(LEFT - 8) y=(y + 4.0) text-anchor="end" { (amount(top * f64::from(part) / 4.0)) }
+                    text x=(LEFT + SLOTS * BAR + 8) y=(y + 4.0) { (amount(top * f64::from(part) / 4.0)) }
                 }
                 @for minutes in (0..=10).step_by(2) {
                     text x=(LEFT + (10 - minutes) * SLOTS * BAR / 10) y=(TOP + HEIGHT + 18.0) text-anchor="middle" {

@@ -24,6 +24,8 @@ const WRITTEN_BY: &str = "ripple design";
 pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> ConsolePage {
     let design = &console.design;
     let text = document::page(design, WRITTEN_BY, &review(design));
+    // The sentence for readers of the written file.
+    let text: String = text.split_inclusive('\n').filter(|line| !line.starts_with("Written by ")).collect();
     frame::page(
         "The table's design",
         &html! {

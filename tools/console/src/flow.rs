@@ -126,10 +126,10 @@ impl Flow {
     ) -> BTreeMap<RecordAt, FlowDelivery> {
         let account = &handled.account;
         let new = |at: usize| {
-            let function = function.to_owned();
+            let (function, writes) = (function.to_owned(), Vec::new());
             (
                 RecordAt(at),
-                FlowDelivery { function, began_ms, elapsed_ms, writes: Vec::new(), n_writes: 0, trouble: None },
+                FlowDelivery { function, began_ms, elapsed_ms, writes, n_writes: 0, units: 0.0, trouble: None },
             )
         };
         let mut deliveries: BTreeMap<RecordAt, FlowDelivery> = (0..handled.changes.len()).map(new).collect();
@@ -138,6 +138,7 @@ impl Flow {
             for at in &commit.causes {
                 if let Some(delivery) = deliveries.get_mut(at) {
                     delivery.n_writes += 1;
+                    delivery.units += write.units;
                     if delivery.writes.len() < WRITES_MAX {
                         delivery.writes.push(write.clone());
                     }

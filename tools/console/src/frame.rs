@@ -143,9 +143,11 @@ fn address(page: &str, named: &[(&str, &str)]) -> String {
     format!("{page}?{query}")
 }
 
-/// A key that links to its item.
+/// A key that links to its item. A line breaks after a `#`, not within a word or a time.
 pub(crate) fn key(key: &Key) -> Markup {
-    html! { a.key href=(of_item(key)) { (key) } }
+    let text = key.to_string();
+    let parts = text.split_inclusive(" / ").flat_map(|half| half.split_inclusive('#'));
+    html! { a.key href=(of_item(key)) { @for part in parts { span { (part) } } } }
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! The first page: whether all is well, what is happening, what a person may try, and what is derived.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use axum::{extract::State, http::StatusCode};
 use derive::{
@@ -127,13 +130,14 @@ pub(crate) fn happening<S>(_: &Console<S>, flow: &Flow) -> Markup {
         }
         @if changes.is_empty() { p.empty { "Nothing yet: write an item into the table, and the change appears here." } } @else {
             div.wide tabindex="0" { table {
-                thead { tr { th { "time" } th { "change" } th.number { "writes" } th.number { "write units" } th { "what followed" } } }
+                thead { tr { th { "time" } th { "change" } th { "what followed" } th.number { "write units" } } }
                 tbody { @for entry in &changes { tr {
                     td { (shown::clock(entry.came_ms)) }
                     td { (entry.entity) " " strong { (shown::action(entry.action)) } " " (frame::key(&entry.item)) }
-                    td.number { (entry.writes().count()) }
+                    td { a href=(frame::of_change(&entry.event)) {
+                        @if entry.troubles().next().is_some() { span.differs { "trouble" } } @else { (counted(entry.n_writes(), "write")) }
+                    } }
                     td.number { (shown::amount(entry.units())) }
-                    td { a href=(frame::of_change(&entry.event)) { @if entry.troubles().next().is_some() { span.differs { "trouble" } } @else { "see" } } }
                 } } }
             } }
             p { a href="/flow" { "All changes" } }
@@ -203,7 +207,7 @@ fn derivations<S>(console: &Console<S>, measured: Option<&Measured>) -> Markup {
         groups.entry(row.entity.clone()).or_default().push(row);
     }
     html! {
-        div.wide tabindex="0" { table {
+        div.wide tabindex="0" { table.derived {
             thead { tr {
                 th { "from" } th { "derivation" } th { "into" }
                 @if measured.is_some() {
@@ -257,7 +261,7 @@ impl<'a> Row<'a> {
         let names = parts().filter_map(|part| part.of.attribute()).filter(|name| !name.ends_with(":rev"));
         let writes = match names.collect::<Vec<_>>().join(", ") {
             none if none.is_empty() && parts().next().is_some() => "the item".to_owned(),
-            none if none.is_empty() => outline.touches.join(", "),
+            none if none.is_empty() => touched(&outline.touches),
             names => names,
         };
         let entity = parts().next().map(|part| &part.entity);
@@ -280,6 +284,14 @@ impl<'a> Row<'a> {
             td.number { (conflicts) }
         }
     }
+}
+
+/// What a cascade does to other items, in words; the deleted ones together, and each once.
+fn touched(touches: &[String]) -> String {
+    let deleted: BTreeSet<&str> = touches.iter().filter_map(|it| it.strip_suffix(" deleted")).collect();
+    let deleted = deleted.into_iter().collect::<Vec<_>>().join(", ") + " deleted";
+    let others = touches.iter().filter(|it| !it.ends_with(" deleted")).cloned();
+    std::iter::once(deleted).filter(|it| it != " deleted").chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// An item with its type, and further cells of its row.

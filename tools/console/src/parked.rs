@@ -168,9 +168,9 @@ fn whole<S: Store + 'static>(
             h2 id="unreadable" { (counted(unreadable.len(), "unreadable item")) }
             p { "Each counts as absent for the derivation until a client corrects the attribute." }
             div.wide tabindex="0" { table {
-                thead { tr { th { "item" } th { "derivation" } th { "attribute" } th { "why" } } }
+                thead { tr { th { "item" } th { "what is wrong" } th { "derivation" } } }
                 tbody { @for it in unreadable { tr {
-                    td { (frame::key(&it.item)) } td { (it.derivation) } th scope="row" { (it.why.attribute) } td { (it.why.why) }
+                    td { (frame::key(&it.item)) } td { b { (it.why.attribute) } " " (it.why.why) } td { (it.derivation) }
                 } } }
             } }
         }

@@ -98,6 +98,8 @@ pub(crate) struct FlowDelivery {
     pub(crate) writes: Vec<FlowWrite>,
     /// Number of writes.
     pub(crate) n_writes: usize,
+    /// This change's part of their write units.
+    pub(crate) units: Units,
     pub(crate) trouble: Option<Trouble>,
 }
 
@@ -179,7 +181,12 @@ impl FlowEntry {
 
     /// Its part of the write units, over all deliveries.
     pub(crate) fn units(&self) -> Units {
-        self.writes().map(|write| write.units).sum()
+        self.deliveries.iter().map(|delivery| delivery.units).sum()
+    }
+
+    /// Number of its writes, over all deliveries.
+    pub(crate) fn n_writes(&self) -> usize {
+        self.deliveries.iter().map(|delivery| delivery.n_writes).sum()
     }
 
     pub(crate) fn writes(&self) -> impl Iterator<Item = &FlowWrite> {

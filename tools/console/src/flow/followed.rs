@@ -119,18 +119,33 @@ impl Axis {
 
 fn whole(steps: &[FollowedChange]) -> Markup {
     let axis = Axis::of(steps);
-    let n_writes: usize = steps.iter().flat_map(|step| &step.entry.deliveries).map(|it| it.n_writes).sum();
+    let n_writes: usize = steps.iter().map(|step| step.entry.n_writes()).sum();
     let units: f64 = steps.iter().map(|step| step.entry.units()).sum();
+    let is_idle =
+        |it: &&FollowedChange| it.depth > 0 && it.entry.n_writes() == 0 && it.entry.troubles().next().is_none();
+    let (idle, working): (Vec<_>, Vec<_>) = steps.iter().partition(is_idle);
     html! {
         p {
             (counted(n_writes, "write")) " followed, of " (shown::units(units)) ", within "
             (axis.until_ms.saturating_sub(axis.from_ms)) " ms of the moment a function first got the change."
         }
+        (table(&working, axis))
+        @if !idle.is_empty() {
+            details.fold {
+                summary { (counted(idle.len(), "record")) " of these writes needed no work" }
+                (table(&idle, axis))
+            }
+        }
+        @if steps.len() >= STEPS_MAX { p { "The first " (steps.len()) " changes; there are more." } }
+    }
+}
+
+fn table(steps: &[&FollowedChange], axis: Axis) -> Markup {
+    html! {
         div.wide tabindex="0" { table.steps {
             thead { tr { th { "what happened" } th { "when, in ms" } th.axis { span { "0" } span { (axis.until_ms.saturating_sub(axis.from_ms)) } } } }
             @for step in steps { (rows(step, axis)) }
         } }
-        @if steps.len() >= STEPS_MAX { p { "The first " (steps.len()) " changes; there are more." } }
     }
 }
 
@@ -153,7 +168,7 @@ fn rows(step: &FollowedChange, axis: Axis) -> Markup {
 }
 
 fn of_delivery(delivery: &FlowDelivery, axis: Axis) -> Markup {
-    let FlowDelivery { function, began_ms, elapsed_ms, writes, n_writes, trouble } = delivery;
+    let FlowDelivery { function, began_ms, elapsed_ms, writes, n_writes, trouble, .. } = delivery;
     let since = |ms: u64| ms.saturating_sub(axis.from_ms);
     let is_killed = matches!(trouble, Some(Trouble::Killed(_)));
     html! {

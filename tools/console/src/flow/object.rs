@@ -45,7 +45,7 @@ fn change(entry: &FlowEntry) -> Value {
 }
 
 fn delivery(delivery: &FlowDelivery) -> Value {
-    let FlowDelivery { function, began_ms, elapsed_ms, writes, n_writes, trouble } = delivery;
+    let FlowDelivery { function, began_ms, elapsed_ms, writes, n_writes, trouble, .. } = delivery;
     json!({
         "function": function,
         "began_at": time(*began_ms),

@@ -35,30 +35,39 @@ use crate::{
     frame,
 };
 
+/// Writes of a change that the flow displays; the page of the change has more.
+const WRITES_SHOWN: usize = 4;
+
 /// A change, with its direct effects.
 pub(crate) fn change(entry: &FlowEntry) -> Markup {
     html! {
         article.change id=(format!("change-{}", entry.event)) {
-            time { (clock(entry.came_ms)) }
+            div {
+                time { (clock(entry.came_ms)) }
+                a href=(frame::of_change(&entry.event)) { "what followed" }
+            }
             div {
                 p { (entry.entity) " " strong { (action(entry.action)) } " " (frame::key(&entry.item)) }
                 @if !entry.changed.is_empty() { p.values { (changed(entry)) } }
             }
             div { (outcome(entry)) }
-            div { a href=(frame::of_change(&entry.event)) { "what followed" } }
         }
     }
 }
 
 /// The functions' writes for it, and its troubles.
 fn outcome(entry: &FlowEntry) -> Markup {
-    let n_writes: usize = entry.deliveries.iter().map(|delivery| delivery.n_writes).sum();
+    let n_writes = entry.n_writes();
+    let writes = entry.deliveries.iter().flat_map(|delivery| delivery.writes.iter().map(|it| (it, &delivery.function)));
     html! {
         @if n_writes > 0 {
-            ul {
-                @for delivery in &entry.deliveries { @for it in &delivery.writes { li { (write(it)) " " small { (delivery.function) } } } }
+            ul { @for (it, function) in writes.take(WRITES_SHOWN) { li { (write(it)) " " small { (function) } } } }
+            @if n_writes > 1 {
+                p { small {
+                    @if n_writes > WRITES_SHOWN { "… and " (n_writes - WRITES_SHOWN) " more: " }
+                    (counted(n_writes, "write")) ", " (units(entry.units()))
+                } }
             }
-            @if n_writes > 1 { p { small { (counted(n_writes, "write")) ", " (units(entry.units())) } } }
         } @else if entry.troubles().next().is_none() {
             p { small { @if entry.asked.is_empty() { "nothing follows from it" } @else { "nothing had to be written" } } }
         }
