@@ -85,7 +85,7 @@ fn a_key_has_the_declared_names_and_types() {
 fn an_index_is_needed_by_those_who_find_by_it_or_write_its_keys() {
     let none = with_indexes(Vec::new());
     let author = |name: &str| name == "comment-author";
-    expect_test::expect!["the table shop has no index GSI1, needed by comment-author: make it with the key GSI1PK (S) and GSI1SK (S), projecting ALL, or switch comment-author off with DISABLED"]
+    expect_test::expect!["the table shop has no index GSI1, needed by comment-author: make it with the key GSI1PK (S) and GSI1SK (S), projecting KEYS_ONLY, or switch comment-author off with DISABLED"]
     .assert_eq(&lines(&none, author));
     let sellers = |name: &str| ["sale-count", "sale-shown", "best-sellers"].contains(&name);
     assert!(lines(&none, sellers).starts_with("the table shop has no index GSI2, needed by best-sellers: "));
