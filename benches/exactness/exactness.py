@@ -36,15 +36,17 @@ MANIFEST = str(HERE / "ripple.toml")
 PAGE = ROOT / "docs" / "exactness.md"
 BEGIN, END = "<!-- exactness: begin -->", "<!-- exactness: end -->"
 N_CHANGES = 200
+N_DELETED, N_RECREATED = 12, 6
 N_RENAMES = 40
 N_COMMENTS = 60
 N_COMMENTS_BEFORE = 20
 N_LANES = 4
 CREDENTIALS = {"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "local",
                "AWS_SECRET_ACCESS_KEY": "local"}
+RENAMES, TARGETS = "renames", "targets"
 COUNTS = {"hot": "hot: 4 posts", "zipf": "Zipf: 100 posts, exponent 1.2", "cold": "cold: a post for each like",
-          "deletes": "deletes: 60 posts, and likes come and go"}
-RENAMES = "renames"
+          "deletes": "deletes: 60 posts, and likes come and go",
+          TARGETS: f"targets: 40 posts, of which {N_DELETED} are deleted while likes come and go, and {N_RECREATED} of these created again"}
 DESIGNS = {
     "plain.py": "plain `ADD`/`SET`, Python",
     "plain.mjs": "plain `ADD`/`SET`, Node",
@@ -103,6 +105,10 @@ def like(user, post):
     return item(f"USER#{user:05}", f"LIKE#{post:05}", "Like")
 
 
+def post_item(post):
+    return item(f"POST#{post:05}", "POST", "Post")
+
+
 def comment(number, user):
     name = f"{number:05}"
     return item(f"POST#{number % 40:05}", f"COMMENT#{name}", "Comment", userId=f"{user:05}",
@@ -120,6 +126,22 @@ def likes(kind, draw):
                 present.append(like(user, draw.randrange(60)))
                 writes.append(("put", present[-1]))
         return range(60), writes
+    if kind == TARGETS:
+        # The posts are deleted after half of the likes, and created again before the last quarter.
+        posts, writes = range(40), [("put", like(user, draw.randrange(40))) for user in range(N_CHANGES // 2)]
+        deleted = draw.sample(posts, N_DELETED)
+        present = [each for _, each in writes]
+        for place, user in enumerate(range(N_CHANGES // 2, N_CHANGES)):
+            if place == 0:
+                writes += [("delete", post_item(post)) for post in deleted]
+            if place == N_CHANGES // 4:
+                writes += [("put", post_item(post)) for post in deleted[:N_RECREATED]]
+            if draw.random() < 0.5:
+                writes.append(("delete", present.pop(draw.randrange(len(present)))))
+            else:
+                present.append(like(user, draw.randrange(40)))
+                writes.append(("put", present[-1]))
+        return posts, writes
     posts = {"hot": range(4), "zipf": range(100), "cold": range(N_CHANGES)}[kind]
     if kind == "cold":
         chosen = list(posts)
@@ -168,7 +190,16 @@ def errors(dynamodb, workload):
         post = each["sk"]["S"].removeprefix("LIKE#")
         counted[post] = counted.get(post, 0) + 1
     stored = {each["pk"]["S"].removeprefix("POST#"): int(each.get("likeCount", {}).get("N", 0)) for each in of("Post")}
-    return [abs(stored.get(post, 0) - counted.get(post, 0)) for post in stored.keys() | counted.keys()]
+    return [abs(stored[post] - counted.get(post, 0)) for post in stored]
+
+
+def remains(dynamodb):
+    """Of the posts that are deleted: those that are an item with a count alone, and those with a counter."""
+    items = [each for each in scan(dynamodb) if each["pk"]["S"].startswith("POST#")]
+    posts = {each["pk"]["S"] for each in items if each.get("type", {}).get("S") == "Post"}
+    left = [each for each in items if each["pk"]["S"] not in posts]
+    stubs = {each["pk"]["S"] for each in left if each["sk"]["S"] == "POST"}
+    return [len(stubs), len({each["pk"]["S"] for each in left} - stubs)]
 
 
 def is_applications(record):
@@ -220,18 +251,20 @@ def run(design, workload, seed, arguments):
             before, writes = renames(draw)
         else:
             posts, writes = likes(workload, draw)
-            before = [item(f"POST#{post:05}", "POST", "Post") for post in posts]
+            before = [post_item(post) for post in posts]
         write(dynamodb, [("put", each) for each in before])
         arn = dynamodb.describe_table(TableName="ripple")["Table"]["LatestStreamArn"]
         shards = stream.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
         iterators = {shard["ShardId"]: stream.get_shard_iterator(
             StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="LATEST")["ShardIterator"] for shard in shards}
-        # Counts: all is written before the first delivery, so that batches are the same for each design.
+        # Counts: all is written before the first delivery, so that batches are the same for each design; where posts are
+        # deleted, the half before that is delivered first.
         writer = threading.Thread(target=write, args=(client("dynamodb", endpoint), writes, 0.02))
+        half = len(writes) if workload != TARGETS else N_CHANGES // 2
         if workload == RENAMES:
             writer.start()
         else:
-            write(dynamodb, writes)
+            write(dynamodb, writes[:half])
         began = time.monotonic()
         taken = list(records(stream, arn, iterators))
         started = [mappings.Mapping(command, environment, endpoint, passes, f"{seed}/{workload}/{place}", n_lanes,
@@ -240,7 +273,10 @@ def run(design, workload, seed, arguments):
                    in enumerate(functions(design, workload, arguments.node))]
         n_quiet, last_busy = 0, began
         try:
-            while n_quiet < 3:
+            while n_quiet < 3 or half < len(writes):
+                if n_quiet == 3:
+                    write(dynamodb, writes[half:])
+                    half, n_quiet = len(writes), 0
                 for record in taken:
                     for each in started:
                         each.take(record)
@@ -252,7 +288,7 @@ def run(design, workload, seed, arguments):
         finally:
             for each in started:
                 each.end()
-        return Result(design, workload, errors(dynamodb, workload), len(writes), last_busy - began, meter)
+        return Result(design, workload, errors(dynamodb, workload), remains(dynamodb), len(writes), last_busy - began, meter)
 
 
 @dataclasses.dataclass
@@ -260,6 +296,7 @@ class Result:
     design: str
     workload: str
     errors: list
+    remains: list
     n_changes: int
     seconds: float
     meter: processes.Meter
@@ -270,12 +307,13 @@ class Result:
         # Rounding may not make a wrong count invisible.
         right = "100 %" if not wrong else f"{min(right, 99.9):.1f} %"
         sizes = ["", ""] if self.workload == RENAMES else [f"{sum(wrong) / len(self.errors):.2f}", f"{max(self.errors)}"]
-        return [DESIGNS[self.design], right, *sizes, f"{self.meter.write_units / self.n_changes:.2f}",
+        remains = self.remains if self.workload == TARGETS else []
+        return [DESIGNS[self.design], right, *sizes, *remains, f"{self.meter.write_units / self.n_changes:.2f}",
                 f"{self.meter.n_calls / self.n_changes:.2f}", f"{self.seconds:.0f}"]
 
     def faults(self):
         m = self.meter
-        return [DESIGNS[self.design], m.n_deliveries, m.n_killed, m.n_unanswered, m.n_twice, m.n_lost, m.n_throttled, m.n_failed]
+        return [DESIGNS[self.design], m.n_deliveries, m.n_killed, m.n_unanswered, m.n_twice, m.n_hung, m.n_lost, m.n_throttled, m.n_failed]
 
 
 def table(head, rows):
@@ -306,8 +344,10 @@ def report(results, seed, arguments):
             title = f"renames: {N_RENAMES} renames of 10 users and {N_COMMENTS} new comments, {targets} comments"
             parts.append(f"### {title}\n\n" + table(head[:2] + head[4:], [[*r.row()[:2], *r.row()[4:]] for r in of]))
         else:
-            parts.append(f"### {COUNTS[workload]}, {targets} targets\n\n" + table(head, [r.row() for r in of]))
-    faults = ["design", "deliveries", "killed", "unanswered", "twice at once", "calls lost", "calls throttled", "failed"]
+            columns = ["stubs", "counters left"] if workload == TARGETS else []
+            title = f"### {COUNTS[workload]}, {targets} targets\n\n"
+            parts.append(title + table([*head[:4], *columns, *head[4:]], [r.row() for r in of]))
+    faults = ["design", "deliveries", "killed", "unanswered", "twice at once", "hung", "calls lost", "calls throttled", "failed"]
     totals = []
     for design in arguments.designs:
         rows = [result.faults()[1:] for result in results if result.design == design]

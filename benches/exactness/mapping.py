@@ -6,11 +6,12 @@ import threading
 import time
 import zlib
 
-from process import Process
+from process import ANSWER_S, TIMEOUT_S, Process
 
 BATCH = 10
-# Of 100 deliveries: the process is killed in its middle, its response is lost, it is invoked twice at once.
-KILLED, UNANSWERED, TWICE = 10, 10, 10
+# Of 100 deliveries: the process is killed in its middle, its response is lost, it is invoked twice at once, or it hangs
+# at a write until its timeout, and goes on while the batch is delivered again.
+KILLED, UNANSWERED, TWICE, HUNG = 10, 10, 10, 5
 # Between two attempts.
 BACKOFF_S = 0.2
 
@@ -21,6 +22,8 @@ class Lane:
     def __init__(self, start, draws, is_windowed, meter, stop):
         self.start, self.draws, self.is_windowed, self.meter, self.stop = start, draws, is_windowed, meter, stop
         self.records, self.processes, self.state = queue.Queue(), [None, None], {}
+        # Processes that hung, each with the thread of its invocation.
+        self.hung = []
         # Writes of the last delivery without a fault of the mapping: a process is killed at a part of them.
         self.n_writes = BATCH
         self.is_idle = True
@@ -45,7 +48,7 @@ class Lane:
                 except queue.Empty:
                     break
             if not pending:
-                self.is_idle = True
+                self.is_idle = not any(thread.is_alive() for _, thread in self.hung)
                 continue
             draw = random.Random(f"{self.draws}/{number}")
             fate, part, next_cut = draw.randrange(100), draw.random(), 1 + draw.randrange(BATCH)
@@ -57,6 +60,8 @@ class Lane:
                 del pending[: len(batch)]
         for which in (0, 1):
             self.close(which)
+        for process, _ in self.hung:
+            process.close()
 
     def delivered(self, batch, number, fate, part):
         """Delivers a batch until it has succeeded, or has met a fault. Returns whether all of it is to come again."""
@@ -67,7 +72,12 @@ class Lane:
             is_killed = is_first and fate < KILLED
             is_unanswered = is_first and KILLED <= fate < KILLED + UNANSWERED
             is_twice = is_first and KILLED + UNANSWERED <= fate < KILLED + UNANSWERED + TWICE
-            response = self.invoked(batch, f"{self.draws}/{number}/{attempt}", is_killed, is_twice, part)
+            is_hung = is_first and 0 <= fate - KILLED - UNANSWERED - TWICE < HUNG
+            draws = f"{self.draws}/{number}/{attempt}"
+            if is_hung:
+                self.hangs(self.event(batch), draws, 1 + int(part * self.n_writes))
+                return True
+            response = self.invoked(self.event(batch), draws, is_killed, is_twice, part)
             if is_killed or is_unanswered:
                 self.meter.add(n_killed=int(is_killed), n_unanswered=int(is_unanswered))
                 return True
@@ -78,19 +88,37 @@ class Lane:
                 time.sleep(BACKOFF_S)
         return False
 
-    def invoked(self, batch, draws, is_killed, is_twice, part):
+    def hangs(self, event, draws, before):
+        """Waits until the function's timeout. Its invocation goes on when that of the next delivery begins."""
+        process, self.processes[0] = self.process(0), None
+        arguments = {"hang_before": before, "frees": self.last_hung}
+        thread = threading.Thread(target=process.invoke, args=(event, draws), kwargs=arguments)
+        thread.start()
+        process.has_begun.wait(ANSWER_S)
+        thread.join(TIMEOUT_S)
+        self.meter.add(n_hung=1)
+        self.hung.append((process, thread))
+
+    @property
+    def last_hung(self):
+        return self.hung[-1][0] if self.hung else None
+
+    def event(self, batch):
         event = {"Records": batch}
         if self.is_windowed:
             window = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z"}
             event |= {"window": window, "state": self.state, "shardId": "shardId-00000001573689847180-864758bb",
                       "isFinalInvokeForWindow": False, "isWindowTerminatedEarly": False}
+        return event
+
+    def invoked(self, event, draws, is_killed, is_twice, part):
         kill_after = 1 + int(part * self.n_writes) if is_killed else None
         process = self.process(0)
         if is_twice:
             self.meter.add(n_twice=1)
-            other = threading.Thread(target=self.process(1).invoke, args=(event, f"{draws}/other", None))
+            other = threading.Thread(target=self.process(1).invoke, args=(event, f"{draws}/other"))
             other.start()
-        response = process.invoke(event, draws, kill_after)
+        response = process.invoke(event, draws, kill_after, frees=self.last_hung)
         if is_twice:
             other.join()
         return response

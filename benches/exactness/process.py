@@ -41,6 +41,7 @@ class Meter:
     n_killed: int = 0
     n_twice: int = 0
     n_unanswered: int = 0
+    n_hung: int = 0
     n_failed: int = 0
     n_deliveries: int = 0
     lock: threading.Lock = dataclasses.field(default_factory=threading.Lock, repr=False)
@@ -57,6 +58,8 @@ class Process:
     def __init__(self, command, environment, database, meter, log):
         self.database, self.meter, self.events, self.answers = database, meter, queue.Queue(), queue.Queue()
         self.random, self.kill_after, self.n_writes, self.lock = random.Random(0), None, 0, threading.Lock()
+        # It hangs before that write until the batch's next delivery has begun; and an invocation that it ends.
+        self.hang_before, self.has_begun, self.may_go_on, self.frees = None, threading.Event(), threading.Event(), None
         handler = type("Bound", (Api,), {"process": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
@@ -71,9 +74,11 @@ class Process:
         }
         self.child = subprocess.Popen(command, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
-    def invoke(self, event, draws, kill_after):
+    def invoke(self, event, draws, kill_after=None, hang_before=None, frees=None):
         """The response, or None if the process is dead or reports an error. It dies after so many writes."""
         self.random, self.kill_after, self.n_writes = random.Random(draws), kill_after, 0
+        self.hang_before, self.frees = hang_before, frees
+        self.has_begun.clear()
         self.events.put(json.dumps(event, default=lambda binary: base64.b64encode(binary).decode()).encode())
         end = time.monotonic() + ANSWER_S
         while time.monotonic() < end:
@@ -118,6 +123,9 @@ class Api(BaseHTTPRequestHandler):
 
     def do_GET(self):
         event = self.process.events.get()
+        self.process.has_begun.set()
+        if self.process.frees:
+            self.process.frees.may_go_on.set()
         self.answer(200, event, {
             "Lambda-Runtime-Aws-Request-Id": os.urandom(8).hex(),
             "Lambda-Runtime-Deadline-Ms": str(int((time.time() + TIMEOUT_S) * 1000)),
@@ -155,6 +163,8 @@ class Api(BaseHTTPRequestHandler):
             return
         if name in METERED:
             body = json.dumps(json.loads(body) | {"ReturnConsumedCapacity": "TOTAL"}).encode()
+        if name in WRITES and process.n_writes + 1 == process.hang_before:
+            process.may_go_on.wait(ANSWER_S)
         status, headers, answer = self.forward(body)
         if name in METERED:
             units = consumed(json.loads(answer)) if name in WRITES and status == 200 else 0
