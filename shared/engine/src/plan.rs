@@ -250,12 +250,11 @@ fn sort<S: Store>(
             Effect::Measure(Measure { bucket, form, value }) => {
                 amounts.push(Amount { item: bucket, derivation, adds: Adds::Value(form, value) });
             }
-            Effect::Late => {}
             Effect::Look(request) => asked.requests.request(request, derivation, &change.key, Some(position)),
             Effect::Later(request, at_ms) if at_ms > context.clock.now_ms() && context.takes(ProtocolStep::Later) => {
                 asked.requests.later(request.item, at_ms, derivation, position);
             }
-            Effect::Later(..) => {}
+            Effect::Late | Effect::Later(..) => {}
             Effect::Vacated(request) => asked.requests.request_vacated(request, derivation, position),
             Effect::Find(find) => asked.requests.find(find, derivation, &change.key, Some(position)),
             Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),

@@ -15,7 +15,7 @@ use engine::{
     registry::{Hold, RegistryWatch},
     sweep::{Bounds, Slice},
 };
-use expect_test::expect;
+use expect_test::expect_file;
 use keys::{counter::CounterKey, key::Key, value::whole_number};
 use operate::{
     repair::remedy::{Repaired, Repairing},
@@ -44,75 +44,7 @@ async fn a_script_ends_wrong_without_its_guard() {
     for purpose in SCRIPTED {
         ends.push(both_ends(*purpose).await);
     }
-    expect![[r#"
-        LedgerKind
-            with it    1 of 2 functions start
-            without it 2 of 2 functions start
-        NewJob
-            with it    9 of 9 follows have the newest name, and 0 the name of a fan-out that was paused
-            without it 7 of 9 follows have the newest name, and 9 the name of a fan-out that was paused
-        MirrorType
-            with it    the application's items at a mirror that is made, changed, removed are there: [true, true, true]
-            without it the application's items at a mirror that is made, changed, removed are there: [false, false, false]
-        OwnerAbsent
-            with it    the subscription of a user who came back is there
-            without it the subscription of a user who came back is deleted
-        StillTheirs
-            with it    the subscription that was just written is there
-            without it the subscription that was just written is deleted
-        OldWatermark
-            with it    3 of 3 members are counted
-            without it 4 of 3 members are counted
-        Spread
-            with it    4 of 4 members are counted
-            without it 5 of 4 members are counted
-        Exception
-            with it    1 of 1 members is counted
-            without it 2 of 1 members is counted
-        Shown
-            with it    the group shows 2 of 2 members
-            without it the group shows 1 of 2 members
-        Wait
-            with it    the subscription is there before the second wait is over
-            without it the subscription is deleted before the second wait is over
-        IndexKeys
-            with it    the folder new stands at FOLDER#new#f
-            without it the folder new stands at FOLDER#old#f
-        CounterType
-            with it    the repair is done: false; under the counter's key is a Gadget
-            without it the repair is done: true; under the counter's key is a Counter
-        RepairRight
-            with it    1 of 1 comments is counted
-            without it 2 of 1 comments is counted
-        StillZero
-            with it    1 of 1 members is counted
-            without it 0 of 1 members is counted
-        DroppedCounter
-            with it    the counter says '4'
-            without it the counter says ''
-        Listed
-            with it    0 readable items are listed as unreadable
-            without it 1 readable items are listed as unreadable
-        KeyWait
-            with it    the mirror is created: true
-            without it the mirror is created: false
-        LossMark
-            with it    2 of 2 marks are left
-            without it 0 of 2 marks are left
-        Registry
-            with it    an instance may run on for [60000, 60000] milliseconds, by family
-            without it an instance may run on for [2000, 60000] milliseconds, by family
-        SweepRound
-            with it    the next round compares 5 of 5 items and notes 1 suspects
-            without it the next round compares 4 of 5 items and notes 0 suspects
-        Clock
-            with it    the song shows 0 plays
-            without it the song shows 5 plays
-        Suspect
-            with it    what differs again is reported in time: true; what differs all the time: true
-            without it what differs again is reported in time: false; what differs all the time: false
-    "#]]
-    .assert_eq(&ends.concat());
+    expect_file!["guards.txt"].assert_eq(&ends.concat());
 }
 
 #[test]

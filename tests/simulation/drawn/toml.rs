@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     description::{
         Calculation, CopyRule, CountRule, Description, DrawnTable, FieldOf, Found, KeyOf, KeyPart, LatestRule,
-        MirrorRule, Piece, Ref, RollUpRule, Shown, UnreadRule, What, Where,
+        MirrorRule, Piece, Ref, RollUpRule, Shown, UnreadRule, What, Where, WindowRule,
     },
     values::MARK,
 };
@@ -174,22 +174,9 @@ fn rule_written(text: &mut String, of: &Description, what: &What) {
                 .unwrap();
         }
         What::Calculated { of: entity, calculation, into } => {
-            let value = match calculation {
-                Calculation::Sum(one, other) => format!("{one} + {other}"),
-                Calculation::Percentage(one, other) => format!("100 * {one} / {other}"),
-            };
-            writeln!(text, "kind = \"calculated\"\ninto = \"{}.{into}\"\nvalue = {value:?}", name(*entity)).unwrap();
+            calculated_written(text, name(*entity), calculation, into);
         }
-        What::Window(window) => {
-            let (from, to) = (name(window.from), name(window.to));
-            writeln!(text, "kind = \"window\"\nfrom = {from:?}\ninto = \"{to}.{}\"", window.into).unwrap();
-            link(text, &window.link);
-            let unit = if window.is_of_days { "days" } else { "hours" };
-            writeln!(text, "last = \"{} {unit}\"\nsum = {:?}", window.length, window.sum).unwrap();
-            if window.zero_is_absent {
-                text.push_str("zero = \"absent\"\n");
-            }
-        }
+        What::Window(window) => window_written(text, of, window),
         What::RollUp(RollUpRule { from, to, link: by, condition, time, value }) => {
             writeln!(text, "kind = \"roll-up\"\nfrom = {:?}\ninto = {:?}", name(*from), name(*to)).unwrap();
             link(text, by);
@@ -240,6 +227,25 @@ fn unread_written(text: &mut String, of: &Description, unread: &UnreadRule) {
         text.push_str("zero = \"absent\"\n");
     }
     found(text, of, &unread.found);
+}
+
+fn calculated_written(text: &mut String, entity: &str, calculation: &Calculation, into: &str) {
+    let value = match calculation {
+        Calculation::Sum(one, other) => format!("{one} + {other}"),
+        Calculation::Percentage(one, other) => format!("100 * {one} / {other}"),
+    };
+    writeln!(text, "kind = \"calculated\"\ninto = \"{entity}.{into}\"\nvalue = {value:?}").unwrap();
+}
+
+fn window_written(text: &mut String, of: &Description, window: &WindowRule) {
+    let (from, to) = (&of.entities[window.from].name, &of.entities[window.to].name);
+    writeln!(text, "kind = \"window\"\nfrom = {from:?}\ninto = \"{to}.{}\"", window.into).unwrap();
+    link(text, &window.link);
+    let unit = if window.is_of_days { "days" } else { "hours" };
+    writeln!(text, "last = \"{} {unit}\"\nsum = {:?}", window.length, window.sum).unwrap();
+    if window.zero_is_absent {
+        text.push_str("zero = \"absent\"\n");
+    }
 }
 
 fn count_written(text: &mut String, of: &Description, count: &CountRule) {

@@ -145,27 +145,15 @@ pub(crate) async fn search<S: Store>(
         }
         .boxed()
     });
-    // Searches of an index are repeated once; a repeated search is not noted again.
-    let indexed = indexed.into_iter().filter(|_| notes == Notes::Taken);
-    let noted = indexed.map(|(source, (derivations, causes))| {
+    let noted = notes_of(context, requests, indexed, notes).into_iter().map(|(note, derivations, causes)| {
         async move {
             let mut written = Vec::new();
-            let note = noted(context, &source, derivations.iter().copied());
             let ended = write_note(context, note, patience, &mut written).await;
             (written, ended, derivations, causes)
         }
         .boxed()
     });
-    let later = std::mem::take(&mut requests.later).into_iter().map(|((item, at_ms), (derivations, causes))| {
-        async move {
-            let mut written = Vec::new();
-            let note = note_of(context, &item, derivations.iter().copied()).at(at_ms);
-            let ended = write_note(context, Some(note), patience, &mut written).await;
-            (written, ended, derivations, causes)
-        }
-        .boxed()
-    });
-    let written: Vec<BoxFuture<'_, _>> = begun.chain(noted).chain(later).collect();
+    let written: Vec<BoxFuture<'_, _>> = begun.chain(noted).collect();
     let mut written = stream::iter(written).buffer_unordered(CALLS_AT_ONCE);
     while let Some((written, ended, derivations, causes)) = written.next().await {
         let at_ms = context.clock.now_ms();
@@ -198,6 +186,26 @@ async fn first_page<S: Store>(context: &Context<S>, find: &Find, patience: Patie
         Some(_) => FirstPage::Many,
         None => FirstPage::All(page.items.iter().filter_map(|item| fan_out::leads_to(context, item, find)).collect()),
     })
+}
+
+/// The notes of these searches of an index, which are repeated once, and of the items that are to be refreshed later; each
+/// with its derivations and records.
+fn notes_of<S: Store>(
+    context: &Context<S>,
+    requests: &mut RefreshRequests,
+    indexed: BTreeMap<Key, (BTreeSet<DerivationAt>, BTreeSet<RecordAt>)>,
+    notes: Notes,
+) -> Vec<(Option<Write>, BTreeSet<DerivationAt>, BTreeSet<RecordAt>)> {
+    // A repeated search is not noted again.
+    let again = indexed.into_iter().filter(|_| notes == Notes::Taken);
+    let again = again.map(|(source, (derivations, causes))| {
+        (noted(context, &source, derivations.iter().copied()), derivations, causes)
+    });
+    let later = std::mem::take(&mut requests.later).into_iter();
+    let later = later.map(|((item, at_ms), (derivations, causes))| {
+        (Some(note_of(context, &item, derivations.iter().copied()).at(at_ms)), derivations, causes)
+    });
+    again.chain(later).collect()
 }
 
 /// Writes a note, if there is one to write.

@@ -35,6 +35,11 @@ fn a_window_is_over_the_last_hours_or_days_of_buckets() {
     ] {
         refused(last, to, expect);
     }
+}
+
+#[test]
+fn the_parts_of_a_window_are_looked_up() {
+    let refused = |from: &str, to: &str, expect: &Expect| refused_example("window", from, to, expect);
     refused(
         "sum = \"plays\"",
         "",
@@ -52,6 +57,11 @@ fn a_window_is_over_the_last_hours_or_days_of_buckets() {
         "sum = \"day\"",
         &expect!["derivation.plays-this-week.sum: day is S, and a number (N) is wanted: write number(day)"],
     );
+}
+
+#[test]
+fn the_bucket_and_the_target_of_a_window_are_looked_up() {
+    let refused = |from: &str, to: &str, expect: &Expect| refused_example("window", from, to, expect);
     refused(
         "bucket = \"day\"\n",
         "",

@@ -311,7 +311,7 @@ fn options(args: &Dev, endpoint: &str) -> String {
         ("--config", config.map(|file| file.display().to_string())),
     ];
     let given = all.iter().filter(is_given);
-    given.map(|(option, value)| format!(" {option} {}", value.as_deref().unwrap_or_default())).collect()
+    given.map(|(option, value)| [" ", option, " ", value.as_deref().unwrap_or_default()].concat()).collect()
 }
 
 /// Unless it may differ, the manifest must keep the derivations of the folder's last manifest. Returns the names of the

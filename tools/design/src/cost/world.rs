@@ -111,7 +111,7 @@ impl<'a> World<'a> {
         });
         // What a manifest alone says of an attribute is its name. So each item has its own value, as it has its own key:
         // with one value, all items would have one target.
-        let is_made_up = |name: &&str| match sample.get(*name) {
+        let is_made_up = |name: &&str| match sample.get(name) {
             Some(AttributeValue::S(text)) => {
                 text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) == Some(*name)
             }
