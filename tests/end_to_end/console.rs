@@ -167,7 +167,8 @@ impl Console {
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+        // The parts of a key, between which a line may break, are one text.
+        Answer { status, head: head.to_lowercase(), body: body.replace("</span><span>", "") }
     }
 
     /// Follows the links of a page, and those of the pages that they lead to, up to so many; all must be pages.

@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// Writes of a change that the flow displays; the page of the change has more.
-const WRITES_SHOWN: usize = 4;
+const WRITES_SHOWN: usize = 6;
 
 /// A change, with its direct effects.
 pub(crate) fn change(entry: &FlowEntry) -> Markup {
