@@ -66,7 +66,8 @@ impl Console {
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+        // The parts of a key, between which a line may break, are one text.
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.replace("</span><span>", ""))
     }
 
     async fn get(&self, path: &str) -> Answer {

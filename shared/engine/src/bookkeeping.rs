@@ -313,6 +313,7 @@ mod tests {
             mark of a possible loss: LOSS / {Family}#{StreamLabel}#{ShardId}
             pulse: JOBS#PULSE / PULSE
             handled pulse: PULSE / {Families}
+            clock: JOBS#CLOCK / CLOCK
             job: JOBS#05 / {Derivation}#{EventId}
             entry of the queue: DUE#05 / 000000090000000#{Derivation}#{EventId}
             list of a cascade: LISTED#JOBS#05#{Derivation}#{EventId} / 0000000000

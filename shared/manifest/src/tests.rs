@@ -301,6 +301,31 @@ derived = true
 derived-attributes = ["feedbacks"]
 "#;
 
+/// What the windows and calculated attributes of the page read.
+const SONGS: &str = r##"
+[table]
+partition-key = "pk"
+sort-key = "sk"
+type = "type"
+[entity.Song]
+partition-key = "SONG#{songId}"
+sort-key = "SONG"
+derived-attributes = ["playsThisWeek"]
+[entity.SongDay]
+partition-key = "SONG#{songId}"
+sort-key = "DAY#{day}"
+derived = true
+derived-attributes = ["plays"]
+[entity.Play]
+partition-key = "USER#{userId}"
+sort-key = "PLAY#{at}"
+attributes = ["songId"]
+[entity.Project]
+partition-key = "PROJECT#{projectId}"
+sort-key = "PROJECT"
+derived-attributes = ["doneCount", "taskCount", "percentDone"]
+"##;
+
 #[test]
 fn the_file_in_the_documentation_is_a_manifest() {
     let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
@@ -314,12 +339,14 @@ fn the_file_in_the_documentation_is_a_manifest() {
         of_expired,
         of_members,
         of_some,
+        window,
+        of_itself,
         unread,
         of_removed,
         ranking,
     ] = blocks.as_slice()
     else {
-        panic!("two files and ten parts are shown")
+        panic!("two files and twelve parts are shown")
     };
     let base = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n[entity.User]\npartition-key = \
                 \"USER#{userId}\"\nsort-key = \"USER\"\nderived-attributes = [\"orderStatuses\"]\n[entity.Order]\n\
@@ -342,6 +369,7 @@ fn the_file_in_the_documentation_is_a_manifest() {
                   [\"lastText\", \"lastAt\"]\n[entity.Message]\npartition-key = \"MESSAGE#{id}\"\nsort-key = \"MESSAGE\"\n\
                   attributes = [\"room\", \"text\", \"sentAt\", \"deletedAt\"]\n";
     load(&[offers, of_some].concat()).unwrap_or_else(|error| panic!("{error}"));
+    load(&[SONGS, window, of_itself].concat()).unwrap_or_else(|error| panic!("{error}"));
     load(&[receipts, of_expired].concat()).unwrap_or_else(|error| panic!("{error}"));
     load(&[OWNERS, calculated, from_owners].concat()).unwrap_or_else(|error| panic!("{error}"));
     let (schema, _) = load(of_several).unwrap();

@@ -23,6 +23,7 @@ use std::{
 use derive::{
     catalogue::Catalogue,
     change::Change,
+    clock,
     schema::{Schema, Seen},
 };
 use engine::{
@@ -227,8 +228,8 @@ struct IgnoredTypes(BTreeSet<Option<String>>);
 impl IgnoredTypes {
     /// A sentence about the item of a change, if it is ignored and its type was not reported before.
     fn new_of(&mut self, schema: &Schema, change: &Change) -> Option<String> {
-        // A job is an item of the service itself, without an entity.
-        if JobKey::parse(&change.key).is_some() {
+        // Jobs and the clock are items of the service itself, without an entity.
+        if JobKey::parse(&change.key).is_some() || change.key == clock::key() {
             return None;
         }
         let image = change.new_image().or(change.old_image())?;

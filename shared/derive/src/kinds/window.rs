@@ -91,11 +91,16 @@ impl Window {
         Some(FirstOf { query, entity: self.source.clone(), is_counted: false })
     }
 
-    /// The first hour of a bucket; `None` if it is of another time span.
-    fn first_hour(&self, image: &Image<'_>) -> Option<u64> {
+    /// The text of a bucket's time; `None` if the bucket is of another time span.
+    fn time<'a>(&self, image: &'a Image<'a>) -> Option<&'a str> {
         let field = |name: &str| image.field(name).ok().flatten();
         let is_meant = self.grain.as_deref().is_none_or(|grain| field(grain) == Some(self.span.name()));
-        clock::first_hour(field(&self.bucket)?, self.span).filter(|_| is_meant)
+        field(&self.bucket).filter(|_| is_meant)
+    }
+
+    /// The first hour of a bucket; `None` if it is of another time span, or its time is none.
+    fn first_hour(&self, image: &Image<'_>) -> Option<u64> {
+        clock::first_hour(self.time(image)?, self.span)
     }
 
     /// When a bucket enters the window and when it leaves it, in hours since 1970.
@@ -104,21 +109,18 @@ impl Window {
         Some([first, first + u64::from(self.length) * clock::hours(self.span)?])
     }
 
-    /// The attribute with the sum over these buckets; `None` where no time is known.
-    fn wanted<'a>(&self, schema: &Schema, buckets: Option<impl IntoIterator<Item = &'a Item>>) -> Wanted {
-        let value = buckets.map(|buckets| {
-            let mut sum = Sum::default();
-            for item in buckets {
-                let key = schema.layout.key(item);
-                let image = key.as_ref().and_then(|key| schema.image(key, item));
-                let image = image.filter(|image| self.first_hour(image).is_some());
-                if let Some(Ok(Some(number))) = image.map(|image| self.sum.number(&image)) {
-                    sum.add(&number);
-                }
+    /// The attribute with the sum over these buckets.
+    fn wanted<'a>(&self, schema: &Schema, buckets: impl IntoIterator<Item = &'a Item>) -> Wanted {
+        let mut sum = Sum::default();
+        for item in buckets {
+            let key = schema.layout.key(item);
+            let image = key.as_ref().and_then(|key| schema.image(key, item));
+            let image = image.filter(|image| self.first_hour(image).is_some());
+            if let Some(Ok(Some(number))) = image.map(|image| self.sum.number(&image)) {
+                sum.add(&number);
             }
-            sum
-        });
-        let value = value.filter(|sum| !sum.is_zero() || !self.zero_is_absent).map(|sum| sum.to_value());
+        }
+        let value = (!sum.is_zero() || !self.zero_is_absent).then(|| sum.to_value());
         Wanted { name: self.attribute.clone(), value, zero_is_absent: false }
     }
 
@@ -136,6 +138,11 @@ impl Window {
         let as_it_is = ["", "!", "*"].map(|mark| format!("{{{}{mark}}}", self.bucket));
         if sort.written(&self.bucket).is_none_or(|written| !as_it_is.contains(&written)) {
             return Err(format!("{} in {sort} of {name} is not a time as it is", self.bucket));
+        }
+        let grain = self.grain.as_deref().unwrap_or_default();
+        let of_other = [grain, &self.bucket].into_iter().find(|field| self.link.filled_by(field).is_some());
+        if let Some(field) = of_other.or(Some(grain).filter(|grain| *grain == self.bucket)) {
+            return Err(format!("{field} of the key of {name} cannot say both which bucket it is and something else"));
         }
         Latest::check_range_with(source, target, &self.link, self.grain.as_deref())?;
         let is_given = |field: &str| self.link.filled_by(field).is_some() || Some(field) == self.grain.as_deref();
@@ -203,15 +210,21 @@ impl Kind for Window {
     }
 
     fn unreadable(&self, _schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        image.is(&self.source).then(|| self.sum.number(image).err()).flatten()
+        let time = self.time(image).filter(|_| image.is(&self.source))?;
+        if clock::first_hour(time, self.span).is_none() {
+            let of = if self.span == TimeSpan::Hour { "hour such as 2024-01-15T10" } else { "day such as 2024-01-15" };
+            return Some(Unreadable { attribute: self.bucket.clone(), why: format!("is no {of}") });
+        }
+        self.sum.number(image).err()
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
-        let hour = items.get(&clock::key()).and_then(clock::hour);
+        // Without a clock nothing is known, and what is stored stays.
+        let Some(hour) = items.get(&clock::key()).and_then(clock::hour) else { return Vec::new() };
         let of = |(key, item): (&Key, &Item)| {
             schema.image(key, item).filter(|image| image.is(&self.target))?;
-            let of = hour.and_then(|hour| self.buckets(schema, key, hour));
-            let buckets = of.map(|of| first_of(schema, &of, items.range(of.begin()..)));
+            let of = self.buckets(schema, key, hour);
+            let buckets = of.map(|of| first_of(schema, &of, items.range(of.begin()..))).unwrap_or_default();
             Some(Derived::Attributes { key: key.clone(), attributes: vec![self.wanted(schema, buckets)] })
         };
         items.iter().filter_map(of).collect()
@@ -247,8 +260,9 @@ impl Refresh for Window {
     }
 
     fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
-        let of = target.hour.and_then(|hour| self.buckets(schema, target.key, hour));
-        Computed::Attributes(vec![self.wanted(schema, of.map(|of| sources.first(schema, &of)))])
+        let Some(hour) = target.hour else { return Computed::Attributes(Vec::new()) };
+        let buckets = self.buckets(schema, target.key, hour).map(|of| sources.first(schema, &of)).unwrap_or_default();
+        Computed::Attributes(vec![self.wanted(schema, buckets)])
     }
 }
 

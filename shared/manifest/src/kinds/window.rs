@@ -3,7 +3,7 @@
 use derive::{
     clock,
     derivation::Derivation,
-    expression::time::TimeSpan,
+    expression::{Expression, function::Function, time::TimeSpan},
     kinds::window::{BUCKETS_MAX, Window},
 };
 use keys::entity::Definition;
@@ -61,7 +61,11 @@ const KEYS: [KeySyntax; 8] = [
         "fields of the same names",
         "pairs of a field of the target's key and the field of the bucket's key that gives it",
     ),
-    KeySyntax::required("last", Text, "how long the window is, such as `\"7 days\"` or `\"24 hours\"`"),
+    KeySyntax::required(
+        "last",
+        Text,
+        "how long the window is, such as `\"7 days\"` or `\"24 hours\"`: 1 to 400, of buckets by day or by hour",
+    ),
     KeySyntax::required(
         "sum",
         Text,
@@ -71,7 +75,7 @@ const KEYS: [KeySyntax; 8] = [
         "bucket",
         Text,
         "that of the roll-up into `from`",
-        "the field with which the key of `from` ends: an hour such as `2024-01-15T10`, or a day such as `2024-01-15`, in UTC",
+        "the field with which the key of `from` ends: exactly an hour such as `2024-01-15T10`, or a day such as `2024-01-15`, in UTC",
     ),
     KeySyntax::optional(
         "grain",
@@ -102,6 +106,11 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         let what = format!("{} has no buckets by {unit}: add \"{unit}\" to the grains of its roll-up", source.name);
         return Err(last.place.wrong(what));
     }
+    if let Some(other) = counted_by(rule, source).filter(|other| *other != span) {
+        let (is, last_of) = (other.name().to_lowercase(), span.name().to_lowercase());
+        let what = format!("the buckets of {} are by {is}, and last is by {last_of}: make both the same", source.name);
+        return Err(last.place.wrong(what));
+    }
     let field = |key: &str| {
         let Some(entry) = rule.section.get(key).or_else(|| rolled_up?.get(key)) else { return Ok(None) };
         let named = entry.text()?;
@@ -130,6 +139,22 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     };
     window.check_range(source, target).map_err(|what| in_place(rule, source, &bucket, what))?;
     Ok(vec![rule.derivation(rule.name, window)?])
+}
+
+/// The time span of the items that a count creates, if an expression gives it.
+fn counted_by(rule: &Rule<'_>, source: &Definition) -> Option<TimeSpan> {
+    let into = |section: &Section<'_>| {
+        let into = section.get("into")?.text().ok()?.text;
+        Some(into.split('.').next() == Some(source.name.as_str()))
+    };
+    let (_, count) = rule.of_kind("count").find(|(_, section)| into(section) == Some(true))?;
+    let bucket = rule.section.get("bucket")?.text().ok()?.text;
+    let pairs = count.get("link")?.pairs().ok()?;
+    let (_, from) = pairs.into_iter().find(|(to, _)| to.text == bucket)?;
+    match from.text.parse().ok()? {
+        Expression::Call(Function::Span(span), _) => Some(span),
+        _ => None,
+    }
 }
 
 /// The error of a key that is no range, at the bucket's field if the window names it.

@@ -30,6 +30,12 @@ fn a_window_is_over_the_last_hours_or_days_of_buckets() {
                 "derivation.plays-this-week.last: is in hours or days: write 7 days for a week, or 30 days for a month"
             ],
         ),
+        (
+            "last = \"24 hours\"",
+            &expect![
+                "derivation.plays-this-week.last: the buckets of SongDay are by day, and last is by hour: make both the same"
+            ],
+        ),
         ("last = \"0 days\"", &expect!["derivation.plays-this-week.last: is from 1 to 400 hours or days"]),
         ("last = \"900 hours\"", &expect!["derivation.plays-this-week.last: is from 1 to 400 hours or days"]),
     ] {

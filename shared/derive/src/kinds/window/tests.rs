@@ -37,7 +37,12 @@ fn a_bucket_refreshes_its_target_now_when_it_begins_and_when_it_leaves() {
     check(&modified(BUCKET, "SENSOR#s / HOUR#2024-01-15T10 Rollup Sum=N:6"), &itself);
     check(&modified(BUCKET, &format!("{BUCKET} Max=N:6")), &expect!["nothing\n"]);
     check(&inserted("SENSOR#s / DAY#2024-01-15 Rollup Sum=N:5"), &expect!["nothing\n"]);
-    check(&inserted("SENSOR#s / HOUR#tea Rollup Sum=N:5"), &expect!["nothing\n"]);
+    check(
+        &inserted("SENSOR#s / HOUR#tea Rollup Sum=N:5"),
+        &expect![[r#"
+        last-hours: list Bucket is no hour such as 2024-01-15T10
+    "#]],
+    );
     check(&inserted(SENSOR), &itself);
     check(&modified(SENSOR, &format!("{SENSOR} LastHours=N:1")), &itself);
     check(&modified(SENSOR, &format!("{SENSOR} Name=x")), &expect!["nothing\n"]);
@@ -126,5 +131,5 @@ fn buckets_that_are_no_range_in_the_order_of_their_times_are_refused() {
         Bucket in {Grain}#{Bucket:12} of Rollup is not a time as it is
         the items of Rollup that lead to one Sensor are not consecutive items of one partition: Grain is not at the beginning of their key
         {Grain}#{Bucket} of Rollup has Grain before Bucket, so the buckets of one Sensor are not in the order of their times
-        the items of Rollup that lead to one Sensor are not consecutive items of one partition: the key of Sensor does not give SensorId of their partition key"#]].assert_eq(&shown.join("\n"));
+        Bucket of the key of Rollup cannot say both which bucket it is and something else"#]].assert_eq(&shown.join("\n"));
 }
