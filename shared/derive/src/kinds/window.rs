@@ -5,7 +5,7 @@
 //! and *from* a target that was created or whose sum changed, *to* a refresh of the target; and to another one when the
 //! bucket begins, if it is in the future, and when it leaves the window.
 //!
-//! The current hour is that of the [clock](crate::clock), an item that the refresh reads. The buckets of a target are
+//! The current hour is that of the [clock], an item that the refresh reads. The buckets of a target are
 //! one range of one partition of the table, in the order of their times, so the refresh reads those of the window with
 //! one consistent query.
 //!
