@@ -109,7 +109,7 @@ def ripple_problem(words):
         except subprocess.TimeoutExpired:
             # It took its options, and serves or waits for the database.
             return None
-    is_of_file = "No such file" in told.stderr
+    is_of_file = "No such file" in told.stderr or "no ripple.toml is here" in told.stderr
     return told.stderr if told.returncode == 2 and not is_of_file else None
 
 
