@@ -46,7 +46,7 @@ CREDENTIALS = {"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AW
 RENAMES, TARGETS = "renames", "targets"
 COUNTS = {"hot": "hot: 4 posts", "zipf": "Zipf: 100 posts, exponent 1.2", "cold": "cold: a post for each like",
           "deletes": "deletes: 60 posts, and likes come and go",
-          TARGETS: f"targets: 40 posts, of which {N_DELETED} are deleted while likes come and go, and {N_RECREATED} of these created again"}
+          TARGETS: f"targets: 40 posts with likes; {N_DELETED} posts are deleted, and {N_RECREATED} of them are created again"}
 DESIGNS = {
     "plain.py": "plain `ADD`/`SET`, Python",
     "plain.mjs": "plain `ADD`/`SET`, Node",
