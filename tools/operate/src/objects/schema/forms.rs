@@ -48,6 +48,8 @@ fn effect() -> Value {
     let measure = object([derivation.clone(), measure, ("item", key()), ("value", text())]);
     let [_, look] = of("look");
     let look = object([derivation.clone(), look, ("entity", text()), ("item", key())]);
+    let [_, later] = of("refresh_later");
+    let later = object([derivation.clone(), later, ("entity", text()), ("item", key()), ("at_ms", whole())]);
     let [_, find] = of("find");
     let via = ("via", or_null(&text()));
     let query = [("index", or_null(&text())), ("pk", text()), ("sk_from", text())];
@@ -58,7 +60,7 @@ fn effect() -> Value {
     let [_, lists] = of("list");
     let lists = object([derivation.clone(), lists, ("attribute", text()), ("why", text())]);
     let plain = object([derivation, ("effect", words(&["unlist", "late"]))]);
-    any_of(&[add, measure, look, find, works, lists, plain])
+    any_of(&[add, measure, look, later, find, works, lists, plain])
 }
 
 fn job() -> Value {
