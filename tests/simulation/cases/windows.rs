@@ -115,3 +115,31 @@ async fn a_bucket_that_begins_later_counts_from_then_on() {
     assert_eq!(shown, ["5", "5", "75", "70", "70", "0"]);
     assert_eq!(bed.ledger("AGAIN#"), Vec::new(), "no note is left");
 }
+
+#[tokio::test]
+async fn a_bucket_is_noted_once_and_its_target_waits_for_the_sweep_when_it_has_left() {
+    let mut bed = Bed::new().declaring(SONGS);
+    let song = bed.put("Song", &[("song", "s")], &[]).await;
+    bed.settle().await;
+    bed.put("SongHour", &[("song", "s"), ("hour", "2024-01-15T10")], &[("n", "N:5")]).await;
+    let handled = bed.settle().await;
+    let commits = handled.iter().flat_map(|handled| &handled.account.commits);
+    let notes: Vec<f64> = commits.filter(|it| it.key.pk.starts_with("AGAIN#")).map(|it| it.units).collect();
+    assert_eq!((notes, bed.ledger("AGAIN#").len()), (vec![1.0], 1));
+
+    let plays = bed.catalogue.called("plays").unwrap();
+    let engine = bed.engine();
+    let waits = async |bed: &Bed| {
+        let waiting = engine.what_is_under_way(Patience::new(&bed.clock, bed.deadline_ms())).await.unwrap();
+        waiting.has(&song, None, [], [&plays])
+    };
+    assert!(!waits(&bed).await, "it is due in three hours");
+    // Another song moves the clock past the end of the bucket.
+    bed.clock.advance(3 * HOUR_MS);
+    bed.put("Song", &[("song", "t")], &[]).await;
+    bed.settle().await;
+    assert_eq!((bed.shown(&song, "plays").as_str(), bed.findings().len()), ("5", 1));
+    assert!(waits(&bed).await, "what the sweep will move is no finding");
+    sweep(&mut bed).await;
+    assert_eq!((bed.shown(&song, "plays").as_str(), waits(&bed).await), ("0", false));
+}
