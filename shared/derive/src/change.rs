@@ -166,6 +166,13 @@ impl<'a> Sight<'a> {
         self.differing.contains(&path.attribute.as_str()) && !same(value(&self.old), value(&self.new))
     }
 
+    /// The item of this entity, if it was created, or one of these attributes of it changed.
+    pub(crate) fn touched<'n>(&self, entity: &str, mut names: impl Iterator<Item = &'n str>) -> Option<Key> {
+        let (old, new) = self.entity(entity);
+        let new = new.filter(|new| old.is_none() || names.any(|name| self.attribute_differs(old, Some(new), name)))?;
+        Some(new.key.clone())
+    }
+
     /// The images of this entity alone: a change of type removes the one entity and inserts the other.
     #[must_use]
     pub fn entity(&self, entity: &str) -> (Option<&Image<'a>>, Option<&Image<'a>>) {

@@ -101,6 +101,22 @@ pub struct RefreshRequest {
     pub named: Vec<Key>,
 }
 
+impl Effect {
+    /// Requests a refresh of an item for which the change names no sources.
+    #[must_use]
+    pub fn look(item: Key, entity: &str) -> Self {
+        Self::Look(RefreshRequest::of(item, entity))
+    }
+}
+
+impl RefreshRequest {
+    /// The request of an item for which no sources are named.
+    #[must_use]
+    pub fn of(item: Key, entity: &str) -> Self {
+        Self { item, entity: entity.to_owned(), named: Vec::new() }
+    }
+}
+
 /// Items to search for, and to refresh.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Find {

@@ -202,7 +202,7 @@ pub struct RefreshTarget<'a> {
     pub item: Option<&'a Item>,
     /// Sources that changes named.
     pub named: &'a BTreeSet<Key>,
-    /// The hour that the [clock](crate::clock) shows, as far as it is known.
+    /// The hour that the [clock](crate::clock) shows, as far as it is known, for a kind that reads it.
     pub hour: Option<u64>,
 }
 

@@ -73,13 +73,8 @@ pub enum Verdict {
 }
 
 impl Look {
-    fn target<'a>(
-        &'a self,
-        definition: &'a Definition,
-        item: Option<&'a Item>,
-        sources: &Sources,
-    ) -> RefreshTarget<'a> {
-        RefreshTarget { key: &self.item, definition, item, named: &self.named, hour: sources.hour() }
+    fn target<'a>(&'a self, definition: &'a Definition, item: Option<&'a Item>) -> RefreshTarget<'a> {
+        RefreshTarget { key: &self.item, definition, item, named: &self.named, hour: None }
     }
 }
 
@@ -95,9 +90,9 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
 
     let made = match maker.filter(|at| look.derivations.contains(at)).and_then(|at| catalogue.refresh(at)) {
         None => None,
-        Some(mirror) => match unknown(mirror.sources(schema, &look.target(definition, held, sources)), sources) {
+        Some(mirror) => match unknown(mirror.sources(schema, &look.target(definition, held)), sources) {
             missing if !missing.is_empty() => return Step::Read(missing),
-            _ => match mirror.compute(schema, &look.target(definition, held, sources), sources) {
+            _ => match mirror.compute(schema, &look.target(definition, held), sources) {
                 Computed::Item(item) => Some(item),
                 Computed::Attributes(_) => None,
             },
@@ -126,12 +121,12 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
         let concerned =
             whole || look.derivations.contains(&at) || catalogue.reads_any(at, &look.entity, difference.names());
         let Some(part) = catalogue.refresh(at).filter(|_| concerned) else { continue };
-        let unknown = unknown(part.sources(schema, &look.target(definition, Some(&becoming), sources)), sources);
+        let hour = if part.reads_clock() { sources.hour() } else { None };
+        let target = RefreshTarget { hour, ..look.target(definition, Some(&becoming)) };
+        let unknown = unknown(part.sources(schema, &target), sources);
         if !unknown.is_empty() {
             missing.extend(unknown);
-        } else if let Computed::Attributes(wanted) =
-            part.compute(schema, &look.target(definition, Some(&becoming), sources), sources)
-        {
+        } else if let Computed::Attributes(wanted) = part.compute(schema, &target, sources) {
             for wanted in &wanted {
                 wanted.apply(&mut becoming, held);
             }

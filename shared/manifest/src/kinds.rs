@@ -252,6 +252,15 @@ fn in_words(
     }
 }
 
+/// True if `zero` says that the attribute is absent in place of 0.
+fn zero_is_absent(section: &Section<'_>) -> Result<bool, ManifestError> {
+    match section.get("zero").map(|entry| entry.text()).transpose()? {
+        None | Some(Named { text: "always", .. }) => Ok(false),
+        Some(Named { text: "absent", .. }) => Ok(true),
+        Some(named) => Err(named.unknown("zero is \"always\" or \"absent\", not", ["always", "absent"])),
+    }
+}
+
 /// True if this text is the value of a section's key.
 fn says(section: &Section<'_>, key: &str, text: &str) -> bool {
     section.get(key).and_then(|entry| entry.text().ok()).is_some_and(|said| said.text == text)

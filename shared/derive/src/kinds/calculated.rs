@@ -11,13 +11,11 @@
 //!
 //! *Example*: `Done` of `PROJECT#p` is 3 and `Total` is 4. `Percent`, by `100 * Done / Total`, is 75.
 
-use keys::key::Key;
-
 use crate::{
     change::Sight,
     declaration::{declares, entity, gives},
     derived::{Counts, Derived, Items},
-    effect::{Effect, RefreshRequest},
+    effect::Effect,
     expression::Input,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
@@ -77,12 +75,8 @@ impl Kind for Calculated {
     }
 
     fn plan(&self, _schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let (old, new) = sight.entity(&self.target);
-        let mut concerned = self.value.names().chain([self.attribute.as_str()]);
-        let is_woken =
-            |new: &&Image<'_>| old.is_none() || concerned.any(|name| sight.attribute_differs(old, Some(new), name));
-        let request = |item: Key| RefreshRequest { item, entity: self.target.clone(), named: Vec::new() };
-        new.filter(is_woken).map(|new| Effect::Look(request(new.key.clone()))).into_iter().collect()
+        let itself = sight.touched(&self.target, self.value.names().chain([self.attribute.as_str()]));
+        itself.map(|item| Effect::look(item, &self.target)).into_iter().collect()
     }
 
     fn unreadable(&self, _schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

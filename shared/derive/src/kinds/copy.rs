@@ -22,7 +22,7 @@ use crate::{
     condition::Condition,
     declaration::{FoundBy, Link, declares, entity, gives},
     derived::{Counts, Derived, Items},
-    effect::{Effect, Find, RefreshRequest},
+    effect::{Effect, Find},
     expression::{Input, document_path::is_path},
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
@@ -50,10 +50,6 @@ pub struct Copy {
 }
 
 impl Copy {
-    fn request(&self, item: Key) -> Effect {
-        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
-    }
-
     /// The source changed: find all that name it.
     fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.source);
@@ -67,11 +63,8 @@ impl Copy {
 
     /// The target was created, names another source now, or its copy changed: refresh it.
     fn target_changed(&self, sight: &Sight<'_>) -> Option<Effect> {
-        let (old, new) = sight.entity(&self.target);
         let names = self.link.from_fields().chain(self.attributes.iter().map(|(_, to)| to.as_str()));
-        let new = new?;
-        let is_requested = old.is_none() || names.into_iter().any(|name| sight.attribute_differs(old, Some(new), name));
-        is_requested.then(|| self.request(new.key.clone()))
+        sight.touched(&self.target, names).map(|item| Effect::look(item, &self.target))
     }
 
     /// The source's attributes that it reads.
@@ -134,7 +127,7 @@ impl Kind for Copy {
     }
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let led = self.found.newly_led(schema, sight, &self.target).map(|target| self.request(target));
+        let led = self.found.newly_led(schema, sight, &self.target).map(|target| Effect::look(target, &self.target));
         let requested = [self.source_changed(schema, sight), self.target_changed(sight), led];
         requested.into_iter().flatten().collect()
     }

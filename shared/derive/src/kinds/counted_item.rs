@@ -29,7 +29,7 @@ use crate::{
     change::Sight,
     declaration::entity,
     derived::{Counts, Derived, Items},
-    effect::{Effect, RefreshRequest},
+    effect::Effect,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, PartOf, Reach},
@@ -67,10 +67,6 @@ impl CountedItem {
         item.extend(schema.layout.mark_of(target));
         item.extend(schema.layout.key_item(key));
         Some(item)
-    }
-
-    fn request(&self, item: Key) -> Effect {
-        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
     }
 
     /// True if a change of such an item differs in something that this kind writes.
@@ -122,7 +118,7 @@ impl Kind for CountedItem {
         let counter = new.or(old).filter(|_| is_moved).and_then(|image| self.counted(schema, image));
         let (old, new) = sight.entity(&self.target);
         let item = new.or(old).filter(|_| self.is_changed(schema, sight)).map(|image| image.key.clone());
-        counter.into_iter().chain(item).map(|key| self.request(key)).collect()
+        counter.into_iter().chain(item).map(|key| Effect::look(key, &self.target)).collect()
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

@@ -43,7 +43,7 @@ use crate::{
     change::Sight,
     declaration::{declares, entity},
     derived::{Counts, Derived, Items},
-    effect::{Effect, RefreshRequest},
+    effect::Effect,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, Reach},
@@ -112,10 +112,6 @@ impl Display {
                 is_shown_in(new.key, &self.attribute, after)
                     && before.map_or_else(is_first, |before| below(before, after))
             })
-    }
-
-    fn request(&self, item: Key) -> Effect {
-        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
     }
 
     /// The target of a changed counter, if this display shows that count.
@@ -200,7 +196,7 @@ impl Kind for Display {
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.target);
         if let Some(target) = self.counted(schema, sight) {
-            return vec![self.request(target)];
+            return vec![Effect::look(target, &self.target)];
         }
         let is_requested = match (old, new) {
             (_, None) => false,
@@ -210,7 +206,7 @@ impl Kind for Display {
                 (differs(&self.attribute) || differs(&revision_of(&self.attribute))) && !self.is_later(sight, old, new)
             }
         };
-        new.filter(|_| is_requested).map(|new| self.request(new.key.clone())).into_iter().collect()
+        new.filter(|_| is_requested).map(|new| Effect::look(new.key.clone(), &self.target)).into_iter().collect()
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

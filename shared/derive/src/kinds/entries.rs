@@ -28,7 +28,7 @@ use crate::{
     condition::Condition,
     declaration::{Link, entity, gives},
     derived::{Counts, Derived, Items},
-    effect::{Effect, RefreshRequest},
+    effect::Effect,
     expression::Input,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::{Outline, linked},
@@ -105,10 +105,6 @@ impl Entries {
         let carried = self.carried.iter().flat_map(|(from, _)| from.names());
         self.link.from_fields().chain(self.condition.attributes()).chain(self.by.names()).chain(carried)
     }
-
-    fn request(&self, item: Key) -> Effect {
-        Effect::Look(RefreshRequest { item, entity: self.entity.clone(), named: Vec::new() })
-    }
 }
 
 impl Kind for Entries {
@@ -152,7 +148,7 @@ impl Kind for Entries {
         let is_ours = |name: &&str| !is_stores_own(name);
         let differs = old.is_some() != new.is_some() || sight.differing().iter().any(is_ours);
         entries.extend(new.or(old).filter(|_| differs).map(|image| image.key.clone()));
-        entries.into_iter().map(|key| self.request(key)).collect()
+        entries.into_iter().map(|key| Effect::look(key, &self.entity)).collect()
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

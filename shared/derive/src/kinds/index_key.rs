@@ -8,7 +8,7 @@
 //! itself, so that the two never differ for long. If an application puts the item with an old key, or without one, the
 //! record requests the refresh that restores it.
 //!
-//! A number that is negative, fractional or has too many digits for the key gives no key. The item itself is not at
+//! A number that is fractional or has too many digits for the key gives no key. The item itself is not at
 //! fault, so it does not count as unreadable; the invalid data is in the counted items.
 //!
 //! *Example*: `UnitsSold` of `PRODUCT#tea / METADATA` in the category `drinks` goes from 4 to 5. Its `GSI2PK` stays
@@ -21,7 +21,7 @@ use crate::{
     change::Sight,
     declaration::{declares, entity, knows},
     derived::{Counts, Derived, Items},
-    effect::{Effect, RefreshRequest},
+    effect::Effect,
     flaw::Flaw,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
@@ -65,6 +65,7 @@ impl DerivedIndexKey {
         let number = match image.attribute(&self.number) {
             None => return Ok(None),
             Some(value) if is_zero(value) => return Ok(None),
+            Some(AttributeValue::N(text)) if text.starts_with('-') => return Ok(None),
             Some(AttributeValue::N(text)) => text.as_str(),
             Some(held) => return Err(Unreadable::type_of(&self.number, held, "N is wanted")),
         };
@@ -135,13 +136,8 @@ impl Kind for DerivedIndexKey {
     }
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let (old, new) = sight.entity(&self.target);
-        let Some(new) = new else { return Vec::new() };
-        let mut concerned = self.concerned(schema).into_iter();
-        if old.is_some() && !concerned.any(|name| sight.attribute_differs(old, Some(new), name)) {
-            return Vec::new();
-        }
-        vec![Effect::Look(RefreshRequest { item: new.key.clone(), entity: self.target.clone(), named: Vec::new() })]
+        let itself = sight.touched(&self.target, self.concerned(schema).into_iter());
+        itself.map(|item| Effect::look(item, &self.target)).into_iter().collect()
     }
 
     fn unreadable(&self, _schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

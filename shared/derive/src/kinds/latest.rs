@@ -30,7 +30,7 @@ use crate::{
     change::Sight,
     declaration::{Link, declares, entity, gives},
     derived::{Counts, Derived, Items},
-    effect::{Effect, RefreshRequest},
+    effect::Effect,
     expression::Input,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::{Outline, linked},
@@ -70,10 +70,6 @@ pub struct SourceList {
 }
 
 impl Latest {
-    fn request(&self, item: Key) -> Effect {
-        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
-    }
-
     /// The query whose first items are the sources of a target; `None` for a key that no source leads to, such as one
     /// with fields in another escaped form.
     fn first(&self, schema: &Schema, target: &Key) -> Option<FirstOf> {
@@ -92,21 +88,13 @@ impl Latest {
         Some(FirstOf { query, entity: self.source.clone(), is_counted: false })
     }
 
-    /// Checks that the sources of a target are one range of one partition.
+    /// Checks that the sources of a target are one range of one partition. `known` is one more field of their key that
+    /// is given.
     ///
     /// # Errors
     ///
     /// A sentence with what keeps them from being one.
-    pub fn check_range(source: &Definition, target: &Definition, link: &Link) -> Result<(), String> {
-        Self::check_range_with(source, target, link, None)
-    }
-
-    /// The same, where one more field of the sources' key is known.
-    ///
-    /// # Errors
-    ///
-    /// The same.
-    pub fn check_range_with(
+    pub fn check_range(
         source: &Definition,
         target: &Definition,
         link: &Link,
@@ -177,7 +165,7 @@ impl Kind for Latest {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         if let Some(link) = &self.link {
             link.check(target, source)?;
-            Self::check_range(source, target, link)?;
+            Self::check_range(source, target, link, None)?;
         }
         gives(source, self.read())?;
         declares(target, self.written())?;
@@ -220,12 +208,8 @@ impl Kind for Latest {
             Some(link) => link.key(to, image).ok().flatten(),
             None => entry::target(image.key_fields()),
         });
-        let (old, new) = sight.entity(&self.target);
-        let is_woken = |new: &&Image<'_>| {
-            old.is_none() || self.written().any(|name| sight.attribute_differs(old, Some(new), name))
-        };
-        let itself = new.filter(is_woken).map(|new| new.key.clone());
-        led.into_iter().chain(itself).map(|key| self.request(key)).collect()
+        let itself = sight.touched(&self.target, self.written());
+        led.into_iter().chain(itself).map(|key| Effect::look(key, &self.target)).collect()
     }
 
     fn unreadable(&self, _schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

@@ -30,7 +30,7 @@ use crate::{
     change::Sight,
     declaration::{FoundBy, Link, declares, entity, knows},
     derived::{Counts, Derived, Items},
-    effect::{Effect, Find, RefreshRequest},
+    effect::{Effect, Find},
     expression::document_path::root,
     flaw::Flaw,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
@@ -119,10 +119,6 @@ impl TreePath {
         Wanted { name: self.attribute.clone(), value: path.map(AttributeValue::S), zero_is_absent: false }
     }
 
-    fn request(&self, item: Key) -> Effect {
-        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
-    }
-
     /// The parent's path changed: find all children.
     fn parent_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.parent);
@@ -133,11 +129,8 @@ impl TreePath {
 
     /// The item was created, renamed or moved, or its path changed: refresh it.
     fn target_changed(&self, sight: &Sight<'_>) -> Option<Effect> {
-        let (old, new) = sight.entity(&self.target);
-        let new = new?;
-        let mut names = self.link.from_fields().chain([self.name.as_str(), self.attribute.as_str()]);
-        let is_requested = old.is_none() || names.any(|name| sight.attribute_differs(old, Some(new), name));
-        is_requested.then(|| self.request(new.key.clone()))
+        let names = self.link.from_fields().chain([self.name.as_str(), self.attribute.as_str()]);
+        sight.touched(&self.target, names).map(|item| Effect::look(item, &self.target))
     }
 }
 
@@ -181,7 +174,7 @@ impl Kind for TreePath {
     }
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let led = self.found.newly_led(schema, sight, &self.target).map(|target| self.request(target));
+        let led = self.found.newly_led(schema, sight, &self.target).map(|target| Effect::look(target, &self.target));
         [self.parent_changed(schema, sight), self.target_changed(sight), led].into_iter().flatten().collect()
     }
 

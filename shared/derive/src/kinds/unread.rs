@@ -30,7 +30,7 @@ use crate::{
     change::Sight,
     declaration::{FoundBy, Link, declares, entity, knows},
     derived::{Counts, Derived, Items},
-    effect::{Effect, Find, RefreshRequest},
+    effect::{Effect, Find},
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     outline::Outline,
     part::{Part, Reach},
@@ -65,10 +65,6 @@ pub struct Unread {
 }
 
 impl Unread {
-    fn request(&self, item: Key) -> Effect {
-        Effect::Look(RefreshRequest { item, entity: self.target.clone(), named: Vec::new() })
-    }
-
     /// The attributes of the target that decide its number.
     fn read(&self) -> impl Iterator<Item = &str> {
         self.link.from_fields().chain([self.after.as_str()])
@@ -215,12 +211,10 @@ impl Kind for Unread {
         let (old, new) = sight.entity(&self.source);
         let source = new.or(old).filter(|_| old.is_some() != new.is_some());
         let all = source.and_then(|source| self.found.find(schema, source, &self.target));
-        let (old, new) = sight.entity(&self.target);
-        let mut names = self.read().chain([self.attribute.as_str()]);
-        let itself = new.filter(|new| old.is_none() || names.any(|name| sight.attribute_differs(old, Some(new), name)));
+        let itself = sight.touched(&self.target, self.read().chain([self.attribute.as_str()]));
         let led = self.found.newly_led(schema, sight, &self.target);
-        let items = itself.map(|target| target.key.clone()).into_iter().chain(led);
-        all.into_iter().chain(items.map(|item| self.request(item))).collect()
+        let items = itself.into_iter().chain(led);
+        all.into_iter().chain(items.map(|item| Effect::look(item, &self.target))).collect()
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

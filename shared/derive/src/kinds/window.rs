@@ -66,10 +66,6 @@ pub struct Window {
 }
 
 impl Window {
-    fn request(&self, item: Key) -> RefreshRequest {
-        RefreshRequest { item, entity: self.target.clone(), named: Vec::new() }
-    }
-
     /// The query for the buckets that a target's window has in this hour; `None` for a key to which no bucket leads.
     fn buckets(&self, schema: &Schema, target: &Key, hour: u64) -> Option<FirstOf> {
         let (source, definition) = (schema.entity(&self.source)?, schema.entity(&self.target)?);
@@ -144,7 +140,7 @@ impl Window {
         if let Some(field) = of_other.or(Some(grain).filter(|grain| *grain == self.bucket)) {
             return Err(format!("{field} of the key of {name} cannot say both which bucket it is and something else"));
         }
-        Latest::check_range_with(source, target, &self.link, self.grain.as_deref())?;
+        Latest::check_range(source, target, &self.link, self.grain.as_deref())?;
         let is_given = |field: &str| self.link.filled_by(field).is_some() || Some(field) == self.grain.as_deref();
         match first_behind(sort, is_given) {
             Some(first) if first != self.bucket => Err(format!(
@@ -201,12 +197,12 @@ impl Kind for Window {
             source.zip(schema.entity(&self.target)).and_then(|(image, to)| self.link.key(to, image).ok().flatten());
         let bounds = new.filter(|_| old.is_none()).and_then(|new| self.bounds(new));
         let later = led.clone().zip(bounds).into_iter().flat_map(|(key, bounds)| {
-            bounds.map(|hour| Effect::Later(self.request(key.clone()), hour.saturating_mul(HOUR_MS)))
+            bounds
+                .map(|hour| Effect::Later(RefreshRequest::of(key.clone(), &self.target), hour.saturating_mul(HOUR_MS)))
         });
-        let (old, new) = sight.entity(&self.target);
-        let is_woken = |new: &&Image<'_>| old.is_none() || sight.attribute_differs(old, Some(new), &self.attribute);
-        let itself = new.filter(is_woken).map(|new| new.key.clone());
-        led.iter().cloned().chain(itself).map(|key| Effect::Look(self.request(key))).chain(later).collect()
+        let itself = sight.touched(&self.target, [self.attribute.as_str()].into_iter());
+        let items = led.iter().cloned().chain(itself);
+        items.map(|item| Effect::look(item, &self.target)).chain(later).collect()
     }
 
     fn unreadable(&self, _schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
@@ -260,7 +256,7 @@ impl Refresh for Window {
     }
 
     fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
-        let Some(hour) = target.hour else { return Computed::Attributes(Vec::new()) };
+        let Some(hour) = sources.hour() else { return Computed::Attributes(Vec::new()) };
         let buckets = self.buckets(schema, target.key, hour).map(|of| sources.first(schema, &of)).unwrap_or_default();
         Computed::Attributes(vec![self.wanted(schema, buckets)])
     }

@@ -237,8 +237,7 @@ async fn search_for<S: Store>(context: &Context<S>, note: &Note, patience: Patie
         if let Some(find) = fan_out::search_of(context, derivation, &note.item) {
             requests.find(find, derivation, &note.item, None);
         } else if let Some(refresh) = context.catalogue.refresh(derivation) {
-            let (item, entity) = (note.item.clone(), refresh.target().to_owned());
-            requests.request(RefreshRequest { item, entity, named: Vec::new() }, derivation, &note.item, None);
+            requests.request(RefreshRequest::of(note.item.clone(), refresh.target()), derivation, &note.item, None);
         }
     }
     let searched = search::search(context, &mut requests, Notes::NotTaken, patience).await;

@@ -41,7 +41,7 @@ impl Ordered<'_> {
     /// The derivation that reads the items where they are; or else that of their entries, and the one that reads these.
     pub(super) fn derivations(self, rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         let condition = condition::read(rule, self.source)?;
-        let range = Latest::check_range(self.source, self.target, &self.link);
+        let range = Latest::check_range(self.source, self.target, &self.link, None);
         let sort = &self.source.key.sk;
         let first = range::first_behind(sort, |name| self.link.from_fields().any(|linked| linked == name));
         let is_inverted = first.is_some_and(|name| range::is_descending(sort, name));

@@ -6,7 +6,7 @@ use keys::entity::Definition;
 use super::{
     KindSyntax, Rule, attribute, found,
     link::{fields, known},
-    window::zero_is_absent,
+    zero_is_absent,
 };
 use crate::{
     error::ManifestError,

@@ -1,14 +1,13 @@
 //! `kind = "window"`: the sum over the buckets of the last hours or days.
 
 use derive::{
-    clock,
     derivation::Derivation,
     expression::{Expression, function::Function, time::TimeSpan},
     kinds::window::{BUCKETS_MAX, Window},
 };
 use keys::entity::Definition;
 
-use super::{KindSyntax, Rule, given, link::known, roll_up, says};
+use super::{KindSyntax, Rule, given, link::known, roll_up, says, zero_is_absent};
 use crate::{
     error::ManifestError,
     section::{Entry, Named, Section},
@@ -178,16 +177,7 @@ fn length(last: &Entry<'_>) -> Result<(u32, TimeSpan), ManifestError> {
         _ => return Err(named.place.wrong("is a number of hours or days, as in \"24 hours\" or \"7 days\"")),
     };
     match number.parse::<u32>() {
-        Ok(length) if (1..=BUCKETS_MAX).contains(&length) && clock::hours(span).is_some() => Ok((length, span)),
+        Ok(length) if (1..=BUCKETS_MAX).contains(&length) => Ok((length, span)),
         _ => Err(named.place.wrong(format!("is from 1 to {BUCKETS_MAX} hours or days"))),
-    }
-}
-
-/// True if `zero` says that the attribute is absent in place of 0.
-pub(super) fn zero_is_absent(section: &Section<'_>) -> Result<bool, ManifestError> {
-    match section.get("zero").map(|entry| entry.text()).transpose()? {
-        None | Some(Named { text: "always", .. }) => Ok(false),
-        Some(Named { text: "absent", .. }) => Ok(true),
-        Some(named) => Err(named.unknown("zero is \"always\" or \"absent\", not", ["always", "absent"])),
     }
 }
