@@ -35,7 +35,7 @@ use crate::{
     frame,
 };
 
-/// Writes of a change that the flow displays; the page of the change has more.
+/// Writes of a change that the flow displays at once; the others unfold.
 const WRITES_SHOWN: usize = 6;
 
 /// A change, with its direct effects.
@@ -59,15 +59,19 @@ pub(crate) fn change(entry: &FlowEntry) -> Markup {
 fn outcome(entry: &FlowEntry) -> Markup {
     let n_writes = entry.n_writes();
     let writes = entry.deliveries.iter().flat_map(|delivery| delivery.writes.iter().map(|it| (it, &delivery.function)));
+    let writes: Vec<Markup> =
+        writes.map(|(it, function)| html! { li { (write(it)) " " small { (function) } } }).collect();
+    let (shown, folded) = writes.split_at(writes.len().min(WRITES_SHOWN));
     html! {
         @if n_writes > 0 {
-            ul { @for (it, function) in writes.take(WRITES_SHOWN) { li { (write(it)) " " small { (function) } } } }
-            @if n_writes > 1 {
-                p { small {
-                    @if n_writes > WRITES_SHOWN { "… and " (n_writes - WRITES_SHOWN) " more: " }
-                    (counted(n_writes, "write")) ", " (units(entry.units()))
-                } }
+            ul { @for write in shown { (write) } }
+            @if !folded.is_empty() {
+                details {
+                    summary { small { "and " (n_writes - shown.len()) " more" } }
+                    ul { @for write in folded { (write) } }
+                }
             }
+            @if n_writes > 1 { p { small { (counted(n_writes, "write")) ", " (units(entry.units())) } } }
         } @else if entry.troubles().next().is_none() {
             p { small { @if entry.asked.is_empty() { "nothing follows from it" } @else { "nothing had to be written" } } }
         }
