@@ -36,10 +36,10 @@ use crate::{
     catalogue::writers::Writers,
     change::Sight,
     condition::Condition,
-    declaration::{Cascade, Count, Fate, Mirror, Way},
+    declaration::{Cascade, Count, Fate, FoundBy, Mirror, Way},
     derivation::Derivation,
     family::Family,
-    kind::{Refresh, Shape},
+    kind::{Kind, Refresh, Shape},
     part::Part,
     position::DerivationAt,
     schema::Schema,
@@ -487,9 +487,12 @@ impl Catalogue {
 
 // ---- Whether a search for the items that copy something finds all of them ----
 
+/// The mirrors from and to each entity.
+type MirrorsOf<'a> = BTreeMap<&'a str, Vec<(&'a CatalogueEntry, &'a Mirror)>>;
+
 /// Checks that searches through a mirror, or through mirrored items, find everything.
 fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
-    let mut mirrors: BTreeMap<&str, Vec<(&CatalogueEntry, &Mirror)>> = BTreeMap::new();
+    let mut mirrors = MirrorsOf::new();
     for entry in entries {
         if let Shape::Mirror(mirror) = entry.derivation.kind.shape() {
             for entity in [&mirror.target, &mirror.source] {
@@ -498,24 +501,59 @@ fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(), Catalogu
         }
     }
     for entry in entries {
-        let Some(carried) = entry.derivation.kind.refresh() else { continue };
-        let Some(found) = carried.found() else { continue };
-        for (other, mirror) in mirrors.get(found.via.as_str()).into_iter().flatten() {
-            let why = if mirror.target == found.via && mirror.source == carried.target() {
-                schema.entity(&mirror.source).and_then(|source| missed(mirror, source))
-            } else if mirror.source == found.via && mirror.target == carried.target() && mirror.each.is_some() {
-                Some(format!("an item of {} has a mirror for each member of a list", mirror.source))
-            } else {
-                None
-            };
-            if let Some(why) = why {
-                let (target, via, name) = (carried.target(), &found.via, &other.derivation.name);
-                let problem = format!("through {via} not every {target} is found, since by {name} {why}: use an index");
+        for (found, target) in searches(entry.derivation.kind.as_ref()) {
+            let problem = passed_over(schema, &mirrors, found, target);
+            if let Some(problem) = problem {
                 return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
             }
         }
     }
     Ok(())
+}
+
+/// The searches of a kind, each with the entity whose items are to be found.
+fn searches(kind: &dyn Kind) -> Vec<(&FoundBy, &str)> {
+    let own = kind.refresh().and_then(|refresh| Some((refresh.found()?, refresh.target())));
+    let hanging = match kind.shape() {
+        Shape::Cascade(cascade) => cascade.hanging.as_slice(),
+        _ => &[],
+    };
+    let of_hanging = hanging.iter().filter_map(|hanging| match &hanging.found {
+        Way::Found(found) => Some((found, hanging.entity.as_str())),
+        Way::Named(_) | Way::Counters(_) => None,
+    });
+    own.into_iter().chain(of_hanging).collect()
+}
+
+/// Why a search may pass over some of its targets.
+fn passed_over(schema: &Schema, mirrors: &MirrorsOf<'_>, found: &FoundBy, target: &str) -> Option<String> {
+    let via = found.via.as_str();
+    let of = |entity: &str| mirrors.get(entity).into_iter().flatten();
+    let is_mirrored_from = |entity: &str| of(target).any(|(_, it)| it.target == target && it.source == entity);
+    let mut has_own = via == target || is_mirrored_from(via) || !schema.entity(via).is_some_and(|it| it.derived);
+    for (other, mirror) in of(via) {
+        let is_own = mirror.target == via && (mirror.source == target || is_mirrored_from(&mirror.source));
+        has_own |= is_own;
+        let why = if is_own {
+            schema.entity(&mirror.source).and_then(|source| missed(mirror, source))
+        } else if mirror.source == via && mirror.target == target && mirror.each.is_some() {
+            Some(format!("an item of {} has a mirror for each member of a list", mirror.source))
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            let name = &other.derivation.name;
+            return Some(format!(
+                "not every {target} has a {via} by which it is found, since by {name} {why}: use an index"
+            ));
+        }
+    }
+    (!has_own).then(|| {
+        format!(
+            "not every {target} has a {via} by which it is found, since {via} is derived from other items: use an index, \
+             or a mirror of {target}"
+        )
+    })
 }
 
 /// Why a source may lack a mirror of its own. A source without a field of the mirror's key is exempt: it would not be

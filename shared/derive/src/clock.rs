@@ -4,7 +4,8 @@
 //! depends on the time; the time is an item too, so a refresh that read an old hour is corrected as one that read any
 //! other old source, and the definition is the same for everybody who reads the table.
 //!
-//! The engine moves the clock on before it refreshes an item that depends on it. It never goes back.
+//! The engine moves the clock on before it refreshes an item that depends on it. It never goes back. Where the item is
+//! gone, or is none, the engine takes the hour to which it moved it.
 
 use jiff::Timestamp;
 use keys::{item::Item, job, key::Key};
@@ -13,6 +14,7 @@ use serde_dynamo::AttributeValue;
 use crate::{
     expression::time::TimeSpan,
     guard::{Ask, Guard, Purpose},
+    schema::Unreadable,
     write::{Action, Table, Update, Write},
 };
 
@@ -40,12 +42,33 @@ pub fn hour(clock: &Item) -> Option<u64> {
     }
 }
 
+/// A clock that shows this hour.
+#[must_use]
+pub fn showing(hour: u64) -> Item {
+    Item::from([(HOUR.to_owned(), AttributeValue::N(hour.to_string()))])
+}
+
+/// What is wrong with an item at this hour, if it is the clock and no function corrects it.
+#[must_use]
+pub fn flaw(of: &Key, item: &Item, now: u64) -> Option<Unreadable> {
+    let why = match hour(item) {
+        _ if *of != key() => return None,
+        None => "is no number of hours since 1970",
+        Some(hour) if hour > now + 1 => "is a later hour than now",
+        Some(_) => return None,
+    };
+    let why = format!(
+        "{why}, so sums of the last hours and days are wrong: delete the item, and the functions write it again within an hour"
+    );
+    Some(Unreadable { attribute: HOUR.to_owned(), why })
+}
+
 /// The write that moves it on to this hour, unless it shows this hour or a later one.
 #[must_use]
 pub fn moves_to(hour: u64) -> Write {
-    let hour = AttributeValue::N(hour.to_string());
-    let guard = Guard { purpose: Purpose::Clock, asks: vec![Ask::LacksOrBelow(HOUR.to_owned(), hour.clone())] };
-    let action = Action::Update(Update::set(Item::from([(HOUR.to_owned(), hour)])));
+    let shown = AttributeValue::N(hour.to_string());
+    let guard = Guard { purpose: Purpose::Clock, asks: vec![Ask::LacksOrBelow(HOUR.to_owned(), shown)] };
+    let action = Action::Update(Update::set(showing(hour)));
     Write { table: Table::Main, key: key(), action, guard: Some(guard) }
 }
 
@@ -101,10 +124,20 @@ mod tests {
 
     #[test]
     fn a_clock_moves_on_and_never_back() {
-        let clock = Item::from([(HOUR.to_owned(), AttributeValue::N("12".to_owned()))]);
+        let clock = showing(12);
         assert_eq!(hour(&clock), Some(12));
         let lands = |hour| moves_to(hour).guard.unwrap().holds(Some(&clock));
         assert!(lands(13) && !lands(12) && !lands(11));
         assert!(moves_to(1).guard.unwrap().holds(None));
+    }
+
+    #[test]
+    fn a_clock_that_no_function_corrects_is_told() {
+        let told = |clock: &Item| flaw(&key(), clock, 20).map(|why| why.to_string());
+        assert_eq!([told(&showing(3)), told(&showing(21))], [None, None]);
+        assert_eq!(flaw(&Key::new("SHOP#1", "CLOCK"), &Item::new(), 20), None);
+        assert!(told(&showing(22)).unwrap().contains("is a later hour than now"));
+        let text = Item::from([(HOUR.to_owned(), AttributeValue::S("noon".to_owned()))]);
+        assert!(told(&text).unwrap().contains("is no number of hours since 1970"));
     }
 }

@@ -159,6 +159,13 @@ impl Sources {
         self.item(&clock::key()).and_then(clock::hour)
     }
 
+    /// Lets the clock, if it was read, show this hour or a later one.
+    pub fn at_least(&mut self, hour: u64) {
+        if self.knows(&Source::Item(clock::key())) && self.hour().is_none_or(|shown| shown < hour) {
+            self.add_item(clock::key(), Some(clock::showing(hour)));
+        }
+    }
+
     /// The first items of a query that was read.
     #[must_use]
     pub fn first(&self, schema: &Schema, of: &FirstOf) -> Vec<&Item> {

@@ -333,6 +333,12 @@ impl<S: Store> Engine<S> {
         reading::all_counters_of(&self.context, target, patience).await
     }
 
+    /// The hour that the [clock](derive::clock) shows at least, in hours since the epoch.
+    #[must_use]
+    pub fn hour_due(&self) -> u64 {
+        self.context.hour_due()
+    }
+
     /// Reads these sources, and adds them to `sources`.
     ///
     /// # Errors

@@ -129,6 +129,7 @@ pub(crate) async fn read_each<S: Store>(
         for (key, item) in held {
             sources.add_item(key, item);
         }
+        sources.at_least(context.hour_due());
         refused.extend(unread.into_iter().map(|(key, error)| (Source::Item(key), error)));
     }
     let queries = targets.into_iter().map(|target| async move {

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use derive::{guard::Purpose, refresh::Look};
+use derive::{clock, guard::Purpose, refresh::Look};
 use engine::backoff::Patience;
 use keys::key::Key;
+use operate::verify::{AtRest, VerifyEvent};
 
-use crate::cases::bed::{Bed, LEDGERS};
+use crate::cases::{
+    bed::{Bed, LEDGERS},
+    verification::verified,
+};
 
 /// Songs with the sum of the last three hours. The application writes the buckets.
 const SONGS: &str = r#"
@@ -142,4 +146,34 @@ async fn a_bucket_is_noted_once_and_its_target_waits_for_the_sweep_when_it_has_l
     assert!(waits(&bed).await, "what the sweep will move is no finding");
     sweep(&mut bed).await;
     assert_eq!((bed.shown(&song, "plays").as_str(), waits(&bed).await), ("0", false));
+}
+
+/// Nothing is written, and no sweep runs: is it said that the sum is an old one?
+#[tokio::test]
+async fn a_verification_says_that_nobody_moves_the_clock_or_that_it_is_wrong() {
+    let mut bed = Bed::new().declaring(SONGS);
+    let song = song(&bed).await;
+    bed.settle().await;
+    let said = async |bed: &Bed| {
+        let (events, _) = verified(bed, &AtRest).await;
+        events
+            .iter()
+            .map(|event| match event {
+                VerifyEvent::Waiting(found) => format!("{} waits", found.pk),
+                VerifyEvent::Unreadable(found) => format!("{} {}", found.pk, found.why),
+                event => format!("{event:?}"),
+            })
+            .collect::<Vec<_>>()
+    };
+    bed.clock.advance(3 * HOUR_MS);
+    assert_eq!(said(&bed).await, Vec::<String>::new(), "the sweep has an hour for it");
+    bed.clock.advance(HOUR_MS);
+    assert_eq!(said(&bed).await, [format!("{} waits", song.pk)]);
+    sweep(&mut bed).await;
+    assert_eq!((bed.shown(&song, "plays").as_str(), said(&bed).await), ("0", Vec::new()));
+    for (hour, what) in [("N:999999", "is a later hour than now"), ("noon", "is no number of hours since 1970")] {
+        bed.set(&clock::key(), "Hour", hour).await;
+        let said = said(&bed).await;
+        assert!(said.len() == 1 && said[0].starts_with("JOBS#CLOCK") && said[0].contains(what), "{said:?}");
+    }
 }

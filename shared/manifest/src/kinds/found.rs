@@ -292,11 +292,16 @@ fn has_own_id(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
         && mirrors.next().is_none()
 }
 
-/// True if some targets may lack a queried item, since a mirror creates one of the two from the other. The catalogue
-/// refuses that.
+/// True if some targets may lack a queried item, since it is derived from another item, or not for each of them. The
+/// catalogue refuses that.
 fn misses(rule: &Rule<'_>, via: &Definition, target: &Definition) -> bool {
     let is_of_some = |mirror: &Section<'_>| ["where", "each"].iter().any(|key| mirror.get(key).is_some());
-    mirrors(rule, via, target).any(|mirror| is_of_some(mirror) || via.derives(CLAIMS))
+    let is_mirrored = |to: &Definition, from: &Definition| mirrors(rule, to, from).next().is_some();
+    let has_own =
+        |source: &Definition| is_mirrored(via, source) && (source.name == target.name || is_mirrored(target, source));
+    let is_of_others = via.derived && via.name != target.name && !is_mirrored(target, via);
+    is_of_others && !rule.schema.entities().any(has_own)
+        || mirrors(rule, via, target).any(|mirror| is_of_some(mirror) || via.derives(CLAIMS))
         || mirrors(rule, target, via).any(|mirror| mirror.get("each").is_some())
 }
 

@@ -57,7 +57,7 @@ fn what_is_found_through_a_mirror_has_one_each() {
         "where = { role = \"owner\" }",
         key,
         &expect![
-            "30:13: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user only an item of Member that meets a condition has one of TeamOfUser: use an index"
+            "30:13: derivation.user-name: not every Member has a TeamOfUser by which it is found, since by teams-of-user only an item of Member that meets a condition has one of TeamOfUser: use an index"
         ],
     );
     let of_tag = "sort-key = \"TEAM#{teamId}#{tag}\"";
@@ -65,14 +65,33 @@ fn what_is_found_through_a_mirror_has_one_each() {
         "each = \"tags\"\nlink = { tag = \"tags\" }",
         of_tag,
         &expect![
-            "31:13: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user an item of Member without members of tags has none of TeamOfUser: use an index"
+            "31:13: derivation.user-name: not every Member has a TeamOfUser by which it is found, since by teams-of-user an item of Member without members of tags has none of TeamOfUser: use an index"
         ],
     );
     refused_with(
         "link = { rank = \"role\" }",
         "sort-key = \"RANK#{rank}\"\nattributes = [\"teamId\"]",
         &expect![
-            "31:13: derivation.user-name: through TeamOfUser not every Member is found, since by teams-of-user one item of TeamOfUser may be that of several of Member: use an index"
+            "31:13: derivation.user-name: not every Member has a TeamOfUser by which it is found, since by teams-of-user one item of TeamOfUser may be that of several of Member: use an index"
+        ],
+    );
+}
+
+/// The receipts of a team may be mirrored under the user; a member without one would not be found.
+#[test]
+fn what_is_found_through_a_mirror_is_what_was_mirrored() {
+    let receipts = "[entity.Receipt]\npartition-key = \"TEAM#{teamId}\"\nsort-key = \"RECEIPT#{userId}\"\nattributes = [\"role\"]\n\n[derivation.user-name]";
+    let text = MEMBERS.replace("[derivation.user-name]", receipts).replace("from = \"Member\"", "from = \"Receipt\"");
+    refused_whole(
+        &text,
+        &expect![
+            "35:13: derivation.user-name: not every Member has a TeamOfUser by which it is found, since TeamOfUser is derived from other items: use an index, or a mirror of Member"
+        ],
+    );
+    refused_whole(
+        &text.replace("found = \"TeamOfUser\"\n", ""),
+        &expect![
+            "35:13: derivation.user-name: a change of User does not have teamId of Member, by which its Member items would be found: no entity and no index leads to all of them"
         ],
     );
 }
@@ -87,7 +106,7 @@ fn a_mirror_for_each_member_is_not_found_through_its_source() {
     refused_whole(
         &of_team.replace("found = \"TeamOfUser\"", "found = \"Member\""),
         &expect![
-            "36:13: derivation.user-name: through Member not every TeamOfUser is found, since by teams-of-user an item of Member has a mirror for each member of a list: use an index"
+            "36:13: derivation.user-name: not every TeamOfUser has a Member by which it is found, since by teams-of-user an item of Member has a mirror for each member of a list: use an index"
         ],
     );
 }

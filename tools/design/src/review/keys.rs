@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use derive::{expression::Input, kind::Shape, schema::Schema};
 use keys::{
-    counter::COUNTER,
     entity::{Definition, KeyTemplate},
     index_key::OnlyIf,
     item::Item,
@@ -116,18 +115,15 @@ fn numbers(design: &Design) -> BTreeSet<(String, String)> {
 fn keys_that_meet(schema: &Schema) -> Vec<ReviewFinding> {
     let mut forms = KeyForms::default();
     let mut pairs: Vec<(usize, usize, [&Definition; 2])> = Vec::new();
-    // Entries have keys of their own.
-    let all = schema.entities().filter(|entity| !entity.is_own() || entity.name == COUNTER);
+    // Counters and entries have keys of their own.
+    let all = schema.entities().filter(|entity| !entity.is_own());
     for (at, other) in all.enumerate() {
         pairs.extend(forms.meeting(&other.key).map(|(one_at, one)| (*one_at, at, [*one, other])));
         forms.insert(&other.key, (at, other));
     }
     pairs.sort_unstable_by_key(|(one_at, at, _)| (*one_at, *at));
     let finding = |[one, other]: [&Definition; 2]| {
-        // Counters have keys of their own. If the key of another entity has a form like theirs, that is by chance.
-        let is_declared = ![one, other].iter().any(|entity| entity.name == COUNTER);
-        let is_taken = is_declared && one.derived != other.derived;
-        let (check, why) = if is_taken {
+        let (check, why) = if one.derived != other.derived {
             (
                 Check::DerivedKeyTaken,
                 "what the application has under such a key stays, and the item that Ripple would create there is missing",
@@ -310,6 +306,8 @@ mod tests {
         );
         check(("USER#{a}", "X"), ("USER#{a}", "ORDER#{b}"), &expect![""]);
         check(("USER#{a}", "X"), ("SHOP#{a}", "X"), &expect![""]);
+        // A counter would have to stand beside an item with the sort key ORDER.
+        check(("USER#{a}", "X"), ("USER#{a}", "ORDER#{b}#{c}"), &expect![""]);
     }
 
     #[test]

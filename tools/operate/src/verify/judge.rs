@@ -9,7 +9,7 @@ use derive::{
     part::PartOf,
     position::DerivationAt,
     refresh::{Look, Step, Verdict, step},
-    schema::Image,
+    schema::{Image, Unreadable},
     sources::{Source, Sources},
     tally::Tally,
     whole::starts_anew,
@@ -267,10 +267,13 @@ impl<S: Store> Judge<'_, S> {
         let wanted = image.definition.index_attributes(&schema.layout, &fields);
         let differing: Vec<_> =
             wanted.into_iter().filter(|(name, value)| !same(image.item.get(name), value.as_ref())).collect();
-        // An unreadable item is listed as such: the correct key is known once the application has corrected the item.
+        // Where a field of the key is unreadable, the item is listed as such: the correct key is known once the application
+        // has corrected it.
+        let is_of_key = |why: &Unreadable| image.definition.indexes.iter().any(|index| index.key.holds(&why.attribute));
         let is_unreadable = || {
             let mut derivations = self.engine.catalogue().derivations();
-            image.long_index_key().is_some() || derivations.any(|it| it.unreadable(schema, image).is_some())
+            image.long_index_key().is_some()
+                || derivations.any(|it| it.unreadable(schema, image).as_ref().is_some_and(is_of_key))
         };
         if differing.is_empty() || is_unreadable() {
             return None;

@@ -23,6 +23,7 @@ use std::{
 };
 
 use derive::{
+    clock,
     derivation::Derivation,
     kind::Shape,
     refresh::Look,
@@ -196,7 +197,10 @@ impl<'a, S: Store> Verification<'a, S> {
     pub(super) fn report_unreadable(&self, key: &Key, item: &Item) -> Result<bool, VerifyError> {
         let (mut all, mut unlike): (Vec<(String, Unreadable)>, Vec<_>) = (Vec::new(), Vec::new());
         match self.engine.schema().see(key, item) {
-            Seen::Untyped | Seen::Unknown => return Ok(true),
+            Seen::Untyped | Seen::Unknown => match clock::flaw(key, item, self.engine.hour_due() + 1) {
+                Some(why) => all.push((ALL_DERIVATIONS.to_owned(), why)),
+                None => return Ok(true),
+            },
             Seen::Misfit(why) => all.push((ALL_DERIVATIONS.to_owned(), why)),
             Seen::Known(image) => {
                 all.extend(image.long_index_key().map(|why| (ALL_DERIVATIONS.to_owned(), why)));

@@ -105,7 +105,9 @@ impl<S: Store> Verification<'_, S> {
         let segments = (0..).zip(reached);
         let segments = segments.map(|(number, reached)| Box::pin(self.segment(number, reached, &window)));
         let reached = try_join_all(segments).await?;
-        Ok(Some((window.into_inner().unwrap_or_else(PoisonError::into_inner), reached)))
+        let mut window = window.into_inner().unwrap_or_else(PoisonError::into_inner);
+        window.items.at_least(self.engine.hour_due());
+        Ok(Some((window, reached)))
     }
 
     /// Reads a segment until it or the window ends.
