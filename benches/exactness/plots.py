@@ -3,7 +3,7 @@
 from xml.sax.saxutils import escape
 
 COLUMNS = 3
-LABEL, BAR, VALUE, LINE, TOP = 150, 110, 50, 18, 46
+LABEL, BAR, VALUE, LINE, TOP = 150, 110, 50, 18, 42
 STYLE = """
   text { font: 12px sans-serif; fill: #1f2328 } .head { font-weight: 600 } .ground { fill: #ffffff }
   .other { fill: #9aa4b2 } .ripple { fill: #0969da }
@@ -14,7 +14,7 @@ STYLE = """
 
 
 def plot(title, panels):
-    """Each panel: its name, and bars of a label, a value, the value's text, and whether it is Ripple's."""
+    """Each panel has a name, and bars: the label, the value and its text, and whether it is Ripple's. One panel needs no name."""
     most = max(value for _, bars in panels for _, value, _, _ in bars)
     n_columns = min(COLUMNS, len(panels))
     bar = BAR if len(panels) > 1 else BAR * COLUMNS
@@ -24,7 +24,8 @@ def plot(title, panels):
     for at, (name, bars) in enumerate(panels):
         row, column = divmod(at, n_columns)
         left, top = LABEL + column * (bar + VALUE), 24 + sum(height_of[:row])
-        parts.append(f'<text class="head" x="{left}" y="{top + 18}">{escape(name)}</text>')
+        if len(panels) > 1:
+            parts.append(f'<text class="head" x="{left}" y="{top + 20}">{escape(name)}</text>')
         for place, (label, value, text, is_ripple) in enumerate(bars):
             y = top + 28 + place * LINE
             kind = "ripple" if is_ripple else "other"
@@ -32,7 +33,10 @@ def plot(title, panels):
                 parts.append(f'<text x="{LABEL - 8}" y="{y + 11}" text-anchor="end">{escape(label)}</text>')
             parts.append(f'<rect class="{kind}" x="{left}" y="{y}" width="{max(1, bar * value / most):.0f}" height="13"/>')
             parts.append(f'<text x="{left + bar * value / most + 5:.0f}" y="{y + 11}">{escape(text)}</text>')
-    size = f"{width} {24 + sum(height_of)}"
+    height = 24 + sum(height_of)
     head = f'<text class="head" x="10" y="20">{escape(title)}</text>'
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img">\n<title>{escape(title)}</title>\n'
-            f'<style>{STYLE}</style>\n<rect class="ground" width="100%" height="100%"/>\n' + "\n".join([head, *parts]) + "\n</svg>\n")
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    ground = '<rect class="ground" width="100%" height="100%"/>'
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">', f"<title>{escape(title)}</title>",
+             f"<style>{STYLE}</style>", ground, head, *parts, "</svg>"]
+    return "\n".join(lines) + "\n"
