@@ -7,6 +7,7 @@ Needs boto3, aws-lambda-powertools, Node, and `@aws-sdk/client-dynamodb` in targ
 """
 
 import argparse
+import collections
 import contextlib
 import dataclasses
 import json
@@ -49,9 +50,16 @@ N_WARM, N_BACKLOG, N_RECORDS = 200, 2000, 100
 CREDENTIALS = {"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "local",
                "AWS_SECRET_ACCESS_KEY": "local"}
 RENAMES, TARGETS, RATE = "renames", "targets", "rate"
-COUNTS = {"hot": "hot: 4 posts", "zipf": "Zipf: 100 posts, exponent 1.2", "cold": "cold: a post for each like",
-          "deletes": "deletes: 60 posts, and likes come and go",
-          TARGETS: f"targets: 40 posts with likes; {N_DELETED} posts are deleted, and {N_RECREATED} of them are created again"}
+# Their titles, with the number of targets.
+WORKLOADS = {
+    "hot": "hot: 4 posts, {} targets",
+    "zipf": "Zipf: 100 posts, exponent 1.2, {} targets",
+    "cold": "cold: a post for each like, {} targets",
+    "deletes": "deletes: 60 posts, and likes come and go, {} targets",
+    TARGETS: f"targets: 40 posts with likes; {N_DELETED} posts are deleted, and {N_RECREATED} of them are created again, {{}} targets",
+    RENAMES: f"renames: {N_RENAMES} renames of 10 users and {N_COMMENTS} new comments, {{}} comments",
+    RATE: f"Records a second: a backlog of {N_BACKLOG:,} likes, each of another post",
+}
 DESIGNS = {
     "plain.py": "plain `ADD`/`SET`, Python",
     "plain.mjs": "plain `ADD`/`SET`, Node",
@@ -250,8 +258,8 @@ def written(record):
 def effects(taken, started):
     """For each change of the application: when it was written, and when its effect was, in seconds.
 
-    That is the end of the delivery that handled its record. If this left the display of a counter to the second function,
-    it is the end of the delivery of the counter's record, which lacks `Shown` then.
+    That is the end of the delivery that handled its record. If that left the display of a counter to `propagate`, it is
+    the end of the delivery of the counter's record, which has no `Shown`.
     """
     def handled(record):
         return next(each.ends[record["dynamodb"]["SequenceNumber"]] for each in started if each.passes(record))
@@ -308,9 +316,8 @@ def run(design, workload, seed, arguments):
         # deleted, the half before that is delivered first, and of the rate, the likes that warm the functions.
         writer = threading.Thread(target=write, args=(client("dynamodb", endpoint), writes, 0.02))
         first = {TARGETS: N_CHANGES // 2, RATE: N_WARM}.get(workload, len(writes))
-        draws, n_records = f"{seed}/{workload}", mappings.BATCH
+        draws, n_records = (None, N_RECORDS) if workload == RATE else (f"{seed}/{workload}", mappings.BATCH)
         if workload == RATE:
-            draws, n_records = None, N_RECORDS
             environment["AWS_ENDPOINT_URL"] = stack.enter_context(delayed(endpoint, meter))
         if workload == RENAMES:
             writer.start()
@@ -350,39 +357,33 @@ class Result:
     effects: list
     meter: processes.Meter
 
-    def lag_ms(self, percent):
-        lags = sorted(1000 * (end - start) for start, end in self.effects)
-        return lags[math.ceil(len(lags) * percent / 100) - 1]
-
-    @property
-    def rate(self):
-        """Likes of the backlog a second: from the last write to the last effect."""
-        return N_BACKLOG / (max(end for _, end in self.effects) - max(start for start, _ in self.effects))
-
-    @property
-    def right(self):
-        return 100 * self.errors.count(0) / len(self.errors)
-
-    @property
-    def right_text(self):
-        # Rounding may not make a wrong count invisible.
-        return f"{min(self.right, 99.9):.1f} %" if any(self.errors) else "100 %"
-
     def row(self):
-        sizes = [] if self.workload == RENAMES else [f"{sum(self.errors) / len(self.errors):.2f}", max(self.errors)]
-        calls, cpu = f"{self.meter.n_calls / self.n_changes:.2f}", f"{1000 * self.meter.cpu_s / self.n_changes:.2f}"
+        """Its cells, by the head of their column."""
+        row, m = {"design": DESIGNS[self.design]}, self.meter
+        cost = {"calls a change": f"{m.n_calls / self.n_changes:.2f}", "CPU seconds for 1,000": f"{1000 * m.cpu_s / self.n_changes:.2f}"}
         if self.workload == RATE:
-            return [DESIGNS[self.design], f"{self.rate:.0f}", calls, cpu]
-        return [DESIGNS[self.design], self.right_text, *sizes, *(self.remains if self.workload == TARGETS else []),
-                f"{self.meter.write_units / self.n_changes:.2f}", calls, cpu, *(f"{self.lag_ms(part):,.0f}" for part in (50, 99))]
+            # From the last write of the backlog to the last effect.
+            elapsed_s = max(end for _, end in self.effects) - max(start for start, _ in self.effects)
+            return row | {"records a second": f"{N_BACKLOG / elapsed_s:.0f}"} | cost
+        # Rounding may not make a wrong count invisible.
+        right = min(100 * self.errors.count(0) / len(self.errors), 99.9)
+        row["right"] = f"{right:.1f} %" if any(self.errors) else "100 %"
+        if self.workload != RENAMES:
+            row |= {"mean error": f"{sum(self.errors) / len(self.errors):.2f}", "largest error": max(self.errors)}
+        if self.workload == TARGETS:
+            row |= dict(zip(("stubs", "counters left"), self.remains))
+        lags = sorted(1000 * (end - start) for start, end in self.effects)
+        lags = {f"lag p{percent}, ms": f"{lags[math.ceil(len(lags) * percent / 100) - 1]:,.0f}" for percent in (50, 99)}
+        return row | {"write units a change": f"{m.write_units / self.n_changes:.2f}"} | cost | lags
 
     def faults(self):
         m = self.meter
-        return [m.n_deliveries, m.n_killed, m.n_unanswered, m.n_twice, m.n_hung, m.n_lost, m.n_throttled, m.n_failed]
+        return {"deliveries": m.n_deliveries, "killed": m.n_killed, "unanswered": m.n_unanswered, "twice at once": m.n_twice,
+                "hung": m.n_hung, "calls lost": m.n_lost, "calls throttled": m.n_throttled, "failed": m.n_failed}
 
 
-def table(head, rows):
-    lines = [head, ["---"] * len(head), *rows]
+def table(rows):
+    lines = [rows[0], ["---"] * len(rows[0]), *(row.values() for row in rows)]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"
 
 
@@ -398,43 +399,27 @@ def versions(arguments):
     return ", ".join(all_of)
 
 
-def title(workload, n_targets):
-    if workload == RENAMES:
-        return f"renames: {N_RENAMES} renames of 10 users and {N_COMMENTS} new comments, {n_targets} comments"
-    if workload == RATE:
-        return f"Records a second: {N_BACKLOG:,} likes, each of another post"
-    return f"{COUNTS[workload]}, {n_targets} targets"
-
-
 def report(results, seed, arguments):
     """The tables of the page."""
     parts = [f"Seed {seed}; {versions(arguments)}.\n"]
     for workload in arguments.workloads:
         of = [result for result in results if result.workload == workload]
-        sizes = [] if workload == RENAMES else ["mean error", "largest error"]
-        remains = ["stubs", "counters left"] if workload == TARGETS else []
-        cost = ["calls a change", "CPU seconds for 1,000"]
-        head = ["design", "right", *sizes, *remains, "write units a change", *cost, "lag p50, ms", "lag p99, ms"]
-        if workload == RATE:
-            head = ["design", "records a second", *cost]
-        parts.append(f"### {title(workload, len(of[0].errors))}\n\n" + table(head, [result.row() for result in of]))
-    faults = ["design", "deliveries", "killed", "unanswered", "twice at once", "hung", "calls lost", "calls throttled", "failed"]
-    totals = []
-    for design in arguments.designs:
-        rows = [result.faults() for result in results if result.design == design and result.workload != RATE]
-        totals.append([DESIGNS[design], *(sum(column) for column in zip(*rows))])
-    parts.append("### The faults\n\n" + table(faults, totals))
+        parts.append(f"### {WORKLOADS[workload].format(len(of[0].errors))}\n\n" + table([result.row() for result in of]))
+    totals = {}
+    for result in results:
+        if result.workload != RATE:
+            totals.setdefault(result.design, collections.Counter()).update(result.faults())
+    if totals:
+        parts.append("### The faults\n\n" + table([{"design": DESIGNS[design]} | total for design, total in totals.items()]))
     return "\n".join(parts)
 
 
-def draw_plots(results):
-    def draw(name, title, workloads, value, text):
-        panels = [(workload, [(re.sub("`|' idempotency| with markers", "", DESIGNS[it.design]), value(it), text(it), it.design in LEDGERS)
-                              for it in results if it.workload == workload]) for workload in workloads]
-        PAGE.with_name(name).write_text(plots.plot(title, panels))
-
-    draw("exactness-right.svg", "Share of targets that are right", [*COUNTS, RENAMES], lambda it: it.right, lambda it: it.right_text)
-    draw("exactness-rate.svg", "Records a second, if an answer takes 5 ms", [RATE], lambda it: it.rate, lambda it: f"{it.rate:.0f}")
+def draw(name, title, results, workloads, column):
+    """Draws a column of the tables, with a panel for each workload."""
+    label = lambda result: re.sub("`|' idempotency| with markers", "", DESIGNS[result.design])
+    panels = {workload: [(label(it), it.row()[column], it.design in LEDGERS) for it in results if it.workload == workload]
+              for workload in workloads}
+    PAGE.with_name(name).write_text(plots.plot(title, panels))
 
 
 def main():
@@ -443,7 +428,7 @@ def main():
     parser.add_argument("--node-root", type=pathlib.Path, default=ROOT / "target" / "exactness", help="folder with node_modules")
     parser.add_argument("--seed", type=int, default=17)
     parser.add_argument("--designs", nargs="+", choices=DESIGNS, default=list(DESIGNS))
-    parser.add_argument("--workloads", nargs="+", choices=[*COUNTS, RENAMES, RATE], default=[*COUNTS, RENAMES, RATE])
+    parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
     parser.add_argument("--log", default=os.devnull, help="file for what the handlers print")
     parser.add_argument("--release", action="store_true", help="measures release builds of Ripple's functions")
     parser.add_argument("--page", action="store_true", help="writes the tables and plots of docs/exactness.md; implies --release")
@@ -466,7 +451,8 @@ def main():
     if arguments.page:
         before, rest = PAGE.read_text().split(BEGIN)
         PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.split(END)[1]}")
-        draw_plots(results)
+        draw("exactness-right.svg", "Share of targets that are right", results, list(WORKLOADS)[:-1], "right")
+        draw("exactness-rate.svg", "Records a second, if an answer takes 5 ms", results, [RATE], "records a second")
     else:
         print(text)
     # Without faults, each design is right.

@@ -1,5 +1,6 @@
 """The plots of the page, as SVG: panels of horizontal bars, in light or dark as the reader prefers."""
 
+import math
 from xml.sax.saxutils import escape
 
 COLUMNS = 3
@@ -14,29 +15,25 @@ STYLE = """
 
 
 def plot(title, panels):
-    """Each panel has a name, and bars: the label, the value and its text, and whether it is Ripple's. One panel needs no name."""
-    most = max(value for _, bars in panels for _, value, _, _ in bars)
+    """Each panel has a name, and bars: the label, the value as text, and whether it is Ripple's. One panel needs no name."""
+    number = lambda text: float(text.removesuffix(" %"))
+    most = max(number(text) for bars in panels.values() for _, text, _ in bars)
     n_columns = min(COLUMNS, len(panels))
-    bar = BAR if len(panels) > 1 else BAR * COLUMNS
-    height_of = [max(len(bars) for _, bars in panels[at : at + n_columns]) * LINE + TOP for at in range(0, len(panels), n_columns)]
-    width = LABEL + n_columns * (bar + VALUE)
-    parts = []
-    for at, (name, bars) in enumerate(panels):
-        row, column = divmod(at, n_columns)
-        left, top = LABEL + column * (bar + VALUE), 24 + sum(height_of[:row])
+    n_rows, bar = math.ceil(len(panels) / n_columns), BAR * COLUMNS // n_columns
+    panel = max(len(bars) for bars in panels.values()) * LINE + TOP
+    width, height = LABEL + n_columns * (bar + VALUE), 24 + n_rows * panel
+    parts = [f'<text class="head" x="10" y="20">{escape(title)}</text>']
+    for at, (name, bars) in enumerate(panels.items()):
+        left, top = LABEL + at % n_columns * (bar + VALUE), 24 + at // n_columns * panel
         if len(panels) > 1:
             parts.append(f'<text class="head" x="{left}" y="{top + 20}">{escape(name)}</text>')
-        for place, (label, value, text, is_ripple) in enumerate(bars):
-            y = top + 28 + place * LINE
-            kind = "ripple" if is_ripple else "other"
-            if column == 0:
+        for place, (label, text, is_ripple) in enumerate(bars):
+            y, length, kind = top + 28 + place * LINE, max(1, round(bar * number(text) / most)), "ripple" if is_ripple else "other"
+            if at % n_columns == 0:
                 parts.append(f'<text x="{LABEL - 8}" y="{y + 11}" text-anchor="end">{escape(label)}</text>')
-            parts.append(f'<rect class="{kind}" x="{left}" y="{y}" width="{max(1, bar * value / most):.0f}" height="13"/>')
-            parts.append(f'<text x="{left + bar * value / most + 5:.0f}" y="{y + 11}">{escape(text)}</text>')
-    height = 24 + sum(height_of)
-    head = f'<text class="head" x="10" y="20">{escape(title)}</text>'
+            parts.append(f'<rect class="{kind}" x="{left}" y="{y}" width="{length}" height="13"/>')
+            parts.append(f'<text x="{left + length + 5}" y="{y + 11}">{escape(text)}</text>')
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    ground = '<rect class="ground" width="100%" height="100%"/>'
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">', f"<title>{escape(title)}</title>",
-             f"<style>{STYLE}</style>", ground, head, *parts, "</svg>"]
-    return "\n".join(lines) + "\n"
+    head = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">', f"<title>{escape(title)}</title>",
+            f"<style>{STYLE}</style>", '<rect class="ground" width="100%" height="100%"/>']
+    return "\n".join([*head, *parts, "</svg>"]) + "\n"

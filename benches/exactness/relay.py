@@ -1,7 +1,6 @@
-"""A relay before DynamoDB, of which an answer takes at least 5 ms: `python relay.py PORT`.
+"""A relay to the database at PORT, through which an answer takes at least 5 ms: `python relay.py PORT`.
 
-Prints its own port, and at the end of its input the number of calls. It is a process of its own and parses nothing, so
-that it is faster than the database.
+Prints its own port, and at the end of its input the number of calls. It parses nothing, to be faster than the database.
 """
 
 import asyncio
