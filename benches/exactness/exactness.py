@@ -317,14 +317,14 @@ def run(design, workload, seed, arguments):
         writer = threading.Thread(target=write, args=(client("dynamodb", endpoint), writes, 0.02))
         first, size = {TARGETS: (N_CHANGES // 2, len(writes)), RATE: (N_WARM, N_BACKLOG)}.get(workload, (len(writes), 1))
         parts = [writes[:first], *(writes[at : at + size] for at in range(first, len(writes), size))]
-        draws, n_records = (None, N_RECORDS) if workload == RATE else (f"{seed}/{workload}", mappings.BATCH)
+        draws, n_records, database_at = f"{seed}/{workload}", mappings.BATCH, endpoint
         if workload == RATE:
-            environment["AWS_ENDPOINT_URL"] = stack.enter_context(delayed(endpoint, meter))
+            draws, n_records, database_at = None, N_RECORDS, stack.enter_context(delayed(endpoint, meter))
         if workload == RENAMES:
             writer.start()
         else:
             write(dynamodb, parts[0])
-        started = [mappings.Mapping(command, environment, endpoint, passes, draws and f"{draws}/{place}", n_lanes, n_records,
+        started = [mappings.Mapping(command, environment, database_at, passes, draws and f"{draws}/{place}", n_lanes, n_records,
                                     is_windowed, meter, log)
                    for place, (command, passes, n_lanes, is_windowed)
                    in enumerate(functions(design, workload, arguments))]

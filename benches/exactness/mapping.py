@@ -140,11 +140,14 @@ class Lane:
 
 
 class Mapping:
-    """A function that reads the stream in so many lanes. An item's records are all in one, as in a shard."""
+    """A function that reads the stream in so many lanes. An item's records are all in one, as in a shard.
+
+    Without `draws`, there are no faults, and its processes call the database directly.
+    """
 
     def __init__(self, command, environment, database, passes, draws, n_lanes, n_records, is_windowed, meter, log):
         def start():
-            return Process(command, environment, database, meter, log)
+            return Process(command, environment, database, draws is not None, meter, log)
 
         self.passes, self.stop = passes, threading.Event()
         # When the delivery that handled a record ended, by sequence number.

@@ -56,7 +56,7 @@ class Meter:
 class Process:
     """One instance of a function. It handles one event at a time."""
 
-    def __init__(self, command, environment, database, meter, log):
+    def __init__(self, command, environment, database, has_faults, meter, log):
         self.database, self.meter, self.events, self.answers = database, meter, queue.Queue(), queue.Queue()
         self.random, self.kill_after, self.n_writes, self.lock = random.Random(0), None, 0, threading.Lock()
         # It hangs before that write until the batch's next delivery has begun; and an invocation that it ends.
@@ -68,8 +68,9 @@ class Process:
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
         address = f"127.0.0.1:{self.server.server_address[1]}"
-        environment = {"AWS_ENDPOINT_URL": f"http://{address}"} | environment | {
+        environment = environment | {
             "AWS_LAMBDA_RUNTIME_API": address,
+            "AWS_ENDPOINT_URL": f"http://{address}" if has_faults else database,
             "AWS_LAMBDA_FUNCTION_NAME": "handler",
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
