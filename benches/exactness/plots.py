@@ -17,7 +17,7 @@ STYLE = """
 def plot(title, panels):
     """Each panel has a name, and bars: the label, the value as text, and whether it is Ripple's. One panel needs no name."""
     number = lambda text: float(text.removesuffix(" %"))
-    most = max((number(text) for bars in panels.values() for _, text, _ in bars), default=1)
+    most = max([1, *(number(text) for bars in panels.values() for _, text, _ in bars)])
     n_columns = min(COLUMNS, len(panels))
     n_rows, bar = math.ceil(len(panels) / n_columns), BAR * COLUMNS // n_columns
     panel = max(len(bars) for bars in panels.values()) * LINE + TOP
