@@ -12,6 +12,7 @@ BATCH = 10
 # Of 100 deliveries: the process is killed in its middle, its response is lost, it is invoked twice at once, or it hangs
 # at a write until its timeout, and goes on while the batch is delivered again.
 KILLED, UNANSWERED, TWICE, HUNG = 10, 10, 10, 5
+NO_FAULT = 100
 # Between two attempts.
 BACKOFF_S = 0.2
 
@@ -19,13 +20,14 @@ BACKOFF_S = 0.2
 class Lane:
     """Handles one batch of its records after the other."""
 
-    def __init__(self, start, draws, is_windowed, meter, stop):
-        self.start, self.draws, self.is_windowed, self.meter, self.stop = start, draws, is_windowed, meter, stop
+    def __init__(self, start, draws, shard, n_records, ends, is_windowed, meter, stop):
+        self.start, self.draws, self.shard, self.n_records, self.ends = start, draws, shard, n_records, ends
+        self.is_windowed, self.meter, self.stop = is_windowed, meter, stop
         self.records, self.processes, self.state = queue.Queue(), [None, None], {}
         # Processes that hung, each with the thread of its invocation.
         self.hung = []
         # Writes of the last delivery without a fault of the mapping: a process is killed at a part of them.
-        self.n_writes = BATCH
+        self.n_writes = n_records
         self.is_idle = True
 
     def process(self, which):
@@ -39,9 +41,9 @@ class Lane:
             self.processes[which].close()
 
     def run(self):
-        pending, number, cut = [], 0, BATCH
+        pending, number, cut = [], 0, self.n_records
         while not self.stop.is_set():
-            while len(pending) < BATCH:
+            while len(pending) < self.n_records:
                 try:
                     pending.append(self.records.get(timeout=0.02))
                     self.is_idle = False
@@ -51,11 +53,11 @@ class Lane:
                 self.is_idle = not any(thread.is_alive() for _, thread in self.hung)
                 continue
             draw = random.Random(f"{self.draws}/{number}")
-            fate, part, next_cut = draw.randrange(100), draw.random(), 1 + draw.randrange(BATCH)
+            fate, part, next_cut = draw.randrange(100), draw.random(), 1 + draw.randrange(self.n_records)
             batch = pending[:cut]
-            is_repeated = self.delivered(batch, number, fate, part)
+            is_repeated = self.delivered(batch, number, fate if self.draws else NO_FAULT, part)
             number += 1
-            cut = next_cut if is_repeated else BATCH
+            cut = next_cut if is_repeated else self.n_records
             if not is_repeated:
                 del pending[: len(batch)]
         for which in (0, 1):
@@ -83,7 +85,9 @@ class Lane:
                 return True
             if response is not None and not is_twice and is_first:
                 self.n_writes = max(1, self.processes[0].n_writes)
-            batch = self.rest(batch, response)
+            rest = self.rest(batch, response)
+            self.ends |= {record["dynamodb"]["SequenceNumber"]: time.time() for record in batch[: len(batch) - len(rest)]}
+            batch = rest
             if batch:
                 time.sleep(BACKOFF_S)
         return False
@@ -107,7 +111,7 @@ class Lane:
         event = {"Records": batch}
         if self.is_windowed:
             window = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z"}
-            event |= {"window": window, "state": self.state, "shardId": "shardId-00000001573689847180-864758bb",
+            event |= {"window": window, "state": self.state, "shardId": self.shard,
                       "isFinalInvokeForWindow": False, "isWindowTerminatedEarly": False}
         return event
 
@@ -136,14 +140,20 @@ class Lane:
 
 
 class Mapping:
-    """A function that reads the stream in so many lanes. An item's records are all in one."""
+    """A function that reads the stream in so many lanes. An item's records are all in one, as in a shard.
 
-    def __init__(self, command, environment, database, passes, draws, n_lanes, is_windowed, meter, log):
+    Without `draws`, there are no faults, and its processes call the database directly.
+    """
+
+    def __init__(self, command, environment, database, passes, draws, n_lanes, n_records, is_windowed, meter, log):
         def start():
-            return Process(command, environment, database, meter, log)
+            return Process(command, environment, database, draws is not None, meter, log)
 
         self.passes, self.stop = passes, threading.Event()
-        self.lanes = [Lane(start, f"{draws}/{lane}", is_windowed, meter, self.stop) for lane in range(n_lanes)]
+        # When the delivery that handled a record ended, by sequence number.
+        self.ends = {}
+        self.lanes = [Lane(start, draws and f"{draws}/{lane}", f"shardId-{1573689847180 + lane:020}-864758bb", n_records,
+                           self.ends, is_windowed, meter, self.stop) for lane in range(n_lanes)]
         self.threads = [threading.Thread(target=lane.run, daemon=True) for lane in self.lanes]
         for thread in self.threads:
             thread.start()

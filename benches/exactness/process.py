@@ -35,6 +35,7 @@ class Meter:
     """What all processes of a design and workload did."""
 
     write_units: float = 0
+    cpu_s: float = 0
     n_calls: int = 0
     n_lost: int = 0
     n_throttled: int = 0
@@ -55,11 +56,13 @@ class Meter:
 class Process:
     """One instance of a function. It handles one event at a time."""
 
-    def __init__(self, command, environment, database, meter, log):
+    def __init__(self, command, environment, database, has_faults, meter, log):
         self.database, self.meter, self.events, self.answers = database, meter, queue.Queue(), queue.Queue()
         self.random, self.kill_after, self.n_writes, self.lock = random.Random(0), None, 0, threading.Lock()
         # It hangs before that write until the batch's next delivery has begun; and an invocation that it ends.
         self.hang_before, self.has_begun, self.may_go_on, self.frees = None, threading.Event(), threading.Event(), None
+        # Processor time of its start: until it first asks for an event.
+        self.start_cpu_s = None
         handler = type("Bound", (Api,), {"process": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
@@ -67,7 +70,7 @@ class Process:
         address = f"127.0.0.1:{self.server.server_address[1]}"
         environment = environment | {
             "AWS_LAMBDA_RUNTIME_API": address,
-            "AWS_ENDPOINT_URL": f"http://{address}",
+            "AWS_ENDPOINT_URL": f"http://{address}" if has_faults else database,
             "AWS_LAMBDA_FUNCTION_NAME": "handler",
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
@@ -100,8 +103,15 @@ class Process:
     def is_alive(self):
         return self.child.poll() is None
 
+    @property
+    def cpu_s(self):
+        """User and system time of its threads so far: the clock of `clock_getcpuclockid(3)`."""
+        return time.clock_gettime(~self.child.pid << 3 | 2)
+
     def kill(self):
         """Ends the process now."""
+        if self.start_cpu_s is not None:
+            self.meter.add(cpu_s=self.cpu_s - self.start_cpu_s)
         self.child.send_signal(signal.SIGKILL)
         self.child.wait()
         self.answers.put(None)
@@ -122,6 +132,8 @@ class Api(BaseHTTPRequestHandler):
     upstream = None
 
     def do_GET(self):
+        if self.process.start_cpu_s is None:
+            self.process.start_cpu_s = self.process.cpu_s
         event = self.process.events.get()
         self.process.has_begun.set()
         if self.process.frees:
