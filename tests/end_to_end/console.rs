@@ -352,7 +352,7 @@ async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
     assert!(applied.body.contains("additive: applied"), "{}", applied.body);
     assert!(console.get("/parked").body.contains("Nothing is parked"));
     service.caught_up(&client).await;
-    assert!(console.get("/").body.contains("Every change was applied, and every item can be read."));
+    assert!(console.get("/").body.contains("Nothing is parked, unreadable or to be repaired."));
     assert!(verified(&console).await.contains("Every derived value is right"));
 
     alter(&client, &counter, "Value", Some(n(9))).await;
@@ -503,6 +503,9 @@ async fn each_page_as_json_is_what_its_command_prints_and_fits_the_schema() {
     let printed = json("why", &service.endpoint, &["USER#ada / PROFILE"]).1;
     assert_eq!(console.object(&schema, item, "why", 200)["values"], printed["values"]);
     console.object(&schema, "/item.json?pk=NO&sk=FORM", "console_error", 404);
+    let lacking = console.object(&schema, "/item.json?pk=NO", "console_error", 400);
+    assert!(lacking["error"].as_str().unwrap().contains("missing field `sk`"), "{lacking}");
+    console.object(&schema, "/none.json", "console_error", 404);
     let found = console.object(&schema, "/collection.json?pk=USER%23ada", "console_query", 200);
     assert!(found["items"].as_array().unwrap().len() > 1, "{found}");
     let refused = console.object(&schema, "/collection.json?pk=x&index=none", "console_error", 400);

@@ -532,7 +532,8 @@ fn passed_over(schema: &Schema, mirrors: &MirrorsOf<'_>, found: &FoundBy, target
     let is_mirrored_from = |entity: &str| of(target).any(|(_, it)| it.target == target && it.source == entity);
     let mut has_own = via == target || is_mirrored_from(via) || !schema.entity(via).is_some_and(|it| it.derived);
     for (other, mirror) in of(via) {
-        let is_own = mirror.target == via && (mirror.source == target || is_mirrored_from(&mirror.source));
+        let is_own =
+            via != target && mirror.target == via && (mirror.source == target || is_mirrored_from(&mirror.source));
         has_own |= is_own;
         let why = if is_own {
             schema.entity(&mirror.source).and_then(|source| missed(mirror, source))

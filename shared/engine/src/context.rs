@@ -2,13 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
 };
 
-use derive::{catalogue::Catalogue, clock::HOUR_MS, family::Family, position::RecordAt, schema::Schema, write::Table};
+use derive::{catalogue::Catalogue, family::Family, position::RecordAt, schema::Schema, write::Table};
 use keys::key::Key;
 use store::Units;
 
@@ -51,12 +48,6 @@ impl<S> Context<S> {
     /// True if the engine takes this step. Only a test omits steps.
     pub(crate) fn takes(&self, step: ProtocolStep) -> bool {
         self.left_out.takes(step)
-    }
-
-    /// The hour that the [clock](derive::clock) shows at least, in hours since the epoch: this engine moved it there, or the
-    /// sweep, which runs more than once an hour, has done so wherever it changes a value.
-    pub(crate) fn hour_due(&self) -> u64 {
-        self.hour.load(Ordering::Relaxed).max((self.clock.now_ms() / HOUR_MS).saturating_sub(1))
     }
 
     /// A write in the ledger's table, for the account.

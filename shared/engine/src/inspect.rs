@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     catalogue::Catalogue,
+    clock::HOUR_MS,
     derived::Items,
     position::DerivationAt,
     refresh::Look,
@@ -333,13 +334,14 @@ impl<S: Store> Engine<S> {
         reading::all_counters_of(&self.context, target, patience).await
     }
 
-    /// The hour that the [clock](derive::clock) shows at least, in hours since the epoch.
+    /// The hour that the [clock](derive::clock) should show at least, because the sweep runs more than once an hour; in
+    /// hours since the epoch.
     #[must_use]
     pub fn hour_due(&self) -> u64 {
-        self.context.hour_due()
+        (self.context.clock.now_ms() / HOUR_MS).saturating_sub(1)
     }
 
-    /// Reads these sources, and adds them to `sources`.
+    /// Reads these sources, and adds them to `sources`. The clock shows the hour that it should at least.
     ///
     /// # Errors
     ///
@@ -350,7 +352,9 @@ impl<S: Store> Engine<S> {
         sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<(), GaveUp> {
-        reading::read(&self.context, wanted, sources, patience).await
+        reading::read(&self.context, wanted, sources, patience).await?;
+        sources.at_least(self.hour_due());
+        Ok(())
     }
 
     /// Reads these sources, adds them to `sources`, and returns those that DynamoDB refuses to read.
@@ -364,7 +368,9 @@ impl<S: Store> Engine<S> {
         sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<RefusedReads<Source>, GaveUp> {
-        reading::read_each(&self.context, wanted, sources, patience).await
+        let refused = reading::read_each(&self.context, wanted, sources, patience).await?;
+        sources.at_least(self.hour_due());
+        Ok(refused)
     }
 }
 

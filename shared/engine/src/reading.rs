@@ -1,6 +1,9 @@
 //! Reads items, counters and sources.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::Ordering,
+};
 
 use derive::{
     derived::Items,
@@ -129,7 +132,8 @@ pub(crate) async fn read_each<S: Store>(
         for (key, item) in held {
             sources.add_item(key, item);
         }
-        sources.at_least(context.hour_due());
+        // Where the clock's item is gone, or is none.
+        sources.at_least(context.hour.load(Ordering::Relaxed));
         refused.extend(unread.into_iter().map(|(key, error)| (Source::Item(key), error)));
     }
     let queries = targets.into_iter().map(|target| async move {

@@ -2,11 +2,14 @@
 
 use std::{collections::HashMap, env};
 
-use aws_sdk_dynamodb::{Client, types::AttributeValue as Sent};
+use aws_sdk_dynamodb::{
+    Client,
+    types::{AttributeValue as Sent, ReturnValue},
+};
 use derive::{
     condition::{Condition, Test},
     expression::{
-        Expression,
+        Expression, Values,
         document_path::{DocumentPath, PathStep},
         function::Function,
     },
@@ -14,7 +17,7 @@ use derive::{
     query::Query,
     write::{Table, Transaction, UPDATE_ATTRIBUTES_MAX, Write},
 };
-use keys::{item::Item, key::Key};
+use keys::{item::Item, key::Key, number::Decimal};
 use proptest::{
     prelude::{Just, Strategy, any, prop_oneof},
     sample::select,
@@ -31,6 +34,7 @@ use crate::contract::{
 };
 
 const N_CONDITIONS: usize = 600;
+const N_CALCULATIONS: usize = 300;
 
 #[test]
 fn a_condition_holds_for_the_items_for_which_dynamodb_says_so() {
@@ -70,6 +74,56 @@ async fn agrees(client: &Client) {
     client.delete_table().table_name(&names.main).send().await.unwrap();
     let n_all = n_held + n_not;
     assert!(n_held > n_all / 10 && n_not > n_all / 10, "{n_held} {n_not}");
+}
+
+#[test]
+fn a_calculation_gives_what_dynamodb_writes() {
+    let (runtime, endpoint) = embedded();
+    runtime.block_on(calculates(&client(&endpoint)));
+    if let Ok(endpoint) = env::var("CONTRACT_ENDPOINT") {
+        runtime.block_on(calculates(&client(&endpoint)));
+    }
+}
+
+/// Calculates with the sums, differences and defaults that an update of DynamoDB can say too.
+async fn calculates(client: &Client) {
+    let (layout, names) = (layout(), unique_names());
+    create_table(client, &names.main, &layout).await;
+    let number =
+        || (-999_999_999_999_i64..=999_999_999_999, -9..9_i32).prop_map(|(digits, power)| format!("{digits}e{power}"));
+    let operands = || prop_oneof![6 => number().prop_map(|it| Some(n(&it))), 1 => Just(Some(s("12"))), 1 => Just(None)];
+    let functions = || select(vec![Function::Add, Function::Subtract, Function::IfNotExists]);
+    let mut runner = TestRunner::deterministic();
+    let (mut n_calculated, mut n_refused) = (0, 0);
+    for _ in 0..N_CALCULATIONS {
+        let (a, b, function) = (operands(), operands(), functions()).new_tree(&mut runner).unwrap().current();
+        let item =
+            [("a", a), ("b", b)].into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        let item = keyed(0, item);
+        let sent = serde_dynamo::Item::from(item.clone().into_iter().collect::<HashMap<_, _>>());
+        client.put_item().table_name(&names.main).set_item(Some(sent.into())).send().await.unwrap();
+        let said = match function {
+            Function::Add => "a + b",
+            Function::Subtract => "a - b",
+            _ => "if_not_exists(a, b)",
+        };
+        let key =
+            [("PK", "ITEM#0"), ("SK", "METADATA")].map(|(name, text)| (name.to_owned(), Sent::S(text.to_owned())));
+        let update = client.update_item().table_name(&names.main).set_key(Some(HashMap::from(key)));
+        let update = update.update_expression(format!("SET c = {said}")).return_values(ReturnValue::UpdatedNew);
+        let written = update.send().await.ok().map(|answer| answer.attributes.unwrap()["c"].clone());
+        let expression: Expression = said.parse().unwrap();
+        let calculated =
+            expression.value(Values::from(&item)).ok().flatten().map(|value| Sent::from(value.into_owned()));
+        let same = match (&written, &calculated) {
+            (Some(Sent::N(one)), Some(Sent::N(other))) => Decimal::parse(one) == Decimal::parse(other),
+            (one, other) => one == other,
+        };
+        assert!(same, "{said} of {item:?}: DynamoDB writes {written:?}, and it gives {calculated:?}");
+        *(if written.is_some() { &mut n_calculated } else { &mut n_refused }) += 1;
+    }
+    client.delete_table().table_name(&names.main).send().await.unwrap();
+    assert!(n_calculated > N_CALCULATIONS / 3 && n_refused > N_CALCULATIONS / 10, "{n_calculated} {n_refused}");
 }
 
 fn keyed(at: usize, mut item: Item) -> Item {

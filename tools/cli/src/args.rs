@@ -275,7 +275,8 @@ pub(crate) struct ApplicationTables {
     /// URL of the DynamoDB. The default is that of `ripple dev`.
     #[arg(long, value_name = "URL", env = ENDPOINT, default_value = DEFAULT_ENDPOINT, value_parser = values::endpoint)]
     pub(crate) endpoint: String,
-    /// Uses the real AWS, and ignores --endpoint. The credentials are those of the standard AWS environment.
+    /// Uses the real AWS, and ignores --endpoint. Credentials, and the endpoint of a VPC, are those of the standard AWS
+    /// environment.
     #[arg(long)]
     pub(crate) aws: bool,
     /// The application's table.

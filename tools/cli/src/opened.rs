@@ -104,7 +104,6 @@ async fn open_tables(connection: &Connection, has_own_table: bool) -> anyhow::Re
     let (mut schema, catalogue) = declared(connection.choice())?;
     let (clients, endpoint) =
         Clients::connect(connection.aws, &connection.endpoint, connection.region.as_deref()).await;
-    let endpoint = endpoint.to_owned();
     let ledger_table = ledger_table(connection.ledger_table.as_ref(), &connection.table)?;
     let config = Config::of(connection.table.clone(), ledger_table);
     let mut tables = Vec::new();
@@ -252,6 +251,14 @@ pub(crate) fn has_credentials() -> bool {
     is_set("AWS_ACCESS_KEY_ID") && is_set("AWS_SECRET_ACCESS_KEY")
 }
 
+/// An endpoint that is none of AWS and that the standard AWS environment names, with its variable.
+fn in_place_of_aws() -> Option<(&'static str, String)> {
+    let set = |name: &'static str| Some((name, std::env::var(name).ok().filter(|url| !url.is_empty())?));
+    let (name, url) = ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"].into_iter().find_map(set)?;
+    let is_of_aws = [".amazonaws.com", ".api.aws"].iter().any(|of| url.contains(of));
+    (!is_of_aws).then_some((name, url))
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     pub(crate) dynamodb: aws_sdk_dynamodb::Client,
@@ -260,12 +267,18 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// Clients of the real AWS or of an emulator, with the name of the place for messages.
-    pub(crate) async fn connect<'a>(is_aws: bool, endpoint: &'a str, region: Option<&str>) -> (Self, &'a str) {
-        if is_aws {
-            (Self::aws(region).await, tables::AWS)
-        } else {
-            (Self::at(endpoint, region.unwrap_or("us-east-1")).await, endpoint)
+    pub(crate) async fn connect(is_aws: bool, endpoint: &str, region: Option<&str>) -> (Self, String) {
+        if !is_aws {
+            return (Self::at(endpoint, region.unwrap_or("us-east-1")).await, endpoint.to_owned());
         }
+        let place = in_place_of_aws().map_or_else(
+            || tables::AWS.to_owned(),
+            |(name, url)| {
+                report(&format!("{name} is set, so the calls go to {url} in place of AWS"));
+                url
+            },
+        );
+        (Self::aws(region).await, place)
     }
 
     /// Clients of the DynamoDB at a URL.

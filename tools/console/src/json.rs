@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use axum::{
     Router,
+    body::to_bytes,
+    extract::Request,
     http::{StatusCode, header},
+    middleware::Next,
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -17,6 +20,9 @@ use serde_json::{Value, json};
 use store::Store;
 
 use crate::{Console, cost, design, flow, item, jobs, parked, query, verification};
+
+/// Limit on the text of an error.
+const WHY_BYTES_MAX: usize = 4_096;
 
 /// The addresses of the objects.
 pub(crate) fn addresses<S: Store + 'static>() -> Router<Arc<Console<S>>> {
@@ -41,6 +47,21 @@ pub(crate) fn object(object: Value) -> Response {
 /// An object with the error.
 pub(crate) fn failed(status: StatusCode, why: &str) -> Response {
     answered(status, &with_version(json!({ "error": why })))
+}
+
+/// Answers each error of an address that ends with `.json` with an object.
+pub(crate) async fn errors(request: Request, next: Next) -> Response {
+    let is_of_object = request.uri().path().ends_with(".json");
+    let response = next.run(request).await;
+    let status = response.status();
+    let is_object = response.headers().get(header::CONTENT_TYPE).is_some_and(|it| it == "application/json");
+    if !is_of_object || is_object || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let why = to_bytes(response.into_body(), WHY_BYTES_MAX).await.unwrap_or_default();
+    let why =
+        if status == StatusCode::NOT_FOUND { "there is no such page".into() } else { String::from_utf8_lossy(&why) };
+    failed(status, &why)
 }
 
 fn answered(status: StatusCode, object: &Value) -> Response {

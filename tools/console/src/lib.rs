@@ -156,6 +156,7 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/style.css", get(frame::style))
         .merge(json::addresses())
         .fallback(|| async { frame::failed(StatusCode::NOT_FOUND, "There is no such page.").into_response() })
+        .layer(middleware::from_fn(json::errors))
         .layer(middleware::from_fn_with_state(Arc::clone(&console), orders::guarded::<S>))
         .with_state(console);
     axum::serve(listener, pages).await

@@ -9,7 +9,12 @@ use axum::{extract::State, http::StatusCode};
 use derive::{
     derivation::Derivation, outline::Outline, plan::RecordKind, position::DerivationAt, schema::Schema, write::Table,
 };
-use engine::{inspect::unreadable, jobs::ground::sweep::jobs, park::parked};
+use engine::{
+    inspect::{to_recount, unreadable},
+    jobs::ground::sweep::jobs,
+    loss,
+    park::parked,
+};
 use keys::{counter::COUNTER, item::Item, key::Key};
 use maud::{Markup, html};
 use operate::{tables::Deployment, words::counted};
@@ -34,6 +39,9 @@ struct Present {
     n_parked: usize,
     n_jobs: usize,
     n_unreadable: usize,
+    n_to_recount: usize,
+    /// Marks of possible losses.
+    n_marks: usize,
     /// Some items; none on the real AWS, where reading them costs.
     items: Vec<(Key, Item)>,
 }
@@ -61,6 +69,8 @@ async fn present<S: Store>(console: &Console<S>) -> Result<Present, StoreError> 
         n_parked: parked(store).await?.len(),
         n_jobs: jobs(store, &schema.layout).await?.len(),
         n_unreadable: unreadable(store).await?.len(),
+        n_to_recount: to_recount(store).await?.len(),
+        n_marks: loss::marks(store).await?.len(),
         items,
     })
 }
@@ -91,17 +101,19 @@ fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
 }
 
 /// Whether something waits for a person.
-fn is_well<S>(console: &Console<S>, Present { n_parked, n_jobs, n_unreadable, .. }: &Present) -> Markup {
+fn is_well<S>(console: &Console<S>, present: &Present) -> Markup {
+    let Present { n_parked, n_jobs, n_unreadable, n_to_recount, n_marks, .. } = present;
+    let named = [
+        (*n_parked, "parked change"),
+        (*n_unreadable, "unreadable item"),
+        (*n_to_recount, "recount"),
+        (*n_marks, "loss mark"),
+    ];
+    let mut needs: Vec<String> = named.iter().filter(|(n, _)| *n > 0).map(|(n, what)| counted(*n, what)).collect();
+    needs.extend(console.verification.has_found().then(|| "what the last verification found".to_owned()));
     html! {
-        @if n_parked + n_unreadable == 0 { p.verdict.right { "Every change was applied, and every item can be read." } }
-        @else {
-            p.verdict.waits {
-                @if *n_parked > 0 { (counted(*n_parked, "parked change")) }
-                @if *n_parked > 0 && *n_unreadable > 0 { " and " }
-                @if *n_unreadable > 0 { (counted(*n_unreadable, "unreadable item")) }
-                @if n_parked + n_unreadable == 1 { " needs you." } @else { " need you." }
-            }
-        }
+        @if needs.is_empty() { p.verdict.right { "Nothing is parked, unreadable or to be repaired." } }
+        @else { p.verdict.waits { "This needs you: " (needs.join(", ")) "." } }
         dl.watched {
             div { dt { "Parked changes" } dd { a href="/parked" { (n_parked) } } }
             div { dt { "Unreadable items" } dd { a href="/parked#unreadable" { (n_unreadable) } } }

@@ -24,6 +24,7 @@ use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
     inspect::{ListedUnreadable, ToRecount, to_recount, unreadable},
+    look::listing::ALL_DERIVATIONS,
     park::{ParkedChange, parked},
     reading::HeldItems,
     record::decode,
@@ -159,24 +160,24 @@ fn whole<S: Store + 'static>(
     Stopped { parked, counters, recount, unreadable }: &Stopped,
 ) -> Markup {
     html! {
-        @if parked.is_empty() { p.empty { "Nothing is parked: each change was applied." } } @else {
+        @if parked.is_empty() { p.empty { "Nothing is parked." } } @else {
             p { "These changes cannot be applied as they are. Correct the cause, then redrive them." }
             @if parked.len() > 1 { p { a.button href="/parked/try" { "What a redrive of all would do" } } }
             @for change in parked { (one(console, change, counters)) }
         }
         @if !unreadable.is_empty() {
             h2 id="unreadable" { (counted(unreadable.len(), "unreadable item")) }
-            p { "Each counts as absent for the derivation until a client corrects the attribute." }
+            p { "The derivation skips the item until a client corrects or deletes it." }
             div.wide tabindex="0" { table {
                 thead { tr { th { "item" } th { "what is wrong" } th { "derivation" } } }
                 tbody { @for it in unreadable { tr {
-                    td { (frame::key(&it.item)) } td { b { (it.why.attribute) } " " (it.why.why) } td { (it.derivation) }
+                    td { (frame::key(&it.item)) } td { b { (it.why.attribute) } " " (it.why.why) } td { @if it.derivation == ALL_DERIVATIONS { "every derivation" } @else { (it.derivation) } }
                 } } }
             } }
         }
         @if !recount.is_empty() {
             h2 { "Counts that need a recount" }
-            p { "A change came too late to be counted safely. " code { "ripple repair" } " recounts them." }
+            p { "A change was not counted, for the reason below. " code { "ripple repair --apply" } " recounts them; then delete the entries." }
             ul {
                 @for listed in recount {
                     li {

@@ -131,9 +131,14 @@ impl LastVerification {
             Stage::Repair(_) => "a repair, or its plan",
             Stage::Ended(ended) => match ended.as_ref() {
                 Ok(found) if found.n_open() + found.n(UNREADABLE) == 0 => "all right",
-                _ => "see what it found",
+                _ => FOUND,
             },
         }
+    }
+
+    /// True if the last verification found something, or ended with an error.
+    pub(crate) fn has_found(&self) -> bool {
+        self.verdict() == FOUND
     }
 
     /// Begins a verification, unless one is running.
@@ -147,6 +152,9 @@ impl LastVerification {
         Some(counts)
     }
 }
+
+/// The verdict of a verification that ended otherwise than with all right.
+const FOUND: &str = "see what it found";
 
 /// A command without fields.
 #[derive(Deserialize)]

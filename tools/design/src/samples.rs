@@ -79,6 +79,7 @@ impl Samples {
                 }
             }
         }
+        self.number_mirrored(catalogue);
         for (source, expression) in catalogue.derivations().flat_map(calculated) {
             if !self.is_given(source)
                 && let Some(item) = self.items.get_mut(source)
@@ -98,6 +99,28 @@ impl Samples {
             }
         }
         self
+    }
+
+    /// Makes what is a number in a mirror's sample a number in the made-up sample that is mirrored, also through several
+    /// mirrors.
+    fn number_mirrored(&mut self, catalogue: &Catalogue) {
+        let mirrors = catalogue.derivations().filter_map(|derivation| match derivation.kind.shape() {
+            Shape::Mirror(Mirror { source, target, .. }) => Some((source, target)),
+            _ => None,
+        });
+        let mirrors: Vec<_> = mirrors.filter(|(source, _)| !self.is_given(source)).collect();
+        for &(source, target) in mirrors.iter().cycle().take(mirrors.len() * mirrors.len()) {
+            let Some(mut item) = self.items.remove(source) else { continue };
+            let numbers = self
+                .items
+                .get(target)
+                .into_iter()
+                .flatten()
+                .filter(|(name, value)| matches!(value, AttributeValue::N(_)) && item.contains_key(name));
+            let numbers: Vec<_> = numbers.map(|(name, value)| (name.to_owned(), value.clone())).collect();
+            item.extend(numbers);
+            self.items.insert(source.clone(), item);
+        }
     }
 
     /// The sample of a derivation's source, changed so that it meets the derivation's condition. `None` if there is no
@@ -405,6 +428,42 @@ mod tests {
         }
         let never: Condition = "status = 'a' AND status = 'b'".parse().unwrap();
         assert_eq!(meeting(&never, &sample), None);
+    }
+
+    #[test]
+    fn what_a_mirror_sums_is_a_number_in_its_source() {
+        let manifest = r#"
+            [table]
+            partition-key = "PK"
+            sort-key = "SK"
+            type = "type"
+            [entity.Patient]
+            partition-key = "PATIENT#{patientId}"
+            sort-key = "PATIENT"
+            derived-attributes = ["total"]
+            [entity.Payment]
+            partition-key = "VISIT#{visitId}"
+            sort-key = "PAY#{paymentId}"
+            attributes = ["patientId", "amount"]
+            [entity.PaymentOfPatient]
+            partition-key = "PATIENT#{patientId}"
+            sort-key = "PAY#{visitId}#{paymentId}"
+            derived = true
+            attributes = ["amount"]
+            [derivation.payment-of-patient]
+            kind = "mirror"
+            from = "Payment"
+            to = "PaymentOfPatient"
+            [derivation.paid]
+            kind = "count"
+            from = "PaymentOfPatient"
+            into = "Patient"
+            sum = "amount"
+            shows = { sum = "total" }
+            "#;
+        let (schema, catalogue) = manifest::load(manifest).unwrap();
+        let samples = Samples::made_up(&schema).as_read_by(&catalogue);
+        assert_eq!(samples.item("Payment").unwrap()["amount"], AttributeValue::N("1".to_owned()));
     }
 
     #[test]

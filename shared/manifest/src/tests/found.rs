@@ -96,6 +96,14 @@ fn what_is_found_through_a_mirror_is_what_was_mirrored() {
     );
 }
 
+/// Mirrors of some of the members are all mirrors that there are.
+#[test]
+fn mirrors_that_lead_to_themselves_may_be_of_some_items_only() {
+    let owners = MEMBERS.replace("to = \"TeamOfUser\"\n", "to = \"TeamOfUser\"\nwhere = { role = \"owner\" }\n");
+    let of_mirror = owners.replace("to = \"Member\"\nattributes", "to = \"TeamOfUser\"\nattributes");
+    load(&of_mirror.replace("derived = true\nattributes = [\"role\"]", "derived = true")).unwrap();
+}
+
 #[test]
 fn a_mirror_for_each_member_is_not_found_through_its_source() {
     let tagged = MEMBERS.replace("sort-key = \"TEAM#{teamId}\"", "sort-key = \"TEAM#{teamId}#{tags}\"");

@@ -20,7 +20,8 @@ pub(crate) struct Init {
     /// URL of the DynamoDB. The default is that of `ripple dev`.
     #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_DYNAMODB", default_value = "http://127.0.0.1:8000", value_parser = values::endpoint)]
     pub(crate) endpoint: String,
-    /// Uses the real AWS, and ignores --endpoint. The credentials are those of the standard AWS environment.
+    /// Uses the real AWS, and ignores --endpoint. Credentials, and the endpoint of a VPC, are those of the standard AWS
+    /// environment.
     #[arg(long)]
     pub(crate) aws: bool,
     /// AWS Region (default with --aws: that of the standard AWS environment).

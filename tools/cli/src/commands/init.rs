@@ -96,7 +96,7 @@ fn summary(args: &Init, draft: &Draft) -> String {
 async fn read(args: &Init, table: &str) -> anyhow::Result<SampledTable> {
     let (clients, endpoint) = Clients::connect(args.aws, &args.endpoint, args.region.as_deref()).await;
     let client = &clients.dynamodb;
-    let description = tables::existing(client, table, endpoint, "--table").await?;
+    let description = tables::existing(client, table, &endpoint, "--table").await?;
     let mut shape = shape(&description)?;
     // A caller who may not ask for the time to live still gets a draft.
     if let Ok(answer) = client.describe_time_to_live().table_name(table).send().await {

@@ -25,7 +25,10 @@ pub(crate) async fn run(args: &Wait) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let (called_ms, deadline) = (SystemClock.now_ms(), Instant::now() + Duration::from_secs(args.timeout));
     if args.connection.aws {
-        return Err(Usage("wait goes with `ripple dev`: on AWS, watch the iterator age instead".to_owned()).into());
+        return Err(Usage(
+            "wait knows only the functions of `ripple dev`: on AWS, watch the iterator age instead".to_owned(),
+        )
+        .into());
     }
     let in_vain = |why: &str| anyhow!("not everything was handled within {} s: {why}", args.timeout);
     let silent = || in_vain(&format!("the database at {} does not respond", args.connection.endpoint));

@@ -55,8 +55,8 @@ pub(crate) enum SceneAct {
     Overwrite,
     /// A client replaces the counter by text.
     SpoilCounter,
-    /// A client deletes that counter.
-    RemoveCounter,
+    /// A client removes that text.
+    RemoveValue,
     /// An operator redrives the parked change.
     Redrive,
     /// A client adds to the counter.
@@ -172,7 +172,7 @@ pub(crate) const SCENES: [Scene; 9] = [
             step("The application writes an item that counts.", Act::Write),
             step("Lambda delivers its record.", Act::Deliver),
             step("All other records are delivered: nothing waits for the parked one.", Act::LetThrough),
-            step("An operator deletes the counter that cannot be read.", Act::RemoveCounter),
+            step("An operator removes the value that cannot be read, and no other attribute.", Act::RemoveValue),
             step("The operator redrives the parked change.", Act::Redrive),
             step("All other records are delivered.", Act::LetThrough),
         ],

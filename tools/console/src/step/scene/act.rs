@@ -1,6 +1,6 @@
 //! The actions of a scene's steps.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use derive::write::{Action, Table, Update, Write};
 use engine::{
@@ -83,7 +83,7 @@ impl SceneRun {
                 self.write(console, self.cast.target.clone(), Action::Delete).await?;
                 format!("It deletes {}.", self.cast.target)
             }
-            SceneAct::SpoilCounter | SceneAct::RemoveCounter | SceneAct::AlterCounter => {
+            SceneAct::SpoilCounter | SceneAct::RemoveValue | SceneAct::AlterCounter => {
                 self.alter_counter(console, act).await?
             }
             SceneAct::Redrive => self.redrive(console).await?,
@@ -142,7 +142,10 @@ impl SceneRun {
                 item.insert(VALUE.to_owned(), AttributeValue::S("many".to_owned()));
                 (Action::Put(item), format!("{VALUE} of {key} becomes the text “many”."))
             }
-            SceneAct::RemoveCounter => (Action::Delete, format!("{key} is deleted.")),
+            SceneAct::RemoveValue => {
+                let remove = BTreeSet::from([VALUE.to_owned()]);
+                (Action::Update(Update { remove, ..Update::default() }), format!("{VALUE} of {key} is removed."))
+            }
             _ => {
                 let add = Item::from([(VALUE.to_owned(), AttributeValue::N(ADDED.to_string()))]);
                 (Action::Update(Update { add, ..Update::default() }), format!("{VALUE} of {key} grows by {ADDED}."))
