@@ -159,9 +159,9 @@ impl Sources {
         self.item(&clock::key()).and_then(clock::hour)
     }
 
-    /// Lets the clock, if it was read, show this hour or a later one.
-    pub fn at_least(&mut self, hour: u64) {
-        if self.knows(&Source::Item(clock::key())) && self.hour().is_none_or(|shown| shown < hour) {
+    /// Lets the clock show this hour if it was read and shows none.
+    pub fn hour_or(&mut self, hour: u64) {
+        if hour > 0 && self.hour().is_none() && self.knows(&Source::Item(clock::key())) {
             self.add_item(clock::key(), Some(clock::showing(hour)));
         }
     }

@@ -334,14 +334,23 @@ impl<S: Store> Engine<S> {
         reading::all_counters_of(&self.context, target, patience).await
     }
 
-    /// The hour that the [clock](derive::clock) should show at least, because the sweep runs more than once an hour; in
-    /// hours since the epoch.
+    /// The current hour, in hours since the epoch.
     #[must_use]
-    pub fn hour_due(&self) -> u64 {
-        (self.context.clock.now_ms() / HOUR_MS).saturating_sub(1)
+    pub fn hour(&self) -> u64 {
+        self.context.clock.now_ms() / HOUR_MS
     }
 
-    /// Reads these sources, and adds them to `sources`. The clock shows the hour that it should at least.
+    /// Items that the sweep should have searched or refreshed an hour ago: the first of each partition of the ledger,
+    /// with the names of their derivations.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] if the ledger cannot be read.
+    pub async fn overdue(&self, patience: Patience<'_>) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
+        again::overdue(&self.context, patience).await
+    }
+
+    /// Reads these sources, and adds them to `sources`. A clock that is gone shows the current hour.
     ///
     /// # Errors
     ///
@@ -353,7 +362,7 @@ impl<S: Store> Engine<S> {
         patience: Patience<'_>,
     ) -> Result<(), GaveUp> {
         reading::read(&self.context, wanted, sources, patience).await?;
-        sources.at_least(self.hour_due());
+        sources.hour_or(self.hour());
         Ok(())
     }
 
@@ -369,7 +378,7 @@ impl<S: Store> Engine<S> {
         patience: Patience<'_>,
     ) -> Result<RefusedReads<Source>, GaveUp> {
         let refused = reading::read_each(&self.context, wanted, sources, patience).await?;
-        sources.at_least(self.hour_due());
+        sources.hour_or(self.hour());
         Ok(refused)
     }
 }

@@ -132,8 +132,7 @@ pub(crate) async fn read_each<S: Store>(
         for (key, item) in held {
             sources.add_item(key, item);
         }
-        // Where the clock's item is gone, or is none.
-        sources.at_least(context.hour.load(Ordering::Relaxed));
+        sources.hour_or(context.hour.load(Ordering::Relaxed));
         refused.extend(unread.into_iter().map(|(key, error)| (Source::Item(key), error)));
     }
     let queries = targets.into_iter().map(|target| async move {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use derive::{clock, guard::Purpose, refresh::Look};
 use engine::backoff::Patience;
 use keys::key::Key;
-use operate::verify::{AtRest, VerifyEvent};
+use operate::verify::{AtRest, VerifyEvent, Why};
 
 use crate::cases::{
     bed::{Bed, LEDGERS},
@@ -159,7 +159,7 @@ async fn a_verification_says_that_nobody_moves_the_clock_or_that_it_is_wrong() {
         events
             .iter()
             .map(|event| match event {
-                VerifyEvent::Waiting(found) => format!("{} waits", found.pk),
+                VerifyEvent::Undecided(found, Why::Overdue) => format!("{} waits", found.pk),
                 VerifyEvent::Unreadable(found) => format!("{} {}", found.pk, found.why),
                 event => format!("{event:?}"),
             })
@@ -171,6 +171,12 @@ async fn a_verification_says_that_nobody_moves_the_clock_or_that_it_is_wrong() {
     assert_eq!(said(&bed).await, [format!("{} waits", song.pk)]);
     sweep(&mut bed).await;
     assert_eq!((bed.shown(&song, "plays").as_str(), said(&bed).await), ("0", Vec::new()));
+    bed.delete(&clock::key()).await;
+    bed.set(&song, "plays", "N:7").await;
+    let (events, _) = verified(&bed, &AtRest).await;
+    assert!(matches!(&events[..], [VerifyEvent::Finding(found, _)] if found.pk == song.pk), "{events:?}");
+    bed.settle().await;
+    assert_eq!(bed.shown(&song, "plays"), "0", "the functions know the hour");
     for (hour, what) in [("N:999999", "is a later hour than now"), ("noon", "is no number of hours since 1970")] {
         bed.set(&clock::key(), "Hour", hour).await;
         let said = said(&bed).await;

@@ -224,6 +224,8 @@ pub enum Why {
     Unreadable,
     /// The ledger has no proof that a change of the count is counted.
     NotIn,
+    /// The sweep should have brought it up to date an hour ago.
+    Overdue,
 }
 
 impl std::fmt::Display for Why {
@@ -233,6 +235,7 @@ impl std::fmt::Display for Why {
             Self::Behind => "the functions were behind for as long as was waited",
             Self::Unknown => "it is unknown how far the functions are",
             Self::Unreadable => "a record of the stream could not be read",
+            Self::Overdue => "it has been due for an hour, and no sweep has brought it up to date: is the sweep on?",
             Self::NotIn => "a change of it that the stream still holds is not known to be counted",
         })
     }

@@ -21,6 +21,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
+    clock::HOUR_MS,
     effect::RefreshRequest,
     position::DerivationAt,
     query::{Query, SortKeys},
@@ -158,6 +159,23 @@ pub(crate) async fn noted<S: Store>(
                 break;
             }
         }
+    }
+    Ok(items)
+}
+
+/// What the sweep should have done an hour ago: the first item of each partition, with the names of the derivations. The
+/// sweep runs more than once an hour.
+pub(crate) async fn overdue<S: Store>(
+    context: &Context<S>,
+    patience: Patience<'_>,
+) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
+    let mut items = Vec::new();
+    let until = format!("{:0DIGITS$}~", context.clock.now_ms().saturating_sub(HOUR_MS));
+    for number in 0..PARTITIONS {
+        let due = SortKeys::Between("0".to_owned(), until.clone());
+        let first = Query { limit: Some(1), ..Query::of(None, partition(number), due) };
+        let page = patience.call(|| context.store.query(Table::Ledger, &first, None)).await?;
+        items.extend(page.items.iter().filter_map(Note::of).map(|note| (note.item, note.derivations)));
     }
     Ok(items)
 }

@@ -43,9 +43,10 @@ use store::Store;
 
 use crate::verify::{
     CountsAboutNothing, Extent, Finding, Following, Listener, Scope, ShardRecords, UnreadableItem, VerifyError,
-    VerifyEvent,
+    VerifyEvent, Why,
     candidates::{Candidate, Touched},
     counts::Proven,
+    finding,
     judge::Judge,
     judge::SingleFinding,
     tallies::{Reached, Tallies, Undecided},
@@ -167,12 +168,24 @@ impl<'a, S: Store> Verification<'a, S> {
         let reached = self.scan().await?;
         let Proven { is_proven, is_handled } = self.counts().await?;
         self.report_about_nothing()?;
+        self.report_overdue().await?;
         Ok(Extent { is_proven, is_handled, ..added_up(reached) })
     }
 
     /// Reads the table, and compares everything but counts and what is left for later.
     pub(crate) async fn scan_only(&self) -> Result<Extent, VerifyError> {
         Ok(added_up(self.scan().await?))
+    }
+
+    /// Reports items that the sweep should have brought up to date.
+    async fn report_overdue(&self) -> Result<(), VerifyError> {
+        for (item, names) in self.engine.overdue(self.patience()).await? {
+            let overdue = names.iter().map(|name| finding(name, &item, None, None));
+            for overdue in overdue.filter(|overdue| self.scope.has_finding(overdue)) {
+                self.state().report(VerifyEvent::Undecided(overdue, Why::Overdue))?;
+            }
+        }
+        Ok(())
     }
 
     /// Reports the counts about items that do not exist.
@@ -197,7 +210,7 @@ impl<'a, S: Store> Verification<'a, S> {
     pub(super) fn report_unreadable(&self, key: &Key, item: &Item) -> Result<bool, VerifyError> {
         let (mut all, mut unlike): (Vec<(String, Unreadable)>, Vec<_>) = (Vec::new(), Vec::new());
         match self.engine.schema().see(key, item) {
-            Seen::Untyped | Seen::Unknown => match clock::flaw(key, item, self.engine.hour_due() + 1) {
+            Seen::Untyped | Seen::Unknown => match clock::flaw(key, item, self.engine.hour()) {
                 Some(why) => all.push((ALL_DERIVATIONS.to_owned(), why)),
                 None => return Ok(true),
             },

@@ -85,7 +85,8 @@ impl<S: Store> Verification<'_, S> {
             window.items.close(self.engine.schema());
         }
         loop {
-            let ScanWindow { items, keys, .. } = window;
+            let ScanWindow { mut items, keys, .. } = window;
+            items.hour_or(self.engine.hour());
             let ((), next) = try_join!(self.look_at_all(keys, Arc::new(items)), self.window(reached.clone()))?;
             // What the next window adds to counts may be stored with this. It is added once, also if it is read again.
             for (number, reached) in numbers.clone().zip(&reached) {
@@ -105,9 +106,7 @@ impl<S: Store> Verification<'_, S> {
         let segments = (0..).zip(reached);
         let segments = segments.map(|(number, reached)| Box::pin(self.segment(number, reached, &window)));
         let reached = try_join_all(segments).await?;
-        let mut window = window.into_inner().unwrap_or_else(PoisonError::into_inner);
-        window.items.at_least(self.engine.hour_due());
-        Ok(Some((window, reached)))
+        Ok(Some((window.into_inner().unwrap_or_else(PoisonError::into_inner), reached)))
     }
 
     /// Reads a segment until it or the window ends.
