@@ -101,7 +101,7 @@ fn what_a_handler_left_wrong_is_reported_by_derivation_and_by_key() {
     let table = HandWritten::naive();
     let ended = table.audit(&[]);
     expect![[r#"
-        follower-count-display  1 of 3 right, 1 wrong, 1 missing; off by 4 on average, 7 at most, 8 in all
+        follower-count-display  1 of 3 right, 1 wrong, 1 missing; wrong ones are off by 4 on average, by 7 at most, by 8 in sum
         followed-by             5 of 7 right, 1 missing, 1 extra
         followed-name           4 of 6 right, 1 wrong, 1 extra
         follower-name           6 of 6 right
