@@ -123,7 +123,10 @@ fn a_derivation_that_others_are_built_on_is_refused_with_all_that_have_to_go() {
     // What it says to do works; nothing listens on port 1.
     let ended =
         ripple(&["verify", "--config", manifest, "--endpoint", "http://127.0.0.1:1", "--disable", "open,open-display"]);
-    assert_eq!(ended.stderr, "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there? For a table on AWS, give --aws.\n");
+    assert_eq!(
+        ended.stderr,
+        "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there? For a table on AWS, give --aws.\n"
+    );
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn a_manifest_with_another_template_of_an_index_key_is_another_manifest() {
     };
     let ended = on(&["repair", "--apply"], &other);
     let says = "ripple: the manifest is not that of the functions: it declares follower-count-display, which the \
-                functions have otherwise; ";
+                functions declare differently; ";
     assert!(ended.code == Some(2) && ended.stderr.starts_with(says), "{ended:?}");
     let ended = on(&["catalogue", "diff"], &other);
     let lines: Vec<&str> = ended.stdout.lines().collect();

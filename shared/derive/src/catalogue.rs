@@ -374,7 +374,10 @@ fn no_repetition(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
             (earlier.owner == cascade.owner).then(|| (other.derivation.label().to_owned(), hanging.entity.clone()))
         };
         if let Some((other, entity)) = seen.iter().find_map(repeats) {
-            let problem = format!("{other} deletes the {entity} items of a {} already: remove one of the two entries", cascade.owner);
+            let problem = format!(
+                "{other} deletes the {entity} items of a {} already: remove one of the two entries",
+                cascade.owner
+            );
             return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
         }
         seen.push((entry, cascade));

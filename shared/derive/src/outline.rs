@@ -82,8 +82,9 @@ impl FromEntries {
     pub fn of(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> Option<Self> {
         let outline = derivation.kind.outline(schema);
         let mut entries = catalogue.derivations().filter(|it| it.kind.keeps_entries());
-        let entries =
-            entries.find(|it| it.kind.refresh().is_some_and(|refresh| outline.from.iter().any(|from| from == refresh.target())))?;
+        let entries = entries.find(|it| {
+            it.kind.refresh().is_some_and(|refresh| outline.from.iter().any(|from| from == refresh.target()))
+        })?;
         let Outline { from, terms, into, .. } = entries.kind.outline(schema);
         let term = |start: &str| terms.iter().find_map(|term| term.strip_prefix(start)).unwrap_or_default();
         let (by, carried) = (term("by "), term("carrying "));
@@ -102,10 +103,14 @@ impl FromEntries {
             condition,
             extreme: shown.filter(|_| list.is_none()).map(str::to_owned),
             // A name that stays the same is given once.
-            carried: carried.split(", ").map(|pair| match pair.split_once(" as ") {
-                Some((from, to)) if from == to => from,
-                _ => pair,
-            }).collect::<Vec<_>>().join(", "),
+            carried: carried
+                .split(", ")
+                .map(|pair| match pair.split_once(" as ") {
+                    Some((from, to)) if from == to => from,
+                    _ => pair,
+                })
+                .collect::<Vec<_>>()
+                .join(", "),
             list,
         })
     }

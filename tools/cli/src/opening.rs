@@ -99,8 +99,10 @@ impl RegistryCheck<'_> {
     /// The manifest must keep the derivations of the folder's last manifest. It may add others.
     pub(crate) fn keeps(&self, data: &Path, is_off: impl Fn(&str) -> bool) -> Result<(), Usage> {
         let ManifestDifference { changed, missing, .. } = self.manifest_difference(is_off);
-        let lines =
-            [missing.map(|names| format!("lacks {names}")), changed.map(|names| format!("declares {names} differently"))];
+        let lines = [
+            missing.map(|names| format!("lacks {names}")),
+            changed.map(|names| format!("declares {names} differently")),
+        ];
         let lines: Vec<String> = lines.into_iter().flatten().collect();
         if lines.is_empty() {
             return Ok(());

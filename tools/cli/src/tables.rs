@@ -167,7 +167,10 @@ pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> an
             }
             let proxy =
                 proxy().map(|name| format!(" {name} names a proxy: only the hosts in NO_PROXY are called without it"));
-            bail!("nothing responds at {endpoint}: is a DynamoDB running there? For a table on AWS, give --aws.{}", proxy.unwrap_or_default())
+            bail!(
+                "nothing responds at {endpoint}: is a DynamoDB running there? For a table on AWS, give --aws.{}",
+                proxy.unwrap_or_default()
+            )
         }
         Err(error) => {
             tracing::debug!(cause = %DisplayErrorContext(&error), "no description");

@@ -139,7 +139,8 @@ fn attributes(item: &Item) -> Markup {
 }
 
 fn source_of(source: &ExplainedSource, kind: &str) -> Markup {
-    if let Some(hour) = source.key.as_ref().filter(|key| **key == clock::key()).and_then(|_| clock::hour(&source.gives)) {
+    if let Some(hour) = source.key.as_ref().filter(|key| **key == clock::key()).and_then(|_| clock::hour(&source.gives))
+    {
         return html! { "the clock, which shows " (time(hour.saturating_mul(clock::HOUR_MS))) };
     }
     html! {

@@ -76,7 +76,9 @@ fn from_entries(of: &FromEntries, target: &str) -> String {
     let text = match (extreme, list) {
         (Some(attribute), _) => format!("shows in {target}.{attribute} the {order} of its {source} items{condition}"),
         (None, Some((n, attribute))) => {
-            format!("keeps in {target}.{attribute} a list of {carried} of its {n} {source} items{condition} with the {order}")
+            format!(
+                "keeps in {target}.{attribute} a list of {carried} of its {n} {source} items{condition} with the {order}"
+            )
         }
         (None, None) => format!("copies {carried} into each {target}, of its {source}{condition} with the {order}"),
     };
@@ -106,10 +108,15 @@ fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) ->
             format!("puts each {target} with {term} into the index {index}, under {key}")
         }
         ("latest", Some(term)) => match term.split_once(": ") {
-            Some((which, names)) => format!("copies {names} into each {target}, of {which} of its {source} items by sort key"),
+            Some((which, names)) => {
+                format!("copies {names} into each {target}, of {which} of its {source} items by sort key")
+            }
             None => term.clone(),
         },
-        ("latest list", Some(term)) => match term.split_once(": ").and_then(|(which, of)| Some((which.split_once(" in ")?, of))) {
+        ("latest list", Some(term)) => match term
+            .split_once(": ")
+            .and_then(|(which, of)| Some((which.split_once(" in ")?, of)))
+        {
             Some(((which, attribute), names)) => {
                 format!("keeps in {target}.{attribute} a list of {names} of {which} of its {source} items by sort key")
             }

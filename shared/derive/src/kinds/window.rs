@@ -133,7 +133,10 @@ impl Window {
         }
         let as_it_is = ["", "!", "*"].map(|mark| format!("{{{}{mark}}}", self.bucket));
         if sort.written(&self.bucket).is_none_or(|written| !as_it_is.contains(&written)) {
-            return Err(format!("the sort key {sort} of {name} changes its time {0}: write {{{0}}} there", self.bucket));
+            return Err(format!(
+                "the sort key {sort} of {name} changes its time {0}: write {{{0}}} there",
+                self.bucket
+            ));
         }
         let grain = self.grain.as_deref().unwrap_or_default();
         let of_other = [grain, &self.bucket].into_iter().find(|field| self.link.filled_by(field).is_some());

@@ -194,7 +194,9 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         None => shown(rule, target, sum.is_some())?,
     };
     if let Some(shows) = rule.section.get("shows").filter(|_| named.text.contains('.')) {
-        return Err(shows.place.wrong(format!("shows and into both name an attribute: write into = \"{}\"", target.name)));
+        return Err(shows
+            .place
+            .wrong(format!("shows and into both name an attribute: write into = \"{}\"", target.name)));
     }
     if let Some(entry) = rule.section.get("sum").filter(|_| named.text.contains('.')) {
         let what = format!(

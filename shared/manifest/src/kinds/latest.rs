@@ -120,12 +120,10 @@ fn target<'a>(rule: &Rule<'a>) -> Result<(&'a Definition, Option<SourceList>), M
                 rule.shown_attribute("the attribute that holds the list, as in \"User.recentOrders\"")?;
             Ok((target, Some(SourceList { attribute, length: n.whole_number(1..LENGTH_MAX + 1)? })))
         }
-        (Some(_), Some(into), _) => Err(into
-            .place
-            .wrong("give into for a list on the target, or to for attributes of one item, not both")),
-        (None, Some(into), None) => {
-            Err(into.place.wrong("names a list: give its greatest length, as in n = 5"))
+        (Some(_), Some(into), _) => {
+            Err(into.place.wrong("give into for a list on the target, or to for attributes of one item, not both"))
         }
+        (None, Some(into), None) => Err(into.place.wrong("names a list: give its greatest length, as in n = 5")),
         (to, None, Some(n)) => {
             let entity = to.and_then(|to| Some(to.text().ok()?.text.to_owned())).unwrap_or_else(|| "User".to_owned());
             let what = format!(

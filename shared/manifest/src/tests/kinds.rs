@@ -177,9 +177,7 @@ fn an_index_key_is_declared_as_derived_and_ordered_by_a_derived_number() {
     refused_in(
         "only-with = \"ManagerId\"",
         "only-with = \"ManagerId\"\nonly-if = { Name = \"x\" }",
-        &expect![
-            "entity.Employee.index.GSI2.only-with: give only-if or only-with, not both"
-        ],
+        &expect!["entity.Employee.index.GSI2.only-with: give only-if or only-with, not both"],
     );
     refused_in(
         "only-if = { Status = \"published\" }",

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use derive::{catalogue::Catalogue, claims::CLAIMS, derivation::Derivation, part::Part, schema::Schema};
+use derive::derivation::Derivation;
 use design::{Design, review::review, sentence::sentences};
 use functions::declared::{Choice, declared};
 use serde_json::json;
@@ -29,8 +29,7 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
     let indexes: Vec<&str> = schema.layout.indexes.iter().map(|index| index.name.as_str()).collect();
     let derivations: Vec<&str> = catalogue.derivations().map(Derivation::label).collect();
     let reads: Vec<&str> = schema.accesses.iter().map(|access| access.name.as_str()).collect();
-    let mut notices = manifest::notices(&file_text(&args.file)?);
-    notices.extend(unwritten(&schema, &catalogue));
+    let notices = manifest::notices(&file_text(&args.file)?);
     let reviewed = review(&Design::declared((*schema).clone(), (*catalogue).clone()));
     let findings = reviewed.findings.iter().map(|(finding, _)| finding).filter(|it| it.check.doubts_manifest());
     if args.json {
@@ -55,23 +54,6 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
         print(&lines.join("\n"));
     }
     Ok(Completion::InStep)
-}
-
-/// Attributes that are declared as derived, and that no derivation writes.
-fn unwritten(schema: &Schema, catalogue: &Catalogue) -> Vec<String> {
-    let all = catalogue.positioned().flat_map(|(at, _)| catalogue.writes(at));
-    let writes: Vec<&Part> = all.collect();
-    let mut notices = Vec::new();
-    for entity in schema.entities() {
-        let is_written = |name: &str| writes.iter().any(|part| part.entity == entity.name && part.of.holds(name));
-        for name in entity.derived_attributes.iter().filter(|name| *name != CLAIMS && !is_written(name)) {
-            notices.push(format!(
-                "entity.{}.derived-attributes: no derivation writes {name}: declare one that does, or leave it out",
-                entity.name
-            ));
-        }
-    }
-    notices
 }
 
 /// Prints the JSON Schema, or the reference page.

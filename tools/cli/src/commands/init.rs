@@ -18,7 +18,10 @@ use keys::tables::{KeyAttribute, KeyType as AttributeType};
 
 use super::LOG_FILTER;
 use crate::{
-    args::{init::{DEFAULT_ENDPOINT, Init}, manifest::MANIFEST_HERE},
+    args::{
+        init::{DEFAULT_ENDPOINT, Init},
+        manifest::MANIFEST_HERE,
+    },
     exit::{Completion, Usage, file_text, is_manifest, is_new, print, report, write_new},
     opened::Clients,
     tables,

@@ -142,7 +142,10 @@ pub(in crate::commands) fn about_nothing_text(about: &CountsAboutNothing) -> Str
     let CountsAboutNothing { derivation, counts, examples } = about;
     let such: Vec<String> = examples.iter().map(|(pk, sk)| Key::new(pk, sk).to_string()).collect();
     let (verb, such) = (if *counts == 1 { "is" } else { "are" }, such.join(", "));
-    let what = format!("{} {verb} about items that do not exist, or cannot be read, such as {such}", counted(*counts, "count"));
+    let what = format!(
+        "{} {verb} about items that do not exist, or cannot be read, such as {such}",
+        counted(*counts, "count")
+    );
     format!("no item     {derivation}  {what}: deleted items, or a link that gives other keys")
 }
 
@@ -217,9 +220,11 @@ fn lines(marked: &Marked, n_waiting: usize) -> [String; 2] {
     let of = [family.as_str(), marked.mark.stream_label(), shard].join(" ");
     let became = match marked.fate {
         MarkFate::Removed => "nothing that can be corrected is missing: the mark is removed",
-        MarkFate::Kept if n_waiting > 0 => {
-            &format!("the mark stays while {} wait{}", counted(n_waiting, "item"), if n_waiting == 1 { "s" } else { "" })
-        }
+        MarkFate::Kept if n_waiting > 0 => &format!(
+            "the mark stays while {} wait{}",
+            counted(n_waiting, "item"),
+            if n_waiting == 1 { "s" } else { "" }
+        ),
         MarkFate::Kept => "the mark stays until a verify finds nothing that can be corrected",
         MarkFate::PartRead => "the mark stays: only a verify of the whole table can remove it",
         MarkFate::NotPermitted => "nothing that can be corrected is missing: give --yes to remove the mark",

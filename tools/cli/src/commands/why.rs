@@ -74,7 +74,11 @@ fn text(why: &Explanation) -> String {
     }
     let is_waiting = why.values.iter().map(|it| &it.state).chain(why.counters.iter().map(|it| &it.state));
     let Pending { parked, jobs, searches, .. } = &why.pending;
-    if parked.is_empty() && jobs.is_empty() && searches.is_empty() && is_waiting.into_iter().any(|it| *it == ValueState::Waits) {
+    if parked.is_empty()
+        && jobs.is_empty()
+        && searches.is_empty()
+        && is_waiting.into_iter().any(|it| *it == ValueState::Waits)
+    {
         lines.push("\npending  a change or a job of another item: see `ripple parked` and `ripple jobs`".to_owned());
     }
     if let Some(changes) = &why.changes {
@@ -109,7 +113,8 @@ fn value_lines(value: &ExplainedValue, is_there: bool, lines: &mut Vec<String>) 
 }
 
 fn source_text(source: &ExplainedSource, kind: &str) -> String {
-    if let Some(hour) = source.key.as_ref().filter(|key| **key == clock::key()).and_then(|_| clock::hour(&source.gives)) {
+    if let Some(hour) = source.key.as_ref().filter(|key| **key == clock::key()).and_then(|_| clock::hour(&source.gives))
+    {
         return format!("the clock, which shows {}", words::time(hour.saturating_mul(clock::HOUR_MS)));
     }
     let key = source.key.as_ref().map(Key::to_string).unwrap_or_default();
