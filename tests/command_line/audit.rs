@@ -101,11 +101,11 @@ fn what_a_handler_left_wrong_is_reported_by_derivation_and_by_key() {
     let table = HandWritten::naive();
     let ended = table.audit(&[]);
     expect![[r#"
-        follower-count-display  1 of 3 right, 1 wrong, 1 missing; off by 4 on average, 7 at most, 8 in all
+        follower-count-display  1 of 3 right, 1 wrong, 1 missing; wrong ones are off by 4 on average, by 7 at most, by 8 in sum
         followed-by             5 of 7 right, 1 missing, 1 extra
         followed-name           4 of 6 right, 1 wrong, 1 extra
         follower-name           6 of 6 right
-        no item     follower-count  1 count is about items that do not exist, such as USER#gone / USER#gone: deleted items, or a link that gives other keys
+        no item     follower-count  1 count is about items that do not exist, or cannot be read, such as USER#gone / USER#gone: deleted items, or a link that gives other keys
         unreadable  1  by every derivation: pk, sk are not USER#{userId} / USER#{userId}, which User wants, such as PERSON#x / USER#x
         worst       +7       follower-count-display  USER#bob / USER#bob
         worst       -1       follower-count-display  USER#cid / USER#cid

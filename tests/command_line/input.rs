@@ -255,7 +255,10 @@ fn an_empty_variable_is_one_that_is_not_set() {
     }
     // Nothing listens on port 1, so the command ends.
     let dev = ripple_with(&["dev", "--endpoint", "http://127.0.0.1:1"], &empty);
-    assert_eq!(dev.stderr, "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there?\n");
+    assert_eq!(
+        dev.stderr,
+        "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there? For a table on AWS, give --aws.\n"
+    );
     let verify = ripple_with(&["verify", "--table", "it"], &[("AWS_ENDPOINT_URL_DYNAMODB", "")]);
     assert!(verify.stderr.starts_with("error: invalid value 'it' for '--table <NAME>'"), "{}", verify.stderr);
 }

@@ -91,7 +91,7 @@ fn every_command_ends_with_two_for_wrong_usage_and_with_one_when_nothing_answers
         // Nothing listens on port 1.
         arguments.extend(["--endpoint", "http://127.0.0.1:1"]);
         let failed = ripple(&arguments);
-        let line = "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there?\n";
+        let line = "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there? For a table on AWS, give --aws.\n";
         assert_eq!((failed.code, failed.stdout.as_str(), failed.stderr.as_str()), (Some(1), "", line), "{arguments:?}");
     }
 }

@@ -207,7 +207,7 @@ fn jobs_are_listed_a_line_each_and_shown_whole() {
           moves     0
         job         followee-name#8:USER%23ada|PROFILE
           key       JOBS#07 / followee-name#8:USER%23ada|PROFILE
-          does      fan-out: looks at the items that depend on a changed item
+          does      fan-out: recomputes the items that depend on a changed item
           for       followee-name
           item      USER#ada / PROFILE
           state     running

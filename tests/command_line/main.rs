@@ -226,16 +226,16 @@ fn explain_says_what_each_record_would_do() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), SHIPPED));
     expect![[r#"
         34d30e10884303047e842a3b67bd5624  change  USER#grace / FOLLOWS#ada
-          follower-mirror          looks at the Follower USER#ada / FOLLOWER#grace
+          follower-mirror          recomputes the Follower USER#ada / FOLLOWER#grace
           follower-count           adds +1 to the count of USER#ada / PROFILE
           following-count          adds +1 to the count of USER#grace / PROFILE
-          followee-name            looks at the Follow USER#grace / FOLLOWS#ada
-          follower-name            looks at the Follower USER#ada / FOLLOWER#grace
+          followee-name            recomputes the Follow USER#grace / FOLLOWS#ada
+          follower-name            recomputes the Follower USER#ada / FOLLOWER#grace
         8ddb2e6d751d9524bfc9f8196f8fc095  change  USER#grace / LIKE#POST#p-1842
           like-count               adds +1 to the count of POST#p-1842 / METADATA
         50a4d805e187dd604291aa9e099d2e2f  change  POST#p-1842 / COMMENT#2024-01-15T10:30:00.417Z#c-77
           comment-count            adds +1 to the count of POST#p-1842 / METADATA
-          comment-author           looks at the Comment POST#p-1842 / COMMENT#2024-01-15T10:30:00.417Z#c-77
+          comment-author           recomputes the Comment POST#p-1842 / COMMENT#2024-01-15T10:30:00.417Z#c-77
     "#]]
     .assert_eq(&ended.stdout);
 }
@@ -283,9 +283,9 @@ fn explain_knows_the_table_of_a_manifest() {
     expect![[r#"
         e1  change  USER#grace / FOLLOWS#ada
           follower-count           adds +1 to the count of USER#ada / USER#ada
-          followed-by              looks at the FollowedBy USER#ada / FOLLOWEDBY#grace
-          followed-name            looks at the Follow USER#grace / FOLLOWS#ada
-          follower-name            looks at the FollowedBy USER#ada / FOLLOWEDBY#grace
+          followed-by              recomputes the FollowedBy USER#ada / FOLLOWEDBY#grace
+          followed-name            recomputes the Follow USER#grace / FOLLOWS#ada
+          follower-name            recomputes the FollowedBy USER#ada / FOLLOWEDBY#grace
     "#]]
     .assert_eq(&ended.stdout);
 }
@@ -426,7 +426,7 @@ fn a_finding_is_answered_from_a_file() {
 #[test]
 fn an_event_file_that_is_none_is_one_line() {
     refuses(&["explain", "no/such/file"], "cannot read no/such/file: No such file or directory (os error 2)");
-    let none = "it is none of a Lambda event, a list of its records, a page of GetRecords and an on-failure record of a \
+    let none = "unknown format: give a Lambda event, a list of its records, a page of GetRecords, or an on-failure record of a \
                 DynamoDB stream as Lambda writes it to S3";
     for (text, why) in [
         ("", "it is not JSON: EOF while parsing a value at line 1 column 0"),
@@ -444,7 +444,7 @@ fn an_event_file_that_is_none_is_one_line() {
 fn an_endpoint_where_nothing_answers_is_one_line() {
     // Nothing listens on port 1; another test might have taken a free port by now.
     let endpoint = "http://127.0.0.1:1";
-    let line = format!("nothing responds at {endpoint}: is a DynamoDB running there?");
+    let line = format!("nothing responds at {endpoint}: is a DynamoDB running there? For a table on AWS, give --aws.");
     fails_saying(&["verify", "--endpoint", endpoint], &line);
     fails_saying(&["parked", "--endpoint", endpoint], &line);
     fails_saying(&["jobs", "--endpoint", endpoint], &line);
@@ -537,7 +537,7 @@ fn a_file_that_cannot_be_replayed_is_one_line_and_nothing_is_applied() {
     let gone = "cannot read no/such/file: No such file or directory (os error 2)";
     refuses(&["replay", "no/such/file"], gone);
     refuses(&["replay", "tests/events/insert.json", "no/such/file"], gone);
-    let none = "it is none of a Lambda event, a list of its records, a page of GetRecords and an on-failure record of a \
+    let none = "unknown format: give a Lambda event, a list of its records, a page of GetRecords, or an on-failure record of a \
                 DynamoDB stream as Lambda writes it to S3";
     let queued = r#"{"requestContext": {}, "version": "1.0", "DDBStreamBatchInfo":
         {"shardId": "s", "startSequenceNumber": "1", "endSequenceNumber": "2", "batchSize": 2, "streamArn": "arn"}}"#;
@@ -800,7 +800,7 @@ fn other_people_go_with_a_famous_user_alone() {
             &["demo", "--scenario", scenario, "--others", "1"],
             2,
             &expect![[r#"
-                ripple: --others goes with --scenario famous: it is the lag of other people while a user is renamed
+                ripple: --others needs --scenario famous: it is the lag of other people while a user is renamed
             "#]],
         );
     }
@@ -813,7 +813,7 @@ fn a_story_has_no_options_of_a_load() {
             &[&["demo", "--scenario", "story"], load].concat(),
             2,
             &expect![[r#"
-                ripple: --writes, --rate and --json go with a load: give --scenario mixed, hot or famous
+                ripple: --writes, --rate and --json need a load: give --scenario mixed, hot or famous
             "#]],
         );
     }

@@ -121,7 +121,7 @@ fn a_tool_gives_what_its_command_prints_and_a_failure_says_why() {
     assert_eq!(refused["result"]["isError"], true, "{refused}");
     assert_eq!(why, ripple(&["check", wrong, "--json"]).stderr);
     let silent = server.call("verify", &json!({"endpoint": "http://127.0.0.1:1"}));
-    let why = "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there?\n";
+    let why = "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there? For a table on AWS, give --aws.\n";
     assert_eq!(silent["result"]["content"][0]["text"], why, "{silent}");
     assert_eq!(server.ended(), Some(0));
 }

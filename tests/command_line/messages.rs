@@ -123,7 +123,10 @@ fn a_derivation_that_others_are_built_on_is_refused_with_all_that_have_to_go() {
     // What it says to do works; nothing listens on port 1.
     let ended =
         ripple(&["verify", "--config", manifest, "--endpoint", "http://127.0.0.1:1", "--disable", "open,open-display"]);
-    assert_eq!(ended.stderr, "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there?\n");
+    assert_eq!(
+        ended.stderr,
+        "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there? For a table on AWS, give --aws.\n"
+    );
 }
 
 #[test]
@@ -302,7 +305,7 @@ fn temporary_files_that_cannot_be_written_are_told_with_their_folder() {
 #[test]
 fn a_proxy_is_named_where_nothing_responds() {
     let ended = ripple_with(&["parked", "--endpoint", "http://127.0.0.1:1"], &[("HTTP_PROXY", "http://127.0.0.1:1")]);
-    let line = "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there? HTTP_PROXY names a proxy: only \
+    let line = "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there? For a table on AWS, give --aws. HTTP_PROXY names a proxy: only \
                 the hosts in NO_PROXY are called without it\n";
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), line));
 }

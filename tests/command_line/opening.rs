@@ -73,11 +73,11 @@ fn data_is_not_opened_with_another_manifest_and_nothing_is_dropped() {
     let renamed = changed(folder.path(), "renamed.toml", "[derivation.followed-name]", "[derivation.followee-name]");
     let other = changed(folder.path(), "other.toml", "USER#{userId}", "PERSON#{userId}");
     let says =
-        [(&renamed, "lacks followed-name"), (&other, "declares follower-count, follower-count-display otherwise")];
+        [(&renamed, "lacks followed-name"), (&other, "declares follower-count, follower-count-display differently")];
     for (manifest, how) in says {
         let ended = ripple(&["dev", "--port", "0", "--data", data, "--config", manifest]);
         let line = format!(
-            "ripple: the data in {data} was made with another manifest: this one {how}; give that one with --config, \
+            "ripple: the data in {data} was created with another manifest: this one {how}; give that one with --config, \
              another folder with --data, or --redeploy to make this one its new version\n"
         );
         assert_eq!((ended.code, ended.stderr.as_str(), ended.stdout.as_str()), (Some(2), line.as_str(), ""));
@@ -194,7 +194,7 @@ fn a_manifest_with_another_template_of_an_index_key_is_another_manifest() {
     };
     let ended = on(&["repair", "--apply"], &other);
     let says = "ripple: the manifest is not that of the functions: it declares follower-count-display, which the \
-                functions have otherwise; ";
+                functions declare differently; ";
     assert!(ended.code == Some(2) && ended.stderr.starts_with(says), "{ended:?}");
     let ended = on(&["catalogue", "diff"], &other);
     let lines: Vec<&str> = ended.stdout.lines().collect();

@@ -186,7 +186,7 @@ fn infra_prints_the_deployment_that_follows_another_and_says_which_are_left() {
     "#]].assert_eq(&other.stderr);
     let none = super::file("Resources: {}\n");
     let none = none.path().to_str().unwrap();
-    let line = format!("{none} makes no table: give the file that `ripple infra` printed");
+    let line = format!("{none} contains no table: give the file that `ripple infra` printed");
     refuses(&["infra", "--deployed", none, "--config", "examples/social/ripple.toml"], &line);
 }
 

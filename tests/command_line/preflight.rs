@@ -254,7 +254,8 @@ fn a_table_that_is_missing_or_asked_for_nothing_is_one_line() {
         let ended = ripple(&[&["preflight"][..], &wrong].concat());
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
     }
-    let nowhere = "nothing responds at http://127.0.0.1:1: is a DynamoDB running there?";
+    let nowhere =
+        "nothing responds at http://127.0.0.1:1: is a DynamoDB running there? For a table on AWS, give --aws.";
     fails_saying(&["preflight", "--endpoint", "http://127.0.0.1:1"], nowhere);
 }
 

@@ -294,7 +294,10 @@ async fn a_ledger_is_not_claimed_by_a_function_that_observes_but_asked() {
     engine(Function::Aggregate, &config(LedgerKind::Receipts), tables(Mode::Apply)).await.unwrap();
     let error =
         engine(Function::Aggregate, &config(LedgerKind::Watermarks), tables(Mode::Observe)).await.err().unwrap();
-    assert!(error.to_string().starts_with("the ledger is one of receipts, and watermarks is configured"), "{error}");
+    assert!(
+        error.to_string().starts_with("the ledger table was created for receipts, and watermarks is configured"),
+        "{error}"
+    );
 }
 
 // ---- missing ----

@@ -255,7 +255,7 @@ fn a_ledger_of_another_kind_is_refused() {
     assert_eq!(database.starts(&[]).refusal(), FITS);
     database.refuses(
         &[("LEDGER", "receipts")],
-        &expect!["aggregate does not start: the ledger is one of watermarks, and receipts is configured: what is in would be applied again; configure watermarks, or see docs/ledgers.md for the way to switch"],
+        &expect!["aggregate does not start: the ledger table was created for watermarks, and receipts is configured: changes already counted would count again; configure watermarks, or see docs/ledgers.md for the way to switch"],
     );
 }
 

@@ -352,8 +352,7 @@ fn no_circle(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
             let again = started_by(other);
             if let (true, Some((by, _))) = (again.contains(&at), cascades.get(other)) {
                 let problem = format!(
-                    "what it deletes is the owner of {}, which deletes what starts this one again: deleting one item would \
-                     delete all that hang together, so leave one of the two entries out",
+                    "it and {} delete in a circle: each deletes the items that start the other; remove one of the two entries",
                     by.derivation.label()
                 );
                 return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
@@ -375,7 +374,10 @@ fn no_repetition(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
             (earlier.owner == cascade.owner).then(|| (other.derivation.label().to_owned(), hanging.entity.clone()))
         };
         if let Some((other, entity)) = seen.iter().find_map(repeats) {
-            let problem = format!("{entity} goes with {} by {other} already: leave one of the two out", cascade.owner);
+            let problem = format!(
+                "{other} deletes the {entity} items of a {} already: remove one of the two entries",
+                cascade.owner
+            );
             return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
         }
         seen.push((entry, cascade));

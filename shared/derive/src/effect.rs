@@ -139,13 +139,13 @@ impl fmt::Display for Effect {
             Self::Measure(measure) => write!(f, "adds the value {} to {}", measure.value, measure.bucket),
             Self::Late => f.write_str("nothing: a late change of an item that counts by its insert alone"),
             Self::Look(request) | Self::Vacated(request) => {
-                write!(f, "looks at the {} {}", request.entity, request.item)
+                write!(f, "recomputes the {} {}", request.entity, request.item)
             }
-            Self::Later(request, _) => write!(f, "looks at the {} {} later", request.entity, request.item),
+            Self::Later(request, _) => write!(f, "recomputes the {} {} later", request.entity, request.item),
             Self::Find(find) => {
                 let place = find.query.index.as_deref().unwrap_or("the table");
                 let (pk, prefix) = (&find.query.pk, find.query.sk.first());
-                write!(f, "looks at every {} in {place} under {pk}, {prefix}…", find.target)?;
+                write!(f, "recomputes every {} in {place} under {pk}, {prefix}…", find.target)?;
                 if find.via == find.target { Ok(()) } else { write!(f, " through each {}", find.via) }
             }
             Self::Ground(Ground::Cascade(removal)) => write!(f, "starts a job for what belongs to {}", removal.owner),

@@ -5,7 +5,9 @@
 
 use keys::{entity::Definition, fields::Fields};
 
-use crate::{declaration::Link, effect::Find, expression::Input};
+use crate::{
+    catalogue::Catalogue, declaration::Link, derivation::Derivation, effect::Find, expression::Input, schema::Schema,
+};
 
 /// The declaration of a derivation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +18,8 @@ pub struct Outline {
     pub terms: Vec<String>,
     /// Key of the item that it writes into, as a template.
     pub into: Option<String>,
+    /// What of a target names the item that it copies from; empty for all other kinds.
+    pub named_by: Vec<String>,
     /// The queries that find the items to write into. Empty if the change itself names them.
     pub finds: Vec<Find>,
     /// The entity that its counters are about.
@@ -51,6 +55,65 @@ pub(crate) fn renamed(template: &str, link: &Link) -> String {
         }
     }
     text
+}
+
+/// What a derivation takes from the entries of a collection, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FromEntries {
+    /// Entity of the items that have the entries.
+    pub source: String,
+    /// Key of the target, as a template over the fields of these items.
+    pub into: String,
+    /// Which of the items: `greatest fee`.
+    pub order: String,
+    /// The condition of the items; empty if there is none.
+    pub condition: String,
+    /// What is copied: `fee as maxFee`.
+    pub carried: String,
+    /// The attribute, if it shows nothing but the value in the order: the derivation is an extreme.
+    pub extreme: Option<String>,
+    /// The number of items and the attribute of their list.
+    pub list: Option<(String, String)>,
+}
+
+impl FromEntries {
+    /// What a derivation takes from entries; `None` if it reads none.
+    #[must_use]
+    pub fn of(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> Option<Self> {
+        let outline = derivation.kind.outline(schema);
+        let mut entries = catalogue.derivations().filter(|it| it.kind.keeps_entries());
+        let entries = entries.find(|it| {
+            it.kind.refresh().is_some_and(|refresh| outline.from.iter().any(|from| from == refresh.target()))
+        })?;
+        let Outline { from, terms, into, .. } = entries.kind.outline(schema);
+        let term = |start: &str| terms.iter().find_map(|term| term.strip_prefix(start)).unwrap_or_default();
+        let (by, carried) = (term("by "), term("carrying "));
+        let which = outline.terms.first()?.split(':').next()?;
+        let (is_last, list) = match which.strip_prefix("the last") {
+            Some(list) => (true, list),
+            None => (false, which.strip_prefix("the first")?),
+        };
+        let list = list.trim().split_once(" in ").map(|(n, attribute)| (n.to_owned(), attribute.to_owned()));
+        let shown = carried.strip_prefix(by).and_then(|rest| rest.strip_prefix(" as ")).filter(|to| !to.contains(' '));
+        let condition = terms.iter().find(|term| term.starts_with("where ")).cloned().unwrap_or_default();
+        Some(Self {
+            source: from.join(""),
+            into: into.unwrap_or_default(),
+            order: format!("{} {by}", if is_last { "greatest" } else { "least" }),
+            condition,
+            extreme: shown.filter(|_| list.is_none()).map(str::to_owned),
+            // A name that stays the same is given once.
+            carried: carried
+                .split(", ")
+                .map(|pair| match pair.split_once(" as ") {
+                    Some((from, to)) if from == to => from,
+                    _ => pair,
+                })
+                .collect::<Vec<_>>()
+                .join(", "),
+            list,
+        })
+    }
 }
 
 /// Fields with placeholders for themselves: `UserId` is `{UserId}`.

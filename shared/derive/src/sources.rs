@@ -282,6 +282,7 @@ pub(crate) fn tally(counter: &Item) -> Option<Tally> {
 /// Why an attribute of a counter cannot be read; a missing sum is a sum of zero.
 pub(crate) fn unreadable(name: &str, held: Option<&AttributeValue>) -> Option<&'static str> {
     match name {
+        counter::VALUE if held.is_none() => Some("is missing"),
         counter::VALUE if held.and_then(whole_number).is_none() => Some("is not a whole number of type N"),
         counter::SUM if held.is_some_and(|held| Sum::of(held).is_none()) => Some("is no number of type N"),
         _ => None,

@@ -107,7 +107,7 @@ fn only_if<'a>(section: &Section<'a>) -> Result<Option<(Named<'a>, OnlyIf)>, Man
         return Ok(only_with.map(|named| (named.clone(), OnlyIf::Has { attribute: named.text.to_owned() })));
     };
     if let Some(only_with) = only_with {
-        return Err(only_with.place.wrong("an item is in an index by only-if or by only-with: leave one of them out"));
+        return Err(only_with.place.wrong("give only-if or only-with, not both"));
     }
     let (attribute, any_of) = entry.pair_of_texts()?;
     let any_of = any_of.into_iter().map(|named| named.text.to_owned()).collect();

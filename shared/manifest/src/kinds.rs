@@ -257,7 +257,7 @@ fn zero_is_absent(section: &Section<'_>) -> Result<bool, ManifestError> {
     match section.get("zero").map(|entry| entry.text()).transpose()? {
         None | Some(Named { text: "always", .. }) => Ok(false),
         Some(Named { text: "absent", .. }) => Ok(true),
-        Some(named) => Err(named.unknown("zero is \"always\" or \"absent\", not", ["always", "absent"])),
+        Some(named) => Err(named.unknown("there is no value", ["always", "absent"])),
     }
 }
 

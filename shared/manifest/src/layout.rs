@@ -42,7 +42,7 @@ pub(crate) fn is_unescaped(table: &Section<'_>) -> Result<bool, ManifestError> {
     match named.text {
         "none" => Ok(true),
         "percent" => Ok(false),
-        _ => Err(named.unknown("escape is \"percent\" or \"none\", not", ["percent", "none"])),
+        _ => Err(named.unknown("there is no value", ["percent", "none"])),
     }
 }
 

@@ -139,7 +139,7 @@ impl<'a> Entry<'a> {
     /// A table, in braces or below a header.
     pub(crate) fn section(&self) -> Result<Section<'a>, ManifestError> {
         let table = self.item.as_table_like().ok_or_else(|| {
-            let what = format!("is {}: it is a table, written [{}] with its keys below", self.is(), self.place.key);
+            let what = format!("is {}: write a table, [{}], with its keys below", self.is(), self.place.key);
             self.place.wrong(what)
         })?;
         Ok(Section { place: self.place.clone(), table })
@@ -187,7 +187,7 @@ impl<'a> Entry<'a> {
                     Ok(TextOrSection::Text(Named { text: text.value(), place }))
                 }
                 Value::InlineTable(table) => Ok(TextOrSection::Section(Section { place, table })),
-                _ => Err(place.wrong(format!("is {wanted}, or a list of them is wanted, and this value is neither"))),
+                _ => Err(place.wrong(format!("write {wanted}, or a list of them"))),
             }
         };
         list.iter().map(each).collect()
@@ -200,7 +200,7 @@ impl<'a> Entry<'a> {
         for value in list {
             let place = TomlPlace { at: value.span().map_or(self.place.at, |span| span.start), ..self.place.clone() };
             let Some(text) = value.as_str() else {
-                return Err(place.wrong("must be a list of texts, and this value is none"));
+                return Err(place.wrong("must be a list of texts"));
             };
             if text.is_empty() {
                 return Err(place.wrong("contains an empty text: leave it out"));
@@ -234,7 +234,7 @@ impl<'a> Entry<'a> {
         let section = |value: &'a Value| {
             let table = value
                 .as_inline_table()
-                .ok_or_else(|| at(value.span()).wrong(format!("is {wanted}, and this in it is no table")))?;
+                .ok_or_else(|| at(value.span()).wrong(format!("write {wanted}: this element is no table")))?;
             Ok(Section { place: at(value.span()), table })
         };
         list.iter().map(section).collect()
@@ -245,13 +245,13 @@ impl<'a> Entry<'a> {
         let mut pairs = self.pairs()?.into_iter();
         match (pairs.next(), pairs.next()) {
             (Some(pair), None) => Ok(pair),
-            _ => Err(self.place.wrong("is one attribute with its text, as in { status = \"published\" }")),
+            _ => Err(self.place.wrong("write one attribute with its text, as in { status = \"published\" }")),
         }
     }
 
     /// One attribute, and a text or a list of texts.
     pub(crate) fn pair_of_texts(&self) -> Result<(Named<'a>, Vec<Named<'a>>), ManifestError> {
-        let wrong = || self.place.wrong("is one attribute with its text or texts, as in { status = \"published\" }");
+        let wrong = || self.place.wrong("write one attribute with its text or texts, as in { status = \"published\" }");
         let table = self.item.as_table_like().ok_or_else(wrong)?;
         let section = Section { place: self.place.clone(), table };
         let mut entries = section.entries();

@@ -71,7 +71,7 @@ pub(crate) fn read(root: &Section<'_>) -> Result<Option<TableForms>, ManifestErr
         if let Some(entry) = root.get(other) {
             return Err(entry
                 .place
-                .wrong(format!("[{other}] is for a manifest of one table: leave it or [tables] out")));
+                .wrong(format!("give [{other}] for a manifest of one table, or [tables.NAME], not both")));
         }
     }
     let mut forms = TableForms::default();

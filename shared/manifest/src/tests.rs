@@ -185,9 +185,7 @@ fn a_count_says_what_stands_for_zero() {
     }
     refused_whole(
         &with("\"absnet\""),
-        &expect![[
-            r#"42:1: derivation.order-count.zero: zero is "write", "always" or "absent", not "absnet": did you mean "absent"?"#
-        ]],
+        &expect![[r#"42:1: derivation.order-count.zero: there is no value "absnet": did you mean "absent"?"#]],
     );
     refused_whole(&with("0"), &expect!["42:1: derivation.order-count.zero: is a whole number: write a text in quotes"]);
     let unseen = with("\"write\"").replace("into = \"Customer.orderCount\"", "into = \"Customer\"");

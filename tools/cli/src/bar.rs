@@ -109,8 +109,8 @@ pub(crate) fn report_marking(marking: Marking) {
             report("a resumed repair marks nothing as filled: `ripple verify` does, if it finds nothing");
         }
         Marking::NotAll => report(
-            "not all that is right is marked as filled: a change is parked, or functions with other derivations were at \
-             work meanwhile; `ripple catalogue diff` says which",
+            "some derivations are not yet marked as filled, because a change is parked or functions with other derivations \
+             ran meanwhile: `ripple catalogue diff` lists them",
         ),
     }
 }

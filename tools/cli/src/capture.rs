@@ -68,7 +68,7 @@ pub(crate) enum CaptureError {
     )]
     Manifest,
     #[error(
-        "it is none of a Lambda event, a list of its records, a page of GetRecords and an on-failure record of a DynamoDB \
+        "unknown format: give a Lambda event, a list of its records, a page of GetRecords, or an on-failure record of a DynamoDB \
          stream as Lambda writes it to S3"
     )]
     Neither,

@@ -80,7 +80,7 @@ impl RegistryCheck<'_> {
         let index_keys = (!index_keys.is_empty()).then(|| named(&index_keys));
         let lines = [
             added.map(|names| format!("declares {names}, which no function has")),
-            changed.map(|names| format!("declares {names}, which the functions have otherwise")),
+            changed.map(|names| format!("declares {names}, which the functions declare differently")),
             missing.map(|names| format!("lacks {names}, which the functions have")),
             index_keys.map(|names| format!("has other index keys of {names} than the functions")),
         ];
@@ -99,14 +99,16 @@ impl RegistryCheck<'_> {
     /// The manifest must keep the derivations of the folder's last manifest. It may add others.
     pub(crate) fn keeps(&self, data: &Path, is_off: impl Fn(&str) -> bool) -> Result<(), Usage> {
         let ManifestDifference { changed, missing, .. } = self.manifest_difference(is_off);
-        let lines =
-            [missing.map(|names| format!("lacks {names}")), changed.map(|names| format!("declares {names} otherwise"))];
+        let lines = [
+            missing.map(|names| format!("lacks {names}")),
+            changed.map(|names| format!("declares {names} differently")),
+        ];
         let lines: Vec<String> = lines.into_iter().flatten().collect();
         if lines.is_empty() {
             return Ok(());
         }
         Err(Usage(format!(
-            "the data in {} was made with another manifest: this one {}; give that one with {}, another folder with \
+            "the data in {} was created with another manifest: this one {}; give that one with {}, another folder with \
              --data, or --redeploy to make this one its new version",
             data.display(),
             lines.join(" and "),

@@ -1,6 +1,6 @@
 //! The service's tables: created from the schema, or existing.
 
-use std::{collections::BTreeMap, slice};
+use std::{collections::BTreeMap, error::Error as _, iter::successors, slice};
 
 use anyhow::{Context as _, bail};
 use aws_sdk_dynamodb::{
@@ -161,11 +161,16 @@ pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> an
         Err(error) if matches!(error, SdkError::DispatchFailure(_)) => {
             tracing::debug!(cause = %DisplayErrorContext(&error), "no answer");
             if endpoint == AWS {
-                bail!("AWS cannot be called: give credentials and a region, by the AWS environment or its files")
+                let cause = successors(error.source(), |error| (*error).source()).last();
+                let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+                bail!("AWS cannot be called{cause}; give credentials and a region, by the AWS environment or its files")
             }
             let proxy =
                 proxy().map(|name| format!(" {name} names a proxy: only the hosts in NO_PROXY are called without it"));
-            bail!("nothing responds at {endpoint}: is a DynamoDB running there?{}", proxy.unwrap_or_default())
+            bail!(
+                "nothing responds at {endpoint}: is a DynamoDB running there? For a table on AWS, give --aws.{}",
+                proxy.unwrap_or_default()
+            )
         }
         Err(error) => {
             tracing::debug!(cause = %DisplayErrorContext(&error), "no description");

@@ -1,5 +1,6 @@
 //! Renders an explanation.
 
+use derive::clock;
 use keys::item::Item;
 use maud::{Markup, html};
 use operate::{
@@ -119,7 +120,7 @@ fn value(value: &ExplainedValue, is_there: bool) -> Markup {
         @if !value.own.is_empty() { p { "It reads of the item " (attributes(&value.own)) } }
         @if !value.sources.is_empty() {
             p { "It is derived from" }
-            ul { @for source in &value.sources { li { (source_of(source)) } } }
+            ul { @for source in &value.sources { li { (source_of(source, value.kind)) } } }
         }
     }
 }
@@ -137,11 +138,16 @@ fn attributes(item: &Item) -> Markup {
     }
 }
 
-fn source_of(source: &ExplainedSource) -> Markup {
+fn source_of(source: &ExplainedSource, kind: &str) -> Markup {
+    if let Some(hour) = source.key.as_ref().filter(|key| **key == clock::key()).and_then(|_| clock::hour(&source.gives))
+    {
+        return html! { "the clock, which shows " (time(hour.saturating_mul(clock::HOUR_MS))) };
+    }
     html! {
         @match &source.role {
             SourceRole::Counter(derivation) => { "the counter of " (derivation) },
             SourceRole::First(of) if source.key.is_none() => { "no " (of.entity) " under " code { (of.query.pk) } },
+            SourceRole::First(_) if kind == "window" => { "of the buckets of the window, " },
             SourceRole::First(of) if of.length() > 1 => { "of the first " (of.length()) " " (of.entity) ", " },
             SourceRole::First(of) => { "the first " (of.entity) ", " },
             SourceRole::Item => {},
@@ -197,14 +203,17 @@ fn counter_item(item: &CounterItem, changes: Option<&StreamChanges>) -> Markup {
 
 /// The parked changes and jobs of an item.
 pub(crate) fn pending(pending: &Pending) -> Markup {
-    let Pending { parked, n_undecodable, jobs } = pending;
+    let Pending { parked, n_undecodable, jobs, searches } = pending;
     html! {
-        @if !parked.is_empty() || !jobs.is_empty() || *n_undecodable > 0 { h2 { "Pending" } }
+        @if !parked.is_empty() || !jobs.is_empty() || !searches.is_empty() || *n_undecodable > 0 { h2 { "Pending" } }
         @for change in parked {
             p { "The change " code { (change.id) } " of " (frame::key(&change.item)) " is parked: " (change.cause) }
         }
         @if *n_undecodable > 0 { p { "What cannot be decoded of what is parked may concern it: " (counted(*n_undecodable, "change")) "." } }
         @for job in jobs { p { "The job " code { (job.key) } " is under way." } }
+        @for (key, due_ms) in searches {
+            p { "The items that depend on " (frame::key(key)) " are searched again at " (time(*due_ms)) "." }
+        }
     }
 }
 

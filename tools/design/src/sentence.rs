@@ -9,7 +9,7 @@ use derive::{
     derivation::Derivation,
     expression::Input,
     kind::{Refresh, Shape},
-    outline::Outline,
+    outline::{FromEntries, Outline},
     part::PartOf,
     schema::Schema,
 };
@@ -62,41 +62,67 @@ fn sentence(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> 
         Shape::Cascade(cascade) => {
             format!("after the removal of one {}: {}", cascade.owner, outline.touches.join("; "))
         }
-        Shape::Attributes(refresh) => match entries_of(catalogue, &outline) {
-            Some(entries) => {
-                let (of, target) = (entries.kind.outline(schema), refresh.target());
-                let (carried, order): (Vec<&str>, Vec<&str>) =
-                    of.terms.iter().map(String::as_str).partition(|term| term.starts_with("carrying "));
-                let (from, order) = (of.from.join(""), order.join(" "));
-                let carried = carried.join("").replacen("carrying ", "", 1);
-                let which = outline.terms.first().and_then(|term| term.split(':').next()).unwrap_or_default();
-                let into = of.into.unwrap_or_default();
-                format!(
-                    "takes into each {target} {which} of the {from} items {order} that lead to {into}: {carried}; each of them has \
-                     an entry beside its {target}"
-                )
-            }
+        Shape::Attributes(refresh) => match FromEntries::of(schema, catalogue, derivation) {
+            Some(entries) => from_entries(&entries, refresh.target()),
             None => written(derivation, refresh, &outline),
         },
     }
 }
 
-/// The derivation that keeps the entries which this one reads.
-fn entries_of<'a>(catalogue: &'a Catalogue, outline: &Outline) -> Option<&'a Derivation> {
-    let mut entries = catalogue.derivations().filter(|derivation| derivation.kind.keeps_entries());
-    entries.find(|it| it.kind.refresh().is_some_and(|refresh| outline.from.iter().any(|from| from == refresh.target())))
+/// What a derivation takes from the entries of a collection.
+fn from_entries(of: &FromEntries, target: &str) -> String {
+    let FromEntries { source, into, order, condition, carried, extreme, list } = of;
+    let condition = if condition.is_empty() { String::new() } else { format!(" {condition}") };
+    let text = match (extreme, list) {
+        (Some(attribute), _) => format!("shows in {target}.{attribute} the {order} of its {source} items{condition}"),
+        (None, Some((n, attribute))) => {
+            format!(
+                "keeps in {target}.{attribute} a list of {carried} of its {n} {source} items{condition} with the {order}"
+            )
+        }
+        (None, None) => format!("copies {carried} into each {target}, of its {source}{condition} with the {order}"),
+    };
+    format!("{text}; each {source} that leads to {into} has an entry beside its {target}")
 }
 
 /// What a derivation writes into attributes.
 fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) -> String {
     let (source, target) = (outline.from.first().map_or("", String::as_str), refresh.target());
-    let names = refresh.copied().iter().map(|(from, to)| format!("{} as {to}", quoted(from))).collect::<Vec<_>>();
     let conditions = outline.terms.iter().filter(|term| term.starts_with("where ")).map(String::as_str);
     let conditions: Vec<&str> = conditions.collect();
     let mut text = match (derivation.kind.name(), outline.terms.first()) {
-        ("copy", _) => format!("copies {} of the {source}, into each {target} that names it", listed(&names)),
-        ("unread", Some(term)) => format!("counts for each {target} the {source} items: {term}"),
-        ("calculated", Some(term)) => format!("calculates in each {target} {term}"),
+        ("copy", _) => copied(refresh, outline),
+        ("unread", Some(term)) => {
+            format!("counts for each {target} the {source} items {}", term.trim_start_matches("those "))
+        }
+        ("calculated", Some(term)) => match term.rsplit_once(" as ") {
+            Some((value, attribute)) => format!("sets {target}.{attribute} to {value}"),
+            None => format!("calculates in each {target} {term}"),
+        },
+        ("window", Some(term)) => match term.rsplit_once(", as ") {
+            Some((sum, attribute)) => format!("{target}.{attribute} is the {sum}"),
+            None => term.clone(),
+        },
+        ("index key", Some(term)) => {
+            let (key, index) = outline.into.as_deref().and_then(|into| into.rsplit_once(" of ")).unwrap_or_default();
+            format!("puts each {target} with {term} into the index {index}, under {key}")
+        }
+        ("latest", Some(term)) => match term.split_once(": ") {
+            Some((which, names)) => {
+                format!("copies {names} into each {target}, of {which} of its {source} items by sort key")
+            }
+            None => term.clone(),
+        },
+        ("latest list", Some(term)) => match term
+            .split_once(": ")
+            .and_then(|(which, of)| Some((which.split_once(" in ")?, of)))
+        {
+            Some(((which, attribute), names)) => {
+                format!("keeps in {target}.{attribute} a list of {names} of {which} of its {source} items by sort key")
+            }
+            None => term.clone(),
+        },
+        (kind, Some(term)) if source == target => format!("keeps in each {target} its {kind}: {term}"),
         (kind, Some(term)) => format!("keeps in each {target} its {kind}, from {source}: {term}"),
         (kind, None) => format!("keeps in each {target} its {kind}, from {source}"),
     };
@@ -108,6 +134,17 @@ fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) ->
         text.extend(["; a changed ", source, " finds them by a query ", &place, " for ", &find.query.pk, &through]);
     }
     text
+}
+
+/// What a copy writes, and which item it copies from.
+fn copied(refresh: &dyn Refresh, outline: &Outline) -> String {
+    let (source, target) = (outline.from.first().map_or("", String::as_str), refresh.target());
+    let pair = |(from, to): &(Input, String)| match from.name() {
+        Some(name) => format!("{source}.{name} into {target}.{to}"),
+        None => format!("{} of the {source} into {target}.{to}", quoted(from)),
+    };
+    let pairs: Vec<String> = refresh.copied().iter().map(pair).collect();
+    format!("copies {}, for {}", listed(&pairs), named_by(source, &outline.named_by))
 }
 
 /// Where a count is shown, and the items that it creates.
@@ -137,11 +174,15 @@ fn shown(schema: &Schema, catalogue: &Catalogue, count: &str) -> String {
 
 /// The item that a link leads to, such as: the User that `buyerId` names.
 fn named(target: &str, link: &Link) -> String {
+    named_by(target, &link.0.iter().map(|(_, input)| input.text().to_owned()).collect::<Vec<_>>())
+}
+
+fn named_by(target: &str, fields: &[String]) -> String {
     let mut from: Vec<String> = Vec::new();
-    for (_, input) in &link.0 {
-        let input = quoted(input);
-        if !from.contains(&input) {
-            from.push(input);
+    for field in fields {
+        let field = format!("`{field}`");
+        if !from.contains(&field) {
+            from.push(field);
         }
     }
     match from.as_slice() {

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use derive::clock;
 use keys::{
     counter::CounterKey,
+    entry,
     fnv::hash_64,
     item::{Item, text},
     job::JobKey,
@@ -198,11 +200,14 @@ impl Sample {
     }
 }
 
-/// True for a counter or a job of Ripple.
+/// True for a counter, an entry, a job or the clock of Ripple.
 fn is_own(shape: &TableShape, item: &Item) -> bool {
     let parts = text(item, &shape.pk.name).zip(shape.sk.as_ref().and_then(|sk| text(item, &sk.name)));
     let key = parts.map(|(pk, sk)| Key::new(pk, sk));
-    key.is_some_and(|key| CounterKey::parse(&key).is_some() || JobKey::parse(&key).is_some())
+    key.is_some_and(|key| {
+        let is_counted = CounterKey::parse(&key).is_some() || entry::is_entry(&key);
+        is_counted || JobKey::parse(&key).is_some() || key == clock::key()
+    })
 }
 
 /// A value of the same type that takes little memory. Two long texts stay different if they were.

@@ -4,7 +4,7 @@
 //! cascade, or if the record or the cause contains its key or its id. An id is what the key's form takes from the item:
 //! `ada` of `USER#ada / PROFILE`. It counts only as a whole word, so that `ada` is not found in `Canada`.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use derive::schema::Schema;
 use engine::{batch::Engine, park::ParkedChange};
@@ -26,6 +26,31 @@ impl About {
         self.pk == key.pk && self.sk.as_ref().is_none_or(|sk| *sk == key.sk)
     }
 
+    /// Checks that a declared entity has items with this key.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with the key that is probably meant, or with the declared forms of keys.
+    pub fn check(&self, schema: &Schema) -> Result<(), String> {
+        let is_item = |pk: &str, sk: &str| schema.entities().any(|it| it.key.parse_key(&Key::new(pk, sk)).is_some());
+        if let (None, Some((pk, sk))) = (&self.sk, self.pk.split_once('/'))
+            && is_item(pk, sk)
+        {
+            return Err(format!("--about: {self} is one key: for an item, give '{pk} / {sk}'"));
+        }
+        let is_declared = match &self.sk {
+            Some(sk) => is_item(&self.pk, sk),
+            None => schema.entities().any(|entity| entity.key.pk.parse_key(&self.pk).is_some()),
+        };
+        if is_declared {
+            return Ok(());
+        }
+        let declared = schema.entities().filter(|entity| !entity.is_own());
+        let forms: BTreeSet<String> = declared.map(|it| format!("{} / {}", it.key.pk, it.key.sk)).collect();
+        let forms: Vec<String> = forms.into_iter().collect();
+        Err(format!("--about: no entity has the key {self}; the forms of keys are {}", forms.join(", ")))
+    }
+
     /// The texts that a record about the item contains, in groups: each text of one group.
     fn texts(&self, schema: &Schema) -> BTreeSet<Vec<String>> {
         let key = [Some(&self.pk), self.sk.as_ref()].into_iter().flatten().cloned().collect();
@@ -43,6 +68,15 @@ impl About {
             }
         }
         groups
+    }
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.sk {
+            Some(sk) => Key::new(&self.pk, sk).fmt(f),
+            None => write!(f, "the partition key {}", self.pk),
+        }
     }
 }
 
@@ -135,6 +169,19 @@ mod tests {
         assert_eq!(texts("USER#ada", Some("PROFILE")), ["USER#ada PROFILE", "ada"]);
         assert_eq!(texts("USER#ada", Some("ORDER#7")), ["7", "USER#ada ORDER#7"]);
         assert_eq!(texts("GADGET#1", Some("X")), ["GADGET#1 X"], "of no declared form");
+    }
+
+    #[test]
+    fn a_key_of_no_entity_is_refused_with_the_one_that_is_meant() {
+        let check = |pk: &str, sk: Option<&str>| {
+            About { pk: pk.to_owned(), sk: sk.map(str::to_owned) }.check(&schema()).err().unwrap_or_default()
+        };
+        assert_eq!([check("USER#ada", None), check("USER#ada", Some("PROFILE"))], ["", ""]);
+        let meant = "--about: the partition key USER#ada/PROFILE is one key: for an item, give 'USER#ada / PROFILE'";
+        assert_eq!(check("USER#ada/PROFILE", None), meant);
+        let forms = "the forms of keys are USER#{userId} / ORDER#{orderId}, USER#{userId} / PROFILE";
+        let none = format!("--about: no entity has the key user#ada / PROFILE; {forms}");
+        assert_eq!(check("user#ada", Some("PROFILE")), none);
     }
 
     #[test]

@@ -175,7 +175,7 @@ async fn read<S: Store + 'static>(
     seen.n_differences.store(0, Ordering::Relaxed);
     seen.n_reads.fetch_add(1, Ordering::Relaxed);
     progress.begins(ReadPrice::of(opened.n_items, opened.bytes, options.segments));
-    let keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress) };
+    let keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress), is_at_rest: true };
     let mut listener = AuditListener { keeping, catalogue: &opened.catalogue, seen: Arc::clone(seen) };
     let left = LeftForLater::of(&opened.schema, &opened.catalogue, spool.clone());
     let mut kept = KeptTotals::new(spool.clone())?;

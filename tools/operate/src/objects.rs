@@ -425,7 +425,7 @@ fn source_object(source: &ExplainedSource) -> Value {
 
 fn counter_object(counter: &ExplainedCounter, changes: Option<&StreamChanges>) -> Value {
     let (state, why) = state(&counter.state);
-    let item = |CounterItem { key: of, tally, revision, satellites, watermarks }: &CounterItem| {
+    let item = |CounterItem { key: of, tally, revision, satellites, watermarks, .. }: &CounterItem| {
         let watermark = |of: &engine::ledger::watermarks::Watermark| {
             let shard = changes.and_then(|changes| changes.shards.get(&of.name));
             json!({ "name": of.name, "shard": shard, "sequence_number": of.sequence_number })

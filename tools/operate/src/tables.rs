@@ -125,7 +125,11 @@ pub(crate) fn selection(args: &VerifyOptions) -> Option<String> {
 
 /// The error for the name of a derivation that does not exist.
 pub(crate) fn no_derivation(catalogue: &Catalogue, name: &str) -> OperateError {
-    let near = meant_or_listed(name, catalogue.derivations().map(Derivation::label));
+    let counted = name.strip_suffix("-display").filter(|count| catalogue.called(count).is_some());
+    let near = match counted {
+        Some(count) => format!(": its values are corrected with those of {count}, so name {count}"),
+        None => meant_or_listed(name, catalogue.derivations().map(Derivation::label)),
+    };
     OperateError::Usage(format!("there is no derivation {name}{near}"))
 }
 

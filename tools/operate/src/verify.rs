@@ -231,12 +231,12 @@ pub enum Why {
 impl std::fmt::Display for Why {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Changing => "it was written whenever it was looked at",
-            Self::Behind => "the functions were behind for as long as was waited",
-            Self::Unknown => "it is unknown how far the functions are",
+            Self::Changing => "it was written during each comparison",
+            Self::Behind => "the functions were behind until the end of --wait",
+            Self::Unknown => "it is unknown which changes the functions have handled",
             Self::Unreadable => "a record of the stream could not be read",
             Self::Overdue => "it has been due for an hour, and no sweep has brought it up to date: is the sweep on?",
-            Self::NotIn => "a change of it that the stream still holds is not known to be counted",
+            Self::NotIn => "the ledger does not prove that a change of it, which the stream still has, is counted",
         })
     }
 }
@@ -253,7 +253,7 @@ pub struct Belief {
 impl std::fmt::Display for Belief {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [handled, until] = [self.handled_ms, self.until_ms].map(time);
-        write!(f, "everything written before {handled} is handled, and none of its sources was written until {until}")
+        write!(f, "all changes before {handled} are handled; no source was written until {until}")
     }
 }
 

@@ -23,6 +23,7 @@ use derive::{
     part::PartOf,
     plan::plan,
     position::DerivationAt,
+    query::{Query, SortKeys},
     schema::{Schema, Seen, Unreadable},
     write::Table,
 };
@@ -39,7 +40,7 @@ use engine::{
 };
 use keys::{
     counter::{COUNTER, CounterKey},
-    item::Item,
+    item::{Item, text},
     key::Key,
 };
 use store::Store;
@@ -54,12 +55,21 @@ use crate::{
         judge::{INDEX_KEYS, Judge},
         paced::Paced,
     },
-    why::{counter::ExplainedCounter, value::ExplainedValue},
+    why::{
+        counter::ExplainedCounter,
+        value::{ExplainedValue, SourceRole},
+    },
     words::event,
 };
 
 /// Time limit for a call, in milliseconds.
 const CALL_MS_MAX: u64 = 30_000;
+
+/// Partitions of the searches that are to be repeated, as the engine's module `fan_out` names them.
+const SEARCH_PARTITIONS: u32 = 8;
+
+/// Searches that are due later than this, in milliseconds, are those of windows, for the next days.
+const SEARCH_MS_MAX: u64 = 3_600 * 1_000;
 
 /// The question.
 #[derive(Clone, Debug)]
@@ -81,7 +91,7 @@ pub struct WhyRequest {
 pub enum ValueState {
     /// It does.
     Right,
-    /// It does not, and a parked change or a job may still correct it.
+    /// It does not, and pending work may still correct it.
     Waits,
     /// It does not. A pending change may still correct it.
     Differs,
@@ -95,7 +105,7 @@ impl fmt::Display for ValueState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Right => f.write_str("right: it is what its definition gives"),
-            Self::Waits => f.write_str("waits: a parked change or a job is still to be applied"),
+            Self::Waits => f.write_str("waits: pending work may still correct it, which is listed below"),
             Self::Differs => f.write_str(
                 "differs: it may be on its way, so ask again; if it stays, `ripple verify` says whether it is wrong",
             ),
@@ -162,13 +172,23 @@ pub async fn why<S: Store + 'static>(
     let item = engine.held(vec![key.clone()], explainer.patience()).await?.remove(key).flatten();
     let entities = explainer.entities(item.as_ref());
     let mut asked = AskedAbout { own: BTreeSet::from([key.clone()]), ..AskedAbout::default() };
-    let values = explainer.values(&entities, item.as_ref(), &mut asked).await?;
+    let mut values = explainer.values(&entities, item.as_ref(), &mut asked).await?;
     let counters = explainer.counters(&entities, &values, item.as_ref(), &mut asked).await?;
-    if values.is_empty() && counters.is_empty() {
+    let unreadable = explainer.unreadable(item.as_ref());
+    if values.is_empty() && counters.is_empty() && !explainer.concerns(&entities, &unreadable) {
         return Err(OperateError::Usage(explainer.nothing(&entities, item.as_ref())));
     }
-    let unreadable = explainer.unreadable(item.as_ref());
-    let pending = explainer.pending(&asked).await?;
+    for source in values.iter_mut().flat_map(|value| &mut value.sources).filter(|source| !source.is_there) {
+        let SourceRole::Counter(name) = &source.role else { continue };
+        let mut items = counters.iter().filter(|counter| counter.derivation == *name).flat_map(|it| &it.items);
+        if let Some(unreadable) = items.find_map(|item| item.unreadable.clone()) {
+            (source.is_there, source.gives) = (true, unreadable);
+        }
+    }
+    let mut pending = explainer.pending(&asked).await?;
+    if values.iter().any(|value| value.state == ValueState::Waits) {
+        pending.searches = explainer.searches(&asked).await?;
+    }
     let changes = if request.reads_stream && !opened.streams.is_empty() {
         Some(explainer.changes(opened, &asked).await?)
     } else {
@@ -230,19 +250,40 @@ impl<S: Store> Explainer<'_, S> {
 
     /// The derivations that treat the item as absent with their reasons, and why it is not in an index.
     fn unreadable(&self, item: Option<&Item>) -> Vec<(String, Unreadable)> {
-        let Some(image) = item.and_then(|item| self.schema().image(&self.request.key, item)) else { return Vec::new() };
+        let Some(item) = item else { return Vec::new() };
+        let image = match self.schema().see(&self.request.key, item) {
+            Seen::Known(image) => image,
+            Seen::Misfit(why) => return vec![(ALL_DERIVATIONS.to_owned(), why)],
+            Seen::Untyped | Seen::Unknown => return Vec::new(),
+        };
         let derivations = self.engine.catalogue().derivations();
         let why = derivations.filter_map(|it| Some((it.label().to_owned(), it.unreadable(self.schema(), &image)?)));
         let long = image.long_index_key().map(|why| (ALL_DERIVATIONS.to_owned(), why));
         let index_keys = Judge { engine: self.engine }.index_keys(&image).map(|finding| {
-            let names: Vec<String> =
-                finding.stored.into_iter().chain(finding.derived).flatten().map(|it| it.0).collect();
-            let attribute = BTreeSet::from_iter(names).into_iter().collect::<Vec<_>>().join(", ");
-            let why = "should be what the item's other attributes give: a search of the index does not find the item";
-            let why = format!("{why} until `ripple repair` or its writer corrects that");
+            let names = [&finding.stored, &finding.derived].into_iter().flatten().flat_map(Item::keys);
+            let names: BTreeSet<&str> = names.collect();
+            let attribute = names.into_iter().collect::<Vec<_>>().join(", ");
+            let json = |item: Option<Item>, none: &str| match item {
+                Some(item) if !item.is_empty() => serde_json::to_string(&item).unwrap_or_default(),
+                _ => none.to_owned(),
+            };
+            let (stored, derived) = (json(finding.stored, "none"), json(finding.derived, "absent"));
+            let why = format!(
+                "should be {derived} by the item's other attributes, and the item has {stored}: a search of the index does \
+                 not find the item until `ripple repair` or its writer corrects that"
+            );
             (INDEX_KEYS.to_owned(), Unreadable { attribute, why })
         });
         index_keys.into_iter().chain(long).chain(why).collect()
+    }
+
+    /// True if the question is answered by one of these reasons why the item is not read.
+    fn concerns(&self, entities: &[String], unreadable: &[(String, Unreadable)]) -> bool {
+        let is_asked = |why: &Unreadable| {
+            let names = |asked: &String| why.attribute.split(", ").any(|name| name == asked);
+            entities.is_empty() || self.request.attribute.as_ref().is_none_or(names)
+        };
+        unreadable.iter().any(|(_, why)| is_asked(why))
     }
 
     /// Why there is nothing to explain.
@@ -250,9 +291,6 @@ impl<S: Store> Explainer<'_, S> {
         let key = &self.request.key;
         if entities.is_empty() {
             return match item {
-                Some(item) if let Seen::Misfit(why) = self.schema().see(key, item) => {
-                    format!("{key} counts as absent for every derivation, because its {why}; correct the item")
-                }
                 Some(_) => format!("{key} is an item of no declared entity, so nothing is derived of it"),
                 None => format!("there is no item {key}, and no entity has keys of this form"),
             };
@@ -360,6 +398,9 @@ pub struct Pending {
     pub n_undecodable: usize,
     /// Jobs that concern it.
     pub jobs: Vec<Job>,
+    /// Sources whose dependent items are to be searched again, each with the time when that is due, in milliseconds
+    /// since the epoch. They are read if a value waits.
+    pub searches: Vec<(Key, u64)>,
 }
 
 /// A parked change that concerns the question.
@@ -396,6 +437,30 @@ impl<S: Store> Explainer<'_, S> {
         };
         pending.jobs.extend(jobs.into_iter().filter(concerns));
         Ok(pending)
+    }
+
+    /// The sources in question whose searches are to be repeated, because an index may lag, with their due times.
+    async fn searches(&self, asked: &AskedAbout) -> Result<Vec<(Key, u64)>, OperateError> {
+        let (store, mut found) = (self.engine.store(), Vec::new());
+        let until_ms = self.engine.clock().now_ms().saturating_add(SEARCH_MS_MAX);
+        for number in 0..SEARCH_PARTITIONS {
+            let due = SortKeys::Between("0".to_owned(), format!("{until_ms:015}~"));
+            let (query, mut after) = (Query::of(None, format!("AGAIN#{number:02}"), due), None);
+            loop {
+                let page = self.patience().call(|| store.query(Table::Ledger, &query, after.clone())).await?;
+                let searches = page.items.iter().filter_map(|item| {
+                    let key = Key::new(text(item, "ItemPK")?, text(item, "ItemSK")?);
+                    let due_ms = self.schema().layout.key(item)?.sk.split('#').next()?.parse().ok()?;
+                    (asked.own.contains(&key) || asked.sources.contains(&key)).then_some((key, due_ms))
+                });
+                found.extend(searches);
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn parked(&self, parked: &ParkedChange, asked: &AskedAbout, pending: &mut Pending) {

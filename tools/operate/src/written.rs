@@ -10,6 +10,7 @@ use derive::{
 use engine::account::Commit;
 use keys::{
     counter::{self, CounterKey},
+    entry::ENTRIES,
     job::JobKey,
     key::Key,
 };
@@ -100,6 +101,9 @@ impl Words<'_> {
             .collect();
         if let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty() && !is_copy) {
             return Some(WrittenEffect::Number { item: self.commit.key.clone(), number: numbers.join(", ") });
+        }
+        if entity.ends_with(ENTRIES) {
+            return Some(WrittenEffect::Alike { what: "updated".to_owned(), entity: "entry".to_owned() });
         }
         let names = set.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let removed = removed.join(", ");

@@ -232,8 +232,8 @@ impl FoundBy {
             let casing = from.name().and_then(|name| source.key.casing(name));
             if casing.is_some_and(|casing| template.casing(to) != Some(casing)) {
                 return Err(format!(
-                    "the key of {} has {from} in one case only, and the key by which its {} items are found has {to} as it is: \
-                     write {} there",
+                    "the key of {} has {from} in lower or upper case, and the key by which its {} items are found has {to} \
+                     unchanged: write {} there",
                     source.name,
                     self.via,
                     cased(casing, to)
@@ -414,7 +414,7 @@ impl Link {
             let casing = from.key.casing(name).filter(|_| !from.attributes.iter().any(|attribute| attribute == name));
             if casing.is_some_and(|casing| to.key.casing(field) != Some(casing)) {
                 return Err(format!(
-                    "the key of {0} has {name} in one case only, and the key of {1} has {field} as it is: add {name} to the \
+                    "the key of {0} has {name} in lower or upper case, and the key of {1} has {field} unchanged: add {name} to the \
                      attributes of {0}, if its items have it, or write {2} in the key of {1}",
                     from.name,
                     to.name,
@@ -429,7 +429,7 @@ impl Link {
         };
         match self.0.iter().find(is_other) {
             Some((field, name)) => Err(format!(
-                "of {name} of the key of {} and {field} of the key of {}, one is of type B and the other is not",
+                "{name} of the key of {} and {field} of the key of {} have different types, and one of them is B",
                 from.name, to.name
             )),
             None => Ok(()),

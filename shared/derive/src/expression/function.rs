@@ -288,7 +288,7 @@ impl Function {
             Self::Millis => s(time::of_epoch(&number(0)?, 1000).ok_or(Refused::Value(NO_MILLIS))?),
             Self::Span(span) => {
                 let offset = if values.len() > 1 { text(1)? } else { "" };
-                s(time::span(text(0)?, span, offset).ok_or(Refused::Value(NO_TIME))?)
+                s(time::span(text(0)?, span, offset).ok_or(Refused::Value(no_time(span)))?)
             }
             // It takes a missing value too, so the expression evaluates it.
             Self::IfNotExists => return Ok(None),
@@ -297,10 +297,18 @@ impl Function {
     }
 }
 
+const fn no_time(span: TimeSpan) -> &'static str {
+    match span {
+        TimeSpan::Hour => "is not an ISO 8601 time with an hour, which hour(…) needs",
+        TimeSpan::Day => "is not an ISO 8601 time with a day, which day(…) needs",
+        TimeSpan::Week => "is not an ISO 8601 time with a day, which week(…) needs",
+        TimeSpan::Month => "is not an ISO 8601 time with a month, which month(…) needs",
+    }
+}
+
 const NO_NUMBER: &str = "is no number that DynamoDB holds";
 const TOO_LONG: &str =
     "leads to a number that DynamoDB does not hold: it has more than 38 digits, or is too large or too small";
-const NO_TIME: &str = "is no time in ISO 8601 with all that is taken of it";
 const NO_SECONDS: &str = "is no number of seconds since 1970 of a year from 0 to 9999";
 const NO_MILLIS: &str = "is no number of milliseconds since 1970 of a year from 0 to 9999";
 

@@ -137,9 +137,9 @@ fn a_value_that_a_function_does_not_take_is_named() {
             "amount is S, and `millis(amount)` takes N: write number(…) for a number that is stored as text",
         ),
         ("seconds(ms)", "ms is no number of seconds since 1970 of a year from 0 to 9999"),
-        ("hour(date)", "date is no time in ISO 8601 with all that is taken of it"),
-        ("day(date, '+01:00')", "date is no time in ISO 8601 with all that is taken of it"),
-        ("month(owner)", "owner is no time in ISO 8601 with all that is taken of it"),
+        ("hour(date)", "date is not an ISO 8601 time with an hour, which hour(…) needs"),
+        ("day(date, '+01:00')", "date is not an ISO 8601 time with a day, which day(…) needs"),
+        ("month(owner)", "owner is not an ISO 8601 time with a month, which month(…) needs"),
         ("week(ms)", "ms is N, and `week(ms)` takes S: write millis(…) or seconds(…) for an epoch number"),
     ] {
         assert_eq!(value(text).unwrap_err().to_string(), unreadable, "{text}");

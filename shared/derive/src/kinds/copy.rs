@@ -117,6 +117,7 @@ impl Kind for Copy {
         Outline {
             terms: iter::once(names.collect::<Vec<_>>().join(", ")).chain(self.condition.words()).collect(),
             into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
+            named_by: self.link.0.iter().map(|(_, from)| from.text().to_owned()).collect(),
             finds: self.found.shown(schema, &self.source, &self.target).into_iter().collect(),
             ..Outline::from(&self.source)
         }

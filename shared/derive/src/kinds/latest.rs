@@ -106,8 +106,7 @@ impl Latest {
         };
         if let Some((to, _)) = link.0.iter().find(is_cased) {
             return Err(format!(
-                "the key of {} has {to} in one case only, so it does not give the key of the {} items, which have it as it \
-                 is",
+                "the key of {} has {to} in lower or upper case, and the keys of the {} items have it unchanged",
                 target.name, source.name
             ));
         }

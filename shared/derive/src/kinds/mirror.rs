@@ -196,8 +196,8 @@ impl Kind for Mirror {
             let is_other = |name: &str| source.key.casing(name) != target.key.casing(to);
             if target.key.casing(to).is_some() && of_source.is_some_and(is_other) {
                 return Err(format!(
-                    "the key of {0} has {to} in one case only, so it does not say which {1} it repeats: leave {to} as it is in \
-                     that key, and write {2} for an attribute of {1}",
+                    "the key of {0} has {to} in lower or upper case, so it does not give the key of its {1}: write {to} unchanged \
+                     in that key, and write {2} for an attribute of {1}",
                     target.name,
                     source.name,
                     cased(target.key.casing(to), "…")

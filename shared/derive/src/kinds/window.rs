@@ -133,7 +133,10 @@ impl Window {
         }
         let as_it_is = ["", "!", "*"].map(|mark| format!("{{{}{mark}}}", self.bucket));
         if sort.written(&self.bucket).is_none_or(|written| !as_it_is.contains(&written)) {
-            return Err(format!("{} in {sort} of {name} is not a time as it is", self.bucket));
+            return Err(format!(
+                "the sort key {sort} of {name} changes its time {0}: write {{{0}}} there",
+                self.bucket
+            ));
         }
         let grain = self.grain.as_deref().unwrap_or_default();
         let of_other = [grain, &self.bucket].into_iter().find(|field| self.link.filled_by(field).is_some());
@@ -176,9 +179,10 @@ impl Kind for Window {
         let Self { sum, length, attribute, .. } = self;
         let span = if self.span == TimeSpan::Hour { "hour" } else { "day" };
         let plural = if *length == 1 { "" } else { "s" };
-        let absent = if self.zero_is_absent { ", absent for zero" } else { "" };
+        let absent = if self.zero_is_absent { " (absent for zero)" } else { "" };
+        let of = &self.source;
         Outline {
-            terms: vec![format!("sum of {sum} of the last {length} {span}{plural} in UTC, as {attribute}{absent}")],
+            terms: vec![format!("sum of {of}.{sum} over the last {length} UTC {span}{plural}{absent}, as {attribute}")],
             into: schema.entity(&self.target).map(|target| linked(target, &self.link)),
             ..Outline::from(&self.source)
         }

@@ -20,8 +20,8 @@ const KIND: &str = "Kind";
 pub enum SettingsError {
     /// The ledger is of the other kind.
     #[error(
-        "the ledger is one of {recorded}, and {configured} is configured: what is in would be applied again; \
-         configure {recorded}, or see docs/ledgers.md for the way to switch"
+        "the ledger table was created for {recorded}, and {configured} is configured: changes already counted would count \
+         again; configure {recorded}, or see docs/ledgers.md for the way to switch"
     )]
     Mismatch {
         /// The recorded kind.

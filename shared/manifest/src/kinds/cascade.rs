@@ -151,7 +151,9 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
     let target = entity(rule.schema, &section.required("entity", "the entity of what hangs on the owner")?.text()?)?;
     let found = if let Some(key) = section.get("key") {
         if let Some(other) = found::FOUND.iter().find_map(|key| section.get(key.name)) {
-            return Err(other.place.wrong("says how items are found, and key makes theirs: leave one of them out"));
+            return Err(other
+                .place
+                .wrong(format!("give {} or key, not both: an entry finds its items by one of them", other.key)));
         }
         let link = Link(link::pairs(&key, target, owner, rule.types)?);
         if let Some((field, input)) = link.0.iter().find(|(_, input)| input.name().is_none()) {
@@ -193,8 +195,8 @@ fn fate(section: &Section<'_>, target: &Definition, owner: &Definition) -> Resul
             link::known(&field, &format!("the key of {} has no field", owner.name), &owner.key.field_names())?;
             Ok(Fate::DeletedWhere { attribute: attribute(target, &named)?, field: field.text.to_owned() })
         }
-        (Some(_), Some(only_if)) => {
-            Err(only_if.place.wrong("an item is either deleted under a condition or set: leave one of them out"))
-        }
+        (Some(_), Some(only_if)) => Err(only_if.place.wrong(
+            "give only-if or set, not both: an entry deletes items under a condition, or sets their attributes",
+        )),
     }
 }

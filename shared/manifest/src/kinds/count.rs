@@ -194,7 +194,9 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         None => shown(rule, target, sum.is_some())?,
     };
     if let Some(shows) = rule.section.get("shows").filter(|_| named.text.contains('.')) {
-        return Err(shows.place.wrong(format!("and into both name what is shown: write into = \"{}\"", target.name)));
+        return Err(shows
+            .place
+            .wrong(format!("shows and into both name an attribute: write into = \"{}\"", target.name)));
     }
     if let Some(entry) = rule.section.get("sum").filter(|_| named.text.contains('.')) {
         let what = format!(
@@ -282,7 +284,7 @@ fn expired_stays(rule: &Rule<'_>) -> Result<bool, ManifestError> {
     let Some(entry) = rule.section.get("expired") else { return Ok(false) };
     let named = entry.text()?;
     if !["leaves", "stays"].contains(&named.text) {
-        return Err(named.unknown("expired is \"leaves\" or \"stays\", not", ["leaves", "stays"]));
+        return Err(named.unknown("there is no value", ["leaves", "stays"]));
     }
     if rule.section.get("history").is_some_and(|entry| entry.truth().unwrap_or_default()) {
         return Err(named
@@ -305,6 +307,6 @@ fn zero(rule: &Rule<'_>, is_shown: bool) -> Result<Zero, ManifestError> {
         "absent" => Ok(Zero::Absent),
         "write" => Ok(Zero::Write),
         "always" => Ok(Zero::Always),
-        _ => Err(named.unknown("zero is \"write\", \"always\" or \"absent\", not", ["write", "always", "absent"])),
+        _ => Err(named.unknown("there is no value", ["write", "always", "absent"])),
     }
 }

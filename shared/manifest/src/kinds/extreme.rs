@@ -71,7 +71,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
             return Err(rule.section.place.wrong("min or max is missing: the value whose extreme is shown"));
         }
         (Some(_), Some(both)) => {
-            return Err(both.place.wrong("is one of two: an extreme is a min or a max, and each is a derivation"));
+            return Err(both.place.wrong("give min or max, not both: declare two derivations"));
         }
     };
     let by = given::value(source, &entry.text()?, rule.types)?;

@@ -155,7 +155,7 @@ pub(super) fn finds(
         && let Some(missing) = not_projected(schema, found, target)
     {
         return Err(place.wrong(format!(
-            "{name} does not project \"{missing}\", without which the {} items that it finds lead nowhere: add it to \
+            "{name} does not project \"{missing}\", which Ripple needs to find the {} items: add it to \
              the projection of [{}]",
             found.via,
             header(schema, name)

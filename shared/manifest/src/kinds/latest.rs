@@ -104,7 +104,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let is_greatest = match rule.section.get("which").map(|entry| entry.text()).transpose()? {
         None | Some(Named { text: "last", .. }) => true,
         Some(Named { text: "first", .. }) => false,
-        Some(named) => return Err(named.unknown("which is \"last\" or \"first\", not", ["last", "first"])),
+        Some(named) => return Err(named.unknown("there is no value", ["last", "first"])),
     };
     let by = rule.section.get("by").map(|entry| given::value(source, &entry.text()?, rule.types)).transpose()?;
     Ordered { source, target, link, by, is_greatest, attributes, list }.derivations(rule)
@@ -120,16 +120,14 @@ fn target<'a>(rule: &Rule<'a>) -> Result<(&'a Definition, Option<SourceList>), M
                 rule.shown_attribute("the attribute that holds the list, as in \"User.recentOrders\"")?;
             Ok((target, Some(SourceList { attribute, length: n.whole_number(1..LENGTH_MAX + 1)? })))
         }
-        (Some(_), Some(into), _) => Err(into
-            .place
-            .wrong("says where a list of several items is, and to says who carries one: leave one of them out")),
-        (None, Some(into), None) => {
-            Err(into.place.wrong("is a list of several items: give its greatest length, as in n = 5"))
+        (Some(_), Some(into), _) => {
+            Err(into.place.wrong("give into for a list on the target, or to for attributes of one item, not both"))
         }
+        (None, Some(into), None) => Err(into.place.wrong("names a list: give its greatest length, as in n = 5")),
         (to, None, Some(n)) => {
             let entity = to.and_then(|to| Some(to.text().ok()?.text.to_owned())).unwrap_or_else(|| "User".to_owned());
             let what = format!(
-                "items are carried in a list: instead of to, say which attribute holds it, as in into = \"{entity}.recent\""
+                "n is the length of a list: name the list's attribute instead of to, as in into = \"{entity}.recent\""
             );
             Err(n.place.wrong(what))
         }

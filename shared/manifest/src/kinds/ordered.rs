@@ -55,7 +55,10 @@ impl Ordered<'_> {
             (None, Some(first), Ok(())) => Input::of(first),
             (None, _, range) => {
                 let why = range.err().unwrap_or_else(|| format!("nothing orders the items of {}", self.source.name));
-                return Err(rule.section.place.wrong(format!("{why}; say what orders them, as in by = \"createdAt\"")));
+                return Err(rule
+                    .section
+                    .place
+                    .wrong(format!("name what orders the items, as in by = \"createdAt\": {why}")));
             }
         };
         let carried = |to: &str| {

@@ -95,7 +95,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let [(field, after)] = entry.pairs()?.try_into().map_err(|_| {
         entry
             .place
-            .wrong("is one field of the sort key with the attribute of the target, as in { sentAt = \"lastReadAt\" }")
+            .wrong("give one field of the sort key with one attribute of the target, as in { sentAt = \"lastReadAt\" }")
     })?;
     let sort = &source.key.sk;
     known(&field, &format!("the sort key of {} has no field", source.name), &sort.field_names())?;

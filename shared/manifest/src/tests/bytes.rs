@@ -109,8 +109,8 @@ fn an_attribute_of_type_b_leads_to_a_key_of_type_b() {
     expect![[r#"
         posts: adds -1 to the count of User#00ff / -
         posts: adds +1 to the count of User#10 / -
-        author: looks at the Post Post#07 / -
-        author: looks at the Post Post#07 / -
+        author: recomputes the Post Post#07 / -
+        author: recomputes the Post Post#07 / -
     "#]]
     .assert_eq(&effects(Images::Modified { old: post(b(&[0, 255])), new: post(b(&[16])) }));
     expect![[r#"
@@ -120,14 +120,14 @@ fn an_attribute_of_type_b_leads_to_a_key_of_type_b() {
     // A change of the name searches the index by the bytes.
     let user = |name: &str| inside("User", &[("id", b(&[0, 255])), ("name", s(name))]);
     expect![[r#"
-        author: looks at every Post in Post.byAuthor under 00ff, …
+        author: recomputes every Post in Post.byAuthor under 00ff, …
     "#]]
     .assert_eq(&effects(Images::Modified { old: user("Ann"), new: user("Anna") }));
     // Text of the same digits is another value.
     expect![[r#"
         posts: lists the item as unreadable: authorId is S, and B is wanted
-        likes-display: looks at the Post Post#07 / -
-        author: looks at the Post Post#07 / -
+        likes-display: recomputes the Post Post#07 / -
+        author: recomputes the Post Post#07 / -
         author: lists the item as unreadable: authorId is S, and B is wanted
     "#]]
     .assert_eq(&effects(Images::Inserted(post(s("00ff")))));
@@ -170,14 +170,14 @@ fn a_field_of_a_key_of_another_type_is_refused() {
     refused_whole(
         &of_text,
         &expect![
-            "35:13: derivation.likes: of postId of the key of Like and id of the key of Post, one is of type B and the other is not"
+            "35:13: derivation.likes: postId of the key of Like and id of the key of Post have different types, and one of them is B"
         ],
     );
     let user = "[tables.Post]\npartition-key = { name = \"id\", type = \"B\" }";
     refused_whole(
         &BINARY.replace(user, "[tables.Post]\npartition-key = \"id\""),
         &expect![
-            "35:13: derivation.likes: of postId of the key of Like and id of the key of Post, one is of type B and the other is not"
+            "35:13: derivation.likes: postId of the key of Like and id of the key of Post have different types, and one of them is B"
         ],
     );
 }

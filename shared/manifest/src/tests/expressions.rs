@@ -115,7 +115,7 @@ fn an_expression_that_can_never_work_is_refused() {
         57:1: derivation.it.time: is no name and no expression: at character 1: "CET" is no offset from UTC such as '+02:00'
         57:1: derivation.it.time: is N, and a time is text (S), such as 2024-01-15T10:30:00.000Z: write millis(createdAt * 1000) or seconds(createdAt * 1000) for an epoch number
         58:1: derivation.it.value: lower(category) is S, and a number (N) is wanted: write number(lower(category))
-        52:13: derivation.it: the items of Todo that lead to one User are not consecutive items of one partition: `before(owner, '::')` is calculated, so it is no part of their key; say what orders them, as in by = "createdAt""#]].assert_eq(&errors.collect::<Vec<_>>().join("\n"));
+        52:13: derivation.it: name what orders the items, as in by = "createdAt": the items of Todo that lead to one User are not consecutive items of one partition: `before(owner, '::')` is calculated, so it is no part of their key"#]].assert_eq(&errors.collect::<Vec<_>>().join("\n"));
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn a_table_may_say_that_its_keys_escape_nothing() {
     assert_eq!(index.pk.to_string(), "CUSTOMER#{buyerId!}");
     refused_whole(
         &SHOP.replace("type = \"Type\"", "type = \"Type\"\nescape = \"url\""),
-        &expect![[r#"5:1: table.escape: escape is "percent" or "none", not "url": there are percent, none"#]],
+        &expect![[r#"5:1: table.escape: there is no value "url": there are percent, none"#]],
     );
     refused(
         "\"CUSTOMER#{buyerId}\"",
@@ -156,7 +156,7 @@ fn a_value_of_another_type_is_refused() {
     refused(
         "attributes = [\"customerName\"]\nderived",
         "attributes = [\"customerName\", 7]\nderived",
-        &expect!["15:31: entity.Customer.attributes: must be a list of texts, and this value is none"],
+        &expect!["15:31: entity.Customer.attributes: must be a list of texts"],
     );
     refused(
         "derived = true",
@@ -186,7 +186,7 @@ fn a_value_of_another_type_is_refused() {
         "{ status = \"paid\" }\nshards",
         "{ status = \"paid\", note = \"x\" }\nshards",
         &expect![[
-            r#"40:1: derivation.order-count.where: is one attribute with its text, as in { status = "published" }"#
+            r#"40:1: derivation.order-count.where: write one attribute with its text, as in { status = "published" }"#
         ]],
     );
     refused(
@@ -198,12 +198,12 @@ fn a_value_of_another_type_is_refused() {
         "[derivation.order-count]",
         "[[derivation.order-count]]",
         &expect![
-            "35:14: derivation.order-count: is a list of tables: it is a table, written [derivation.order-count] with its keys below"
+            "35:14: derivation.order-count: is a list of tables: write a table, [derivation.order-count], with its keys below"
         ],
     );
     refused_whole(
         "entity = 5\n[table]\npartition-key = \"a\"\nsort-key = \"b\"\ntype = \"c\"",
-        &expect!["1:1: entity: is a whole number: it is a table, written [entity] with its keys below"],
+        &expect!["1:1: entity: is a whole number: write a table, [entity], with its keys below"],
     );
 }
 

@@ -187,7 +187,7 @@ fn a_form_that_cannot_be_read_is_refused() {
     refused(
         "partition-key = \"votedFor\"",
         "partition-key = \"votedFor\"\nescape = \"url\"",
-        &expect![[r#"13:1: tables.Votes.escape: escape is "percent" or "none", not "url": there are percent, none"#]],
+        &expect![[r#"13:1: tables.Votes.escape: there is no value "url": there are percent, none"#]],
     );
 }
 
@@ -252,14 +252,14 @@ fn a_text_in_one_case_does_not_give_the_text_itself() {
     refused_whole(
         &format!("{undeclared}{newsletter}"),
         &expect![
-            "64:13: derivation.letters: the key of User has email in one case only, and the key of Letter has email as it is: add email to the attributes of User, if its items have it, or write {lower(email)} in the key of Letter"
+            "64:13: derivation.letters: the key of User has email in lower or upper case, and the key of Letter has email unchanged: add email to the attributes of User, if its items have it, or write {lower(email)} in the key of Letter"
         ],
     );
     refused(
         "[entity.Message.index.byUser]\npartition-key = \"$app#user_{lower(email)}\"",
         "[entity.Message.index.byUser]\npartition-key = \"$app#user_{email}\"",
         &expect![
-            "53:13: derivation.user-name: the key of User has email in one case only, and the key by which its Message items are found has email as it is: write {lower(email)} there"
+            "53:13: derivation.user-name: the key of User has email in lower or upper case, and the key by which its Message items are found has email unchanged: write {lower(email)} there"
         ],
     );
     refused(
@@ -279,7 +279,7 @@ fn a_text_in_one_case_does_not_give_the_text_itself() {
             note("{who}")
         ),
         &expect![
-            "64:13: derivation.last: the key of User has email in one case only, so it does not give the key of the Note items, which have it as it is; say what orders them, as in by = \"createdAt\""
+            "64:13: derivation.last: name what orders the items, as in by = \"createdAt\": the key of User has email in lower or upper case, and the keys of the Note items have it unchanged"
         ],
     );
     refused_with(
@@ -289,7 +289,7 @@ fn a_text_in_one_case_does_not_give_the_text_itself() {
             note("{who}")
         ),
         &expect![
-            "69:13: derivation.note-of: the key of NoteOf has who in one case only, so it does not say which Note it repeats: leave who as it is in that key, and write {lower(…)} for an attribute of Note"
+            "69:13: derivation.note-of: the key of NoteOf has who in lower or upper case, so it does not give the key of its Note: write who unchanged in that key, and write {lower(…)} for an attribute of Note"
         ],
     );
 }
@@ -304,7 +304,7 @@ fn what_is_found_by_the_beginning_of_a_key_has_a_certain_end() {
             "{part}[derivation.last]\nkind = \"latest\"\nfrom = \"Part\"\nto = \"Kind\"\nattributes = {{ n = \"last\" }}\n"
         ),
         &expect![
-            "68:13: derivation.last: the items of Part that lead to one Kind are not consecutive items of one partition: a value in {kind}.{n} may contain the text that ends it; say what orders them, as in by = \"createdAt\""
+            "68:13: derivation.last: name what orders the items, as in by = \"createdAt\": the items of Part that lead to one Kind are not consecutive items of one partition: a value in {kind}.{n} may contain the text that ends it"
         ],
     );
     refused_with(

@@ -54,7 +54,7 @@ fn what_a_sum_shows_is_looked_up() {
         shows,
         "shows = \"LifetimeValue\"",
         &expect![
-            "derivation.order-totals.shows: is a text: it is a table, written [derivation.order-totals.shows] with its keys below"
+            "derivation.order-totals.shows: is a text: write a table, [derivation.order-totals.shows], with its keys below"
         ],
     );
     refused_in(
@@ -84,7 +84,7 @@ fn what_a_sum_shows_is_looked_up() {
     refused_in(
         "into = \"User\"\nwhere",
         "into = \"User.OrderCount\"\nwhere",
-        &expect![[r#"derivation.order-totals.shows: and into both name what is shown: write into = "User""#]],
+        &expect![[r#"derivation.order-totals.shows: shows and into both name an attribute: write into = "User""#]],
     );
     refused_in(
         shows,
@@ -177,9 +177,7 @@ fn an_index_key_is_declared_as_derived_and_ordered_by_a_derived_number() {
     refused_in(
         "only-with = \"ManagerId\"",
         "only-with = \"ManagerId\"\nonly-if = { Name = \"x\" }",
-        &expect![
-            "entity.Employee.index.GSI2.only-with: an item is in an index by only-if or by only-with: leave one of them out"
-        ],
+        &expect!["entity.Employee.index.GSI2.only-with: give only-if or only-with, not both"],
     );
     refused_in(
         "only-if = { Status = \"published\" }",
@@ -253,7 +251,7 @@ fn what_hangs_on_an_owner_is_found_by_its_key() {
         "{ entity = \"Comment\" },",
         "\"Comment\",",
         &expect![
-            "derivation.post-cascade.hanging: is a list of tables, as in [{ … }, { … }], and this in it is no table"
+            "derivation.post-cascade.hanging: write a list of tables, as in [{ … }, { … }]: this element is no table"
         ],
     );
     refused_in(
@@ -317,7 +315,7 @@ fn an_owner_and_what_becomes_of_what_hangs_on_it_are_looked_up() {
         "set = { Status = \"archived\" }",
         "set = { Status = \"a\" }, only-if = { Status = \"b\" }",
         &expect![
-            "derivation.user-cascade.hanging.only-if: an item is either deleted under a condition or set: leave one of them out"
+            "derivation.user-cascade.hanging.only-if: give only-if or set, not both: an entry deletes items under a condition, or sets their attributes"
         ],
     );
     refused_in(
@@ -338,7 +336,7 @@ fn an_owner_and_what_becomes_of_what_hangs_on_it_are_looked_up() {
         "key = { Email = \"Email\" }",
         "key = { Email = \"Email\" }, index = \"GSI1\"",
         &expect![
-            "derivation.user-cascade.hanging.index: says how items are found, and key makes theirs: leave one of them out"
+            "derivation.user-cascade.hanging.index: give index or key, not both: an entry finds its items by one of them"
         ],
     );
     refused_in(

@@ -132,7 +132,7 @@ fn what_goes_with_an_owner_goes_once() {
         "[derivation.all-of-post]\nkind = \"cascade\"\nowner = \"Post\"\nhanging = [{ entity = \"Comment\", index = \
          \"byPost\", by = { postId = \"id\" } }]\n[derivation.comments-of-post]",
         &expect![
-            "55:13: derivation.comments-of-post: Comment goes with Post by all-of-post already: leave one of the two out"
+            "55:13: derivation.comments-of-post: all-of-post deletes the Comment items of a Post already: remove one of the two entries"
         ],
     );
 }
@@ -191,7 +191,7 @@ fn numbers_and_truths_are_not_taken_for_texts() {
     misled(
         "into = \"Post\"\n",
         "into = \"Post.commentCount\"\n",
-        &expect![[r#"41:1: derivation.comments.shows: and into both name what is shown: write into = "Post""#]],
+        &expect![[r#"41:1: derivation.comments.shows: shows and into both name an attribute: write into = "Post""#]],
     );
 }
 
@@ -213,7 +213,7 @@ fn a_cascade_that_would_come_back_to_its_beginning_is_refused() {
     refused_whole(
         &format!("{MODELS}\n{back}"),
         &expect![
-            "51:13: derivation.comments-of-post: what it deletes is the owner of post-of-comment, which deletes what starts this one again: deleting one item would delete all that hang together, so leave one of the two entries out"
+            "51:13: derivation.comments-of-post: it and post-of-comment delete in a circle: each deletes the items that start the other; remove one of the two entries"
         ],
     );
     let tree =

@@ -276,7 +276,7 @@ fn derivations_that_cannot_be_are_refused() {
         "projection = [\"Type\", \"status\"]\n",
         "projection = [\"status\"]\n",
         &expect![[
-            r#"55:1: derivation.buyer-name.found: byCustomer does not project "Type", without which the Order items that it finds lead nowhere: add it to the projection of [index.byCustomer]"#
+            r#"55:1: derivation.buyer-name.found: byCustomer does not project "Type", which Ripple needs to find the Order items: add it to the projection of [index.byCustomer]"#
         ]],
     );
     refused(

@@ -44,7 +44,7 @@ fn what_a_latest_carries_is_looked_up_and_has_an_order() {
     refused(
         "{ placedAt = \"lastOrderAt\" }",
         "{ placedAt = \"lastOrderAt\" }\nwhich = \"newest\"",
-        &expect![[r#"derivation.last-order.which: which is "last" or "first", not "newest": there are last, first"#]],
+        &expect![[r#"derivation.last-order.which: there is no value "newest": there are last, first"#]],
     );
     refused(
         "attributes = { placedAt",
@@ -57,14 +57,14 @@ fn what_a_latest_carries_is_looked_up_and_has_an_order() {
         "partition-key = \"USER#{userId}\"\nsort-key = \"ORDER",
         "partition-key = \"DAY#{day}\"\nsort-key = \"{userId}#ORDER",
         &expect![
-            "derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; say what orders them, as in by = \"createdAt\""
+            "derivation.last-order: name what orders the items, as in by = \"createdAt\": the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key"
         ],
     );
     refused(
         "attributes = { placedAt",
         "link = { userId = \"orderId\" }\nattributes = { placedAt",
         &expect![
-            "derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give userId of their partition key; say what orders them, as in by = \"createdAt\""
+            "derivation.last-order: name what orders the items, as in by = \"createdAt\": the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give userId of their partition key"
         ],
     );
 }
@@ -80,7 +80,7 @@ fn an_extreme_is_of_one_value() {
     refused(
         "min = \"placedAt\"\n",
         "min = \"placedAt\"\nmax = \"placedAt\"\n",
-        &expect!["derivation.first-order.max: is one of two: an extreme is a min or a max, and each is a derivation"],
+        &expect!["derivation.first-order.max: give min or max, not both: declare two derivations"],
     );
     refused(
         "min = \"placedAt\"",
@@ -179,7 +179,7 @@ fn what_is_no_range_in_the_wanted_order_has_entries() {
         which = "first"
         last-order-entries (entries): by size(status) * 2, carrying placedAt as lastOrderAt
         last-order (latest): the first: lastOrderAt
-        Err("184:13: derivation.last-order: the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key; say what orders them, as in by = \"createdAt\"")
+        Err("184:13: derivation.last-order: name what orders the items, as in by = \"createdAt\": the items of Order that lead to one User are not consecutive items of one partition: the key of User does not give day of their partition key")
         Ok(4)"##]].assert_eq(&shown.join("\n"));
 }
 
@@ -189,7 +189,7 @@ fn a_list_of_the_latest_says_where_it_is_and_how_long() {
     refused(
         "n = 5\n",
         "",
-        &expect!["derivation.recent-orders.into: is a list of several items: give its greatest length, as in n = 5"],
+        &expect!["derivation.recent-orders.into: names a list: give its greatest length, as in n = 5"],
     );
     refused("n = 5", "n = 0", &expect!["derivation.recent-orders.n: is 0: it is from 1 to 100"]);
     refused("n = 5", "n = 101", &expect!["derivation.recent-orders.n: is 101: it is from 1 to 100"]);
@@ -197,21 +197,21 @@ fn a_list_of_the_latest_says_where_it_is_and_how_long() {
         "into = \"User.recentOrders\"\n",
         "",
         &expect![[
-            r#"derivation.recent-orders.n: items are carried in a list: instead of to, say which attribute holds it, as in into = "User.recent""#
+            r#"derivation.recent-orders.n: n is the length of a list: name the list's attribute instead of to, as in into = "User.recent""#
         ]],
     );
     refused(
         "into = \"User.recentOrders\"\n",
         "to = \"User\"\n",
         &expect![[
-            r#"derivation.recent-orders.n: items are carried in a list: instead of to, say which attribute holds it, as in into = "User.recent""#
+            r#"derivation.recent-orders.n: n is the length of a list: name the list's attribute instead of to, as in into = "User.recent""#
         ]],
     );
     refused(
         "into = \"User.recentOrders\"\n",
         "to = \"User\"\ninto = \"User.recentOrders\"\n",
         &expect![
-            "derivation.recent-orders.into: says where a list of several items is, and to says who carries one: leave one of them out"
+            "derivation.recent-orders.into: give into for a list on the target, or to for attributes of one item, not both"
         ],
     );
     refused(

@@ -81,7 +81,7 @@ fn what_cannot_be_a_table_is_refused() {
     refused_here(
         "[tables.User]",
         "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n[tables.User]",
-        &expect!["1:2: table: [table] is for a manifest of one table: leave it or [tables] out"],
+        &expect!["1:2: table: give [table] for a manifest of one table, or [tables.NAME], not both"],
     );
     refused_here(
         "[tables.User]",

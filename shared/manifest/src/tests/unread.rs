@@ -32,7 +32,7 @@ fn what_is_unread_is_behind_an_attribute_in_the_order_of_the_sort_key() {
         after,
         "{ sentAt = \"lastReadAt\", messageId = \"lastReadAt\" }",
         &expect![[
-            r#"derivation.unread.after: is one field of the sort key with the attribute of the target, as in { sentAt = "lastReadAt" }"#
+            r#"derivation.unread.after: give one field of the sort key with one attribute of the target, as in { sentAt = "lastReadAt" }"#
         ]],
     );
     refused(
@@ -52,7 +52,7 @@ fn what_is_unread_is_behind_an_attribute_in_the_order_of_the_sort_key() {
     refused(
         "limit = 100",
         "limit = 100\nzero = \"write\"",
-        &expect![[r#"derivation.unread.zero: zero is "always" or "absent", not "write": there are always, absent"#]],
+        &expect![[r#"derivation.unread.zero: there is no value "write": there are always, absent"#]],
     );
     refused(
         "limit = 100",

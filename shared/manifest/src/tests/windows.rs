@@ -97,9 +97,7 @@ fn the_bucket_and_the_target_of_a_window_are_looked_up() {
     refused(
         "bucket = \"day\"",
         "bucket = \"day\"\nzero = \"write\"",
-        &expect![[
-            r#"derivation.plays-this-week.zero: zero is "always" or "absent", not "write": there are always, absent"#
-        ]],
+        &expect![[r#"derivation.plays-this-week.zero: there is no value "write": there are always, absent"#]],
     );
     refused(
         "bucket = \"day\"",

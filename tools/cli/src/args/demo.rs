@@ -77,11 +77,11 @@ impl Demo {
     pub(crate) fn check(&self) -> Result<(), Usage> {
         let scenario = self.scenario();
         if self.others > 0 && scenario != Scenario::Famous {
-            let what = "--others goes with --scenario famous: it is the lag of other people while a user is renamed";
+            let what = "--others needs --scenario famous: it is the lag of other people while a user is renamed";
             return Err(Usage(what.to_owned()));
         }
         if scenario == Scenario::Story && self.is_load() {
-            let what = "--writes, --rate and --json go with a load: give --scenario mixed, hot or famous";
+            let what = "--writes, --rate and --json need a load: give --scenario mixed, hot or famous";
             return Err(Usage(what.to_owned()));
         }
         Ok(())

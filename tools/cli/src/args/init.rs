@@ -6,6 +6,9 @@ use clap::{ArgGroup, Args as Group, value_parser};
 
 use super::values;
 
+/// URL of the database of `ripple dev`.
+pub(crate) const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:8000";
+
 /// `ripple init`
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("source").required(true).args(["file", "table"])))]
@@ -18,7 +21,7 @@ pub(crate) struct Init {
     #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) table: Option<String>,
     /// URL of the DynamoDB. The default is that of `ripple dev`.
-    #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_DYNAMODB", default_value = "http://127.0.0.1:8000", value_parser = values::endpoint)]
+    #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_DYNAMODB", default_value = DEFAULT_ENDPOINT, value_parser = values::endpoint)]
     pub(crate) endpoint: String,
     /// Uses the real AWS, and ignores --endpoint. Credentials, and the endpoint of a VPC, are those of the standard AWS
     /// environment.

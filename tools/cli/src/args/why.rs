@@ -53,7 +53,8 @@ struct KeyObject {
 }
 
 fn item(text: &str) -> Result<Key, String> {
-    if text.trim_start().starts_with('{') {
+    let text = text.trim();
+    if text.starts_with('{') {
         let KeyObject { pk, sk } = serde_json::from_str(text).map_err(|error| error.to_string())?;
         return Ok(Key::new(pk, sk));
     }
@@ -66,9 +67,10 @@ fn item(text: &str) -> Result<Key, String> {
 
 /// Accepts the keys of an item, or a partition key alone.
 pub(super) fn about(text: &str) -> Result<About, String> {
-    if !text.contains(" / ") && !text.trim_start().starts_with('{') {
-        return if text.is_empty() {
-            Err("it is empty".to_owned())
+    let text = text.trim();
+    if !text.contains(" / ") && !text.starts_with('{') {
+        return if text.is_empty() || text.ends_with(" /") {
+            Err("it must be `PK / SK` or `PK`, such as 'POST#p / METADATA'".to_owned())
         } else {
             Ok(About { pk: text.to_owned(), sk: None })
         };
@@ -83,15 +85,15 @@ mod tests {
     #[test]
     fn a_partition_key_alone_stands_for_all_its_items() {
         let of = |pk: &str, sk: Option<&str>| About { pk: pk.to_owned(), sk: sk.map(str::to_owned) };
-        assert_eq!(about("USER#ada"), Ok(of("USER#ada", None)));
+        assert_eq!(about("USER#ada "), Ok(of("USER#ada", None)));
         assert_eq!(about("USER#ada / PROFILE"), Ok(of("USER#ada", Some("PROFILE"))));
         assert_eq!(about(r#"{"pk": "a / b", "sk": "c"}"#), Ok(of("a / b", Some("c"))));
-        assert!(about("").is_err() && about("USER#ada / ").is_err());
+        assert!(about("").is_err() && about("USER#ada / ").is_err() && about(" / PROFILE").is_err());
     }
 
     #[test]
     fn a_key_is_two_texts_or_an_object() {
-        assert_eq!(item("POST#p / METADATA"), Ok(Key::new("POST#p", "METADATA")));
+        assert_eq!(item(" POST#p / METADATA "), Ok(Key::new("POST#p", "METADATA")));
         assert_eq!(item(r#"{"pk": "a / b", "sk": "c"}"#), Ok(Key::new("a / b", "c")));
         for (wrong, why) in [
             ("POST#p", "it must be `PK / SK`"),

@@ -105,7 +105,7 @@ fn an_on_failure_record_holds_its_event_and_names_the_shard() {
 
 #[test]
 fn what_is_none_of_them_says_why() {
-    let none = "it is none of a Lambda event, a list of its records, a page of GetRecords and an on-failure record of a \
+    let none = "unknown format: give a Lambda event, a list of its records, a page of GetRecords, or an on-failure record of a \
                 DynamoDB stream as Lambda writes it to S3";
     let mut kinesis = of_an_event();
     kinesis["eventSource"] = json!("aws:kinesis");

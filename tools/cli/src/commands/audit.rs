@@ -149,7 +149,7 @@ fn derivation_text(line: &DerivationAudit, width: usize) -> String {
 
 fn errors_text(errors: &NumberErrors) -> String {
     let mean = errors.mean().unwrap_or_default();
-    format!("; off by {mean} on average, {} at most, {} in all", errors.largest, errors.sum)
+    format!("; wrong ones are off by {mean} on average, by {} at most, by {} in sum", errors.largest, errors.sum)
 }
 
 fn unreadable_text(group: &UnreadableGroup) -> String {

@@ -52,6 +52,6 @@ pub(crate) fn run(args: &InfraArgs) -> anyhow::Result<Completion> {
 
 /// The deployed template in a file.
 fn deployed(file: &Path) -> Result<Deployed, Usage> {
-    let none = || Usage(format!("{} makes no table: give the file that `ripple infra` printed", file.display()));
+    let none = || Usage(format!("{} contains no table: give the file that `ripple infra` printed", file.display()));
     Deployed::read(&file_text(file)?).ok_or_else(none)
 }

@@ -18,7 +18,10 @@ use keys::tables::{KeyAttribute, KeyType as AttributeType};
 
 use super::LOG_FILTER;
 use crate::{
-    args::init::Init,
+    args::{
+        init::{DEFAULT_ENDPOINT, Init},
+        manifest::MANIFEST_HERE,
+    },
     exit::{Completion, Usage, file_text, is_manifest, is_new, print, report, write_new},
     opened::Clients,
     tables,
@@ -42,7 +45,11 @@ pub(crate) async fn run(args: &Init) -> anyhow::Result<Completion> {
         (None, Some(table)) => (format!("the table {table}"), vec![read(args, table).await?]),
         (None, None) => return Err(Usage("give a FILE or --table".to_owned()).into()),
     };
-    let draft = draft(&origin, &tables);
+    let mut draft = draft(&origin, &tables);
+    let out = if is_printed { MANIFEST_HERE.to_owned() } else { args.out.display().to_string() };
+    for option in ["ripple check", "--config"] {
+        draft.text = draft.text.replace(&format!("{option} {MANIFEST_HERE}"), &format!("{option} {out}"));
+    }
     if is_printed {
         print(draft.text.trim_end());
     } else {
@@ -81,8 +88,12 @@ fn summary(args: &Init, draft: &Draft) -> String {
     let next = match &args.table {
         _ if draft.entities.is_empty() => format!("declare an entity in it, then: ripple check {out}"),
         Some(table) if !draft.proposals.is_empty() => {
-            let aws = if args.aws { "--aws " } else { "" };
-            format!("next: uncomment its proposals, then: ripple audit {aws}--table {table} --config {out}")
+            let database = match args.endpoint.as_str() {
+                _ if args.aws => "--aws ",
+                DEFAULT_ENDPOINT => "",
+                endpoint => &format!("--endpoint {endpoint} "),
+            };
+            format!("next: uncomment its proposals, then: ripple audit {database}--table {table} --config {out}")
         }
         _ => format!("next: ripple check {out}"),
     };

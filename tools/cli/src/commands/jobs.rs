@@ -117,7 +117,7 @@ fn line(job: &Job, held: &HeldCascades) -> String {
 fn whole(job: &Job, held: &HeldCascades, layout: &Layout) -> String {
     let does = match job.task {
         Task::Cascade { .. } => "cascade: deletes what belonged to a removed item",
-        Task::FanOut(_) => "fan-out: looks at the items that depend on a changed item",
+        Task::FanOut(_) => "fan-out: recomputes the items that depend on a changed item",
     };
     let round = second_round(job).zip(round_text(job)).map(|((until, _), text)| format!("{text}, up to {until}"));
     let mut lines = vec![format!("job         {}", job.key.sk)];

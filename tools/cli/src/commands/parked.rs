@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::LOG_FILTER;
 use crate::{
     args::ParkedArgs,
-    exit::{Completion, print, report_unknown},
+    exit::{Completion, Usage, print, report, report_unknown},
     opened::{Opened, agreed, open_with_ledger},
     words::{self, counted, print_json},
 };
@@ -30,9 +30,12 @@ pub(crate) async fn run(args: &ParkedArgs) -> anyhow::Result<Completion> {
     let parked = parked(&opened.store).await?;
     match &args.about {
         _ if args.discard => discard::run(&opened, &parked, args).await,
-        Some(about) => Ok(list_about(&parked, &opened, about, args.json)),
+        Some(about) => {
+            about.check(&opened.schema).map_err(Usage)?;
+            Ok(list_about(&parked, &opened, about, args.json))
+        }
         None if args.ids.is_empty() => list(&parked, &opened, args.json).await,
-        None => Ok(show(&parked, &opened.schema.layout, args)),
+        None => show(&parked, &opened, args).await,
     }
 }
 
@@ -46,7 +49,7 @@ fn list_about(parked: &[ParkedChange], opened: &Opened, about: &About, as_json: 
         let text = |(change, why): &(&ParkedChange, Vec<String>)| {
             format!("{}\n  why       {}", change_text(change, layout), why.join("; "))
         };
-        let lines = found.iter().map(text).chain([format!("{} about it", counted(found.len(), "parked change"))]);
+        let lines = found.iter().map(text).chain([format!("{} about {about}", counted(found.len(), "parked change"))]);
         print(&lines.collect::<Vec<_>>().join("\n"));
     }
     if found.is_empty() { Completion::InStep } else { Completion::Findings }
@@ -72,7 +75,8 @@ async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow
     Ok(if parked.is_empty() && recount.is_empty() { Completion::InStep } else { Completion::Findings })
 }
 
-fn show(parked: &[ParkedChange], layout: &Layout, args: &ParkedArgs) -> Completion {
+async fn show(parked: &[ParkedChange], opened: &Opened, args: &ParkedArgs) -> anyhow::Result<Completion> {
+    let layout = &opened.schema.layout;
     let (chosen, unknown) = chosen(parked, &args.ids);
     if args.json {
         let chosen: Vec<Value> = chosen.iter().map(|change| whole_change(change, layout)).collect();
@@ -83,8 +87,8 @@ fn show(parked: &[ParkedChange], layout: &Layout, args: &ParkedArgs) -> Completi
             print(&whole(change));
         }
     }
-    report_unknown(&unknown, NOT_PARKED, "parked");
-    if unknown.is_empty() { Completion::Findings } else { Completion::UnknownId }
+    report_not_parked(&unknown, opened).await?;
+    Ok(if unknown.is_empty() { Completion::Findings } else { Completion::UnknownId })
 }
 
 /// The parked changes with these ids, and the ids without a parked change. Both families may have parked the same
@@ -95,8 +99,22 @@ pub(super) fn chosen<'a>(parked: &'a [ParkedChange], ids: &'a [String]) -> (Vec<
     (parked.iter().filter(is_asked).collect(), ids.iter().map(String::as_str).filter(is_unknown).collect())
 }
 
-/// Describes an id without a parked change, in `report_unknown`.
-pub(super) const NOT_PARKED: &str = "no parked change";
+/// Reports each id without a parked change. A refused change is listed too, but only its counts can be corrected.
+pub(super) async fn report_not_parked(ids: &[&str], opened: &Opened) -> anyhow::Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let recount = to_recount(&opened.store).await?;
+    let (refused, unknown): (Vec<&str>, Vec<&str>) =
+        ids.iter().partition(|id| recount.iter().any(|listed| listed.event_id == **id));
+    for id in refused {
+        report(&format!(
+            "ripple: {id} was refused, not parked, so it cannot be applied: correct its counts with `ripple repair --apply`"
+        ));
+    }
+    report_unknown(&unknown, "no parked change", "parked");
+    Ok(())
+}
 
 fn change_text(change: &ParkedChange, layout: &Layout) -> String {
     let mut lines = vec![format!("parked      {}  {}  {}", change.id, change.family, words::time(change.parked_at_ms))];

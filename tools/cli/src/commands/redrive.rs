@@ -1,5 +1,6 @@
 //! `ripple redrive`: applies parked changes again, after an operator corrected the cause.
 
+use derive::family::Family;
 use engine::park::{ParkedChange, parked};
 use functions::logging;
 use operate::{
@@ -10,14 +11,19 @@ use serde_json::{Value, json};
 
 use super::{
     QUIET_LOG_FILTER,
-    parked::{NOT_PARKED, chosen},
+    parked::{chosen, report_not_parked},
 };
 use crate::{
     args::Redrive,
-    exit::{Completion, print, report_unknown},
+    exit::{Completion, print},
     opened::{agreed, open_to_write},
     words::print_json,
 };
+
+/// What DynamoDB reports if it should add to an attribute that is no number.
+const WRONG_TYPE: &str = "incorrect data type";
+
+const REMEDY: &str = "; delete the attribute Value of the counter, redrive, then run `ripple repair --apply`";
 
 /// Redrives the chosen changes in turn.
 pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
@@ -41,7 +47,7 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     } else if redriven.is_empty() && unknown.is_empty() {
         print("nothing is parked");
     }
-    report_unknown(&unknown, NOT_PARKED, "parked");
+    report_not_parked(&unknown, &opened).await?;
     Ok(ended(redriven.iter().map(|(_, outcome)| outcome), &unknown))
 }
 
@@ -62,7 +68,12 @@ fn ended<'a>(outcomes: impl Iterator<Item = &'a ChangeOutcome> + Clone, unknown:
 }
 
 fn as_text(change: &ParkedChange, outcome: &ChangeOutcome) -> String {
-    format!("{}  {}  {outcome}", change.id, change.family)
+    let start = format!("{}  {}", change.id, change.family);
+    let ChangeOutcome::Still { cause } = outcome else { return format!("{start}  {outcome}") };
+    // The cause at the time of parking names the item too.
+    let cause = if change.cause.contains(cause.as_str()) { &change.cause } else { cause };
+    let remedy = if change.family == Family::Additive && cause.contains(WRONG_TYPE) { REMEDY } else { "" };
+    format!("{start}  still parked: {cause}{remedy}")
 }
 
 fn as_json(change: &ParkedChange, outcome: &ChangeOutcome) -> Value {

@@ -8,7 +8,7 @@ use operate::{
     objects::{VERSION, each_left, repair_object, repair_sums},
     repair::{self, Mended, RoundsReport, Summary, Sums},
     tables::VerifyOptions,
-    verify::check::{Difference, FINDING, UNDECIDED, UNREADABLE, Verified, WAITING},
+    verify::check::{Difference, FINDING, Verified},
 };
 
 use serde_json::Value;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{
     LOG_FILTER,
     dev::stop_signal,
-    verify::{finding_text, knows, open_parts, print_about_nothing, print_unlike, unreadable_text},
+    verify::{finding_text, knows, open_parts, print_left},
 };
 use crate::{
     args::{Backfill, Repair},
@@ -92,19 +92,7 @@ async fn run(
     if is_json {
         json_ends(is_first, &summary, &last)?;
     } else {
-        for kind in [UNDECIDED, WAITING] {
-            last.each_entry(kind, |entry| {
-                let Difference { finding, why } = serde_json::from_str(entry)?;
-                print(&finding_text(kind, &finding, why.as_deref()));
-                Ok(())
-            })?;
-        }
-        last.each_entry(UNREADABLE, |entry| {
-            print(&unreadable_text(&serde_json::from_str(entry)?));
-            Ok(())
-        })?;
-        print_about_nothing(&last)?;
-        print_unlike(&last)?;
+        print_left(&last)?;
         print(&text(&summary, applied));
     }
     let is_known = knows(&last.extent);
@@ -129,7 +117,7 @@ fn text(summary: &Summary, applied: Option<&str>) -> String {
         text = format!("{text}, {would} differ again after each repair");
     }
     text.extend((n_unreadable > 0).then(|| format!(", {n_unreadable} unreadable")));
-    text.extend(open_parts(n_undecided, n_waiting, n_unproven, "that did not stop changing"));
+    text.extend(open_parts(n_undecided, n_waiting, n_unproven));
     text
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context as _;
 use aws_sdk_dynamodb::types::TableDescription;
-use derive::write::Table;
+use derive::{catalogue::Catalogue, write::Table};
 use engine::{
     account::{Account, Refused},
     backoff::describe,
@@ -30,7 +30,7 @@ use crate::{
     capture::Capture,
     exit::{Completion, Usage, file_text, print},
     opened::{Opened, agreed, open_to_write},
-    words::print_json,
+    words::{counted, print_json},
 };
 
 const SLICE_RECORDS_MAX: usize = 500;
@@ -141,7 +141,7 @@ async fn replay(
         engine.publish(deadline_ms).await?;
         let handled = engine.replay(&event(slice), &capture.origin, deadline_ms).await;
         let handled = handled.with_context(|| file.display().to_string())?;
-        report.add(slice, &handled.account);
+        report.add(slice, &handled.account, engine.catalogue());
     }
     Ok(report)
 }
@@ -158,7 +158,7 @@ struct FileReport {
     file: String,
     n_records: usize,
     /// Changes that count something and were applied.
-    n_applied: usize,
+    n_counted: usize,
     /// Changes that count something and were already counted.
     n_in_already: usize,
     /// Changes older than the effective time of a count: the backfill counted them.
@@ -169,6 +169,10 @@ struct FileReport {
     n_in_step: usize,
     /// Writes to the application's table.
     n_writes: usize,
+    /// Of these, writes of level-triggered derivations.
+    n_refreshed: usize,
+    /// Of these, jobs that were created.
+    n_jobs: usize,
     refused: Vec<Refused>,
     /// Ids and causes, each once.
     parked: Vec<(String, String)>,
@@ -190,14 +194,19 @@ impl FileReport {
     }
 
     /// Adds the result of a slice.
-    fn add(&mut self, slice: &[Box<RawValue>], account: &Account) {
+    fn add(&mut self, slice: &[Box<RawValue>], account: &Account, catalogue: &Catalogue) {
         self.n_records += account.n_records;
-        self.n_applied += account.received().len();
+        self.n_counted += account.received().len();
         self.n_in_already += account.n_duplicates;
         self.n_before_birth += account.n_before_birth;
         self.n_without_effect += account.n_echoes + account.n_ignored;
         self.n_in_step += account.n_in_step;
-        self.n_writes += account.commits.iter().filter(|commit| commit.table == Table::Main).count();
+        let refreshes = |name: &String| catalogue.position(name).is_some_and(|at| catalogue.refresh(at).is_some());
+        for commit in account.commits.iter().filter(|commit| commit.table == Table::Main) {
+            self.n_writes += 1;
+            self.n_jobs += usize::from(commit.action.is_none() && !commit.derivations.is_empty());
+            self.n_refreshed += usize::from(commit.action.is_some() && commit.derivations.iter().any(refreshes));
+        }
         self.refused.extend(account.refused.iter().cloned());
         for parked in &account.parked {
             let parked = (parked.id.clone(), parked.cause.clone());
@@ -223,13 +232,14 @@ impl FileReport {
 
     fn as_text(&self) -> String {
         let mut line = format!(
-            "{}  {} records  {} applied  {} already counted  {} refused  {} writes",
+            "{}  {} records  {} counted  {} already counted  {} refused  {} refreshed  {} started",
             self.file,
             self.n_records,
-            self.n_applied,
+            self.n_counted,
             self.n_in_already,
             self.refused.len(),
-            self.n_writes,
+            counted(self.n_refreshed, "item"),
+            counted(self.n_jobs, "job"),
         );
         for (n, note) in
             [(self.parked.len(), "parked"), (self.undone.len(), "not done"), (self.n_not_tried, "not tried")]
@@ -276,7 +286,7 @@ impl FileReport {
         json!({
             "file": self.file,
             "records": self.n_records,
-            "applied": self.n_applied,
+            "applied": self.n_counted,
             "in_already": self.n_in_already,
             "before_birth": self.n_before_birth,
             "without_effect": self.n_without_effect,

@@ -1,12 +1,14 @@
 //! `ripple why`: explains the derived values of an item.
 
+use derive::clock;
+use engine::look::listing::ALL_DERIVATIONS;
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
     objects::explanation,
     verify::judge::INDEX_KEYS,
     why::{
-        Explanation, StreamChange, StreamChanges, ValueState, WhyRequest,
+        Explanation, Pending, StreamChange, StreamChanges, ValueState, WhyRequest,
         counter::{CounterItem, CounterSources, ExplainedCounter},
         value::{ExplainedSource, ExplainedValue, SourceRole},
         why,
@@ -41,16 +43,22 @@ pub(crate) async fn run(args: &WhyArgs) -> anyhow::Result<Completion> {
     let states = explained.values.iter().map(|value| &value.state);
     let mut states = states.chain(explained.counters.iter().map(|counter| &counter.state));
     let is_found = !states.all(|state| matches!(state, ValueState::Right | ValueState::Undecided(_)));
+    let mut unreadable = explained.unreadable.iter().map(|(derivation, _)| derivation.as_str());
+    let is_found = is_found || unreadable.any(|derivation| [ALL_DERIVATIONS, INDEX_KEYS].contains(&derivation));
     Ok(if is_found { Completion::Findings } else { Completion::InStep })
 }
 
 fn text(why: &Explanation) -> String {
     let is_there = if why.item.is_some() { "" } else { "  is not there" };
-    let mut lines = vec![format!("{}  {}{is_there}", why.key, why.entities.join(" or "))];
-    for (derivation, unreadable) in &why.unreadable {
-        let of = if derivation == INDEX_KEYS { INDEX_KEYS } else { &format!("counts as absent for {derivation}") };
-        lines.push(format!("  {of}: {unreadable}"));
-    }
+    let types = if why.entities.is_empty() { "unreadable".to_owned() } else { why.entities.join(" or ") };
+    let mut lines = vec![format!("{}  {types}{is_there}", why.key)];
+    lines.extend(why.unreadable.iter().map(|(derivation, unreadable)| match derivation.as_str() {
+        ALL_DERIVATIONS if why.entities.is_empty() => {
+            format!("  every derivation skips this item: its {unreadable}; correct the item")
+        }
+        ALL_DERIVATIONS | INDEX_KEYS => format!("  {INDEX_KEYS}: {unreadable}"),
+        derivation => format!("  {derivation} skips this item: {unreadable}"),
+    }));
     why.values.iter().for_each(|value| value_lines(value, why.item.is_some(), &mut lines));
     why.counters.iter().for_each(|counter| counter_lines(counter, why.changes.as_ref(), &mut lines));
     for parked in &why.pending.parked {
@@ -61,6 +69,18 @@ fn text(why: &Explanation) -> String {
         lines.push(format!("\n{changes} cannot be decoded, and may concern it: see `ripple parked`"));
     }
     lines.extend(why.pending.jobs.iter().map(|job| format!("\njob  {}", job.key)));
+    for (key, due_ms) in &why.pending.searches {
+        lines.push(format!("\nsearch  of the items that depend on {key}, again at {}", words::time(*due_ms)));
+    }
+    let is_waiting = why.values.iter().map(|it| &it.state).chain(why.counters.iter().map(|it| &it.state));
+    let Pending { parked, jobs, searches, .. } = &why.pending;
+    if parked.is_empty()
+        && jobs.is_empty()
+        && searches.is_empty()
+        && is_waiting.into_iter().any(|it| *it == ValueState::Waits)
+    {
+        lines.push("\npending  a change or a job of another item: see `ripple parked` and `ripple jobs`".to_owned());
+    }
     if let Some(changes) = &why.changes {
         change_lines(changes, &mut lines);
     }
@@ -88,13 +108,19 @@ fn value_lines(value: &ExplainedValue, is_there: bool, lines: &mut Vec<String>) 
     if !value.own.is_empty() {
         lines.push(format!("  reads     {}", item_text(Some(&value.own))));
     }
-    lines.extend(value.sources.iter().map(|source| format!("  source    {}", source_text(source))));
+    lines.extend(value.sources.iter().map(|source| format!("  source    {}", source_text(source, value.kind))));
     lines.push(format!("  {}", value.state));
 }
 
-fn source_text(source: &ExplainedSource) -> String {
+fn source_text(source: &ExplainedSource, kind: &str) -> String {
+    if let Some(hour) = source.key.as_ref().filter(|key| **key == clock::key()).and_then(|_| clock::hour(&source.gives))
+    {
+        return format!("the clock, which shows {}", words::time(hour.saturating_mul(clock::HOUR_MS)));
+    }
     let key = source.key.as_ref().map(Key::to_string).unwrap_or_default();
     let what = match &source.role {
+        SourceRole::First(of) if kind == "window" && source.key.is_none() => format!("a {} of the window", of.entity),
+        SourceRole::First(_) if kind == "window" => format!("{key}, of the buckets of the window"),
         SourceRole::Item => key,
         SourceRole::Counter(derivation) => format!("{derivation} of {key}"),
         SourceRole::First(of) if source.key.is_none() => {
@@ -113,9 +139,17 @@ fn source_text(source: &ExplainedSource) -> String {
 fn counter_lines(counter: &ExplainedCounter, changes: Option<&StreamChanges>, lines: &mut Vec<String>) {
     let terms = if counter.terms.is_empty() { String::new() } else { format!(": {}", counter.terms.join("; ")) };
     lines.push(format!("\n{}  {}{terms}", counter.derivation, counter.kind));
-    lines.push(format!("  stored    {}", counter.stored));
+    if counter.items.iter().any(|item| item.unreadable.is_some()) {
+        lines.push("  stored    cannot be read".to_owned());
+    } else {
+        lines.push(format!("  stored    {}", counter.stored));
+    }
     for item in &counter.items {
-        let CounterItem { key, tally, revision, satellites, watermarks } = item;
+        let CounterItem { key, tally, unreadable, revision, satellites, watermarks } = item;
+        if let Some(unreadable) = unreadable {
+            lines.push(format!("  counter   {key}  {}, and no whole number of type N", item_text(Some(unreadable))));
+            continue;
+        }
         let revision = revision.as_ref().map(|revision| format!(", revision {revision}"));
         let spread = satellites.map(|n| format!(", spread over {n} satellites")).unwrap_or_default();
         lines.push(format!("  counter   {key}  {tally}{}{spread}", revision.unwrap_or_default()));
@@ -138,6 +172,11 @@ fn counter_lines(counter: &ExplainedCounter, changes: Option<&StreamChanges>, li
     }
     let at_least = if counter.is_history { ", as far as its sources are still there" } else { "" };
     lines.push(format!("  {}{at_least}", counter.state));
+    if let Some(index) = query.as_ref().and_then(|query| query.index.as_deref())
+        && counter.state == ValueState::Differs
+    {
+        lines.push(format!("  not decided if items lack their keys of {index}: `ripple verify` reads the whole table"));
+    }
 }
 
 fn change_lines(changes: &StreamChanges, lines: &mut Vec<String>) {
@@ -152,5 +191,6 @@ fn change_lines(changes: &StreamChanges, lines: &mut Vec<String>) {
         let at = created_ms.map_or_else(|| "at an unknown time".to_owned(), words::time);
         lines.push(format!("  {at}  {event} {item}"));
         lines.extend(effects.iter().map(|(derivation, effect)| format!("    {derivation} {effect}")));
+        lines.extend(effects.is_empty().then(|| "    nothing to do".to_owned()));
     }
 }

@@ -51,9 +51,9 @@ fn unread_indexes(design: &Design) -> Vec<ReviewFinding> {
     let finding = |index: &keys::layout::Index| ReviewFinding {
         check: Check::UnreadIndex,
         subject: index.name.clone(),
-        what: "no pattern and no derivation reads the index".to_owned(),
+        what: "no declared read and no derivation uses the index".to_owned(),
         why: "every item that has its keys is written twice, and stored twice",
-        advice: "remove the index, and its key attributes from the items",
+        advice: "remove the index, and its key attributes from the items; or declare the read in [access.NAME]",
     };
     unread.map(finding).collect()
 }
@@ -168,11 +168,11 @@ fn unread_targets(design: &Design) -> Vec<ReviewFinding> {
                 check: Check::UnreadTarget,
                 subject: derivation.label().to_owned(),
                 what: format!(
-                    "no pattern and no derivation reads what it writes into {}",
+                    "no declared read and no derivation uses what it writes into {}",
                     parts.into_iter().collect::<Vec<_>>().join(", ")
                 ),
                 why: "it is paid for with every change of its source",
-                advice: "remove it, or declare the pattern that reads it",
+                advice: "remove it, or declare the read that needs it in [access.NAME]",
             });
         }
     }
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn an_index_that_nobody_reads_is_found() {
         let table = table().gets("AP-1", "USER#{userId}", "PROFILE");
-        table.check(Check::UnreadIndex, &expect!["by-shop: no pattern and no derivation reads the index"]);
+        table.check(Check::UnreadIndex, &expect!["by-shop: no declared read and no derivation uses the index"]);
         let read = table.queries("AP-2", Some("by-shop"), "SHOP#{shopId}", SortKeys::All);
         read.check(Check::UnreadIndex, &expect![""]);
     }
@@ -297,13 +297,13 @@ mod tests {
         let profile = table().gets("AP-1", "USER#{userId}", "PROFILE");
         profile.check(
             Check::UnreadTarget,
-            &expect!["user-name: no pattern and no derivation reads what it writes into Follow"],
+            &expect!["user-name: no declared read and no derivation uses what it writes into Follow"],
         );
         // The index does not project the name.
         let by_shop = profile.clone().queries("AP-2", Some("by-shop"), "SHOP#{shopId}", SortKeys::All);
         by_shop.check(
             Check::UnreadTarget,
-            &expect!["user-name: no pattern and no derivation reads what it writes into Follow"],
+            &expect!["user-name: no declared read and no derivation uses what it writes into Follow"],
         );
         let follows = profile.queries("AP-2", None, "USER#{userId}", SortKeys::Prefix("SHOP#".to_owned()));
         follows.check(Check::UnreadTarget, &expect![""]);

@@ -46,7 +46,10 @@ pub const UNDECIDED: &str = "undecided";
 pub const WAITING: &str = "waiting";
 /// Kind of the entries for an unreadable item.
 pub const UNREADABLE: &str = "unreadable";
-/// Kind of the entries for a count that was equal while it was changing; they have no value.
+/// Why a finding is reported of a table that is assumed at rest.
+const AT_REST: &str = "assumed at rest, not checked";
+
+/// Kind of the entries for a count that was equal while it was changing.
 pub const UNPROVEN: &str = "unproven";
 
 /// Kind of the entries for a derivation's counts about items that do not exist.
@@ -200,7 +203,7 @@ async fn run<S: Store>(
     How { limits, scope, proving }: How,
 ) -> Result<Extent, OperateError> {
     let mut tallies = spool.clone();
-    let mut keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress) };
+    let mut keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress), is_at_rest: followed.is_none() };
     let Some(mut followed) = followed else {
         let verification = Verification::new(engine, &AtRest, &mut tallies, &mut keeping, limits, scope);
         return Ok(verification.run().await?);
@@ -295,6 +298,8 @@ impl fmt::Display for ReadPrice {
 pub(crate) struct Keeping {
     pub(crate) spool: Spool,
     pub(crate) progress: Arc<dyn Progress>,
+    /// True if nothing proves the findings, because the table is assumed at rest.
+    pub(crate) is_at_rest: bool,
 }
 
 impl Keeping {
@@ -308,18 +313,13 @@ impl Keeping {
 impl Listener for Keeping {
     fn report(&mut self, event: VerifyEvent) -> io::Result<()> {
         let (kind, finding, why) = match event {
+            VerifyEvent::Finding(finding, _) if self.is_at_rest => (FINDING, finding, Some(AT_REST.to_owned())),
             VerifyEvent::Finding(finding, belief) => (FINDING, finding, Some(belief.to_string())),
             VerifyEvent::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
             VerifyEvent::Waiting(finding) => (WAITING, finding, None),
             VerifyEvent::Unproven(Target { derivation, item: Key { pk, sk } }) => {
-                return self.spool.keep(&ResultRow {
-                    kind: UNPROVEN,
-                    derivation: &derivation,
-                    pk: &pk,
-                    sk: &sk,
-                    is_flaw: false,
-                    value: "",
-                });
+                let why = "it equals its sources, but a change of it is pending or was parked".to_owned();
+                return self.keep_item(UNPROVEN, &UnreadableItem { derivation, pk, sk, why });
             }
             VerifyEvent::AboutNothing(about) => {
                 let (derivation, value) = (&about.derivation, serde_json::to_string(&about)?);

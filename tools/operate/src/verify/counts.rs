@@ -303,7 +303,8 @@ pub(in crate::verify) fn counter_compared(
     Some(finding(&target.derivation, &key, stored, Some(attributes(derived, has_sum))))
 }
 
-fn is_broken(counter: &Item) -> bool {
+/// True if its count or its sum cannot be read.
+pub(crate) fn is_broken(counter: &Item) -> bool {
     counter.get(VALUE).and_then(whole_number).is_none() || counter.get(SUM).is_some_and(|sum| Sum::of(sum).is_none())
 }
 

@@ -212,7 +212,7 @@ impl<'a, S: Store> Verification<'a, S> {
         match self.engine.schema().see(key, item) {
             Seen::Untyped | Seen::Unknown => match clock::flaw(key, item, self.engine.hour()) {
                 Some(why) => all.push((ALL_DERIVATIONS.to_owned(), why)),
-                None => return Ok(true),
+                None => return Ok(*key != clock::key()),
             },
             Seen::Misfit(why) => all.push((ALL_DERIVATIONS.to_owned(), why)),
             Seen::Known(image) => {
@@ -227,8 +227,8 @@ impl<'a, S: Store> Verification<'a, S> {
         let unreadable =
             all.into_iter().map(|(derivation, why)| (VerifyEvent::Unreadable as ItemEvent, derivation, why));
         let unlike = unlike.into_iter().map(|(derivation, why)| (VerifyEvent::Unlike as ItemEvent, derivation, why));
-        for (event, derivation, why) in unreadable.chain(unlike).filter(|(_, name, _)| self.scope.has_derivation(name))
-        {
+        let is_asked = |name: &str| self.scope.has_derivation(name) && self.scope.has_item(key);
+        for (event, derivation, why) in unreadable.chain(unlike).filter(|(_, name, _)| is_asked(name)) {
             let (pk, sk) = (key.pk.clone(), key.sk.clone());
             self.state().listener.report(event(UnreadableItem { derivation, pk, sk, why: why.to_string() }))?;
         }

@@ -17,7 +17,7 @@ use engine::{
     ledger::watermarks::{Watermark, watermarks},
 };
 use keys::{
-    counter::{CounterKey, REVISION, SPREAD},
+    counter::{CounterKey, REVISION, SPREAD, SUM, VALUE},
     item::Item,
     key::Key,
     value::whole_number,
@@ -26,7 +26,13 @@ use serde_dynamo::AttributeValue;
 use store::Store;
 
 use super::{AskedAbout, Explainer, ValueState, value::ExplainedValue};
-use crate::{failure::OperateError, verify::judge::Judge};
+use crate::{
+    failure::OperateError,
+    verify::{
+        counts::{is_broken, only},
+        judge::Judge,
+    },
+};
 
 /// A derivation's count of an item.
 #[derive(Debug)]
@@ -58,6 +64,8 @@ pub struct CounterItem {
     pub key: Key,
     /// Its content.
     pub tally: Tally,
+    /// Its attributes, if one of them cannot be read.
+    pub unreadable: Option<Item>,
     /// How often its watermarks have moved; `None` with receipts.
     pub revision: Option<String>,
     /// Of the home of a counter that has spread: the number of its satellites.
@@ -230,7 +238,9 @@ fn counter_item(key: &Key, item: &Item, tally: Tally) -> CounterItem {
         _ => None,
     };
     let satellites = item.get(SPREAD).and_then(whole_number).and_then(|n| u32::try_from(n).ok());
-    CounterItem { key: key.clone(), tally, revision, satellites, watermarks: watermarks(item) }
+    let is_counter = CounterKey::parse(key).is_some();
+    let unreadable = (is_counter && is_broken(item)).then(|| only(item, &[VALUE, SUM]));
+    CounterItem { key: key.clone(), tally, unreadable, revision, satellites, watermarks: watermarks(item) }
 }
 
 /// True if a roll-up writes this attribute into its buckets.

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use derive::{
+    clock,
     derivation::Derivation,
     kind::{Computed, Refresh, RefreshTarget},
+    outline::FromEntries,
     position::DerivationAt,
     refresh::{Look, owned},
     sources::{FirstOf, Source, Sources},
@@ -229,11 +231,14 @@ impl<S: Store> Explainer<'_, S> {
             .collect();
         asked.sources.extend(explained.iter().filter_map(|source| source.key.clone()));
         asked.derivations.insert(derivation.name.clone());
-        let outline = derivation.kind.outline(schema);
+        let (kind, terms) = match FromEntries::of(schema, self.engine.catalogue(), derivation) {
+            Some(of) if of.extreme.is_some() => ("extreme", vec![of.order]),
+            _ => (derivation.kind.name(), derivation.kind.outline(schema).terms),
+        };
         Ok(ExplainedValue {
             derivation: derivation.label().to_owned(),
-            kind: derivation.kind.name(),
-            terms: outline.terms,
+            kind,
+            terms,
             own: item.map(|item| self.read_of(derivation, refresh.target(), item)).unwrap_or_default(),
             sources: explained,
             attributes,
@@ -270,7 +275,10 @@ impl<S: Store> Explainer<'_, S> {
         match source {
             Source::Item(key) => {
                 let item = sources.item(&key);
-                let gives = read(&key, item);
+                let gives = match (item, sources.hour()) {
+                    (Some(_), Some(hour)) if key == clock::key() => clock::showing(hour),
+                    _ => read(&key, item),
+                };
                 vec![ExplainedSource { is_there: item.is_some(), gives, key: Some(key), role: SourceRole::Item }]
             }
             Source::Counters(target) => {

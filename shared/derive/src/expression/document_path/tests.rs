@@ -175,15 +175,15 @@ fn what_a_change_asks_for_follows_from_the_values_inside() {
     let orders = |total| ("Orders", l([m([("total", n(total))])]));
     let visit = m([("at", s("2024-01-15T10:30:00Z")), ("city", s("b")), ("paid", l([n("1"), n("2.5")]))]);
     expect![[r#"
-        resident: looks at the Resident CITY#a / PERSON#1
+        resident: recomputes the Resident CITY#a / PERSON#1
         visits: adds the value 2.5 to CITY#b / HOUR#2024-01-15T10
         visits: adds the value 2.5 to CITY#b / DAY#2024-01-15
     "#]]
     .assert_eq(&effects(Some(person(&[address("a", "x")])), person(&[address("a", "x"), ("Visit", visit)])));
     expect![[r#"
-        resident: looks at the Resident CITY#a / PERSON#1
-        resident: looks at the Resident CITY#b / PERSON#1
-        city-name: looks at the Person PERSON#1 / PROFILE
+        resident: recomputes the Resident CITY#a / PERSON#1
+        resident: recomputes the Resident CITY#b / PERSON#1
+        city-name: recomputes the Person PERSON#1 / PROFILE
         residents: adds -1 to the count and -1 to the sum of CITY#a / CITY
         residents: adds +1 to the count and 2.5 to the sum of CITY#b / CITY
     "#]]

@@ -128,7 +128,7 @@ fn buckets_that_are_no_range_in_the_order_of_their_times_are_refused() {
     ];
     expect![[r#"
         the sort key of Rollup does not end with Bucket: {Bucket}#{Grain}
-        Bucket in {Grain}#{Bucket:12} of Rollup is not a time as it is
+        the sort key {Grain}#{Bucket:12} of Rollup changes its time Bucket: write {Bucket} there
         the items of Rollup that lead to one Sensor are not consecutive items of one partition: Grain is not at the beginning of their key
         {Grain}#{Bucket} of Rollup has Grain before Bucket, so the buckets of one Sensor are not in the order of their times
         Bucket of the key of Rollup cannot say both which bucket it is and something else"#]].assert_eq(&shown.join("\n"));

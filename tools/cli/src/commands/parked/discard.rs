@@ -8,10 +8,10 @@ use operate::{
 };
 use serde_json::{Value, json};
 
-use super::{NOT_PARKED, change_text, chosen};
+use super::{change_text, chosen, report_not_parked};
 use crate::{
     args::ParkedArgs,
-    exit::{Completion, print, report_unknown},
+    exit::{Completion, print},
     opened::Opened,
     words::print_json,
 };
@@ -24,7 +24,7 @@ pub(super) async fn run(opened: &Opened, parked: &[ParkedChange], args: &ParkedA
         if args.json {
             print_json(json!({ "discarded": [], "unknown": unknown }));
         }
-        report_unknown(&unknown, NOT_PARKED, "parked");
+        report_not_parked(&unknown, opened).await?;
         return Ok(Completion::UnknownId);
     }
     let engine = opened.engine();
