@@ -95,6 +95,7 @@ pub(super) async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<Verif
     let limits = Limits { segments: 1, wait_ms: 100, window_bytes: WINDOW_BYTES };
     let verification = Verification::new(&engine, following, &mut tallies, &mut events, limits, Scope::default());
     let extent = verification.run().await.unwrap();
+    verification.report_overdue().await.unwrap();
     drop(verification);
     (events.0, extent)
 }

@@ -206,14 +206,18 @@ async fn run<S: Store>(
     let mut keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress), is_at_rest: followed.is_none() };
     let Some(mut followed) = followed else {
         let verification = Verification::new(engine, &AtRest, &mut tallies, &mut keeping, limits, scope);
-        return Ok(verification.run().await?);
+        let extent = verification.run().await?;
+        return Ok(verification.report_overdue().await.map(|()| extent)?);
     };
     let ended = followed.ended();
     let verification =
         Verification::new(engine, &followed as &dyn Following, &mut tallies, &mut keeping, limits, scope)
             .proving(proving);
     tokio::select! {
-        extent = verification.run() => Ok(extent?),
+        extent = async {
+            let extent = verification.run().await?;
+            verification.report_overdue().await.map(|()| extent)
+        } => Ok(extent?),
         ended = ended => match ended? {
             Ok(()) => Err(OperateError::Refused("the table's stream is followed no more".to_owned())),
             Err(error) => Err(OperateError::Stream(error)),

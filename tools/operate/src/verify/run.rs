@@ -168,7 +168,6 @@ impl<'a, S: Store> Verification<'a, S> {
         let reached = self.scan().await?;
         let Proven { is_proven, is_handled } = self.counts().await?;
         self.report_about_nothing()?;
-        self.report_overdue().await?;
         Ok(Extent { is_proven, is_handled, ..added_up(reached) })
     }
 
@@ -178,7 +177,11 @@ impl<'a, S: Store> Verification<'a, S> {
     }
 
     /// Reports items that the sweep should have brought up to date.
-    async fn report_overdue(&self) -> Result<(), VerifyError> {
+    ///
+    /// # Errors
+    ///
+    /// [`VerifyError`] if the ledger cannot be read, or the report cannot be stored.
+    pub async fn report_overdue(&self) -> Result<(), VerifyError> {
         for (item, names) in self.engine.overdue(self.patience()).await? {
             let overdue = names.iter().map(|name| finding(name, &item, None, None));
             for overdue in overdue.filter(|overdue| self.scope.has_finding(overdue)) {
