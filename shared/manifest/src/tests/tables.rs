@@ -113,7 +113,9 @@ fn what_cannot_be_a_table_is_refused() {
     refused_here(
         "partition-key = \"authorId\"",
         "partition-key = [\"a\", 5]",
-        &expect![[r#"8:23: tables.Post.index.byAuthor.partition-key: write the name of an attribute, or { name = "createdAt", type = "N" }, or a list of them"#]],
+        &expect![[
+            r#"8:23: tables.Post.index.byAuthor.partition-key: write the name of an attribute, or { name = "createdAt", type = "N" }, or a list of them"#
+        ]],
     );
 }
 
