@@ -144,12 +144,12 @@ mod tests {
             sold-exists = display: Counter (Exists of sold) into WARE#{ProductId} / METADATA; writes IsSold; reads Counter.sold
             kept = count: Line (where NOT Cancelled = true) into WARE#{ProductId} / METADATA; reads Line.Cancelled, Line.ProductId
             readings = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
-            last-hours = window: Rollup (sum of Rollup.Sum over the last 3 UTC hours, as LastHours) into SENSOR#{SensorId} / METADATA; writes LastHours; reads Rollup.Sum
+            last-hours = window: Rollup (sum of Sum of the last 3 hours in UTC, as LastHours) into SENSOR#{SensorId} / METADATA; writes LastHours; reads Rollup.Sum
             average = calculated: Rollup (Sum / Count as Average) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Average; reads Rollup.Count, Rollup.Sum
             last-message = latest: Message (the last: By as LastBy, At as LastAt) into ROOM#{RoomId} / METADATA; writes LastAt, LastBy; reads Message.At, Message.By
             first-message = latest: Message (the first: At as FirstAt) into ROOM#{RoomId} / METADATA; writes FirstAt; reads Message.At
             newest-messages = latest list: Message (the last 2 in Newest: By as By, At as At) into ROOM#{RoomId} / METADATA; writes Newest; reads Message.At, Message.By
-            unread-messages = unread: Message (those whose At is after its ReadAt, up to 3, as Unread; RoomId is its RoomId) into ROOM#{RoomId} / USER#{UserId}; writes Unread; reads Member.ReadAt, Member.RoomId
+            unread-messages = unread: Message (those whose At is behind its ReadAt, up to 3, as Unread; RoomId is its RoomId) into ROOM#{RoomId} / USER#{UserId}; writes Unread; reads Member.ReadAt, Member.RoomId
             tickets = count: Ticket into DESK#{DeskId} / STATUS#{Status}; reads Ticket.DeskId, Ticket.Status
             tickets-item = counted item: Counter (while tickets is above zero) into DESK#{DeskId} / STATUS#{Status}; writes StatusGroup; reads Counter.tickets
             tickets-shown = display: Counter (Value of tickets; zero is written) into DESK#{DeskId} / STATUS#{Status}; writes Tickets; reads Counter.tickets

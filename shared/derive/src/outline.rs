@@ -172,12 +172,12 @@ mod tests {
             sold-exists: Counter (Exists of sold) into Some("WARE#{ProductId} / METADATA")
             kept: Line (where NOT Cancelled = true) into Some("WARE#{ProductId} / METADATA")
             readings: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
-            last-hours: Rollup (sum of Rollup.Sum over the last 3 UTC hours, as LastHours) into Some("SENSOR#{SensorId} / METADATA")
+            last-hours: Rollup (sum of Sum of the last 3 hours in UTC, as LastHours) into Some("SENSOR#{SensorId} / METADATA")
             average: Rollup (Sum / Count as Average) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
             last-message: Message (the last: By as LastBy, At as LastAt) into Some("ROOM#{RoomId} / METADATA")
             first-message: Message (the first: At as FirstAt) into Some("ROOM#{RoomId} / METADATA")
             newest-messages: Message (the last 2 in Newest: By as By, At as At) into Some("ROOM#{RoomId} / METADATA")
-            unread-messages: Message (those whose At is after its ReadAt, up to 3, as Unread; RoomId is its RoomId) into Some("ROOM#{RoomId} / USER#{UserId}") by the table ROOM#{RoomId} USER#
+            unread-messages: Message (those whose At is behind its ReadAt, up to 3, as Unread; RoomId is its RoomId) into Some("ROOM#{RoomId} / USER#{UserId}") by the table ROOM#{RoomId} USER#
             tickets: Ticket () into Some("DESK#{DeskId} / STATUS#{Status}")
             tickets-item: Counter (while tickets is above zero) into Some("DESK#{DeskId} / STATUS#{Status}")
             tickets-shown: Counter (Value of tickets; zero is written) into Some("DESK#{DeskId} / STATUS#{Status}")

@@ -93,16 +93,16 @@ fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) ->
     let mut text = match (derivation.kind.name(), outline.terms.first()) {
         ("copy", _) => copied(refresh, outline),
         ("unread", Some(term)) => {
-            format!("counts for each {target} the {source} items {}", term.trim_start_matches("those "))
+            format!(
+                "counts for each {target} the {source} items {}",
+                term.trim_start_matches("those ").replacen(" is behind its ", " is after its ", 1)
+            )
         }
         ("calculated", Some(term)) => match term.rsplit_once(" as ") {
             Some((value, attribute)) => format!("sets {target}.{attribute} to {value}"),
             None => format!("calculates in each {target} {term}"),
         },
-        ("window", Some(term)) => match term.rsplit_once(", as ") {
-            Some((sum, attribute)) => format!("{target}.{attribute} is the {sum}"),
-            None => term.clone(),
-        },
+        ("window", Some(term)) => window(source, target, term).unwrap_or_else(|| term.clone()),
         ("index key", Some(term)) => {
             let (key, index) = outline.into.as_deref().and_then(|into| into.rsplit_once(" of ")).unwrap_or_default();
             format!("puts each {target} with {term} into the index {index}, under {key}")
@@ -134,6 +134,13 @@ fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) ->
         text.extend(["; a changed ", source, " finds them by a query ", &place, " for ", &find.query.pk, &through]);
     }
     text
+}
+
+/// What a window shows: `sum of plays of the last 7 days in UTC, as playsThisWeek`.
+fn window(source: &str, target: &str, term: &str) -> Option<String> {
+    let (sum, rest) = term.strip_prefix("sum of ")?.rsplit_once(" of the last ")?;
+    let ((n, span), attribute) = rest.split_once(" in UTC, as ").and_then(|(n, to)| Some((n.split_once(' ')?, to)))?;
+    Some(format!("{target}.{attribute} is the sum of {source}.{sum} over the last {n} UTC {span}"))
 }
 
 /// What a copy writes, and which item it copies from.

@@ -153,6 +153,6 @@ fn a_number_may_be_what_was_read_last() {
     let (schema, catalogue) = load(&text).unwrap_or_else(|error| panic!("{error}"));
     let derivation = catalogue.derivations().find(|it| it.name == "unread").unwrap();
     let outline = derivation.kind.outline(&schema);
-    expect!["those whose sentAt is after its lastReadAt, up to 100, as unread, absent for zero; roomId is its roomId"]
+    expect!["those whose sentAt is behind its lastReadAt, up to 100, as unread, absent for zero; roomId is its roomId"]
         .assert_eq(&outline.terms.join(""));
 }

@@ -147,8 +147,8 @@ fn a_window_over_a_roll_up_takes_its_fields_and_one_of_its_time_spans() {
         let derivation = catalogue.derivations().find(|it| it.name == "recent").unwrap();
         derivation.kind.outline(&schema).terms.join("; ")
     };
-    assert_eq!(outline("", "24 hours"), "sum of ReadingTotals.count over the last 24 UTC hours, as recent");
-    assert_eq!(outline("", "1 day"), "sum of ReadingTotals.count over the last 1 UTC day, as recent");
+    assert_eq!(outline("", "24 hours"), "sum of count of the last 24 hours in UTC, as recent");
+    assert_eq!(outline("", "1 day"), "sum of count of the last 1 day in UTC, as recent");
     let refused = window("grains = [\"hour\"]", "7 days").map(drop).unwrap_err();
     expect![[r#"ReadingTotals has no buckets by day: add "day" to the grains of its roll-up"#]]
         .assert_eq(&refused.what);
