@@ -93,16 +93,16 @@ fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) ->
     let mut text = match (derivation.kind.name(), outline.terms.first()) {
         ("copy", _) => copied(refresh, outline),
         ("unread", Some(term)) => {
-            format!("counts for each {target} the {source} items {}", term.trim_start_matches("those "))
+            format!(
+                "counts for each {target} the {source} items {}",
+                term.trim_start_matches("those ").replacen(" is behind its ", " is after its ", 1)
+            )
         }
         ("calculated", Some(term)) => match term.rsplit_once(" as ") {
             Some((value, attribute)) => format!("sets {target}.{attribute} to {value}"),
             None => format!("calculates in each {target} {term}"),
         },
-        ("window", Some(term)) => match term.rsplit_once(", as ") {
-            Some((sum, attribute)) => format!("{target}.{attribute} is the {sum}"),
-            None => term.clone(),
-        },
+        ("window", Some(term)) => window(source, target, term).unwrap_or_else(|| term.clone()),
         ("index key", Some(term)) => {
             let (key, index) = outline.into.as_deref().and_then(|into| into.rsplit_once(" of ")).unwrap_or_default();
             format!("puts each {target} with {term} into the index {index}, under {key}")
@@ -134,6 +134,13 @@ fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) ->
         text.extend(["; a changed ", source, " finds them by a query ", &place, " for ", &find.query.pk, &through]);
     }
     text
+}
+
+/// What a window shows: `sum of plays of the last 7 days in UTC, as playsThisWeek`.
+fn window(source: &str, target: &str, term: &str) -> Option<String> {
+    let (sum, rest) = term.strip_prefix("sum of ")?.rsplit_once(" of the last ")?;
+    let ((n, span), attribute) = rest.split_once(" in UTC, as ").and_then(|(n, to)| Some((n.split_once(' ')?, to)))?;
+    Some(format!("{target}.{attribute} is the sum of {source}.{sum} over the last {n} UTC {span}"))
 }
 
 /// What a copy writes, and which item it copies from.
@@ -220,10 +227,10 @@ mod tests {
         let all: Vec<String> =
             super::sentences(&schema, &catalogue).into_iter().map(|(name, text)| format!("{name}: {text}")).collect();
         expect_test::expect![[r#"
-            lowest: takes into each Product the first of the Offer items by price where active = true that lead to Product#{productId} / -: price as lowestPrice; each of them has an entry beside its Product
-            highest: takes into each Product the last of the Offer items by price that lead to Product#{productId} / -: price as highestPrice; each of them has an entry beside its Product
-            newest: takes into each Product the last 3 in newest of the Offer items by createdAt where active = true that lead to Product#{productId} / -: id as offer, price as price; each of them has an entry beside its Product
-            newest-seller: takes into each Product the last of the Offer items by createdAt where active = true that lead to Product#{productId} / -: upper(seller) as newestSeller; each of them has an entry beside its Product"#]].assert_eq(&all.join("\n"));
+            lowest: shows in Product.lowestPrice the least price of its Offer items where active = true; each Offer that leads to Product#{productId} / - has an entry beside its Product
+            highest: shows in Product.highestPrice the greatest price of its Offer items; each Offer that leads to Product#{productId} / - has an entry beside its Product
+            newest: keeps in Product.newest a list of id as offer, price of its 3 Offer items where active = true with the greatest createdAt; each Offer that leads to Product#{productId} / - has an entry beside its Product
+            newest-seller: copies upper(seller) as newestSeller into each Product, of its Offer where active = true with the greatest createdAt; each Offer that leads to Product#{productId} / - has an entry beside its Product"#]].assert_eq(&all.join("\n"));
     }
 
     #[test]
@@ -236,36 +243,36 @@ mod tests {
             follower-mirror: puts one Follower for each Follow item under USER#{FolloweeId} / FOLLOWER#{FollowerId}
             follower-count: counts the Follow items into the User that `FolloweeId` names; shows the count as User.FollowerCount
             following-count: counts the Follow items into the User that `FollowerId` names; shows the count as User.FollowingCount
-            followee-name: copies `Name` as FolloweeName of the User, into each Follow that names it; a changed User finds them by a query of the table for USER#{UserId}, through each Follower
-            follower-name: copies `Name` as FollowerName of the User, into each Follower that names it; a changed User finds them by a query of the table for USER#{UserId}, through each Follow
+            followee-name: copies User.Name into Follow.FolloweeName, for the User that `FolloweeId` names; a changed User finds them by a query of the table for USER#{UserId}, through each Follower
+            follower-name: copies User.Name into Follower.FollowerName, for the User that `FollowerId` names; a changed User finds them by a query of the table for USER#{UserId}, through each Follow
             post-detail: puts one PostDetail for each Post item under POST#{PostId} / METADATA without Content
             post-count: counts the Post items where Status = 'published' into the User that `AuthorId` names; shows the count as User.PostCount
             comment-count: counts the Comment items into the PostDetail that `PostId` names; shows the count as PostDetail.CommentCount
             like-count: counts the Like items into the PostDetail that `PostId` names; shows the count as PostDetail.LikeCount
             view-count: counts the View items into the PostDetail that `PostId` names; only arrivals count; shows the count as PostDetail.ViewCount
-            comment-author: copies `Name` as UserName and `Avatar` as UserAvatar of the User, into each Comment that names it; a changed User finds them by a query of the index GSI1 for USER#{UserId}
-            post-author: copies `Name` as AuthorName and `Avatar` as AuthorAvatar of the User, into each PostDetail that names it; a changed User finds them by a query of the table for USER#{UserId}, through each Post
+            comment-author: copies User.Name into Comment.UserName and User.Avatar into Comment.UserAvatar, for the User that `UserId` names; a changed User finds them by a query of the index GSI1 for USER#{UserId}
+            post-author: copies User.Name into PostDetail.AuthorName and User.Avatar into PostDetail.AuthorAvatar, for the User that `AuthorId` names; a changed User finds them by a query of the table for USER#{UserId}, through each Post
             group-member: puts one GroupMember for each Membership item under GROUP#{GroupId} / USER#{UserId}
             member-count: counts the Membership items into the Group that `GroupId` names; shows the count as Group.MemberCount
-            group-name: copies `Name` as GroupName of the Group, into each Membership that names it; a changed Group finds them by a query of the table for GROUP#{GroupId}, through each GroupMember
-            group-user-name: copies `Name` as UserName of the User, into each GroupMember that names it; a changed User finds them by a query of the table for USER#{UserId}, through each Membership
+            group-name: copies Group.Name into Membership.GroupName, for the Group that `GroupId` names; a changed Group finds them by a query of the table for GROUP#{GroupId}, through each GroupMember
+            group-user-name: copies User.Name into GroupMember.UserName, for the User that `UserId` names; a changed User finds them by a query of the table for USER#{UserId}, through each Membership
             team-count: counts the Team items into the Organization that `OrgId` names; shows the count as Organization.TeamCount
             org-member-count: counts the Member items into the Organization that `OrgId` names; shows the count as Organization.MemberCount
             employee-count: counts the Employee items into the Organization that `OrgId` names; shows the count as Organization.EmployeeCount
-            member-user-name: copies `Name` as UserName of the User, into each Member that names it; a changed User finds them by a query of the index GSI1 for USER#{UserId}
-            member-org-name: copies `Name` as OrgName of the Organization, into each Member that names it; a changed Organization finds them by a query of the table for ORG#{OrgId}
+            member-user-name: copies User.Name into Member.UserName, for the User that `UserId` names; a changed User finds them by a query of the index GSI1 for USER#{UserId}
+            member-org-name: copies Organization.Name into Member.OrgName, for the Organization that `OrgId` names; a changed Organization finds them by a query of the table for ORG#{OrgId}
             file-detail: puts one FileDetail for each File item under FILE#{FileId} / METADATA
-            folder-path: keeps in each Folder its path, from Folder: Name below the Path of its Folder; a changed Folder finds them by a query of the index GSI1 for FOLDER#{FolderId}
-            file-path: keeps in each FileDetail its path, from FileDetail: Name below the Path of its Folder; a changed FileDetail finds them by a query of the table for FOLDER#{FolderId}, through each File
-            employee-path: keeps in each Employee its path, from Employee: EmployeeId below the Path of its Employee; a changed Employee finds them by a query of the index GSI2 for MANAGER#{EmployeeId}
+            folder-path: keeps in each Folder its path: Name below the Path of its Folder; a changed Folder finds them by a query of the index GSI1 for FOLDER#{FolderId}
+            file-path: keeps in each FileDetail its path: Name below the Path of its Folder; a changed FileDetail finds them by a query of the table for FOLDER#{FolderId}, through each File
+            employee-path: keeps in each Employee its path: EmployeeId below the Path of its Employee; a changed Employee finds them by a query of the index GSI2 for MANAGER#{EmployeeId}
             org-chart: puts one OrgChart for each Employee item under ORG#{OrgId} / EMP#{Path/}
-            review-author: copies `Name` as UserName of the User, into each Review that names it; a changed User finds them by a query of the index GSI1 for USER#{UserId}
+            review-author: copies User.Name into Review.UserName, for the User that `UserId` names; a changed User finds them by a query of the index GSI1 for USER#{UserId}
             order-detail: puts one OrderDetail for each Order item under ORDER#{OrderId} / METADATA
             folder-totals: counts the File items and adds up `SizeBytes` into the Folder that `FolderId` names; shows the count as Folder.FileCount; shows the sum as Folder.TotalBytes
             product-rating: counts the Review items and adds up `Rating` into the Product that `ProductId` names; shows the count as Product.ReviewCount; shows the sum as Product.RatingSum
             order-totals: counts the Order items and adds up `Total` where Status <> 'cancelled' into the User that `UserId` names; shows the count as User.OrderCount; shows the sum as User.LifetimeValue
             units-sold: counts the OrderItem items and adds up `Quantity` where NOT Cancelled = true into the Product that `ProductId` names; shows the sum as Product.UnitsSold
-            best-sellers: keeps in each Product its index key, from Product: UnitsSold above zero
+            best-sellers: puts each Product with UnitsSold above zero into the index GSI2, under BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId}
             readings-rollup: adds up `Value` of the Reading items by hour and day of `At`, into the Rollup that `SensorId` names; only arrivals count
             post-cascade: after the removal of one PostDetail: Comment deleted; Like deleted; Counter of view-count deleted
             user-cascade: after the removal of one User: Follow deleted; Follow deleted; Like deleted; View deleted; Membership deleted; Member deleted; Subscription deleted; CartItem deleted; EmailClaim, named by what was removed, deleted while its UserId is the owner's; Post Status set to archived"#]].assert_eq(&all.join("\n"));

@@ -194,7 +194,7 @@ impl Kind for Unread {
         let target = schema.entity(&self.target);
         Outline {
             terms: vec![format!(
-                "those whose {field} is after its {after}, up to {limit}, as {attribute}{absent}; {}",
+                "those whose {field} is behind its {after}, up to {limit}, as {attribute}{absent}; {}",
                 pairs.join(", ")
             )],
             into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),

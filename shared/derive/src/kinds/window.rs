@@ -179,10 +179,9 @@ impl Kind for Window {
         let Self { sum, length, attribute, .. } = self;
         let span = if self.span == TimeSpan::Hour { "hour" } else { "day" };
         let plural = if *length == 1 { "" } else { "s" };
-        let absent = if self.zero_is_absent { " (absent for zero)" } else { "" };
-        let of = &self.source;
+        let absent = if self.zero_is_absent { ", absent for zero" } else { "" };
         Outline {
-            terms: vec![format!("sum of {of}.{sum} over the last {length} UTC {span}{plural}{absent}, as {attribute}")],
+            terms: vec![format!("sum of {sum} of the last {length} {span}{plural} in UTC, as {attribute}{absent}")],
             into: schema.entity(&self.target).map(|target| linked(target, &self.link)),
             ..Outline::from(&self.source)
         }

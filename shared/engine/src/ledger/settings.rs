@@ -94,6 +94,9 @@ mod tests {
         claim(&store, &layout, LedgerKind::Watermarks).await.unwrap();
         claim(&store, &layout, LedgerKind::Watermarks).await.unwrap();
         let error = claim(&store, &layout, LedgerKind::Receipts).await.unwrap_err().to_string();
-        assert!(error.starts_with("the ledger is one of watermarks, and receipts is configured"), "{error}");
+        assert!(
+            error.starts_with("the ledger table was created for watermarks, and receipts is configured"),
+            "{error}"
+        );
     }
 }

@@ -114,7 +114,7 @@ fn what_cannot_be_a_table_is_refused() {
         "partition-key = \"authorId\"",
         "partition-key = [\"a\", 5]",
         &expect![[
-            r#"8:23: tables.Post.index.byAuthor.partition-key: is the name of an attribute, or { name = "createdAt", type = "N" }, or a list of them is wanted, and this value is neither"#
+            r#"8:23: tables.Post.index.byAuthor.partition-key: write the name of an attribute, or { name = "createdAt", type = "N" }, or a list of them"#
         ]],
     );
 }
