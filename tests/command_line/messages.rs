@@ -148,6 +148,14 @@ fn a_name_that_does_not_exist_is_told_with_what_was_meant() {
 }
 
 #[test]
+fn an_endpoint_that_is_none_of_aws_is_told_where_aws_is_named() {
+    let elsewhere = ("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1");
+    let ended = ripple_with(&["parked", "--aws", "--region", "eu-west-1"], &[elsewhere]);
+    let line = "AWS_ENDPOINT_URL_DYNAMODB is set, so the calls go to http://127.0.0.1:1 in place of AWS";
+    assert!(ended.stderr.contains(line), "{}", ended.stderr);
+}
+
+#[test]
 fn the_usage_shows_no_option_that_a_variable_stands_for() {
     let variables =
         [("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1"), ("AWS_REGION", "eu-west-1"), ("DISABLED", "x")];

@@ -185,7 +185,7 @@ fn a_wait_without_a_service_says_so_and_one_of_two_services_is_enough() {
     let gone =
         "ripple: not everything was handled within 10 s: no `ripple dev` runs on the table ripple: the last one ";
     assert_eq!((ended.code, ended.stderr.starts_with(gone)), (Some(1), true), "{ended:?}");
-    let on_aws = "wait goes with `ripple dev`: on AWS, watch the iterator age instead";
+    let on_aws = "wait knows only the functions of `ripple dev`: on AWS, watch the iterator age instead";
     refuses(&["wait", "--aws"], on_aws);
 }
 

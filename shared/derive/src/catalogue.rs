@@ -532,7 +532,9 @@ fn passed_over(schema: &Schema, mirrors: &MirrorsOf<'_>, found: &FoundBy, target
     let via = found.via.as_str();
     let of = |entity: &str| mirrors.get(entity).into_iter().flatten();
     let is_mirrored_from = |entity: &str| of(target).any(|(_, it)| it.target == target && it.source == entity);
-    let mut has_own = via == target || is_mirrored_from(via) || !schema.entity(via).is_some_and(|it| it.derived);
+    // A mirror that is switched off is not in the catalogue.
+    let is_mirror = of(via).any(|(_, mirror)| mirror.target == via);
+    let mut has_own = via == target || is_mirrored_from(via) || !is_mirror;
     for (other, mirror) in of(via) {
         let is_own =
             via != target && mirror.target == via && (mirror.source == target || is_mirrored_from(&mirror.source));
@@ -553,8 +555,8 @@ fn passed_over(schema: &Schema, mirrors: &MirrorsOf<'_>, found: &FoundBy, target
     }
     (!has_own).then(|| {
         format!(
-            "not every {target} has a {via} by which it is found, since {via} is derived from other items: use an index, \
-             or a mirror of {target}"
+            "not every {target} has a {via} by which it is found, since {via} is a mirror of other items: use an index, or \
+             a mirror of {target}"
         )
     })
 }

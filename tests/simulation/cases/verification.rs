@@ -259,7 +259,7 @@ pub(crate) async fn repaired_beside_a_held_change(mut bed: Bed) -> i64 {
 async fn held_and_repaired(mut bed: Bed) {
     let (all, held) = follows_of_which_one_is_held(&mut bed).await;
     let done = repaired(&bed, &Beside::on_aws(&all), "early").await;
-    assert_eq!(done, ["a change of it that the stream still holds is not known to be counted"]);
+    assert_eq!(done, ["the ledger does not prove that a change of it, which the stream still has, is counted"]);
     bed.handle(&held).await;
     bed.settle().await;
     assert_eq!(bed.counted("following-count"), 2, "each follow counts once");

@@ -85,7 +85,7 @@ fn what_is_found_through_a_mirror_is_what_was_mirrored() {
     refused_whole(
         &text,
         &expect![
-            "35:13: derivation.user-name: not every Member has a TeamOfUser by which it is found, since TeamOfUser is derived from other items: use an index, or a mirror of Member"
+            "35:13: derivation.user-name: not every Member has a TeamOfUser by which it is found, since TeamOfUser is a mirror of other items: use an index, or a mirror of Member"
         ],
     );
     refused_whole(
