@@ -134,7 +134,7 @@ impl<S> Filter<S> for OncePerCascade {
             return true;
         }
         let mut text = String::new();
-        event.record(&mut |field: &Field, value: &dyn Debug| text.push_str(&format!("{field}={value:?} ")));
+        event.record(&mut |field: &Field, value: &dyn Debug| text.extend([field.name(), &format!("={value:?} ")]));
         let (now, mut seen) = (Instant::now(), self.0.lock().unwrap_or_else(PoisonError::into_inner));
         seen.retain(|_, last| now.duration_since(*last) < OVER_AFTER);
         seen.insert(text, now).is_none()

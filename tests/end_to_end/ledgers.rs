@@ -28,7 +28,10 @@ async fn a_ledger_of_one_kind_is_not_used_as_the_other() {
     let output = ripple("dev", &[&["--port", "0", "--ledger", "receipts"], &data[..]].concat()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("ripple: the ledger is one of watermarks, and receipts is configured"), "{said}");
+    assert!(
+        said.starts_with("ripple: the ledger table was created for watermarks, and receipts is configured"),
+        "{said}"
+    );
     assert_eq!(said.lines().count(), 1, "{said}");
 
     let service = Ripple::embedded(&data).await;

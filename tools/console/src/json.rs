@@ -51,7 +51,7 @@ pub(crate) fn failed(status: StatusCode, why: &str) -> Response {
 
 /// Answers each error of an address that ends with `.json` with an object.
 pub(crate) async fn errors(request: Request, next: Next) -> Response {
-    let is_of_object = request.uri().path().ends_with(".json");
+    let is_of_object = request.uri().path().rsplit_once('.').is_some_and(|(_, kind)| kind == "json");
     let response = next.run(request).await;
     let status = response.status();
     let is_object = response.headers().get(header::CONTENT_TYPE).is_some_and(|it| it == "application/json");

@@ -131,14 +131,17 @@ impl LastVerification {
             Stage::Repair(_) => "a repair, or its plan",
             Stage::Ended(ended) => match ended.as_ref() {
                 Ok(found) if found.n_open() + found.n(UNREADABLE) == 0 => "all right",
-                _ => FOUND,
+                _ => "see what it found",
             },
         }
     }
 
-    /// True if the last verification found something, or ended with an error.
+    /// True if the last verification found a wrong value, or ended with an error.
     pub(crate) fn has_found(&self) -> bool {
-        self.verdict() == FOUND
+        match &*self.stage() {
+            Stage::Ended(ended) => ended.as_ref().as_ref().is_ok_and(|found| found.n(FINDING) > 0) || ended.is_err(),
+            Stage::Never | Stage::Runs(_) | Stage::Repair(_) => false,
+        }
     }
 
     /// Begins a verification, unless one is running.
@@ -152,9 +155,6 @@ impl LastVerification {
         Some(counts)
     }
 }
-
-/// The verdict of a verification that ended otherwise than with all right.
-const FOUND: &str = "see what it found";
 
 /// A command without fields.
 #[derive(Deserialize)]

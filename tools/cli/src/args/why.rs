@@ -67,8 +67,9 @@ fn item(text: &str) -> Result<Key, String> {
 
 /// Accepts the keys of an item, or a partition key alone.
 pub(super) fn about(text: &str) -> Result<About, String> {
+    let has_both = text.contains(" / ");
     let text = text.trim();
-    if !text.contains(" / ") && !text.starts_with('{') {
+    if !has_both && !text.starts_with('{') {
         return if text.is_empty() || text.ends_with(" /") {
             Err("it must be `PK / SK` or `PK`, such as 'POST#p / METADATA'".to_owned())
         } else {

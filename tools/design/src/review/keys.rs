@@ -123,13 +123,13 @@ fn keys_that_meet(schema: &Schema) -> Vec<ReviewFinding> {
     }
     pairs.sort_unstable_by_key(|(one_at, at, _)| (*one_at, *at));
     let finding = |[one, other]: [&Definition; 2]| {
-        let (check, why) = if one.derived != other.derived {
+        let (check, why) = if one.derived == other.derived {
+            (Check::KeysMeet, "a put of one then replaces the other, without an error")
+        } else {
             (
                 Check::DerivedKeyTaken,
                 "what the application has under such a key stays, and the item that Ripple would create there is missing",
             )
-        } else {
-            (Check::KeysMeet, "a put of one then replaces the other, without an error")
         };
         ReviewFinding {
             check,
