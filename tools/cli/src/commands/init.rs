@@ -46,7 +46,8 @@ pub(crate) async fn run(args: &Init) -> anyhow::Result<Completion> {
         (None, None) => return Err(Usage("give a FILE or --table".to_owned()).into()),
     };
     let mut draft = draft(&origin, &tables);
-    let out = if is_printed { MANIFEST_HERE.to_owned() } else { args.out.display().to_string() };
+    // The folder of the file is that in which its reader is.
+    let out = args.out.file_name().filter(|_| !is_printed).unwrap_or(OsStr::new(MANIFEST_HERE)).display();
     for option in ["ripple check", "--config"] {
         draft.text = draft.text.replace(&format!("{option} {MANIFEST_HERE}"), &format!("{option} {out}"));
     }
