@@ -92,6 +92,8 @@ fn summary(args: &Init, draft: &Draft) -> String {
             let database = match args.endpoint.as_str() {
                 _ if args.aws => "--aws ",
                 DEFAULT_ENDPOINT => "",
+                // The next command takes it from there too.
+                endpoint if std::env::var("AWS_ENDPOINT_URL_DYNAMODB").is_ok_and(|it| it == endpoint) => "",
                 endpoint => &format!("--endpoint {endpoint} "),
             };
             format!("next: uncomment its proposals, then: ripple audit {database}--table {table} --config {out}")
