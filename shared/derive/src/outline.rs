@@ -16,6 +16,12 @@ pub struct Outline {
     pub from: Vec<String>,
     /// Which of their items take part, and with what, in words; empty if all do.
     pub terms: Vec<String>,
+    /// What it writes into attributes or an index, as a sentence about it; `None` if its parts are said otherwise.
+    pub says: Option<String>,
+    /// What entries of a collection it keeps.
+    pub entries: Option<KeptEntries>,
+    /// Which items of a collection it reads.
+    pub taken: Option<TakenItems>,
     /// Key of the item that it writes into, as a template.
     pub into: Option<String>,
     /// What of a target names the item that it copies from; empty for all other kinds.
@@ -57,6 +63,26 @@ pub(crate) fn renamed(template: &str, link: &Link) -> String {
     text
 }
 
+/// Entries of the items of a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptEntries {
+    /// The value that orders them.
+    pub by: String,
+    /// Which items have one, such as `where active = true`; `None` if all do.
+    pub condition: Option<String>,
+    /// Pairs of (what of an item an entry carries; its name there).
+    pub carried: Vec<(String, String)>,
+}
+
+/// The items that are read of a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenItems {
+    /// True for the last in the order.
+    pub is_last: bool,
+    /// Their number and the attribute of their list; `None` if it is one.
+    pub list: Option<(u32, String)>,
+}
+
 /// What a derivation takes from the entries of a collection, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FromEntries {
@@ -73,7 +99,7 @@ pub struct FromEntries {
     /// The attribute, if it shows nothing but the value in the order: the derivation is an extreme.
     pub extreme: Option<String>,
     /// The number of items and the attribute of their list.
-    pub list: Option<(String, String)>,
+    pub list: Option<(u32, String)>,
 }
 
 impl FromEntries {
@@ -81,36 +107,25 @@ impl FromEntries {
     #[must_use]
     pub fn of(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> Option<Self> {
         let outline = derivation.kind.outline(schema);
-        let mut entries = catalogue.derivations().filter(|it| it.kind.keeps_entries());
-        let entries = entries.find(|it| {
-            it.kind.refresh().is_some_and(|refresh| outline.from.iter().any(|from| from == refresh.target()))
-        })?;
-        let Outline { from, terms, into, .. } = entries.kind.outline(schema);
-        let term = |start: &str| terms.iter().find_map(|term| term.strip_prefix(start)).unwrap_or_default();
-        let (by, carried) = (term("by "), term("carrying "));
-        let which = outline.terms.first()?.split(':').next()?;
-        let (is_last, list) = match which.strip_prefix("the last") {
-            Some(list) => (true, list),
-            None => (false, which.strip_prefix("the first")?),
+        let TakenItems { is_last, list } = outline.taken?;
+        let makers = catalogue.derivations().filter(|it| it.kind.keeps_entries());
+        let mut makers = makers.filter_map(|it| Some((it, it.kind.refresh()?)));
+        let (maker, _) = makers.find(|(_, refresh)| outline.from.iter().any(|from| from == refresh.target()))?;
+        let Outline { from, into, entries, .. } = maker.kind.outline(schema);
+        let KeptEntries { by, condition, carried } = entries?;
+        let extreme = match carried.as_slice() {
+            [(value, attribute)] if *value == by && list.is_none() => Some(attribute.clone()),
+            _ => None,
         };
-        let list = list.trim().split_once(" in ").map(|(n, attribute)| (n.to_owned(), attribute.to_owned()));
-        let shown = carried.strip_prefix(by).and_then(|rest| rest.strip_prefix(" as ")).filter(|to| !to.contains(' '));
-        let condition = terms.iter().find(|term| term.starts_with("where ")).cloned().unwrap_or_default();
+        // A name that stays the same is given once.
+        let pair = |(from, to): &(String, String)| if from == to { from.clone() } else { format!("{from} as {to}") };
         Some(Self {
             source: from.join(""),
             into: into.unwrap_or_default(),
             order: format!("{} {by}", if is_last { "greatest" } else { "least" }),
-            condition,
-            extreme: shown.filter(|_| list.is_none()).map(str::to_owned),
-            // A name that stays the same is given once.
-            carried: carried
-                .split(", ")
-                .map(|pair| match pair.split_once(" as ") {
-                    Some((from, to)) if from == to => from,
-                    _ => pair,
-                })
-                .collect::<Vec<_>>()
-                .join(", "),
+            condition: condition.unwrap_or_default(),
+            carried: carried.iter().map(pair).collect::<Vec<_>>().join(", "),
+            extreme,
             list,
         })
     }

@@ -64,7 +64,7 @@ fn sentence(schema: &Schema, catalogue: &Catalogue, derivation: &Derivation) -> 
         }
         Shape::Attributes(refresh) => match FromEntries::of(schema, catalogue, derivation) {
             Some(entries) => from_entries(&entries, refresh.target()),
-            None => written(derivation, refresh, &outline),
+            None => written(refresh, &outline),
         },
     }
 }
@@ -86,45 +86,13 @@ fn from_entries(of: &FromEntries, target: &str) -> String {
 }
 
 /// What a derivation writes into attributes.
-fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) -> String {
-    let (source, target) = (outline.from.first().map_or("", String::as_str), refresh.target());
+fn written(refresh: &dyn Refresh, outline: &Outline) -> String {
+    let source = outline.from.first().map_or("", String::as_str);
     let conditions = outline.terms.iter().filter(|term| term.starts_with("where ")).map(String::as_str);
     let conditions: Vec<&str> = conditions.collect();
-    let mut text = match (derivation.kind.name(), outline.terms.first()) {
-        ("copy", _) => copied(refresh, outline),
-        ("unread", Some(term)) => {
-            format!(
-                "counts for each {target} the {source} items {}",
-                term.trim_start_matches("those ").replacen(" is behind its ", " is after its ", 1)
-            )
-        }
-        ("calculated", Some(term)) => match term.rsplit_once(" as ") {
-            Some((value, attribute)) => format!("sets {target}.{attribute} to {value}"),
-            None => format!("calculates in each {target} {term}"),
-        },
-        ("window", Some(term)) => window(source, target, term).unwrap_or_else(|| term.clone()),
-        ("index key", Some(term)) => {
-            let (key, index) = outline.into.as_deref().and_then(|into| into.rsplit_once(" of ")).unwrap_or_default();
-            format!("puts each {target} with {term} into the index {index}, under {key}")
-        }
-        ("latest", Some(term)) => match term.split_once(": ") {
-            Some((which, names)) => {
-                format!("copies {names} into each {target}, of {which} of its {source} items by sort key")
-            }
-            None => term.clone(),
-        },
-        ("latest list", Some(term)) => match term
-            .split_once(": ")
-            .and_then(|(which, of)| Some((which.split_once(" in ")?, of)))
-        {
-            Some(((which, attribute), names)) => {
-                format!("keeps in {target}.{attribute} a list of {names} of {which} of its {source} items by sort key")
-            }
-            None => term.clone(),
-        },
-        (kind, Some(term)) if source == target => format!("keeps in each {target} its {kind}: {term}"),
-        (kind, Some(term)) => format!("keeps in each {target} its {kind}, from {source}: {term}"),
-        (kind, None) => format!("keeps in each {target} its {kind}, from {source}"),
+    let mut text = match &outline.says {
+        Some(says) => says.clone(),
+        None => copied(refresh, outline),
     };
     extend(&mut text, (!conditions.is_empty()).then(|| conditions.join(" ")));
     for find in &outline.finds {
@@ -134,13 +102,6 @@ fn written(derivation: &Derivation, refresh: &dyn Refresh, outline: &Outline) ->
         text.extend(["; a changed ", source, " finds them by a query ", &place, " for ", &find.query.pk, &through]);
     }
     text
-}
-
-/// What a window shows: `sum of plays of the last 7 days in UTC, as playsThisWeek`.
-fn window(source: &str, target: &str, term: &str) -> Option<String> {
-    let (sum, rest) = term.strip_prefix("sum of ")?.rsplit_once(" of the last ")?;
-    let ((n, span), attribute) = rest.split_once(" in UTC, as ").and_then(|(n, to)| Some((n.split_once(' ')?, to)))?;
-    Some(format!("{target}.{attribute} is the sum of {source}.{sum} over the last {n} UTC {span}"))
 }
 
 /// What a copy writes, and which item it copies from.

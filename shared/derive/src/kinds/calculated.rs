@@ -65,6 +65,7 @@ impl Kind for Calculated {
         let target = schema.entity(&self.target);
         Outline {
             terms: vec![format!("{} as {}", self.value, self.attribute)],
+            says: Some(format!("sets {}.{} to {}", self.target, self.attribute, self.value)),
             into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
             ..Outline::from(&self.target)
         }

@@ -31,7 +31,7 @@ use crate::{
     effect::Effect,
     expression::Input,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
-    outline::{Outline, linked},
+    outline::{KeptEntries, Outline, linked},
     part::{Part, PartOf, Reach},
     schema::{Image, Schema, Unreadable},
     sources::{Source, Sources},
@@ -132,7 +132,12 @@ impl Kind for Entries {
         let carrying = format!("carrying {}", carried.join(", "));
         let terms = iter::once(format!("by {}", self.by)).chain(self.condition.words()).chain([carrying]).collect();
         let into = schema.entity(&self.beside).map(|target| linked(target, &self.link));
-        Outline { terms, into, ..Outline::from(&self.source) }
+        let entries = KeptEntries {
+            by: self.by.to_string(),
+            condition: self.condition.words(),
+            carried: self.carried.iter().map(|(from, to)| (from.to_string(), to.clone())).collect(),
+        };
+        Outline { terms, into, entries: Some(entries), ..Outline::from(&self.source) }
     }
 
     fn entities(&self) -> Vec<&str> {

@@ -123,10 +123,15 @@ impl Kind for DerivedIndexKey {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let declared = schema.entity(&self.target).and_then(|target| self.declared(target));
+        let Self { target, number, index, .. } = self;
+        let declared = schema.entity(target).and_then(|target| self.declared(target));
+        let key = declared.map(|index| format!("{} / {}", index.key.pk, index.key.sk));
         Outline {
-            terms: vec![format!("{} above zero", self.number)],
-            into: declared.map(|index| format!("{} / {} of {}", index.key.pk, index.key.sk, self.index)),
+            terms: vec![format!("{number} above zero")],
+            says: key
+                .as_ref()
+                .map(|key| format!("puts each {target} with {number} above zero into the index {index}, under {key}")),
+            into: key.map(|key| format!("{key} of {index}")),
             ..Outline::from(&self.target)
         }
     }

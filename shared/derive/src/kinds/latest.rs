@@ -33,7 +33,7 @@ use crate::{
     effect::Effect,
     expression::Input,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
-    outline::{Outline, linked},
+    outline::{Outline, TakenItems, linked},
     part::{Part, Reach},
     query::{Order, Query},
     range::not_one_range,
@@ -179,14 +179,24 @@ impl Kind for Latest {
             Some(_) => format!("{from} as {to}"),
             None => to.clone(),
         });
+        let names = names.collect::<Vec<_>>().join(", ");
         let which = if self.order == Order::Descending { "the last" } else { "the first" };
-        let which = match &self.list {
-            Some(list) => format!("{which} {} in {}", list.length, list.attribute),
-            None => which.to_owned(),
+        let items = format!("of its {} items by sort key", self.source);
+        let (taken, says) = match &self.list {
+            Some(SourceList { attribute, length }) => (
+                format!("{which} {length} in {attribute}"),
+                format!("keeps in {}.{attribute} a list of {names} of {which} {length} {items}", self.target),
+            ),
+            None => (which.to_owned(), format!("copies {names} into each {}, of {which} {items}", self.target)),
         };
         let target = schema.entity(&self.target);
         Outline {
-            terms: vec![format!("{which}: {}", names.collect::<Vec<_>>().join(", "))],
+            terms: vec![format!("{taken}: {names}")],
+            says: Some(says),
+            taken: Some(TakenItems {
+                is_last: self.order == Order::Descending,
+                list: self.list.as_ref().map(|list| (list.length, list.attribute.clone())),
+            }),
             into: target.map(|target| match &self.link {
                 Some(link) => linked(target, link),
                 None => format!("{} / {}", target.key.pk, target.key.sk),

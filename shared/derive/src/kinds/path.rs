@@ -160,8 +160,10 @@ impl Kind for TreePath {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
+        let path = format!("{} below the {} of its {}", self.name, self.attribute, self.parent);
         Outline {
-            terms: vec![format!("{} below the {} of its {}", self.name, self.attribute, self.parent)],
+            says: Some(format!("keeps in each {} its path: {path}", self.target)),
+            terms: vec![path],
             into: schema.entity(&self.target).map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
             finds: self.found.shown(schema, &self.parent, &self.target).into_iter().collect(),
             depth_max: Some(self.depth_max),

@@ -188,15 +188,19 @@ impl Kind for Unread {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let Self { field, after, limit, attribute, .. } = self;
+        let Self { source, field, after, limit, attribute, .. } = self;
         let absent = if self.zero_is_absent { ", absent for zero" } else { "" };
         let pairs: Vec<String> = self.link.0.iter().map(|(to, from)| format!("{to} is its {from}")).collect();
-        let target = schema.entity(&self.target);
+        let (pairs, target) = (pairs.join(", "), schema.entity(&self.target));
         Outline {
             terms: vec![format!(
-                "those whose {field} is behind its {after}, up to {limit}, as {attribute}{absent}; {}",
-                pairs.join(", ")
+                "those whose {field} is behind its {after}, up to {limit}, as {attribute}{absent}; {pairs}"
             )],
+            says: Some(format!(
+                "shows in {}.{attribute} the number of the {source} items whose {field} is after its {after}, up to \
+                 {limit}{absent}; {pairs}",
+                self.target
+            )),
             into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
             finds: self.found.shown(schema, &self.source, &self.target).into_iter().collect(),
             ..Outline::from(&self.source)

@@ -176,12 +176,15 @@ impl Kind for Window {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let Self { sum, length, attribute, .. } = self;
+        let Self { source, target, sum, length, attribute, .. } = self;
         let span = if self.span == TimeSpan::Hour { "hour" } else { "day" };
         let plural = if *length == 1 { "" } else { "s" };
         let absent = if self.zero_is_absent { ", absent for zero" } else { "" };
         Outline {
             terms: vec![format!("sum of {sum} of the last {length} {span}{plural} in UTC, as {attribute}{absent}")],
+            says: Some(format!(
+                "shows in {target}.{attribute} the sum of {source}.{sum} over the last {length} UTC {span}{plural}{absent}"
+            )),
             into: schema.entity(&self.target).map(|target| linked(target, &self.link)),
             ..Outline::from(&self.source)
         }
