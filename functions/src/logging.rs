@@ -5,21 +5,17 @@
 //! place, and with its message only if the message is a constant in the code.
 
 use std::{
-    collections::HashMap,
-    fmt::Debug,
     io::{IsTerminal, stderr, stdout},
     panic::{PanicHookInfo, set_hook},
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
 };
 
 use lambda_runtime::Context;
-use tracing::{Event, Level, Metadata, Span, field::Field};
+use tracing::{Level, Metadata, Span};
 use tracing_subscriber::{
     Layer, Registry,
     filter::{FilterExt as _, ParseError, Targets, filter_fn},
     fmt::MakeWriter,
-    layer::{self, Filter, SubscriberExt as _},
+    layer::{Filter, SubscriberExt as _},
     util::SubscriberInitExt as _,
 };
 
@@ -60,7 +56,7 @@ pub fn readable(default: &str) {
         .with_target(false)
         // With internal errors logged, a line that cannot be written would panic if standard error is closed.
         .log_internal_errors(false);
-    let _already_set = registry(layer.with_filter(filter(asked(default)).and(OncePerCascade::default())));
+    let _already_set = registry(layer.with_filter(filter(asked(default))));
 }
 
 /// Uses [`json`] in Lambda, and [`readable`] elsewhere.
@@ -112,33 +108,6 @@ fn targets(text: &str) -> Result<Targets, ParseError> {
 /// A filter with these levels, but without lines that may contain values.
 fn filter<S>(asked: Targets) -> impl Filter<S> + Send + Sync {
     asked.and(filter_fn(holds_no_value))
-}
-
-/// The module that warns each time it finds that a cascade still waits.
-const CASCADES: &str = "engine::jobs::ground::sweep";
-
-/// Passes the warning about a cascade that waits once, until it is over.
-#[derive(Default)]
-struct OncePerCascade(Mutex<HashMap<String, Instant>>);
-
-/// Such a warning is over if it has not been repeated for this long.
-const OVER_AFTER: Duration = Duration::from_mins(30);
-
-impl<S> Filter<S> for OncePerCascade {
-    fn enabled(&self, _metadata: &Metadata<'_>, _context: &layer::Context<'_, S>) -> bool {
-        true
-    }
-
-    fn event_enabled(&self, event: &Event<'_>, _context: &layer::Context<'_, S>) -> bool {
-        if event.metadata().target() != CASCADES || *event.metadata().level() != Level::WARN {
-            return true;
-        }
-        let mut text = String::new();
-        event.record(&mut |field: &Field, value: &dyn Debug| text.extend([field.name(), &format!("={value:?} ")]));
-        let (now, mut seen) = (Instant::now(), self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        seen.retain(|_, last| now.duration_since(*last) < OVER_AFTER);
-        seen.insert(text, now).is_none()
-    }
 }
 
 fn holds_no_value(metadata: &Metadata<'_>) -> bool {
