@@ -7,6 +7,7 @@ use derive::{
     catalogue::Catalogue,
     clock::HOUR_MS,
     derived::Items,
+    kind::Refresh,
     position::DerivationAt,
     refresh::Look,
     schema::{Schema, Unreadable},
@@ -26,7 +27,7 @@ use crate::{
     batch::Engine,
     count::recount::{ALL, RECOUNT},
     counters::Target,
-    fan_out::again::{self, Again},
+    fan_out::again::{self, Again, DueItem},
     job::Job,
     jobs::{
         self, JobOrder, Obeyed,
@@ -51,6 +52,9 @@ use crate::{
         damage::{Damage, damage},
     },
 };
+
+/// Overdue items that are read of each partition. Bounds what is listed where no sweep runs.
+const OVERDUE_MAX: u32 = 10;
 
 impl<S: Store> Engine<S> {
     /// The engine's schema.
@@ -340,14 +344,32 @@ impl<S: Store> Engine<S> {
         self.context.clock.now_ms() / HOUR_MS
     }
 
-    /// Items that the sweep should have searched or refreshed an hour ago: the first of each partition of the ledger,
-    /// with the names of their derivations.
+    /// The first items that the sweep should have searched or refreshed an hour ago; it runs more than once an hour. Without
+    /// derivations that read the clock nothing is read.
     ///
     /// # Errors
     ///
     /// [`GaveUp`] if the ledger cannot be read.
-    pub async fn overdue(&self, patience: Patience<'_>) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
-        again::overdue(&self.context, patience).await
+    pub async fn overdue(&self, patience: Patience<'_>) -> Result<Vec<DueItem>, GaveUp> {
+        let mut derivations = self.context.catalogue.derivations();
+        if !derivations.any(|it| it.kind.refresh().is_some_and(Refresh::reads_clock)) {
+            return Ok(Vec::new());
+        }
+        let until_ms = self.context.clock.now_ms().saturating_sub(HOUR_MS);
+        again::due(&self.context, until_ms, Some(OVERDUE_MAX), |_| true, patience).await
+    }
+
+    /// The searches that are repeated soon, and the items that are refreshed soon, among those that are asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] if the ledger cannot be read.
+    pub async fn due_soon(
+        &self,
+        is_asked: impl Fn(&Key) -> bool,
+        patience: Patience<'_>,
+    ) -> Result<Vec<DueItem>, GaveUp> {
+        again::due(&self.context, again::soon(&self.context), None, is_asked, patience).await
     }
 
     /// Reads these sources, and adds them to `sources`. A clock that is gone shows the current hour.

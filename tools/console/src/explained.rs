@@ -1,6 +1,7 @@
 //! Renders an explanation.
 
 use derive::clock;
+use engine::fan_out::again::DueItem;
 use keys::item::Item;
 use maud::{Markup, html};
 use operate::{
@@ -211,8 +212,8 @@ pub(crate) fn pending(pending: &Pending) -> Markup {
         }
         @if *n_undecodable > 0 { p { "What cannot be decoded of what is parked may concern it: " (counted(*n_undecodable, "change")) "." } }
         @for job in jobs { p { "The job " code { (job.key) } " is under way." } }
-        @for (key, due_ms) in searches {
-            p { "The items that depend on " (frame::key(key)) " are searched again at " (time(*due_ms)) "." }
+        @for DueItem { item, due_ms, .. } in searches {
+            p { "The items that depend on " (frame::key(item)) " are searched again at " (time(*due_ms)) "." }
         }
     }
 }

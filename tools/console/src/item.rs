@@ -7,7 +7,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Redirect, Response},
 };
-use engine::backoff::describe;
+use engine::{backoff::describe, look::listing::ALL_DERIVATIONS};
 use keys::{item::Item, key::Key};
 use maud::{Markup, html};
 use operate::{
@@ -108,7 +108,7 @@ fn whole<S: Store>(console: &Console<S>, explanation: &Explanation, key: &Key) -
             " · " a href=(frame::of_collection(None, &key.pk)) { "all items under this partition key" }
         }
         @for (derivation, why) in unreadable {
-            p.empty { @if derivation == "*" { "Every derivation" } @else { (derivation) } " skips this item: " (why.to_string()) }
+            p.empty { @if derivation == ALL_DERIVATIONS { "Every derivation" } @else { (derivation) } " skips this item: " (why.to_string()) }
         }
         (explained::values(explanation))
         @if let Some(item) = item { (ground(console, key, item)) }

@@ -23,13 +23,13 @@ use derive::{
     part::PartOf,
     plan::plan,
     position::DerivationAt,
-    query::{Query, SortKeys},
     schema::{Schema, Seen, Unreadable},
     write::Table,
 };
 use engine::{
     backoff::{GaveUp, Patience},
     batch::Engine,
+    fan_out::again::DueItem,
     job::Job,
     jobs::ground::sweep::jobs,
     ledger::watermarks::mark_name,
@@ -40,7 +40,7 @@ use engine::{
 };
 use keys::{
     counter::{COUNTER, CounterKey},
-    item::{Item, text},
+    item::Item,
     key::Key,
 };
 use store::Store;
@@ -64,12 +64,6 @@ use crate::{
 
 /// Time limit for a call, in milliseconds.
 const CALL_MS_MAX: u64 = 30_000;
-
-/// Partitions of the searches that are to be repeated, as the engine's module `fan_out` names them.
-const SEARCH_PARTITIONS: u32 = 8;
-
-/// Searches that are due later than this, in milliseconds, are those of windows, for the next days.
-const SEARCH_MS_MAX: u64 = 3_600 * 1_000;
 
 /// The question.
 #[derive(Clone, Debug)]
@@ -187,7 +181,8 @@ pub async fn why<S: Store + 'static>(
     }
     let mut pending = explainer.pending(&asked).await?;
     if values.iter().any(|value| value.state == ValueState::Waits) {
-        pending.searches = explainer.searches(&asked).await?;
+        let is_asked = |item: &Key| asked.own.contains(item) || asked.sources.contains(item);
+        pending.searches = engine.due_soon(is_asked, explainer.patience()).await?;
     }
     let changes = if request.reads_stream && !opened.streams.is_empty() {
         Some(explainer.changes(opened, &asked).await?)
@@ -398,9 +393,9 @@ pub struct Pending {
     pub n_undecodable: usize,
     /// Jobs that concern it.
     pub jobs: Vec<Job>,
-    /// Sources whose dependent items are to be searched again, each with the time when that is due, in milliseconds
-    /// since the epoch. They are read if a value waits.
-    pub searches: Vec<(Key, u64)>,
+    /// Sources whose dependent items are to be searched again, and items that are to be refreshed. They are read if a
+    /// value waits.
+    pub searches: Vec<DueItem>,
 }
 
 /// A parked change that concerns the question.
@@ -437,30 +432,6 @@ impl<S: Store> Explainer<'_, S> {
         };
         pending.jobs.extend(jobs.into_iter().filter(concerns));
         Ok(pending)
-    }
-
-    /// The sources in question whose searches are to be repeated, because an index may lag, with their due times.
-    async fn searches(&self, asked: &AskedAbout) -> Result<Vec<(Key, u64)>, OperateError> {
-        let (store, mut found) = (self.engine.store(), Vec::new());
-        let until_ms = self.engine.clock().now_ms().saturating_add(SEARCH_MS_MAX);
-        for number in 0..SEARCH_PARTITIONS {
-            let due = SortKeys::Between("0".to_owned(), format!("{until_ms:015}~"));
-            let (query, mut after) = (Query::of(None, format!("AGAIN#{number:02}"), due), None);
-            loop {
-                let page = self.patience().call(|| store.query(Table::Ledger, &query, after.clone())).await?;
-                let searches = page.items.iter().filter_map(|item| {
-                    let key = Key::new(text(item, "ItemPK")?, text(item, "ItemSK")?);
-                    let due_ms = self.schema().layout.key(item)?.sk.split('#').next()?.parse().ok()?;
-                    (asked.own.contains(&key) || asked.sources.contains(&key)).then_some((key, due_ms))
-                });
-                found.extend(searches);
-                after = page.next;
-                if after.is_none() {
-                    break;
-                }
-            }
-        }
-        Ok(found)
     }
 
     fn parked(&self, parked: &ParkedChange, asked: &AskedAbout, pending: &mut Pending) {

@@ -21,9 +21,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    clock::HOUR_MS,
     effect::RefreshRequest,
-    kind::Refresh,
     position::DerivationAt,
     query::{Query, SortKeys},
     sources::Sources,
@@ -110,8 +108,7 @@ async fn search_notes<S: Store>(
     let marks = std::slice::from_ref(&mark);
     let marked = patience.call(|| context.store.get(Table::Ledger, marks)).await?.into_iter().next();
     let deadly = marked.as_ref().and_then(|(_, item)| text(item, LAST)).map(str::to_owned);
-    let due = SortKeys::Between("0".to_owned(), format!("{:0DIGITS$}~", context.clock.now_ms()));
-    let due = Query { limit: Some(NOTES_AT_ONCE), ..Query::of(None, partition(number), due) };
+    let due = Query { limit: Some(NOTES_AT_ONCE), ..Query::of(None, partition(number), until(context.clock.now_ms())) };
     let mut after = None;
     while !patience.is_over() {
         let page = patience.call(|| context.store.query(Table::Ledger, &due, after.clone())).await?;
@@ -138,24 +135,44 @@ async fn search_notes<S: Store>(
     Ok(())
 }
 
-/// The items with pending repeated searches, and those to be refreshed about now, among those that are asked for; each
-/// with the names of the derivations.
-pub(crate) async fn noted<S: Store>(
+/// A search that is to be repeated, or an item that is to be refreshed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueItem {
+    /// The source of the search; or the item.
+    pub item: Key,
+    /// Names of the derivations.
+    pub derivations: BTreeSet<String>,
+    /// When it is due, in milliseconds since the epoch.
+    pub due_ms: u64,
+}
+
+/// When the last of the searches that are noted now is repeated, in milliseconds since the epoch. An item may be noted for
+/// a day that is far ahead.
+pub(crate) fn soon<S>(context: &Context<S>) -> u64 {
+    context.clock.now_ms().saturating_add(2 * context.fan_out.index_lag_ms + 2 * CLOCKS_DIFFER_MS)
+}
+
+/// What is due until a time in milliseconds since the epoch, as far as it is asked for; with a limit, the first of each
+/// partition.
+pub(crate) async fn due<S: Store>(
     context: &Context<S>,
+    until_ms: u64,
+    limit: Option<u32>,
     is_asked: impl Fn(&Key) -> bool,
     patience: Patience<'_>,
-) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
+) -> Result<Vec<DueItem>, GaveUp> {
     let mut items = Vec::new();
-    // A search is repeated in twice this time at the latest. An item may be noted for a day that is far ahead.
-    let until_ms = context.clock.now_ms().saturating_add(2 * context.fan_out.index_lag_ms + 2 * CLOCKS_DIFFER_MS);
     for number in 0..PARTITIONS {
-        let soon = SortKeys::Between("0".to_owned(), format!("{until_ms:0DIGITS$}~"));
-        let (notes, mut after) = (Query::of(None, partition(number), soon), None);
+        let notes = Query { limit, ..Query::of(None, partition(number), until(until_ms)) };
+        let mut after = None;
         loop {
             let page = patience.call(|| context.store.query(Table::Ledger, &notes, after.clone())).await?;
-            let notes = page.items.iter().filter_map(Note::of).filter(|note| is_asked(&note.item));
-            items.extend(notes.map(|note| (note.item, note.derivations)));
-            after = page.next;
+            items.extend(page.items.iter().filter_map(|note| {
+                let Note { item, derivations } = Note::of(note).filter(|note| is_asked(&note.item))?;
+                let due_ms = context.schema.layout.key(note)?.sk.split('#').next()?.parse().ok()?;
+                Some(DueItem { item, derivations, due_ms })
+            }));
+            after = page.next.filter(|_| limit.is_none());
             if after.is_none() {
                 break;
             }
@@ -164,24 +181,9 @@ pub(crate) async fn noted<S: Store>(
     Ok(items)
 }
 
-/// What the sweep should have done an hour ago: the first item of each partition, with the names of the derivations. The
-/// sweep runs more than once an hour. Without derivations that read the clock nothing is read.
-pub(crate) async fn overdue<S: Store>(
-    context: &Context<S>,
-    patience: Patience<'_>,
-) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
-    let mut items = Vec::new();
-    if !context.catalogue.positioned().any(|(at, _)| context.catalogue.refresh(at).is_some_and(Refresh::reads_clock)) {
-        return Ok(items);
-    }
-    let until = format!("{:0DIGITS$}~", context.clock.now_ms().saturating_sub(HOUR_MS));
-    for number in 0..PARTITIONS {
-        let due = SortKeys::Between("0".to_owned(), until.clone());
-        let first = Query { limit: Some(1), ..Query::of(None, partition(number), due) };
-        let page = patience.call(|| context.store.query(Table::Ledger, &first, None)).await?;
-        items.extend(page.items.iter().filter_map(Note::of).map(|note| (note.item, note.derivations)));
-    }
-    Ok(items)
+/// The sort keys of the notes that are due until a time in milliseconds since the epoch.
+fn until(ms: u64) -> SortKeys {
+    SortKeys::Between("0".to_owned(), format!("{ms:0DIGITS$}~"))
 }
 
 /// Notes when an item is to be refreshed again for these derivations, as far as these sources show: for an item that no

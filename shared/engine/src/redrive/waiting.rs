@@ -14,7 +14,10 @@ use crate::{
     backoff::{GaveUp, Patience},
     context::Context,
     counters::Target,
-    fan_out::{again, underway::UnderwayFanOut},
+    fan_out::{
+        again::{self, DueItem},
+        underway::UnderwayFanOut,
+    },
     input::Batch,
     jobs::ground::sweep::jobs,
     look::listing::{ALL_DERIVATIONS, UNREADABLE},
@@ -121,8 +124,9 @@ pub(crate) async fn what_is_under_way<S: Store>(
     parked_of(context, Family::LevelTriggered, patience, &mut waiting).await?;
     let jobs = patience.call(|| jobs(&context.store, &context.schema.layout)).await?;
     waiting.fan_outs = jobs.iter().filter_map(|job| UnderwayFanOut::of(context, job)).collect();
-    for (item, names) in again::noted(context, is_asked, patience).await? {
-        let positions = names.iter().filter_map(|name| context.catalogue.position(name));
+    for DueItem { item, derivations, .. } in again::due(context, again::soon(context), None, is_asked, patience).await?
+    {
+        let positions = derivations.iter().filter_map(|name| context.catalogue.position(name));
         waiting.noted.entry(item).or_default().extend(positions);
     }
     Ok(waiting)

@@ -1,7 +1,7 @@
 //! `ripple why`: explains the derived values of an item.
 
 use derive::clock;
-use engine::look::listing::ALL_DERIVATIONS;
+use engine::{fan_out::again::DueItem, look::listing::ALL_DERIVATIONS};
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
@@ -69,8 +69,8 @@ fn text(why: &Explanation) -> String {
         lines.push(format!("\n{changes} cannot be decoded, and may concern it: see `ripple parked`"));
     }
     lines.extend(why.pending.jobs.iter().map(|job| format!("\njob  {}", job.key)));
-    for (key, due_ms) in &why.pending.searches {
-        lines.push(format!("\nsearch  of the items that depend on {key}, again at {}", words::time(*due_ms)));
+    for DueItem { item, due_ms, .. } in &why.pending.searches {
+        lines.push(format!("\nsearch  of the items that depend on {item}, again at {}", words::time(*due_ms)));
     }
     let is_waiting = why.values.iter().map(|it| &it.state).chain(why.counters.iter().map(|it| &it.state));
     let Pending { parked, jobs, searches, .. } = &why.pending;

@@ -34,6 +34,7 @@ use engine::{
     backoff::{GaveUp, Patience, describe},
     batch::Engine,
     counters::Target,
+    fan_out::again::DueItem,
     look::listing::ALL_DERIVATIONS,
     protocol::ProtocolStep,
     redrive::in_ledger::{CountedRecord, CountsOf},
@@ -182,8 +183,8 @@ impl<'a, S: Store> Verification<'a, S> {
     ///
     /// [`VerifyError`] if the ledger cannot be read, or the report cannot be stored.
     pub async fn report_overdue(&self) -> Result<(), VerifyError> {
-        for (item, names) in self.engine.overdue(self.patience()).await? {
-            let overdue = names.iter().map(|name| finding(name, &item, None, None));
+        for DueItem { item, derivations, .. } in self.engine.overdue(self.patience()).await? {
+            let overdue = derivations.iter().map(|name| finding(name, &item, None, None));
             for overdue in overdue.filter(|overdue| self.scope.has_finding(overdue)) {
                 self.state().report(VerifyEvent::Undecided(overdue, Why::Overdue))?;
             }
