@@ -1,8 +1,11 @@
 //! Single verifications: what is reported as undecided or unproven, and what is found beside differences.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use derive::write::Table;
@@ -398,4 +401,56 @@ async fn a_counter_is_compared_as_the_functions_left_it_and_not_as_it_was_scanne
         assert_eq!(told(&events, "following-count"), wanted, "{events:?}");
         assert!(extent.is_proven);
     }
+}
+
+/// An item whose list is a number has wrong keys of an index too: both are reported.
+#[tokio::test]
+async fn wrong_index_keys_are_found_on_an_item_that_another_derivation_cannot_read() {
+    let bed = Bed::new().declaring(
+        r#"
+[table]
+partition-key = "PK"
+sort-key = "SK"
+type = "EntityType"
+
+[index.GSI1]
+partition-key = "GSI1PK"
+sort-key = "GSI1SK"
+
+[entity.Tag]
+partition-key = "TAG#{tag}"
+sort-key = "TAG"
+derived-attributes = ["uses"]
+
+[entity.Visit]
+partition-key = "VISIT#{visit}"
+sort-key = "VISIT"
+attributes = ["doctor", "tags"]
+
+[entity.Visit.index.GSI1]
+partition-key = "DOCTOR#{doctor}"
+sort-key = "VISIT#{visit}"
+
+[derivation.uses]
+kind = "count"
+from = "Visit"
+into = "Tag.uses"
+each = "tags"
+link = { tag = "tags" }
+"#,
+    );
+    let visit = bed.put("Visit", &[("visit", "v")], &[("doctor", "d"), ("tags", "N:1")]).await;
+    let reported = async || {
+        let (events, _) = verified(&bed, &AtRest).await;
+        let name = |event: &VerifyEvent| match event {
+            VerifyEvent::Finding(found, _) => found.derivation.clone(),
+            VerifyEvent::Unreadable(found) => format!("unreadable by {}", found.derivation),
+            event => format!("{event:?}"),
+        };
+        events.iter().map(name).collect::<BTreeSet<_>>()
+    };
+    let unreadable = "unreadable by uses".to_owned();
+    assert_eq!(reported().await, BTreeSet::from([unreadable.clone()]));
+    bed.set(&visit, "GSI1PK", "DOCTOR#e").await;
+    assert_eq!(reported().await, BTreeSet::from(["index keys".to_owned(), unreadable]));
 }

@@ -85,15 +85,38 @@ pub(crate) async fn clock_is_set_back(bed: Bed) -> String {
     format!("the song shows {} plays", bed.shown(&song, "plays"))
 }
 
+/// The request to refresh the sum of a song.
+fn look_at(bed: &Bed, song: &Key) -> Look {
+    let (derivations, named) = (BTreeSet::from([bed.catalogue.called("plays").unwrap()]), BTreeSet::new());
+    Look { item: song.clone(), entity: "Song".to_owned(), derivations, named }
+}
+
+#[tokio::test]
+async fn an_engine_that_moved_the_clock_knows_the_hour_where_the_clock_is_deleted_or_a_text() {
+    let bed = Bed::new().declaring(SONGS);
+    let song = song(&bed).await;
+    let engine = bed.engine();
+    let refreshed = async || {
+        let patience = Patience::new(&bed.clock, bed.deadline_ms());
+        engine.bring_in_step(look_at(&bed, &song), patience).await.unwrap();
+        bed.shown(&song, "plays")
+    };
+    assert_eq!(refreshed().await, "5");
+    bed.set(&clock::key(), "Hour", "noon").await;
+    bed.set(&song, "plays", "N:7").await;
+    assert_eq!(refreshed().await, "5");
+    bed.delete(&clock::key()).await;
+    bed.set(&song, "plays", "N:7").await;
+    assert_eq!(refreshed().await, "5");
+}
+
 #[tokio::test]
 async fn a_sum_that_a_repair_wrote_first_moves_too() {
     for ledger in LEDGERS {
         let mut bed = Bed::new().under(ledger).declaring(SONGS);
         let song = song(&bed).await;
         drop(bed.records());
-        let plays = bed.catalogue.called("plays").unwrap();
-        let (derivations, named) = (BTreeSet::from([plays]), BTreeSet::new());
-        let look = Look { item: song.clone(), entity: "Song".to_owned(), derivations, named };
+        let look = look_at(&bed, &song);
         let engine = bed.engine();
         assert!(engine.bring_in_step(look, Patience::new(&bed.clock, bed.deadline_ms())).await.unwrap());
         assert_eq!(bed.shown(&song, "plays"), "5");
@@ -154,7 +177,7 @@ async fn a_verification_says_that_nobody_moves_the_clock_or_that_it_is_wrong() {
     let mut bed = Bed::new().declaring(SONGS);
     let song = song(&bed).await;
     bed.settle().await;
-    let said = async |bed: &Bed| {
+    let reported = async |bed: &Bed| {
         let (events, _) = verified(bed, &AtRest).await;
         events
             .iter()
@@ -166,20 +189,20 @@ async fn a_verification_says_that_nobody_moves_the_clock_or_that_it_is_wrong() {
             .collect::<Vec<_>>()
     };
     bed.clock.advance(3 * HOUR_MS);
-    assert_eq!(said(&bed).await, Vec::<String>::new(), "the sweep has an hour for it");
+    assert_eq!(reported(&bed).await, Vec::<String>::new(), "the sweep has an hour for it");
     bed.clock.advance(HOUR_MS);
-    assert_eq!(said(&bed).await, [format!("{} waits", song.pk)]);
+    assert_eq!(reported(&bed).await, [format!("{} waits", song.pk)]);
     sweep(&mut bed).await;
-    assert_eq!((bed.shown(&song, "plays").as_str(), said(&bed).await), ("0", Vec::new()));
+    assert_eq!((bed.shown(&song, "plays").as_str(), reported(&bed).await), ("0", Vec::new()));
     bed.delete(&clock::key()).await;
     bed.set(&song, "plays", "N:7").await;
     let (events, _) = verified(&bed, &AtRest).await;
     assert!(matches!(&events[..], [VerifyEvent::Finding(found, _)] if found.pk == song.pk), "{events:?}");
     bed.settle().await;
-    assert_eq!(bed.shown(&song, "plays"), "0", "the functions know the hour");
-    for (hour, what) in [("N:999999", "is a later hour than now"), ("noon", "is no number of hours since 1970")] {
+    assert_eq!(bed.shown(&song, "plays"), "0", "the functions write the clock again");
+    for (hour, what) in [("N:999999", "is in the future"), ("noon", "is not a number of hours since 1970")] {
         bed.set(&clock::key(), "Hour", hour).await;
-        let said = said(&bed).await;
-        assert!(said.len() == 1 && said[0].starts_with("JOBS#CLOCK") && said[0].contains(what), "{said:?}");
+        let all = reported(&bed).await;
+        assert!(all.len() == 1 && all[0].starts_with("JOBS#CLOCK") && all[0].contains(what), "{all:?}");
     }
 }

@@ -109,17 +109,13 @@ impl Samples {
             _ => None,
         });
         let mirrors: Vec<_> = mirrors.filter(|(source, _)| !self.is_given(source)).collect();
-        for &(source, target) in mirrors.iter().cycle().take(mirrors.len() * mirrors.len()) {
-            let Some(mut item) = self.items.remove(source) else { continue };
-            let numbers = self
-                .items
-                .get(target)
-                .into_iter()
-                .flatten()
-                .filter(|(name, value)| matches!(value, AttributeValue::N(_)) && item.contains_key(name));
+        // A chain has no more mirrors than there are.
+        for (source, target) in mirrors.iter().flat_map(|_| &mirrors) {
+            let numbers = self.items.get(*target).into_iter().flatten();
+            let numbers = numbers.filter(|(_, value)| matches!(value, AttributeValue::N(_)));
             let numbers: Vec<_> = numbers.map(|(name, value)| (name.to_owned(), value.clone())).collect();
-            item.extend(numbers);
-            self.items.insert(source.clone(), item);
+            let Some(item) = self.items.get_mut(*source) else { continue };
+            item.extend(numbers.into_iter().filter(|(name, _)| item.contains_key(name)).collect::<Vec<_>>());
         }
     }
 

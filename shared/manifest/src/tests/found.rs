@@ -77,11 +77,21 @@ fn what_is_found_through_a_mirror_has_one_each() {
     );
 }
 
-/// The receipts of a team may be mirrored under the user; a member without one would not be found.
+/// Members, and the receipts of a team, which are mirrored under the user instead.
+fn mirrored_receipts() -> String {
+    let receipts = r#"[entity.Receipt]
+partition-key = "TEAM#{teamId}"
+sort-key = "RECEIPT#{userId}"
+attributes = ["role"]
+
+[derivation.user-name]"#;
+    MEMBERS.replace("[derivation.user-name]", receipts).replace("from = \"Member\"", "from = \"Receipt\"")
+}
+
+/// A member without a receipt would not be found.
 #[test]
 fn what_is_found_through_a_mirror_is_what_was_mirrored() {
-    let receipts = "[entity.Receipt]\npartition-key = \"TEAM#{teamId}\"\nsort-key = \"RECEIPT#{userId}\"\nattributes = [\"role\"]\n\n[derivation.user-name]";
-    let text = MEMBERS.replace("[derivation.user-name]", receipts).replace("from = \"Member\"", "from = \"Receipt\"");
+    let text = mirrored_receipts();
     refused_whole(
         &text,
         &expect![
@@ -92,6 +102,19 @@ fn what_is_found_through_a_mirror_is_what_was_mirrored() {
         &text.replace("found = \"TeamOfUser\"\n", ""),
         &expect![
             "35:13: derivation.user-name: a change of User does not have teamId of Member, by which its Member items would be found: no entity and no index leads to all of them"
+        ],
+    );
+    let cascade = r#"[derivation.members-of-user]
+kind = "cascade"
+owner = "User"
+hanging = [{ entity = "Member", through = "TeamOfUser" }]
+"#;
+    let with_cascade = |text: &str| text.split("[derivation.user-name]").next().unwrap().to_owned() + cascade;
+    load(&with_cascade(MEMBERS)).unwrap();
+    refused_whole(
+        &with_cascade(&text),
+        &expect![
+            "35:13: derivation.members-of-user: not every Member has a TeamOfUser by which it is found, since TeamOfUser is a mirror of other items: use an index, or a mirror of Member"
         ],
     );
 }
