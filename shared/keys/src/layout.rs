@@ -12,7 +12,7 @@ use crate::{
     entity::Definition,
     item::{Item, text},
     key::Key,
-    tables::{EntityBy, IndexForm, KeyAttribute, TYPE, TableForm, TableForms},
+    tables::{EntityBy, IndexForm, KeyAttribute, Place, TYPE, TableForm, TableForms},
 };
 
 /// Names of a table's key, type and time-to-live attributes, and its indexes.
@@ -94,6 +94,17 @@ impl Layout {
     #[must_use]
     pub fn key(&self, item: &Item) -> Option<Key> {
         Some(Key::new(text(item, &self.pk)?, text(item, &self.sk)?))
+    }
+
+    /// The key of an item that a person names by its partition key and its sort key, as they are stored or as Ripple
+    /// prints them; without a sort key in a table that has none.
+    #[must_use]
+    pub fn address(&self, pk: &str, sk: Option<&str>) -> Option<Key> {
+        let own = || Some(Key::new(pk, sk?));
+        let Some(forms) = &self.forms else { return own() };
+        let table = forms.named(pk.split_once('#')?.0);
+        let is_own = own().is_some_and(|key| forms.place(&key) == Place::Own);
+        table.filter(|_| !is_own).map_or_else(own, |table| table.address(pk, sk))
     }
 
     /// The index of this name.

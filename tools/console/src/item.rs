@@ -47,9 +47,17 @@ pub(crate) struct KeyText {
 }
 
 /// Leads to the page of an item, or to the items under a partition key.
-pub(crate) async fn find(Query(KeyText { key }): Query<KeyText>) -> Response {
+pub(crate) async fn find<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    Query(KeyText { key }): Query<KeyText>,
+) -> Response {
+    let item = |pk: &str, sk: Option<&str>| console.opened.schema.layout.address(pk, sk);
     match key.trim().split(" / ").collect::<Vec<_>>().as_slice() {
-        [pk, sk] => Redirect::to(&frame::of_item(&Key::new(*pk, *sk))).into_response(),
+        [pk, sk] => {
+            let key = item(pk, Some(sk)).unwrap_or_else(|| Key::new(*pk, *sk));
+            Redirect::to(&frame::of_item(&key)).into_response()
+        }
+        [pk] if let Some(key) = item(pk, None) => Redirect::to(&frame::of_item(&key)).into_response(),
         [pk] if !pk.is_empty() => Redirect::to(&frame::of_collection(None, pk)).into_response(),
         _ => {
             let why = "Give a key such as USER#ada / PROFILE, or a partition key alone to list its items.";

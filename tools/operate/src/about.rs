@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt};
 
 use derive::schema::Schema;
 use engine::{batch::Engine, park::ParkedChange};
-use keys::{escape::restored, fields::Fields, key::Key};
+use keys::{escape::restored, fields::Fields, key::Key, layout::Layout};
 use serde_json::Value;
 use store::Store;
 
@@ -22,6 +22,13 @@ pub struct About {
 }
 
 impl About {
+    /// The same, in the form in which the keys of this layout are compared.
+    #[must_use]
+    pub fn addressed(&self, layout: &Layout) -> Self {
+        let key = layout.address(&self.pk, self.sk.as_deref());
+        key.map_or_else(|| self.clone(), |Key { pk, sk }| Self { pk, sk: Some(sk) })
+    }
+
     fn is(&self, key: &Key) -> bool {
         self.pk == key.pk && self.sk.as_ref().is_none_or(|sk| *sk == key.sk)
     }

@@ -242,3 +242,16 @@ fn a_key_is_as_long_as_it_is_stored() {
     let as_texts = of("{a}", "{b}", StoredForm::Texts);
     assert!(as_texts.build(&fields("%".repeat(683), "b".into())).is_err(), "2,049 bytes are stored");
 }
+
+#[test]
+fn an_item_is_named_by_its_stored_key_or_by_its_address() {
+    let layout = forms().layout();
+    let named = |pk: &str, sk| layout.address(pk, sk).map(|key| key.to_string());
+    assert_eq!(named("Posts#B #7", Some("1796000000000")), named("Posts#B %237", Some("1796000000000")));
+    let address = layout.key(&Item::from([(PK.to_owned(), s("Posts#B %237")), (SK.to_owned(), s("x"))])).unwrap();
+    assert!(named("Posts#B #7", Some("5")).is_some_and(|key| key.starts_with(&address.pk)));
+    assert_eq!(named("Posts#a", Some("noon")), None, "the sort key is a number");
+    assert_eq!(named("Posts#a", None), None, "the sort key is missing");
+    assert_eq!(named("Users#0a", None).as_deref(), Some("Users#0a / -"));
+    assert_eq!(named("JOBS#00", Some("x")).as_deref(), Some("JOBS#00 / x"));
+}

@@ -10,9 +10,10 @@ use super::Connection;
 /// `ripple why`
 #[derive(Debug, Group)]
 pub(crate) struct WhyArgs {
-    /// Key of the item, as `PK / SK` or as the JSON object `{"pk": …, "sk": …}`. The item need not exist.
-    #[arg(value_name = "KEY", value_parser = item)]
-    pub(crate) key: Key,
+    /// Key of the item, as `PK / SK` or as the JSON object `{"pk": …, "sk": …}`; with `[tables]`, `TABLE#PK / SK`. The item
+    /// need not exist.
+    #[arg(value_name = "KEY", value_parser = about)]
+    pub(crate) key: About,
     /// Explains only this attribute (default: all derived attributes).
     #[arg(value_name = "ATTRIBUTE")]
     pub(crate) attribute: Option<String>,

@@ -31,8 +31,9 @@ pub(crate) async fn run(args: &ParkedArgs) -> anyhow::Result<Completion> {
     match &args.about {
         _ if args.discard => discard::run(&opened, &parked, args).await,
         Some(about) => {
+            let about = about.addressed(&opened.schema.layout);
             about.check(&opened.schema).map_err(Usage)?;
-            Ok(list_about(&parked, &opened, about, args.json))
+            Ok(list_about(&parked, &opened, &about, args.json))
         }
         None if args.ids.is_empty() => list(&parked, &opened, args.json).await,
         None => show(&parked, &opened, args).await,
@@ -109,7 +110,8 @@ pub(super) async fn report_not_parked(ids: &[&str], opened: &Opened) -> anyhow::
         ids.iter().partition(|id| recount.iter().any(|listed| listed.event_id == **id));
     for id in refused {
         report(&format!(
-            "ripple: {id} was refused, not parked, so it cannot be applied: correct its counts with `ripple repair --apply`"
+            "ripple: {id} was refused or discarded and is not parked, so it cannot be applied: correct its counts with `ripple \
+             repair --apply`"
         ));
     }
     report_unknown(&unknown, "no parked change", "parked");

@@ -5,6 +5,7 @@ use engine::{fan_out::again::DueItem, look::listing::ALL_DERIVATIONS};
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
+    about::About,
     objects::explanation,
     verify::judge::INDEX_KEYS,
     why::{
@@ -18,7 +19,7 @@ use operate::{
 use super::{LOG_FILTER, verify::item_text};
 use crate::{
     args::why::WhyArgs,
-    exit::{Completion, print},
+    exit::{Completion, Usage, print},
     opened::{agreed, open_with_ledger},
     words::{self, counted, print_json},
 };
@@ -27,8 +28,12 @@ pub(crate) async fn run(args: &WhyArgs) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
     let number = |given: u32| usize::try_from(given).unwrap_or(usize::MAX);
+    let About { pk, sk } = &args.key;
+    let key = opened.schema.layout.address(pk, sk.as_deref()).ok_or_else(|| {
+        Usage(format!("{} is no key of an item: it must be `PK / SK`, such as 'POST#p / METADATA'", args.key))
+    })?;
     let request = WhyRequest {
-        key: args.key.clone(),
+        key,
         attribute: args.attribute.clone(),
         n_listed: number(args.list),
         n_read_max: number(args.sources),
@@ -59,7 +64,9 @@ fn text(why: &Explanation) -> String {
         ALL_DERIVATIONS | INDEX_KEYS => format!("  {INDEX_KEYS}: {unreadable}"),
         derivation => format!("  {derivation} skips this item: {unreadable}"),
     }));
-    why.values.iter().for_each(|value| value_lines(value, why.item.is_some(), &mut lines));
+    let is_wrong =
+        |name: &String| why.counters.iter().any(|it| it.derivation == *name && it.state != ValueState::Right);
+    why.values.iter().for_each(|value| value_lines(value, why.item.is_some(), is_wrong, &mut lines));
     why.counters.iter().for_each(|counter| counter_lines(counter, why.changes.as_ref(), &mut lines));
     for parked in &why.pending.parked {
         lines.push(format!("\nparked  {}  {}\n  cause     {}", parked.id, parked.item, parked.cause));
@@ -90,7 +97,8 @@ fn text(why: &Explanation) -> String {
     lines.join("\n")
 }
 
-fn value_lines(value: &ExplainedValue, is_there: bool, lines: &mut Vec<String>) {
+/// The lines about a value; `is_wrong` says whether a counter of the item is.
+fn value_lines(value: &ExplainedValue, is_there: bool, is_wrong: impl Fn(&String) -> bool, lines: &mut Vec<String>) {
     let terms = if value.terms.is_empty() { String::new() } else { format!(": {}", value.terms.join("; ")) };
     lines.push(format!("\n{}  {}{terms}", value.derivation, value.kind));
     let named = |stored: bool| -> Item {
@@ -109,7 +117,12 @@ fn value_lines(value: &ExplainedValue, is_there: bool, lines: &mut Vec<String>) 
         lines.push(format!("  reads     {}", item_text(Some(&value.own))));
     }
     lines.extend(value.sources.iter().map(|source| format!("  source    {}", source_text(source, value.kind))));
-    lines.push(format!("  {}", value.state));
+    let shows_wrong = |source: &ExplainedSource| matches!(&source.role, SourceRole::Counter(name) if is_wrong(name));
+    if value.state == ValueState::Right && value.sources.iter().any(shows_wrong) {
+        lines.push("  right for its counter, which is not right itself: see below".to_owned());
+    } else {
+        lines.push(format!("  {}", value.state));
+    }
 }
 
 fn source_text(source: &ExplainedSource, kind: &str) -> String {
