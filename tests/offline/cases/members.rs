@@ -132,7 +132,7 @@ fn the_sentence_of_the_count_and_a_sample_have_the_members() {
     let (_, sentence) = sentences.iter().find(|(name, _)| name == "replies").unwrap();
     expect!["counts the Comment items once for each different member of ancestorIds and adds up `votes`"]
         .assert_eq(sentence.split(" where ").next().unwrap());
-    let samples = Samples::made_up(&schema).as_read_by(&catalogue);
+    let samples = Samples::made_up(&schema).as_read_by(&schema, &catalogue);
     let sample = samples.item("Comment").unwrap();
     let member = |name: &str| AttributeValue::L(vec![AttributeValue::S(format!("{{{name}}}"))]);
     for (name, value) in [

@@ -111,7 +111,8 @@ fn shows(design: &Design, definition: &Definition, derivation: &Derivation) -> b
         let own = definition.derived_attributes.iter().map(|name| Part::attribute(&definition.name, name));
         part.entity == COUNTER || own.into_iter().any(|own| own == *part)
     };
-    !derivation.kind.refresh().is_some_and(Refresh::recurs) && reads(design, derivation).iter().any(is_derived)
+    let is_own = |refresh: &dyn Refresh| refresh.target() == definition.name && !refresh.recurs();
+    derivation.kind.refresh().is_some_and(is_own) && reads(design, derivation).iter().any(is_derived)
 }
 
 /// The displays of a count, and the attributes that the same write derives from them.

@@ -42,7 +42,7 @@ impl Design {
     #[must_use]
     pub fn declared(schema: Schema, catalogue: Catalogue) -> Self {
         let (samples, kept) =
-            (Samples::made_up(&schema).as_read_by(&catalogue), engine::bookkeeping::kept(&schema.layout));
+            (Samples::made_up(&schema).as_read_by(&schema, &catalogue), engine::bookkeeping::kept(&schema.layout));
         let patterns = schema.accesses.iter().map(|access| PatternRequests::declared(&schema, access)).collect();
         Self { patterns, schema, catalogue, samples, kept, answers: Vec::new() }
     }

@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, HashMap};
 use derive::{
     catalogue::Catalogue,
     condition::{Condition, Test},
-    declaration::{Count, Link, Mirror},
+    declaration::{Count, Link, Mirror, Rollup},
     derivation::Derivation,
     expression::{
         Expression, Input,
         document_path::{DocumentPath, PathStep},
         function::Function,
+        time::TimeSpan,
     },
     kind::Shape,
     schema::{Schema, Seen},
@@ -58,15 +59,17 @@ impl Samples {
         samples
     }
 
-    /// Adapts made-up samples to the derivations: a number for each summed attribute, one member for each list whose
-    /// members have mirrors or count, values that functions take, and values that meet the conditions, as far as one item can
-    /// meet them all.
+    /// Adapts made-up samples to the derivations: a number for each summed attribute, a time for each roll-up, one member
+    /// for each list whose members have mirrors or count, values that functions take, and values that meet the conditions,
+    /// as far as one item can meet them all.
     #[must_use]
-    pub fn as_read_by(mut self, catalogue: &Catalogue) -> Self {
+    pub fn as_read_by(mut self, schema: &Schema, catalogue: &Catalogue) -> Self {
+        let mut of_keys: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
         for derivation in catalogue.derivations() {
             let (source, list, sum) = match derivation.kind.shape() {
                 Shape::Mirror(Mirror { source, each, .. }) => (source, each.as_deref(), None),
                 Shape::Count(Count { source, each, sum, .. }) => (source, each.as_deref(), sum.as_ref()),
+                Shape::Rollup(Rollup { source, value, .. }) => (source, None, Some(value)),
                 _ => continue,
             };
             let members = |list: &str| AttributeValue::L(vec![AttributeValue::S(format!("{{{list}}}"))]);
@@ -80,12 +83,19 @@ impl Samples {
             }
         }
         self.number_mirrored(catalogue);
+        let times = catalogue.derivations().filter_map(|derivation| match derivation.kind.shape() {
+            Shape::Rollup(Rollup { source, time, .. }) => Some((source, time.expression())),
+            _ => None,
+        });
+        for (source, time) in times {
+            let time = Expression::Call(Function::Span(TimeSpan::Hour), vec![time.clone()]);
+            self.make_takeable(source, &time, &mut of_keys);
+        }
         for (source, expression) in catalogue.derivations().flat_map(calculated) {
-            if !self.is_given(source)
-                && let Some(item) = self.items.get_mut(source)
-            {
-                make_takeable(expression, item);
-            }
+            self.make_takeable(source, expression, &mut of_keys);
+        }
+        for (source, fields) in of_keys {
+            self.refill(schema, &source, fields);
         }
         let mut met: Vec<(&str, &Condition)> = Vec::new();
         for (source, condition) in catalogue.derivations().filter_map(conditioned) {
@@ -99,6 +109,38 @@ impl Samples {
             }
         }
         self
+    }
+
+    fn make_takeable(
+        &mut self,
+        source: &str,
+        expression: &Expression,
+        of_keys: &mut BTreeMap<String, Vec<(String, String)>>,
+    ) {
+        if !self.is_given(source)
+            && let Some(item) = self.items.get_mut(source)
+        {
+            make_takeable(expression, item, of_keys.entry(source.to_owned()).or_default());
+        }
+    }
+
+    /// Gives fields of a sample's keys other values, as far as its keys have these fields and take the values.
+    fn refill(&mut self, schema: &Schema, entity: &str, values: Vec<(String, String)>) {
+        let (layout, Some(definition), Some(item)) =
+            (&schema.layout, schema.entity(entity), self.items.get_mut(entity))
+        else {
+            return;
+        };
+        let fields = layout.key(item).and_then(|key| definition.fields(&key, item));
+        let Some(mut fields) = fields else { return };
+        for (name, value) in values.into_iter().filter(|(name, _)| definition.key.holds(name)) {
+            fields.insert(name, value);
+        }
+        if let Ok(key) = definition.build(&fields) {
+            item.extend(layout.key_item(&key));
+            let of_indexes = definition.index_attributes(layout, &fields);
+            item.extend(of_indexes.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        }
     }
 
     /// Makes what is a number in a mirror's sample a number in the made-up sample that is mirrored, also through several
@@ -163,19 +205,23 @@ fn calculated(derivation: &Derivation) -> Vec<(&str, &Expression)> {
     inputs.chain(operands).map(|expression| (source, expression)).collect()
 }
 
-/// Changes an item so that the functions of an expression take its values.
-fn make_takeable(expression: &Expression, item: &mut Item) {
+/// Changes an item so that the functions of an expression take its values; those that its keys should have are added to
+/// `of_keys`.
+fn make_takeable(expression: &Expression, item: &mut Item, of_keys: &mut Vec<(String, String)>) {
     let Expression::Call(function, arguments) = expression else { return };
     let value = match function {
         Function::Add | Function::Subtract | Function::Multiply | Function::Number => AttributeValue::N("1".to_owned()),
         Function::Seconds | Function::Millis => AttributeValue::N("1705314600000".to_owned()),
-        Function::Span(_) => AttributeValue::S("2024-01-15T10:30:00Z".to_owned()),
-        _ => return arguments.iter().for_each(|argument| make_takeable(argument, item)),
+        Function::Span(_) => AttributeValue::S("2024-01-15T10:30:00.000Z".to_owned()),
+        _ => return arguments.iter().for_each(|argument| make_takeable(argument, item, of_keys)),
     };
     for argument in arguments {
-        match argument {
-            Expression::Path(path) if item.contains_key(&path.attribute) => set(item, path, Some(value.clone())),
-            argument => make_takeable(argument, item),
+        match (argument, &value) {
+            (Expression::Path(path), _) if item.contains_key(&path.attribute) => set(item, path, Some(value.clone())),
+            (Expression::Path(path), AttributeValue::S(text) | AttributeValue::N(text)) => {
+                of_keys.push((path.attribute.clone(), text.clone()));
+            }
+            (argument, _) => make_takeable(argument, item, of_keys),
         }
     }
 }
@@ -458,7 +504,7 @@ mod tests {
             shows = { sum = "total" }
             "#;
         let (schema, catalogue) = manifest::load(manifest).unwrap();
-        let samples = Samples::made_up(&schema).as_read_by(&catalogue);
+        let samples = Samples::made_up(&schema).as_read_by(&schema, &catalogue);
         let amount = samples.item("Payment").unwrap().get("amount");
         assert_eq!(amount, Some(&AttributeValue::N("1".to_owned())));
     }

@@ -20,7 +20,8 @@ use derive::{
 pub fn sentences(schema: &Schema, catalogue: &Catalogue) -> Vec<(String, String)> {
     catalogue
         .declared()
-        .map(|derivation| (derivation.label().to_owned(), sentence(schema, catalogue, derivation)))
+        // The mark of a value without escapes is not written in a manifest.
+        .map(|derivation| (derivation.label().to_owned(), sentence(schema, catalogue, derivation).replace("!}", "}")))
         .collect()
 }
 

@@ -152,7 +152,7 @@ pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogByt
     let (used, rate) = (usage(design, load, log).await?, load.rate());
     let beat = heartbeat(design, load, log).await;
     let mut bill = Bill { prices, lines: Vec::new() };
-    let each = |a_second: f64, unit: &str| format!("{} {unit} × {rate} new items a second", rounded(a_second / rate));
+    let each = |a_second: f64, unit: &str| each_item(a_second, unit, rate);
     for (part, units) in &used.write_units {
         bill.each_second(Paid::WriteUnits, part, *units, &each(*units, "write units"));
     }
@@ -217,7 +217,7 @@ pub fn page_units(design: &Design, access: &Access) -> f64 {
 /// The invocations of the functions, with their time and what they log.
 fn invoked(bill: &mut Bill<'_>, load: &Load, used: &LoadUsage, beat: InvocationUsage) {
     let rate = load.rate();
-    let each = |a_second: f64, unit: &str| format!("{} {unit} × {rate} new items a second", rounded(a_second / rate));
+    let each = |a_second: f64, unit: &str| each_item(a_second, unit, rate);
     for (family, batches) in &used.invocations {
         let records = rounded(batches.n_records / batches.n);
         let formula = format!("{}, each with {records} records", each(batches.n, "batches"));
@@ -311,6 +311,10 @@ fn fanned_out(bill: &mut Bill<'_>, design: &Design, derivation: &Derivation, fan
 }
 
 /// Rounds to an integer from 100 on, and to four decimals below.
+fn each_item(a_second: f64, unit: &str, rate: f64) -> String {
+    format!("{} {unit} × {} new items a second", rounded(a_second / rate), rounded(rate))
+}
+
 fn rounded(value: f64) -> f64 {
     let scale = if value.abs() >= 100.0 { 1.0 } else { 10_000.0 };
     (value * scale).round() / scale

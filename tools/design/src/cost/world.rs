@@ -38,6 +38,8 @@ impl<'a> World<'a> {
             let value = fields.get(name)?;
             let n_values = self.n_values.get(&(definition.name.as_str(), name));
             let number = n_values.map_or(n, |n_values| scattered(n) % n_values);
+            // The items of larger numbers differ in their other fields.
+            let number = largest(definition, name).map_or(number, |largest| number % (largest + 1));
             let value = numbered(value, number, n);
             fields.insert(name, value);
         }
@@ -144,6 +146,19 @@ impl<'a> World<'a> {
         let names = definition.attributes.iter().filter(|name| sample.contains_key(name) && is_whole_without(name));
         names.cloned().collect()
     }
+}
+
+/// The largest whole number that fits into a field of an item's keys; `None` if it is no number of a fixed width.
+fn largest(definition: &Definition, field: &str) -> Option<u64> {
+    let of_indexes = definition.indexes.iter().flat_map(|index| [&index.key.pk, &index.key.sk]);
+    let written = [&definition.key.pk, &definition.key.sk].into_iter().chain(of_indexes);
+    let n_digits = written.filter_map(|template| {
+        let written = template.written(field)?;
+        let (_, form) = written.trim_end_matches('}').split_once(':')?;
+        let mut digits = form.split('.').map(str::parse::<u32>);
+        Some(digits.next()?.ok()?.saturating_sub(digits.next().map_or(Ok(0), |it| it).ok()?))
+    });
+    10_u64.checked_pow(n_digits.min()?).map(|above| above.saturating_sub(1))
 }
 
 /// A value with a number, in whose order the values are. A time keeps its form and its hour, and takes the rest from the

@@ -44,7 +44,7 @@ fn not_derived(design: &Design) -> Vec<ReviewFinding> {
             add(
                 name.clone(),
                 what,
-                "declare a derivation that makes them, such as a mirror, or leave out `derived = true`",
+                "declare a derivation that makes them: a mirror, a roll-up, or a count with `creates = true`; or leave out `derived = true`",
             );
             continue;
         }
@@ -170,9 +170,15 @@ fn projected_rewrites(design: &Design) -> Vec<ReviewFinding> {
             let units = price::changed_in(&design.schema.layout, index, Some(&old), Some(new)).unwrap_or_default();
             if units > 0.0 {
                 let changed = new.iter().filter(|(name, value)| old.get(name) != Some(value));
+                let is_key = |name: &str| [&index.pk, &index.sk].into_iter().any(|key| key == name);
+                let changed = changed.filter(|(name, _)| !is_key(name));
                 let written: BTreeSet<&str> =
                     changed.filter_map(|(name, _)| design.schema.layout.stored_in(index, name)).collect();
                 let written: Vec<&str> = written.into_iter().collect();
+                // The index exists for its keys.
+                if written.is_empty() {
+                    continue;
+                }
                 found.push(ReviewFinding {
                     check: Check::ProjectedRewrite,
                     subject: format!("{} in {}", derivation.label(), index.name),

@@ -80,7 +80,7 @@ fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
                     "its range includes the counters of {}",
                     taken.into_iter().collect::<Vec<_>>().join(", ")
                 ),
-                why: "counters stand behind the item that they count for, up to 100 shards each: they are read and paid \
+                why: "the counters of an item come after it in its partition, several for a hot count: they are read and paid \
                       for, and whoever shows the items must pass them over",
                 advice: "end the range before the counters, or skip items of other entities",
             });
@@ -155,7 +155,12 @@ fn unread_targets(design: &Design) -> Vec<ReviewFinding> {
         let writes: Vec<Part> = reaches(derivation).writes.into_iter().chain(counted).collect();
         let is_read = |part: &Part| {
             let mut others = design.catalogue.derivations().filter(|other| other.name != derivation.name);
-            let by_other = others.any(|other| reaches(other).reads.iter().any(|read| read.meets(part)));
+            let searches = |other: &Derivation| {
+                let finds = other.kind.outline(&design.schema).finds;
+                finds.iter().any(|find| find.via == part.entity)
+            };
+            let by_other =
+                others.any(|other| searches(other) || reaches(other).reads.iter().any(|read| read.meets(part)));
             let entity = design.schema.entity(&part.entity);
             by_other
                 || entity.is_some_and(|entity| {
