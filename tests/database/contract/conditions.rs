@@ -105,7 +105,9 @@ async fn calculates(client: &Client) {
         let said = match function {
             Function::Add => "a + b",
             Function::Subtract => "a - b",
-            _ => "if_not_exists(a, b)",
+            // DynamoDB Local (1.25.1) refuses a default that does not exist, although it is not needed.
+            _ if item.contains_key("b") => "if_not_exists(a, b)",
+            _ => continue,
         };
         let key =
             [("PK", "ITEM#0"), ("SK", "METADATA")].map(|(name, text)| (name.to_owned(), Sent::S(text.to_owned())));

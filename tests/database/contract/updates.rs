@@ -2,6 +2,7 @@
 
 use derive::{
     guard::{Guard, Purpose},
+    tally::Sum,
     write::{Action, Table, Update, Write},
 };
 use keys::{item::Item, key::Key};
@@ -67,7 +68,9 @@ pub(crate) async fn decimals_are_added_exactly<S: Store>(bed: Bed<S>) {
         bed.done(&put(&key, item(&key, [("Sum", n(before))]))).await;
         let add = Item::from([("Sum".to_owned(), n(amount))]);
         bed.done(&write(&key, Action::Update(Update { add, ..Update::default() }))).await;
-        bed.same(&bed.item(&key).await, &Some(item(&key, [("Sum", n(after))])), (before, amount));
+        // DynamoDB Local (1.25.1) keeps zeros at the end of a decimal.
+        let stored = bed.item(&key).await.and_then(|item| Sum::of(item.get("Sum")?));
+        bed.same(&stored, &Sum::of(&n(after)), (before, amount));
     }
 }
 
