@@ -119,6 +119,8 @@ async fn a_mark_of_a_possible_loss_stays_until_a_verify_finds_nothing_of_its_fam
     let service = Ripple::dev(&["--endpoint", &endpoint]).await;
     right(&client).await;
     assert_eq!(service.stop().code(), Some(0));
+    let partial = said("verify", &endpoint, &["--at-rest", "--disable", "follower-name"]);
+    assert!(partial.stdout.contains("with all derivations of the functions"), "{partial:?}");
     let verified = said("verify", &endpoint, &["--at-rest"]);
     let lines = "possible loss  level-triggered 2024-03-01T00:00:00.000 shard-1  records came 22 hours late, \
                  from 2024-03-01T08:00:00.000Z to 2024-03-01T09:00:00.000Z\n  nothing that can be \

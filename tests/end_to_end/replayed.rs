@@ -228,7 +228,7 @@ async fn what_lambda_gave_up_is_applied_under_receipts_and_refused_under_waterma
             let changed = ["in_already", "applied", "writes"].map(|name| report[name].as_u64().unwrap());
             assert_eq!((code, changed), (Some(0), [1, 0, 0]), "{report:#}");
         } else {
-            let why = "Lambda gave it up, and no watermark of its counters has passed it";
+            let why = "Lambda dropped it, and no later record of its shard is counted";
             assert_eq!((code, &report["applied"], &report["refused"][0]["why"]), (Some(3), &json!(0), &json!(why)));
             let (code, parked) = json("parked", &endpoint, &[]);
             assert_eq!((code, parked["recount"].as_array().unwrap().len()), (Some(3), 2), "{parked:#}");

@@ -121,6 +121,25 @@ impl<S: Store> Engine<S> {
         Ok(is_written)
     }
 
+    /// Notes when these items change others by the passing of time, as their inserts would, whose records may be lost.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] if a note cannot be written.
+    pub async fn note_changes(&self, items: Vec<(Key, Item)>, patience: Patience<'_>) -> Result<(), GaveUp> {
+        let (sweep, now_ms) = (TableSweep::new(&self.context), self.context.clock.now_ms());
+        for (key, item) in items {
+            let mut requests = RefreshRequests::default();
+            sweep.request_as_inserted(key, item, &mut requests);
+            for ((item, at_ms), (derivations, _)) in requests.later {
+                if at_ms > now_ms {
+                    again::note(&self.context, &item, derivations, at_ms, patience).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Repeats the searches that are due, until this time in milliseconds since the epoch; the next run does the rest.
     ///
     /// # Errors

@@ -252,7 +252,7 @@ fn sort<S: Store>(
             }
             Effect::Look(request) => asked.requests.request(request, derivation, &change.key, Some(position)),
             Effect::Later(request, at_ms) if at_ms > context.clock.now_ms() && context.takes(ProtocolStep::Later) => {
-                asked.requests.later(request.item, at_ms, derivation, position);
+                asked.requests.later(request.item, at_ms, derivation, Some(position));
             }
             Effect::Late | Effect::Later(..) => {}
             Effect::Vacated(request) => asked.requests.request_vacated(request, derivation, position),

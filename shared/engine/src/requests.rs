@@ -135,10 +135,10 @@ impl RefreshRequests {
     }
 
     /// Adds a request that the record of an item makes for a later time, in milliseconds since the epoch.
-    pub(crate) fn later(&mut self, item: Key, at_ms: u64, derivation: DerivationAt, position: RecordAt) {
+    pub(crate) fn later(&mut self, item: Key, at_ms: u64, derivation: DerivationAt, position: Option<RecordAt>) {
         let (derivations, causes) = self.later.entry((item, at_ms)).or_default();
         derivations.insert(derivation);
-        causes.insert(position);
+        causes.extend(position);
     }
 
     /// Adds a found item, with the derivations and records that led to it.

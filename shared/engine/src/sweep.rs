@@ -248,8 +248,10 @@ impl<S: Store> TableSweep<'_, S> {
             plan(&self.context.schema, &self.context.catalogue, &[Family::LevelTriggered], &change)
         });
         for (derivation, effect) in planned.map(|planned| planned.effects).unwrap_or_default() {
-            if let Effect::Look(request) = effect {
-                requests.request(request, derivation, &change.key, None);
+            match effect {
+                Effect::Look(request) => requests.request(request, derivation, &change.key, None),
+                Effect::Later(request, at_ms) => requests.later(request.item, at_ms, derivation, None),
+                _ => {}
             }
         }
         match change.images {

@@ -218,11 +218,11 @@ async fn verified<S: Store>(scene: &Scene, engine: &Engine<S>, view: SharedView)
 
 /// Repairs one finding, and records what is left.
 async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, event: VerifyEvent, mended: &mut Mended) {
-    mended.waits |= matches!(&event, VerifyEvent::Waiting(finding) if keeps(&scene.catalogue, finding) == Some(Family::LevelTriggered));
+    mended.waits |= matches!(&event, VerifyEvent::Waiting(finding, _) if keeps(&scene.catalogue, finding) == Some(Family::LevelTriggered));
     mended.is_done &= !matches!(event, VerifyEvent::Undecided(..)) && !mended.waits;
     let finding = match event {
         VerifyEvent::Finding(finding, _) => finding,
-        VerifyEvent::Undecided(finding, _) | VerifyEvent::Waiting(finding) => {
+        VerifyEvent::Undecided(finding, _) | VerifyEvent::Waiting(finding, _) => {
             scene.trace.note(|| format!("{run} leaves {} {} / {}", finding.derivation, finding.pk, finding.sk));
             mended.undecided.extend(target(&finding));
             mended.open.insert(finding.derivation);
@@ -295,7 +295,8 @@ impl World {
             let (following, mut tallies, mut events) =
                 (ViewReader::new(&scene, engine.clock(), view), MemoryTallies::default(), EventList::default());
             let verification =
-                Verification::new(&engine, &following, &mut tallies, &mut events, limits, Scope::default());
+                Verification::new(&engine, &following, &mut tallies, &mut events, limits, Scope::default())
+                    .noting_changes(!doubts.is_empty());
             let ended = verification.run().await;
             drop(verification);
             scene.trace.note(|| format!("verify ends: {ended:?}, with {} events", events.0.len()));
@@ -303,7 +304,7 @@ impl World {
             let kept = |event: &VerifyEvent| match event {
                 VerifyEvent::Finding(finding, _)
                 | VerifyEvent::Undecided(finding, _)
-                | VerifyEvent::Waiting(finding) => keeps(&scene.catalogue, finding),
+                | VerifyEvent::Waiting(finding, _) => keeps(&scene.catalogue, finding),
                 VerifyEvent::Unproven(_)
                 | VerifyEvent::Unreadable(_)
                 | VerifyEvent::Unlike(_)
@@ -345,7 +346,7 @@ impl World {
                         return Err(Failure::new("verify", format!("a false finding: {finding:?}")));
                     }
                     VerifyEvent::Undecided(..) => self.scene.count("undecided"),
-                    VerifyEvent::Waiting(_) => self.scene.count("waiting"),
+                    VerifyEvent::Waiting(..) => self.scene.count("waiting"),
                     VerifyEvent::Finding(..)
                     | VerifyEvent::Unproven(_)
                     | VerifyEvent::Unreadable(_)
@@ -419,7 +420,7 @@ impl World {
         for event in events {
             match event {
                 // Something may stay parked, and what waits for it is reported separately.
-                VerifyEvent::Finding(finding, _) | VerifyEvent::Waiting(finding) => findings.push(finding),
+                VerifyEvent::Finding(finding, _) | VerifyEvent::Waiting(finding, _) => findings.push(finding),
                 VerifyEvent::Undecided(..) => {
                     return Err(Failure::new("verify", format!("all is quiet, and this is reported: {event:?}")));
                 }

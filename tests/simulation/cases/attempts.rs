@@ -87,7 +87,7 @@ async fn a_count_whose_display_kills_is_shown_when_its_change_is_redriven() {
     // The redrive will show it, so it is no finding meanwhile.
     let (events, _) = verified(&bed, &AtRest).await;
     let is_display = |it: &Finding| it.derivation == "following-count-display";
-    assert!(events.iter().any(|event| matches!(event, VerifyEvent::Waiting(it) if is_display(it))), "{events:?}");
+    assert!(events.iter().any(|event| matches!(event, VerifyEvent::Waiting(it, _) if is_display(it))), "{events:?}");
     assert!(!events.iter().any(|event| matches!(event, VerifyEvent::Finding(..))), "{events:?}");
 
     bed.clock.advance(32 * 60_000);

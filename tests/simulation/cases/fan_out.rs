@@ -109,7 +109,7 @@ async fn found_and_waiting(bed: &Bed) -> [Vec<String>; 2] {
     for event in verified(bed, &AtRest).await.0 {
         match event {
             VerifyEvent::Finding(finding, _) => found.push(format!("{} {}", finding.pk, finding.sk)),
-            VerifyEvent::Waiting(finding) => waiting.push(format!("{} {}", finding.pk, finding.sk)),
+            VerifyEvent::Waiting(finding, _) => waiting.push(format!("{} {}", finding.pk, finding.sk)),
             _ => {}
         }
     }

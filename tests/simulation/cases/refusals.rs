@@ -128,13 +128,18 @@ async fn under_watermarks_nothing_that_is_replayed_is_applied() {
     assert_eq!((handled.account.n_duplicates, refused.len(), handled.account.commits.len()), (1, 0, 0), "it is in");
 
     let (handled, refused) = replayed(&bed, &records, false).await;
-    assert_eq!(refused, ["no watermark of its counters has passed it: the stream brings it"]);
+    assert_eq!(
+        refused,
+        [
+            "it is not counted, and the stream still has it: nothing to do, if its shard is right and the function has not passed it"
+        ]
+    );
     assert_eq!(handled.account.refused[0].targets[0].derivation, "member-count");
     assert_eq!((handled.account.commits.len(), listed(&bed).await.len()), (0, 0), "it is named, and not listed");
 
     bed.clock.advance(DAY_MS);
     let (_, refused) = replayed(&bed, &records, false).await;
-    assert_eq!(refused, ["no watermark of its counters has passed it, and the stream does not hold it any more"]);
+    assert_eq!(refused, ["it is not counted, and the stream does not have it any more"]);
     assert_eq!(listed(&bed).await, [since("member-count: GROUP#g1 / METADATA", 2)]);
     assert_eq!(bed.counted("member-count"), 1);
 }
@@ -148,8 +153,8 @@ async fn under_watermarks_a_record_that_was_given_up_is_refused_and_listed() {
     assert_eq!(
         refused,
         [
-            "Lambda gave it up, and its counters' watermarks have passed it since",
-            "Lambda gave it up, and no watermark of its counters has passed it"
+            "Lambda dropped it, and later records of its shard are counted",
+            "Lambda dropped it, and no later record of its shard is counted"
         ]
     );
     let targets = [since("member-count: GROUP#g0 / METADATA", 1), since("member-count: GROUP#g1 / METADATA", 2)];

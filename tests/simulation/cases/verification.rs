@@ -108,7 +108,7 @@ pub(super) async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<Verif
 fn told(events: &[VerifyEvent], name: &str) -> Vec<String> {
     let of = events.iter().filter_map(|event| match event {
         VerifyEvent::Finding(it, _) => Some((&it.derivation, Some(&it.sk), "found".to_owned())),
-        VerifyEvent::Waiting(it) => Some((&it.derivation, Some(&it.sk), "waiting".to_owned())),
+        VerifyEvent::Waiting(it, _) => Some((&it.derivation, Some(&it.sk), "waiting".to_owned())),
         VerifyEvent::Undecided(it, why) => Some((&it.derivation, Some(&it.sk), format!("{why:?}"))),
         VerifyEvent::Unproven(it) => Some((&it.derivation, None, "unproven".to_owned())),
         _ => None,
@@ -309,6 +309,21 @@ async fn a_display_waits_for_a_parked_change_of_its_counter_that_does_not_decode
     }
 }
 
+/// A bucket's count becomes a text after its only reading is gone.
+#[tokio::test]
+async fn a_bucket_with_a_text_is_found_although_it_has_no_reading() {
+    let mut bed = Bed::new();
+    let fields = [("SensorId", "s"), ("Day", "2024-01-15"), ("At", "2024-01-15T10:01:00.000Z")];
+    let reading = bed.put("Reading", &fields, &[("Value", "N:1")]).await;
+    bed.settle().await;
+    bed.delete(&reading).await;
+    bed.settle().await;
+    bed.set(&Key::new("SENSOR#s", "DAY#2024-01-15"), "Count", "many").await;
+    drop(bed.records());
+    let (events, _) = verified(&bed, &AtRest).await;
+    assert_eq!(told(&events, "readings-rollup"), ["found"], "{events:?}");
+}
+
 /// A user's copies are searched for again, since an index may lag. What no index is asked for does not wait for that.
 #[tokio::test]
 async fn a_search_that_is_to_be_made_again_holds_only_what_it_may_find() {
@@ -347,7 +362,7 @@ async fn a_mirror_that_is_missing_is_found_beside_a_fan_out_to_it() {
     bed.delete(&missing).await;
     let (events, _) = verified(&bed, &AtRest).await;
     let of = |pk: &str| {
-        let is_of = |event: &&VerifyEvent| matches!(event, VerifyEvent::Waiting(it) | VerifyEvent::Finding(it, _) if it.pk == pk && it.sk == "METADATA");
+        let is_of = |event: &&VerifyEvent| matches!(event, VerifyEvent::Waiting(it, _) | VerifyEvent::Finding(it, _) if it.pk == pk && it.sk == "METADATA");
         told(&events.iter().filter(is_of).cloned().collect::<Vec<_>>(), "METADATA")
     };
     assert_eq!([of("POST#p3")[0].as_str(), &of("POST#p4")[0]], ["waiting", "found"], "{events:?}");

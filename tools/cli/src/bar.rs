@@ -9,13 +9,18 @@ use std::{
     time::Duration,
 };
 
+use engine::park::parked;
 use indicatif::{ProgressBar, ProgressStyle};
 use operate::{
     progress::Progress,
     verify::{check::ReadPrice, filled::Marking},
 };
 
-use crate::{exit::report, words};
+use crate::{
+    exit::report,
+    opened::Opened,
+    words::{self, counted},
+};
 
 /// Time between two steps of the spinner.
 const TICK: Duration = Duration::from_millis(200);
@@ -102,17 +107,29 @@ impl Progress for OnBar {
 }
 
 /// Reports why some correct derivations were not marked as filled.
-pub(crate) fn report_marking(marking: Marking) {
+pub(crate) async fn report_marking(marking: Marking, opened: &Opened) -> anyhow::Result<()> {
     match marking {
         Marking::Done => {}
         Marking::WentOn => {
             report("a resumed repair marks nothing as filled: `ripple verify` does, if it finds nothing");
         }
-        Marking::NotAll => report(
-            "some derivations are not yet marked as filled, because a change is parked or functions with other derivations \
-             ran meanwhile: `ripple catalogue diff` lists them",
-        ),
+        Marking::NotAll => {
+            let n_parked = parked(&opened.store).await?.len();
+            let why = if n_parked > 0 {
+                format!("{} parked: redrive or discard what is parked", are(n_parked, "change"))
+            } else {
+                "functions with other derivations ran meanwhile".to_owned()
+            };
+            report(&format!(
+                "not all of what `ripple catalogue diff` lists is marked as filled, because {why}; then run this again"
+            ));
+        }
     }
+    Ok(())
+}
+
+fn are(n: usize, noun: &str) -> String {
+    format!("{} {}", counted(n, noun), if n == 1 { "is" } else { "are" })
 }
 
 #[cfg(test)]

@@ -34,7 +34,8 @@ use crate::{
     verify::{
         Finding,
         check::{
-            Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, prepare, temporary_folder, verify,
+            Besides, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, prepare,
+            temporary_folder, verify,
         },
         filled::{Before, Marking},
         spool::{RUN, Spool},
@@ -160,7 +161,8 @@ pub async fn begin<S: Store + 'static>(
     let is_waited_for = is_applied && !args.at_rest;
     let before = if is_waited_for { Some(Before::ready(opened, args, is_new, progress.as_ref()).await?) } else { None };
     let unfilled = before.iter().flat_map(|before| before.unfilled(opened, args)).collect();
-    let verified = Box::pin(verify(prepared, opened, args, unfilled, progress)).await?;
+    let besides = Besides { unfilled, notes_changes: false };
+    let verified = Box::pin(verify(prepared, opened, args, besides, progress)).await?;
     Ok(PlannedRepair { run, before, is_later: false, verified })
 }
 
@@ -335,8 +337,8 @@ impl fmt::Display for Mended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match &self.remedy {
             Remedy::Refresh => "derive it anew".to_owned(),
-            Remedy::Add { count, sum } if sum.is_zero() => format!("add {count}"),
-            Remedy::Add { count, sum } => format!("add {count} and {sum}"),
+            Remedy::Add { count, sum } if sum.is_zero() => format!("change the count by {count:+}"),
+            Remedy::Add { count, sum } => format!("change the count by {count:+} and the sum by {sum}"),
             Remedy::SetIndexKeys => "set its index keys".to_owned(),
             Remedy::Delete => "delete it".to_owned(),
             Remedy::None { why } => return write!(f, "left to an operator: {why}"),

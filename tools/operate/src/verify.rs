@@ -35,7 +35,7 @@ pub mod tallies;
 use std::{collections::BTreeSet, io, sync::Arc};
 
 use derive::{schema::Schema, whole::occupied};
-use engine::{backoff::GaveUp, counters::Target, record::event::Lane};
+use engine::{backoff::GaveUp, counters::Target, record::event::Lane, redrive::waiting::PendingWork};
 use futures::future::BoxFuture;
 use keys::{item::Item, key::Key};
 use serde::{Deserialize, Serialize};
@@ -264,8 +264,8 @@ pub enum VerifyEvent {
     Finding(Finding, Belief),
     /// A difference that a pending change may still correct.
     Undecided(Finding, Why),
-    /// A difference that a parked change, an unreadable item or a job explains.
-    Waiting(Finding),
+    /// A difference that pending work may still correct.
+    Waiting(Finding, PendingWork),
     /// A count that was equal to the total of its sources, which proves nothing while changes of it are pending.
     Unproven(Target),
     /// An item that cannot be interpreted.

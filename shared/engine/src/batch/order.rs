@@ -30,7 +30,7 @@ pub(crate) fn report(state: Option<&str>, batch: &Batch<'_>, account: &mut Accou
             n_records = behind.len(),
             sequence_number = first,
             shard = batch.lane.shard,
-            "records may be lost: they arrived behind later records of their shard"
+            "records may be lost: they arrived after later records of their shard"
         );
     }
 }

@@ -198,11 +198,22 @@ pub(crate) async fn note_later<S: Store>(
     for at in derivations {
         let Some(refresh) = context.catalogue.refresh(*at) else { continue };
         for at_ms in refresh.changes_at(&context.schema, sources, item) {
-            let note = search::note_of(context, item, [*at]).at(at_ms);
-            patience.call(|| context.store.write(&note)).await?;
+            note(context, item, [*at], at_ms, patience).await?;
         }
     }
     Ok(())
+}
+
+/// Notes that an item is to be refreshed at this time, in milliseconds since the epoch.
+pub(crate) async fn note<S: Store>(
+    context: &Context<S>,
+    item: &Key,
+    derivations: impl IntoIterator<Item = DerivationAt>,
+    at_ms: u64,
+    patience: Patience<'_>,
+) -> Result<(), GaveUp> {
+    let note = search::note_of(context, item, derivations).at(at_ms);
+    patience.call(|| context.store.write(&note)).await.map(drop)
 }
 
 async fn do_again<S: Store>(

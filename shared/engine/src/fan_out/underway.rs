@@ -25,6 +25,10 @@ use crate::{
 /// A fan-out in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnderwayFanOut {
+    /// The sort key of its job.
+    pub(crate) job: String,
+    /// True if an operator paused the job.
+    pub(crate) is_paused: bool,
     /// The derivation of the items that it refreshes.
     pub(crate) derivation: DerivationAt,
     /// The source whose change started it.
@@ -60,7 +64,13 @@ impl UnderwayFanOut {
         let after = job.after.as_ref().and_then(|after| text(&after.0, name)).map(str::to_owned);
         let (until, is_round) = (fan_out.until.clone(), fan_out.is_round);
         let search = (find.via == find.target).then_some(Search { index, pk, sk, after, until, is_round });
-        Some(Self { derivation, source: fan_out.source.clone(), search })
+        Some(Self {
+            job: job.key.sk.clone(),
+            is_paused: job.is_paused,
+            derivation,
+            source: fan_out.source.clone(),
+            search,
+        })
     }
 
     /// True if the fan-out will still reach this item, which was decided by these sources. `held` is the stored item.
@@ -131,7 +141,14 @@ mod tests {
         let index = Some(("gpk".to_owned(), "gsk".to_owned()));
         let search = Search { index, ..search(Some("C#5"), None, false) };
         let source = Key::new("p", "source");
-        let fan_out = UnderwayFanOut { derivation: DerivationAt(0), source: source.clone(), search: Some(search) };
+        let (job, is_paused) = (String::new(), false);
+        let fan_out = UnderwayFanOut {
+            job,
+            is_paused,
+            derivation: DerivationAt(0),
+            source: source.clone(),
+            search: Some(search),
+        };
         let (key, held) = (Key::new("a", "b"), |sk: &str| {
             Item::from([("gpk", "p"), ("gsk", sk)].map(|(name, value)| (name.to_owned(), crate::attribute::s(value))))
         });
@@ -145,7 +162,9 @@ mod tests {
     #[test]
     fn what_is_found_through_others_is_ahead_if_the_source_decides_it() {
         let (source, key, held) = (Key::new("USER#ann", "PROFILE"), Key::new("a", "b"), Item::default());
-        let fan_out = UnderwayFanOut { derivation: DerivationAt(0), source: source.clone(), search: None };
+        let (job, is_paused) = (String::new(), false);
+        let fan_out =
+            UnderwayFanOut { job, is_paused, derivation: DerivationAt(0), source: source.clone(), search: None };
         let first = |pk: &str| {
             let query = Query { limit: Some(9), ..Query::prefix(None, pk, "MSG#") };
             Source::First(FirstOf { query, entity: "Message".to_owned(), is_counted: true })

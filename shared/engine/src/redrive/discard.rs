@@ -108,9 +108,8 @@ async fn discard<S: Store>(
     patience: Patience<'_>,
 ) -> Result<Discarded, GaveUp> {
     if let Some(minutes) = minutes_left(context, parked) {
-        let cause = format!(
-            "an invocation that began before it was parked may still count it: discard it in {minutes} minutes"
-        );
+        let cause =
+            format!("an invocation that began before it was parked may still count it: discard it in {minutes} min");
         return Ok(Discarded::Still { cause });
     }
     let text = parked.record().unwrap_or_default();

@@ -126,19 +126,18 @@ impl<S: Store> Counter<'_, S> {
                     account.n_duplicates += 1;
                     continue;
                 }
-                (true, true) => "Lambda gave it up, and its counters' watermarks have passed it since",
-                (false, true) => "Lambda gave it up, and no watermark of its counters has passed it",
+                (true, true) => "Lambda dropped it, and later records of its shard are counted",
+                (false, true) => "Lambda dropped it, and no later record of its shard is counted",
                 (false, false) if age_ms.is_some_and(|age_ms| age_ms < STREAM_KEPT_MS) => {
                     account.refused.push(refused(
                         &self.context.catalogue,
                         &change,
-                        "no watermark of its counters has passed it: the stream brings it",
+                        "it is not counted, and the stream still has it: nothing to do, if its shard is right and the function has \
+                         not passed it",
                     ));
                     continue;
                 }
-                (false, false) => {
-                    "no watermark of its counters has passed it, and the stream does not hold it any more"
-                }
+                (false, false) => "it is not counted, and the stream does not have it any more",
             };
             // A change that cannot be listed is reported as not done.
             let _noted = self.refuse(&change, why, batch.patience, account).await;

@@ -33,14 +33,33 @@ use crate::{
 /// the redrive would add the change a second time.
 const UNKNOWN_MS: u64 = 24 * 3_600 * 1_000;
 
+/// What may still change an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PendingWork {
+    /// A parked change.
+    Parked,
+    /// The sweep, at this time in milliseconds since the epoch.
+    Sweep {
+        /// The time.
+        due_ms: u64,
+    },
+    /// A fan-out.
+    Job {
+        /// The sort key of the job.
+        key: String,
+        /// True if an operator paused it.
+        is_paused: bool,
+    },
+}
+
 /// Items and counts that are pending because of parked changes and jobs.
 #[derive(Debug, Default)]
 pub struct Waiting {
     /// Items that parked changes belong to, or would refresh.
     items: BTreeSet<Key>,
     /// Items whose searches of an index are to be repeated, and those that are to be refreshed about now, with the
-    /// derivations; by their positions.
-    noted: BTreeMap<Key, BTreeSet<DerivationAt>>,
+    /// derivations, by their positions, and when the last one is due, in milliseconds since the epoch.
+    noted: BTreeMap<Key, (BTreeSet<DerivationAt>, u64)>,
     /// Derivations of pending searches by parked changes; by their positions.
     derivations: BTreeSet<DerivationAt>,
     /// Fan-outs in progress.
@@ -54,37 +73,48 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// True if this item is pending: its part of these derivations differs, and these sources decided it. An item
-    /// behind the cursor of a fan-out is not pending. `held` is the stored item, which has its index keys.
+    /// What may still change an item whose part of these derivations differs, as these sources decided it; `None` if
+    /// nothing is pending. A fan-out whose cursor is past an item does not change it. `held` is the stored item, which has
+    /// its index keys.
     #[must_use]
-    pub fn has<'a>(
+    pub fn pending<'a>(
         &self,
         item: &Key,
         held: Option<&Item>,
         sources: impl IntoIterator<Item = &'a Source>,
         derivations: impl IntoIterator<Item = &'a DerivationAt>,
-    ) -> bool {
+    ) -> Option<PendingWork> {
         let sources: Vec<&Source> = sources.into_iter().collect();
-        let reaches = |at: DerivationAt| {
-            let mut fan_outs = self.fan_outs.iter().filter(|fan_out| fan_out.derivation == at);
-            fan_outs.any(|fan_out| fan_out.still_reaches(item, held, &sources))
-        };
         let derivations: Vec<DerivationAt> = derivations.into_iter().copied().collect();
-        let is_ours = |of_note: &BTreeSet<DerivationAt>| derivations.iter().any(|at| of_note.contains(at));
-        let waits = |source: &Source| match source {
-            Source::Item(key) => self.items.contains(key) || self.noted.get(key).is_some_and(is_ours),
-            Source::First(of) => {
-                let mut items = self.items.range(of.begin()..).take_while(|key| of.may_be(key));
-                let mut noted = self.noted.range(of.begin()..).take_while(|(key, _)| of.may_be(key));
-                items.next().is_some() || noted.any(|(_, of_note)| is_ours(of_note))
-            }
+        let is_parked = |source: &&Source| match source {
+            Source::Item(key) => self.items.contains(key),
+            Source::First(of) => self.items.range(of.begin()..).take_while(|key| of.may_be(key)).next().is_some(),
             Source::Counters(_) => false,
         };
-        self.is_any_item
+        if self.is_any_item
             || self.items.contains(item)
-            || self.noted.get(item).is_some_and(is_ours)
-            || sources.iter().any(|source| waits(source))
-            || derivations.iter().any(|at| self.derivations.contains(at) || reaches(*at))
+            || sources.iter().any(is_parked)
+            || derivations.iter().any(|at| self.derivations.contains(at))
+        {
+            return Some(PendingWork::Parked);
+        }
+        let due = |(of_note, due_ms): &(BTreeSet<DerivationAt>, u64)| {
+            derivations.iter().any(|at| of_note.contains(at)).then_some(*due_ms)
+        };
+        let noted = |source: &&Source| match source {
+            Source::Item(key) => self.noted.get(key).and_then(due),
+            Source::First(of) => {
+                let mut noted = self.noted.range(of.begin()..).take_while(|(key, _)| of.may_be(key));
+                noted.find_map(|(_, note)| due(note))
+            }
+            Source::Counters(_) => None,
+        };
+        if let Some(due_ms) = self.noted.get(item).and_then(due).or_else(|| sources.iter().find_map(noted)) {
+            return Some(PendingWork::Sweep { due_ms });
+        }
+        let mut fan_outs = self.fan_outs.iter().filter(|fan_out| derivations.contains(&fan_out.derivation));
+        let fan_out = fan_outs.find(|fan_out| fan_out.still_reaches(item, held, &sources))?;
+        Some(PendingWork::Job { key: fan_out.job.clone(), is_paused: fan_out.is_paused })
     }
 
     /// True if any item that a query of the table would return is pending.
@@ -124,10 +154,12 @@ pub(crate) async fn what_is_under_way<S: Store>(
     parked_of(context, Family::LevelTriggered, patience, &mut waiting).await?;
     let jobs = patience.call(|| jobs(&context.store, &context.schema.layout)).await?;
     waiting.fan_outs = jobs.iter().filter_map(|job| UnderwayFanOut::of(context, job)).collect();
-    for DueItem { item, derivations, .. } in again::due(context, again::soon(context), None, is_asked, patience).await?
-    {
+    let due = again::due(context, again::soon(context), None, is_asked, patience).await?;
+    for DueItem { item, derivations, due_ms } in due {
         let positions = derivations.iter().filter_map(|name| context.catalogue.position(name));
-        waiting.noted.entry(item).or_default().extend(positions);
+        let (of_note, last_ms) = waiting.noted.entry(item).or_default();
+        of_note.extend(positions);
+        *last_ms = due_ms.max(*last_ms);
     }
     Ok(waiting)
 }

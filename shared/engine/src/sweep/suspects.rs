@@ -227,7 +227,7 @@ impl<S: Store> TableSweep<'_, S> {
                 self.count_waits(&target, &waiting)
             } else {
                 let named: Vec<Source> = named.iter().cloned().map(Source::Item).collect();
-                waiting.has(item, held.as_ref(), named.iter().chain(decided_by), derivations)
+                waiting.pending(item, held.as_ref(), named.iter().chain(decided_by), derivations).is_some()
             };
             if is_waiting || waiting::is_listed_unreadable(self.context, items, derivations, patience).await? {
                 continue;

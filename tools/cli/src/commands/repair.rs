@@ -8,7 +8,10 @@ use operate::{
     objects::{VERSION, each_left, repair_object, repair_sums},
     repair::{self, Mended, RoundsReport, Summary, Sums},
     tables::VerifyOptions,
-    verify::check::{Difference, FINDING, Verified},
+    verify::{
+        check::{Difference, FINDING, Verified},
+        filled::Marking,
+    },
 };
 
 use serde_json::Value;
@@ -88,7 +91,7 @@ async fn run(
     };
     bar.finish_and_clear();
     let RoundsReport { summary, last } = report;
-    report_marking(summary.marking);
+    report_marking(summary.marking, opened).await?;
     if is_json {
         json_ends(is_first, &summary, &last)?;
     } else {
@@ -96,7 +99,13 @@ async fn run(
         print(&text(&summary, applied));
     }
     let is_known = knows(&last.extent);
-    Ok(if summary.is_left() || !last.is_clean()? || !is_known { Completion::Findings } else { Completion::InStep })
+    // A backfill that marks nothing as filled has to be run again.
+    let is_to_fill = applied == Some("filled") && summary.marking == Marking::NotAll;
+    Ok(if summary.is_left() || is_to_fill || !last.is_clean()? || !is_known {
+        Completion::Findings
+    } else {
+        Completion::InStep
+    })
 }
 
 fn text(summary: &Summary, applied: Option<&str>) -> String {

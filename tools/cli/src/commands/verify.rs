@@ -45,8 +45,8 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
     let may_write = args.yes || !args.connection.aws;
     let checked = Box::pin(check(&opened.tables(), &args.verifying.request(), may_write, &on(&bar, args.json))).await?;
     bar.finish_and_clear();
-    let Checked { verified, is_clean, marked, marking } = checked;
-    report_marking(marking);
+    let Checked { verified, is_clean, marked, recounted, marking } = checked;
+    report_marking(marking, &opened).await?;
     if args.json {
         let mut out = Output::new();
         objects::write(&mut out, &verified, &marked, usize::MAX)?;
@@ -56,6 +56,12 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
         let n_waiting = verified.n_entries(WAITING)?;
         for line in marked.iter().flat_map(|marked| lines(marked, n_waiting)) {
             print(&line);
+        }
+        for entry in &recounted {
+            let mut target = entry.target.clone();
+            target.iter_mut().for_each(|target| opened.catalogue.relabel(&mut target.derivation));
+            let count = target.map_or_else(|| "any count".to_owned(), |it| format!("{}  {}", it.derivation, it.item));
+            print(&format!("recounted   {count}: right, and listed for a recount no more"));
         }
     }
     let is_known = knows(&verified.extent);
@@ -82,6 +88,9 @@ fn print_text(verified: &Verified) -> anyhow::Result<()> {
     let mut line = totals(verified.extent.n_items, verified.extent.n_ignored, n_found(UNREADABLE)?, n_found(FINDING)?);
     let n_unproven = n_found(UNPROVEN)?;
     line.extend(open_parts(n_undecided, n_waiting, n_unproven));
+    if let Some(key) = &verified.ignored {
+        print(&format!("ignored     items that the manifest does not declare, such as {key}"));
+    }
     print(&line);
     Ok(())
 }
@@ -226,7 +235,9 @@ fn lines(marked: &Marked, n_waiting: usize) -> [String; 2] {
             if n_waiting == 1 { "s" } else { "" }
         ),
         MarkFate::Kept => "the mark stays until a verify finds nothing that can be corrected",
-        MarkFate::PartRead => "the mark stays: only a verify of the whole table can remove it",
+        MarkFate::PartRead => {
+            "the mark stays: only a verify of the whole table can remove it, in one run and with all derivations of the functions"
+        }
         MarkFate::NotPermitted => "nothing that can be corrected is missing: give --yes to remove the mark",
         MarkFate::Renewed => "the mark was renewed meanwhile: verify again",
     };

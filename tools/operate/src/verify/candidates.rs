@@ -7,7 +7,11 @@ use derive::{
     refresh::Look,
     sources::{FirstOf, Source, Sources},
 };
-use engine::{backoff::describe, protocol::ProtocolStep, redrive::waiting::Waiting};
+use engine::{
+    backoff::describe,
+    protocol::ProtocolStep,
+    redrive::waiting::{PendingWork, Waiting},
+};
 use keys::{counter::CounterKey, key::Key};
 use store::Store;
 
@@ -46,8 +50,8 @@ struct Second {
     candidate: Candidate,
     findings: Vec<Finding>,
     read: BTreeSet<Source>,
-    /// True if pending work may still change it.
-    waits: bool,
+    /// The pending work that may still change it, if there is any.
+    pending: Option<PendingWork>,
 }
 
 impl<S: Store> Verification<'_, S> {
@@ -62,17 +66,17 @@ impl<S: Store> Verification<'_, S> {
             let (seconds, why) = self.look_together(candidates).await?;
             let belief = Belief { handled_ms, until_ms: self.engine.clock().now_ms() };
             let mut again = Vec::new();
-            for second in seconds {
-                let touched = self.engine.takes(ProtocolStep::UntouchedSince) && self.is_touched(watch, &second.read);
+            for Second { candidate, findings, read, pending } in seconds {
+                let touched = self.engine.takes(ProtocolStep::UntouchedSince) && self.is_touched(watch, &read);
                 match why {
-                    _ if second.findings.is_empty() => {}
-                    Some(why) => self.report_all(second.findings, |finding| VerifyEvent::Undecided(finding, why))?,
-                    None if second.waits => self.report_all(second.findings, VerifyEvent::Waiting)?,
-                    None if !touched => self.report_all(second.findings, |it| VerifyEvent::Finding(it, belief))?,
-                    None if n_looks < LOOKS_MAX => again.push(second.candidate),
-                    None => {
-                        self.report_all(second.findings, |finding| VerifyEvent::Undecided(finding, Why::Changing))?;
+                    _ if findings.is_empty() => {}
+                    Some(why) => self.report_all(findings, |finding| VerifyEvent::Undecided(finding, why))?,
+                    None if let Some(pending) = pending => {
+                        self.report_all(findings, |it| VerifyEvent::Waiting(it, pending.clone()))?;
                     }
+                    None if !touched => self.report_all(findings, |it| VerifyEvent::Finding(it, belief))?,
+                    None if n_looks < LOOKS_MAX => again.push(candidate),
+                    None => self.report_all(findings, |finding| VerifyEvent::Undecided(finding, Why::Changing))?,
                 }
             }
             self.unwatch(watch);
@@ -125,11 +129,11 @@ impl<S: Store> Verification<'_, S> {
         self.report_refused_looks(refused)?;
         for judged in judged {
             let held = sources.item(&judged.look.item);
-            let waits = judge.waits(&judged, held, waiting);
+            let pending = judge.pending(&judged, held, waiting);
             let mut findings = judge.findings(&judged, held);
             findings.retain(|finding| self.scope.has_finding(finding));
             let Judged { look, read, .. } = judged;
-            seconds.push(Second { candidate: Candidate::Look(look), findings, read, waits });
+            seconds.push(Second { candidate: Candidate::Look(look), findings, read, pending });
         }
         Ok(())
     }
@@ -143,8 +147,8 @@ impl<S: Store> Verification<'_, S> {
         read.insert(Source::Item(key.clone()));
         let names = findings.iter().filter_map(|finding| self.engine.catalogue().position(&finding.derivation));
         let derivations: Vec<DerivationAt> = names.collect();
-        let waits = waiting.has(&key, item.as_ref(), &read, &derivations);
-        Ok(Second { candidate: Candidate::Single(key), findings, read, waits })
+        let pending = waiting.pending(&key, item.as_ref(), &read, &derivations);
+        Ok(Second { candidate: Candidate::Single(key), findings, read, pending })
     }
 }
 

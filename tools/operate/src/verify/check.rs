@@ -2,9 +2,10 @@
 
 use std::{borrow::Cow, collections::BTreeSet, fmt, io, sync::Arc};
 
-use derive::{catalogue::Catalogue, family::Family};
+use derive::{catalogue::Catalogue, derivation::Derivation, family::Family};
 use engine::{
-    batch::Engine, clock::SystemClock, counters::Target, ledger::settings::recorded, registry::RegistryWatch,
+    batch::Engine, clock::SystemClock, counters::Target, ledger::settings::recorded, redrive::waiting::PendingWork,
+    registry::RegistryWatch,
 };
 use keys::key::Key;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use store::Store;
 
 use crate::{
     failure::OperateError,
-    loss::{self, Marked},
+    loss::{self, Marked, RecountEntry},
     progress::Progress,
     tables::{Deployment, VerifyOptions, part, scope, selection},
     verify::{
@@ -25,6 +26,7 @@ use crate::{
         scan::WINDOW_BYTES,
         spool::{ResultRow, Spool},
     },
+    words::time,
 };
 
 /// A difference, as it is stored and printed. Its names are stable.
@@ -66,12 +68,15 @@ pub struct Checked {
     pub is_clean: bool,
     /// Marks of a possible loss that existed before.
     pub marked: Vec<Marked>,
+    /// The counts that were listed for a recount, are right, and are listed no more.
+    pub recounted: Vec<RecountEntry>,
     /// The derivations that were marked as filled.
     pub marking: Marking,
 }
 
-/// Verifies. If it `may_write`, it marks derivations as filled that are correct in the whole table, and removes marks
-/// of a possible loss unless their family has a finding that can be corrected.
+/// Verifies. If it `may_write`, it marks derivations as filled that are correct in the whole table, removes marks of a
+/// possible loss unless their family has a finding that can be corrected, and takes counts that it proves off the list of
+/// counts to recount.
 ///
 /// # Errors
 ///
@@ -82,12 +87,19 @@ pub async fn check<S: Store + 'static>(
     may_write: bool,
     progress: &Arc<dyn Progress>,
 ) -> Result<Checked, OperateError> {
-    let marks = loss::before(opened).await?;
+    let (marks, entries) = (loss::before(opened).await?, loss::entries(opened).await?);
     let prepared = prepare(opened, args)?;
     // What an earlier run read proves nothing about the present.
     let before = if prepared.spool.is_new()? { Some(Before::read(opened).await?) } else { None };
-    let unfilled = before.iter().filter(|_| may_write).flat_map(|before| before.unfilled(opened, args)).collect();
-    let verified = Box::pin(verify(prepared, opened, args, unfilled, progress)).await?;
+    let mut unfilled: BTreeSet<String> =
+        before.iter().filter(|_| may_write).flat_map(|before| before.unfilled(opened, args)).collect();
+    let listed = entries.iter().filter(|_| may_write).filter_map(|entry| entry.target.as_ref());
+    unfilled.extend(listed.map(|target| target.derivation.clone()));
+    let notes_changes = may_write && marks.iter().any(|mark| mark.is_of(Family::LevelTriggered));
+    // What an earlier run read, or what the functions derive and this catalogue lacks, is not proven.
+    let knows_all = before.as_ref().is_some_and(|before| before.knows_all(opened).is_ok());
+    let besides = Besides { unfilled, notes_changes };
+    let verified = Box::pin(verify(prepared, opened, args, besides, progress)).await?;
     let is_clean = verified.is_clean()?;
     let mut marking = Marking::Done;
     if let Some(before) = before.filter(|_| may_write) {
@@ -95,8 +107,17 @@ pub async fn check<S: Store + 'static>(
         marking = before.mark(opened, args, &verified, found).await?;
     }
     let kept = verified.families_kept(opened)?;
-    let marked = loss::settled(opened, marks, &kept, verified.is_whole, may_write).await?;
-    Ok(Checked { verified, is_clean, marked, marking })
+    let is_proof = verified.is_whole && knows_all;
+    let marked = loss::settled(opened, marks, &kept, is_proof, may_write).await?;
+    let open = verified.counts_open(opened)?;
+    let is_right = |entry: &RecountEntry| match &entry.target {
+        Some(Target { derivation, .. }) => {
+            is_proof && may_write && !open.contains(derivation) && opened.catalogue.position(derivation).is_some()
+        }
+        None => is_proof && may_write && open.is_empty(),
+    };
+    let recounted = loss::recounted(opened, entries, is_right).await?;
+    Ok(Checked { verified, is_clean, marked, recounted, marking })
 }
 
 /// A verification that is ready to begin or to continue.
@@ -145,13 +166,21 @@ pub(crate) fn temporary_folder() -> Result<tempfile::TempDir, OperateError> {
     })
 }
 
-/// Runs the prepared verification. If the ledger must prove counts, it proves all changes of the `unfilled` counts, and
-/// otherwise only changes of counts that differ.
+/// What a verification does besides comparing.
+#[derive(Default)]
+pub(crate) struct Besides {
+    /// Counts of which all changes are proven, if the ledger must prove counts; of all others, only those that differ.
+    pub(crate) unfilled: BTreeSet<String>,
+    /// True if it notes again what changes by the passing of time.
+    pub(crate) notes_changes: bool,
+}
+
+/// Runs the prepared verification.
 pub(crate) async fn verify<S: Store + 'static>(
     prepared: Prepared,
     opened: &Deployment<S>,
     args: &VerifyOptions,
-    unfilled: BTreeSet<String>,
+    Besides { unfilled, notes_changes }: Besides,
     progress: &Arc<dyn Progress>,
 ) -> Result<Verified, OperateError> {
     let Prepared { spool, scope, follows, temporary } = prepared;
@@ -171,13 +200,22 @@ pub(crate) async fn verify<S: Store + 'static>(
     let used = engine.store().used();
     let proven = (opened.is_aws && followed.is_some()).then_some(unfilled);
     progress.begins(ReadPrice::of(opened.n_items, opened.bytes, args.segments));
-    let how = How { limits, scope, proving: proven.clone().unwrap_or_default() };
-    let extent = run(&engine, followed, &spool, progress, how).await?;
+    let how = How { limits, scope, proving: proven.clone().unwrap_or_default(), notes_changes };
+    let (extent, ignored) = run(&engine, followed, &spool, progress, how).await?;
     spool.commit()?;
     let catalogue = Arc::clone(&opened.catalogue);
     let (read_units, allows_unreadable) = (used.get(), args.allow_unreadable);
-    let verified =
-        Verified { spool, catalogue, extent, is_whole, read_units, allows_unreadable, proven, _temporary: temporary };
+    let verified = Verified {
+        spool,
+        catalogue,
+        extent,
+        ignored,
+        is_whole,
+        read_units,
+        allows_unreadable,
+        proven,
+        _temporary: temporary,
+    };
     let is_empty =
         extent.n_selected == 0 && verified.has_none_of([FINDING, UNDECIDED, WAITING, UNPROVEN].into_iter())?;
     match selection(args).filter(|_| is_empty) {
@@ -193,6 +231,7 @@ struct How {
     limits: Limits,
     scope: Scope,
     proving: BTreeSet<String>,
+    notes_changes: bool,
 }
 
 async fn run<S: Store>(
@@ -200,23 +239,26 @@ async fn run<S: Store>(
     followed: Option<FollowedStreams>,
     spool: &Spool,
     progress: &Arc<dyn Progress>,
-    How { limits, scope, proving }: How,
-) -> Result<Extent, OperateError> {
+    How { limits, scope, proving, notes_changes }: How,
+) -> Result<(Extent, Option<Key>), OperateError> {
     let mut tallies = spool.clone();
     let mut keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress), is_at_rest: followed.is_none() };
     let Some(mut followed) = followed else {
-        let verification = Verification::new(engine, &AtRest, &mut tallies, &mut keeping, limits, scope);
+        let verification =
+            Verification::new(engine, &AtRest, &mut tallies, &mut keeping, limits, scope).noting_changes(notes_changes);
         let extent = verification.run().await?;
-        return Ok(verification.report_overdue().await.map(|()| extent)?);
+        verification.report_overdue().await?;
+        return Ok((extent, verification.ignored()));
     };
     let ended = followed.ended();
     let verification =
         Verification::new(engine, &followed as &dyn Following, &mut tallies, &mut keeping, limits, scope)
-            .proving(proving);
+            .proving(proving)
+            .noting_changes(notes_changes);
     tokio::select! {
         extent = async {
             let extent = verification.run().await?;
-            verification.report_overdue().await.map(|()| extent)
+            verification.report_overdue().await.map(|()| (extent, verification.ignored()))
         } => Ok(extent?),
         ended = ended => match ended? {
             Ok(()) => Err(OperateError::Refused("the table's stream is followed no more".to_owned())),
@@ -298,6 +340,18 @@ impl fmt::Display for ReadPrice {
 
 // ---- Storing the events of a verification in its file ----
 
+/// What may still correct a difference, in words.
+fn pending_text(pending: &PendingWork) -> String {
+    match pending {
+        PendingWork::Parked => "a parked change may still correct it: see `ripple parked`".to_owned(),
+        PendingWork::Sweep { due_ms } => format!("the sweep looks at it again after {}", time(*due_ms)),
+        PendingWork::Job { key, is_paused: false } => format!("the job {key} may still reach it"),
+        PendingWork::Job { key, is_paused: true } => {
+            format!("the job {key} may still reach it, and is paused: see `ripple jobs`")
+        }
+    }
+}
+
 /// Stores the events in the file, and reports the progress.
 pub(crate) struct Keeping {
     pub(crate) spool: Spool,
@@ -320,7 +374,7 @@ impl Listener for Keeping {
             VerifyEvent::Finding(finding, _) if self.is_at_rest => (FINDING, finding, Some(AT_REST.to_owned())),
             VerifyEvent::Finding(finding, belief) => (FINDING, finding, Some(belief.to_string())),
             VerifyEvent::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
-            VerifyEvent::Waiting(finding) => (WAITING, finding, None),
+            VerifyEvent::Waiting(finding, pending) => (WAITING, finding, Some(pending_text(&pending))),
             VerifyEvent::Unproven(Target { derivation, item: Key { pk, sk } }) => {
                 let why = "it equals its sources, but a change of it is pending or was parked".to_owned();
                 return self.keep_item(UNPROVEN, &UnreadableItem { derivation, pk, sk, why });
@@ -360,6 +414,8 @@ pub struct Verified {
     catalogue: Arc<Catalogue>,
     /// How much was read.
     pub extent: Extent,
+    /// An item that was ignored, if one was.
+    pub ignored: Option<Key>,
     /// True if the whole table was verified.
     pub is_whole: bool,
     /// The read units that it used, as DynamoDB charges them.
@@ -451,6 +507,23 @@ impl Verified {
     }
 
     /// The derivations that have entries of a kind.
+    /// The counts and roll-ups of which something differs or is not proven. No arrival of a count with history is proven.
+    fn counts_open<S: Store>(&self, opened: &Deployment<S>) -> Result<BTreeSet<String>, OperateError> {
+        let mut open = BTreeSet::new();
+        for kind in [FINDING, UNDECIDED, WAITING, UNPROVEN] {
+            open.extend(self.derivations_with(kind)?);
+        }
+        let counts = opened.catalogue.derivations().filter(|derivation| derivation.kind.family() == Family::Additive);
+        let counts: Vec<&Derivation> = counts.collect();
+        open.retain(|name| counts.iter().any(|derivation| derivation.name == *name));
+        let is_proven = |derivation: &&Derivation| {
+            let is_asked = self.proven.as_ref().is_none_or(|proven| proven.contains(&derivation.name));
+            self.extent.is_proven && is_asked && !derivation.kind.is_history()
+        };
+        open.extend(counts.iter().filter(|it| !is_proven(it)).map(|derivation| derivation.name.clone()));
+        Ok(open)
+    }
+
     pub(crate) fn derivations_with(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
         self.spool.derivations_with(kind)
     }

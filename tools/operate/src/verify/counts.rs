@@ -31,7 +31,10 @@ use engine::{
     counters::{Target, added_up},
     protocol::ProtocolStep,
     reading::CALLS_AT_ONCE,
-    redrive::{in_ledger::CountsOf, waiting::Waiting},
+    redrive::{
+        in_ledger::CountsOf,
+        waiting::{PendingWork, Waiting},
+    },
 };
 use futures::{StreamExt, stream};
 use keys::{
@@ -130,7 +133,9 @@ impl<S: Store> Verification<'_, S> {
             let why = why.or_else(|| (is_new || not_in.has(&target)).then_some(Why::NotIn));
             let event = match (compared, why) {
                 (Some(finding), Some(why)) => Some(VerifyEvent::Undecided(finding, why)),
-                (Some(finding), None) if waiting.has_target(&target) => Some(VerifyEvent::Waiting(finding)),
+                (Some(finding), None) if waiting.has_target(&target) => {
+                    Some(VerifyEvent::Waiting(finding, PendingWork::Parked))
+                }
                 (Some(finding), None) if is_changing && *is_last => {
                     Some(VerifyEvent::Undecided(finding, Why::Changing))
                 }
@@ -341,14 +346,23 @@ pub(in crate::verify) fn bucket_compared(
     let count = AttributeValue::N(derived.count.to_string());
     let wanted = Some(Item::from([(form.count.clone(), count)]));
     let Some(held) = held else { return Some(finding(derivation, key, None, wanted)) };
-    let is_number = |name: &String| held.get(name).and_then(Sum::of).is_some();
     let count = held.get(&form.count).and_then(whole_number);
-    if count.is_some_and(|count| count >= derived.count) && [&form.sum, &form.min, &form.max].into_iter().all(is_number)
-    {
+    if count.is_some_and(|count| count >= derived.count) && !is_broken_bucket(form, held) {
         return None;
     }
-    let names = [&form.count, &form.sum, &form.min, &form.max].map(String::as_str);
-    Some(finding(derivation, key, Some(only(held, &names)), wanted))
+    Some(finding(derivation, key, Some(only(held, &numbers_of(form))), wanted))
+}
+
+/// The names of a bucket's numbers.
+fn numbers_of(form: &BucketForm) -> [&str; 4] {
+    [&form.count, &form.sum, &form.min, &form.max].map(String::as_str)
+}
+
+/// True if an item has some of a bucket's numbers, and not all four.
+pub(in crate::verify) fn is_broken_bucket(form: &BucketForm, held: &Item) -> bool {
+    let names = numbers_of(form);
+    let n_numbers = names.iter().filter(|name| held.get(**name).is_some_and(|it| Sum::of(it).is_some())).count();
+    n_numbers < names.len() && names.iter().any(|name| held.contains_key(*name))
 }
 
 #[cfg(test)]

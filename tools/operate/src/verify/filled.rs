@@ -100,8 +100,8 @@ impl Before {
             return Ok(());
         }
         Err(OperateError::Usage(format!(
-            "the functions have {}, which this catalogue lacks, and a repair would take their counters for wrong: run it \
-             with the catalogue of the functions, that is without --disable, with their --config, and in their version",
+            "the functions have {}, which this manifest lacks: run it with the manifest that is deployed, without --disable \
+             and DISABLED, and in the version of the functions",
             names.join(", ")
         )))
     }

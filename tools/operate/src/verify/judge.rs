@@ -20,7 +20,7 @@ use engine::{
     batch::Engine,
     counters::Target,
     input::caught,
-    redrive::waiting::Waiting,
+    redrive::waiting::{PendingWork, Waiting},
 };
 use keys::{
     counter::{COUNTER, CounterKey},
@@ -32,7 +32,7 @@ use keys::{
 use store::Store;
 
 use super::{Finding, finding, occupied_key};
-use crate::verify::counts::{bucket_compared, counter_compared, only};
+use crate::verify::counts::{bucket_compared, counter_compared, is_broken_bucket, only};
 
 /// The decision about an item.
 pub(crate) struct Judged {
@@ -115,13 +115,14 @@ impl<'a, S: Store> Judge<'a, S> {
         Ok((done, unread))
     }
 
-    /// True if pending work may still resolve the difference.
-    pub(crate) fn waits(&self, judged: &Judged, held: Option<&Item>, waiting: &Waiting) -> bool {
+    /// The pending work that may still resolve the difference, if there is any.
+    pub(crate) fn pending(&self, judged: &Judged, held: Option<&Item>, waiting: &Waiting) -> Option<PendingWork> {
         let Judged { look, decided, occupied_for, read } = judged;
         let Some((_, derivations)) = decided else {
-            return occupied_for.is_some_and(|at| waiting.has(&look.item, held, read, &[at]));
+            return occupied_for.and_then(|at| waiting.pending(&look.item, held, read, &[at]));
         };
-        waiting.has(&look.item, held, read, derivations) || self.shows_parked(waiting, read, derivations)
+        let pending = waiting.pending(&look.item, held, read, derivations);
+        pending.or_else(|| self.shows_parked(waiting, read, derivations).then_some(PendingWork::Parked))
     }
 
     /// The differences as findings: one for a whole item, else one for each derivation whose part differs. An attribute
@@ -161,8 +162,9 @@ impl<'a, S: Store> Judge<'a, S> {
             return None;
         }
         if let Shape::Rollup(rollup) = kind.shape() {
-            let is_any = tally.count > 0;
-            return is_any.then(|| bucket_compared(name, &target.item, tally, &rollup.form, held.get(&target.item)))?;
+            let held = held.get(&target.item);
+            let is_any = tally.count > 0 || held.is_some_and(|held| is_broken_bucket(&rollup.form, held));
+            return is_any.then(|| bucket_compared(name, &target.item, tally, &rollup.form, held))?;
         }
         let is_of = |key: &Key| {
             CounterKey::parse(key).is_some_and(|it| it.target == target.item && it.derivation == target.derivation)

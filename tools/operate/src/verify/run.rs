@@ -96,6 +96,8 @@ pub struct Verification<'a, S> {
     pub(super) buckets: BTreeSet<String>,
     /// Additive derivations whose changes must all be proven, if the ledger is the proof.
     pub(super) proving: BTreeSet<String>,
+    /// True if the changes that come by the passing of time are noted again.
+    pub(super) notes_changes: bool,
     /// What is compared later; nothing if `None`.
     pub(super) later: Option<&'a dyn Later>,
     pub(super) state: Mutex<RunState<'a>>,
@@ -109,6 +111,8 @@ pub(super) struct RunState<'a> {
     pub(super) proving: Option<Proving>,
     /// True if an unreadable record arrived, so that its counts are unknown.
     pub(super) is_blind: bool,
+    /// An item that is ignored, if one was read.
+    pub(super) ignored: Option<Key>,
 }
 
 impl<'a, S: Store> Verification<'a, S> {
@@ -121,7 +125,8 @@ impl<'a, S: Store> Verification<'a, S> {
         limits: Limits,
         scope: Scope,
     ) -> Self {
-        let state = RunState { tallies, listener, touched: Touched::default(), proving: None, is_blind: false };
+        let state =
+            RunState { tallies, listener, touched: Touched::default(), proving: None, is_blind: false, ignored: None };
         let entity = |derivation: &Derivation| {
             let entity = match derivation.kind.shape() {
                 Shape::Count(count) => &count.target,
@@ -142,13 +147,32 @@ impl<'a, S: Store> Verification<'a, S> {
         };
         let buckets = engine.catalogue().derivations().filter_map(bucket).collect();
         let (proving, state) = (BTreeSet::new(), Mutex::new(state));
-        Self { engine, following, scope, limits, counted, targets, buckets, proving, later: None, state }
+        Self {
+            engine,
+            following,
+            scope,
+            limits,
+            counted,
+            targets,
+            buckets,
+            proving,
+            notes_changes: false,
+            later: None,
+            state,
+        }
     }
 
     /// Also proves all changes of these derivations, so that their unreported counts are correct.
     #[must_use]
     pub fn proving(self, derivations: BTreeSet<String>) -> Self {
         Self { proving: derivations, ..self }
+    }
+
+    /// Also notes again what changes by the passing of time: after a possible loss, the notes may be missing although
+    /// every value is right now.
+    #[must_use]
+    pub fn noting_changes(self, notes_changes: bool) -> Self {
+        Self { notes_changes, ..self }
     }
 
     /// Leaves a part of the comparisons for later.
@@ -175,6 +199,11 @@ impl<'a, S: Store> Verification<'a, S> {
     /// Reads the table, and compares everything but counts and what is left for later.
     pub(crate) async fn scan_only(&self) -> Result<Extent, VerifyError> {
         Ok(added_up(self.scan().await?))
+    }
+
+    /// An item that it ignored, if it read one.
+    pub fn ignored(&self) -> Option<Key> {
+        self.state().ignored.clone()
     }
 
     /// Reports items that the sweep should have brought up to date.

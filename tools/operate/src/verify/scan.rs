@@ -16,7 +16,8 @@ use std::{
 };
 
 use derive::{
-    family::Family, gathering::contributed, position::DerivationAt, refresh::Look, sources::Sources, write::Table,
+    family::Family, gathering::contributed, kind::Shape, position::DerivationAt, refresh::Look, sources::Sources,
+    write::Table,
 };
 use engine::{
     counters::Target,
@@ -37,7 +38,7 @@ use tokio::task::yield_now;
 use crate::verify::{
     ShardRecords, VerifyError, Why,
     candidates::Candidate,
-    counts::only,
+    counts::{is_broken_bucket, only},
     run::Verification,
     tallies::{Contribution, Reached},
 };
@@ -127,7 +128,10 @@ impl<S: Store> Verification<'_, S> {
             for item in page.items {
                 let Some(key) = layout.key(&item) else { continue };
                 let noted = self.note(&key, &item)?;
-                reached.n_ignored += usize::from(noted == Noted::Ignored);
+                if noted == Noted::Ignored {
+                    reached.n_ignored += 1;
+                    self.state().ignored.get_or_insert_with(|| key.clone());
+                }
                 reached.n_selected += usize::from(noted == Noted::Selected);
                 let mut window = locked(window);
                 window.bytes += item_bytes(&item);
@@ -208,6 +212,9 @@ impl<S: Store> Verification<'_, S> {
             }
             all.push((key.clone(), item.clone()));
         }
+        if self.notes_changes {
+            self.engine.note_changes(all.clone(), self.patience()).await?;
+        }
         let is_asked = |look: &mut Look| {
             let named = |at: &DerivationAt| self.scope.has_derivation(self.engine.catalogue().name(*at));
             look.derivations.retain(named);
@@ -233,12 +240,20 @@ fn locked(window: &Mutex<ScanWindow>) -> MutexGuard<'_, ScanWindow> {
 const POLL_MS: u64 = 20;
 
 impl<S: Store> Verification<'_, S> {
-    /// Notes the target of a counter, since the counter may have no source left.
+    /// Notes the target of a counter, and a bucket whose numbers are none, since they may have no source left.
     pub(in crate::verify) fn see_counter(&self, key: &Key, item: &Item) -> Result<(), VerifyError> {
         let is_counter = || self.engine.schema().image(key, item).is_some_and(|image| image.is(COUNTER));
         if let Some(counter) = CounterKey::parse(key).filter(|_| is_counter()) {
             let target = Target { derivation: counter.derivation, item: counter.target };
             if self.is_counted(&target) {
+                self.state().tallies.has_counter(&target)?;
+            }
+        }
+        for derivation in self.engine.catalogue().derivations() {
+            let Shape::Rollup(rollup) = derivation.kind.shape() else { continue };
+            let is_bucket = || self.engine.schema().image(key, item).is_some_and(|it| it.is(&rollup.form.entity));
+            let target = Target { derivation: derivation.name.clone(), item: key.clone() };
+            if is_broken_bucket(&rollup.form, item) && is_bucket() && self.is_counted(&target) {
                 self.state().tallies.has_counter(&target)?;
             }
         }

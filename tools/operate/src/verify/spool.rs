@@ -104,7 +104,8 @@ impl Spool {
             let held = spool.about(name)?;
             if let Some(held) = held.filter(|held| held != value) {
                 return Err(OperateError::Refused(format!(
-                    "{} is of another verification: its {name} is {held}, not {value}; give another --progress file",
+                    "{} is of a verification with other options: its {name} is {held}, not {value}; give the same options, or another \
+                     --progress file",
                     file.display()
                 )));
             }

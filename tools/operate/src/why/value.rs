@@ -183,7 +183,7 @@ impl<S: Store> Explainer<'_, S> {
             None => Vec::new(),
         };
         let waits = match &judged {
-            Some(judged) if !differing.is_empty() => judge.waits(judged, item, self.waiting().await?),
+            Some(judged) if !differing.is_empty() => judge.pending(judged, item, self.waiting().await?).is_some(),
             _ => false,
         };
         let judged = judged.iter().filter(|judged| judged.occupied_for.is_some());

@@ -37,7 +37,7 @@ fn rates() -> Value {
 }
 
 fn catalogue_diff() -> Value {
-    let states = ["in_step", "added", "renamed", "changed", "young", "to_fill", "undeclared", "dropped"];
+    let states = ["up_to_date", "added", "renamed", "changed", "deployed", "to_fill", "undeclared", "dropped"];
     let derivation = object([
         ("derivation", text()),
         ("family", named("family")),
