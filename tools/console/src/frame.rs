@@ -4,8 +4,10 @@ use axum::{
     http::{StatusCode, header},
     response::{Html, IntoResponse},
 };
+use engine::clock::{Clock as _, SystemClock};
 use keys::key::Key;
 use maud::{DOCTYPE, Markup, html};
+use operate::words;
 
 /// A page.
 pub(crate) type ConsolePage = (StatusCode, Html<String>);
@@ -150,9 +152,35 @@ pub(crate) fn key(key: &Key) -> Markup {
     html! { a.key href=(of_item(key)) { @for part in parts { span { (part) } } } }
 }
 
+/// A time in UTC, and how far it is from now.
+pub(crate) fn time(at_ms: u64) -> Markup {
+    let (text, far) = (words::time(at_ms), far(at_ms, SystemClock.now_ms()));
+    html! { time datetime=(text) { (text) } " " small { "(" (far) ")" } }
+}
+
+fn far(at_ms: u64, now_ms: u64) -> String {
+    let far = match at_ms.abs_diff(now_ms) / 1_000 {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3_600 => format!("{} min", s / 60),
+        s @ 3_600..172_800 => format!("{} h", s / 3_600),
+        s => format!("{} days", s / 86_400),
+    };
+    if at_ms > now_ms { format!("in {far}") } else { format!("{far} ago") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_says_how_far_it_is() {
+        let at = |s: u64| far(1_000_000_000, 1_000_000_000 + s * 1_000);
+        assert_eq!(
+            [0, 59, 60, 7_199, 172_799, 172_800].map(at),
+            ["0 s ago", "59 s ago", "1 min ago", "1 h ago", "47 h ago", "2 days ago"]
+        );
+        assert_eq!(far(1_000_000_000, 0), "in 11 days");
+    }
 
     #[test]
     fn an_address_holds_any_key() {

@@ -10,10 +10,7 @@ use engine::{
     jobs::ground::sweep::jobs,
 };
 use maud::{Markup, html};
-use operate::{
-    objects::job::{HeldCascades, jobs_list, left_ms, pages, per_second, state_of},
-    words::time,
-};
+use operate::objects::job::{HeldCascades, jobs_list, left_ms, pages, per_second, state_of};
 use store::Store;
 
 use crate::{
@@ -67,7 +64,7 @@ fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &HeldCascades) -> M
                             td { (state_of(job)) @if let Some(held_by) = held.get(&job.key) { div { small { "waits for " (held_by) } } } }
                             td { (job.n_touched) @if let Some(n) = per_second(job) { div { small { (n) " a second" } } } }
                             td { (left(job)) }
-                            td { (time(job.moved_at_ms)) }
+                            td { (frame::time(job.moved_at_ms)) }
                             td { (console.job_buttons(&job.key.sk, job.is_paused)) }
                         }
                     }
@@ -86,7 +83,7 @@ fn left(job: &Job) -> Markup {
                 (all.saturating_sub(done)) " of " (all) " listed pages"
                 @if let Some(ms) = left { div { small { "about " (ms.div_ceil(1_000)) " s" } } }
             },
-            (None, _) if !job.is_running => { "begins " (time(job.due_at_ms)) },
+            (None, _) if !job.is_running => { "begins " (frame::time(job.due_at_ms)) },
             _ => { small { "it ends with the last item that it finds" } },
         }
     }

@@ -41,7 +41,7 @@ use maud::{Markup, html};
 use operate::{
     objects::parked_list,
     redriving::{ChangeOutcome, redrive},
-    words::{counted, time},
+    words::counted,
     written::written,
 };
 use serde::Deserialize;
@@ -155,6 +155,9 @@ fn is_added_to(catalogue: &Catalogue, name: &str) -> bool {
     [VALUE, SUM, REVISION].contains(&name) || catalogue.derivations().any(is_of)
 }
 
+/// Entries of a list that the page shows. Bounds the page.
+const SHOWN_MAX: usize = 100;
+
 fn whole<S: Store + 'static>(
     console: &Console<S>,
     Stopped { parked, counters, recount, unreadable }: &Stopped,
@@ -163,23 +166,25 @@ fn whole<S: Store + 'static>(
         @if parked.is_empty() { p.empty { "Nothing is parked." } } @else {
             p { "These changes cannot be applied as they are. Correct the cause, then redrive them." }
             @if parked.len() > 1 { p { a.button href="/parked/try" { "What a redrive of all would do" } } }
-            @for change in parked { (one(console, change, counters)) }
+            @for change in parked.iter().take(SHOWN_MAX) { (one(console, change, counters)) }
+            (more(parked.len()))
         }
         @if !unreadable.is_empty() {
             h2 id="unreadable" { (counted(unreadable.len(), "unreadable item")) }
             p { "The derivation skips the item until a client corrects or deletes it." }
             div.wide tabindex="0" { table {
                 thead { tr { th { "item" } th { "what is wrong" } th { "derivation" } } }
-                tbody { @for it in unreadable { tr {
+                tbody { @for it in unreadable.iter().take(SHOWN_MAX) { tr {
                     td { (frame::key(&it.item)) } td { b { (it.why.attribute) } " " (it.why.why) } td { @if it.derivation == ALL_DERIVATIONS { "every derivation" } @else { (it.derivation) } }
                 } } }
             } }
+            (more(unreadable.len()))
         }
         @if !recount.is_empty() {
             h2 { "Counts that need a recount" }
-            p { "A change was not counted, for the reason below. " code { "ripple repair --apply" } " recounts them; then delete the entries." }
+            p { "A change was not counted, for the reason below. " code { "ripple repair --apply" } " recounts them, and " code { "ripple verify" } " takes them off this list." }
             ul {
-                @for listed in recount {
+                @for listed in recount.iter().take(SHOWN_MAX) {
                     li {
                         @match &listed.target {
                             Some(target) => { (target.derivation) " of " (frame::key(&target.item)) },
@@ -189,9 +194,16 @@ fn whole<S: Store + 'static>(
                     }
                 }
             }
+            (more(recount.len()))
         }
         (json::link("/parked.json"))
     }
+}
+
+/// How many entries of a list the page leaves out, if any.
+fn more(n: usize) -> Markup {
+    let n_more = n.saturating_sub(SHOWN_MAX);
+    html! { @if n_more > 0 { p { "… and " (n_more) " more, which " code { "ripple parked" } " lists." } } }
 }
 
 fn one<S: Store + 'static>(console: &Console<S>, change: &ParkedChange, counters: &HeldItems) -> Markup {
@@ -215,7 +227,7 @@ fn one<S: Store + 'static>(console: &Console<S>, change: &ParkedChange, counters
             p { (change.cause) }
             (console.asked(change))
             @if let Some(decoded) = &decoded { (images(decoded)) }
-            p { small { "Event " code { (change.id) } ", " (change.family.to_string()) ", parked at " (time(change.parked_at_ms)) } }
+            p { small { "Event " code { (change.id) } ", " (change.family.to_string()) ", parked at " (frame::time(change.parked_at_ms)) } }
             p { a.button href=(frame::of_try(&change.id)) { "What a redrive would do" } }
         }
     }

@@ -30,7 +30,7 @@ use operate::{
         UnreadableItem,
         check::{Checked, Difference, FINDING, ReadPrice, UNDECIDED, UNREADABLE, WAITING, check},
     },
-    words::{counted, time},
+    words::counted,
 };
 use serde::Deserialize;
 use store::Store;
@@ -266,7 +266,7 @@ fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
             @else { "Every derived value is right." }
         }
         p {
-            "Verified at " (time(found.ended_ms)) ": " (counted(*items, "item")) "; the manifest declares no entity for " (ignored)
+            "Verified at " (frame::time(found.ended_ms)) ": " (counted(*items, "item")) "; the manifest declares no entity for " (ignored)
             " of them. It took " (read_units) " read units."
             @if *unproven > 0 { " " (counted(*unproven, "count")) " changed all the time, so that nothing proves them." }
         }
