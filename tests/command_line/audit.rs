@@ -106,7 +106,7 @@ fn what_a_handler_left_wrong_is_reported_by_derivation_and_by_key() {
         followed-name           4 of 6 right, 1 wrong, 1 extra
         follower-name           6 of 6 right
         no item     follower-count  1 count is about items that do not exist, or cannot be read, such as USER#gone / USER#gone: deleted items, or a link that gives other keys
-        unreadable  1  by every derivation: pk, sk are not USER#{userId} / USER#{userId}, which User wants, such as PERSON#x / USER#x
+        unreadable  1  by every derivation: pk, sk are not USER#{userId} / USER#{userId}, the form of User, such as PERSON#x / USER#x
         worst       +7       follower-count-display  USER#bob / USER#bob
         worst       -1       follower-count-display  USER#cid / USER#cid
         worst       extra    followed-by  USER#ada / FOLLOWEDBY#eve

@@ -111,7 +111,7 @@ fn what_an_application_stores_as_another_type_is_told_and_holds_up_nobody() {
     let verified = ripple(&["verify", "--endpoint", &dev.endpoint, "--config", &manifest]);
     assert!(verified.stdout.contains("20 unreadable, 0 findings"), "{verified:?}");
     let ended = dev.stopped();
-    let why = "cannot be read by reactions: messageAt is N, and `{at:13}` wants S";
+    let why = "cannot be read by reactions: messageAt is N, and `{at:13}` takes a text: store a text, or link by text(messageAt)";
     assert!(ended.stderr.contains(why), "{ended:?}");
     assert!(ended.stderr.contains("USER#u / REACTION#0"), "{ended:?}");
     assert!(ended.stderr.lines().all(|line| !line.contains("failed")), "{ended:?}");
@@ -185,7 +185,7 @@ fn the_brakes_variables_are_read_and_checked() {
     let says = "of 30 items cannot be read, so nothing is applied; among them ";
     let line = dev.said_on_stderr(says);
     assert!(line.starts_with("aggregate failed, and tries again: 30 of 30 items"), "{line}");
-    assert!(line.contains("(USER#u / REACTION#0): messageAt is N, and `{at:13}` wants S (reactions); "), "{line}");
+    assert!(line.contains("(USER#u / REACTION#0): messageAt is N, and `{at:13}` takes a text: store a text, or link by text(messageAt) (reactions); "), "{line}");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn why_names_index_keys_that_are_missing_and_a_key_of_another_form() {
                 find the item until `ripple repair` or its writer corrects that\n";
     assert!(comment.contains("\n  index keys: GSI1PK, GSI1SK should be {") && comment.contains(says), "{comment}");
     let says = "PERSON#ada / PROFILE  unreadable\n  every derivation skips this item: its PK, SK are not \
-                USER#{UserId} / PROFILE, which User wants; correct the item\n";
+                USER#{UserId} / PROFILE, the form of User; correct the item\n";
     let person = why("PERSON#ada / PROFILE");
     assert!(person.stdout.starts_with(says) && person.code == Some(3), "{person:?}");
 }

@@ -77,7 +77,7 @@ fn a_file_without_an_end_is_one_line() {
     refuses(&["replay", "/dev/zero"], "cannot read /dev/zero: it is longer than 256 MB");
 }
 
-// ---- Exit codes by one rule: 0 in step, 1 failed, 2 usage, 3 findings ----
+// ---- Exit codes by one rule: 0 nothing to do, 1 failed, 2 wrong usage, 3 findings ----
 
 #[test]
 fn every_command_ends_with_two_for_wrong_usage_and_with_one_when_nothing_answers() {

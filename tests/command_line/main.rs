@@ -157,7 +157,12 @@ fn every_command_has_help() {
         let examples: Vec<&str> =
             help.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| !line.is_empty()).collect();
         assert_eq!(examples.len(), 2, "{help}");
-        assert!(help.ends_with("Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.\n"), "{help}");
+        assert!(
+            help.ends_with(
+                "Exit codes: 0 nothing to do, 1 failed, 2 wrong usage, 3 findings, or something left to do.\n"
+            ),
+            "{help}"
+        );
     }
     assert_eq!(ripple(&["--version"]).stdout, concat!("ripple ", env!("CARGO_PKG_VERSION"), "\n"));
 }

@@ -355,7 +355,10 @@ fn a_verification_that_knows_no_item_is_no_success() {
         runtime.block_on(put.item("EntityType", text("Gadget")).send()).unwrap();
     }
     let ended = ripple(&["verify", "--at-rest", "--endpoint", &endpoint]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "2 items, 2 ignored, 0 unreadable, 0 findings\n"));
+    let ignored = "ignored     items that the manifest does not declare, such as g";
+    let is_said =
+        ended.stdout.starts_with(ignored) && ended.stdout.ends_with("\n2 items, 2 ignored, 0 unreadable, 0 findings\n");
+    assert!(is_said && ended.code == Some(3), "{ended:?}");
     let says = "nearly all items are of types that nobody declared: is this the manifest of this table? Give another with \
                 --config (no ripple.toml is here, so the shipped example's table is declared)\n";
     assert!(ended.stderr.ends_with(says), "{}", ended.stderr);

@@ -125,8 +125,8 @@ fn items_that_do_not_fit_are_reported_with_keys_and_reasons_and_without_values()
         fits        4  User
         ignored     1  without an entity type, such as USER#eve / NOTE#1
         ignored     2  of an undeclared entity, such as GADGET#1 / METADATA, USER#fay / PROFILE
-        unreadable  1  by every derivation: PK, SK are not USER#{UserId} / PROFILE, which User wants, such as PERSON#eve / PROFILE
-        unreadable  1  by comment-author: UserId is N, and `{UserId}` wants S, such as POST#p / COMMENT#2024-01-15T10:30:00.417Z#c-1
+        unreadable  1  by every derivation: PK, SK are not USER#{UserId} / PROFILE, the form of User, such as PERSON#eve / PROFILE
+        unreadable  1  by comment-author: UserId is N, and `{UserId}` takes a text: store a text, or link by text(UserId), such as POST#p / COMMENT#2024-01-15T10:30:00.417Z#c-1
         to do       unreadable items count as absent until somebody corrects them: see unreadable
         1 thing to do"#]].assert_eq(&lines.join("\n"));
     assert_eq!(code, Some(3));

@@ -297,7 +297,7 @@ async fn each_wrong_value_of_a_naive_application_is_counted() {
         what-a-post-has: 0/0 w0 m0 x0 u0 ?0 r0 (a table does not show which items were deleted)
         follower-count 1 [("USER#gone", "USER")]
         likes 1 [("POST#q", "POST")]
-        1 * pk, sk are not USER#{userId} / USER, which User wants [Key { pk: "PERSON#x", sk: "USER" }]
+        1 * pk, sk are not USER#{userId} / USER, the form of User [Key { pk: "PERSON#x", sk: "USER" }]
         1 likes size is S, and N is wanted [Key { pk: "POST#q", sk: "LIKE#eve" }]
         Differs 12 follower-count-display USER#ada / USER: followerCount=N("14") -> followerCount=N("2")
         Missing -1 follower-count-display USER#bob / USER:  -> followerCount=N("1")

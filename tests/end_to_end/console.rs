@@ -362,7 +362,7 @@ async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
     let unplanned = console.order("/verify", "/verify/repair", &[]);
     assert!(unplanned.status == 409 && unplanned.body.contains("A repair is planned first"), "{}", unplanned.body);
     let plan = worked(&console, "Plan a repair").await;
-    assert!(plan.contains("1 would be repaired") && plan.contains("would add -8"), "{plan}");
+    assert!(plan.contains("1 would be repaired") && plan.contains("would change the count by -8"), "{plan}");
     assert!(verified(&console).await.contains("Wrong: 1"), "a plan repairs nothing");
     worked(&console, "Plan a repair").await;
     assert!(worked(&console, "Repair").await.contains("1 repaired, 0 were right already"));

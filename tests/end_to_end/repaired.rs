@@ -233,13 +233,9 @@ async fn a_command_that_lacks_derivations_of_the_functions_repairs_nothing() {
     for (command, arguments) in repairs {
         let said = said(command, &endpoint, &[&lacking[..], arguments].concat());
         assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{command} {arguments:?}: {}", said.stderr);
-        let names = "the functions have follower-count, follower-count-display, which this catalogue lacks";
+        let names = "the functions have follower-count, follower-count-display, which this manifest lacks";
         assert!(said.stderr.contains(names), "{}", said.stderr);
-        assert!(
-            said.stderr.contains("without --disable, with their --config, and in their version"),
-            "{}",
-            said.stderr
-        );
+        assert!(said.stderr.contains("without --disable and DISABLED"), "{}", said.stderr);
     }
     assert_eq!(scan(&client, TABLE).await, before);
     assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());

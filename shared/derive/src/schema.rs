@@ -121,7 +121,17 @@ impl Schema {
     /// Why a key is not of this entity's form.
     fn misfit(&self, definition: &Definition, key: &Key) -> Unreadable {
         let (name, form) = (&definition.name, &definition.key);
-        let is_escaped = [&key.pk, &key.sk].iter().any(|part| part.contains('%'));
+        let wanted = format!("{} / {}", form.pk, form.sk);
+        let n_signs = |text: &str| text.matches('#').count();
+        let is_escaped = key.pk.contains('%')
+            || key.sk.contains('%')
+            || n_signs(&key.pk) + n_signs(&key.sk) > n_signs(&wanted) && !wanted.contains("!}");
+        let numbers = definition.key.field_names().into_iter().filter_map(|field| {
+            let written = form.pk.written(field).or_else(|| form.sk.written(field))?;
+            let n_digits = written.trim_end_matches('}').split_once(':')?.1.split('.').next()?.parse::<u32>().ok()?;
+            Some(format!("; {written} has {n_digits} digits"))
+        });
+        let numbers: String = numbers.collect();
         let why = if form.is_in_doubt(key) {
             format!(
                 "can be read in two ways as {} / {} of {name}: mark the field whose values hold the text between two fields \
@@ -130,7 +140,7 @@ impl Schema {
             )
         } else {
             let escapes = if is_escaped { "; in a value, # is written %23 and % is written %25" } else { "" };
-            format!("are not {} / {}, which {name} wants{escapes}", form.pk, form.sk)
+            format!("are not {wanted}, the form of {name}{numbers}{escapes}")
         };
         // The mark of a value without escapes is not written in a manifest.
         Unreadable { attribute: self.layout.stored_key(definition), why: why.replace("!}", "}") }

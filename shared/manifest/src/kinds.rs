@@ -243,10 +243,10 @@ fn in_words(
         }
         CatalogueError::Circle { names } => {
             let shown: Vec<&str> = names.iter().map(|name| labels.get(name).unwrap_or(name).as_str()).collect();
-            let circle = format!(
-                "derivations build on each other in a circle: {} (what shows a count has its name and -display)",
-                shown.join(", ")
-            );
+            let circle = match shown.as_slice() {
+                [_] => "it reads what it writes".to_owned(),
+                _ => format!("derivations build on each other in a circle: {}", shown.join(", ")),
+            };
             (names.into_iter().next().unwrap_or_default(), circle)
         }
     }
@@ -295,6 +295,13 @@ fn derived_attribute(entity: &Definition, named: &Named<'_>) -> Result<String, M
         let what = format!(
             "{name} declares no derived attribute: add derived-attributes = [\"{}\"] to [entity.{name}]",
             named.text
+        );
+        return Err(named.place.wrong(what));
+    }
+    if entity.attributes.iter().any(|name| name == named.text) {
+        let what = format!(
+            "{} is in the attributes of {}, which the application writes: a derivation writes what is in derived-attributes",
+            named.text, entity.name
         );
         return Err(named.place.wrong(what));
     }

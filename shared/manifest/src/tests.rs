@@ -340,11 +340,12 @@ fn the_file_in_the_documentation_is_a_manifest() {
         window,
         of_itself,
         unread,
+        of_unknown,
         of_removed,
         ranking,
     ] = blocks.as_slice()
     else {
-        panic!("two files and twelve parts are shown")
+        panic!("two files and thirteen parts are shown")
     };
     let base = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n[entity.User]\npartition-key = \
                 \"USER#{userId}\"\nsort-key = \"USER\"\nderived-attributes = [\"orderStatuses\"]\n[entity.Order]\n\
@@ -369,6 +370,8 @@ fn the_file_in_the_documentation_is_a_manifest() {
     load(&[offers, of_some].concat()).unwrap_or_else(|error| panic!("{error}"));
     load(&[SONGS, window, of_itself].concat()).unwrap_or_else(|error| panic!("{error}"));
     load(&[receipts, of_expired].concat()).unwrap_or_else(|error| panic!("{error}"));
+    load(&["[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n", of_unknown].concat())
+        .unwrap_or_else(|error| panic!("{error}"));
     load(&[OWNERS, calculated, from_owners].concat()).unwrap_or_else(|error| panic!("{error}"));
     let (schema, _) = load(of_several).unwrap();
     assert!(schema.layout.forms.is_some());

@@ -1,4 +1,4 @@
-//! Exit codes. They are stable: 0 in step, 1 failed, 2 usage, 3 findings.
+//! Exit codes. They are stable: 0 nothing to do, 1 failed, 2 wrong usage, 3 findings.
 
 use std::{
     fs::OpenOptions,

@@ -8,7 +8,7 @@
 //! ```text
 //! follower-count  USER#ada / PROFILE  +1
 //! follower-mirror  created Follower USER#ada / FOLLOWER#grace
-//! USER#eve / LIKE#7 cannot be read by like-count: PostAt is N, and `{PostAt:13}` wants S
+//! USER#eve / LIKE#7 cannot be read by like-count: PostAt is N, and `{PostAt:13}` takes a text: store a text, or link by text(PostAt)
 //! ```
 
 mod changes;

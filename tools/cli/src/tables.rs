@@ -163,7 +163,9 @@ pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> an
             if endpoint == AWS {
                 let cause = successors(error.source(), |error| (*error).source()).last();
                 let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-                bail!("AWS cannot be called{cause}; give credentials and a region, by the AWS environment or its files")
+                bail!(
+                    "AWS cannot be called{cause}; see that there are credentials and a region, and a way to the network"
+                )
             }
             let proxy =
                 proxy().map(|name| format!(" {name} names a proxy: only the hosts in NO_PROXY are called without it"));

@@ -456,7 +456,15 @@ fn with_wanted_type(error: Unreadable, field: &str, to: &Definition, image: &Ima
     let written = to.key.pk.written(field).or_else(|| to.key.sk.written(field));
     match (image.attribute(&error.attribute), written) {
         (None | Some(AttributeValue::S(_)), _) | (_, None) => error,
-        (Some(held), Some(written)) => Unreadable::type_of(&error.attribute, held, &format!("`{written}` wants S")),
+        (Some(held), Some(written)) => {
+            let wanted = match held {
+                AttributeValue::N(_) => {
+                    format!("`{written}` takes a text: store a text, or link by text({})", error.attribute)
+                }
+                _ => format!("`{written}` takes a text"),
+            };
+            Unreadable::type_of(&error.attribute, held, &wanted)
+        }
     }
 }
 

@@ -112,7 +112,10 @@ impl Kind for DerivedIndexKey {
         let names = self.names(schema).ok_or_else(|| format!("the table has no index {}", self.index))?;
         declares(target, [self.number.as_str()])?;
         if !index.key.holds_number(&self.number) {
-            return Err(format!("the key of {} in {} is not ordered by {}", target.name, self.index, self.number));
+            let (name, index, number) = (&target.name, &self.index, &self.number);
+            return Err(format!(
+                "the key of {name} in {index} does not have {number} as a padded number: put it there, as in {{{number}:12}}"
+            ));
         }
         let fields = index.key.field_names();
         knows(target, fields.iter().copied().filter(|name| !target.key.holds(name)))?;

@@ -20,7 +20,7 @@ pub(super) const KIND: KindSyntax = KindSyntax {
 [derivation.percent-done]
 kind = "calculated"
 into = "Project.percentDone"
-value = "100 * doneCount / taskCount"
+value = "100 * if_not_exists(doneCount, 0) / taskCount"
 
 [derivation.average]
 kind = "calculated"

@@ -20,7 +20,7 @@ use crate::{
 pub(super) const KIND: KindSyntax = KindSyntax {
     description: KindDescription {
         name: "cascade",
-        keeps: "What hangs on a removed item goes with it, two days and two hours later, unless the item is there again: after a day and an hour it is listed, and after another day and hour what has not changed since is deleted.",
+        keeps: "Deletes what depends on a deleted item, two days and two hours later, unless the item is there again: after a day and an hour it is listed, and after another day and hour what has not changed since is deleted. `ripple dev` does not wait.",
         family: "level-triggered",
         costs: "2 for each item that is deleted, and 2 for each transaction of up to 24 of them",
         example: r#"

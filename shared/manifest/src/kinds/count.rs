@@ -127,7 +127,7 @@ const KEYS: [KeySyntax; 12] = [
         "shards",
         ValueSyntax::WholeNumber(1, SHARDS_MAX),
         "",
-        "has no effect: a counter that many stream shards feed [spreads](ledgers.md#counters-that-spread) by itself",
+        "accepted and ignored: a counter that many stream shards feed [spreads](ledgers.md#counters-that-spread) by itself",
     ),
     KeySyntax::optional(
         "history",

@@ -16,7 +16,7 @@ pub(super) const KIND: KindSyntax = KindSyntax {
         name: "extreme",
         keeps: "An attribute of each target shows the least or the greatest value of those of the items that lead to it.",
         family: "level-triggered",
-        costs: "1 for each target whose extreme changes, and for each index that projects it; and 1 for each change of an item that leads to one, or 2 if its value changes, unless the table has the items of a target in the order of the value: behind the fields that lead to the target the sort key of `from` begins with it, as in `OFFER#{price:8}#{offerId}`, and there is no `where`",
+        costs: "1 for each target whose extreme changes, and for each index that projects it; and 1 for each change of an item that leads to one, or 2 if its value changes, except where the sort keys of a target's items are already in the order of the value, as in `OFFER#{price:8}#{offerId}`, and there is no `where`",
         example: r#"
 [derivation.first-order]
 kind = "extreme"

@@ -17,7 +17,7 @@ use crate::{
 pub(super) const KIND: KindSyntax = KindSyntax {
     description: KindDescription {
         name: "mirror",
-        keeps: "An item stands under another key as well.",
+        keeps: "Stores a copy of an item under another key.",
         family: "level-triggered",
         costs: "1 for each change of the item, and 1 for each index of the mirror that changes with it",
         example: r#"

@@ -30,7 +30,7 @@ pub(super) const KIND: KindSyntax = KindSyntax {
         name: "roll-up",
         keeps: "A bucket for each hour and each day, or for each week or month, has count, sum, least and greatest value of what came in it.",
         family: "additive: each change counts once, and arrivals only",
-        costs: "1 for each bucket of a batch under watermarks, one bucket of each grain for each value",
+        costs: "under watermarks 1 for each bucket that a batch touches; a value touches one bucket of each grain",
         example: r#"
 [derivation.readings]
 kind = "roll-up"

@@ -20,9 +20,9 @@ use crate::{
 pub(super) const KIND: KindSyntax = KindSyntax {
     description: KindDescription {
         name: "unread",
-        keeps: "An attribute of each target shows how many items of its range are behind another attribute of it, up to a \
-                limit. An item that comes or goes costs a query for each target of its range, which reads what is behind the \
-                attribute, consistently: 25 read units for 100 items of 1 KB. So it is for rooms of up to some hundred members; in a \
+        keeps: "Counts the items of a target's range that are later than an attribute of the target, up to a limit. An item \
+                that comes or goes costs a query for each target of its range, which reads those later items, \
+                consistently: 25 read units for 100 items of 1 KB. So it is for rooms of up to some hundred members; in a \
                 larger room, query when a member opens it.",
         family: "level-triggered",
         costs: "1 for each target whose number changes, and for each index that projects it: at each message 1 for each \

@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
+const EXIT_CODES: &str = "Exit codes: 0 nothing to do, 1 failed, 2 wrong usage, 3 findings, or something left to do.";
 
 /// Two examples of each command, by its name.
 const EXAMPLES: [(&str, [&str; 2]); 30] = [

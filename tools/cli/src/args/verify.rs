@@ -27,7 +27,7 @@ pub(crate) struct Verify {
 /// The options of a verification.
 #[derive(Clone, Debug, Group)]
 pub(crate) struct Verifying {
-    /// Verifies only these derivations: names, separated by commas (default: all).
+    /// Only these derivations: names, separated by commas (default: all).
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = values::name)]
     pub(crate) derivation: Vec<String>,
     /// Verifies only items of these entities, and the counts about them: names, separated by commas (default: all).

@@ -86,10 +86,10 @@ fn bound(audited: &Audited) -> String {
     let spans: Vec<String> = audited.reads.iter().map(span).collect();
     match spans.as_slice() {
         [first, second] => format!(
-            "two reads, {first} and {second}: a difference is wrong if both saw the same values, otherwise undecided; exact \
-             for everything that was not written between the first moment and the last"
+            "two reads, {first} and {second}: a difference is wrong if both saw the same values, otherwise undecided; valid \
+             for all items but those written between the first moment and the last"
         ),
-        _ => format!("one read, {}: exact for everything that was not written in that time", spans.join(", ")),
+        _ => format!("one read, {}: valid for all items but those written in that time", spans.join(", ")),
     }
 }
 

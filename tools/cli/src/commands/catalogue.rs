@@ -8,6 +8,7 @@ use engine::{
 };
 use functions::logging;
 use infra::steps::{IndexChange, IndexStep};
+use manifest::meant::meant_or_listed;
 use operate::objects::word;
 use serde_json::{Value, json};
 
@@ -121,9 +122,9 @@ fn state_word(state: &DerivationState) -> &'static str {
         DerivationState::Added { renamed_from: None } => "added",
         DerivationState::Added { renamed_from: Some(_) } => "renamed",
         DerivationState::Changed { .. } => "changed",
-        DerivationState::Young { .. } => "young",
+        DerivationState::Young { .. } => "deployed",
         DerivationState::Unfilled { .. } => "to fill",
-        DerivationState::InStep { .. } => "in step",
+        DerivationState::InStep { .. } => "up to date",
         DerivationState::Undeclared => "undeclared",
         DerivationState::Dropped { .. } => "dropped",
     }
@@ -138,6 +139,15 @@ fn as_text(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Vec
         DerivationState::InStep { .. } => return Vec::new(),
         DerivationState::Added { renamed_from: None } => {
             format!("no function has it: deploy the functions, then {}", backfill())
+        }
+        // What a count or an extreme implies has no place for `was`.
+        DerivationState::Added { renamed_from: Some(from) }
+            if ["-display", "-item", "-entries"].iter().any(|suffix| name.ends_with(suffix)) =>
+        {
+            format!(
+                "it does what {from} did: deploy the functions, then {}; delete nothing, and forget {from}",
+                backfill()
+            )
         }
         DerivationState::Added { renamed_from: Some(from) } => {
             format!("the functions have the same as {from}: say was = \"{from}\", and nothing has to be filled")
@@ -158,7 +168,8 @@ fn as_text(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Vec
         DerivationState::Dropped { dropped_ms } => {
             let since = words::time(*dropped_ms);
             format!(
-                "the functions have lacked it since {since}: delete what is left, then `ripple catalogue forget {name}`"
+                "the functions have lacked it since {since}: `ripple repair --apply` deletes its counters, you delete the other \
+                 items that it made, then `ripple catalogue forget {name}`"
             )
         }
     };
@@ -210,9 +221,9 @@ fn totals(differences: &[CatalogueDifference]) -> String {
     for difference in differences {
         *counts.entry(state_word(&difference.state)).or_default() += 1;
     }
-    let n_in_step = counts.remove("in step").unwrap_or_default();
+    let n_in_step = counts.remove("up to date").unwrap_or_default();
     let others = counts.into_iter().map(|(word, n)| format!(", {n} {word}"));
-    format!("{} in step{}", counted(n_in_step, "derivation"), others.collect::<String>())
+    format!("{} up to date{}", counted(n_in_step, "derivation"), others.collect::<String>())
 }
 
 async fn forget(args: &Forget) -> anyhow::Result<Completion> {
@@ -225,10 +236,14 @@ async fn forget(args: &Forget) -> anyhow::Result<Completion> {
         let is_dropped =
             |it: &CatalogueDifference| it.name == *name && matches!(it.state, DerivationState::Dropped { .. });
         if !differences.iter().any(is_dropped) {
-            return Err(Usage(format!(
-                "{name} was not dropped: the functions have it, or never had it; `ripple catalogue diff` lists those that were"
-            ))
-            .into());
+            let why = if differences.iter().any(|it| it.name == *name) {
+                "the functions have it".to_owned()
+            } else {
+                let dropped = differences.iter().filter(|it| matches!(it.state, DerivationState::Dropped { .. }));
+                let dropped: Vec<&str> = dropped.map(|it| it.name.as_str()).collect();
+                format!("no derivation of this name is known{}", meant_or_listed(name, dropped.into_iter()))
+            };
+            return Err(Usage(format!("{name} was not dropped: {why}")).into());
         }
     }
     let names: BTreeSet<String> = args.names.iter().cloned().collect();

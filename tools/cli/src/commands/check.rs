@@ -25,13 +25,15 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
         return Err(Usage(what.to_owned()).into());
     }
     let (schema, catalogue) = declared(Choice { manifest: Some(&args.file), ..Choice::default() })?;
-    let entities: Vec<&str> = schema.entities().map(|entity| entity.name.as_str()).collect();
+    let declared_entities = schema.entities().filter(|entity| !entity.is_own());
+    let entities: Vec<&str> = declared_entities.map(|entity| entity.name.as_str()).collect();
     let indexes: Vec<&str> = schema.layout.indexes.iter().map(|index| index.name.as_str()).collect();
-    let derivations: Vec<&str> = catalogue.derivations().map(Derivation::label).collect();
+    let derivations: Vec<&str> = catalogue.declared().map(Derivation::label).collect();
     let reads: Vec<&str> = schema.accesses.iter().map(|access| access.name.as_str()).collect();
     let notices = manifest::notices(&file_text(&args.file)?);
     let reviewed = review(&Design::declared((*schema).clone(), (*catalogue).clone()));
     let findings = reviewed.findings.iter().map(|(finding, _)| finding).filter(|it| it.check.doubts_manifest());
+    let completion = if findings.clone().next().is_some() { Completion::Findings } else { Completion::InStep };
     if args.json {
         print_json(json!({
             "file": args.file.display().to_string(),
@@ -53,7 +55,7 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
         lines.extend(findings.flat_map(|finding| finding_lines(finding, None)));
         print(&lines.join("\n"));
     }
-    Ok(Completion::InStep)
+    Ok(completion)
 }
 
 /// Prints the JSON Schema, or the reference page.

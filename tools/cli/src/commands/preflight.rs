@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     catalogue::Catalogue,
     change::{Change, Images},
+    clock,
     effect::Effect,
     family::Family,
     plan::{RecordKind, plan},
@@ -234,6 +235,7 @@ impl Fitting {
             }
         }
         match planned.record {
+            RecordKind::Untyped | RecordKind::Unknown if change.key == clock::key() => return,
             RecordKind::Untyped => return self.untyped.add(&change.key),
             RecordKind::Unknown => return self.unknown.add(&change.key),
             RecordKind::Change | RecordKind::Echo => {}

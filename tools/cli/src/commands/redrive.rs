@@ -23,7 +23,8 @@ use crate::{
 /// What DynamoDB reports if it should add to an attribute that is no number.
 const WRONG_TYPE: &str = "incorrect data type";
 
-const REMEDY: &str = "; delete the attribute Value of the counter, redrive, then run `ripple repair --apply`";
+const REMEDY: &str = "; delete the attribute of it that is no number, such as `Value` or `Sum`, redrive, then run \
+                      `ripple repair --apply`";
 
 /// Redrives the chosen changes in turn.
 pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
@@ -72,8 +73,11 @@ fn as_text(change: &ParkedChange, outcome: &ChangeOutcome) -> String {
     let ChangeOutcome::Still { cause } = outcome else { return format!("{start}  {outcome}") };
     // The cause at the time of parking names the item too.
     let cause = if change.cause.contains(cause.as_str()) { &change.cause } else { cause };
-    let remedy = if change.family == Family::Additive && cause.contains(WRONG_TYPE) { REMEDY } else { "" };
-    format!("{start}  still parked: {cause}{remedy}")
+    if change.family != Family::Additive || !cause.contains(WRONG_TYPE) {
+        return format!("{start}  still parked: {cause}");
+    }
+    let counter = change.counter.as_ref().map(|key| format!("; the counter is {key}")).unwrap_or_default();
+    format!("{start}  still parked: {cause}{counter}{REMEDY}")
 }
 
 fn as_json(change: &ParkedChange, outcome: &ChangeOutcome) -> Value {

@@ -103,7 +103,7 @@ impl Said {
         (!std::mem::replace(&mut self.is_braked, true)).then(|| {
             format!(
                 "warning: {n_unreadable} of {n_items} items of a batch cannot be read; in Lambda the circuit breaker would stop it: \
-                 see UNREADABLE_PERCENT_MAX in docs/settings.md"
+                 see the setting UNREADABLE_PERCENT_MAX"
             )
         })
     }

@@ -71,8 +71,8 @@ fn set_going(design: &Design) -> String {
     }
     format!(
         "\n### What follows from creating an item\n\n\
-         The application's own write, and everything that Ripple writes for it, alone in its batch, with receipts, if \
-         everything that it names exists.\n\n{}",
+         The application's own write, and everything that Ripple writes for it if everything that it names exists: alone in \
+         its batch and under the ledger `receipts`, so at the highest price.\n\n{}",
         table(&["created", "its own write units", "derived", "in all", "by"], &rows)
     )
 }

@@ -14,9 +14,9 @@ use crate::{Design, asked::PatternRequests};
 pub(super) fn section(design: &Design, written_by: &str) -> String {
     let mut text = format!(
         "# The table's design\n\n\
-         Written by `{written_by}` from the values that make the keys and the requests; do not edit it.\n\n\
+         Written by `{written_by}`; do not edit it.\n\n\
          {}\n\
-         Prices are write units for items of the samples' size, as the store's model computes them.\n\n",
+         Prices are write units for items of the samples' size.\n\n",
         forms(design)
     );
     match &design.schema.layout.forms {

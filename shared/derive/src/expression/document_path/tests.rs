@@ -199,9 +199,9 @@ fn a_value_of_a_wrong_type_is_told_with_its_whole_path_and_a_way_through_no_map_
         lines.lines().filter(|line| line.contains("unreadable")).fold(String::new(), |all, line| all + line + "\n")
     };
     expect![[r#"
-        resident: lists the item as unreadable: Address.city is N, and `{CityId}` wants S
-        city-name: lists the item as unreadable: Address.city is N, and `{CityId}` wants S
-        residents: lists the item as unreadable: Address.city is N, and `{CityId}` wants S
+        resident: lists the item as unreadable: Address.city is N, and `{CityId}` takes a text: store a text, or link by text(Address.city)
+        city-name: lists the item as unreadable: Address.city is N, and `{CityId}` takes a text: store a text, or link by text(Address.city)
+        residents: lists the item as unreadable: Address.city is N, and `{CityId}` takes a text: store a text, or link by text(Address.city)
     "#]]
     .assert_eq(&told(&[("Address", m([("city", n("7"))]))]));
     expect![[r#"

@@ -221,7 +221,7 @@ fn a_source_name_that_cannot_be_read_is_listed_until_it_can() {
         &modified(COMMENT, "POST#p / COMMENT#c Comment UserId=N:1 UserName=Ann"),
         &expect![[r#"
         comment-author: look POST#p / COMMENT#c (Comment)
-        comment-author: list UserId is N, and `{UserId}` wants S
+        comment-author: list UserId is N, and `{UserId}` takes a text: store a text, or link by text(UserId)
     "#]],
     );
     check(

@@ -107,7 +107,7 @@ fn an_unreadable_item_counts_as_absent_and_adds_up_when_it_is_corrected() {
         &modified(WRITTEN, UNREADABLE),
         &expect![[r#"
         writer-count: -1 USER#ann / PROFILE
-        writer-count: list UserId is N, and `{UserId}` wants S
+        writer-count: list UserId is N, and `{UserId}` takes a text: store a text, or link by text(UserId)
     "#]],
     );
     check(
@@ -128,7 +128,7 @@ fn an_unreadable_item_counts_as_absent_and_adds_up_when_it_is_corrected() {
         &inserted(UNREADABLE),
         &expect![[r#"
         comment-count: +1 POST#p / METADATA
-        writer-count: list UserId is N, and `{UserId}` wants S
+        writer-count: list UserId is N, and `{UserId}` takes a text: store a text, or link by text(UserId)
     "#]],
     );
 }

@@ -203,7 +203,7 @@ fn a_name_or_a_parent_that_cannot_be_read_is_listed() {
         &inserted("FOLDER#d / METADATA Folder Name=docs ParentId=SS:a"),
         &expect![[r#"
         folder-path: look FOLDER#d / METADATA (Folder)
-        folder-path: list ParentId is SS, and `{FolderId}` wants S
+        folder-path: list ParentId is SS, and `{FolderId}` takes a text
     "#]],
     );
     check(

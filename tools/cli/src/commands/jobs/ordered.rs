@@ -129,7 +129,7 @@ fn undone(job: &Job, engine: &Engine<Arc<DynamoStore>>) -> String {
         Task::FanOut(_) => {
             let rest = "items that it had not reached stay as they are, until `ripple verify` finds them";
             let again = if engine.is_searched_again(job) {
-                "; it searches an index, so the sweep starts it once more after the index has caught up"
+                "; it searches an index, so the sweep starts it once more within half an hour: pause that one to prevent it"
             } else {
                 ""
             };
