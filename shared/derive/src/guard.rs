@@ -298,8 +298,8 @@ purposes! {
     /// On the entry of a derived item that waits for its key, when the wait is over: the entry is the one that was
     /// read.
     KeyWait: "a source that was named for a mirror meanwhile is forgotten, and the mirror is not created when its key is free",
-    /// On a mark of a possible loss that a verification clears: it is the one that was read.
-    LossMark: "a loss that was seen while the table was verified is forgotten",
+    /// On a mark of a possible loss, or a count to recount, that a verification removes: it is the one that was read.
+    LossMark: "a loss or a refused change that was seen while the table was verified is forgotten",
     /// On a counter or bucket: its watermark of the stream shard is below the first change that the write adds.
     Watermark: "a change that is delivered again is counted again, as is one that another invocation counts beside this one",
     /// On a counter whose old watermarks are removed: each is the one that was read.

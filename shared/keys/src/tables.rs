@@ -18,6 +18,8 @@
 //! is [written](TableForm::outward), so they are never stored. Ripple's own items, the counters and jobs, are in a
 //! table of their own, whose key attributes are [`PK`] and [`SK`].
 
+mod written;
+
 use std::fmt;
 
 use serde_dynamo::AttributeValue;
@@ -162,19 +164,6 @@ impl TableForm {
             None => NO_SORT_KEY.to_owned(),
         };
         Some(Key { pk: format!("{}#{}", self.name, self.pk.text(item.get(&self.pk.name)?)?), sk })
-    }
-
-    /// The address of an item that a person names by its key as it is stored, behind the name of this table and a `#`;
-    /// `None` if the values are of other types, or a sort key is missing or too many.
-    #[must_use]
-    pub fn address(&self, pk: &str, sk: Option<&str>) -> Option<Key> {
-        let pk = self.pk.text_of_written(pk.strip_prefix(&self.name)?.strip_prefix('#')?)?;
-        let sk = match (&self.sk, sk) {
-            (Some(form), Some(sk)) => form.text_of_written(sk)?,
-            (None, None | Some(NO_SORT_KEY)) => NO_SORT_KEY.to_owned(),
-            (Some(_), None) | (None, Some(_)) => return None,
-        };
-        Some(Key { pk: format!("{}#{pk}", self.name), sk })
     }
 
     /// The key attributes of the item at this address; `None` if the address is invalid.
@@ -481,19 +470,6 @@ impl KeyAttribute {
             (KeyType::B, AttributeValue::B(bytes)) => Some(hex::encode(bytes)),
             _ => None,
         }
-    }
-
-    /// The text of a value that a person writes: as this text, or as it is stored.
-    #[must_use]
-    pub fn text_of_written(&self, written: &str) -> Option<String> {
-        let is_text = self.value(written).and_then(|value| self.text(&value)).is_some_and(|text| text == written);
-        let value = match self.of {
-            _ if is_text => return Some(written.to_owned()),
-            KeyType::S => AttributeValue::S(written.to_owned()),
-            KeyType::N => AttributeValue::N(written.to_owned()),
-            KeyType::B => return None,
-        };
-        self.text(&value)
     }
 
     /// Why a value cannot be in a key part of at most this many bytes; `None` if it can. DynamoDB refuses an item whose

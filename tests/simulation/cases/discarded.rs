@@ -96,7 +96,7 @@ async fn a_discarded_change_that_cannot_be_read_lists_any_count_once_nothing_can
     let records = bed.joins(1).await;
     bed.handle(&with_unreadable_first(&records)).await;
     match discards(&bed).await {
-        Discarded::Still { cause } => assert!(cause.ends_with("discard it in 31 minutes"), "{cause}"),
+        Discarded::Still { cause } => assert!(cause.ends_with("discard it in 31 min"), "{cause}"),
         other => panic!("{other:?}"),
     }
     bed.clock.advance(WAITED_MS);
