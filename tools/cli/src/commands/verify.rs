@@ -59,7 +59,9 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
         }
         for entry in &recounted {
             let mut target = entry.target.clone();
-            target.iter_mut().for_each(|target| opened.catalogue.relabel(&mut target.derivation));
+            if let Some(target) = &mut target {
+                opened.catalogue.relabel(&mut target.derivation);
+            }
             let count = target.map_or_else(|| "any count".to_owned(), |it| format!("{}  {}", it.derivation, it.item));
             print(&format!("recounted   {count}: right, and listed for a recount no more"));
         }

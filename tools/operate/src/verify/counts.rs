@@ -361,8 +361,8 @@ fn numbers_of(form: &BucketForm) -> [&str; 4] {
 /// True if an item has some of a bucket's numbers, and not all four.
 pub(in crate::verify) fn is_broken_bucket(form: &BucketForm, held: &Item) -> bool {
     let names = numbers_of(form);
-    let n_numbers = names.iter().filter(|name| held.get(**name).is_some_and(|it| Sum::of(it).is_some())).count();
-    n_numbers < names.len() && names.iter().any(|name| held.contains_key(*name))
+    let n_numbers = names.iter().filter(|name| held.get(name).is_some_and(|it| Sum::of(it).is_some())).count();
+    n_numbers < names.len() && names.iter().any(|name| held.contains_key(name))
 }
 
 #[cfg(test)]
