@@ -176,6 +176,8 @@ def check_sam(sam):
         stub(folder, "cargo", CARGO)
         stub(folder, "rustup", "#!/bin/sh\nexit 0\n")
         environment = {**ENVIRONMENT, "PATH": f"{folder}{os.pathsep}{sam}{os.pathsep}{ENVIRONMENT['PATH']}"}
+        own = run([str(RIPPLE), "infra", "--config", str(ROOT / "examples" / "own-table" / "ripple.toml")], cwd=copy)
+        (copy / "infra" / "own.yaml").write_text(own.stdout)
         for words in sorted(builds, key=len, reverse=True):
             told = run(words, cwd=copy, env=environment)
             built = sorted(path.parent.name for path in (copy / ".aws-sam" / "build").glob("*/bootstrap"))
