@@ -127,6 +127,15 @@ async fn a_mark_of_a_possible_loss_stays_until_a_verify_finds_nothing_of_its_fam
                  corrected is missing: the mark is removed\n";
     assert!(verified.stdout.ends_with(lines), "{verified:?}");
     assert_eq!(verify_at_rest(&endpoint).json["possible_loss"], json!([]));
+
+    // What an earlier run read proves nothing of a loss since then.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("progress");
+    let resumed = ["--at-rest", "--progress", file.to_str().unwrap()];
+    assert_eq!(said("verify", &endpoint, &resumed).code, Some(0));
+    mark(&client, "additive").await;
+    let verified = said("verify", &endpoint, &resumed);
+    assert!(verified.stdout.contains("only a verify of the whole table can remove it, in one run"), "{verified:?}");
 }
 
 /// Two folders that are each other's parents are a finding of every verify, and no repair corrects it.

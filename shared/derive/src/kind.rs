@@ -173,12 +173,6 @@ pub trait Refresh: fmt::Debug + Send + Sync {
         false
     }
 
-    /// When its part of an item changes by itself, as far as these sources show, in milliseconds since the epoch.
-    fn changes_at(&self, schema: &Schema, sources: &Sources, item: &Key) -> Vec<u64> {
-        let (_, _, _) = (schema, sources, item);
-        Vec::new()
-    }
-
     /// True if an item can be readable and still be invalid for it.
     fn has_flaws(&self) -> bool {
         false

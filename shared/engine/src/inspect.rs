@@ -7,27 +7,31 @@ use derive::{
     catalogue::Catalogue,
     clock::HOUR_MS,
     derived::Items,
-    kind::Refresh,
+    guard::{Guard, Purpose},
+    kind::{Refresh, RefreshTarget},
     position::DerivationAt,
     refresh::Look,
     schema::{Schema, Unreadable},
     sources::{Source, Sources},
-    write::Table,
+    write::{Action, Table, Write},
 };
 use keys::{
     item::{Item, text},
     key::Key,
 };
-use store::{Store, StoreError};
+use store::{Outcome, Store, StoreError};
 
 use crate::{
     account::{Account, Commit, Figures},
-    attribute::{all, number},
+    attribute::{all, n, number, s, sort_key},
     backoff::{GaveUp, Patience, describe},
     batch::Engine,
     count::recount::{ALL, RECOUNT},
     counters::Target,
-    fan_out::again::{self, Again, DueItem},
+    fan_out::{
+        again::{self, Again, DueItem},
+        search,
+    },
     job::Job,
     jobs::{
         self, JobOrder, Obeyed,
@@ -117,8 +121,29 @@ impl<S: Store> Engine<S> {
             }
             is_written |= !looked.written.is_empty();
         }
-        again::note_later(&self.context, &item, &derivations, &sources, patience).await.map_err(|it| describe(&it))?;
+        // The records of its sources may be from before the derivation, so that nothing noted when they change it.
+        let of_clock = self.of_clock(&item, &derivations, &sources);
+        self.note_changes(of_clock, patience).await.map_err(|it| describe(&it))?;
         Ok(is_written)
+    }
+
+    /// The sources of an item's parts that depend on the clock, as far as they were read.
+    fn of_clock(&self, item: &Key, derivations: &BTreeSet<DerivationAt>, sources: &Sources) -> Vec<(Key, Item)> {
+        let schema = &self.context.schema;
+        let of = |refresh: &dyn Refresh| -> Vec<Item> {
+            let Some(definition) = schema.entity(refresh.target()) else { return Vec::new() };
+            let named = BTreeSet::new();
+            let target = RefreshTarget { key: item, definition, item: None, named: &named, hour: sources.hour() };
+            let wanted = refresh.sources(schema, &target).into_iter();
+            let first = wanted.filter_map(|source| match source {
+                Source::First(of) => Some(sources.first(schema, &of).into_iter().cloned().collect::<Vec<_>>()),
+                Source::Item(_) | Source::Counters(_) => None,
+            });
+            first.flatten().collect()
+        };
+        let refreshes = derivations.iter().filter_map(|at| self.context.catalogue.refresh(*at));
+        let found = refreshes.filter(|refresh| refresh.reads_clock()).flat_map(of);
+        found.filter_map(|item| Some((schema.layout.key(&item)?, item))).collect()
     }
 
     /// Notes when these items change others by the passing of time, as their inserts would, whose records may be lost.
@@ -127,15 +152,14 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] if a note cannot be written.
     pub async fn note_changes(&self, items: Vec<(Key, Item)>, patience: Patience<'_>) -> Result<(), GaveUp> {
-        let (sweep, now_ms) = (TableSweep::new(&self.context), self.context.clock.now_ms());
+        let (sweep, mut requests) = (TableSweep::new(&self.context), RefreshRequests::default());
         for (key, item) in items {
-            let mut requests = RefreshRequests::default();
             sweep.request_as_inserted(key, item, &mut requests);
-            for ((item, at_ms), (derivations, _)) in requests.later {
-                if at_ms > now_ms {
-                    again::note(&self.context, &item, derivations, at_ms, patience).await?;
-                }
-            }
+        }
+        let now_ms = self.context.clock.now_ms();
+        for ((item, at_ms), (derivations, _)) in requests.later.into_iter().filter(|((_, at_ms), _)| *at_ms > now_ms) {
+            let note = search::note_of(&self.context, &item, derivations).at(at_ms);
+            patience.call(|| self.context.store.write(&note)).await?;
         }
         Ok(())
     }
@@ -426,7 +450,7 @@ impl<S: Store> Engine<S> {
 
 // ---- The ledger's lists, for the operator ----
 //
-// Nothing here decides anything: a listed count may be right, and `verify` shows it.
+// Nothing here decides anything: a listed count may be right, which `verify` decides.
 
 /// A count that needs a recount, because a change of it was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -447,6 +471,20 @@ impl ToRecount {
         if let Some(target) = &mut self.target {
             catalogue.relabel(&mut target.derivation);
         }
+    }
+
+    /// Takes the count off the list, unless it was listed again since this was read. Returns true if it did.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the ledger cannot be written.
+    pub async fn take_off<S: Store>(&self, store: &S) -> Result<bool, StoreError> {
+        let sk = self.target.as_ref().map(|Target { derivation, item }| sort_key(derivation, item));
+        let key = Key::new(RECOUNT, sk.unwrap_or_else(|| format!("{ALL}#{}", self.event_id)));
+        let read = [("EventId", s(&self.event_id)), ("ListedAt", n(self.listed_at_ms))];
+        let guard = Some(Guard::as_read(Purpose::LossMark, read.map(|(name, value)| (name, Some(value)))));
+        let write = Write { table: Table::Ledger, key, action: Action::Delete, guard };
+        Ok(matches!(store.write(&write).await?, Outcome::Done { .. }))
     }
 }
 
@@ -494,14 +532,14 @@ fn listed(item: &Item) -> ToRecount {
 
 #[cfg(test)]
 mod tests {
-    use derive::write::{Action, Write};
+    use derive::{coalesce::Counted, position::RecordAt};
     use store::memory::MemoryStore;
 
     use serde_dynamo::AttributeValue;
 
     use super::*;
     use crate::fixture::layout;
-    use crate::{ledger::ledger_item, look::listing};
+    use crate::{count::recount, ledger::ledger_item, look::listing};
 
     #[tokio::test]
     async fn both_lists_are_read() {
@@ -534,5 +572,28 @@ mod tests {
         assert!(listed.iter().all(|entry| (entry.event_id.as_str(), entry.listed_at_ms) == ("e1", 8)), "{listed:?}");
         let of = |name: &str| ListedUnreadable { derivation: name.to_owned(), item: item.clone(), why: why.clone() };
         assert_eq!(unreadable(&store).await.unwrap(), ["one", "other"].map(of));
+    }
+
+    #[tokio::test]
+    async fn a_count_is_taken_off_the_list_only_as_it_was_read() {
+        let store = MemoryStore::new(layout());
+        let count = Target { derivation: "follower-count".to_owned(), item: Key::new("USER#ada", "PROFILE") };
+        let list = async |id: &str, targets: &[Target], now_ms| {
+            let (id, sequence_number) = (id.to_owned(), String::new());
+            let change = Counted { position: RecordAt(0), id, sequence_number, amounts: Vec::new() };
+            for write in recount::listed(&layout(), &change, targets, "it is old", now_ms) {
+                store.write(&write).await.unwrap();
+            }
+        };
+        list("e1", std::slice::from_ref(&count), 7).await;
+        list("e2", &[], 8).await;
+        let [any, read] = <[ToRecount; 2]>::try_from(to_recount(&store).await.unwrap()).unwrap();
+        assert_eq!((&any.target, &read.target), (&None, &Some(count.clone())));
+        list("e3", &[count], 9).await;
+        assert!(any.take_off(&store).await.unwrap());
+        assert!(!read.take_off(&store).await.unwrap(), "another change of it was refused meanwhile");
+        let [again] = <[ToRecount; 1]>::try_from(to_recount(&store).await.unwrap()).unwrap();
+        assert!(again.take_off(&store).await.unwrap());
+        assert_eq!(to_recount(&store).await.unwrap(), []);
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use derive::write::Table;
-use engine::{limits::FanOutLimits, record::event::Lane};
+use engine::{limits::FanOutLimits, record::event::Lane, redrive::waiting::PendingWork};
 use keys::{item::Item, key::Key};
 use operate::{
     repair::remedy::{Repaired, Repairing},
@@ -103,12 +103,20 @@ pub(super) async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<Verif
     (events.0, extent)
 }
 
-/// How a verification reports this derivation, or the items with this sort key: `found`, `waiting`, `unproven`, or why it is
-/// undecided.
+/// How a verification reports this derivation, or the items with this sort key: `found`, `unproven`, what it waits for, or
+/// why it is undecided.
 fn told(events: &[VerifyEvent], name: &str) -> Vec<String> {
     let of = events.iter().filter_map(|event| match event {
         VerifyEvent::Finding(it, _) => Some((&it.derivation, Some(&it.sk), "found".to_owned())),
-        VerifyEvent::Waiting(it, _) => Some((&it.derivation, Some(&it.sk), "waiting".to_owned())),
+        VerifyEvent::Waiting(it, pending) => {
+            let for_what = match pending {
+                PendingWork::Parked => "parked",
+                PendingWork::Sweep { .. } => "sweep",
+                PendingWork::Job { is_paused: false, .. } => "job",
+                PendingWork::Job { is_paused: true, .. } => "paused job",
+            };
+            Some((&it.derivation, Some(&it.sk), for_what.to_owned()))
+        }
         VerifyEvent::Undecided(it, why) => Some((&it.derivation, Some(&it.sk), format!("{why:?}"))),
         VerifyEvent::Unproven(it) => Some((&it.derivation, None, "unproven".to_owned())),
         _ => None,
@@ -176,7 +184,7 @@ async fn what_only_began_while_counts_were_compared_is_not_undecided() {
     // Whom all of them follow is counted all the time.
     let told = told(&events, "following-count");
     assert!(told.contains(&"found".to_owned()), "{events:?}");
-    assert!(told.iter().all(|how| how == "found" || how == "unproven" || how == "waiting"), "{events:?}");
+    assert!(told.iter().all(|how| how == "found" || how == "unproven" || how == "parked"), "{events:?}");
 }
 
 /// A post's cascade deletes its counter, and views outlive their post: so what the views show is no bound.
@@ -302,7 +310,7 @@ async fn a_display_waits_for_a_parked_change_of_its_counter_that_does_not_decode
         corrupt(record, "NewImage");
     }
     bed.handle(&records).await;
-    for wanted in ["waiting", "found"] {
+    for wanted in ["parked", "found"] {
         let (events, _) = verified(&bed, &AtRest).await;
         assert_eq!(told(&events, "following-count-display"), [wanted], "{events:?}");
         bed.forget("PARKED").await;
@@ -341,7 +349,7 @@ async fn a_search_that_is_to_be_made_again_holds_only_what_it_may_find() {
     bed.set(&comment, "UserName", "Wrong").await;
     bed.set(&follower, "FollowerName", "Wrong").await;
     let (events, _) = verified(&bed, &AtRest).await;
-    assert_eq!([&comment.sk, &follower.sk].map(|sk| told(&events, sk)), [["waiting"], ["found"]], "{events:?}");
+    assert_eq!([&comment.sk, &follower.sk].map(|sk| told(&events, sk)), [["sweep"], ["found"]], "{events:?}");
 }
 
 /// A search of a fan-out finds items that exist. One that is missing is made for its source, and waits for no fan-out.
@@ -365,7 +373,7 @@ async fn a_mirror_that_is_missing_is_found_beside_a_fan_out_to_it() {
         let is_of = |event: &&VerifyEvent| matches!(event, VerifyEvent::Waiting(it, _) | VerifyEvent::Finding(it, _) if it.pk == pk && it.sk == "METADATA");
         told(&events.iter().filter(is_of).cloned().collect::<Vec<_>>(), "METADATA")
     };
-    assert_eq!([of("POST#p3")[0].as_str(), &of("POST#p4")[0]], ["waiting", "found"], "{events:?}");
+    assert_eq!([of("POST#p3")[0].as_str(), &of("POST#p4")[0]], ["job", "found"], "{events:?}");
 }
 
 /// The functions write a counter when they are asked whether all is handled, and the stream shows that.

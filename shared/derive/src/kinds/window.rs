@@ -251,16 +251,6 @@ impl Refresh for Window {
         [Source::Item(clock::key())].into_iter().chain(buckets).collect()
     }
 
-    fn changes_at(&self, schema: &Schema, sources: &Sources, item: &Key) -> Vec<u64> {
-        let of = sources.hour().and_then(|hour| self.buckets(schema, item, hour));
-        let of_bucket = |bucket: &Item| {
-            let key = schema.layout.key(bucket)?;
-            let [_, leaves] = self.bounds(&schema.image(&key, bucket)?)?;
-            Some(leaves.saturating_mul(HOUR_MS))
-        };
-        of.map(|of| sources.first(schema, &of).into_iter().filter_map(of_bucket).collect()).unwrap_or_default()
-    }
-
     fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
         let Some(hour) = sources.hour() else { return Computed::Attributes(Vec::new()) };
         let buckets = self.buckets(schema, target.key, hour).map(|of| sources.first(schema, &of)).unwrap_or_default();

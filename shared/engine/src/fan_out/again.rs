@@ -22,7 +22,6 @@ use std::collections::BTreeSet;
 
 use derive::{
     effect::RefreshRequest,
-    position::DerivationAt,
     query::{Query, SortKeys},
     sources::Sources,
     write::{Action, Table, Write},
@@ -184,36 +183,6 @@ pub(crate) async fn due<S: Store>(
 /// The sort keys of the notes that are due until a time in milliseconds since the epoch.
 fn until(ms: u64) -> SortKeys {
     SortKeys::Between("0".to_owned(), format!("{ms:0DIGITS$}~"))
-}
-
-/// Notes when an item is to be refreshed again for these derivations, as far as these sources show: for an item that no
-/// record requested, since the records of its sources are from before the derivation.
-pub(crate) async fn note_later<S: Store>(
-    context: &Context<S>,
-    item: &Key,
-    derivations: &BTreeSet<DerivationAt>,
-    sources: &Sources,
-    patience: Patience<'_>,
-) -> Result<(), GaveUp> {
-    for at in derivations {
-        let Some(refresh) = context.catalogue.refresh(*at) else { continue };
-        for at_ms in refresh.changes_at(&context.schema, sources, item) {
-            note(context, item, [*at], at_ms, patience).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Notes that an item is to be refreshed at this time, in milliseconds since the epoch.
-pub(crate) async fn note<S: Store>(
-    context: &Context<S>,
-    item: &Key,
-    derivations: impl IntoIterator<Item = DerivationAt>,
-    at_ms: u64,
-    patience: Patience<'_>,
-) -> Result<(), GaveUp> {
-    let note = search::note_of(context, item, derivations).at(at_ms);
-    patience.call(|| context.store.write(&note)).await.map(drop)
 }
 
 async fn do_again<S: Store>(

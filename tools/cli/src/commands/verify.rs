@@ -57,12 +57,10 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
         for line in marked.iter().flat_map(|marked| lines(marked, n_waiting)) {
             print(&line);
         }
-        for entry in &recounted {
-            let mut target = entry.target.clone();
-            if let Some(target) = &mut target {
-                opened.catalogue.relabel(&mut target.derivation);
-            }
-            let count = target.map_or_else(|| "any count".to_owned(), |it| format!("{}  {}", it.derivation, it.item));
+        for mut entry in recounted {
+            entry.relabel(&opened.catalogue);
+            let target = entry.target.map(|it| format!("{}  {}", it.derivation, it.item));
+            let count = target.unwrap_or_else(|| "any count".to_owned());
             print(&format!("recounted   {count}: right, and listed for a recount no more"));
         }
     }
@@ -237,7 +235,7 @@ fn lines(marked: &Marked, n_waiting: usize) -> [String; 2] {
             if n_waiting == 1 { "s" } else { "" }
         ),
         MarkFate::Kept => "the mark stays until a verify finds nothing that can be corrected",
-        MarkFate::PartRead => {
+        MarkFate::Unproven => {
             "the mark stays: only a verify of the whole table can remove it, in one run and with all derivations of the functions"
         }
         MarkFate::NotPermitted => "nothing that can be corrected is missing: give --yes to remove the mark",

@@ -1,10 +1,20 @@
 //! A whole verification: a file stores what was read and found, and the stream is followed alongside.
 
-use std::{borrow::Cow, collections::BTreeSet, fmt, io, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt, io,
+    sync::Arc,
+};
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family};
 use engine::{
-    batch::Engine, clock::SystemClock, counters::Target, ledger::settings::recorded, redrive::waiting::PendingWork,
+    batch::Engine,
+    clock::SystemClock,
+    counters::Target,
+    inspect::{ToRecount, to_recount},
+    ledger::settings::recorded,
+    redrive::waiting::PendingWork,
     registry::RegistryWatch,
 };
 use keys::key::Key;
@@ -14,7 +24,7 @@ use store::Store;
 
 use crate::{
     failure::OperateError,
-    loss::{self, Marked, RecountEntry},
+    loss::{self, Marked},
     progress::Progress,
     tables::{Deployment, VerifyOptions, part, scope, selection},
     verify::{
@@ -69,7 +79,7 @@ pub struct Checked {
     /// Marks of a possible loss that existed before.
     pub marked: Vec<Marked>,
     /// The counts that were listed for a recount, are right, and are listed no more.
-    pub recounted: Vec<RecountEntry>,
+    pub recounted: Vec<ToRecount>,
     /// The derivations that were marked as filled.
     pub marking: Marking,
 }
@@ -87,14 +97,14 @@ pub async fn check<S: Store + 'static>(
     may_write: bool,
     progress: &Arc<dyn Progress>,
 ) -> Result<Checked, OperateError> {
-    let (marks, entries) = (loss::before(opened).await?, loss::entries(opened).await?);
+    let (marks, listed) = (loss::before(opened).await?, to_recount(&opened.store).await?);
     let prepared = prepare(opened, args)?;
     // What an earlier run read proves nothing about the present.
     let before = if prepared.spool.is_new()? { Some(Before::read(opened).await?) } else { None };
     let mut unfilled: BTreeSet<String> =
         before.iter().filter(|_| may_write).flat_map(|before| before.unfilled(opened, args)).collect();
-    let listed = entries.iter().filter(|_| may_write).filter_map(|entry| entry.target.as_ref());
-    unfilled.extend(listed.map(|target| target.derivation.clone()));
+    let targets = listed.iter().filter(|_| may_write).filter_map(|entry| entry.target.as_ref());
+    unfilled.extend(targets.map(|target| target.derivation.clone()));
     let notes_changes = may_write && marks.iter().any(|mark| mark.is_of(Family::LevelTriggered));
     // What an earlier run read, or what the functions derive and this catalogue lacks, is not proven.
     let knows_all = before.as_ref().is_some_and(|before| before.knows_all(opened).is_ok());
@@ -103,20 +113,13 @@ pub async fn check<S: Store + 'static>(
     let is_clean = verified.is_clean()?;
     let mut marking = Marking::Done;
     if let Some(before) = before.filter(|_| may_write) {
-        let found = verified.spool.derivations_with(FINDING)?;
+        let found = verified.derivations_with([FINDING])?;
         marking = before.mark(opened, args, &verified, found).await?;
     }
     let kept = verified.families_kept(opened)?;
     let is_proof = verified.is_whole && knows_all;
     let marked = loss::settled(opened, marks, &kept, is_proof, may_write).await?;
-    let open = verified.counts_open(opened)?;
-    let is_right = |entry: &RecountEntry| match &entry.target {
-        Some(Target { derivation, .. }) => {
-            is_proof && may_write && !open.contains(derivation) && opened.catalogue.position(derivation).is_some()
-        }
-        None => is_proof && may_write && open.is_empty(),
-    };
-    let recounted = loss::recounted(opened, entries, is_right).await?;
+    let recounted = if is_proof && may_write { verified.recounted(opened, listed).await? } else { Vec::new() };
     Ok(Checked { verified, is_clean, marked, recounted, marking })
 }
 
@@ -506,26 +509,46 @@ impl Verified {
         Ok(families)
     }
 
-    /// The derivations that have entries of a kind.
-    /// The counts and roll-ups of which something differs or is not proven. No arrival of a count with history is proven.
-    fn counts_open<S: Store>(&self, opened: &Deployment<S>) -> Result<BTreeSet<String>, OperateError> {
-        let mut open = BTreeSet::new();
-        for kind in [FINDING, UNDECIDED, WAITING, UNPROVEN] {
-            open.extend(self.derivations_with(kind)?);
-        }
+    /// Takes the counts that it proves off this list, and returns them. It cannot prove a count with history.
+    async fn recounted<S: Store>(
+        &self,
+        opened: &Deployment<S>,
+        listed: Vec<ToRecount>,
+    ) -> Result<Vec<ToRecount>, OperateError> {
+        let open = self.derivations_with([FINDING, UNDECIDED, WAITING, UNPROVEN])?;
         let counts = opened.catalogue.derivations().filter(|derivation| derivation.kind.family() == Family::Additive);
-        let counts: Vec<&Derivation> = counts.collect();
-        open.retain(|name| counts.iter().any(|derivation| derivation.name == *name));
-        let is_proven = |derivation: &&Derivation| {
-            let is_asked = self.proven.as_ref().is_none_or(|proven| proven.contains(&derivation.name));
-            self.extent.is_proven && is_asked && !derivation.kind.is_history()
+        let is_right = |it: &Derivation| self.proves(it) && !it.kind.is_history() && !open.contains(&it.name);
+        let counts: BTreeMap<&str, bool> = counts.map(|it| (it.name.as_str(), is_right(it))).collect();
+        let is_right = |entry: &ToRecount| match &entry.target {
+            Some(target) => counts.get(target.derivation.as_str()).copied().unwrap_or(false),
+            None => counts.values().all(|is_right| *is_right),
         };
-        open.extend(counts.iter().filter(|it| !is_proven(it)).map(|derivation| derivation.name.clone()));
-        Ok(open)
+        let mut recounted = Vec::new();
+        for entry in listed.into_iter().filter(is_right) {
+            if entry.take_off(&opened.store).await? {
+                recounted.push(entry);
+            }
+        }
+        Ok(recounted)
     }
 
-    pub(crate) fn derivations_with(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
-        self.spool.derivations_with(kind)
+    /// True if the functions had handled everything that decides a derivation's unreported values.
+    pub(crate) fn proves(&self, derivation: &Derivation) -> bool {
+        match derivation.kind.family() {
+            Family::Additive => {
+                self.extent.is_proven && self.proven.as_ref().is_none_or(|it| it.contains(&derivation.name))
+            }
+            Family::LevelTriggered => self.extent.is_handled,
+        }
+    }
+
+    /// The derivations that have entries of one of these kinds.
+    pub(crate) fn derivations_with<const N: usize>(&self, kinds: [&str; N]) -> Result<BTreeSet<String>, OperateError> {
+        let mut all = BTreeSet::new();
+        for kind in kinds {
+            all.extend(self.spool.derivations_with(kind)?);
+        }
+        Ok(all)
     }
 }
 

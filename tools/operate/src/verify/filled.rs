@@ -130,20 +130,12 @@ impl Before {
         if !is_all(args) || self.registry.is_empty() {
             return Ok(Marking::Done);
         }
-        for kind in [UNDECIDED, WAITING, UNPROVEN] {
-            open.extend(verified.derivations_with(kind)?);
-        }
+        open.extend(verified.derivations_with([UNDECIDED, WAITING, UNPROVEN])?);
         let engine = opened.engine();
         let is_right = |(at, derivation): &(DerivationAt, &Derivation)| {
             let name = &derivation.name;
-            let is_known = match derivation.kind.family() {
-                Family::Additive => {
-                    verified.extent.is_proven && verified.proven.as_ref().is_none_or(|it| it.contains(name))
-                }
-                Family::LevelTriggered => verified.extent.is_handled,
-            };
             is_asked(args, derivation)
-                && is_known
+                && verified.proves(derivation)
                 && !open.contains(name)
                 && engine.standing(&self.registry, *at) == Standing::Ready
         };
