@@ -128,8 +128,8 @@ impl Schema {
             || n_signs(&key.pk) + n_signs(&key.sk) > n_signs(&wanted) && !wanted.contains("!}");
         let numbers = definition.key.field_names().into_iter().filter_map(|field| {
             let written = form.pk.written(field).or_else(|| form.sk.written(field))?;
-            let n_digits = written.trim_end_matches('}').split_once(':')?.1.split('.').next()?.parse::<u32>().ok()?;
-            Some(format!("; {written} has {n_digits} digits"))
+            let width = form.pk.width(field).or_else(|| form.sk.width(field))?;
+            Some(format!("; {written} has {} digits", width.digits))
         });
         let numbers: String = numbers.collect();
         let why = if form.is_in_doubt(key) {

@@ -157,6 +157,15 @@ impl Template {
         self.forms(field).any(Form::is_number)
     }
 
+    /// How many digits this field has in a key, if it is a padded number there.
+    #[must_use]
+    pub fn width(&self, field: &str) -> Option<form::Width> {
+        self.forms(field).find_map(|form| match form {
+            Form::Padded(width) | Form::Inverted(width) => Some(width),
+            _ => None,
+        })
+    }
+
     /// The forms of this field in a key.
     pub(crate) fn forms(&self, field: &str) -> impl Iterator<Item = Form> {
         self.pieces.iter().filter_map(move |piece| match piece {

@@ -144,4 +144,42 @@ mod tests {
             assert!((total(entity) - units).abs() < f64::EPSILON, "{entity}: {}", total(entity));
         }
     }
+
+    #[test]
+    fn entries_follow_although_they_carry_a_derived_attribute() {
+        let text = r#"
+            [table]
+            partition-key = "PK"
+            sort-key = "SK"
+            type = "type"
+            [entity.Lot]
+            partition-key = "T#{t}"
+            sort-key = "LOT#{lot}"
+            derived-attributes = ["bidder"]
+            [entity.Bid]
+            partition-key = "B#{bidder}"
+            sort-key = "BID#{t}#{lot}"
+            attributes = ["amount"]
+            derived-attributes = ["name"]
+            [entity.Bidder]
+            partition-key = "B#{bidder}"
+            sort-key = "BIDDER"
+            attributes = ["name"]
+            [derivation.best-bidder]
+            kind = "latest"
+            from = "Bid"
+            to = "Lot"
+            by = "amount"
+            attributes = { name = "bidder" }
+            [derivation.name]
+            kind = "copy"
+            from = "Bidder"
+            to = "Bid"
+            attributes = ["name"]
+        "#;
+        let (schema, catalogue) = manifest::load(text).unwrap();
+        let design = Design::declared(schema, catalogue);
+        let follows = followed(&design, design.schema.entity("Bid").unwrap()).unwrap().derivations;
+        assert!(follows.contains("best-bidder-entries"), "{follows:?}");
+    }
 }

@@ -510,6 +510,30 @@ mod tests {
     }
 
     #[test]
+    fn the_source_of_a_roll_up_has_a_time_and_a_number() {
+        let manifest = |sort_key: &str, time: &str| {
+            let text = format!(
+                "[table]\npartition-key = \"PK\"\nsort-key = \"SK\"\ntype = \"type\"\n[entity.Read]\npartition-key = \
+                 \"S#{{s}}\"\nsort-key = \"{sort_key}\"\nattributes = [\"v\", \"at\"]\n[entity.Stat]\npartition-key = \
+                 \"S#{{s}}\"\nsort-key = \"STAT#{{grain}}#{{bucket}}\"\nderived = true\nderived-attributes = [\"n\", \"sum\", \
+                 \"least\", \"most\"]\n[derivation.stats]\nkind = \"roll-up\"\nfrom = \"Read\"\ninto = \"Stat\"\ntime = \
+                 \"{time}\"\nvalue = \"v\"\ngrain = \"grain\"\nbucket = \"bucket\"\nshows = {{ count = \"n\", sum = \"sum\", \
+                 min = \"least\", max = \"most\" }}\n"
+            );
+            manifest::load(&text).unwrap()
+        };
+        for (sort_key, time) in [("R#{id}", "at"), ("R#{id}", "millis(at)"), ("R#{when}#{id}", "when")] {
+            let (schema, catalogue) = manifest(sort_key, time);
+            let samples = Samples::made_up(&schema).as_read_by(&schema, &catalogue);
+            let item = samples.item("Read").unwrap();
+            let key = schema.layout.key(item).unwrap();
+            let image = schema.image(&key, item).unwrap();
+            let unreadable = catalogue.derivations().filter_map(|it| it.unreadable(&schema, &image));
+            assert_eq!(unreadable.count(), 0, "{time}: {item:?}");
+        }
+    }
+
+    #[test]
     fn fields_are_known_by_their_form() {
         let template = Template::parse("A#{UserId}#{MAX-Total:14.2}#{Id%8}#{Path/}#{Path/last}").unwrap();
         let declared: Vec<String> =

@@ -65,4 +65,15 @@ mod tests {
         });
         assert!(cast(&design, "Follower", 7).await.is_none(), "Ripple writes it");
     }
+
+    #[tokio::test]
+    async fn a_number_of_few_digits_in_a_key_ends_no_series_of_items() {
+        let text = "[table]\npartition-key = \"PK\"\nsort-key = \"SK\"\n[entity.Lot]\npartition-key = \"T#{t}\"\nsort-key = \
+                    \"LOT#{no:3}#{price:4.2}\"\n";
+        let (schema, catalogue) = manifest::load(text).unwrap();
+        let design = Design::declared(schema, catalogue);
+        for n in [7, 99, 100, 999, 1_000, 123_456] {
+            assert!(cast(&design, "Lot", n).await.is_some(), "{n}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use derive::{
     kind::{Computed, Refresh, RefreshTarget, Shape},
     sources::Sources,
 };
-use keys::{entity::Definition, fields::Fields, index_key::OnlyIf, item::Item, key::Key};
+use keys::{entity::Definition, fields::Fields, index_key::OnlyIf, item::Item, key::Key, template::form::Width};
 use serde_dynamo::AttributeValue;
 
 use super::load::{Load, spread};
@@ -152,13 +152,9 @@ impl<'a> World<'a> {
 fn largest(definition: &Definition, field: &str) -> Option<u64> {
     let of_indexes = definition.indexes.iter().flat_map(|index| [&index.key.pk, &index.key.sk]);
     let written = [&definition.key.pk, &definition.key.sk].into_iter().chain(of_indexes);
-    let n_digits = written.filter_map(|template| {
-        let written = template.written(field)?;
-        let (_, form) = written.trim_end_matches('}').split_once(':')?;
-        let mut digits = form.split('.').map(str::parse::<u32>);
-        Some(digits.next()?.ok()?.saturating_sub(digits.next().map_or(Ok(0), |it| it).ok()?))
-    });
-    10_u64.checked_pow(n_digits.min()?).map(|above| above.saturating_sub(1))
+    let widths = written.filter_map(|template| template.width(field));
+    let n_digits = widths.map(|Width { digits, places }| u32::try_from(digits).unwrap_or(u32::MAX) - places).min()?;
+    10_u64.checked_pow(n_digits).map(|above| above.saturating_sub(1))
 }
 
 /// A value with a number, in whose order the values are. A time keeps its form and its hour, and takes the rest from the

@@ -428,6 +428,37 @@ mod tests {
         check(Some(64), &expect![""]);
     }
 
+    #[test]
+    fn an_index_that_is_ordered_by_a_derived_number_is_no_finding() {
+        let manifest = r##"
+            [index.ranking]
+            partition-key = "gpk"
+            sort-key = "gsk"
+            projection = ["type"]
+            [entity.User]
+            partition-key = "USER#{userId}"
+            sort-key = "USER"
+            derived-attributes = ["orders"]
+            [entity.User.index.ranking]
+            partition-key = "USERS#{userId%8}"
+            sort-key = "{orders:8}#{userId}"
+            derived = true
+            [entity.Order]
+            partition-key = "USER#{userId}"
+            sort-key = "ORDER#{orderId}"
+            [derivation.orders]
+            kind = "count"
+            from = "Order"
+            into = "User.orders"
+            [derivation.place]
+            kind = "index-key"
+            into = "User"
+            index = "ranking"
+            number = "orders"
+        "##;
+        Reviewing::table(manifest).check(Check::ProjectedRewrite, &expect![""]);
+    }
+
     fn check_refused(derivations: &[(&str, Copy)], wanted: &Expect) {
         let schema = two_names();
         let derivations = derivations.iter().map(|(name, copy)| Derivation::new(name, name, copy.clone())).collect();

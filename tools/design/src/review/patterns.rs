@@ -315,6 +315,41 @@ mod tests {
     }
 
     #[test]
+    fn a_mirror_through_which_a_copy_is_found_is_read() {
+        let text = r#"
+            [entity.User]
+            partition-key = "USER#{userId}"
+            sort-key = "PROFILE"
+            attributes = ["name"]
+            [entity.Follow]
+            partition-key = "USER#{userId}"
+            sort-key = "SHOP#{shopId}"
+            derived-attributes = ["shopName"]
+            [entity.Shop]
+            partition-key = "SHOP#{shopId}"
+            sort-key = "SHOP"
+            attributes = ["name"]
+            [entity.Follower]
+            partition-key = "SHOP#{shopId}"
+            sort-key = "USER#{userId}"
+            derived = true
+            [derivation.follower]
+            kind = "mirror"
+            from = "Follow"
+            to = "Follower"
+        "#;
+        let copy = "[derivation.shop-name]\nkind = \"copy\"\nfrom = \"Shop\"\nto = \"Follow\"\nattributes = { name = \
+                    \"shopName\" }\nfound = \"Follower\"\n";
+        let check = |manifest: &str, wanted: &Expect| {
+            let reviewing =
+                Reviewing::table(manifest).queries("AP-1", None, "USER#{userId}", SortKeys::Prefix("SHOP#".to_owned()));
+            reviewing.check(Check::UnreadTarget, wanted);
+        };
+        check(text, &expect!["follower: no declared read and no derivation uses what it writes into Follower"]);
+        check(&format!("{text}{copy}"), &expect![""]);
+    }
+
+    #[test]
     fn a_transaction_that_can_pass_100_actions_is_found() {
         let two = [("USER#{userId}", "SHOP#{shopId}"), ("USER#{userId}", "SHOP#{other}")];
         let check = |keys: &[(&str, &str)], actions_max, wanted: &Expect| {
