@@ -369,6 +369,29 @@ fn a_verification_that_knows_no_item_is_no_success() {
 }
 
 #[test]
+fn why_takes_a_key_as_it_is_stored_in_one_of_several_tables() {
+    let (runtime, _) = database();
+    let text = "[tables.Vehicle]\npartition-key = \"plate\"\n[tables.Trip]\npartition-key = \"plate\"\nsort-key = { name = \
+                \"at\", type = \"N\" }\n[entity.Vehicle]\ntable = \"Vehicle\"\nderived-attributes = [\"trips\"]\n[entity.Trip]\n\
+                table = \"Trip\"\n[derivation.trips]\nkind = \"count\"\nfrom = \"Trip\"\ninto = \"Vehicle.trips\"\n";
+    let manifest = super::file(text);
+    let dev = Dev::run(&["--config", manifest.path().to_str().unwrap()]);
+    let plate = AttributeValue::S("B #7".to_owned());
+    let put = client(&dev.endpoint).put_item().table_name("Vehicle").item("plate", plate.clone());
+    runtime.block_on(put.send()).unwrap();
+    let put = client(&dev.endpoint).put_item().table_name("Trip").item("plate", plate);
+    runtime.block_on(put.item("at", AttributeValue::N("1796000000000".to_owned())).send()).unwrap();
+    let of = ["--endpoint", &dev.endpoint, "--config", manifest.path().to_str().unwrap()];
+    assert_eq!(ripple(&[&["wait"][..], &of].concat()).code, Some(0));
+    for key in ["Vehicle#B #7", "Vehicle#B #7 / -", "Vehicle#B %237 / -"] {
+        let why = ripple(&[&["why", key, "trips", "--no-changes"][..], &of].concat());
+        assert!(why.code == Some(0) && why.stdout.starts_with("Vehicle#B %237 / -  Vehicle\n"), "{why:?}");
+    }
+    let none = ripple(&[&["why", "Trip#B #7", "--no-changes"][..], &of].concat());
+    assert!(none.code == Some(2) && none.stderr.contains("is no key of an item"), "{none:?}");
+}
+
+#[test]
 fn an_applications_item_under_a_derived_key_is_named_by_why_and_verify_and_no_repair_deletes_it() {
     let (runtime, endpoint) = database();
     for table in ["ripple", "ripple-ledger"] {

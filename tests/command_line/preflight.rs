@@ -113,13 +113,14 @@ fn items_that_do_not_fit_are_reported_with_keys_and_reasons_and_without_values()
     shop.people();
     shop.put("USER#eve / NOTE#1 : Text=secret");
     shop.put("GADGET#1 / METADATA : EntityType=Gadget Text=secret");
+    shop.put("JOBS#CLOCK / CLOCK : Hour=N:473650");
     shop.put("USER#fay / PROFILE : EntityType=Usre Name=secret");
     shop.put("PERSON#eve / PROFILE : EntityType=User Name=secret");
     shop.put("POST#p / COMMENT#2024-01-15T10:30:00.417Z#c-1 : EntityType=Comment UserId=N:4711");
     let (code, said) = shop.preflight(&["--table", "ripple"]);
     let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with("backfill")).skip(8).collect();
     expect![[r#"
-        sample      12 items, all of the table, 0.5 read units
+        sample      13 items, all of the table, 0.5 read units
         fits        1  Comment
         fits        3  Follow
         fits        4  User

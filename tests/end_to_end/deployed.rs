@@ -252,6 +252,12 @@ impl Table {
         assert!(n_done >= 20, "{n_done} counters were deleted");
         let names = ["following-count", "following-count-display", "name-copy"];
         let forget = [&["forget", "--endpoint", endpoint, "--config", first], &names[..]].concat();
+        for (name, why) in [("follower-count", "the functions have it"), ("following-cout", "did you mean")] {
+            let wrong = [&forget[..5], &[name]].concat();
+            let refused = ripple("catalogue", &wrong).output().unwrap();
+            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert!(refused.status.code() == Some(2) && said.contains(why), "{said}");
+        }
         assert_eq!(ripple("catalogue", &forget).output().unwrap().status.code(), Some(0));
         let (code, stood, report) = diff(endpoint, first);
         assert_eq!((code, stood), (Some(0), stands(&[])), "the copy has its first name again: {report:#}");

@@ -124,6 +124,12 @@ async fn a_counter_that_was_deleted_whole_is_redriven_and_then_repaired() {
     alter(&client, &counter, "Value", Some(s("many"))).await;
     put(&client, follow("bob", "cy", NOON)).await;
     service.line(|line| line.contains(" parked,")).await;
+    let why = said("why", &endpoint, &["USER#bob / PROFILE", "FollowingCount", "--no-changes"]);
+    assert!(why.stdout.contains("\n  right for its counter, which is not right itself: see below\n"), "{why:?}");
+    let still = said("redrive", &endpoint, &["--all"]);
+    let says =
+        "; the counter is USER#bob / PROFILE#COUNT#following-count#00; delete the attribute of it that is no number";
+    assert!(still.code == Some(3) && still.stdout.contains(says), "{still:?}");
     delete(&client, &counter).await;
     assert_eq!(said("redrive", &endpoint, &["--all"]).code, Some(0));
     assert_eq!(said("verify", &endpoint, &[]).code, Some(3));

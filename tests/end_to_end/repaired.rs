@@ -9,6 +9,7 @@ use std::{
 
 use aws_sdk_dynamodb::Client;
 use serde_json::json;
+use support::database::embedded_endpoint;
 use tokio::{
     sync::{Mutex, watch},
     time::{Instant, interval_at},
@@ -241,4 +242,24 @@ async fn a_command_that_lacks_derivations_of_the_functions_repairs_nothing() {
     assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
     let (code, report) = json("repair", &endpoint, &["--apply"]);
     assert_eq!((code, &report["done"]), (Some(0), &json!(0)), "{report:#}");
+}
+
+/// A change of another derivation is parked, so a backfill marks nothing as filled.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backfill_beside_a_parked_change_says_that_it_has_to_be_run_again() {
+    let endpoint = embedded_endpoint().await;
+    let client = client(&endpoint);
+    let mut service = Ripple::dev(&["--endpoint", &endpoint, "--disable", "like-count,like-count-display"]).await;
+    for item in [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)] {
+        put(&client, item).await;
+    }
+    service.caught_up(&client).await;
+    assert_eq!(service.stop().code(), Some(0));
+    let mut service = Ripple::dev(&["--endpoint", &endpoint]).await;
+    alter(&client, &key("USER#ada", "PROFILE#COUNT#follower-count#00"), "Value", Some(s("many"))).await;
+    put(&client, follow("cy", "ada", NOON)).await;
+    service.line(|line| line.contains(" parked,")).await;
+    let filled = said("backfill", &endpoint, &["like-count"]);
+    let says = "redrive or discard 1 parked change, and run this again";
+    assert!(filled.code == Some(3) && filled.stderr.contains(says), "{filled:?}");
 }

@@ -300,8 +300,9 @@ fn derived_attribute(entity: &Definition, named: &Named<'_>) -> Result<String, M
     }
     if entity.attributes.iter().any(|name| name == named.text) {
         let what = format!(
-            "{} is in the attributes of {}, which the application writes: a derivation writes what is in derived-attributes",
-            named.text, entity.name
+            "{} lists {} in attributes, so the application writes it: name another attribute, or move it to \
+             derived-attributes",
+            entity.name, named.text
         );
         return Err(named.place.wrong(what));
     }

@@ -115,21 +115,17 @@ pub(crate) async fn report_marking(marking: Marking, opened: &Opened) -> anyhow:
         }
         Marking::NotAll => {
             let n_parked = parked(&opened.store).await?.len();
-            let why = if n_parked > 0 {
-                format!("{} parked: redrive or discard what is parked", are(n_parked, "change"))
+            let first = if n_parked > 0 {
+                format!("redrive or discard {}", counted(n_parked, "parked change"))
             } else {
-                "functions with other derivations ran meanwhile".to_owned()
+                "wait until functions with other derivations have ended".to_owned()
             };
             report(&format!(
-                "not all of what `ripple catalogue diff` lists is marked as filled, because {why}; then run this again"
+                "not all that `ripple catalogue diff` lists is marked as filled: {first}, and run this again"
             ));
         }
     }
     Ok(())
-}
-
-fn are(n: usize, noun: &str) -> String {
-    format!("{} {}", counted(n, noun), if n == 1 { "is" } else { "are" })
 }
 
 #[cfg(test)]

@@ -349,3 +349,14 @@ pub(crate) async fn redriven<S: Store + 'static>(State(console): State<Arc<Conso
     };
     frame::page("Redriven", &page).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_how_many_entries_it_leaves_out() {
+        assert_eq!(more(SHOWN_MAX).into_string(), "");
+        assert!(more(SHOWN_MAX + 2).into_string().contains("and 2 more"));
+    }
+}

@@ -106,7 +106,7 @@ fn a_path_needs_its_parts() {
         "into = \"Folder.Path\"",
         "into = \"Folder.Name\"",
         &expect![
-            "derivation.folder-path.into: Name is in the attributes of Folder, which the application writes: a derivation writes what is in derived-attributes"
+            "derivation.folder-path.into: Folder lists Name in attributes, so the application writes it: name another attribute, or move it to derived-attributes"
         ],
     );
     refused_in(
@@ -149,7 +149,7 @@ fn an_index_key_is_declared_as_derived_and_ordered_by_a_derived_number() {
         "number = \"UnitsSold\"",
         "number = \"Price\"",
         &expect![
-            "derivation.best-sellers.number: Price is in the attributes of Product, which the application writes: a derivation writes what is in derived-attributes"
+            "derivation.best-sellers.number: Product lists Price in attributes, so the application writes it: name another attribute, or move it to derived-attributes"
         ],
     );
     refused_in(

@@ -37,7 +37,7 @@ fn a_name_that_is_declared_nowhere_is_refused_with_what_was_meant() {
         "into = \"Customer.orderCount\"",
         "into = \"Customer.customerName\"",
         &expect![
-            "38:1: derivation.order-count.into: customerName is in the attributes of Customer, which the application writes: a derivation writes what is in derived-attributes"
+            "38:1: derivation.order-count.into: Customer lists customerName in attributes, so the application writes it: name another attribute, or move it to derived-attributes"
         ],
     );
     refused(

@@ -65,7 +65,7 @@ fn what_is_unread_is_behind_an_attribute_in_the_order_of_the_sort_key() {
         "\"Member.unread\"",
         "\"Member.lastReadAt\"",
         &expect![
-            "derivation.unread.into: lastReadAt is in the attributes of Member, which the application writes: a derivation writes what is in derived-attributes"
+            "derivation.unread.into: Member lists lastReadAt in attributes, so the application writes it: name another attribute, or move it to derived-attributes"
         ],
     );
     refused(

@@ -117,7 +117,7 @@ fn the_bucket_and_the_target_of_a_window_are_looked_up() {
         "into = \"Song.playsThisWeek\"",
         "into = \"Song.title\"",
         &expect![
-            "derivation.plays-this-week.into: title is in the attributes of Song, which the application writes: a derivation writes what is in derived-attributes"
+            "derivation.plays-this-week.into: Song lists title in attributes, so the application writes it: name another attribute, or move it to derived-attributes"
         ],
     );
     refused(
@@ -211,7 +211,7 @@ fn a_calculated_attribute_is_an_expression_over_its_own_item() {
         "into = \"Project.percentDone\"",
         "into = \"Project.name\"",
         &expect![
-            "derivation.percent-done.into: name is in the attributes of Project, which the application writes: a derivation writes what is in derived-attributes"
+            "derivation.percent-done.into: Project lists name in attributes, so the application writes it: name another attribute, or move it to derived-attributes"
         ],
     );
     refused(
