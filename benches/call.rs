@@ -37,7 +37,7 @@ use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::{
     Store, Updated,
-    dynamo::{DynamoStore, TableNames, lean},
+    dynamo::{DynamoStore, TableNames},
 };
 
 /// Calls of the shorter run.
@@ -121,7 +121,7 @@ fn send(way: &str, n_calls: u64) -> Result<()> {
         let client = Client::new(&config);
         let schema = catalogue::schema();
         let names = TableNames { main: TABLE.to_owned(), ledger: "ripple-ledger".to_owned() };
-        let store = DynamoStore::new(lean((&config).into()), schema.layout.clone(), names);
+        let store = DynamoStore::new(client.clone(), schema.layout.clone(), names);
         let write = counting();
         for at in 0..N_WARM + n_calls {
             match way {

@@ -2,14 +2,12 @@
 
 use std::{process::ExitCode, sync::Arc};
 
+use aws_sdk_dynamodb::Client;
 use derive::fit::note_undeclared_keys;
 use engine::{backoff::describe, batch::Engine, sweep::Bounds};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, value::RawValue};
-use store::{
-    Store,
-    dynamo::{DynamoStore, lean},
-};
+use store::{Store, dynamo::DynamoStore};
 use tracing::Instrument as _;
 
 use crate::{
@@ -74,7 +72,7 @@ type LambdaTables = Arc<Moded<DynamoStore>>;
 /// A function that has started.
 struct StartedFunction {
     config: Config,
-    client: aws_sdk_dynamodb::Client,
+    client: Client,
     tables: LambdaTables,
     engine: Engine<LambdaTables>,
     /// The table's number of items, as DynamoDB last counted them.
@@ -86,7 +84,7 @@ struct StartedFunction {
 async fn start(function: Function) -> Result<StartedFunction, StartError> {
     let config = Config::from_env()?;
     let (mut schema, catalogue) = declared(config.choice())?;
-    let client = lean((&sdk_config().await).into());
+    let client = Client::new(&sdk_config().await);
     let CheckedTables { n_items, stored } = check_tables(&client, &schema, &catalogue, &config).await?;
     for table in &stored {
         note_undeclared_keys(Arc::make_mut(&mut schema), table);

@@ -1,6 +1,11 @@
 //! Items in memory: attributes in order of their names.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{MapAccess, Visitor},
+};
 use serde_dynamo::AttributeValue;
 use smol_str::SmolStr;
 
@@ -181,7 +186,26 @@ impl Serialize for Item {
 
 impl<'de> Deserialize<'de> for Item {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(serde_dynamo::Item::deserialize(deserializer)?.into_inner().into_iter().collect())
+        deserializer.deserialize_map(Attributes)
+    }
+}
+
+/// Reads attributes in any order.
+struct Attributes;
+
+impl<'de> Visitor<'de> for Attributes {
+    type Value = Item;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an item in DynamoDB's JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
+        let mut attributes = Vec::with_capacity(map.size_hint().unwrap_or(8));
+        while let Some(attribute) = map.next_entry()? {
+            attributes.push(attribute);
+        }
+        Ok(Item::from(attributes))
     }
 }
 

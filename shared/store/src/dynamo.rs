@@ -24,27 +24,20 @@
 //! any item, because errors are logged. DynamoDB quotes values in quotation marks, brackets or braces, or after
 //! `value:` at the end.
 
-mod lean;
+mod call;
 mod read;
 mod stored;
 mod transact;
 mod write;
 
-use std::{collections::HashMap, error::Error};
-
-use aws_sdk_dynamodb::{
-    Client,
-    config::http::HttpResponse,
-    error::{ProvideErrorMetadata, SdkError},
-    types::AttributeValue as SdkValue,
-};
+use aws_sdk_dynamodb::Client;
 use derive::{
     query::{Consistency, Query},
     write::{Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key, layout::Layout};
 
-pub use lean::lean;
+use call::{Calls, Failure};
 
 use crate::{Busy, Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 
@@ -71,16 +64,17 @@ impl TableNames {
 /// The two tables in DynamoDB.
 #[derive(Clone, Debug)]
 pub struct DynamoStore {
-    client: Client,
+    calls: Calls,
     layout: Layout,
     names: TableNames,
 }
 
 impl DynamoStore {
-    /// A store of these tables. The layout is the main one's; the ledger has the same key attributes.
+    /// A store of these tables, with the configuration of this client. The layout is the main one's; the ledger has the
+    /// same key attributes.
     #[must_use]
     pub fn new(client: Client, layout: Layout, names: TableNames) -> Self {
-        Self { client, layout, names }
+        Self { calls: Calls::new(client), layout, names }
     }
 }
 
@@ -110,24 +104,6 @@ impl Store for DynamoStore {
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
         Box::pin(transact::transact(self, transaction)).await
     }
-}
-
-// ---- Values between this workspace and the SDK ----
-
-/// An item, or the values of an expression, for the SDK.
-fn to_sdk(values: &Item) -> HashMap<String, SdkValue> {
-    values.iter().map(|(name, value)| (name.to_owned(), value.clone().into())).collect()
-}
-
-/// An item from the SDK.
-fn from_sdk(item: HashMap<String, SdkValue>) -> Item {
-    item.into_iter().map(|(name, value)| (name, value.into())).collect()
-}
-
-/// A map for the SDK; `None` if it is empty, since DynamoDB would refuse an empty one.
-fn unless_empty<V>(map: impl IntoIterator<Item = (String, V)>) -> Option<HashMap<String, V>> {
-    let map: HashMap<String, V> = map.into_iter().collect();
-    (!map.is_empty()).then_some(map)
 }
 
 // ---- DynamoDB's message about a failure, without the values that it quotes ----
@@ -210,121 +186,91 @@ const STANDING_CODES: &[&str] = &[
 const KMS: &str = "KMS";
 
 /// A failed call as an error: retry or reject.
-fn failed<E>(operation: &'static str, item: String, error: &SdkError<E, HttpResponse>) -> StoreError
-where
-    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
-{
-    let (passes, busy, is_standing) = (passes(error), busy(error), is_standing(error));
-    let source = in_a_line(error).into();
-    if passes {
-        let is_unreachable = matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_));
-        StoreError::Retry { operation, item, busy, is_standing, is_unreachable, source }
-    } else {
-        StoreError::Reject { operation, item, source }
-    }
-}
-
-/// The failure in one line, without the values that a message may quote. A failure of the service is reported without
-/// the SDK's wrapping, which adds nothing.
-fn in_a_line<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
-    if let Some(service) = error.as_service_error()
-        && let Some(code) = service.code()
-    {
-        let message = service.message().map(|message| format!(": {}", without_values(message)));
-        return format!("{code}{}", message.unwrap_or_default());
-    }
-    let (mut causes, mut next) = (Vec::new(), Some(error as &dyn Error));
-    while let Some(cause) = next {
-        causes.push(cause.to_string());
-        next = cause.source();
-    }
-    without_values(&causes.join(": "))
-}
-
-fn busy<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Option<Busy> {
-    match error.as_service_error()?.code()? {
-        "TransactionConflictException" => Some(Busy::Conflict),
-        code if THROTTLED_CODES.contains(&code) => Some(Busy::Throttled),
-        _ => None,
-    }
-}
-
-fn is_standing<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
-    let code = error.as_service_error().and_then(ProvideErrorMetadata::code);
-    code.is_some_and(|code| STANDING_CODES.contains(&code) || code.starts_with(KMS))
-}
-
-fn passes<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
-    match error {
-        // A call that could not be built.
-        SdkError::ConstructionFailure(_) => false,
-        SdkError::ServiceError(service) => !service.err().code().is_some_and(|code| REFUSED_CODES.contains(&code)),
-        _ => true,
+fn failed(operation: &'static str, item: String, failure: Failure) -> StoreError {
+    let retry = |busy, is_standing, is_unreachable, why: String| StoreError::Retry {
+        operation,
+        item: item.clone(),
+        busy,
+        is_standing,
+        is_unreachable,
+        source: why.into(),
+    };
+    match failure {
+        Failure::NoAnswer { is_unreachable, why } => retry(None, false, is_unreachable, without_values(&why)),
+        Failure::Refused(error) => {
+            let message = error.message.map(|message| format!(": {}", without_values(&message)));
+            let (code, why) = (error.code.as_str(), format!("{}{}", error.code, message.unwrap_or_default()));
+            if REFUSED_CODES.contains(&code) {
+                return StoreError::Reject { operation, item, source: why.into() };
+            }
+            let busy = match code {
+                "TransactionConflictException" => Some(Busy::Conflict),
+                code if THROTTLED_CODES.contains(&code) => Some(Busy::Throttled),
+                _ => None,
+            };
+            retry(busy, STANDING_CODES.contains(&code) || code.starts_with(KMS), false, why)
+        }
     }
 }
 
 #[cfg(test)]
 mod failure_tests {
-    use aws_sdk_dynamodb::{error::ErrorMetadata, operation::update_item::UpdateItemError};
+    use std::error::Error;
 
-    use super::*;
+    use super::{call::ServiceError, *};
 
-    fn answered(status: u16, code: &str) -> StoreError {
-        let error = UpdateItemError::generic(ErrorMetadata::builder().code(code).build());
-        let response = HttpResponse::new(status.try_into().unwrap(), "".into());
-        failed("UpdateItem", "a / b".to_owned(), &SdkError::service_error(error, response))
+    fn answered(code: &str) -> StoreError {
+        let error = ServiceError { code: code.to_owned(), ..ServiceError::default() };
+        failed("UpdateItem", "a / b".to_owned(), Failure::Refused(error))
     }
 
     #[test]
     fn what_passes_is_sent_again() {
         for code in ["ThrottlingException", "TransactionConflictException", "ExpiredTokenException"] {
-            assert!(answered(400, code).is_retry(), "{code}");
+            assert!(answered(code).is_retry(), "{code}");
         }
-        assert!(answered(503, "Whatever").is_retry());
-        let timeout = SdkError::<UpdateItemError, HttpResponse>::timeout_error("late");
-        assert!(failed("UpdateItem", "a / b".to_owned(), &timeout).is_retry());
+        assert!(answered("Whatever").is_retry());
+        let late = Failure::NoAnswer { is_unreachable: true, why: "late".to_owned() };
+        assert!(failed("UpdateItem", "a / b".to_owned(), late).is_retry());
     }
 
     #[test]
     fn an_error_holds_nothing_that_a_message_quotes() {
-        let metadata = ErrorMetadata::builder().code("ValidationException").message("numeric value: Ada").build();
-        let response = HttpResponse::new(400.try_into().unwrap(), "Ada".into());
-        let error = SdkError::service_error(UpdateItemError::generic(metadata), response);
-        let error = failed("UpdateItem", "a / b".to_owned(), &error);
+        let (code, message) = ("ValidationException".to_owned(), Some("numeric value: Ada".to_owned()));
+        let error = Failure::Refused(ServiceError { code, message, ..ServiceError::default() });
+        let error = failed("UpdateItem", "a / b".to_owned(), error);
         assert!(!format!("{error:?}").contains("Ada"), "{error:?}");
         assert_eq!(error.source().unwrap().to_string(), "ValidationException: numeric value:…");
     }
 
     #[test]
     fn a_conflict_and_a_throttle_are_told_apart() {
-        assert_eq!(answered(400, "TransactionConflictException").busy(), Some(Busy::Conflict));
+        assert_eq!(answered("TransactionConflictException").busy(), Some(Busy::Conflict));
         for code in THROTTLED_CODES {
-            assert_eq!(answered(400, code).busy(), Some(Busy::Throttled), "{code}");
+            assert_eq!(answered(code).busy(), Some(Busy::Throttled), "{code}");
         }
         for code in ["ExpiredTokenException", "ValidationException"] {
-            assert_eq!(answered(400, code).busy(), None, "{code}");
+            assert_eq!(answered(code).busy(), None, "{code}");
         }
     }
 
     #[test]
     fn a_missing_permission_or_table_is_no_fault_of_the_change() {
         for code in ["AccessDeniedException", "ResourceNotFoundException", "KMSDisabledException"] {
-            let error = answered(400, code);
+            let error = answered(code);
             assert!(error.is_retry() && error.is_standing(), "{code}");
         }
-        assert!(!answered(400, "ThrottlingException").is_standing());
-        assert!(!answered(400, "ExpiredTokenException").is_standing(), "new credentials come by themselves");
+        assert!(!answered("ThrottlingException").is_standing());
+        assert!(!answered("ExpiredTokenException").is_standing(), "new credentials come by themselves");
     }
 
     #[test]
     fn what_never_will_be_done_is_refused_and_names_the_item() {
         for code in REFUSED_CODES {
-            let error = answered(400, code);
+            let error = answered(code);
             assert!(!error.is_retry(), "{code}");
             assert_eq!(error.to_string(), "UpdateItem on a / b: refused");
         }
-        let unbuilt = SdkError::<UpdateItemError, HttpResponse>::construction_failure("no table");
-        assert!(!failed("UpdateItem", "a / b".to_owned(), &unbuilt).is_retry());
     }
 }
 

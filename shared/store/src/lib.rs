@@ -23,6 +23,7 @@ pub mod refusal;
 use std::{future::Future, sync::Arc};
 
 use derive::{
+    guard::Purpose,
     query::{Consistency, Query},
     write::{Action, ITEM_BYTES_MAX, TRANSACT_ACTIONS_MAX, Table, Transaction, Write},
 };
@@ -146,7 +147,7 @@ pub enum Updated {
     Done {
         /// Consumed units, including indexes.
         units: Units,
-        /// The item after the update.
+        /// The item after the update, if the update [returns it](returns_item); otherwise empty.
         item: Item,
     },
     /// Its guard did not hold; nothing was done.
@@ -154,6 +155,11 @@ pub enum Updated {
         /// The current item; `None` if there is none.
         item: Option<Item>,
     },
+}
+
+/// True if a successful update returns the item: only that of a watermark is needed, and other items may be large.
+fn returns_item(write: &Write) -> bool {
+    write.guard.as_ref().is_some_and(|guard| guard.purpose == Purpose::Watermark)
 }
 
 /// Outcome of a transaction.

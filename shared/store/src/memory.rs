@@ -67,7 +67,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, Updated, check, operation,
-    refusal::Refusal, write_units,
+    refusal::Refusal, returns_item, write_units,
 };
 
 // ---- The units that a write consumes, by DynamoDB's rules ----
@@ -314,7 +314,7 @@ impl MemoryStore {
             return Ok(Updated::GuardFailed { item: old.cloned() });
         }
         let new = apply::apply(&self.layout, write, old)?;
-        let item = new.clone().unwrap_or_default();
+        let item = new.clone().filter(|_| returns_item(write)).unwrap_or_default();
         let (table_units, index_units) = self.do_write(&mut tables, write, new);
         Ok(Updated::Done { units: table_units + index_units, item })
     }

@@ -1,11 +1,10 @@
 //! Reads: items by key, pages of a query, pages of a table.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-use aws_sdk_dynamodb::types::{AttributeValue as SdkValue, KeysAndAttributes};
 use derive::{
     query::{Consistency, Order, Query},
     write::Table,
@@ -16,10 +15,10 @@ use keys::{
     key::{Key, for_log},
     tables::IndexForm,
 };
+use serde::{Deserialize, Serialize};
+use serde_dynamo::AttributeValue;
 
-use super::{DynamoStore, stored::Stands};
-use crate::dynamo::failed;
-use crate::dynamo::{from_sdk, to_sdk};
+use super::{DynamoStore, failed, stored::Stands};
 use crate::{Busy, Cursor, Page, Segment, StoreError, check};
 
 /// Most keys of one call. Source: DynamoDB service quotas.
@@ -34,6 +33,76 @@ const PAUSE_MS_FIRST: u64 = 25;
 
 /// Calls in a row that may read nothing: the pauses add up to 1.6 s, and a throttled partition recovers within 1 s.
 const IDLE_CALLS_MAX: u32 = 6;
+
+/// The input of `GetItem`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct GetInput<'a> {
+    table_name: &'a str,
+    key: &'a Item,
+    consistent_read: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct GetOutput {
+    #[serde(rename = "Item")]
+    item: Option<Item>,
+}
+
+/// The input of `BatchGetItem`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct BatchInput<'a> {
+    request_items: BTreeMap<&'a str, KeysOfTable>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct KeysOfTable {
+    keys: Vec<Item>,
+    #[serde(default)]
+    consistent_read: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct BatchOutput {
+    responses: Option<BTreeMap<String, Vec<Item>>>,
+    unprocessed_keys: Option<BTreeMap<String, KeysOfTable>>,
+}
+
+/// The input of `Query` and `Scan`.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct PageInput<'a> {
+    table_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index_name: Option<&'a str>,
+    consistent_read: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scan_index_forward: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exclusive_start_key: Option<Item>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    key_condition_expression: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    expression_attribute_names: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Item::is_empty")]
+    expression_attribute_values: Item,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segment: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_segments: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct PageOutput {
+    items: Option<Vec<Item>>,
+    last_evaluated_key: Option<Item>,
+}
 
 pub(super) async fn get(
     store: &DynamoStore,
@@ -78,11 +147,11 @@ async fn get_one(
     }
     let stands = store.stands(table, key);
     let Some(stored) = store.key_item(stands, key) else { return Ok(None) };
-    let call = store.client.get_item().table_name(stands.table);
-    let call = call.set_key(Some(to_sdk(&stored)));
-    let answer = call.consistent_read(consistency == Consistency::Strong).send().await;
-    let answer = answer.map_err(|error| failed(OPERATION, key.for_log(), &error))?;
-    Ok(answer.item.and_then(|item| stands.inward(from_sdk(item))))
+    let input =
+        GetInput { table_name: stands.table, key: &stored, consistent_read: consistency == Consistency::Strong };
+    let output = store.calls.send::<GetOutput>(OPERATION, &input).await;
+    let output = output.map_err(|failure| failed(OPERATION, key.for_log(), failure))?;
+    Ok(output.item.and_then(|item| stands.inward(item)))
 }
 
 /// Reads items of one table.
@@ -94,7 +163,7 @@ async fn get_slice(
 ) -> Result<Vec<(Key, Item)>, StoreError> {
     let Some(stands) = keys.first().map(|key| store.stands(table, key)) else { return Ok(Vec::new()) };
     let name = stands.table;
-    let mut asked: Vec<_> = keys.iter().filter_map(|key| store.key_item(stands, key)).map(|key| to_sdk(&key)).collect();
+    let mut asked: Vec<_> = keys.iter().filter_map(|key| store.key_item(stands, key)).collect();
     let mut items = Vec::new();
     let mut n_idle = 0;
     while !asked.is_empty() {
@@ -103,7 +172,7 @@ async fn get_slice(
         // throttled.
         n_idle = if found.is_empty() { n_idle + 1 } else { 0 };
         items.extend(found.into_iter().filter_map(|item| {
-            let item = stands.inward(from_sdk(item))?;
+            let item = stands.inward(item)?;
             Some((store.layout.key(&item)?, item))
         }));
         asked = unread;
@@ -126,26 +195,20 @@ async fn get_slice(
     Ok(items)
 }
 
-type SdkItem = HashMap<String, SdkValue>;
-
 /// Requests items once: returns those found, and the unprocessed keys.
 async fn get_once(
     store: &DynamoStore,
     name: &str,
-    keys: Vec<SdkItem>,
+    keys: Vec<Item>,
     consistency: Consistency,
-) -> Result<(Vec<SdkItem>, Vec<SdkItem>), StoreError> {
-    let request = KeysAndAttributes::builder().consistent_read(consistency == Consistency::Strong).set_keys(Some(keys));
-    let request = request.build();
-    let request = request.map_err(|error| StoreError::Reject {
-        operation: "BatchGetItem",
-        item: name.to_owned(),
-        source: Box::new(error),
-    })?;
-    let answer = store.client.batch_get_item().request_items(name, request).send().await;
-    let answer = answer.map_err(|error| failed("BatchGetItem", name.to_owned(), &error))?;
-    let found = answer.responses.into_iter().flatten().flat_map(|(_, items)| items).collect();
-    let unread = answer.unprocessed_keys.into_iter().flatten().flat_map(|(_, keys)| keys.keys).collect();
+) -> Result<(Vec<Item>, Vec<Item>), StoreError> {
+    const OPERATION: &str = "BatchGetItem";
+    let keys = KeysOfTable { keys, consistent_read: consistency == Consistency::Strong };
+    let input = BatchInput { request_items: BTreeMap::from([(name, keys)]) };
+    let output = store.calls.send::<BatchOutput>(OPERATION, &input).await;
+    let output = output.map_err(|failure| failed(OPERATION, name.to_owned(), failure))?;
+    let found = output.responses.into_iter().flatten().flat_map(|(_, items)| items).collect();
+    let unread = output.unprocessed_keys.into_iter().flatten().flat_map(|(_, keys)| keys.keys).collect();
     Ok((found, unread))
 }
 
@@ -158,36 +221,37 @@ pub(super) async fn query(
     let ranges = check::query(&store.layout, table, query).map_err(|it| it.of("Query", &for_log(&query.pk)))?;
     let Some((pk, sk)) = ranges else { return Ok(Page { items: Vec::new(), next: None }) };
     let (stands, index) = store.queried(table, query);
-    let mut call = store
-        .client
-        .query()
-        .table_name(stands.table)
-        .set_index_name(index.map(|index| index.name.clone()).or_else(|| query.index.clone()))
-        .consistent_read(query.consistency == Consistency::Strong)
-        .scan_index_forward(query.order == Order::Ascending)
-        .set_limit(query.limit.and_then(|limit| i32::try_from(limit).ok()))
-        .set_exclusive_start_key(after.and_then(|cursor| outward(stands, index, cursor)));
+    let mut input = PageInput {
+        table_name: stands.table,
+        index_name: index.map(|index| index.name.as_str()).or(query.index.as_deref()),
+        consistent_read: query.consistency == Consistency::Strong,
+        scan_index_forward: Some(query.order == Order::Ascending),
+        limit: query.limit,
+        exclusive_start_key: after.and_then(|cursor| outward(stands, index, cursor)),
+        ..PageInput::default()
+    };
     let mut conditions = Vec::new();
+    let mut named = |short: String, name: &str, values: Vec<(&str, AttributeValue)>| {
+        input.expression_attribute_names.insert(short, name.to_owned());
+        input.expression_attribute_values.extend(values);
+    };
     for (at, (name, value)) in pk.equal.into_iter().chain(sk.equal).enumerate() {
-        call = call.expression_attribute_names(format!("#k{at}"), name);
-        call = call.expression_attribute_values(format!(":k{at}"), SdkValue::from(value));
+        named(format!("#k{at}"), &name, vec![(&format!(":k{at}"), value)]);
         conditions.push(format!("#k{at} = :k{at}"));
     }
     if let Some((name, value)) = sk.begins_with {
-        call = call.expression_attribute_names("#sk", name).expression_attribute_values(":sk", SdkValue::from(value));
+        named("#sk".to_owned(), &name, vec![(":sk", value)]);
         conditions.push("begins_with(#sk, :sk)".to_owned());
     } else if let Some((name, [first, last])) = sk.between {
-        call = call.expression_attribute_names("#sk", name);
-        call = call.expression_attribute_values(":first", SdkValue::from(first));
-        call = call.expression_attribute_values(":last", SdkValue::from(last));
+        named("#sk".to_owned(), &name, vec![(":first", first), (":last", last)]);
         conditions.push("#sk BETWEEN :first AND :last".to_owned());
     } else if let Some((name, value)) = sk.after {
-        call = call.expression_attribute_names("#sk", name).expression_attribute_values(":sk", SdkValue::from(value));
+        named("#sk".to_owned(), &name, vec![(":sk", value)]);
         conditions.push("#sk > :sk".to_owned());
     }
-    let call = call.key_condition_expression(conditions.join(" AND "));
-    let answer = call.send().await.map_err(|error| failed("Query", for_log(&query.pk), &error))?;
-    let mut page = page(stands, index, answer.items, answer.last_evaluated_key);
+    input.key_condition_expression = conditions.join(" AND ");
+    let output = store.calls.send("Query", &input).await;
+    let mut page = page(stands, index, output.map_err(|failure| failed("Query", for_log(&query.pk), failure))?);
     if stands.form.is_some() {
         let inside = query.index.as_deref().and_then(|name| store.layout.index(name));
         let sk = inside.map_or(&store.layout.sk, |index| &index.sk);
@@ -197,10 +261,10 @@ pub(super) async fn query(
 }
 
 /// The stored form of the cursor.
-fn outward(stands: Stands<'_>, index: Option<&IndexForm>, Cursor(after): Cursor) -> Option<SdkItem> {
+fn outward(stands: Stands<'_>, index: Option<&IndexForm>, Cursor(after): Cursor) -> Option<Item> {
     match stands.form {
-        Some(form) => form.cursor_outward(index, &after).as_ref().map(to_sdk),
-        None => Some(to_sdk(&after)),
+        Some(form) => form.cursor_outward(index, &after),
+        None => Some(after),
     }
 }
 
@@ -212,27 +276,28 @@ pub(super) async fn scan(
     after: Option<Cursor>,
 ) -> Result<Page, StoreError> {
     let (stands, after, following) = store.scanned(table, after);
-    let [number, of] = [segment.number, segment.of].map(|number| i32::try_from(number).ok());
-    let call = store
-        .client
-        .scan()
-        .table_name(stands.table)
-        .consistent_read(true)
-        .set_segment(number.filter(|_| segment != Segment::WHOLE))
-        .set_total_segments(of.filter(|_| segment != Segment::WHOLE))
-        .set_exclusive_start_key(after.and_then(|cursor| outward(stands, None, cursor)));
-    let answer = call.send().await.map_err(|error| failed("Scan", stands.table.to_owned(), &error))?;
-    let page = page(stands, None, answer.items, answer.last_evaluated_key);
+    let [segment, total_segments] =
+        [segment.number, segment.of].map(|number| Some(number).filter(|_| segment != Segment::WHOLE));
+    let input = PageInput {
+        table_name: stands.table,
+        consistent_read: true,
+        exclusive_start_key: after.and_then(|cursor| outward(stands, None, cursor)),
+        segment,
+        total_segments,
+        ..PageInput::default()
+    };
+    let output = store.calls.send("Scan", &input).await;
+    let page = page(stands, None, output.map_err(|failure| failed("Scan", stands.table.to_owned(), failure))?);
     Ok(Page { next: page.next.or(following), ..page })
 }
 
-fn page(stands: Stands<'_>, index: Option<&IndexForm>, items: Option<Vec<SdkItem>>, last: Option<SdkItem>) -> Page {
+fn page(stands: Stands<'_>, index: Option<&IndexForm>, output: PageOutput) -> Page {
     // Some emulators end with an empty key, where DynamoDB returns none.
-    let last = last.filter(|key| !key.is_empty()).map(from_sdk);
+    let last = output.last_evaluated_key.filter(|key| !key.is_empty());
     let next = last.and_then(|key| match stands.form {
         Some(form) => form.cursor_inward(index, &key),
         None => Some(key),
     });
-    let items = items.unwrap_or_default().into_iter().filter_map(|item| stands.inward(from_sdk(item)));
+    let items = output.items.unwrap_or_default().into_iter().filter_map(|item| stands.inward(item));
     Page { items: items.collect(), next: next.map(Cursor) }
 }

@@ -2,43 +2,77 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::{
-    error::{BuildError, SdkError},
-    operation::transact_write_items::TransactWriteItemsError,
-    types::{
-        CancellationReason, ConditionCheck, ConsumedCapacity, Delete, Put, ReturnConsumedCapacity, TransactWriteItem,
-        Update,
-    },
-};
 use derive::write::{Action, Table, Transaction};
+use serde::{Deserialize, Serialize};
 
-use super::{DynamoStore, TableNames, stored::StoredWrite, write::Text};
-use crate::dynamo::failed;
-use crate::dynamo::to_sdk;
-use crate::dynamo::without_values;
+use super::{
+    DynamoStore, TableNames,
+    call::{CancellationReason, Failure},
+    failed,
+    stored::StoredWrite,
+    without_values,
+    write::{ConsumedCapacity, TOTAL, WriteInput},
+};
 use crate::{Busy, Reason, StoreError, TransactOutcome, Units, check};
 
 const OPERATION: &str = "TransactWriteItems";
 
+/// Bytes of a token. Source: DynamoDB API reference, `ClientRequestToken`: at most 36 characters, here in hexadecimal.
+const TOKEN_BYTES: usize = 16;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    transact_items: Vec<TransactItem<'a>>,
+    return_consumed_capacity: &'static str,
+    client_request_token: String,
+}
+
+#[derive(Debug, Serialize)]
+enum TransactItem<'a> {
+    Put(WriteInput<'a>),
+    Update(WriteInput<'a>),
+    Delete(WriteInput<'a>),
+    ConditionCheck(WriteInput<'a>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Output {
+    #[serde(default)]
+    consumed_capacity: Vec<ConsumedCapacity>,
+}
+
 pub(super) async fn transact(store: &DynamoStore, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
     check::transaction(&store.layout, transaction).map_err(|(key, refusal)| refusal.of(OPERATION, &key.for_log()))?;
-    let mut actions = Vec::new();
-    for write in transaction.writes() {
-        let stored = store.stored(write).map_err(|refusal| refusal.of(OPERATION, &write.key.for_log()))?;
-        actions.push(action(stored).map_err(|error| StoreError::Reject {
-            operation: OPERATION,
-            item: write.key.for_log(),
-            source: Box::new(error),
-        })?);
-    }
-    let call = store.client.transact_write_items().set_transact_items(Some(actions));
-    match call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
-        Ok(answer) => Ok(TransactOutcome::Done { units: units(&store.names, answer.consumed_capacity()) }),
-        Err(error) => match reasons(&error, transaction.writes().len()) {
+    let stored = |write| store.stored(write).map_err(|refusal| refusal.of(OPERATION, &write.key.for_log()));
+    let writes = transaction.writes().iter().map(stored).collect::<Result<Vec<StoredWrite<'_>>, _>>()?;
+    let input = Input {
+        transact_items: writes.iter().map(action).collect(),
+        return_consumed_capacity: TOTAL,
+        // It is the same in each attempt of this call.
+        client_request_token: token()?,
+    };
+    match store.calls.send::<Output>(OPERATION, &input).await {
+        Ok(output) => Ok(TransactOutcome::Done { units: units(&store.names, &output.consumed_capacity) }),
+        Err(failure) => match reasons(&failure, transaction.writes().len()) {
             Some(reasons) => Ok(TransactOutcome::Cancelled { reasons }),
-            None => Err(failed(OPERATION, items(transaction), &error)),
+            None => Err(failed(OPERATION, items(transaction), failure)),
         },
     }
+}
+
+fn token() -> Result<String, StoreError> {
+    let mut bytes = [0; TOKEN_BYTES];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| StoreError::Retry {
+        operation: OPERATION,
+        item: String::new(),
+        busy: None,
+        is_standing: false,
+        is_unreachable: false,
+        source: "no random bytes for the token of the transaction".into(),
+    })?;
+    Ok(hex::encode(bytes))
 }
 
 /// The items of a transaction, for a message.
@@ -50,40 +84,23 @@ fn items(transaction: &Transaction) -> String {
     }
 }
 
-fn action(StoredWrite { table, pk, key, write }: StoredWrite<'_>) -> Result<TransactWriteItem, BuildError> {
-    let Text { update, condition, names, values } = Text::new(pk, &write);
-    let key = Some(to_sdk(&key));
-    let item = TransactWriteItem::builder();
-    Ok(match &write.action {
-        Action::Put(put) => {
-            let put = Put::builder().table_name(table).set_item(Some(to_sdk(put))).set_condition_expression(condition);
-            item.put(put.set_expression_attribute_names(names).set_expression_attribute_values(values).build()?)
-        }
-        Action::Update(_) => {
-            let up = Update::builder().table_name(table).set_key(key).set_update_expression(update);
-            let up = up.set_condition_expression(condition).set_expression_attribute_names(names);
-            item.update(up.set_expression_attribute_values(values).build()?)
-        }
-        Action::Delete => {
-            let delete = Delete::builder().table_name(table).set_key(key).set_condition_expression(condition);
-            item.delete(delete.set_expression_attribute_names(names).set_expression_attribute_values(values).build()?)
-        }
-        Action::Check => {
-            let check = ConditionCheck::builder().table_name(table).set_key(key).set_condition_expression(condition);
-            let check = check.set_expression_attribute_names(names).set_expression_attribute_values(values);
-            item.condition_check(check.build()?)
-        }
+fn action<'a>(stored: &'a StoredWrite<'a>) -> TransactItem<'a> {
+    let input = WriteInput::new(stored);
+    match &stored.write.action {
+        Action::Put(_) => TransactItem::Put(input),
+        Action::Update(_) => TransactItem::Update(input),
+        Action::Delete => TransactItem::Delete(input),
+        Action::Check => TransactItem::ConditionCheck(input),
     }
-    .build())
 }
 
 fn units(names: &TableNames, capacity: &[ConsumedCapacity]) -> Vec<(Table, Units)> {
     let mut units = BTreeMap::<Table, Units>::new();
     for one in capacity {
         // If the service uses a single table, its units count as the main one's.
-        let is_main = one.table_name().is_none_or(|name| name != names.ledger || name == names.main);
+        let is_main = one.table_name.as_ref().is_none_or(|name| *name != names.ledger || *name == names.main);
         let table = if is_main { Table::Main } else { Table::Ledger };
-        *units.entry(table).or_default() += one.capacity_units().unwrap_or_default();
+        *units.entry(table).or_default() += one.capacity_units.unwrap_or_default();
     }
     units.into_iter().collect()
 }
@@ -91,16 +108,14 @@ fn units(names: &TableNames, capacity: &[ConsumedCapacity]) -> Vec<(Table, Units
 /// The reasons for a cancellation, one for each write; `None` for another failure.
 ///
 /// A cancellation without a reason for each write counts as another failure: its positions cannot be trusted.
-fn reasons<R>(error: &SdkError<TransactWriteItemsError, R>, n_writes: usize) -> Option<Vec<Reason>> {
-    let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
-        return None;
-    };
-    let reasons: Vec<Reason> = cancelled.cancellation_reasons().iter().map(reason).collect();
-    (reasons.len() == n_writes).then_some(reasons)
+fn reasons(failure: &Failure, n_writes: usize) -> Option<Vec<Reason>> {
+    let Failure::Refused(error) = failure else { return None };
+    let reasons: Vec<Reason> = error.reasons.iter().map(reason).collect();
+    (error.code == "TransactionCanceledException" && reasons.len() == n_writes).then_some(reasons)
 }
 
 fn reason(reason: &CancellationReason) -> Reason {
-    match reason.code() {
+    match reason.code.as_deref() {
         None | Some("None") => Reason::None,
         Some("ConditionalCheckFailed") => Reason::GuardFailed,
         Some("TransactionConflict") => Reason::Busy(Busy::Conflict),
@@ -108,7 +123,7 @@ fn reason(reason: &CancellationReason) -> Reason {
             Reason::Busy(Busy::Throttled)
         }
         // ValidationError, ItemCollectionSizeLimitExceeded, and future codes of DynamoDB.
-        Some(code) => Reason::Rejected(match reason.message() {
+        Some(code) => Reason::Rejected(match &reason.message {
             Some(message) => format!("{code}: {}", without_values(message)),
             None => code.to_owned(),
         }),
@@ -121,7 +136,10 @@ mod tests {
 
     #[test]
     fn a_code_says_what_to_do() {
-        let of = |code: &str| reason(&CancellationReason::builder().code(code).message("why").build());
+        let of = |code: &str| {
+            let text = |text: &str| Some(text.to_owned());
+            reason(&CancellationReason { code: text(code), message: text("why") })
+        };
         assert_eq!(of("None"), Reason::None);
         assert_eq!(of("ConditionalCheckFailed"), Reason::GuardFailed);
         assert_eq!(of("TransactionConflict"), Reason::Busy(Busy::Conflict));
@@ -131,13 +149,14 @@ mod tests {
         for code in ["ValidationError", "ItemCollectionSizeLimitExceeded"] {
             assert_eq!(of(code), Reason::Rejected(format!("{code}: why")));
         }
-        assert_eq!(reason(&CancellationReason::builder().build()), Reason::None);
+        assert_eq!(reason(&CancellationReason::default()), Reason::None);
     }
 
     #[test]
     fn units_are_told_apart_by_table() {
         let names = |main: &str, ledger: &str| TableNames { main: main.to_owned(), ledger: ledger.to_owned() };
-        let consumed = |table: &str, units| ConsumedCapacity::builder().table_name(table).capacity_units(units).build();
+        let consumed =
+            |table: &str, units| ConsumedCapacity { table_name: Some(table.to_owned()), capacity_units: Some(units) };
         let two = [consumed("l", 4.0), consumed("m", 2.0)];
         assert_eq!(units(&names("m", "l"), &two), vec![(Table::Main, 2.0), (Table::Ledger, 4.0)]);
         assert_eq!(units(&names("m", "m"), &[consumed("m", 2.0)]), vec![(Table::Main, 2.0)]);

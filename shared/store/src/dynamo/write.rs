@@ -1,39 +1,84 @@
 //! A single write: `PutItem`, `UpdateItem` or `DeleteItem`.
 
-use std::{collections::HashMap, error::Error};
+use std::collections::BTreeMap;
 
-use super::{DynamoStore, stored::StoredWrite};
-use crate::dynamo::failed;
-use crate::dynamo::{from_sdk, to_sdk, unless_empty};
-use crate::{Outcome, StoreError, Updated, check, expression::UpdateExpression, operation, refusal::Refusal};
-use aws_sdk_dynamodb::{
-    config::http::HttpResponse,
-    error::{ProvideErrorMetadata, SdkError},
-    operation::update_item::UpdateItemError,
-    types::{
-        AttributeValue as SdkValue, ConsumedCapacity, ReturnConsumedCapacity::Total, ReturnValue::AllNew,
-        ReturnValuesOnConditionCheckFailure::AllOld,
-    },
-};
 use derive::{
     guard::Guard,
     write::{Action, Write},
 };
+use keys::item::Item;
+use serde::{Deserialize, Serialize};
 
-/// The expressions of a write, without its item.
-pub(super) struct Text {
-    pub(super) update: Option<String>,
-    pub(super) condition: Option<String>,
-    pub(super) names: Option<HashMap<String, String>>,
-    pub(super) values: Option<HashMap<String, SdkValue>>,
+use super::{
+    DynamoStore,
+    call::{Failure, ServiceError},
+    failed,
+    stored::StoredWrite,
+};
+use crate::{
+    Outcome, StoreError, Units, Updated, check, expression::UpdateExpression, operation, refusal::Refusal, returns_item,
+};
+
+/// The code of a failed condition.
+const CONDITION_FAILED: &str = "ConditionalCheckFailedException";
+
+/// That the answer has the units that the call consumed.
+pub(super) const TOTAL: &str = "TOTAL";
+
+/// The input of a single write, and of one of a transaction.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct WriteInput<'a> {
+    table_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a Item>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<&'a Item>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    update_expression: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    condition_expression: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    expression_attribute_names: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Item::is_empty")]
+    expression_attribute_values: Item,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    return_consumed_capacity: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    return_values: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    return_values_on_condition_check_failure: Option<&'static str>,
 }
 
-impl Text {
-    /// Of a write in its stored form, in a table with this partition key.
-    pub(super) fn new(pk: &str, write: &Write) -> Self {
-        let UpdateExpression { text: update, mut names, mut values } = match &write.action {
-            Action::Update(update) => UpdateExpression::new(update),
-            Action::Put(_) | Action::Delete | Action::Check => UpdateExpression::default(),
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct WriteOutput {
+    attributes: Option<Item>,
+    consumed_capacity: Option<ConsumedCapacity>,
+}
+
+/// What a call consumed in a table.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct ConsumedCapacity {
+    pub(super) table_name: Option<String>,
+    /// The total includes the index units.
+    pub(super) capacity_units: Option<Units>,
+}
+
+impl WriteOutput {
+    fn units(&self) -> Units {
+        self.consumed_capacity.as_ref().and_then(|capacity| capacity.capacity_units).unwrap_or_default()
+    }
+}
+
+impl<'a> WriteInput<'a> {
+    /// Of a write in its stored form.
+    pub(super) fn new(StoredWrite { table, pk, key, write }: &'a StoredWrite<'a>) -> Self {
+        let (item, UpdateExpression { text, mut names, mut values }) = match &write.action {
+            Action::Put(item) => (Some(item), UpdateExpression::default()),
+            Action::Update(update) => (None, UpdateExpression::new(update)),
+            Action::Delete | Action::Check => (None, UpdateExpression::default()),
         };
         let condition = write.guard.as_ref().map(|guard: &Guard| {
             let condition = guard.condition(pk);
@@ -42,84 +87,51 @@ impl Text {
             condition.expression
         });
         Self {
-            update: (!update.is_empty()).then_some(update),
-            condition,
-            names: unless_empty(names),
-            values: unless_empty(to_sdk(&values)),
+            table_name: table,
+            key: item.is_none().then_some(key),
+            item,
+            update_expression: text,
+            condition_expression: condition.unwrap_or_default(),
+            expression_attribute_names: names,
+            expression_attribute_values: values,
+            ..Self::default()
         }
     }
 }
 
 pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome, StoreError> {
-    check::single(&store.layout, write)
-        .map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))?;
-    let StoredWrite { table, pk, key, write: stored } = stored(store, write)?;
-    let Text { update, condition, names, values } = Text::new(pk, &stored);
-    let key = Some(to_sdk(&key));
-    match &stored.action {
-        Action::Put(item) => {
-            let call = store.client.put_item().table_name(table).set_item(Some(to_sdk(item)));
-            let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
-            let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
-            outcome(write, call.send().await.map(|answer| answer.consumed_capacity))
-        }
-        Action::Update(_) => {
-            let call = store.client.update_item().table_name(table).set_key(key).set_update_expression(update);
-            let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
-            let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
-            outcome(write, call.send().await.map(|answer| answer.consumed_capacity))
-        }
-        Action::Delete => {
-            let call = store.client.delete_item().table_name(table).set_key(key);
-            let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
-            let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
-            outcome(write, call.send().await.map(|answer| answer.consumed_capacity))
-        }
-        // Only a transaction has such an action; it was refused earlier.
-        Action::Check => Err(Refusal::CheckAlone.of(operation(&write.action), &write.key.for_log())),
+    let (operation, item) = (operation(&write.action), || write.key.for_log());
+    check::single(&store.layout, write).map_err(|refusal| refusal.of(operation, &item()))?;
+    if matches!(write.action, Action::Check) {
+        // Only a transaction has such an action.
+        return Err(Refusal::CheckAlone.of(operation, &item()));
+    }
+    let stored = store.stored(write).map_err(|refusal| refusal.of(operation, &item()))?;
+    let input = WriteInput { return_consumed_capacity: Some(TOTAL), ..WriteInput::new(&stored) };
+    match store.calls.send::<WriteOutput>(operation, &input).await {
+        Ok(output) => Ok(Outcome::Done { units: output.units() }),
+        Err(Failure::Refused(ServiceError { code, .. })) if code == CONDITION_FAILED => Ok(Outcome::GuardFailed),
+        Err(failure) => Err(failed(operation, item(), failure)),
     }
 }
 
 pub(super) async fn update(store: &DynamoStore, write: &Write) -> Result<Updated, StoreError> {
-    check::single(&store.layout, write)
-        .map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))?;
-    let StoredWrite { table, pk, key, write: stored } = stored(store, write)?;
+    let (operation, item) = (operation(&write.action), || write.key.for_log());
+    check::single(&store.layout, write).map_err(|refusal| refusal.of(operation, &item()))?;
+    let stored = store.stored(write).map_err(|refusal| refusal.of(operation, &item()))?;
+    let input = WriteInput {
+        return_consumed_capacity: Some(TOTAL),
+        return_values: returns_item(write).then_some("ALL_NEW"),
+        return_values_on_condition_check_failure: Some("ALL_OLD"),
+        ..WriteInput::new(&stored)
+    };
     let stands = store.stands(write.table, &write.key);
-    let Text { update, condition, names, values } = Text::new(pk, &stored);
-    let call = store.client.update_item().table_name(table);
-    let call = call.set_key(Some(to_sdk(&key))).set_update_expression(update);
-    let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
-    let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
-    let call = call.return_values(AllNew).return_values_on_condition_check_failure(AllOld);
-    match call.send().await {
-        Ok(answer) => Ok(Updated::Done {
-            units: answer.consumed_capacity.and_then(|capacity| capacity.capacity_units).unwrap_or_default(),
-            item: answer.attributes.and_then(|item| stands.inward(from_sdk(item))).unwrap_or_default(),
-        }),
-        Err(error) => match error.as_service_error() {
-            Some(UpdateItemError::ConditionalCheckFailedException(failure)) => {
-                Ok(Updated::GuardFailed { item: failure.item.clone().and_then(|item| stands.inward(from_sdk(item))) })
-            }
-            _ => Err(failed(operation(&write.action), write.key.for_log(), &error)),
-        },
-    }
-}
-
-fn stored<'a>(store: &'a DynamoStore, write: &'a Write) -> Result<StoredWrite<'a>, StoreError> {
-    store.stored(write).map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))
-}
-
-fn outcome<E>(
-    write: &Write,
-    answer: Result<Option<ConsumedCapacity>, SdkError<E, HttpResponse>>,
-) -> Result<Outcome, StoreError>
-where
-    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
-{
-    match answer {
-        // The total includes the index units.
-        Ok(capacity) => Ok(Outcome::Done { units: capacity.and_then(|c| c.capacity_units).unwrap_or_default() }),
-        Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(Outcome::GuardFailed),
-        Err(error) => Err(failed(operation(&write.action), write.key.for_log(), &error)),
+    let inward = |item: Option<Item>| item.and_then(|item| stands.inward(item));
+    match store.calls.send::<WriteOutput>(operation, &input).await {
+        Ok(output) => Ok(Updated::Done { units: output.units(), item: inward(output.attributes).unwrap_or_default() }),
+        Err(Failure::Refused(ServiceError { code, item, .. })) if code == CONDITION_FAILED => {
+            Ok(Updated::GuardFailed { item: inward(item) })
+        }
+        Err(failure) => Err(failed(operation, item(), failure)),
     }
 }
