@@ -65,6 +65,10 @@ pub const DRIFT_WAIT_SECONDS: &str = "DRIFT_WAIT_SECONDS";
 /// Variable with the limit on the write units a second of a fan-out's job (default: no limit). Stable.
 pub const FAN_OUT_UNITS_PER_SECOND: &str = "FAN_OUT_UNITS_PER_SECOND";
 
+/// Variable with the seconds for which a counter is hot after it was counted (default: 0). The record of a hot counter,
+/// and not the function that counts, leads to its display. Stable.
+pub const HOT_SECONDS: &str = "HOT_SECONDS";
+
 /// Variable with the seconds after which a search of an index is repeated, because the index may lag (default: 900).
 /// Stable.
 pub const INDEX_LAG_SECONDS: &str = "INDEX_LAG_SECONDS";
@@ -102,6 +106,8 @@ pub struct Config {
     pub settle_ms: u64,
     /// The limits of a fan-out.
     pub fan_out: FanOutLimits,
+    /// How long a counter is hot, in milliseconds.
+    pub hot_ms: u64,
     /// Number of items that a sweep reads.
     pub sweep_items: usize,
     /// Time for which an item must differ before it has drifted, in milliseconds.
@@ -149,6 +155,7 @@ impl Config {
             manifest: None,
             disabled: Vec::new(),
             fan_out: FanOutLimits::default(),
+            hot_ms: 0,
             sweep_items: ITEMS_MAX,
             drift_wait_ms: DRIFT_WAIT_MS,
             mode: Mode::Apply,
@@ -203,6 +210,9 @@ impl Config {
             config.drift_wait_ms = u64::from(seconds) * 1_000;
         }
         config.fan_out.units_per_second = parsed(&variable, FAN_OUT_UNITS_PER_SECOND, "a whole number of write units")?;
+        if let Some(seconds) = parsed::<u32>(&variable, HOT_SECONDS, "a whole number of seconds")? {
+            config.hot_ms = u64::from(seconds) * 1_000;
+        }
         if let Some(seconds) = parsed::<u32>(&variable, INDEX_LAG_SECONDS, "a whole number of seconds")? {
             // A real index always lags, if only for a moment.
             config.fan_out.index_lag_ms = u64::from(seconds.max(1)) * 1_000;
@@ -469,6 +479,13 @@ mod tests {
         assert_eq!(with(FAN_OUT_UNITS_PER_SECOND, "300").unwrap().fan_out.units_per_second, Some(300));
         assert_eq!(with(INDEX_LAG_SECONDS, "60").unwrap().fan_out.index_lag_ms, 60_000);
         assert!(with(FAN_OUT_UNITS_PER_SECOND, "-1").is_err());
+    }
+
+    #[test]
+    fn no_counter_is_hot_by_default() {
+        assert_eq!(with(LEDGER, "").unwrap().hot_ms, 0);
+        assert_eq!(with(HOT_SECONDS, "10").unwrap().hot_ms, 10_000);
+        assert!(with(HOT_SECONDS, "soon").is_err());
     }
 
     #[test]

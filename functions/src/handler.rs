@@ -101,7 +101,7 @@ pub async fn engine_of<S: Store>(
     }
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
     let engine = engine.with_ledger(config.ledger).with_limits(config.limits);
-    let engine = engine.with_settling(config.settle_ms).with_fan_out(config.fan_out);
+    let engine = engine.with_settling(config.settle_ms).with_fan_out(config.fan_out).with_hot_for(config.hot_ms);
     // An observing function does not register.
     Ok(if config.mode == Mode::Apply { engine.watching(RegistryWatch::publishing(LOOK_MS, HOLD)) } else { engine })
 }

@@ -9,6 +9,7 @@ mod estimated;
 mod follow;
 mod ground;
 mod growth;
+mod hot;
 mod ordered;
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -10,6 +10,7 @@ mod exceptions;
 mod fan_out;
 mod figures;
 mod guards;
+mod hot;
 mod jobs;
 mod occupied;
 mod refusals;

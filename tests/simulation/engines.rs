@@ -120,7 +120,8 @@ fn built<S: Store>(
     let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(clock));
     let left_out = scene.config.mutant.and_then(Mutant::step);
     let engine = engine.with_ledger(ledger).with_limits(scene.limits());
-    engine.with_settling(scene.settle_ms()).with_fan_out(FAN_OUT).with_spread(scene.spread).without(left_out)
+    let engine = engine.with_settling(scene.settle_ms()).with_fan_out(FAN_OUT).with_spread(scene.spread);
+    engine.with_hot_for(scene.hot_for_ms).without(left_out)
 }
 
 /// The handler's response, with the engine's account. An error is a function error.

@@ -53,6 +53,7 @@ pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::PulseGap,
     ProtocolStep::ParkedWhereItCounts,
     ProtocolStep::SpreadingRequests,
+    ProtocolStep::HotWithFlag,
     ProtocolStep::HomeStays,
     ProtocolStep::AsksSatellites,
 ];

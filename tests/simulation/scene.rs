@@ -66,6 +66,8 @@ pub(crate) struct Scene {
     pub(crate) catalogue: Arc<Catalogue>,
     /// When counters spread: mostly so early that many do.
     pub(crate) spread: SpreadLimits,
+    /// How long a counter is hot, in milliseconds.
+    pub(crate) hot_for_ms: u64,
     pub(crate) rollout: Rollout,
     pub(crate) database: Arc<Database>,
     pub(crate) permissions: Arc<Permissions>,
@@ -146,6 +148,12 @@ impl Scene {
             schema: Arc::clone(schema),
             catalogue: Arc::clone(catalogue),
             spread,
+            // Only a counter that does not spread soon is displayed by the function that counts.
+            hot_for_ms: match spread.marks_max {
+                3 => 20,
+                24 => 60_000,
+                _ => 0,
+            },
             rollout,
             database: Arc::new(database),
             permissions: Arc::clone(permissions),

@@ -28,7 +28,7 @@ use crate::{
     input::{Batch, Occasion},
     jobs::pulse,
     ledger::{LedgerKind, spread::Spread, watermarks::Sequence},
-    limits::{BrakeLimits, FanOutLimits, SpreadLimits},
+    limits::{BrakeLimits, FanOutLimits, HotCounters, SpreadLimits},
     loss,
     plan::{self, Planning},
     protocol::{LeftOut, ProtocolStep},
@@ -85,6 +85,7 @@ impl<S: Store> Engine<S> {
             corrections: Corrections::default(),
             hour: AtomicU64::default(),
             spread: Spread::default(),
+            hot: HotCounters::default(),
             watch: None,
             left_out: LeftOut::default(),
         };
@@ -119,6 +120,13 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn with_spread(self, limits: SpreadLimits) -> Self {
         Self { context: Context { spread: Spread::new(limits), ..self.context } }
+    }
+
+    /// Sets how long a counter is hot after it was counted, in milliseconds: the refresh that its record requests writes
+    /// its displays meanwhile. 0, the default, if no counter is hot.
+    #[must_use]
+    pub fn with_hot_for(self, interval_ms: u64) -> Self {
+        Self { context: Context { hot: HotCounters::within(interval_ms), ..self.context } }
     }
 
     /// Makes the engine check the registry before it handles a batch.

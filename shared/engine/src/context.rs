@@ -14,7 +14,7 @@ use crate::{
     clock::Clock,
     corrections::Corrections,
     ledger::{LedgerKind, spread::Spread},
-    limits::{BrakeLimits, FanOutLimits},
+    limits::{BrakeLimits, FanOutLimits, HotCounters},
     protocol::{LeftOut, ProtocolStep},
     registry::RegistryWatch,
 };
@@ -37,6 +37,8 @@ pub(crate) struct Context<S> {
     pub(crate) loss_put: MarksPut,
     /// Which counters have spread, as far as this engine has seen it.
     pub(crate) spread: Spread,
+    /// Which counters are hot.
+    pub(crate) hot: HotCounters,
     /// Its recent corrections.
     pub(crate) corrections: Corrections,
     /// How it watches the registry; `None` if it does not.

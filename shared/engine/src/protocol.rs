@@ -106,6 +106,8 @@ steps! {
     HomeRequests: "what is counted at home after the counter spread is not displayed",
     /// Under watermarks, a home that spreads loses its `Shown` flag.
     SpreadingRequests: "what an invocation counted at home that ended before it wrote the display is not displayed",
+    /// Under watermarks, the counting function displays a hot counter that still has the `Shown` flag.
+    HotWithFlag: "what an invocation counted that ended before it wrote the display is not displayed",
     /// Under watermarks, a home that has spread is never deleted.
     HomeStays: "a stream shard that counts on a satellite also counts on a new home, so a redelivered change is counted twice",
     /// Under watermarks, a redrive of an unsure change asks home and satellites for the watermark.

@@ -120,6 +120,8 @@ pub(crate) struct Bed {
     limits: BrakeLimits,
     fan_out: FanOutLimits,
     pub(crate) spread: SpreadLimits,
+    /// How long a counter is hot, in milliseconds.
+    pub(crate) hot_for_ms: u64,
     database: Arc<Database>,
     faults: Faults,
     permissions: Arc<Permissions>,
@@ -152,6 +154,7 @@ impl Bed {
             limits: BrakeLimits::default(),
             fan_out: FanOutLimits::default(),
             spread: SpreadLimits::default(),
+            hot_for_ms: 0,
             database,
             faults: Faults::default(),
             permissions,
@@ -239,13 +242,18 @@ impl Bed {
         let (schema, catalogue, clock) = (self.schema.clone(), self.catalogue.clone(), Arc::new(self.clock.clone()));
         let engine = Engine::new(schema, catalogue, self.families.clone(), store, clock);
         let engine = engine.with_ledger(self.ledger).with_limits(self.limits).with_fan_out(self.fan_out);
-        let engine = engine.with_spread(self.spread).without(self.left_out);
+        let engine = engine.with_spread(self.spread).with_hot_for(self.hot_for_ms).without(self.left_out);
         self.watch.iter().fold(engine, |engine, watch| engine.watching(watch.clone()))
     }
 
     /// The engine of an invocation.
     fn function(&self, gone: &Gone) -> Engine<Faulty<Faults>> {
         self.engine_of(Role::of_function(&self.families), gone)
+    }
+
+    /// The engine of an environment that handles several invocations.
+    pub(crate) fn environment(&self) -> Arc<Engine<Faulty<Faults>>> {
+        Arc::new(self.function(&Gone::default()))
     }
 
     /// The tables for a caller that may do everything.
@@ -339,6 +347,16 @@ impl Bed {
         let gone = Gone::default();
         let (engine, event, deadline_ms) = (self.function(&gone), event.to_owned(), self.deadline_ms());
         Task::new(&gone, async move { engine.handle(&event, deadline_ms).await })
+    }
+
+    /// Starts an invocation in this environment.
+    pub(crate) fn start_in(
+        &self,
+        environment: &Arc<Engine<Faulty<Faults>>>,
+        records: &[Value],
+    ) -> Task<Result<Handled, HandleError>> {
+        let (engine, event, deadline_ms) = (Arc::clone(environment), self.event(records), self.deadline_ms());
+        Task::new(&Gone::default(), async move { engine.handle(&event, deadline_ms).await })
     }
 
     /// Runs a task until its next call has a guard of this purpose. The call is not done yet, but other calls that the task

@@ -319,6 +319,8 @@ impl<S: Store> Counter<'_, S> {
         update.count_from.insert(REVISION.to_owned(), n(self.context.clock.now_ms()));
         if self.shows_itself(counter) {
             update.set.insert(SHOWN.to_owned(), AttributeValue::Bool(true));
+        } else if counter.is_hot {
+            update.remove.insert(SHOWN.to_owned());
         }
         write.guard = Some(Guard { purpose: Purpose::Watermark, asks });
         Some(write)

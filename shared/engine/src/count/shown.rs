@@ -12,7 +12,7 @@
 //! the write is refused. The counter's stream record then refreshes the target, and is parked if that is refused. The
 //! engine also clears the flag for a counter's first revision if the target already displays a count: that count may
 //! come from other items, which were counted without a revision. A counter that has [spread](crate::ledger::spread) is displayed
-//! by the refresh that its records request.
+//! by the refresh that its records request, and so is a [hot](crate::limits::HotCounters) one.
 //!
 //! A batch whose display kills each invocation is not redelivered to be displayed: its change is parked. The redrive of
 //! the change clears the counter's `Shown` flag.
@@ -44,6 +44,7 @@ use crate::{
     count::{Counter, CounterTodo, marked::CounterOutcome},
     counters::Target,
     input::Batch,
+    protocol::ProtocolStep,
     reading,
 };
 
@@ -70,17 +71,19 @@ impl<S: Store> Counter<'_, S> {
     }
 
     /// True if the counting function writes the display. It does not for a counter that has spread, whose satellites are
-    /// not read here.
+    /// not read here, nor for a hot one.
     pub(super) fn shows_itself(&self, counter: &CounterTodo) -> bool {
-        CounterKey::is_home(&counter.at) && self.is_shown(counter)
+        CounterKey::is_home(&counter.at) && !counter.is_hot && self.is_shown(counter)
     }
 
     /// Displays a counter's count, if this batch changed the counter or found it changed.
     pub(super) async fn show(&self, counter: &CounterTodo, batch: &Batch<'_>, outcome: &mut CounterOutcome) {
         let causes: BTreeSet<RecordAt> = outcome.done.union(&outcome.dropped).copied().collect();
         let Some(held) = counter.held.as_ref().filter(|_| !causes.is_empty()) else { return };
-        // The record of a counter that has spread refreshes the target.
-        if !self.shows_itself(counter) || held.contains_key(SPREAD) {
+        // A hot counter with the flag was counted by an invocation that ended before it wrote the display.
+        let has_flag = held.contains_key(SHOWN) && self.context.takes(ProtocolStep::HotWithFlag);
+        let is_left_to_its_record = held.contains_key(SPREAD) || (counter.is_hot && !has_flag);
+        if !CounterKey::is_home(&counter.at) || !self.is_shown(counter) || is_left_to_its_record {
             return;
         }
         let Some(showing) = self.showing(counter, [held]) else { return };
