@@ -5,6 +5,7 @@
 
 mod batches;
 mod counted;
+mod echoes;
 mod estimated;
 mod follow;
 mod ground;
