@@ -42,6 +42,10 @@ use crate::{
     table::Tables,
 };
 
+/// The database and the proxy take most of the processors' time, so they have the allocator of the functions.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const N_LIKES: usize = 4_000;

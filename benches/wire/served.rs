@@ -1,6 +1,7 @@
 //! What the functions speak to, besides the database: a proxy before it, and Lambda's runtime API.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -17,7 +18,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use tokio::{
     net::TcpListener,
     sync::mpsc::{Receiver, Sender, channel},
@@ -81,7 +82,7 @@ async fn forward(State(meter): State<Meter>, request: Request) -> Response {
     let is_read = ["GetItem", "BatchGetItem", "Query", "Scan"].iter().any(|read| target.ends_with(&format!(".{read}")));
     parts.uri = meter.database.parse::<Uri>().expect("the database's address");
     parts.headers.remove(CONTENT_LENGTH);
-    let body = asked(&to_bytes(body, usize::MAX).await.expect("a request"));
+    let body = asked(to_bytes(body, usize::MAX).await.expect("a request"));
     let answer = meter.client.request(Request::from_parts(parts, body)).await.expect("the database answers");
     let (parts, body) = answer.into_parts();
     let body = to_bytes(Body::new(body), usize::MAX).await.expect("the database's answer");
@@ -101,17 +102,25 @@ async fn forward(State(meter): State<Meter>, request: Request) -> Response {
 }
 
 /// The request, which asks for its units too. The embedded database checks no signature.
-fn asked(body: &Bytes) -> Body {
-    let mut request: Value = serde_json::from_slice(body).expect("a request in JSON");
+fn asked(body: Bytes) -> Body {
+    if fields(&body).contains_key("ReturnConsumedCapacity") {
+        return Body::from(body);
+    }
+    let mut request: Value = serde_json::from_slice(&body).expect("a request in JSON");
     request["ReturnConsumedCapacity"] = Value::from("TOTAL");
     Body::from(request.to_string())
 }
 
+/// The fields of an object, unread.
+fn fields(json: &[u8]) -> BTreeMap<&str, &RawValue> {
+    serde_json::from_slice(json).unwrap_or_default()
+}
+
 /// The units of an answer: of one table, or of each.
-fn units(body: &Bytes) -> f64 {
-    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+fn units(body: &[u8]) -> f64 {
+    let consumed = fields(body).get("ConsumedCapacity").and_then(|units| serde_json::from_str(units.get()).ok());
     let one = |consumed: &Value| consumed["CapacityUnits"].as_f64().unwrap_or_default();
-    match &answer["ConsumedCapacity"] {
+    match &consumed.unwrap_or_default() {
         Value::Array(tables) => tables.iter().map(one).sum(),
         consumed => one(consumed),
     }
