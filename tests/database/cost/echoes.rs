@@ -10,9 +10,9 @@ use support::record::{Window, event};
 
 use crate::cost::{ANN, BOB, Bed, Clock as _, POST, SystemClock};
 
-/// A comment, with this number as its time.
+/// A comment, with this number as its id.
 fn comment(n: usize) -> String {
-    format!("POST#p / COMMENT#{n} : Comment UserId=ann Text=Yes GSI1PK=USER#ann GSI1SK=COMMENT#{n}")
+    format!("POST#p / COMMENT#2024#{n} : Comment UserId=ann Text=Yes GSI1PK=USER#ann GSI1SK=COMMENT#2024#{n}")
 }
 
 /// The records that follow from an item, and by function those delivered and those that ask for work.

@@ -394,10 +394,7 @@ impl Signer {
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_dynamodb::{
-        config::{BehaviorVersion, Builder, Region, retry::RetryConfig},
-        error::SdkError,
-    };
+    use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Region, retry::RetryConfig};
     use aws_sigv4::{
         http_request::{SignableBody, SignableRequest, SigningSettings, sign},
         sign::v4::SigningParams,
@@ -533,7 +530,6 @@ mod tests {
     async fn a_client_without_credentials_is_told_so() {
         let config = Builder::new().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"));
         let client = Client::from_conf(config.build());
-        assert!(matches!(client.list_tables().send().await, Err(SdkError::ConstructionFailure(_))));
         let ended = Calls::new(client).send::<Value>("GetItem", &json!({})).await;
         let Err(Failure::NoAnswer { why, .. }) = ended else { panic!("{ended:?}") };
         assert!(why.contains("credentials") || why.contains("identity"), "{why}");
