@@ -147,7 +147,7 @@ pub enum Updated {
     Done {
         /// Consumed units, including indexes.
         units: Units,
-        /// The item after the update, if the update [returns it](returns_item); otherwise empty.
+        /// The item after the update of a watermark; empty after any other update.
         item: Item,
     },
     /// Its guard did not hold; nothing was done.

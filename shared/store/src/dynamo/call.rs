@@ -409,9 +409,12 @@ mod tests {
 
     use super::*;
 
-    /// Keeps the requests, and gives these answers in turn: a status and a body, or none.
+    /// The status and the body of an answer, or none.
+    type Answer = Option<(u16, &'static str)>;
+
+    /// Keeps the requests, and gives these answers in turn.
     #[derive(Clone, Debug, Default)]
-    struct Kept(Arc<Mutex<(Vec<HttpRequest>, Vec<Option<(u16, &'static str)>>)>>);
+    struct Kept(Arc<Mutex<(Vec<HttpRequest>, Vec<Answer>)>>);
 
     impl HttpConnector for Kept {
         fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
@@ -444,7 +447,7 @@ mod tests {
     }
 
     /// How a call ends whose attempts get these answers, and their number.
-    async fn ends(answers: &[Option<(u16, &'static str)>], attempts_max: u32) -> (Result<Value, Failure>, usize) {
+    async fn ends(answers: &[Answer], attempts_max: u32) -> (Result<Value, Failure>, usize) {
         let kept = Kept(Arc::new(Mutex::new((Vec::new(), answers.to_vec()))));
         let credentials = Credentials::new("AKIDEXAMPLE", "a secret", None, None, "test");
         let retries = RetryConfig::standard().with_max_attempts(attempts_max);
