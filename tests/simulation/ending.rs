@@ -6,13 +6,19 @@ use std::{
 };
 
 use derive::{collection::CollectionCount, write::Table};
-use engine::{backoff::describe, clock::Clock as _, counters::Target, ledger::watermarks::is_mark};
+use engine::{
+    backoff::describe,
+    clock::Clock as _,
+    counters::Target,
+    ledger::watermarks::{KEPT_MS, is_mark},
+};
 use keys::{
     counter::{CounterKey, SPREAD},
     item::Item,
     key::Key,
 };
 use operate::verify::{Finding, definition::compare};
+use serde_dynamo::AttributeValue;
 
 use crate::{
     actors::{
@@ -67,18 +73,25 @@ const RUNS: usize = 3;
 /// Most items that are made wrong at the end.
 const DRIFTS_MAX: usize = 12;
 
+/// True if this watermark may still be asked for, by any clock. Its last four bytes are the minute in which it was written.
+fn is_kept(mark: &AttributeValue, now_ms: u64) -> bool {
+    let AttributeValue::B(bytes) = mark else { return true };
+    let Some(minute) = bytes.last_chunk().map(|minute| u64::from(u32::from_be_bytes(*minute))) else { return true };
+    now_ms.saturating_sub(minute * 60_000) <= KEPT_MS + 2 * 60_000
+}
+
 impl World {
     /// When all is quiet, the sweep finds no difference and leaves no counter of zero, but for those whose watermarks
     /// may still be asked for.
-    pub(crate) fn nothing_has_drifted(&mut self, are_marks_old: bool) -> Result<(), Failure> {
+    pub(crate) fn nothing_has_drifted(&mut self) -> Result<(), Failure> {
         for _ in 0..RUNS {
             self.finds_no_drift()?;
         }
-        if self.zero_counter(are_marks_old).is_some() {
+        if self.zero_counter().is_some() {
             // The last slice may have taken a watermark away that had just grown old: the next collects its counter.
             self.finds_no_drift()?;
         }
-        if let Some(key) = self.zero_counter(are_marks_old) {
+        if let Some(key) = self.zero_counter() {
             return Err(Failure::new("zero", format!("{key} counts nothing, and was not collected")));
         }
         let memory = self.scene.database.memory();
@@ -102,11 +115,12 @@ impl World {
     }
 
     /// A counter that counts nothing, but for those whose watermarks may still be asked for.
-    fn zero_counter(&self, are_marks_old: bool) -> Option<Key> {
+    fn zero_counter(&self) -> Option<Key> {
+        let now_ms = self.scene.clock.now_ms();
         self.scene.database.memory().view(Table::Main, |items| {
             items
                 .iter()
-                .filter(|(_, item)| are_marks_old || !item.keys().any(is_mark))
+                .filter(|(_, item)| !item.iter().any(|(name, mark)| is_mark(name) && is_kept(mark, now_ms)))
                 .find(|(key, item)| CounterKey::parse(key).is_some() && is_zero(item) && !item.contains_key(SPREAD))
                 .map(|(key, _)| key.clone())
         })

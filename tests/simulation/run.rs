@@ -29,9 +29,9 @@ impl World {
         self.keys_are_vacated()?;
         self.converges()?;
         self.scene.chance.step();
-        self.nothing_has_drifted(false)?;
+        self.nothing_has_drifted()?;
         if self.scene.chance.percent(50) && self.age() > 1 {
-            self.nothing_has_drifted(true)?;
+            self.nothing_has_drifted()?;
         }
         // A jump leaves days behind that windows had.
         if !notes(&self.scene).is_empty() {
@@ -39,7 +39,7 @@ impl World {
             if self.scene.is_lossy {
                 self.faults_are_mended()?;
             }
-            self.nothing_has_drifted(false)?;
+            self.nothing_has_drifted()?;
         }
         let before = self.derived_and_ground();
         let n_records = self.stream.records.len();
