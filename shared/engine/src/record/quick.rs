@@ -12,7 +12,7 @@
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
-use crate::record::event::{Record, StreamRecord, UserIdentity, WireValue};
+use crate::record::event::{Record, StreamRecord, UserIdentity};
 
 /// Maximum number of digits with which every parser gives the same nearest `f64`.
 const EXACT_DIGITS_MAX: usize = 15;
@@ -128,8 +128,8 @@ impl<'a> JsonReader<'a> {
             "NULL" => AttributeValue::Null(self.truth()?),
             _ => {
                 // The general parser reads nested values, and stops at their end.
-                let mut values = serde_json::Deserializer::from_str(whole).into_iter::<WireValue>();
-                let value = values.next()?.ok()?.0;
+                let mut values = serde_json::Deserializer::from_str(whole).into_iter::<AttributeValue>();
+                let value = values.next()?.ok()?;
                 self.rest = whole.get(values.byte_offset()..)?;
                 return Some(value);
             }
