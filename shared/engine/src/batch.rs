@@ -22,13 +22,13 @@ use crate::{
     backoff::Patience,
     batch::attempts::Attempt,
     clock::Clock,
-    context::{Context, MarksPut},
+    context::{Context, Recent},
     corrections::Corrections,
     count::Counter,
     input::{Batch, Occasion},
     jobs::pulse,
     ledger::{LedgerKind, spread::Spread, watermarks::Sequence},
-    limits::{BrakeLimits, FanOutLimits, HotCounters, SpreadLimits},
+    limits::{BrakeLimits, FanOutLimits, SpreadLimits},
     loss,
     plan::{self, Planning},
     protocol::{LeftOut, ProtocolStep},
@@ -81,11 +81,11 @@ impl<S: Store> Engine<S> {
             settle_ms: SETTLE_MS,
             fan_out: FanOutLimits::default(),
             others_at_ms: AtomicU64::new(0),
-            loss_put: MarksPut::default(),
+            loss_put: Recent::within(loss::PUT_EVERY_MS),
             corrections: Corrections::default(),
             hour: AtomicU64::default(),
             spread: Spread::default(),
-            hot: HotCounters::default(),
+            hot: Recent::within(0),
             watch: None,
             left_out: LeftOut::default(),
         };
@@ -126,7 +126,7 @@ impl<S: Store> Engine<S> {
     /// its displays meanwhile. 0, the default, if no counter is hot.
     #[must_use]
     pub fn with_hot_for(self, interval_ms: u64) -> Self {
-        Self { context: Context { hot: HotCounters::within(interval_ms), ..self.context } }
+        Self { context: Context { hot: Recent::within(interval_ms), ..self.context } }
     }
 
     /// Makes the engine check the registry before it handles a batch.

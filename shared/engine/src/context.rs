@@ -14,7 +14,7 @@ use crate::{
     clock::Clock,
     corrections::Corrections,
     ledger::{LedgerKind, spread::Spread},
-    limits::{BrakeLimits, FanOutLimits, HotCounters},
+    limits::{BrakeLimits, FanOutLimits},
     protocol::{LeftOut, ProtocolStep},
     registry::RegistryWatch,
 };
@@ -34,11 +34,13 @@ pub(crate) struct Context<S> {
     pub(crate) others_at_ms: AtomicU64,
     /// The hour to which this engine moved the [clock](derive::clock) last, in hours since the epoch.
     pub(crate) hour: AtomicU64,
-    pub(crate) loss_put: MarksPut,
+    /// The marks of a possible loss that it wrote a short time ago.
+    pub(crate) loss_put: Recent,
     /// Which counters have spread, as far as this engine has seen it.
     pub(crate) spread: Spread,
-    /// Which counters are hot.
-    pub(crate) hot: HotCounters,
+    /// The counters with a display that it counted a short time ago: they are *hot*. The refresh that the record of a hot
+    /// counter requests writes its displays, once for all of the counter's records in a batch.
+    pub(crate) hot: Recent,
     /// Its recent corrections.
     pub(crate) corrections: Corrections,
     /// How it watches the registry; `None` if it does not.
@@ -67,25 +69,39 @@ impl<S> Context<S> {
     }
 }
 
-// ---- When this engine last wrote each mark of a possible loss ----
+// ---- What this engine did a short time ago ----
 
-/// How often an engine writes the mark of a stream shard, in milliseconds: once an hour.
-const PUT_EVERY_MS: u64 = 3_600 * 1_000;
+/// Maximum number of items that an engine remembers before it forgets all of them. Bounds memory.
+const REMEMBERED_MAX: usize = 10_000;
 
-/// When an engine last wrote the mark of each stream shard.
-#[derive(Debug, Default)]
-pub(crate) struct MarksPut(Mutex<BTreeMap<Key, u64>>);
+/// The items to which an engine did something a short time ago. What it forgets, it does again.
+#[derive(Debug)]
+pub(crate) struct Recent {
+    /// How long it remembers an item, in milliseconds; 0 if it remembers none.
+    for_ms: u64,
+    at_ms: Mutex<BTreeMap<Key, u64>>,
+}
 
-impl MarksPut {
-    /// True if this mark is due again.
-    pub(crate) fn is_due(&self, key: &Key, now_ms: u64) -> bool {
-        let mut put = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        put.retain(|_, at_ms| now_ms.saturating_sub(*at_ms) < PUT_EVERY_MS);
-        !put.contains_key(key)
+impl Recent {
+    pub(crate) fn within(for_ms: u64) -> Self {
+        Self { for_ms, at_ms: Mutex::default() }
     }
 
-    pub(crate) fn is_put(&self, key: Key, now_ms: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, now_ms);
+    /// True if the engine noted this item a short time ago.
+    pub(crate) fn has(&self, item: &Key, now_ms: u64) -> bool {
+        let at_ms = self.at_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        at_ms.get(item).is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < self.for_ms)
+    }
+
+    pub(crate) fn note(&self, item: Key, now_ms: u64) {
+        if self.for_ms == 0 {
+            return;
+        }
+        let mut at_ms = self.at_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        if at_ms.len() >= REMEMBERED_MAX {
+            at_ms.clear();
+        }
+        at_ms.insert(item, now_ms);
     }
 }
 
@@ -94,12 +110,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_put_once_an_hour_by_lane() {
-        let (put, [mark, another]) = (MarksPut::default(), ["additive", "another"].map(|lane| Key::new("LOSS", lane)));
-        assert!(put.is_due(&mark, 0));
-        put.is_put(mark.clone(), 0);
-        assert!(!put.is_due(&mark, PUT_EVERY_MS - 1));
-        assert!(put.is_due(&another, 1));
-        assert!(put.is_due(&mark, PUT_EVERY_MS));
+    fn an_item_is_recent_for_the_time_after_it_was_noted() {
+        let (recent, [one, other]) = (Recent::within(1_000), ["one", "other"].map(|pk| Key::new(pk, "x")));
+        assert!(!recent.has(&one, 5_000));
+        recent.note(one.clone(), 5_000);
+        assert!(recent.has(&one, 5_999));
+        assert!(!recent.has(&one, 6_000));
+        assert!(!recent.has(&other, 5_001));
+    }
+
+    #[test]
+    fn an_engine_remembers_no_more_items_than_the_bound() {
+        let (recent, never) = (Recent::within(1_000), Recent::within(0));
+        for at in 0..=REMEMBERED_MAX {
+            recent.note(Key::new(format!("{at}"), "x"), 5_000);
+            never.note(Key::new(format!("{at}"), "x"), 5_000);
+        }
+        assert_eq!([recent, never].map(|it| it.at_ms.into_inner().unwrap().len()), [1, 0]);
     }
 }

@@ -186,7 +186,7 @@ struct CounterTodo {
     /// True if this batch may have created the counter. Its target may then display a count of the counter's other
     /// items.
     may_begin: bool,
-    /// True if the counter is [hot](crate::limits::HotCounters).
+    /// True if the counter is [hot](Context::hot).
     is_hot: bool,
 }
 
@@ -215,7 +215,7 @@ impl<S: Store> Counter<'_, S> {
                 todo: Vec::new(),
                 held: None,
                 may_begin: true,
-                is_hot: self.context.hot.counts(&amount.item, self.context.clock.now_ms()),
+                is_hot: false,
             });
             match counter.todo.iter_mut().find(|todo| todo.sequence == sequence && todo.id == entry.change.id) {
                 Some(todo) if self.context.takes(ProtocolStep::OnceABatch) => todo.adds.push(amount.adds),

@@ -1,12 +1,5 @@
 //! Limits of an engine's work, and of its circuit breaker. The process that creates the engine sets them.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
-
-use keys::key::Key;
-
 /// Limits of a fan-out's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanOutLimits {
@@ -58,42 +51,6 @@ impl Default for SpreadLimits {
     }
 }
 
-// ---- When a counter is hot ----
-
-/// Most counters of which an engine remembers when it counted there last, before it forgets all of them. Bounds memory.
-const REMEMBERED_MAX: usize = 10_000;
-
-/// Which counters are hot: those that an engine counted less than an interval ago. The refresh that the record of a hot
-/// counter requests writes its displays, once for all of a counter's records in a batch, so displays cost as much as
-/// there are batches of the other function. Of what it forgets, an engine writes the display itself.
-#[derive(Debug, Default)]
-pub(crate) struct HotCounters {
-    /// In milliseconds; 0 if no counter is hot.
-    pub(crate) interval_ms: u64,
-    counted_at_ms: Mutex<BTreeMap<Key, u64>>,
-}
-
-impl HotCounters {
-    pub(crate) fn within(interval_ms: u64) -> Self {
-        Self { interval_ms, counted_at_ms: Mutex::default() }
-    }
-
-    /// True if this counter, which is counted now, is hot.
-    pub(crate) fn counts(&self, counter: &Key, now_ms: u64) -> bool {
-        if self.interval_ms == 0 {
-            return false;
-        }
-        let mut counted = self.counted_at_ms.lock().unwrap_or_else(PoisonError::into_inner);
-        if counted.len() >= REMEMBERED_MAX {
-            counted.retain(|_, at_ms| now_ms.saturating_sub(*at_ms) < self.interval_ms);
-        }
-        if counted.len() >= REMEMBERED_MAX {
-            counted.clear();
-        }
-        counted.insert(counter.clone(), now_ms).is_some_and(|at_ms| now_ms.saturating_sub(at_ms) < self.interval_ms)
-    }
-}
-
 // ---- Limits of the [brake](mod@crate::batch::brake), a circuit breaker ----
 
 /// When the circuit breaker stops a batch.
@@ -111,29 +68,5 @@ pub struct BrakeLimits {
 impl Default for BrakeLimits {
     fn default() -> Self {
         Self { unreadable_percent_max: 5, unreadable_hold_ms: 4 * 3600 * 1000, only_warns: false }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_counter_is_hot_within_the_interval_after_it_was_counted() {
-        let (hot, [one, other]) = (HotCounters::within(1_000), ["one", "other"].map(|pk| Key::new(pk, "x")));
-        assert!(!hot.counts(&one, 5_000));
-        assert!(!hot.counts(&other, 5_999));
-        assert!(hot.counts(&one, 5_999));
-        assert!(!hot.counts(&one, 6_999));
-        assert!(!HotCounters::within(0).counts(&one, 6_999));
-    }
-
-    #[test]
-    fn an_engine_remembers_no_more_counters_than_the_bound() {
-        let hot = HotCounters::within(1_000);
-        for at in 0..=REMEMBERED_MAX {
-            hot.counts(&Key::new(format!("{at}"), "x"), 5_000);
-        }
-        assert_eq!(hot.counted_at_ms.lock().unwrap().len(), 1);
     }
 }

@@ -158,6 +158,9 @@ pub async fn clear<S: Store>(store: &S, mark: &Mark) -> Result<bool, StoreError>
 
 // ---- Writing the mark when a batch is late ----
 
+/// How often an engine writes the mark of a stream shard, in milliseconds: once an hour.
+pub(crate) const PUT_EVERY_MS: u64 = 3_600 * 1_000;
+
 /// Checks the age of a batch, and writes the mark if other records may be lost.
 pub(crate) async fn see_loss<S: Store>(context: &Context<S>, asks: bool, batch: &Batch<'_>, account: &mut Account) {
     let now_ms = context.clock.now_ms();
@@ -168,7 +171,7 @@ pub(crate) async fn see_loss<S: Store>(context: &Context<S>, asks: bool, batch: 
     account.is_first_backlog = is_first_backlog;
     account.late_ms = late_ms.filter(|_| !is_first_backlog);
     let Some(late_ms) = late_ms.filter(|_| asks) else { return };
-    let is_due = |mark: &Mark| context.loss_put.is_due(&mark.key(), now_ms);
+    let is_due = |mark: &Mark| !context.loss_put.has(&mark.key(), now_ms);
     let is_kept = |mark: &Mark| !is_first_backlog || holds_cascades(context, mark);
     let due: Vec<Mark> = marks_of_lane(context, late_ms, batch).filter(is_kept).filter(is_due).collect();
     if due.is_empty() {
@@ -179,7 +182,7 @@ pub(crate) async fn see_loss<S: Store>(context: &Context<S>, asks: bool, batch: 
     for mark in due {
         let key = mark.key();
         match put_mark(context, mark, batch, account).await {
-            Ok(()) => context.loss_put.is_put(key, now_ms),
+            Ok(()) => context.loss_put.note(key, now_ms),
             Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
         }
     }

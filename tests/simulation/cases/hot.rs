@@ -37,8 +37,8 @@ async fn a_hot_counter_is_displayed_by_its_record() {
     assert_eq!(bed.shown(&group, "MemberCount"), "5", "it is not hot any more");
 }
 
-/// An invocation counts and ends before it writes the display. Its batch comes again while the counter is hot: which count
-/// is displayed?
+/// An invocation counts, and ends before it writes the display. Its batch is redelivered while the counter is hot. Returns
+/// the count that is displayed at the end.
 pub(crate) async fn ends_before_it_shows(mut bed: Bed) -> i64 {
     bed.hot_for_ms = 60_000;
     let group = bed.put("Group", &[("GroupId", "g0")], &[]).await;

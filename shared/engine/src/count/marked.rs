@@ -150,6 +150,7 @@ impl<S: Store> Counter<'_, S> {
         batch: &Batch<'_>,
     ) -> CounterOutcome {
         let mut outcome = CounterOutcome::default();
+        counter.is_hot = self.is_hot(&counter);
         if let Err(why) = self.bring(&mut counter, shard, batch, &mut outcome).await {
             undone(&mut outcome.account, counter.todo.iter().map(|todo| todo.position), &why);
             outcome.stopped = Some((counter.key.clone(), why));
@@ -317,10 +318,10 @@ impl<S: Store> Counter<'_, S> {
         update.set.insert(mark.to_owned(), last.sequence.mark(self.context.clock.now_ms()));
         // A recreated counter starts above the revisions that were displayed before.
         update.count_from.insert(REVISION.to_owned(), n(self.context.clock.now_ms()));
-        if self.shows_itself(counter) {
-            update.set.insert(SHOWN.to_owned(), AttributeValue::Bool(true));
-        } else if counter.is_hot {
+        if counter.is_hot {
             update.remove.insert(SHOWN.to_owned());
+        } else if self.shows_itself(counter) {
+            update.set.insert(SHOWN.to_owned(), AttributeValue::Bool(true));
         }
         write.guard = Some(Guard { purpose: Purpose::Watermark, asks });
         Some(write)

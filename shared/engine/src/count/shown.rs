@@ -12,7 +12,7 @@
 //! the write is refused. The counter's stream record then refreshes the target, and is parked if that is refused. The
 //! engine also clears the flag for a counter's first revision if the target already displays a count: that count may
 //! come from other items, which were counted without a revision. A counter that has [spread](crate::ledger::spread) is displayed
-//! by the refresh that its records request, and so is a [hot](crate::limits::HotCounters) one.
+//! by the refresh that its records request, and so is a [hot](crate::context::Context::hot) one.
 //!
 //! A batch whose display kills each invocation is not redelivered to be displayed: its change is parked. The redrive of
 //! the change clears the counter's `Shown` flag.
@@ -70,10 +70,20 @@ impl<S: Store> Counter<'_, S> {
         catalogue.displays(catalogue.name(counter.derivation)).next().is_some()
     }
 
-    /// True if the counting function writes the display. It does not for a counter that has spread, whose satellites are
-    /// not read here, nor for a hot one.
+    /// True if the counting function writes the display, unless the counter is hot. It does not for a counter that has
+    /// spread, whose satellites are not read here.
     pub(super) fn shows_itself(&self, counter: &CounterTodo) -> bool {
-        CounterKey::is_home(&counter.at) && !counter.is_hot && self.is_shown(counter)
+        CounterKey::is_home(&counter.at) && self.is_shown(counter)
+    }
+
+    /// True if this counter is hot, which a batch counts now.
+    pub(super) fn is_hot(&self, counter: &CounterTodo) -> bool {
+        let (hot, now_ms) = (&self.context.hot, self.context.clock.now_ms());
+        let is_hot = hot.has(&counter.key, now_ms);
+        if self.shows_itself(counter) {
+            hot.note(counter.key.clone(), now_ms);
+        }
+        is_hot
     }
 
     /// Displays a counter's count, if this batch changed the counter or found it changed.
@@ -83,7 +93,7 @@ impl<S: Store> Counter<'_, S> {
         // A hot counter with the flag was counted by an invocation that ended before it wrote the display.
         let has_flag = held.contains_key(SHOWN) && self.context.takes(ProtocolStep::HotWithFlag);
         let is_left_to_its_record = held.contains_key(SPREAD) || (counter.is_hot && !has_flag);
-        if !CounterKey::is_home(&counter.at) || !self.is_shown(counter) || is_left_to_its_record {
+        if !self.shows_itself(counter) || is_left_to_its_record {
             return;
         }
         let Some(showing) = self.showing(counter, [held]) else { return };
