@@ -16,7 +16,7 @@ use engine::{
         difference::{DerivationState, differences},
     },
 };
-use keys::key::Key;
+use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::{Reason, Store, TransactOutcome, Updated};
 use support::clock::ManualClock;
@@ -94,6 +94,13 @@ pub(crate) async fn a_watermark_moves_only_past_what_it_is_below<S: Store>(bed: 
         &updated(201, 202, 1).await,
         &Updated::Done { units: 1.0, item: held(202, "3", "103") },
         "bytes are not signed",
+    );
+    let other = Write { guard: None, ..marked(&counter, 1, 2, 1) };
+    let updated = bed.store.update(&other).await.unwrap();
+    bed.same(
+        &updated,
+        &Updated::Done { units: 1.0, item: Item::new() },
+        "only the update of a watermark returns the item",
     );
     let foreign = key("OTHER");
     bed.done(&put(&foreign, item(&foreign, [("EntityType", s("User"))]))).await;

@@ -11,8 +11,8 @@
 //! |---|---|
 //! | deriving the signing key in each call, and hashing the headers | they depend on the second and the credentials, so they are derived once a second |
 //! | the SDK's types of inputs and outputs | items are serialized and parsed as they are |
-//! | correcting the clock by DynamoDB's answers | AWS sets the clock of a function |
-//! | protection from stalled streams | each attempt has a time limit, and the limit covers the body |
+//! | correcting the clock by DynamoDB's answers | AWS sets the clock of a function; elsewhere a call fails with DynamoDB's message |
+//! | protection from stalled streams | functions and commands limit the time of an attempt, and the limit covers the body |
 //!
 //! `cargo bench -p benches --bench call` counts the instructions of a call.
 
@@ -117,6 +117,7 @@ impl Calls {
     ) -> Result<O, Failure> {
         let prepared = self.prepared.get_or_try_init(|| prepare(&self.client)).await?;
         let body = serde_json::to_vec(input).map_err(|error| no_answer(false, error.to_string()))?;
+        let body = SdkBody::from(body);
         let mut attempt = 1;
         loop {
             let answered = prepared.attempt(operation, &body).await;
@@ -141,8 +142,6 @@ fn no_answer(is_unreachable: bool, why: String) -> Failure {
 #[derive(Debug)]
 struct Prepared {
     endpoint: http::Uri,
-    /// The host, as the header has it.
-    host: String,
     signer: Signer,
     components: RuntimeComponents,
     credentials: SharedIdentityResolver,
@@ -214,9 +213,8 @@ async fn prepare(client: &Client) -> Result<Prepared, Failure> {
     settings.set_connect_timeout(timeouts.connect_timeout()).set_read_timeout(timeouts.read_timeout());
     let http = components.http_client().ok_or_else(|| missing("connection"))?;
     Ok(Prepared {
-        signer: Signer { region, path: endpoint.path().to_owned(), derived: Mutex::default() },
+        signer: Signer { region, host, path: endpoint.path().to_owned(), derived: Mutex::default() },
         endpoint,
-        host,
         credentials: components.identity_resolver(SCHEME_ID).ok_or_else(|| missing("credentials"))?,
         connector: http.http_connector(&settings.build(), &components),
         components,
@@ -227,12 +225,12 @@ async fn prepare(client: &Client) -> Result<Prepared, Failure> {
 }
 
 impl Prepared {
-    /// The pause after this failed attempt.
+    /// The pause after this failed attempt: the mean of the SDK's, which is random.
     fn pause(&self, attempt: u32) -> Duration {
         self.pause_first / 2 * 2_u32.saturating_pow(attempt - 1)
     }
 
-    async fn attempt<O: DeserializeOwned>(&self, operation: &'static str, body: &[u8]) -> Result<O, Failure> {
+    async fn attempt<O: DeserializeOwned>(&self, operation: &'static str, body: &SdkBody) -> Result<O, Failure> {
         let answered = self.answered(operation, body);
         let (status, body) = match self.limit {
             Some(limit) => tokio::time::timeout(limit, answered)
@@ -242,9 +240,9 @@ impl Prepared {
         };
         let unreadable = |error: serde_json::Error| no_answer(false, format!("the answer cannot be read: {error}"));
         if status == 200 {
-            return serde_json::from_slice(&body).map_err(unreadable);
+            return serde_json::from_slice(body.as_ref()).map_err(unreadable);
         }
-        let mut error: ServiceError = serde_json::from_slice(&body)
+        let mut error: ServiceError = serde_json::from_slice(body.as_ref())
             .map_err(|_| no_answer(false, format!("the answer has status {status} and no error of DynamoDB")))?;
         // Its form is `com.amazonaws.dynamodb.v20120810#ValidationException`.
         if let Some((_, code)) = error.code.rsplit_once('#') {
@@ -254,7 +252,11 @@ impl Prepared {
     }
 
     /// The status and the body of the answer.
-    async fn answered(&self, operation: &'static str, body: &[u8]) -> Result<(u16, Vec<u8>), Failure> {
+    async fn answered(
+        &self,
+        operation: &'static str,
+        body: &SdkBody,
+    ) -> Result<(u16, impl AsRef<[u8]> + use<>), Failure> {
         let text = |error: &dyn std::error::Error| DisplayErrorContext(error).to_string();
         let identity = self.components.identity_cache();
         let config = ConfigBag::base();
@@ -264,15 +266,16 @@ impl Prepared {
             identity.data::<Credentials>().ok_or_else(|| no_answer(false, "no credentials".to_owned()))?;
         let now = self.components.time_source().unwrap_or_default().now();
         let target = ["DynamoDB_20120810.", operation].concat();
-        let mut request = HttpRequest::new(SdkBody::from(body));
+        // It is in memory, so this copies a reference.
+        let mut request = HttpRequest::new(body.try_clone().unwrap_or_else(SdkBody::taken));
         let built = request.set_method("POST").map_err(BoxError::from);
         let built = built.and_then(|()| Ok(request.set_uri(self.endpoint.clone())?));
-        let built = built.and_then(|()| self.signer.sign(&mut request, target, body, (now, credentials, &self.host)));
+        let built = built.and_then(|()| self.signer.sign(&mut request, target, now, credentials));
         built.map_err(|error| no_answer(false, text(&*error)))?;
         let answer = self.connector.call(request).await.map_err(|error| no_answer(true, text(&error)))?;
         let status = answer.status().as_u16();
         let body = ByteStream::new(answer.into_body()).collect().await;
-        Ok((status, body.map_err(|error| no_answer(true, text(&error)))?.to_vec()))
+        Ok((status, body.map_err(|error| no_answer(true, text(&error)))?.into_bytes()))
     }
 }
 
@@ -287,6 +290,8 @@ const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 /// Signs requests to DynamoDB in one Region.
 struct Signer {
     region: String,
+    /// The host of the endpoint, as the header has it.
+    host: String,
     /// The path of the endpoint.
     path: String,
     derived: Mutex<Option<Arc<Derived>>>,
@@ -310,7 +315,6 @@ struct Derived {
     /// Since the epoch.
     second: u64,
     access_key: String,
-    host: String,
     /// The time, such as `20261128T151000Z`.
     stamp: String,
     /// `date/Region/service/aws4_request`
@@ -328,13 +332,15 @@ impl Signer {
         &self,
         request: &mut HttpRequest,
         target: String,
-        body: &[u8],
-        (now, credentials, host): (SystemTime, &Credentials, &str),
+        now: SystemTime,
+        credentials: &Credentials,
     ) -> Result<(), BoxError> {
-        let derived = self.derived(now, credentials, host);
+        let body = request.body().bytes().ok_or("the body is not in memory")?;
+        let (hash, n_body) = (hex::encode(digest(&SHA256, body)), body.len());
+        let derived = self.derived(now, credentials);
         let Derived { stamp, scope, names, canonical, key, .. } = &*derived;
         let mut canonical = canonical.clone();
-        canonical.update([&target, "\n\n", names, "\n", &hex::encode(digest(&SHA256, body))].concat().as_bytes());
+        canonical.update([&target, "\n\n", names, "\n", &hash].concat().as_bytes());
         let canonical = hex::encode(canonical.finish());
         let text = ["AWS4-HMAC-SHA256\n", stamp, "\n", scope, "\n", &canonical].concat();
         let signature = hex::encode(hmac::sign(key, text.as_bytes()));
@@ -342,7 +348,7 @@ impl Signer {
         let authorization = [&credential, ", SignedHeaders=", names, ", Signature=", &signature].concat();
         let headers = request.headers_mut();
         headers.insert("content-type", CONTENT_TYPE);
-        headers.insert("content-length", body.len().to_string());
+        headers.insert("content-length", n_body.to_string());
         headers.insert(TARGET, target);
         headers.insert("user-agent", USER_AGENT);
         headers.insert("x-amz-date", stamp.clone());
@@ -353,18 +359,18 @@ impl Signer {
         Ok(())
     }
 
-    fn derived(&self, now: SystemTime, credentials: &Credentials, host: &str) -> Arc<Derived> {
+    fn derived(&self, now: SystemTime, credentials: &Credentials) -> Arc<Derived> {
         let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut kept = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
         let access_key = credentials.access_key_id();
-        let is_of = |it: &&Arc<Derived>| it.second == second && it.access_key == access_key && it.host == host;
+        let is_of = |it: &&Arc<Derived>| it.second == second && it.access_key == access_key;
         if let Some(derived) = kept.as_ref().filter(is_of) {
             return Arc::clone(derived);
         }
-        Arc::clone(kept.insert(Arc::new(self.derive(second, credentials, host))))
+        Arc::clone(kept.insert(Arc::new(self.derive(second, credentials))))
     }
 
-    fn derive(&self, second: u64, credentials: &Credentials, host: &str) -> Derived {
+    fn derive(&self, second: u64, credentials: &Credentials) -> Derived {
         let time = DateTime::from_secs(i64::try_from(second).unwrap_or_default());
         // Only a time after the year 9999 cannot be written.
         let stamp = time.fmt(DateTimeFormat::DateTime).unwrap_or_default().replace(['-', ':'], "");
@@ -374,6 +380,7 @@ impl Signer {
         let key = parts.iter().fold(hmac::Key::new(hmac::HMAC_SHA256, first.as_bytes()), |key, part| {
             hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&key, part.as_bytes()).as_ref())
         });
+        let Self { host, path, .. } = self;
         let mut canonical = Context::new(&SHA256);
         let (names, token) = match credentials.session_token() {
             Some(token) => {
@@ -382,13 +389,11 @@ impl Signer {
             }
             None => ("content-type;host;x-amz-date;x-amz-target", String::new()),
         };
-        let text = format!(
-            "POST\n{}\n\ncontent-type:{CONTENT_TYPE}\nhost:{host}\nx-amz-date:{stamp}\n{token}{TARGET}:",
-            self.path
-        );
+        let text =
+            format!("POST\n{path}\n\ncontent-type:{CONTENT_TYPE}\nhost:{host}\nx-amz-date:{stamp}\n{token}{TARGET}:");
         canonical.update(text.as_bytes());
-        let (access_key, host) = (credentials.access_key_id().to_owned(), host.to_owned());
-        Derived { second, access_key, host, scope: parts.join("/"), stamp, names, canonical, key }
+        let access_key = credentials.access_key_id().to_owned();
+        Derived { second, access_key, scope: parts.join("/"), stamp, names, canonical, key }
     }
 }
 
@@ -529,6 +534,28 @@ mod tests {
         }
     }
 
+    /// Never answers.
+    #[derive(Clone, Debug)]
+    struct Silent;
+
+    impl HttpConnector for Silent {
+        fn call(&self, _: HttpRequest) -> HttpConnectorFuture {
+            HttpConnectorFuture::new(std::future::pending())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_attempt_ends_at_the_client_s_time_limit() {
+        let connector = SharedHttpConnector::new(Silent);
+        let limits = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_millis(1)).build();
+        let config = Builder::new().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"));
+        let config = config.credentials_provider(Credentials::new("A", "a", None, None, "test")).timeout_config(limits);
+        let config = config.retry_config(RetryConfig::disabled());
+        let client = Client::from_conf(config.http_client(http_client_fn(move |_, _| connector.clone())).build());
+        let ended = Calls::new(client).send::<Value>("GetItem", &json!({})).await;
+        assert!(matches!(ended, Err(Failure::NoAnswer { is_unreachable: true, .. })), "{ended:?}");
+    }
+
     #[tokio::test]
     async fn a_client_without_credentials_is_told_so() {
         let config = Builder::new().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"));
@@ -540,10 +567,15 @@ mod tests {
 
     #[test]
     fn a_key_is_derived_again_for_other_credentials_and_in_another_second() {
-        let signer = Signer { region: "eu-west-1".to_owned(), path: "/".to_owned(), derived: Mutex::default() };
+        let signer = Signer {
+            region: "eu-west-1".to_owned(),
+            host: "a".to_owned(),
+            path: "/".to_owned(),
+            derived: Mutex::default(),
+        };
         let signature = |second, access_key: &str, secret: &str| {
             let credentials = Credentials::new(access_key, secret, None, None, "test");
-            let derived = signer.derived(UNIX_EPOCH + Duration::from_secs(second), &credentials, "a");
+            let derived = signer.derived(UNIX_EPOCH + Duration::from_secs(second), &credentials);
             (derived.stamp.clone(), hex::encode(hmac::sign(&derived.key, b"text")))
         };
         let first = signature(86_399, "A", "a");
