@@ -31,7 +31,8 @@ const INVOCATION_MS: u64 = 60_000;
 /// response.
 const SWEEP_MARGIN_MS: u64 = 10_000;
 
-/// Runs a function until Lambda ends it. If the function cannot start, logs why in one line and exits with 1.
+/// Runs a function until Lambda ends it, on one thread: with the memory of the templates a function has a part of a
+/// processor, and each response would wake another thread. If the function cannot start, logs why in one line and exits with 1.
 pub async fn run(function: Function) -> ExitCode {
     logging::for_function();
     let started = match Box::pin(start(function)).await {
