@@ -439,7 +439,9 @@ def main():
     arguments.binaries = ROOT / "target" / ("release" if profile else "debug")
     # So that the processes of the bench end with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    build = ["cargo", "build", "--locked", "--quiet", "--package", "functions", "--bin", "aggregate", "--bin", "propagate"]
+    # Without --release, the build that the tests use: dependencies have other features in a build of one package.
+    packages = ["--package", "functions"] if profile else ["--workspace"]
+    build = ["cargo", "build", "--locked", "--quiet", *packages, "--bin", "aggregate", "--bin", "propagate"]
     subprocess.run([*build, *profile], cwd=ROOT, check=True)
     results = []
     for workload in arguments.workloads:

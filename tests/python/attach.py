@@ -15,7 +15,8 @@ import sys
 import tempfile
 import threading
 
-from cargo_lambda import ROOT, free_port, running
+from built import ROOT
+from cargo_lambda import free_port, running
 from readme import CREDENTIALS
 from served import RIPPLE, served
 

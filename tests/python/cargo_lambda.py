@@ -22,8 +22,8 @@ import time
 import boto3
 import botocore.config
 from application import N_THREADS, differing, expected, written
+from built import RIPPLE, ROOT, build
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEADLINE_S = 600
 # Writes under each ledger.
 N_WRITES = {"watermarks": 2_000, "receipts": 5_000}
@@ -70,7 +70,7 @@ def until(what, holds):
     sys.exit(f"not after {DEADLINE_S} s: {what}: {last}")
 
 
-def in_step(client, ripple, endpoint, lines):
+def in_step(client, endpoint, lines):
     """Waits until the service has caught up with all that was written; then nothing may be found."""
     # The printed time is a whole number of milliseconds, so it changes only in a later one.
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -83,20 +83,20 @@ def in_step(client, ripple, endpoint, lines):
         return printed[-1:] > [now] or f"caught up with {printed[-1:]}, not with {now}"
 
     until("caught up", caught_up)
-    verify = subprocess.run([ripple, "verify", "--endpoint", endpoint, "--json"], cwd=ROOT, capture_output=True)
+    verify = subprocess.run([RIPPLE, "verify", "--endpoint", endpoint, "--json"], cwd=ROOT, capture_output=True)
     found = json.loads(verify.stdout)
     assert (verify.returncode, found["findings"], found["unreadable"]) == (0, [], []), (verify, lines[-20:])
     return found
 
 
-def workload(client, ripple, endpoint, lines, wanted_writes):
+def workload(client, endpoint, lines, wanted_writes):
     """The application's writes, and whether all that follows from them is there."""
     began = time.monotonic()
     writers = written(client, wanted_writes, SEED)
     n_writes = sum(writer.n_writes for writer in writers)
     assert n_writes == wanted_writes, n_writes
     print(f"  {n_writes} writes by {N_THREADS} threads in {time.monotonic() - began:.0f} s")
-    found = in_step(client, ripple, endpoint, lines)
+    found = in_step(client, endpoint, lines)
     print(f"  {found['items']} items in step, {time.monotonic() - began:.0f} s after the first write")
     wanted = expected(writers)
     differences = differing(client, wanted)
@@ -116,7 +116,7 @@ def events(invoked):
 
 
 def main():
-    subprocess.run(["cargo", "build", "--locked", "--workspace", "--bins"], cwd=ROOT, check=True)
+    build()
     for ledger in N_WRITES:
         print(f"  the ledger of {ledger}")
         under(ledger)
@@ -136,10 +136,9 @@ def under(ledger):
         # What hung on a removed post goes when the removal has been seen, not 25 hours later.
         "SETTLE_SECONDS": "0",
     }
-    ripple = os.path.join(ROOT, "target", "debug", "ripple")
     watch = ["cargo", "lambda", "watch", "--ignore-changes", "--concurrency", str(CONCURRENCY)]
     watch += ["-A", "127.0.0.1", "-P", str(lambdas)]
-    dev = [ripple, "dev", "--port", str(database), "--functions", f"http://127.0.0.1:{lambdas}", "--ledger", ledger]
+    dev = [RIPPLE, "dev", "--port", str(database), "--functions", f"http://127.0.0.1:{lambdas}", "--ledger", ledger]
     with running(watch, env=environment), running(dev, env=environment, stdout=subprocess.PIPE, text=True) as service:
         for line in service.stdout:
             print(" ", line.rstrip())
@@ -156,7 +155,7 @@ def under(ledger):
             aws_secret_access_key="local",
             config=botocore.config.Config(max_pool_connections=N_THREADS),
         )
-        workload(client, ripple, endpoint, lines, N_WRITES[ledger])
+        workload(client, endpoint, lines, N_WRITES[ledger])
         print(f"  {sum(' done' in line for line in lines)} invocations")
 
         def invoked(function, *event):
@@ -178,10 +177,10 @@ def under(ledger):
         events(invoked)
         # Their records are behind the ledger's horizon, so what would count is refused and listed, and what cannot be
         # decoded is parked. Nothing of it has touched the table.
-        parked = subprocess.run([ripple, "parked", "--endpoint", endpoint, "--json"], cwd=ROOT, capture_output=True)
+        parked = subprocess.run([RIPPLE, "parked", "--endpoint", endpoint, "--json"], cwd=ROOT, capture_output=True)
         listed = json.loads(parked.stdout)
         assert parked.returncode == 3 and listed["parked"] and listed["recount"], listed
-        in_step(client, ripple, endpoint, lines)
+        in_step(client, endpoint, lines)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from cargo_lambda import ROOT
+from built import RIPPLE, ROOT, build
 
 TYPESCRIPT = "typescript@5.9.3"
 STRICT = [
@@ -162,10 +162,9 @@ def compiled(folder, files, source, program):
 
 def main():
     output = lambda *arguments: subprocess.run(arguments, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    vectors = lambda *arguments: output(
-        "cargo", "run", "--locked", "--quiet", "--package", "types", "--example", "vectors", "--", *arguments
-    )
-    ripple = ["cargo", "run", "--locked", "--quiet", "--package", "cli", "--", "types", "--language"]
+    build("--bins", "--example", "vectors")
+    vectors = lambda *arguments: output(os.path.join(ROOT, "target", "debug", "examples", "vectors"), *arguments)
+    ripple = [RIPPLE, "types", "--language"]
     own = ["--config", "examples/own-table/ripple.toml"]
     with tempfile.TemporaryDirectory() as folder:
         for of_table in ([], ["unescaped"]):

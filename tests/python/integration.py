@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cargo_lambda import ROOT
+from built import RIPPLE, ROOT, build
 
 PACKAGES = ["vitest@5.1.2", "@aws-sdk/client-dynamodb@3.1169.0"]
 FILE = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
@@ -59,14 +59,14 @@ def check(command, folder, environment, wrong):
 
 
 def main():
-    subprocess.run(["cargo", "build", "--locked", "--quiet", "--package", "cli"], cwd=ROOT, check=True)
+    build()
     page = Path(ROOT, "docs/test-your-application.md").read_text(encoding="utf-8")
     files = dict(FILE.findall(page))
     with tempfile.TemporaryDirectory() as folder:
         for name in ["test_followers.py", "vitest.config.js", "followers.test.js"]:
             Path(folder, name).write_text(files[name], encoding="utf-8")
         environment = os.environ | {
-            "RIPPLE": f"{ROOT}/target/debug/ripple",
+            "RIPPLE": RIPPLE,
             "RIPPLE_CONFIG": f"{ROOT}/examples/own-table/ripple.toml",
             "PYTHONPATH": f"{ROOT}/clients/pytest",
         }

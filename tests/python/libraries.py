@@ -11,7 +11,7 @@ import tempfile
 from decimal import Decimal
 
 import boto3
-from cargo_lambda import ROOT
+from built import ROOT
 from served import compare, in_step, served
 
 PACKAGES = ["electrodb@3.9.3", "dynamodb-onetable@2.7.7", "@aws-sdk/client-dynamodb@3.1169.0", "@aws-sdk/lib-dynamodb@3.1169.0"]

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-from cargo_lambda import ROOT, free_port, running
+from built import ROOT
+from cargo_lambda import free_port, running
 
 BLOCK = re.compile(r"<!-- test: ([a-z0-9-]+) -->\n```sh\n(.*?)```\n(?:(?:(?!```).)*?```text\n(.*?)```)?", re.DOTALL)
 CREDENTIALS = "AWS_DEFAULT_REGION=us-east-1 AWS_PAGER= AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local"

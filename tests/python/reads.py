@@ -13,7 +13,7 @@ import tempfile
 from decimal import Decimal
 
 import boto3
-from cargo_lambda import ROOT
+from built import ROOT
 from client_types import STRICT, TYPESCRIPT, module
 from served import RIPPLE, in_step, served
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from cargo_lambda import ROOT
+from built import RIPPLE, ROOT, build
 
 MANIFEST = f"{ROOT}/examples/own-table/ripple.toml"
 # Runs the launcher as on a platform without a binary.
@@ -92,11 +92,11 @@ def bill_of_materials():
 
 
 def main():
-    subprocess.run(["cargo", "build", "--locked", "--quiet", "--workspace", "--bins"], cwd=ROOT, check=True)
+    build()
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder, "files")
         pack = os.environ | {"RELEASE_FILES": str(files)}
-        printed("infra/release.sh", "pack", "target/debug/ripple", cwd=ROOT, env=pack)
+        printed("infra/release.sh", "pack", RIPPLE, cwd=ROOT, env=pack)
         printed("infra/release.sh", "sums", cwd=ROOT, env=pack)
         for install in [archive, wheel, npm]:
             os.mkdir(place := f"{folder}/{install.__name__}")

@@ -13,7 +13,7 @@ import subprocess
 import tomllib
 
 import jsonschema
-from cargo_lambda import ROOT
+from built import RIPPLE, ROOT, build
 
 # What is right, and what makes it wrong.
 MISTAKES = [
@@ -31,9 +31,8 @@ MISTAKES = [
 
 
 def main():
-    subprocess.run(["cargo", "build", "--locked", "--workspace", "--bins"], cwd=ROOT, check=True)
-    ripple = os.path.join(ROOT, "target", "debug", "ripple")
-    schema = json.loads(subprocess.run([ripple, "schema"], check=True, capture_output=True, text=True).stdout)
+    build()
+    schema = json.loads(subprocess.run([RIPPLE, "schema"], check=True, capture_output=True, text=True).stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
 
@@ -50,13 +49,13 @@ def main():
         assert right in social, right
         assert not validator.is_valid(tomllib.loads(social.replace(right, wrong, 1))), wrong
     print(f"{len(MISTAKES)} mistakes are seen")
-    printed(ripple)
+    printed()
 
 
-def printed(ripple):
+def printed():
     """Holds each sample of docs/json.md to the schema of what is printed."""
     schema = json.loads(
-        subprocess.run([ripple, "schema", "--json-output"], check=True, capture_output=True, text=True).stdout
+        subprocess.run([RIPPLE, "schema", "--json-output"], check=True, capture_output=True, text=True).stdout
     )
     jsonschema.Draft202012Validator.check_schema(schema)
     sections = (pathlib.Path(ROOT) / "docs" / "json.md").read_text().split("\n## `ripple ")[1:]

@@ -7,15 +7,14 @@ import subprocess
 import sys
 import threading
 
-from cargo_lambda import ROOT, running
-
-RIPPLE = os.path.join(ROOT, "target", "debug", "ripple")
+from built import RIPPLE, ROOT, build
+from cargo_lambda import running
 
 
 @contextlib.contextmanager
 def served(manifest, *options):
     """Builds the command, starts the service with these options, and ends it with the block. Gives its endpoint."""
-    subprocess.run(["cargo", "build", "--locked", "--quiet", "--package", "cli"], cwd=ROOT, check=True)
+    build()
     dev = [RIPPLE, "dev", "--port", "0", "--config", manifest, *options]
     with running(dev, stdout=subprocess.PIPE, text=True) as service:
         lines = []

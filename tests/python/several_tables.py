@@ -13,7 +13,7 @@ import sys
 import threading
 
 import boto3
-from cargo_lambda import ROOT
+from built import ROOT
 from served import RIPPLE, compare, in_step, served
 
 SEED = 27

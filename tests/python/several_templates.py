@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+from built import RIPPLE, ROOT, build
 
 # The streams that each function needs of each example: a function reads a table's if an item of it changes what the
 # function derives. Told by hand, from the manifests. Nothing stands for the table of Ripple's own items.
@@ -22,8 +22,8 @@ STREAMS = {
 
 
 def infra(*arguments):
-    command = ["cargo", "run", "--quiet", "--locked", "--bin", "ripple", "--", "infra", *arguments]
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    build()
+    return subprocess.run([RIPPLE, "infra", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 def several_templates():

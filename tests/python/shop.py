@@ -13,7 +13,7 @@ import sys
 import threading
 from decimal import Decimal
 
-from cargo_lambda import ROOT
+from built import ROOT
 from served import RIPPLE, compare, in_step, served
 
 FOLDER = os.path.join(ROOT, "examples", "shop")

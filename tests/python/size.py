@@ -21,7 +21,8 @@ import threading
 import time
 
 import boto3
-from cargo_lambda import ROOT, free_port, running
+from built import ROOT
+from cargo_lambda import free_port, running
 
 FUNCTIONS = ("aggregate", "propagate", "combined", "sweep")
 # Lambda's limit of a zip that is uploaded directly: 50 MB.
