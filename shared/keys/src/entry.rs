@@ -24,7 +24,7 @@ use crate::{
     error::TemplateError,
     fields::Fields,
     key::Key,
-    sortable,
+    number::sortable,
 };
 
 /// Suffix of the name of the derivation that keeps entries, and of their entity. Stored, so it is stable.
@@ -93,11 +93,11 @@ pub fn is_entry(key: &Key) -> bool {
 }
 
 /// The text of a value that orders entries: numbers first, by value, and texts as DynamoDB orders them. `None` for a
-/// value of another type, or a number that has [no such text](sortable::text).
+/// value of another type, or a number that has [no such text](sortable).
 #[must_use]
 pub fn by(value: &AttributeValue) -> Option<String> {
     match value {
-        AttributeValue::N(number) => Some(format!("n{}", sortable::text(number)?)),
+        AttributeValue::N(number) => Some(format!("n{}", sortable(number)?)),
         AttributeValue::S(text) => {
             // What follows the text in a key begins with #. So what is not above % is written as % and two digits.
             let written = |c: char| if c > '%' { c.to_string() } else { format!("%{:02X}", u32::from(c)) };

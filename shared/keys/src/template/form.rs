@@ -2,7 +2,12 @@
 
 use smol_str::{SmolStr, ToSmolStr};
 
-use crate::{error::Problem, escape, fields::Fields, number::Decimal, path::Path, sortable};
+use crate::{
+    error::Problem,
+    escape,
+    fields::Fields,
+    number::{Decimal, from_sortable, sortable},
+};
 
 /// Most digits of a padded or inverted number: those of DynamoDB's own numbers.
 const DIGITS_MAX: usize = 38;
@@ -31,7 +36,7 @@ pub enum Form {
     },
     /// `{Target*}`: any text, as it is; it may contain what separates fields.
     Raw,
-    /// `{CreatedAt:N}`: any number, as text that [sorts](crate::sortable) by value.
+    /// `{CreatedAt:N}`: any number, as text that [sorts](crate::number::sortable) by value.
     Number,
     /// `{Id:B}`: bytes, each as two hexadecimal digits; the field's value is that text too.
     Bytes,
@@ -116,11 +121,11 @@ impl Form {
             Self::Cased(casing) => casing.form().build(&casing.of(value), key)?,
             Self::Plain if value.contains('#') => return Err(Problem::HoldsSeparator),
             Self::Plain | Self::Raw => key.push_str(value),
-            Self::Number => key.push_str(&sortable::text(value).ok_or(Problem::NotSortable)?),
+            Self::Number => key.push_str(&sortable(value).ok_or(Problem::NotSortable)?),
             Self::Bytes => key.push_str(bytes(value).ok_or(Problem::NotBytes)?),
-            Self::Path => key.push_str(&path(value)?.to_string()),
+            Self::Path => key.push_str(&path_of(&segments(value)?)),
             Self::LastSegment => {
-                key.push_str(&escape::value(path(value)?.segments().last().map_or("", String::as_str)));
+                key.push_str(&escape::value(segments(value)?.last().map_or("", String::as_str)));
             }
             Self::Padded(width) => key.push_str(&padded(width.scaled(value)?, width.digits)),
             Self::Inverted(width) => key.push_str(&padded(width.highest() - width.scaled(value)?, width.digits)),
@@ -140,11 +145,11 @@ impl Form {
         let read = match self {
             Self::Text => (!value.is_empty() && !value.contains('#')).then(|| restored(value)).flatten(),
             Self::Plain => (!value.is_empty() && !value.contains('#')).then(|| value.into()),
-            Self::Path => path(value).ok().filter(|path| path.to_string() == value).map(|_| value.into()),
+            Self::Path => segments(value).ok().filter(|all| path_of(all) == value).map(|_| value.into()),
             Self::Padded(width) => number(width.digits).and_then(|number| width.text(number)),
             Self::Inverted(width) => number(width.digits).and_then(|number| width.text(width.highest() - number)),
             Self::Raw => (!value.is_empty()).then(|| value.into()),
-            Self::Number => sortable::restored(value).map(SmolStr::from),
+            Self::Number => from_sortable(value).map(SmolStr::from),
             Self::Bytes => bytes(value).map(SmolStr::from),
             // In another case, two keys would have the same fields.
             Self::Cased(casing) => {
@@ -175,8 +180,17 @@ fn bytes(value: &str) -> Option<&str> {
     (!value.is_empty() && value.len().is_multiple_of(2) && value.bytes().all(is_digit)).then_some(value)
 }
 
-fn path(value: &str) -> Result<Path, Problem> {
-    value.parse().map_err(|_| Problem::NotAPath)
+/// The segments of a path such as `/ceo/vp/engineer`, unescaped, from the root down. A segment is any text that is not
+/// empty.
+fn segments(path: &str) -> Result<Vec<String>, Problem> {
+    let segments = path.strip_prefix('/').filter(|all| !all.contains('#') && !all.split('/').any(str::is_empty));
+    Ok(segments.ok_or(Problem::NotAPath)?.split('/').map(escape::restored).collect())
+}
+
+/// The path of these segments, in which `/`, `#` and `%` are escaped: it is a prefix of the path of everything below it,
+/// up to the next `/`.
+fn path_of(segments: &[String]) -> String {
+    segments.iter().flat_map(|segment| ["/".to_owned(), escape::segment(segment)]).collect()
 }
 
 impl Width {
@@ -230,4 +244,23 @@ impl Width {
 
 fn padded(number: u128, digits: usize) -> String {
     format!("{number:0digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn a_path_reads_back_as_it_was_built(all in proptest::collection::vec(".+", 1..5)) {
+            proptest::prop_assert_eq!(segments(&path_of(&all)).unwrap(), all);
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for text in ["", "/", "a/b", "/a//b", "/a#b"] {
+            assert!(segments(text).is_err(), "{text}");
+        }
+    }
 }

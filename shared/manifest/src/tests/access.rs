@@ -374,7 +374,7 @@ fn values_take_the_place_of_fields_and_what_is_missing_is_refused() {
         let values: Fields = bounds.chain([("p", "x")]).collect();
         let requests = schema.accesses[0].requests_of(&schema, &values).unwrap();
         let [AccessRequest::Query(query)] = requests.as_slice() else { panic!("{requests:?}") };
-        let holds = ["-5", "2", "1E+90"].map(|number| query.sk.holds(&keys::sortable::text(number).unwrap()));
+        let holds = ["-5", "2", "1E+90"].map(|number| query.sk.holds(&keys::number::sortable(number).unwrap()));
         assert_eq!(holds, found);
     }
 }
