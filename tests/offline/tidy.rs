@@ -212,8 +212,8 @@ fn conditions(source: &SourceFile) -> Vec<String> {
     let language = [
         "benches/call.rs",
         "benches/wire/by_hand.rs",
-        "shared/derive/src/access/",
-        "shared/derive/src/condition/",
+        "shared/derive/src/access.rs",
+        "shared/derive/src/condition.rs",
         "shared/manifest/src/",
         "tests/simulation/drawn/toml.rs",
         "tests/simulation/judge.rs",

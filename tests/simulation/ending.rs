@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use derive::{collection::CollectionCount, write::Table};
+use derive::{gathering::CollectionCount, write::Table};
 use engine::{
     backoff::describe,
     clock::Clock as _,

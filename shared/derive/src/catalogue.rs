@@ -3,37 +3,12 @@
 //! A catalogue is a graph of parts of items: a derivation that reads what another writes comes after it. Building the
 //! catalogue refuses cycles, so that the refreshes that Ripple's own writes request come to an end. A derivation that
 //! recurs over its own target may read what it writes itself, since its depth is limited.
-//!
-//! # Cascades
-//!
-//! A cascade must not lead back to itself through another cascade, and must not repeat another cascade.
-//!
-//! Deletions by a cascade may start other cascades, and a cascade over a tree starts itself: deleting a comment deletes
-//! its answers, and their answers. But if deleting an order deleted its customer and the customer's orders, deleting
-//! one order would delete them all.
-//!
-//! # Names
-//!
-//! The two names of a derivation: the stored name, and the label that people use.
-//!
-//! They differ once a derivation is renamed. Stored data always uses the stored name, because data may be left under a
-//! name that is now the label of another derivation.
-//!
-//! # Reached
-//!
-//! Checks that a search for the items that copy something finds all of them.
-//!
-//! Items may be found through their mirrors, or mirrors through their sources. That works only if each of them leads to
-//! one of the others: an item without a mirror would keep its copy when the source changes.
-
-mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use keys::{counter::COUNTER, entity::Definition};
 
 use crate::{
-    catalogue::writers::Writers,
     change::Sight,
     condition::Condition,
     declaration::{Cascade, Count, Fate, FoundBy, Mirror, Way},
@@ -253,11 +228,8 @@ fn concerns(entries: &[CatalogueEntry]) -> BTreeMap<String, Concern> {
     for (at, entry) in entries.iter().enumerate() {
         let entities: BTreeSet<&str> = entry.derivation.kind.entities().into_iter().collect();
         for entity in entities {
-            concerns
-                .entry(entity.to_owned())
-                .or_default()
-                .derivations
-                .push((DerivationAt(at), entry.derivation.kind.family()));
+            let looking = (DerivationAt(at), entry.derivation.kind.family());
+            concerns.entry(entity.to_owned()).or_default().derivations.push(looking);
         }
         for part in &entry.reads {
             if seen.insert(part) {
@@ -266,6 +238,48 @@ fn concerns(entries: &[CatalogueEntry]) -> BTreeMap<String, Concern> {
         }
     }
     concerns
+}
+
+/// The derivations that write a part of items, by entity, as positions among the entries. A catalogue may have thousands
+/// of derivations, and nearly none of them write into the same entity.
+struct Writers<'a>(BTreeMap<&'a str, EntityWriters<'a>>);
+
+#[derive(Default)]
+struct EntityWriters<'a> {
+    /// Writers of an attribute, or of a value inside it.
+    of_attribute: BTreeMap<&'a str, Vec<usize>>,
+    /// Writers of any other part.
+    of_others: Vec<(usize, &'a Part)>,
+    /// All of them.
+    all: Vec<(usize, &'a Part)>,
+}
+
+impl<'a> Writers<'a> {
+    fn of(entries: &'a [CatalogueEntry]) -> Self {
+        let mut writers: BTreeMap<&str, EntityWriters<'_>> = BTreeMap::new();
+        for (at, entry) in entries.iter().enumerate() {
+            for part in &entry.writes {
+                let of_entity = writers.entry(&part.entity).or_default();
+                of_entity.all.push((at, part));
+                match part.of.attribute() {
+                    Some(name) => of_entity.of_attribute.entry(name).or_default().push(at),
+                    None => of_entity.of_others.push((at, part)),
+                }
+            }
+        }
+        Self(writers)
+    }
+
+    /// The entries whose writes overlap this part.
+    fn meeting(&self, part: &Part) -> BTreeSet<usize> {
+        let Some(of_entity) = self.0.get(part.entity.as_str()) else { return BTreeSet::new() };
+        let (named, others) = match part.of.attribute() {
+            Some(name) => (of_entity.of_attribute.get(name), &of_entity.of_others),
+            None => (None, &of_entity.all),
+        };
+        let others = others.iter().filter(|(_, other)| part.meets(other)).map(|(at, _)| *at);
+        named.into_iter().flatten().copied().chain(others).collect()
+    }
 }
 
 fn written_once(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
@@ -325,16 +339,21 @@ fn sorted(entries: Vec<CatalogueEntry>) -> Result<Vec<CatalogueEntry>, Catalogue
 }
 
 // ---- Cascades: none leads back to itself through another, and none repeats another ----
+//
+// Deletions by a cascade may start other cascades, and a cascade over a tree starts itself: deleting a comment deletes
+// its answers, and their answers. But if deleting an order deleted its customer and the customer's orders, deleting one
+// order would delete them all.
+
+fn cascades(entries: &[CatalogueEntry]) -> impl Iterator<Item = (&CatalogueEntry, &Cascade)> {
+    entries.iter().filter_map(|entry| match entry.derivation.kind.shape() {
+        Shape::Cascade(cascade) => Some((entry, cascade)),
+        _ => None,
+    })
+}
 
 /// Refuses a cascade that another cascade would start again.
 fn no_circle(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
-    let cascades: Vec<(&CatalogueEntry, &Cascade)> = entries
-        .iter()
-        .filter_map(|entry| match entry.derivation.kind.shape() {
-            Shape::Cascade(cascade) => Some((entry, cascade)),
-            _ => None,
-        })
-        .collect();
+    let cascades: Vec<(&CatalogueEntry, &Cascade)> = cascades(entries).collect();
     let started_by = |at: usize| {
         let deleted = cascades.get(at).into_iter().flat_map(|(_, cascade)| deleted(cascade));
         let deleted: Vec<&str> = deleted.collect();
@@ -367,8 +386,7 @@ fn no_circle(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
 /// Refuses a cascade that deletes the same items as another one of the same owner, found in the same way.
 fn no_repetition(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     let mut seen: Vec<(&CatalogueEntry, &Cascade)> = Vec::new();
-    for entry in entries {
-        let Shape::Cascade(cascade) = entry.derivation.kind.shape() else { continue };
+    for (entry, cascade) in cascades(entries) {
         let repeats = |(other, earlier): &(&CatalogueEntry, &Cascade)| {
             let hanging = cascade.hanging.iter().find(|hanging| earlier.hanging.contains(hanging))?;
             (earlier.owner == cascade.owner).then(|| (other.derivation.label().to_owned(), hanging.entity.clone()))
@@ -447,6 +465,9 @@ fn misplaced(entries: &[CatalogueEntry], entry: &CatalogueEntry) -> Option<Strin
 }
 
 // ---- The two names of a derivation: the stored name, and the label that people use ----
+//
+// They differ once a derivation is renamed. Stored data always uses the stored name, because data may be left under a
+// name that is now the label of another derivation.
 
 impl Catalogue {
     /// The name under which the derivation at a position is stored.
@@ -488,6 +509,9 @@ impl Catalogue {
 }
 
 // ---- Whether a search for the items that copy something finds all of them ----
+//
+// Items may be found through their mirrors, or mirrors through their sources. That works only if each of them leads to
+// one of the others: an item without a mirror would keep its copy when the source changes.
 
 /// The mirrors from and to each entity.
 type MirrorsOf<'a> = BTreeMap<&'a str, Vec<(&'a CatalogueEntry, &'a Mirror)>>;
@@ -504,8 +528,7 @@ fn all_found(schema: &Schema, entries: &[CatalogueEntry]) -> Result<(), Catalogu
     }
     for entry in entries {
         for (found, target) in searches(entry.derivation.kind.as_ref()) {
-            let problem = passed_over(schema, &mirrors, found, target);
-            if let Some(problem) = problem {
+            if let Some(problem) = passed_over(schema, &mirrors, found, target) {
                 return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
             }
         }
@@ -575,4 +598,174 @@ fn missed(mirror: &Mirror, source: &Definition) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::{
+        condition::Condition,
+        declaration::{Count, FoundBy, Link, Mirror},
+        fixture::{self, copy, count, derivations, display, ground, mirror, named, schema},
+        kinds::{
+            copy::Copy,
+            display::{Display, Shows},
+        },
+    };
+
+    fn check(schema: &Schema, derivations: Vec<Derivation>, wanted: &Expect) {
+        wanted.assert_eq(&Catalogue::new(schema, derivations).unwrap_err().to_string());
+    }
+
+    fn count_only_if(attribute: &str) -> Count {
+        let condition = Condition::is(attribute, "published");
+        Count { condition, ..count("Post", "User", &[("UserId", "AuthorId")]) }
+    }
+
+    fn check_one(derivation: Derivation, wanted: &Expect) {
+        check(&schema(), vec![derivation], wanted);
+    }
+
+    #[test]
+    fn a_derivation_comes_after_those_that_it_builds_on() {
+        let mut backwards = derivations();
+        backwards.reverse();
+        let catalogue = Catalogue::new(&schema(), backwards).unwrap();
+        let names: Vec<&str> = catalogue.derivations().map(|derivation| derivation.name.as_str()).collect();
+        let at = |name: &str| names.iter().position(|other| *other == name);
+        for (first, second) in [("follower-count", "follower-shown"), ("post-detail", "post-author")] {
+            assert!(at(first) < at(second), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn a_circle_is_refused() {
+        let name = |to: &str, target: &str, from: &str| {
+            let copy = copy(target, ("UserId", to), None, (target, "UserId"));
+            Copy { source: from.into(), attributes: vec![("Name".into(), to.into())], ..copy }
+        };
+        let entity = |name: &str| {
+            let sk = if name == "A" { "A" } else { "B" };
+            ground(name, ("USER#{UserId}", sk), &[], &["Name"])
+        };
+        let schema = Schema::new(fixture::schema().layout, [entity("A"), entity("B")]);
+        let both = vec![named("a", name("Name", "A", "B")), named("b", name("Name", "B", "A"))];
+        check(&schema, both, &expect!["derivations build on each other in a circle: a, b"]);
+    }
+
+    #[test]
+    fn a_kind_that_recurs_over_its_own_target_is_no_circle_and_any_other_is() {
+        let path = || named("path", fixture::folder_path());
+        assert!(Catalogue::new(&schema(), vec![path()]).is_ok());
+        let own_name = |to: &str| Copy {
+            source: "Folder".into(),
+            target: "Folder".into(),
+            link: Link::of(&[("FolderId", "ParentId")]),
+            condition: Condition::Always,
+            attributes: vec![("Path".into(), to.into())],
+            found: fixture::folder_path().found,
+        };
+        check_one(named("a", own_name("Path")), &expect!["derivations build on each other in a circle: a"]);
+        // Two that build on each other; one of them recurs.
+        let schema = Schema::new(
+            fixture::schema().layout,
+            fixture::folders().map(|mut entity| {
+                entity.derived_attributes.push("Name".into());
+                entity
+            }),
+        );
+        check(
+            &schema,
+            vec![path(), named("b", own_name("Name"))],
+            &expect!["derivations build on each other in a circle: path, b"],
+        );
+    }
+
+    #[test]
+    fn one_attribute_has_one_writer() {
+        let one = display("follower-count", "User", "FollowerCount");
+        let other = display("post-count", "User", "FollowerCount");
+        check(
+            &schema(),
+            vec![named("one", one), named("other", other)],
+            &expect!["derivations one and other both write User.FollowerCount"],
+        );
+    }
+
+    #[test]
+    fn one_mirror_has_one_source() {
+        let both = [("FolloweeId", "FolloweeId"), ("FollowerId", "FollowerId")];
+        let one = || mirror("Follow", "Follower", &both);
+        check(
+            &schema(),
+            vec![named("one", one()), named("other", one())],
+            &expect!["derivations one and other both write Follower"],
+        );
+    }
+
+    #[test]
+    fn one_name_is_one_derivations() {
+        let one = || count("View", "User", &[("UserId", "UserId")]);
+        check(&schema(), vec![named("one", one()), named("one", one())], &expect!["two derivations are called one"]);
+    }
+
+    #[test]
+    fn a_name_that_the_schema_does_not_know_is_refused() {
+        check_one(
+            named("a", count("Viev", "User", &[("UserId", "UserId")])),
+            &expect!["derivation a: there is no entity Viev"],
+        );
+        check_one(
+            named("a", count("View", "User", &[("UserId", "UserID")])),
+            &expect!["derivation a: View has no field or attribute UserID"],
+        );
+        check_one(
+            named("a", count("View", "User", &[("Id", "UserId")])),
+            &expect!["derivation a: nothing gives UserId of the key of User"],
+        );
+        check_one(named("a", count_only_if("Sttaus")), &expect!["derivation a: Post has no attribute Sttaus"]);
+        check_one(
+            named("a", display("no-count", "User", "PostCount")),
+            &expect!["derivation a: there is no count no-count"],
+        );
+        let sum = Display { shows: Shows::Sum, ..display("post-count", "User", "PostCount") };
+        check(
+            &schema(),
+            vec![named("post-count", count("Post", "User", &[("UserId", "AuthorId")])), named("a", sum)],
+            &expect!["derivation a: there is no sum of post-count"],
+        );
+        check_one(
+            named("a", display("a", "User", "Followers")),
+            &expect!["derivation a: User does not declare Followers as derived"],
+        );
+        let typo = Mirror { each: Some("Contents".into()), ..mirror("Post", "PostDetail", &[("PostId", "PostId")]) };
+        check_one(named("a", typo), &expect!["derivation a: Post has no attribute Contents"]);
+        let right = || copy("Comment", ("UserId", "UserName"), Some("GSI1"), ("Comment", "UserId"));
+        let typo = Copy { attributes: vec![("Nmae".into(), "UserName".into())], ..right() };
+        check_one(named("a", typo), &expect!["derivation a: User has no attribute Nmae"]);
+        let typo = FoundBy { by: Link::of(&[("UserId", "Id")]), ..right().found };
+        check_one(
+            named("a", Copy { found: typo, ..right() }),
+            &expect!["derivation a: the key of User has no Id, by which the targets would be found"],
+        );
+        check_one(
+            named("a", mirror("Follow", "User", &[("UserId", "FolloweeId")])),
+            &expect!["derivation a: User is not declared as derived"],
+        );
+        check_one(
+            named("a", mirror("View", "Follower", &[("FolloweeId", "UserId"), ("FollowerId", "UserId")])),
+            &expect!["derivation a: Follower does not declare Claims as derived"],
+        );
+        check_one(
+            named("a", copy("Comment", ("UserId", "Text"), Some("GSI1"), ("Comment", "UserId"))),
+            &expect!["derivation a: Comment does not declare Text as derived"],
+        );
+        check_one(
+            named("a", copy("Comment", ("UserId", "UserName"), Some("GSI2"), ("Comment", "UserId"))),
+            &expect!["derivation a: Comment is not in the index GSI2"],
+        );
+        check_one(
+            named("a", copy("Comment", ("UserId", "UserName"), None, ("Comment", "UserId"))),
+            &expect!["derivation a: nothing gives PostId of the key by which the targets are found"],
+        );
+    }
+}

@@ -1,4 +1,4 @@
-//! Derived data as the definition gives it, and the items that the definition receives.
+//! Derived data as the definition gives it, the items that the definition receives, and those that are invalid.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -41,6 +41,17 @@ pub enum Derived {
         /// The attributes.
         attributes: Vec<Wanted>,
     },
+}
+
+/// An application item that can be read, but from which a derivation derives nothing: a person should change it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// The item.
+    pub key: Key,
+    /// The attribute at fault.
+    pub attribute: String,
+    /// What is wrong with it.
+    pub why: String,
 }
 
 /// All items of a table by key, as input of the definition.

@@ -2,160 +2,37 @@
 //!
 //! An item is written `USER#ann / PROFILE User Name=Ann Age=N:7 Tags=SS:a,b`: its key, its type, its attributes.
 
-pub(crate) mod desks;
-pub(crate) mod employees;
-pub(crate) mod files;
-pub(crate) mod products;
-pub(crate) mod rooms;
-pub(crate) mod table;
-pub(crate) mod totals;
+mod declared;
 
 use keys::{
-    counter,
-    entity::{Definition, KeyTemplate},
-    index_key::{IndexKey, OnlyIf},
-    item::Item,
+    counter::CounterKey,
+    item::{Item, text},
     key::Key,
-    layout::{Index, Layout},
+    value::{same_item, whole_number},
 };
 use serde_dynamo::AttributeValue;
 
 use crate::{
     catalogue::Catalogue,
     change::{Change, Images},
-    condition::Condition,
-    declaration::{Cascade, Count, Fate, FoundBy, Hanging, Link, Mirror, Way},
-    derivation::Derivation,
-    effect::{Effect, Ground},
+    declaration::through,
+    derived::{Derived, Items},
+    effect::{Effect, Find, Ground},
     family::Family,
-    kinds::{
-        copy::Copy,
-        display::{Display, Shows, Zero},
-    },
+    kind::Refresh,
     plan::plan,
-    schema::Schema,
+    query::Query,
+    refresh::{Look, Step, Verdict, owned, step},
+    schema::{Image, Schema},
+    sources::{Source, Sources, first_of},
+    whole::{Whole, derive},
+    write::{Action, Update, Write},
 };
 
-pub(crate) fn schema() -> Schema {
-    let index = |name: &str| Index {
-        name: name.into(),
-        pk: format!("{name}PK"),
-        sk: format!("{name}SK"),
-        projection: Some(vec![]),
-    };
-    let layout = Layout {
-        entity_type: Some("EntityType".into()),
-        time_to_live: Some("ExpiresAt".into()),
-        indexes: vec![index("GSI1"), index("GSI2")],
-        ..Layout::of("PK", "SK")
-    };
-    let by_user = IndexKey {
-        index: "GSI1".into(),
-        key: key("USER#{UserId}", "COMMENT#{CommentId}"),
-        only_if: None,
-        derived: false,
-    };
-    let published = OnlyIf::Is { attribute: "Status".into(), any_of: vec!["published".into()] };
-    let recent = IndexKey {
-        index: "GSI2".into(),
-        key: key("POSTS", "{CreatedAt}#{PostId}"),
-        only_if: Some(published),
-        derived: false,
-    };
-    let mut comment = ground("Comment", ("POST#{PostId}", "COMMENT#{CommentId}"), &["UserId", "Text"], &["UserName"]);
-    comment.indexes.push(by_user);
-    let mut detail =
-        derived("PostDetail", ("POST#{PostId}", "METADATA"), &["AuthorId", "CreatedAt", "Title", "Status"]);
-    detail.indexes.push(recent);
-    detail.derived_attributes = ["Claims", "AuthorName", "CommentCount", "ViewCount"].map(str::to_owned).to_vec();
-    let mut follower = derived("Follower", ("USER#{FolloweeId}", "FOLLOWER#{FollowerId}"), &["CreatedAt"]);
-    follower.derived_attributes.push("FollowerName".into());
-    let counter = (counter::PARTITION_KEY, counter::SORT_KEY);
-    let entities = [
-        ground("User", ("USER#{UserId}", "PROFILE"), &["Name", "Avatar", "Email"], &["FollowerCount", "PostCount"]),
-        ground("Follow", ("USER#{FollowerId}", "FOLLOWS#{FolloweeId}"), &["CreatedAt"], &["FolloweeName"]),
-        follower,
-        ground("Post", ("USER#{AuthorId}", "POST#{CreatedAt}#{PostId}"), &["Title", "Content", "Status"], &[]),
-        detail,
-        comment,
-        ground("EmailClaim", ("EMAIL#{Email}", "CLAIM"), &["UserId"], &[]),
-        ground("View", ("USER#{UserId}", "VIEW#{PostId}"), &[], &[]),
-        derived("Counter", counter, &[]),
-    ];
-    Schema::new(
-        layout,
-        entities
-            .into_iter()
-            .chain(employees::entities())
-            .chain(files::entities())
-            .chain(products::entities())
-            .chain(totals::entities())
-            .chain(rooms::entities())
-            .chain(desks::entities()),
-    )
-}
+pub(crate) use self::declared::*;
 
-fn key(pk: &str, sk: &str) -> KeyTemplate {
-    KeyTemplate::parse(pk, sk).unwrap()
-}
-
-/// An entity of application items.
-pub(crate) fn ground(name: &str, (pk, sk): (&str, &str), attributes: &[&str], derived: &[&str]) -> Definition {
-    let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    Definition {
-        id: format!("E-{name}"),
-        name: name.to_owned(),
-        key: key(pk, sk),
-        indexes: Vec::new(),
-        derived: false,
-        attributes: owned(attributes),
-        derived_attributes: owned(derived),
-    }
-}
-
-pub(crate) fn derived(name: &str, keys: (&str, &str), attributes: &[&str]) -> Definition {
-    Definition { derived: true, ..ground(name, keys, attributes, &[]) }
-}
-
-pub(crate) fn catalogue(schema: &Schema) -> Catalogue {
-    Catalogue::new(schema, derivations()).unwrap()
-}
-
-pub(crate) fn derivations() -> Vec<Derivation> {
-    let both = [("FolloweeId", "FolloweeId"), ("FollowerId", "FollowerId")];
-    let published = Condition::is("Status", "published");
-    let mut all = vec![
-        named("follower-mirror", mirror("Follow", "Follower", &both)),
-        named("follower-count", count("Follow", "User", &[("UserId", "FolloweeId")])),
-        named("follower-shown", display("follower-count", "User", "FollowerCount")),
-        named("post-detail", Mirror { except: vec!["Content".into()], ..mirror("Post", "PostDetail", &[POST]) }),
-        named("post-count", Count { condition: published, ..count("Post", "User", &[("UserId", "AuthorId")]) }),
-        named("post-shown", Display { zero: Zero::Absent, ..display("post-count", "User", "PostCount") }),
-        named("comment-count", count("Comment", "PostDetail", &[POST])),
-        named("comment-shown", display("comment-count", "PostDetail", "CommentCount")),
-        named("writer-count", count("Comment", "User", &[("UserId", "UserId")])),
-        named("view-count", Count { history: true, ..count("View", "PostDetail", &[POST]) }),
-        named("comment-author", copy("Comment", ("UserId", "UserName"), Some("GSI1"), ("Comment", "UserId"))),
-        named("post-author", copy("PostDetail", ("AuthorId", "AuthorName"), None, ("Post", "AuthorId"))),
-        named("followee-name", copy("Follow", ("FolloweeId", "FolloweeName"), None, ("Follower", "FolloweeId"))),
-        named("follower-name", copy("Follower", ("FollowerId", "FollowerName"), None, ("Follow", "FollowerId"))),
-        named("user-cascade", user_cascade()),
-        named("post-cascade", post_cascade()),
-    ];
-    all.extend(employees::derivations());
-    all.extend(files::derivations());
-    all.extend(products::derivations());
-    all.extend(totals::derivations());
-    all.extend(rooms::derivations());
-    all.extend(desks::derivations());
-    all
-}
-
-const POST: (&str, &str) = ("PostId", "PostId");
-
-pub(crate) fn named(name: &str, kind: impl crate::kind::Kind + 'static) -> Derivation {
-    Derivation::new("D-00", name, kind)
-}
+/// Steps after which a table counts as endless.
+const STEPS_MAX: usize = 20_000;
 
 /// An item from its short text.
 pub(crate) fn item(text: &str) -> Item {
@@ -173,6 +50,10 @@ pub(crate) fn item(text: &str) -> Item {
 
 pub(crate) fn s(text: &str) -> AttributeValue {
     AttributeValue::S(text.to_owned())
+}
+
+pub(crate) fn n(number: &str) -> AttributeValue {
+    AttributeValue::N(number.to_owned())
 }
 
 fn value_of(text: &str) -> AttributeValue {
@@ -279,71 +160,7 @@ fn line(effect: &Effect) -> String {
     }
 }
 
-// ---- Short declarations ----
-
-pub(crate) fn mirror(source: &str, target: &str, link: &[(&str, &str)]) -> Mirror {
-    Mirror {
-        source: source.into(),
-        target: target.into(),
-        link: Link::of(link),
-        condition: Condition::Always,
-        each: None,
-        except: Vec::new(),
-    }
-}
-
-pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count {
-    Count {
-        source: source.into(),
-        condition: Condition::Always,
-        target: target.into(),
-        link: Link::of(link),
-        sum: None,
-        history: false,
-        expired_stays: false,
-        each: None,
-    }
-}
-
-pub(crate) fn display(count: &str, target: &str, attribute: &str) -> Display {
-    let (count, target, attribute) = (count.into(), target.into(), attribute.into());
-    Display { count, target, shows: Shows::Count, attribute, zero: Zero::Write }
-}
-
-/// A copy of a user's name: target entity, (link field, attribute), index, (entity and field of the search).
-pub(crate) fn copy(target: &str, (by, to): (&str, &str), index: Option<&str>, via: (&str, &str)) -> Copy {
-    Copy {
-        source: "User".into(),
-        target: target.into(),
-        link: Link::of(&[("UserId", by)]),
-        condition: Condition::Always,
-        attributes: vec![("Name".into(), to.into())],
-        found: FoundBy { via: via.0.into(), index: index.map(str::to_owned), by: Link::of(&[(via.1, "UserId")]) },
-    }
-}
-
-// ---- Declarations that change the application's own items, for the tests of this crate ----
-
-pub(crate) fn user_cascade() -> Cascade {
-    let theirs = Fate::DeletedWhere { attribute: "UserId".into(), field: "UserId".into() };
-    let claim = Way::Named(Link::of(&[("Email", "Email")]));
-    Cascade {
-        owner: "User".into(),
-        starts: vec![("User".into(), Link::of(&[("UserId", "UserId")]))],
-        hanging: vec![Hanging { entity: "EmailClaim".into(), found: claim, fate: theirs }],
-    }
-}
-
-pub(crate) fn post_cascade() -> Cascade {
-    let found = FoundBy { via: "Comment".into(), index: None, by: Link::of(&[POST]) };
-    Cascade {
-        owner: "PostDetail".into(),
-        starts: ["Post", "PostDetail"].map(|name| (name.into(), Link::of(&[POST]))).to_vec(),
-        hanging: vec![Hanging { entity: "Comment".into(), found: Way::Found(found), fate: Fate::Deleted }],
-    }
-}
-
-pub(crate) fn ground_line(ground: &Ground) -> String {
+fn ground_line(ground: &Ground) -> String {
     match ground {
         Ground::Cascade(removal) => {
             let absent: Vec<String> = removal.absent.iter().map(ToString::to_string).collect();
@@ -352,4 +169,245 @@ pub(crate) fn ground_line(ground: &Ground) -> String {
         }
         Ground::Work(key) => format!("work {key}"),
     }
+}
+
+// ---- A table with its stream ----
+
+/// The table, its unhandled records, and the writes that have not landed.
+pub(crate) struct TestTable {
+    pub(crate) schema: Schema,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) items: Items,
+    pub(crate) records: Vec<Change>,
+    pub(crate) late: Vec<Write>,
+    /// Handled records, which may be redelivered.
+    pub(crate) taken: Vec<Change>,
+}
+
+impl TestTable {
+    pub(crate) fn new() -> Self {
+        let schema = schema();
+        let catalogue = catalogue(&schema);
+        let (items, records, late, taken) = (Items::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { schema, catalogue, items, records, late, taken }
+    }
+
+    /// Puts an item, or removes it.
+    pub(crate) fn replace(&mut self, key: Key, new: Option<Item>) {
+        let old = self.items.remove(&key);
+        self.items.extend(new.clone().map(|new| (key.clone(), new)));
+        let images = match (old, new) {
+            (None, None) => return,
+            (Some(old), Some(new)) if same_item(&old, &new) => return,
+            (Some(old), Some(new)) => Images::Modified { old, new },
+            (None, Some(new)) => Images::Inserted(new),
+            (Some(old), None) => Images::Removed(old),
+        };
+        let number = (self.records.len() + self.taken.len()).to_string();
+        self.records.push(Change { id: number.clone(), sequence_number: number, created_ms: None, key, images });
+    }
+
+    /// Handles the record at this place, or a later one. If `is_late`, the invocation crashes: its writes land late,
+    /// nothing is counted, and the record is redelivered.
+    pub(crate) fn take(&mut self, place: usize, is_late: bool) {
+        if self.records.is_empty() {
+            return;
+        }
+        let record = self.records.remove(place % self.records.len());
+        if is_late {
+            self.handle(&record, &[Family::LevelTriggered], is_late);
+            self.records.push(record);
+        } else {
+            self.handle(&record, &[Family::Additive, Family::LevelTriggered], is_late);
+            self.taken.push(record);
+        }
+    }
+
+    /// Redelivers a handled record.
+    pub(crate) fn take_again(&mut self, place: usize) {
+        if let Some(record) = self.taken.get(place % self.taken.len().max(1)).cloned() {
+            self.handle(&record, &[Family::LevelTriggered], false);
+        }
+    }
+
+    /// Makes these steps: which of the items, or of the records and writes that are left; what happens to it; and a choice.
+    /// Then settles, in an order that the other choices give.
+    pub(crate) fn run(&mut self, items: &[&str], steps: Vec<(usize, usize, bool)>, choices: &[usize]) {
+        for (which, act, choice) in steps {
+            let item = item(items[which]);
+            match act {
+                0..=2 => self.replace(key_of(&item), (!choice).then_some(item)),
+                3 => self.take(which, choice),
+                4 => self.take_again(which),
+                _ => self.land(which),
+            }
+        }
+        self.settle(choices);
+    }
+
+    /// Lands a late write.
+    pub(crate) fn land(&mut self, place: usize) {
+        if !self.late.is_empty() {
+            let write = self.late.remove(place % self.late.len());
+            self.write(&write);
+        }
+    }
+
+    /// Takes all records and lands all writes, in an order that these choices make.
+    pub(crate) fn settle(&mut self, choices: &[usize]) {
+        let mut choices = choices.iter().copied().cycle();
+        for _ in 0..STEPS_MAX {
+            let choice = choices.next().unwrap_or(0);
+            match (self.records.is_empty(), self.late.is_empty()) {
+                (true, true) => return,
+                (true, false) => self.land(choice),
+                (false, false) if choice % 5 == 0 => self.land(choice),
+                (false, _) => self.take(choice, false),
+            }
+        }
+        panic!("after {STEPS_MAX} steps there are records still");
+    }
+
+    fn handle(&mut self, record: &Change, families: &[Family], is_late: bool) {
+        let planned = plan(&self.schema, &self.catalogue, families, record);
+        for (at, effect) in planned.effects {
+            let (items, entity, named) = match effect {
+                Effect::Look(request) | Effect::Vacated(request) => (vec![request.item], request.entity, request.named),
+                Effect::Find(find) => (self.found(&find), find.target, Vec::new()),
+                Effect::Add(add) => {
+                    self.count(
+                        &CounterKey { target: add.target, derivation: self.catalogue.name(at).into(), satellite: 0 },
+                        add.count,
+                    );
+                    continue;
+                }
+                Effect::List { .. } | Effect::Measure(_) | Effect::Late | Effect::Later(..) | Effect::Ground(_) => {
+                    continue;
+                }
+            };
+            for item in items {
+                let (derivations, named) = ([at].into(), named.iter().cloned().collect());
+                let look = Look { item, entity: entity.clone(), derivations, named };
+                match decided(&self.schema, &self.catalogue, &look, &self.items) {
+                    Verdict::Write { write, .. } if is_late => self.late.push(*write),
+                    Verdict::Write { write, .. } => self.write(&write),
+                    Verdict::InStep | Verdict::Occupied(_) => {}
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, counter: &CounterKey, amount: i64) {
+        let key = counter.key().unwrap();
+        let value = self.items.get(&key).and_then(|item| whole_number(item.get("Value")?)).unwrap_or(0) + amount;
+        let mut item = item(&format!("{key} Counter Value=N:0"));
+        item.insert("Value".to_owned(), AttributeValue::N(value.to_string()));
+        self.replace(key, Some(item));
+    }
+
+    fn found(&self, find: &Find) -> Vec<Key> {
+        let of_query = |item: &&Item| is_of(&find.query, item);
+        let via = |item: &Item| {
+            let key = self.schema.layout.key(item)?;
+            let via = self.schema.image(&key, item).filter(|image| image.is(&find.via))?;
+            through(&self.schema, &via, &find.target)
+        };
+        self.items.values().filter(of_query).filter_map(via).collect()
+    }
+
+    fn write(&mut self, write: &Write) {
+        let held = self.items.get(&write.key);
+        if write.guard.as_ref().is_none_or(|guard| guard.holds(held)) {
+            let new = written(held, &write.action);
+            self.replace(write.key.clone(), new);
+        }
+    }
+
+    /// Items that a derivation creates, and that the definition does not contain.
+    fn unexplained(&self, by_derivation: &[(String, Vec<Derived>)]) -> Vec<String> {
+        let is_wanted = |key: &Key| {
+            let mut all = by_derivation.iter().flat_map(|(_, derived)| derived);
+            all.any(|part| matches!(part, Derived::Item { key: wanted, .. } if wanted == key))
+        };
+        let is_made = |key: &Key, item: &Item| {
+            let image = self.schema.image(key, item);
+            let makes = |image: &Image<'_>, part: &dyn Refresh| part.makes_item() && image.is(part.target());
+            let mut parts = self.catalogue.derivations().filter_map(|derivation| derivation.kind.refresh());
+            image.is_some_and(|image| parts.any(|part| makes(&image, part)))
+        };
+        let stale = self.items.iter().filter(|(key, item)| is_made(key, item) && !is_wanted(key));
+        stale.map(|(key, _)| format!("{key} should not be there")).collect()
+    }
+
+    /// Everything that differs from its definition.
+    pub(crate) fn differing(&self) -> Vec<String> {
+        let Whole { by_derivation, .. } = derive(&self.schema, &self.catalogue, &self.items);
+        let mut differing = self.unexplained(&by_derivation);
+        for (name, derived) in by_derivation {
+            for part in derived {
+                let (key, wanted) = match part {
+                    Derived::Attributes { key, attributes } => (key, attributes),
+                    Derived::Item { key, item } => {
+                        let definition = self.schema.image(&key, &item).unwrap().definition;
+                        let wanted = owned(definition, &item, self.items.get(&key));
+                        (key, wanted)
+                    }
+                    Derived::Count { .. } | Derived::Bucket { .. } => continue,
+                };
+                let held = self.items.get(&key);
+                let wrong = wanted.iter().filter(|wanted| !wanted.is_held_by(held));
+                differing
+                    .extend(wrong.map(|wanted| format!("{name}: {key} {} should be {:?}", wanted.name, wanted.value)));
+            }
+        }
+        differing
+    }
+}
+
+/// The verdict of refreshing an item of a table.
+pub(crate) fn decided(schema: &Schema, catalogue: &Catalogue, look: &Look, items: &Items) -> Verdict {
+    let mut sources = Sources::default();
+    loop {
+        match step(schema, catalogue, look, items.get(&look.item), &sources) {
+            Step::Decided(verdict) => return verdict,
+            Step::Read(wanted) => {
+                assert!(wanted.iter().all(|source| !sources.knows(source)), "nothing is read twice");
+                for source in wanted {
+                    match source {
+                        Source::Item(key) => sources.add_item(key.clone(), items.get(&key).cloned()),
+                        Source::Counters(target) => sources.add_counters(schema, target, items.values()),
+                        Source::First(of) => {
+                            let first = first_of(schema, &of, items.range(of.begin()..)).into_iter().cloned();
+                            let first = first.collect();
+                            sources.add_first(of, first);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An item after a write.
+pub(crate) fn written(held: Option<&Item>, action: &Action) -> Option<Item> {
+    match action {
+        Action::Put(item) => Some(item.clone()),
+        Action::Delete => None,
+        Action::Check => held.cloned(),
+        Action::Update(Update { set, remove, .. }) => {
+            let mut item = held.cloned()?;
+            item.extend(set.clone());
+            item.retain(|name, _| !remove.contains(name));
+            Some(item)
+        }
+    }
+}
+
+fn is_of(query: &Query, item: &Item) -> bool {
+    let names = match query.index.as_deref() {
+        None => ["PK".to_owned(), "SK".to_owned()],
+        Some(index) => [format!("{index}PK"), format!("{index}SK")],
+    };
+    let [pk, sk] = names.map(|name| text(item, &name));
+    pk == Some(&query.pk) && sk.is_some_and(|sk| query.sk.holds(sk))
 }

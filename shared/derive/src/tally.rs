@@ -167,10 +167,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn n(text: &str) -> AttributeValue {
-        AttributeValue::N(text.to_owned())
-    }
+    use crate::fixture::n;
 
     #[test]
     fn what_dynamodb_cannot_hold_is_no_number() {

@@ -11,8 +11,7 @@
 use crate::{
     catalogue::Catalogue,
     declaration::Way,
-    derived::{Counts, Derived, Items},
-    flaw::Flaw,
+    derived::{Counts, Derived, Flaw, Items},
     kind::Shape,
     schema::Schema,
     sources::sums,
@@ -154,7 +153,7 @@ mod tests {
         coalesce::{Adds, Amount, Counted, amount_writes},
         effect::Effect,
         family::Family,
-        fixture::{catalogue, item, key_of, schema, totals::rollup},
+        fixture::{catalogue, item, key_of, rollup, schema},
         plan::plan,
         position::RecordAt,
         tally::Sum,

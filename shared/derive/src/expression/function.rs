@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use keys::{number::Decimal, value};
+use keys::number::Decimal;
 use serde_dynamo::AttributeValue;
 
 use crate::expression::time::{self, TimeSpan};
@@ -330,9 +330,4 @@ fn size(value: &AttributeValue) -> Option<usize> {
         AttributeValue::M(map) => Some(map.len()),
         AttributeValue::N(_) | AttributeValue::Bool(_) | AttributeValue::Null(_) => None,
     }
-}
-
-/// The type of a literal.
-pub(super) fn type_of(value: &AttributeValue) -> &'static str {
-    value::type_of(value)
 }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    collection::CollectionCount, position::DerivationAt, refresh::Look, sources::sums, tally::Tally, write::Table,
+    gathering::CollectionCount, position::DerivationAt, refresh::Look, sources::sums, tally::Tally, write::Table,
 };
 use futures::{StreamExt, stream};
 use keys::{

@@ -12,8 +12,7 @@ use derive::{
         entries::Entries,
         latest::{Latest, SourceList},
     },
-    query::Order,
-    range,
+    query::{Order, first_behind, is_descending},
 };
 use keys::{
     entity::Definition,
@@ -43,8 +42,8 @@ impl Ordered<'_> {
         let condition = condition::read(rule, self.source)?;
         let range = Latest::check_range(self.source, self.target, &self.link, None);
         let sort = &self.source.key.sk;
-        let first = range::first_behind(sort, |name| self.link.from_fields().any(|linked| linked == name));
-        let is_inverted = first.is_some_and(|name| range::is_descending(sort, name));
+        let first = first_behind(sort, |name| self.link.from_fields().any(|linked| linked == name));
+        let is_inverted = first.is_some_and(|name| is_descending(sort, name));
         let is_in_order = self.by.as_ref().is_none_or(|by| first.is_some() && by.name() == first);
         if condition == Condition::Always && is_in_order && range.is_ok() {
             let is_last = self.is_greatest != (is_inverted && self.by.is_some());

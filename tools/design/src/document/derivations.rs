@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    collection::CollectionCount,
     derivation::Derivation,
     effect::Find,
     family::Family,
+    gathering::CollectionCount,
     part::{Part, PartOf},
     query::SortKeys,
 };

@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 use derive::{
     catalogue::Catalogue,
     clock,
-    derived::{Derived, Items},
-    flaw::Flaw,
+    derived::{Derived, Flaw, Items},
     refresh::owned,
     schema::{Schema, Seen, Unreadable},
     whole::{Whole, derive},
