@@ -603,8 +603,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        condition::Condition,
-        declaration::{Count, FoundBy, Link, Mirror},
+        declaration::Link,
         fixture::{self, copy, count, derivations, display, ground, mirror, named, schema},
         kinds::{
             copy::Copy,

@@ -151,15 +151,12 @@ impl Condition {
     ///
     /// [`Unreadable`] if an operand cannot be calculated.
     pub fn holds<'a>(&'a self, of: impl Into<Values<'a>>) -> Result<bool, Unreadable> {
-        self.decided(of.into())
-    }
-
-    fn decided(&self, of: Values<'_>) -> Result<bool, Unreadable> {
+        let of = of.into();
         match self {
             Self::Always => Ok(true),
             Self::And(all) => {
                 for condition in all {
-                    if !condition.decided(of)? {
+                    if !condition.holds(of)? {
                         return Ok(false);
                     }
                 }
@@ -167,13 +164,13 @@ impl Condition {
             }
             Self::Or(all) => {
                 for condition in all {
-                    if condition.decided(of)? {
+                    if condition.holds(of)? {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }
-            Self::Not(condition) => condition.decided(of).map(|holds| !holds),
+            Self::Not(condition) => condition.holds(of).map(|holds| !holds),
             Self::Test(test, operands) => {
                 let values = operands.iter().map(|operand| operand.value(of)).collect::<Result<Vec<_>, _>>()?;
                 Ok(test.holds(&values.iter().map(Option::as_deref).collect::<Vec<_>>()))
@@ -525,9 +522,6 @@ fn combined(mut all: Vec<Condition>, join: impl FnOnce(Vec<Condition>) -> Condit
 
 #[cfg(test)]
 mod tests {
-    use keys::item::Item;
-    use serde_dynamo::AttributeValue;
-
     use super::*;
     use crate::fixture::{n, s};
 

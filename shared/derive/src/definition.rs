@@ -63,18 +63,15 @@ fn index_key(IndexKey { index, key, only_if, .. }: &IndexKey) -> String {
         OnlyIf::Is { attribute, any_of } => format!(" while {attribute} is {}", any_of.join(" or ")),
         OnlyIf::Has { attribute } => format!(" while {attribute} is there"),
     });
-    format!("{} / {} of {index}{}", key.pk, key.sk, only_if.unwrap_or_default())
+    format!("{key} of {index}{}", only_if.unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
-    use keys::entity::{Definition, KeyTemplate};
+    use keys::entity::KeyTemplate;
 
-    use super::definition;
-    use crate::{
-        fixture::{derivations, schema},
-        schema::Schema,
-    };
+    use super::*;
+    use crate::fixture::{derivations, schema};
 
     #[test]
     fn another_template_of_an_index_key_is_another_definition() {

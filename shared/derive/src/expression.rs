@@ -405,14 +405,13 @@ pub fn pairs(pairs: &[(&str, &str)]) -> Vec<(Input, String)> {
 
 #[cfg(test)]
 mod tests {
-    use keys::{counter, item::Item, key::Key, layout::Layout};
-    use serde_dynamo::AttributeValue;
+    use keys::{counter, key::Key, layout::Layout};
 
     use super::*;
     use crate::{
         condition::Condition,
         fixture::{ground, n, s},
-        schema::{Schema, Unreadable},
+        schema::Schema,
     };
 
     /// A line of an order.

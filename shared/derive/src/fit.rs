@@ -347,7 +347,7 @@ mod tests {
     use keys::{
         entity::{Definition, KeyTemplate},
         index_key::IndexKey,
-        tables::{EntityBy, IndexForm, KeyType, TableForms},
+        tables::{EntityBy, KeyType, TableForms},
     };
 
     use super::*;

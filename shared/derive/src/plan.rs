@@ -80,9 +80,7 @@ fn vacated(
         let is_left = !is_of(&sight.old, entity) && (sight.removes() || is_of(&sight.new, entity));
         is_left && schema.entity(entity).is_some_and(|entity| entity.key.parse_key(&change.key).is_some())
     });
-    let request =
-        |entity: &str| RefreshRequest { item: change.key.clone(), entity: entity.to_owned(), named: Vec::new() };
-    vacated.map(|(at, entity)| (at, Effect::Vacated(request(entity)))).collect()
+    vacated.map(|(at, entity)| (at, Effect::Vacated(RefreshRequest::of(change.key.clone(), entity)))).collect()
 }
 
 /// A job that began or made progress continues.

@@ -158,7 +158,7 @@ pub fn is_descending(sort: &Template, field: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::past;
+    use super::*;
 
     #[test]
     fn what_is_past_a_prefix_is_the_least_text_behind_it() {

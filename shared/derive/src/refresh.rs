@@ -285,8 +285,7 @@ mod tests {
     use crate::{
         derived::Items,
         fixture::{self, catalogue, item, key_of, schema, short},
-        guard::{Ask, Guard, Purpose},
-        write::{UPDATE_ATTRIBUTES_MAX, Update},
+        guard::Ask,
     };
 
     /// Refreshes an item of a table for all derivations that write into its entity, and returns the verdict.

@@ -13,7 +13,7 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use crate::{access::Access, expression::document_path};
+use crate::{access::Access, derived::Items, expression::document_path};
 
 /// The names and entities of one table, as a value. The engine knows nothing else about a table.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ impl Schema {
     /// Why a key is not of this entity's form.
     fn misfit(&self, definition: &Definition, key: &Key) -> Unreadable {
         let (name, form) = (&definition.name, &definition.key);
-        let wanted = format!("{} / {}", form.pk, form.sk);
+        let wanted = form.to_string();
         let n_signs = |text: &str| text.matches('#').count();
         let is_escaped = key.pk.contains('%')
             || key.sk.contains('%')
@@ -134,9 +134,8 @@ impl Schema {
         let numbers: String = numbers.collect();
         let why = if form.is_in_doubt(key) {
             format!(
-                "can be read in two ways as {} / {} of {name}: mark the field whose values hold the text between two fields \
-                 with *, as in {{name*}}",
-                form.pk, form.sk
+                "can be read in two ways as {wanted} of {name}: mark the field whose values hold the text between two fields \
+                 with *, as in {{name*}}"
             )
         } else {
             let escapes = if is_escaped { "; in a value, # is written %23 and % is written %25" } else { "" };
@@ -188,6 +187,11 @@ impl Schema {
             Seen::Known(image) => image.long_index_key(),
             Seen::Untyped | Seen::Unknown => None,
         }
+    }
+
+    /// Those of these items that are of an entity.
+    pub(crate) fn images<'a>(&'a self, items: &'a Items, entity: &'a str) -> impl Iterator<Item = Image<'a>> {
+        items.iter().filter_map(move |(key, item)| self.image(key, item).filter(|image| image.is(entity)))
     }
 
     /// The item, if it is of a declared entity.

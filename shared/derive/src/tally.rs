@@ -43,28 +43,6 @@ pub struct Tally {
     pub sum: Sum,
 }
 
-impl Tally {
-    /// The sum divided by the count, rounded to 6 decimal places and 38 digits in all, half to even; `None` for a count
-    /// of 0.
-    ///
-    /// ```
-    /// use derive::tally::Tally;
-    ///
-    /// let tally = Tally { count: 3, sum: "20".parse().unwrap() };
-    /// assert_eq!(tally.average(), "6.666667".parse().ok());
-    /// assert_eq!(Tally::default().average(), None);
-    /// ```
-    #[must_use]
-    pub fn average(&self) -> Option<Sum> {
-        if self.count == 0 {
-            return None;
-        }
-        let average = &self.sum.0 / BigDecimal::from(self.count);
-        let average = average.with_scale_round(QUOTIENT_PLACES, RoundingMode::HalfEven);
-        Some(Sum(average.with_precision_round(DIGITS, RoundingMode::HalfEven)))
-    }
-}
-
 impl Sum {
     /// The number in a value; `None` if it is not a number that DynamoDB can store.
     #[must_use]
@@ -159,6 +137,26 @@ impl Tally {
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.count == 0 && self.sum.is_zero()
+    }
+
+    /// The sum divided by the count, rounded to 6 decimal places and 38 digits in all, half to even; `None` for a count
+    /// of 0.
+    ///
+    /// ```
+    /// use derive::tally::Tally;
+    ///
+    /// let tally = Tally { count: 3, sum: "20".parse().unwrap() };
+    /// assert_eq!(tally.average(), "6.666667".parse().ok());
+    /// assert_eq!(Tally::default().average(), None);
+    /// ```
+    #[must_use]
+    pub fn average(&self) -> Option<Sum> {
+        if self.count == 0 {
+            return None;
+        }
+        let average = &self.sum.0 / BigDecimal::from(self.count);
+        let average = average.with_scale_round(QUOTIENT_PLACES, RoundingMode::HalfEven);
+        Some(Sum(average.with_precision_round(DIGITS, RoundingMode::HalfEven)))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Entities: the form of one kind of items, as data.
 
+use std::fmt;
+
 use serde_dynamo::AttributeValue;
 use smol_str::SmolStr;
 
@@ -371,6 +373,13 @@ impl KeyTemplate {
         names.sort_unstable();
         names.dedup();
         names
+    }
+}
+
+/// `USER#{UserId} / PROFILE`.
+impl fmt::Display for KeyTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} / {}", self.pk, self.sk)
     }
 }
 

@@ -140,27 +140,19 @@ impl<N: Into<SmolStr>> FromIterator<(N, AttributeValue)> for Item {
 
 /// If a name occurs several times, its last value is kept.
 impl From<Vec<(SmolStr, AttributeValue)>> for Item {
-    fn from(attributes: Vec<(SmolStr, AttributeValue)>) -> Self {
-        let mut item = Self(attributes);
-        item.order();
-        item
-    }
-}
-
-impl Item {
-    fn order(&mut self) {
-        if self.0.is_sorted_by(|(one, _), (other, _)| one < other) {
-            return;
+    fn from(mut attributes: Vec<(SmolStr, AttributeValue)>) -> Self {
+        if !attributes.is_sorted_by(|(one, _), (other, _)| one < other) {
+            attributes.sort_by(|(one, _), (other, _)| one.cmp(other));
+            // `dedup_by` keeps the first of equal entries, so the last value is swapped into it.
+            attributes.dedup_by(|later, kept| {
+                let same = later.0 == kept.0;
+                if same {
+                    std::mem::swap(later, kept);
+                }
+                same
+            });
         }
-        self.0.sort_by(|(one, _), (other, _)| one.cmp(other));
-        // `dedup_by` keeps the first of equal entries, so the last value is swapped into it.
-        self.0.dedup_by(|later, kept| {
-            let same = later.0 == kept.0;
-            if same {
-                std::mem::swap(later, kept);
-            }
-            same
-        });
+        Self(attributes)
     }
 }
 

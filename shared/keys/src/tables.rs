@@ -601,11 +601,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
-        entity::{KeyTemplate, StoredForm},
-        error::KeyError,
-        fields::Fields,
-    };
+    use crate::{entity::StoredForm, error::KeyError, fields::Fields};
 
     /// A table of one entity with a numeric sort key, one without a sort key, and one with texts of declared forms.
     fn forms() -> TableForms {

@@ -123,11 +123,10 @@ mod tests {
     use std::{collections::BTreeMap, sync::Arc};
 
     use expect_test::expect;
-    use keys::{counter, item::Item, key::Key, layout::Layout};
+    use keys::{counter, key::Key, layout::Layout};
     use proptest::{collection::vec, option, prelude::*};
-    use serde_dynamo::AttributeValue;
 
-    use super::value;
+    use super::*;
     use crate::{
         catalogue::Catalogue,
         change::{Change, Images, Sight},

@@ -62,11 +62,10 @@ impl Kind for Calculated {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let target = schema.entity(&self.target);
         Outline {
             terms: vec![format!("{} as {}", self.value, self.attribute)],
             says: Some(format!("sets {}.{} to {}", self.target, self.attribute, self.value)),
-            into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
+            into: schema.entity(&self.target).map(|target| target.key.to_string()),
             ..Outline::from(&self.target)
         }
     }
@@ -85,11 +84,8 @@ impl Kind for Calculated {
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
-        let of = |(key, item)| {
-            let image = schema.image(key, item).filter(|image| image.is(&self.target))?;
-            Some(Derived::Attributes { key: key.clone(), attributes: self.wanted(Some(&image)) })
-        };
-        items.iter().filter_map(of).collect()
+        let of = |it: Image<'_>| Derived::Attributes { key: it.key.clone(), attributes: self.wanted(Some(&it)) };
+        schema.images(items, &self.target).map(of).collect()
     }
 }
 

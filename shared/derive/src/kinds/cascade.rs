@@ -122,7 +122,6 @@ impl Kind for Cascade {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let owner = schema.entity(&self.owner);
         let finds = self.hanging.iter().filter_map(|hanging| match &hanging.found {
             Way::Found(found) => found.shown(schema, &self.owner, &hanging.entity),
             Way::Counters(_) | Way::Named(_) => None,
@@ -130,7 +129,7 @@ impl Kind for Cascade {
         Outline {
             from: self.starts.iter().map(|(name, _)| name.clone()).collect(),
             terms: vec![format!("removed, and no {} there", self.owner)],
-            into: owner.map(|owner| format!("{} / {}", owner.key.pk, owner.key.sk)),
+            into: schema.entity(&self.owner).map(|owner| owner.key.to_string()),
             finds: finds.collect(),
             touches: self.hanging.iter().map(Hanging::words).collect(),
             ..Outline::default()

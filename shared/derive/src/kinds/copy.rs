@@ -113,10 +113,9 @@ impl Kind for Copy {
 
     fn outline(&self, schema: &Schema) -> Outline {
         let names = self.attributes.iter().map(|(from, to)| format!("{from} as {to}"));
-        let target = schema.entity(&self.target);
         Outline {
             terms: iter::once(names.collect::<Vec<_>>().join(", ")).chain(self.condition.words()).collect(),
-            into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
+            into: schema.entity(&self.target).map(|target| target.key.to_string()),
             named_by: self.link.0.iter().map(|(_, from)| from.text().to_owned()).collect(),
             finds: self.found.shown(schema, &self.source, &self.target).into_iter().collect(),
             ..Outline::from(&self.source)
@@ -134,7 +133,7 @@ impl Kind for Copy {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        let of_link = || self.link.unreadable(schema.entity(&self.source)?, image);
+        let of_link = || self.link.key(schema.entity(&self.source)?, image).err();
         let of_source = || {
             let is_copied = match self.condition.holds(image) {
                 Ok(is_copied) => is_copied,
@@ -152,15 +151,13 @@ impl Kind for Copy {
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
-        let mut derived = Vec::new();
-        for (key, item) in items {
-            let Some(image) = schema.image(key, item).filter(|image| image.is(&self.target)) else { continue };
+        let of = |image: Image<'_>| {
             let source = self.source_key(schema, &image).ok().flatten();
             let found = source.as_ref().and_then(|source| items.get(source));
             let attributes = self.wanted(schema, source.as_ref(), found);
-            derived.push(Derived::Attributes { key: key.clone(), attributes });
-        }
-        derived
+            Derived::Attributes { key: image.key.clone(), attributes }
+        };
+        schema.images(items, &self.target).map(of).collect()
     }
 }
 
@@ -222,10 +219,10 @@ impl Refresh for Copy {
 mod tests {
     use expect_test::{Expect, expect};
 
+    use super::*;
     use crate::{
         change::Change,
         fixture::{catalogue, effects, inserted, item, key_of, modified, removed, schema, short},
-        sources::Sources,
     };
 
     fn check(change: &Change, wanted: &Expect) {
@@ -265,38 +262,26 @@ mod tests {
     const FOLLOWER: &str = "USER#bob / FOLLOWER#ann Follower FollowerName=Ann";
 
     #[test]
-    fn a_renamed_source_asks_for_all_that_carry_its_name() {
-        check(
-            &modified(ANN, "USER#ann / PROFILE User Name=Anna"),
-            &expect![[r#"
-            comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
-            post-author: find table USER#ann / POST#… via Post -> PostDetail
-            followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
-            follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
-        "#]],
-        );
-    }
-
-    #[test]
-    fn an_attribute_that_the_source_loses_is_asked_for_too() {
-        check(
-            &modified(ANN, "USER#ann / PROFILE User Name=N:1"),
-            &expect![[r#"
-            comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
-            post-author: find table USER#ann / POST#… via Post -> PostDetail
-            followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
-            follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
-        "#]],
-        );
-        check(
-            &modified(ANN, "USER#ann / PROFILE User"),
-            &expect![[r#"
-            comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
-            post-author: find table USER#ann / POST#… via Post -> PostDetail
-            followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
-            follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
-        "#]],
-        );
+    fn a_source_that_is_renamed_or_removed_asks_for_all_that_carry_its_name() {
+        for change in [
+            modified(ANN, "USER#ann / PROFILE User Name=Anna"),
+            // It loses the attribute.
+            modified(ANN, "USER#ann / PROFILE User Name=N:1"),
+            modified(ANN, "USER#ann / PROFILE User"),
+            // It is gone.
+            removed(ANN),
+            modified(ANN, "USER#ann / PROFILE Gadget Name=Ann"),
+        ] {
+            check(
+                &change,
+                &expect![[r#"
+                    comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
+                    post-author: find table USER#ann / POST#… via Post -> PostDetail
+                    followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
+                    follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
+                "#]],
+            );
+        }
     }
 
     #[test]
@@ -304,28 +289,6 @@ mod tests {
         check(&modified(ANN, &format!("{ANN} Avatar=a FollowerCount=N:2")), &expect!["nothing\n"]);
         check(&inserted("USER#ann / PROFILE User Avatar=a"), &expect!["nothing\n"]);
         check(&modified(COMMENT, &format!("{COMMENT} Text=x")), &expect!["nothing\n"]);
-    }
-
-    #[test]
-    fn a_removed_source_asks_for_all_that_carry_its_name() {
-        check(
-            &removed(ANN),
-            &expect![[r#"
-            comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
-            post-author: find table USER#ann / POST#… via Post -> PostDetail
-            followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
-            follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
-        "#]],
-        );
-        check(
-            &modified(ANN, "USER#ann / PROFILE Gadget Name=Ann"),
-            &expect![[r#"
-            comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
-            post-author: find table USER#ann / POST#… via Post -> PostDetail
-            followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
-            follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
-        "#]],
-        );
     }
 
     #[test]
@@ -344,14 +307,12 @@ mod tests {
 
     #[test]
     fn a_put_back_that_drops_or_alters_the_copy_is_looked_at() {
-        check(
-            &modified(COMMENT, "POST#p / COMMENT#c Comment UserId=ann"),
-            &expect!["comment-author: look POST#p / COMMENT#c (Comment)\n"],
-        );
-        check(
-            &modified(COMMENT, "POST#p / COMMENT#c Comment UserId=ann UserName=Old"),
-            &expect!["comment-author: look POST#p / COMMENT#c (Comment)\n"],
-        );
+        for change in [
+            modified(COMMENT, "POST#p / COMMENT#c Comment UserId=ann"),
+            modified(COMMENT, "POST#p / COMMENT#c Comment UserId=ann UserName=Old"),
+        ] {
+            check(&change, &expect!["comment-author: look POST#p / COMMENT#c (Comment)\n"]);
+        }
     }
 
     #[test]

@@ -207,8 +207,7 @@ impl Kind for Count {
 
     fn derive(&self, name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
         let mut counts: BTreeMap<Key, Tally> = BTreeMap::new();
-        for (key, item) in items {
-            let Some(image) = schema.image(key, item).filter(|image| image.is(&self.source)) else { continue };
+        for image in schema.images(items, &self.source) {
             let Ok((targets, sum)) = self.counted(schema, &image) else { continue };
             if targets.iter().any(|target| Self::too_long(name, target).is_some()) {
                 continue;
@@ -226,13 +225,11 @@ impl Kind for Count {
 mod tests {
     use expect_test::{Expect, expect};
 
+    use super::*;
     use crate::{
         catalogue::Catalogue,
         change::Change,
-        condition::Condition,
-        declaration::Count,
         definition,
-        derived::{Counts, Derived, Items},
         fixture::{count, effects, effects_in, expired, inserted, item, key_of, modified, named, removed, schema},
         gathering::CollectionCount,
     };

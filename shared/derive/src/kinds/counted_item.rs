@@ -1,9 +1,8 @@
 //! Counted item: a derived item that exists while one of its counts is above zero.
 //!
 //! *Keeps true*: there is an item of the target's entity under a key exactly while a declared count of that key is above
-//! zero.
-//! *From* a counter that changed *to* a refresh of its target; *from* such an item that any writer created, changed or
-//! removed *to* a refresh of that item.
+//! zero. *From* a counter that changed *to* a refresh of its target; *from* such an item that any writer created, changed
+//! or removed *to* a refresh of that item.
 //!
 //! It groups a count: an item for each counted value, such as one for each status of a user's orders. A count of these
 //! items is the number of different values. [Displays](super::display) write the count into the item; the item itself
@@ -100,10 +99,9 @@ impl Kind for CountedItem {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let target = schema.entity(&self.target);
         Outline {
             terms: vec![format!("while {} is above zero", self.counts.join(" or "))],
-            into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
+            into: schema.entity(&self.target).map(|target| target.key.to_string()),
             ..Outline::from(COUNTER)
         }
     }
@@ -167,7 +165,6 @@ impl Refresh for CountedItem {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use keys::{item::Item, key::Key};
     use proptest::prelude::*;
 
     use super::*;

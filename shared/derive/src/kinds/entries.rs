@@ -207,23 +207,16 @@ impl Refresh for Entries {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use keys::{
-        entry,
-        key::{Key, SORT_KEY_BYTES_MAX},
-    };
+    use keys::key::SORT_KEY_BYTES_MAX;
     use proptest::prelude::*;
 
+    use super::*;
     use crate::{
         catalogue::Catalogue,
-        declaration::Link,
-        expression::{Input, pairs},
+        expression::pairs,
         fixture::{TestTable, effects_in, ground, inserted, item, key_of, modified, named, removed, short},
-        kinds::{
-            entries::Entries,
-            latest::{Latest, SourceList},
-        },
+        kinds::latest::{Latest, SourceList},
         query::Order,
-        schema::Schema,
     };
 
     fn entries(name: &str, carried: &[(&str, &str)]) -> Entries {

@@ -8,8 +8,8 @@
 //! itself, so that the two never differ for long. If an application puts the item with an old key, or without one, the
 //! record requests the refresh that restores it.
 //!
-//! A number that is fractional or has too many digits for the key gives no key. The item itself is not at
-//! fault, so it does not count as unreadable; the invalid data is in the counted items.
+//! A number that is fractional or has too many digits for the key gives no key. The item itself is not at fault, so it
+//! does not count as unreadable; the invalid data is in the counted items.
 //!
 //! *Example*: `UnitsSold` of `PRODUCT#tea / METADATA` in the category `drinks` goes from 4 to 5. Its `GSI2PK` stays
 //! `BESTSELLERS#drinks`; its `GSI2SK`, built from `{MAX-UnitsSold:12}#{ProductId}`, becomes `999999999994#tea`.
@@ -127,7 +127,7 @@ impl Kind for DerivedIndexKey {
     fn outline(&self, schema: &Schema) -> Outline {
         let Self { target, number, index, .. } = self;
         let declared = schema.entity(target).and_then(|target| self.declared(target));
-        let key = declared.map(|index| format!("{} / {}", index.key.pk, index.key.sk));
+        let key = declared.map(|index| index.key.to_string());
         Outline {
             terms: vec![format!("{number} above zero")],
             says: key
@@ -155,14 +155,9 @@ impl Kind for DerivedIndexKey {
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
-        let mut derived = Vec::new();
-        for (key, item) in items {
-            if let Some(image) = schema.image(key, item).filter(|image| image.is(&self.target)) {
-                let attributes = self.wanted(schema, Some(&image));
-                derived.push(Derived::Attributes { key: key.clone(), attributes });
-            }
-        }
-        derived
+        let of =
+            |it: Image<'_>| Derived::Attributes { key: it.key.clone(), attributes: self.wanted(schema, Some(&it)) };
+        schema.images(items, &self.target).map(of).collect()
     }
 }
 
@@ -185,13 +180,12 @@ impl Refresh for DerivedIndexKey {
 
     /// Items whose number does not fit the key.
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
-        let flaw = |(key, item)| {
-            let image = schema.image(key, item).filter(|image| image.is(&self.target))?;
+        let flaw = |image: Image<'_>| {
             let unreadable = self.key(&image).err().filter(|unreadable| unreadable.attribute == self.number)?;
             let why = format!("it is not in the index {}: {unreadable}", self.index);
-            Some(Flaw { key: key.clone(), attribute: unreadable.attribute, why })
+            Some(Flaw { key: image.key.clone(), attribute: unreadable.attribute, why })
         };
-        items.iter().filter_map(flaw).collect()
+        schema.images(items, &self.target).filter_map(flaw).collect()
     }
 }
 
@@ -199,11 +193,10 @@ impl Refresh for DerivedIndexKey {
 mod tests {
     use expect_test::{Expect, expect};
 
+    use super::*;
     use crate::{
         change::Change,
-        derived::{Counts, Derived},
         fixture::{TestTable, best_sellers, effects, inserted, item, key_of, modified, removed, schema, short},
-        kind::{Kind as _, Refresh as _},
         whole,
     };
 
@@ -216,29 +209,24 @@ mod tests {
 
     #[test]
     fn a_number_or_a_category_that_changed_rings() {
-        check(
-            &modified(TEA, &TEA.replace("N:4", "N:5")),
-            &expect!["best-sellers: look PRODUCT#tea / METADATA (Product)\n"],
-        );
-        check(
-            &modified(TEA, &TEA.replace("Category=drinks", "Category=food")),
-            &expect!["best-sellers: look PRODUCT#tea / METADATA (Product)\n"],
-        );
+        for change in
+            [modified(TEA, &TEA.replace("N:4", "N:5")), modified(TEA, &TEA.replace("Category=drinks", "Category=food"))]
+        {
+            check(&change, &expect!["best-sellers: look PRODUCT#tea / METADATA (Product)\n"]);
+        }
         check(&modified(TEA, &TEA.replace("N:4", "N:4.0")), &expect!["nothing\n"]);
         check(&modified(TEA, &format!("{TEA} Price=N:3")), &expect!["nothing\n"]);
     }
 
     #[test]
     fn a_put_that_drops_or_alters_the_key_rings() {
-        check(
-            &modified(TEA, "PRODUCT#tea / METADATA Product Category=drinks UnitsSold=N:4"),
-            &expect!["best-sellers: look PRODUCT#tea / METADATA (Product)\n"],
-        );
-        check(
-            &modified(TEA, &TEA.replace("995#tea", "990#tea")),
-            &expect!["best-sellers: look PRODUCT#tea / METADATA (Product)\n"],
-        );
-        check(&inserted(TEA), &expect!["best-sellers: look PRODUCT#tea / METADATA (Product)\n"]);
+        for change in [
+            modified(TEA, "PRODUCT#tea / METADATA Product Category=drinks UnitsSold=N:4"),
+            modified(TEA, &TEA.replace("995#tea", "990#tea")),
+            inserted(TEA),
+        ] {
+            check(&change, &expect!["best-sellers: look PRODUCT#tea / METADATA (Product)\n"]);
+        }
         check(&removed(TEA), &expect!["nothing\n"]);
     }
 

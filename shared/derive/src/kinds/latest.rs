@@ -188,7 +188,6 @@ impl Kind for Latest {
             ),
             None => (which.to_owned(), format!("copies {names} into each {}, of {which} {items}", self.target)),
         };
-        let target = schema.entity(&self.target);
         Outline {
             terms: vec![format!("{taken}: {names}")],
             says: Some(says),
@@ -196,9 +195,9 @@ impl Kind for Latest {
                 is_last: self.order == Order::Descending,
                 list: self.list.as_ref().map(|list| (list.length, list.attribute.clone())),
             }),
-            into: target.map(|target| match &self.link {
+            into: schema.entity(&self.target).map(|target| match &self.link {
                 Some(link) => linked(target, link),
-                None => format!("{} / {}", target.key.pk, target.key.sk),
+                None => target.key.to_string(),
             }),
             ..Outline::from(&self.source)
         }
@@ -226,15 +225,12 @@ impl Kind for Latest {
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
-        let mut derived = Vec::new();
-        for (key, item) in items {
-            if schema.image(key, item).is_some_and(|image| image.is(&self.target)) {
-                let first = self.first(schema, key);
-                let found = first.map(|of| first_of(schema, &of, items.range(of.begin()..))).unwrap_or_default();
-                derived.push(Derived::Attributes { key: key.clone(), attributes: self.wanted(schema, &found) });
-            }
-        }
-        derived
+        let of = |image: Image<'_>| {
+            let first = self.first(schema, image.key);
+            let found = first.map(|of| first_of(schema, &of, items.range(of.begin()..))).unwrap_or_default();
+            Derived::Attributes { key: image.key.clone(), attributes: self.wanted(schema, &found) }
+        };
+        schema.images(items, &self.target).map(of).collect()
     }
 }
 
@@ -261,15 +257,12 @@ impl Refresh for Latest {
 mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
-    use serde_dynamo::AttributeValue;
 
+    use super::*;
     use crate::{
         catalogue::Catalogue,
         change::Change,
-        declaration::Link,
         fixture::{TestTable, effects, inserted, item, key_of, latest, modified, named, removed, schema, short},
-        kinds::latest::Latest,
-        query::Order,
     };
 
     fn check(change: &Change, wanted: &Expect) {

@@ -249,10 +249,9 @@ impl Kind for Mirror {
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
         let mut claims: BTreeMap<Key, Vec<Key>> = BTreeMap::new();
-        for (key, item) in items {
-            let Some(image) = schema.image(key, item).filter(|image| image.is(&self.source)) else { continue };
+        for image in schema.images(items, &self.source) {
             for mirror in self.readable_keys(schema, Some(&image)) {
-                claims.entry(mirror).or_default().push(key.clone());
+                claims.entry(mirror).or_default().push(image.key.clone());
             }
         }
         let mut derived = Vec::new();
@@ -390,14 +389,14 @@ impl Mirror {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, sync::Arc};
+    use std::sync::Arc;
 
     use expect_test::{Expect, expect};
     use serde_dynamo::AttributeValue;
 
+    use super::*;
     use crate::{
         change::Change,
-        derived::Items,
         fixture::{catalogue, decided, derivations, effects, inserted, item, key_of, modified, removed, schema},
         refresh::{Look, Verdict},
         write::Action,
@@ -414,14 +413,12 @@ mod tests {
 
     #[test]
     fn a_source_that_is_made_or_removed_rings_its_mirror() {
-        check(
-            &inserted(FOLLOW),
-            &expect!["follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob\n"],
-        );
-        check(
-            &removed(FOLLOW),
-            &expect!["follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob\n"],
-        );
+        for change in [inserted(FOLLOW), removed(FOLLOW)] {
+            check(
+                &change,
+                &expect!["follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob\n"],
+            );
+        }
     }
 
     #[test]
@@ -445,16 +442,14 @@ mod tests {
 
     #[test]
     fn a_mirror_that_a_hand_makes_alters_or_deletes_rings_itself() {
-        check(&removed(FOLLOWER), &expect!["follower-mirror: look USER#bob / FOLLOWER#ann (Follower)\n"]);
-        check(
-            &modified(FOLLOWER, &format!("{FOLLOWER} Note=x")),
-            &expect!["follower-mirror: look USER#bob / FOLLOWER#ann (Follower)\n"],
-        );
-        check(&inserted(FOLLOWER), &expect!["follower-mirror: look USER#bob / FOLLOWER#ann (Follower)\n"]);
-        check(
-            &modified(FOLLOWER, "USER#bob / FOLLOWER#ann Gadget"),
-            &expect!["follower-mirror: look USER#bob / FOLLOWER#ann (Follower)\n"],
-        );
+        for change in [
+            removed(FOLLOWER),
+            modified(FOLLOWER, &format!("{FOLLOWER} Note=x")),
+            inserted(FOLLOWER),
+            modified(FOLLOWER, "USER#bob / FOLLOWER#ann Gadget"),
+        ] {
+            check(&change, &expect!["follower-mirror: look USER#bob / FOLLOWER#ann (Follower)\n"]);
+        }
     }
 
     #[test]
@@ -511,14 +506,9 @@ mod tests {
             post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p, named USER#eve / POST#2024#p
         "#]],
         );
-        check(
-            &modified(DETAIL, "POST#p / METADATA PostDetail Title=x Claims=N:1"),
-            &expect!["post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p\n"],
-        );
-        check(
-            &removed(DETAIL),
-            &expect!["post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p\n"],
-        );
+        for change in [modified(DETAIL, "POST#p / METADATA PostDetail Title=x Claims=N:1"), removed(DETAIL)] {
+            check(&change, &expect!["post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p\n"]);
+        }
     }
 
     const DESK: &str = "DESK#d / METADATA Desk Place=hall Clerks=SS:ann,bob";

@@ -163,7 +163,7 @@ impl Kind for TreePath {
         Outline {
             says: Some(format!("keeps in each {} its path: {path}", self.target)),
             terms: vec![path],
-            into: schema.entity(&self.target).map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
+            into: schema.entity(&self.target).map(|target| target.key.to_string()),
             finds: self.found.shown(schema, &self.parent, &self.target).into_iter().collect(),
             depth_max: Some(self.depth_max),
             ..Outline::from(&self.target)
@@ -187,14 +187,11 @@ impl Kind for TreePath {
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
-        let mut derived = Vec::new();
-        for (key, item) in items {
-            if schema.image(key, item).is_some_and(|image| image.is(&self.target)) {
-                let attributes = vec![self.wanted(self.walked(schema, items, key))];
-                derived.push(Derived::Attributes { key: key.clone(), attributes });
-            }
-        }
-        derived
+        let of = |image: Image<'_>| {
+            let attributes = vec![self.wanted(self.walked(schema, items, image.key))];
+            Derived::Attributes { key: image.key.clone(), attributes }
+        };
+        schema.images(items, &self.target).map(of).collect()
     }
 }
 
@@ -309,9 +306,9 @@ fn below<'a>(above: &str, names: impl DoubleEndedIterator<Item = &'a String>, de
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use keys::{item::Item, key::Key};
     use proptest::prelude::*;
 
+    use super::*;
     use crate::{
         change::Change,
         fixture::{TestTable, effects, inserted, item, key_of, modified, removed},
@@ -328,22 +325,19 @@ mod tests {
 
     #[test]
     fn a_path_that_changed_asks_for_what_stands_in_the_folder_and_looks_again() {
-        check(
-            &modified(DOCS, "FOLDER#d / METADATA Folder Name=docs ParentId=top Path=/docs"),
-            &expect![[r#"
+        for change in [
+            modified(DOCS, "FOLDER#d / METADATA Folder Name=docs ParentId=top Path=/docs"),
+            modified(DOCS, "FOLDER#d / METADATA Folder Name=docs ParentId=top"),
+        ] {
+            check(
+                &change,
+                &expect![[r#"
             folder-path: find GSI1 FOLDER#d / FOLDER#… via Folder -> Folder
             folder-path: look FOLDER#d / METADATA (Folder)
             file-path: find table FOLDER#d / FILE#… via File -> FileDetail
         "#]],
-        );
-        check(
-            &modified(DOCS, "FOLDER#d / METADATA Folder Name=docs ParentId=top"),
-            &expect![[r#"
-            folder-path: find GSI1 FOLDER#d / FOLDER#… via Folder -> Folder
-            folder-path: look FOLDER#d / METADATA (Folder)
-            file-path: find table FOLDER#d / FILE#… via File -> FileDetail
-        "#]],
-        );
+            );
+        }
     }
 
     #[test]
@@ -360,46 +354,34 @@ mod tests {
             &inserted("FOLDER#d / METADATA Folder Name=docs ParentId=top"),
             &expect!["folder-path: look FOLDER#d / METADATA (Folder)\n"],
         );
-        check(
-            &removed(DOCS),
-            &expect![[r#"
+        for change in [removed(DOCS), modified(DOCS, "FOLDER#d / METADATA Gadget Path=/top/docs")] {
+            check(
+                &change,
+                &expect![[r#"
             folder-path: find GSI1 FOLDER#d / FOLDER#… via Folder -> Folder
             file-path: find table FOLDER#d / FILE#… via File -> FileDetail
         "#]],
-        );
-        check(
-            &modified(DOCS, "FOLDER#d / METADATA Gadget Path=/top/docs"),
-            &expect![[r#"
-            folder-path: find GSI1 FOLDER#d / FOLDER#… via Folder -> Folder
-            file-path: find table FOLDER#d / FILE#… via File -> FileDetail
-        "#]],
-        );
+            );
+        }
     }
 
     #[test]
     fn a_folder_that_is_renamed_or_moved_is_looked_at() {
-        check(
-            &modified(DOCS, &DOCS.replace("Name=docs", "Name=papers")),
-            &expect!["folder-path: look FOLDER#d / METADATA (Folder)\n"],
-        );
-        check(
-            &modified(DOCS, &DOCS.replace("ParentId=top", "ParentId=low")),
-            &expect!["folder-path: look FOLDER#d / METADATA (Folder)\n"],
-        );
-        check(
-            &modified(DOCS, &DOCS.replace(" ParentId=top", "")),
-            &expect!["folder-path: look FOLDER#d / METADATA (Folder)\n"],
-        );
+        for change in [
+            modified(DOCS, &DOCS.replace("Name=docs", "Name=papers")),
+            modified(DOCS, &DOCS.replace("ParentId=top", "ParentId=low")),
+            modified(DOCS, &DOCS.replace(" ParentId=top", "")),
+        ] {
+            check(&change, &expect!["folder-path: look FOLDER#d / METADATA (Folder)\n"]);
+        }
         check(&modified(DOCS, &format!("{DOCS} FileCount=N:2")), &expect!["nothing\n"]);
     }
 
     #[test]
     fn a_mirror_that_is_made_or_altered_is_looked_at_and_so_is_that_of_a_new_file() {
-        check(&inserted(DETAIL), &expect!["file-path: look FILE#f / METADATA (FileDetail)\n"]);
-        check(
-            &modified(DETAIL, &DETAIL.replace("FolderId=d", "FolderId=e")),
-            &expect!["file-path: look FILE#f / METADATA (FileDetail)\n"],
-        );
+        for change in [inserted(DETAIL), modified(DETAIL, &DETAIL.replace("FolderId=d", "FolderId=e"))] {
+            check(&change, &expect!["file-path: look FILE#f / METADATA (FileDetail)\n"]);
+        }
         check(&removed(DETAIL), &expect!["nothing\n"]);
         check(&inserted(FILE), &expect!["file-path: look FILE#f / METADATA (FileDetail)\n"]);
         check(&modified(FILE, &format!("{FILE} SizeBytes=N:3")), &expect!["nothing\n"]);

@@ -20,10 +20,6 @@
 //! *Example*: `SENSOR#s#2024-01-15 / 2024-01-15T10:30:00.000Z` is put with `Value` 21.5. It goes into `SENSOR#s /
 //! HOUR#2024-01-15T10` and `SENSOR#s / DAY#2024-01-15`.
 //!
-//! # Grain
-//!
-//! Grains: the time spans of buckets, and the bucket of a time.
-//!
 //! Buckets are in UTC, and a time without a zone is taken as UTC. A time with another offset would go into the bucket
 //! of its text, which is hours away, so it is not accepted as a time.
 
@@ -56,11 +52,6 @@ impl Rollup {
         self.link.from_fields().chain(own).chain(self.condition.attributes())
     }
 
-    /// The value of an item; `None` if it has none.
-    fn value(&self, image: &Image<'_>) -> Result<Option<Sum>, Unreadable> {
-        self.value.number(image)
-    }
-
     /// The bucket of an item for one grain; `None` if the item lacks one of the fields.
     fn bucket(&self, target: &Definition, image: &Image<'_>, grain: TimeSpan) -> Result<Option<Key>, Unreadable> {
         let Some(time) = self.time.text_of(image)? else { return Ok(None) };
@@ -82,7 +73,7 @@ impl Rollup {
         if !self.condition.holds(image)? {
             return Ok(None);
         }
-        let (Some(target), Some(value)) = (schema.entity(&self.form.entity), self.value(image)?) else {
+        let (Some(target), Some(value)) = (schema.entity(&self.form.entity), self.value.number(image)?) else {
             return Ok(None);
         };
         let mut buckets = Vec::with_capacity(self.grains.len());
@@ -161,8 +152,7 @@ impl Kind for Rollup {
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
         let mut buckets: BTreeMap<Key, Bucket> = BTreeMap::new();
-        for (key, item) in items {
-            let Some(image) = schema.image(key, item).filter(|image| image.is(&self.source)) else { continue };
+        for image in schema.images(items, &self.source) {
             let Ok(Some((keys, value))) = self.measured(schema, &image) else { continue };
             for key in keys {
                 let one = Bucket::of(&value);
@@ -210,14 +200,11 @@ fn has_offset(rest: &str) -> bool {
 mod tests {
     use expect_test::{Expect, expect};
 
+    use super::*;
     use crate::{
         catalogue::Catalogue,
         change::Change,
-        declaration::Rollup,
-        expression::time::TimeSpan,
         fixture::{self, derived, effects, effects_in, ground, inserted, modified, named, removed},
-        kinds::rollup::cut,
-        schema::Schema,
     };
 
     fn check(change: &Change, wanted: &Expect) {
@@ -288,14 +275,12 @@ mod tests {
             readings: take off the list
         "#]],
         );
-        check(
-            &inserted("SENSOR#s#today / today Reading Value=N:1"),
-            &expect!["readings: list At is no time in ISO 8601 and UTC\n"],
-        );
-        check(
-            &inserted("SENSOR#s#2024-01-15 / 2024-01-15 Reading Value=N:1"),
-            &expect!["readings: list At is no time in ISO 8601 and UTC\n"],
-        );
+        for change in [
+            inserted("SENSOR#s#today / today Reading Value=N:1"),
+            inserted("SENSOR#s#2024-01-15 / 2024-01-15 Reading Value=N:1"),
+        ] {
+            check(&change, &expect!["readings: list At is no time in ISO 8601 and UTC\n"]);
+        }
     }
 
     #[test]

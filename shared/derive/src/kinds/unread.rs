@@ -20,7 +20,6 @@ use std::borrow::Cow;
 use keys::{
     entity::Definition,
     error::Problem,
-    item::Item,
     key::{Key, SORT_KEY_BYTES_MAX},
     template::{Piece, form::Form},
 };
@@ -190,7 +189,7 @@ impl Kind for Unread {
         let Self { source, field, after, limit, attribute, .. } = self;
         let absent = if self.zero_is_absent { ", absent for zero" } else { "" };
         let pairs: Vec<String> = self.link.0.iter().map(|(to, from)| format!("{to} is its {from}")).collect();
-        let (pairs, target) = (pairs.join(", "), schema.entity(&self.target));
+        let pairs = pairs.join(", ");
         Outline {
             terms: vec![format!(
                 "those whose {field} is behind its {after}, up to {limit}, as {attribute}{absent}; {pairs}"
@@ -200,7 +199,7 @@ impl Kind for Unread {
                  {limit}{absent}; {pairs}",
                 self.target
             )),
-            into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
+            into: schema.entity(&self.target).map(|target| target.key.to_string()),
             finds: self.found.shown(schema, &self.source, &self.target).into_iter().collect(),
             ..Outline::from(&self.source)
         }
@@ -226,12 +225,11 @@ impl Kind for Unread {
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
         let number = |of: FirstOf| first_of(schema, &of, items.range(of.begin()..)).len();
-        let of = |(key, item): (&Key, &Item)| {
-            let image = schema.image(key, item).filter(|image| image.is(&self.target))?;
+        let of = |image: Image<'_>| {
             let behind = self.behind(schema, &image).ok().flatten();
-            Some(Derived::Attributes { key: key.clone(), attributes: self.wanted(behind.map(number)) })
+            Derived::Attributes { key: image.key.clone(), attributes: self.wanted(behind.map(number)) }
         };
-        items.iter().filter_map(of).collect()
+        schema.images(items, &self.target).map(of).collect()
     }
 }
 
@@ -266,22 +264,17 @@ impl Refresh for Unread {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use keys::{entity::Definition, layout::Layout};
+    use keys::layout::Layout;
     use proptest::prelude::*;
 
+    use super::*;
     use crate::{
         catalogue::Catalogue,
         change::Change,
-        declaration::{FoundBy, Link},
-        derived::Counts,
         fixture::{
             TestTable, derived, effects, ground, inserted, item, key_of, modified, named, removed, schema, short,
             unread,
         },
-        kind::Kind,
-        kinds::unread::Unread,
-        query::SortKeys,
-        schema::Schema,
     };
 
     fn check(change: &Change, wanted: &Expect) {

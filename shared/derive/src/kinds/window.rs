@@ -222,13 +222,12 @@ impl Kind for Window {
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
         // Without a clock nothing is known, and what is stored stays.
         let Some(hour) = items.get(&clock::key()).and_then(clock::hour) else { return Vec::new() };
-        let of = |(key, item): (&Key, &Item)| {
-            schema.image(key, item).filter(|image| image.is(&self.target))?;
-            let of = self.buckets(schema, key, hour);
+        let of = |image: Image<'_>| {
+            let of = self.buckets(schema, image.key, hour);
             let buckets = of.map(|of| first_of(schema, &of, items.range(of.begin()..))).unwrap_or_default();
-            Some(Derived::Attributes { key: key.clone(), attributes: vec![self.wanted(schema, buckets)] })
+            Derived::Attributes { key: image.key.clone(), attributes: vec![self.wanted(schema, buckets)] }
         };
-        items.iter().filter_map(of).collect()
+        schema.images(items, &self.target).map(of).collect()
     }
 }
 
@@ -261,12 +260,10 @@ impl Refresh for Window {
 mod tests {
     use expect_test::{Expect, expect};
 
+    use super::*;
     use crate::{
         change::Change,
-        declaration::Link,
-        expression::time::TimeSpan,
         fixture::{TestTable, effects, ground, inserted, item, key_of, modified, removed, schema, short, window},
-        kinds::window::Window,
     };
 
     fn check(change: &Change, wanted: &Expect) {

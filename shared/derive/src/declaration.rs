@@ -2,12 +2,6 @@
 //!
 //! The declarations of the kinds that have their own [shape](crate::kind) are here, apart from the code of the kinds,
 //! because code that matches on the shape reads them. The other kinds have theirs in their own files.
-//!
-//! # Found by
-//!
-//! How the items that belong to a source are found: by one query, built from the source's key.
-//!
-//! The query finds the targets themselves, or other items whose fields give the keys of the targets.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
@@ -358,12 +352,6 @@ impl Link {
     pub(crate) fn refused(&self, error: keys::error::KeyError) -> Unreadable {
         let from = self.filling(&error.attribute).map(|from| from.text().to_owned());
         Unreadable { attribute: from.unwrap_or(error.attribute), why: error.problem.to_string() }
-    }
-
-    /// The problem with the fields that the key is built from.
-    #[must_use]
-    pub fn unreadable(&self, to: &Definition, image: &Image<'_>) -> Option<Unreadable> {
-        self.key(to, image).err()
     }
 
     /// What fills a field of the key.
