@@ -28,15 +28,17 @@ use serde_dynamo::AttributeValue;
 use store::Units;
 
 use crate::{
-    drawn::check::is_right as drawn_is_right,
-    items::{is_zero, readings::DAY},
+    deployed::{ToRecount, parked, refused_unread, to_recount},
+    drawn::is_right as drawn_is_right,
+    items::{DAY, is_zero},
     oracle::{
-        Difference, PlainChange, Recount, history, recount,
+        Difference, PlainChange, Recount,
+        changes::HISTORIES,
+        recount,
         table::{Address, Plain, PlainItem, PlainTable, millionths},
     },
     platform::stream::{Author, Stream, TableChange},
     scene::Scene,
-    stored::{ToRecount, parked, refused_unread, to_recount},
     trace::Failure,
 };
 
@@ -736,7 +738,7 @@ pub(crate) fn is_recounted(scene: &Scene, stream: &Stream) -> Result<(), Failure
     // What was lost of a history, or is listed for a recount, nobody can count any more: `audit` has its bounds.
     let lost = stream.lost.concerned(scene, &stream.made).counts;
     let is_lost = |found: &Difference| lost.iter().any(|(_, item)| address(item) == found.at);
-    differences.retain(|found| !(history::COVERED.contains(&found.derivation) && is_lost(found)));
+    differences.retain(|found| !(HISTORIES.contains(&found.derivation) && is_lost(found)));
     let items = scene.database.memory().snapshot(Table::Main);
     differences.retain(|found| !is_way_taken(scene, &items, found.derivation, &Key::new(&found.at.0, &found.at.1)));
     match differences.first() {

@@ -1,10 +1,8 @@
 //! Items that the application makes: of every entity, over a few ids, right and wrong.
 
-pub(crate) mod readings;
-
 use std::collections::BTreeSet;
 
-use derive::{catalogue::Catalogue, schema::Schema};
+use derive::{catalogue::Catalogue, schema::Schema, tally::Sum};
 use keys::{
     entity::{Definition, KeyTemplate},
     fields::Fields,
@@ -146,4 +144,44 @@ pub(crate) fn amount(chance: &Chance) -> AttributeValue {
 /// Does this counter count nothing?
 pub(crate) fn is_zero(counter: &Item) -> bool {
     ["Value", "Sum"].iter().all(|name| counter.get(name).is_none_or(|value| whole_number(value) == Some(0)))
+}
+
+// ---- Readings of sensors: what the application writes, and which values the roll-ups must count ----
+
+/// The sensors as their keys show them, and the day of all readings.
+const SENSORS: [&str; 2] = ["s", "s%23"];
+pub(crate) const DAY: &str = "2024-01-15";
+
+/// Times of readings. The last one cannot be parsed.
+const READING_TIMES: [&str; 5] = [
+    "2024-01-15T10:30:00.000Z",
+    "2024-01-15T10:30:00.001Z",
+    "2024-01-15T10:59:00.000Z",
+    "2024-01-15T11:00:00.000Z",
+    "noon",
+];
+
+/// A reading with any number, or with a value that is no number.
+pub(crate) fn reading(chance: &Chance) -> Item {
+    let [sensor, time] = [&SENSORS[..], &READING_TIMES].map(|texts| *chance.one_of(texts).unwrap());
+    let mut item = Item::from([
+        ("PK".to_owned(), s(&format!("SENSOR#{sensor}#{DAY}"))),
+        ("SK".to_owned(), s(time)),
+        ("EntityType".to_owned(), s("Reading")),
+    ]);
+    match chance.below(12) {
+        0 => drop(item.insert("Value".to_owned(), s("hot"))),
+        1 => {}
+        _ => drop(item.insert("Value".to_owned(), amount(chance))),
+    }
+    item
+}
+
+/// The value of a reading that has one now and had none before.
+pub(crate) fn new_value(key: &Key, old: Option<&Item>, new: Option<&Item>) -> Option<Sum> {
+    let value = |item: &Item| {
+        let is_reading = text(item, "EntityType") == Some("Reading") && key.sk.starts_with(DAY);
+        item.get("Value").and_then(Sum::of).filter(|_| is_reading)
+    };
+    if old.and_then(value).is_some() { None } else { value(new?) }
 }

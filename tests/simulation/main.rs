@@ -16,19 +16,18 @@
 //! | what | modules, the upper ones use the lower ones |
 //! |---|---|
 //! | many runs | `seeds`: which seeds run, the search for the smallest failing run, the seeds that showed each mutant |
-//! | one run | `run`, from the first write to the last check; `ending`, how a run is completed; `scheduler`, who is next |
-//! | who acts | `actors`, one a file |
+//! | one run | `run`, from the first write to the last check |
+//! | who acts | `actors`, one a file; the scheduler, who is next and how often |
 //! | what is checked | `checks`, of every run; `cases`, single records and batches without a run |
 //! | manifests that are drawn | `drawn`: their generator, their application, and an oracle by what was drawn |
-//! | what is derived of the shipped table | `oracle`, by hand-written loops without any code of the product; `checks::recounted` asks it |
-//! | what a run holds | `world` and its parts: the tasks, the application's memory, verifications; `pace`, how often each acts |
-//! | the service under test | `engines`, as the functions and the operators make them; `stored`, its parked items and jobs |
-//! | the platform | `platform`: stream, event source mappings, events, corrupt records; `caller`, faults of the store's calls |
-//! | what the functions have | `deployed`: the shipped table, with a derivation of each kind that it lacks |
+//! | what is derived of the shipped table | `oracle`, by hand-written loops without any code of the product; `checks` asks it |
+//! | what a run holds | `world` and its parts: the tasks, the application's memory, verifications |
+//! | the service under test | `deployed`: the shipped table, with a derivation of each kind that it lacks; engines, as the functions and the operators make them; parked items and jobs |
+//! | the platform | `platform`: stream, event source mappings, events, corrupt records |
+//! | who calls the store | `caller`: tasks, faults of their calls, and what they may do by the policies of the template |
 //! | what a guard says | `judge`, by the text that DynamoDB would be sent |
-//! | what callers may do | `permissions`, by the policies of the template |
 //! | what everybody shares | `scene`: tables, clock, deployed catalogues, theme; `items`, what is written |
-//! | tools | `chance`, `executor`, `trace`, `occurrences`, `failure`, `mutant` |
+//! | tools | `chance`, `trace`, `mutant` |
 
 mod actors;
 mod caller;
@@ -37,23 +36,14 @@ mod chance;
 mod checks;
 mod deployed;
 mod drawn;
-mod ending;
-mod engines;
-mod executor;
 mod items;
 mod judge;
 mod mutant;
-mod occurrences;
 mod oracle;
-mod pace;
-mod permissions;
 mod platform;
 mod run;
 mod scene;
-mod scheduler;
 mod seeds;
-mod stored;
-mod tallies;
 mod trace;
 mod world;
 
@@ -124,7 +114,7 @@ fn a_seed_runs_the_same_twice() {
     }
 }
 
-/// Every guard without a script in `cases/guards.rs`, every named step and every condition of the platform is left out,
+/// Every guard without a script in `cases/scripts.rs`, every named step and every condition of the platform is left out,
 /// one after the other. A run of either ledger must notice. The printed table is what `NOTICED` in `seeds.rs` should say.
 #[test]
 fn what_is_left_out_is_missed() {

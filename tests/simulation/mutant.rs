@@ -3,7 +3,7 @@
 use derive::guard::{Guard, Purpose};
 use engine::protocol::ProtocolStep;
 
-/// Purposes whose overlap random runs seldom or never meet. `cases/guards.rs` has a script for each.
+/// Purposes whose overlap random runs seldom or never meet. `cases/scripts.rs` has a script for each.
 pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::LedgerKind,
     Purpose::NewJob,
@@ -29,7 +29,7 @@ pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::Suspect,
 ];
 
-/// Steps whose overlap random runs seldom or never meet. `cases/steps.rs` has a script for each.
+/// Steps whose overlap random runs seldom or never meet. `cases/scripts.rs` has a script for each.
 pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::RedriveWait,
     ProtocolStep::OneReader,

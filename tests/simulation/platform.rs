@@ -1,6 +1,10 @@
 //! The platform between the table and the functions: the stream and its shards, corrupt records, event source mappings
 //! and their filters, events, and what a response means.
 //!
+//! A corrupt record must end parked for each family of each function that received it, and nothing else may. At the end
+//! of a run the operator puts the true records into the parked items, as if the decoder had been mended, and redrives
+//! them. Then everything must match the definition.
+//!
 //! # Lost
 //!
 //! What was lost: changes whose records a function never got, and what these changes concern.
@@ -9,12 +13,12 @@
 //! and listed for a recount. What a change concerns is what its plan asks for; of values that are derived from other derived
 //! values, whatever these may reach.
 
-pub(crate) mod corruption;
 pub(crate) mod mapping;
 pub(crate) mod stream;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Write as _,
     sync::LazyLock,
 };
 
@@ -25,11 +29,15 @@ use derive::{
     part::PartOf,
     plan::plan,
     position::DerivationAt,
+    write::Table,
 };
 use engine::{clock::Clock as _, sweep::Drift};
+use flate2::{Compression, write::GzEncoder};
 use keys::{counter::CounterKey, key::Key};
 use operate::verify::Finding;
-use serde_json::Value;
+use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
+use store::memory::MemoryStore;
 use support::{
     matching::{passes, read},
     record::{self, Window},
@@ -37,9 +45,9 @@ use support::{
 
 use crate::{
     actors::repairing::target,
+    deployed::to_recount,
     platform::stream::{Stream, TableChange},
     scene::Scene,
-    stored::to_recount,
 };
 
 // ---- What a response means to the platform, as AWS documents it and as it was recorded ----
@@ -314,4 +322,43 @@ pub(crate) fn bounds(scene: &Scene) -> [String; 2] {
 fn time(at_ms: u64) -> String {
     let seconds = at_ms / 1000 % 86_400;
     format!("2024-01-15T{:02}:{:02}:{:02}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+// ---- Records that are corrupt in the stream: they do not decode, though their id and sequence number can be read ----
+
+/// Of a thousand records, how many are corrupt, and how many when the functions brake, which takes many, or when one version
+/// reads them.
+const PER_MILLE: usize = 8;
+const PER_MILLE_OFTEN: usize = 80;
+
+/// The corrupt form of a record, which never decodes; `None` when the record is not to be corrupt.
+pub(crate) fn corrupted(scene: &Scene, json: &str) -> Option<String> {
+    let is_often = scene.is_braked || scene.rollout.reads_differ();
+    let per_mille = if is_often { PER_MILLE_OFTEN } else { PER_MILLE };
+    if scene.is_healed() || scene.rollout.is_calm() || scene.chance.below(1_000) < 1_000 - per_mille {
+        return None;
+    }
+    let mut record: Value = serde_json::from_str(json).unwrap();
+    let dynamodb = record["dynamodb"].as_object_mut().unwrap();
+    let image = if dynamodb.contains_key("NewImage") { "NewImage" } else { "OldImage" };
+    match scene.chance.below(4) {
+        0 => drop(dynamodb.remove(image)),
+        1 => dynamodb[image]["PK"] = json!({"Q": "no such type"}),
+        2 => drop(dynamodb.remove("Keys")),
+        _ => dynamodb["Keys"] = json!({"PK": {"N": "1"}, "SK": {"N": "2"}}),
+    }
+    scene.count("corrupt");
+    Some(record.to_string())
+}
+
+/// Replaces the corrupt record in a parked item by the true one.
+pub(crate) fn put_true(memory: &MemoryStore, key: &Key, json: &str) {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(json.as_bytes()).unwrap();
+    let compressed = encoder.finish().unwrap();
+    let mut item = memory.view(Table::Ledger, |items| items[key].clone());
+    // The true record of a small item fits one part, as the corrupt one did.
+    assert_eq!(item.get("Parts"), Some(&AttributeValue::N("1".to_owned())));
+    item.insert("Record".to_owned(), AttributeValue::B(compressed));
+    memory.put_raw(Table::Ledger, item).unwrap();
 }

@@ -23,14 +23,13 @@ use derive::{catalogue::Catalogue, schema::Schema};
 use engine::ledger::LedgerKind::{self, Receipts, Watermarks};
 
 use crate::{
+    caller::Permissions,
     chance::{Chance, Choices},
     deployed,
     drawn::drawn,
     mutant::Mutant,
-    occurrences::Occurrences,
-    permissions::Permissions,
     scene::Scene,
-    trace::Failure,
+    trace::{Failure, Occurrences},
     world::World,
 };
 

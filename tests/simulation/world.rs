@@ -1,4 +1,4 @@
-//! The state of one run beside the scene. It imports nobody who acts: the actors change it.
+//! The state of one run beside the scene. It imports only the pace of those who act: the actors change it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,17 +34,15 @@ use store::{
 use support::record::Window;
 
 use crate::{
-    caller::Caller,
-    engines::{InstanceClock, function},
-    executor::{Gone, Task, now},
-    occurrences::EXCEPTION_PAGES,
-    pace::{self, Pace, Step},
-    permissions::Role,
+    actors::{self, Pace, Step},
+    caller::{Caller, Gone, Role, Task, now},
+    deployed::{InstanceClock, function},
     platform::{
         mapping::{Batch, Mapping},
         stream::{GivenRecord, Stream, StreamRecord, by_shard},
     },
     scene::{Scene, Theme},
+    trace::EXCEPTION_PAGES,
 };
 
 /// In one run of so many, a process handles several invocations at once.
@@ -132,7 +130,7 @@ impl World {
         let role = Role::of(name);
         let name: Arc<str> = format!("{name} #{}", self.n_tasks).into();
         let gone = Gone::default();
-        let deadline_ms = pace::deadline_ms(&self.scene);
+        let deadline_ms = actors::deadline_ms(&self.scene);
         let caller = Caller::new(&self.scene, &name, role, &gone, deadline_ms);
         let store = Arc::new(Faulty::new(&self.scene.database, caller));
         NewCaller { name, role, gone, store, deadline_ms, process: None, is_old: false }

@@ -3,11 +3,10 @@
 use engine::clock::Clock as _;
 
 use crate::{
+    caller::{Gone, Turn},
     checks::account_matches,
-    engines::respond,
-    executor::{Gone, Turn},
+    deployed::{parked, respond},
     platform::{BatchVerdict, event, mapping::Batch, verdict},
-    stored::parked,
     trace::Failure,
     world::{Answer, Delivery, Running, TASKS_MAX, World},
 };

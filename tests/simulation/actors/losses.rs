@@ -19,8 +19,8 @@ use serde_dynamo::AttributeValue;
 use store::Store as _;
 
 use crate::{
-    engines::FAN_OUT,
-    executor::now,
+    caller::now,
+    deployed::FAN_OUT,
     items::n,
     platform::{mapping::Mapping, stream::Author},
     scene::Scene,

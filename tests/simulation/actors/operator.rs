@@ -25,14 +25,10 @@ use functions::handler::response;
 use store::Store;
 
 use crate::{
-    engines::{engine, engine_with},
-    executor::now,
-    platform::{corruption::put_true, event, stream::Stream},
-    scene::{
-        Scene,
-        rollout::{Rollout, Stage},
-    },
-    stored::{self, jobs},
+    caller::now,
+    deployed::{self, engine, engine_with, jobs},
+    platform::{event, put_true, stream::Stream},
+    scene::{Rollout, Scene, Stage},
     world::{BOTH, TASKS_MAX, World},
 };
 
@@ -108,7 +104,7 @@ pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
 /// What is parked is what this release reads: the true records.
 fn put_true_records(scene: &Scene, stream: &Stream) {
     let records = stream.true_records();
-    for parked in stored::parked(scene) {
+    for parked in deployed::parked(scene) {
         if let Some(json) = records.get(&parked.id) {
             scene.trace.note(|| format!("operator mends {}", parked.key));
             put_true(scene.database.memory(), &parked.key, json);
@@ -165,7 +161,7 @@ impl World {
 
     /// The operator redrives all that is parked.
     pub(crate) fn redrive(&mut self) -> bool {
-        if self.tasks.len() >= TASKS_MAX || stored::parked(&self.scene).is_empty() {
+        if self.tasks.len() >= TASKS_MAX || deployed::parked(&self.scene).is_empty() {
             return false;
         }
         if self.is_manifest_wrong() {

@@ -26,12 +26,10 @@ use keys::{counter::CounterKey, item::Item, job::JobKey, key::Key};
 
 use crate::{
     actors::losses::pulse_key,
-    engines::engine,
-    occurrences::BY_PULSE,
+    deployed::{engine, jobs, may_have_lost, notes, parked},
     platform::{Concerned, stream::StreamRecord},
     scene::Scene,
-    stored::{jobs, may_have_lost, notes, parked},
-    trace::Failure,
+    trace::{BY_PULSE, Failure},
     world::{BOTH, TASKS_MAX, World},
 };
 

@@ -21,8 +21,8 @@ use serde_json::Value;
 use store::faulty::{Call, Fault, Side};
 
 use crate::{
-    cases::bed::{Bed, INVOCATION_MS, MET, corrupt},
-    executor::{Gone, Task},
+    caller::{Gone, Task},
+    cases::{Bed, INVOCATION_MS, MET, corrupt},
     items::s,
 };
 

@@ -14,7 +14,7 @@ use keys::{counter::CounterKey, item::Item, key::Key};
 use store::Store as _;
 
 use crate::{
-    cases::bed::{Bed, corrupt},
+    cases::{Bed, corrupt},
     items::{n, s},
 };
 

@@ -23,7 +23,7 @@ use store::{
 };
 
 use crate::cases::{
-    bed::{Bed, INVOCATION_MS, LEDGERS, SHARD, corrupt, in_window},
+    Bed, INVOCATION_MS, LEDGERS, SHARD, corrupt, in_window,
     watermarks::{self, alone, alone_with, bed, counter, redriven, releases, with_unreadable_first},
 };
 

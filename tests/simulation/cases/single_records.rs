@@ -1,4 +1,5 @@
-//! Single records and batches: past defects, and changes that cannot be applied.
+//! Single records and batches: past defects, changes that cannot be applied, items of the application under derived keys,
+//! and items with very many attributes.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,20 +9,33 @@ use derive::{
     derivation::Derivation,
     derived::{Counts, Derived, Items},
     effect::{Effect, RefreshRequest},
+    guard::Purpose,
     kind::{Computed, Kind, Refresh, RefreshTarget, Shape},
     part::Reach,
     position::RecordAt,
     schema::{Image, Schema, Unreadable},
     sources::{Source, Sources},
-    write::Wanted,
+    write::{Action, Table, Wanted, Write},
 };
 use engine::{batch::Engine, park::parked, protocol::ProtocolStep};
-use keys::key::Key;
-use store::Store;
+use keys::{
+    item::{Item, text},
+    key::{Key, SORT_KEY_BYTES_MAX},
+};
+use operate::{
+    repair::remedy::{Repaired, Repairing},
+    verify::{Finding, definition::compare},
+};
+use serde_json::Value;
+use store::{
+    Store,
+    faulty::{Call, Fault, Side},
+};
 
 use crate::{
-    cases::bed::{Bed, event_id},
-    items::s,
+    caller::now,
+    cases::{Bed, event_id},
+    items::{n, s},
 };
 
 const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
@@ -268,4 +282,329 @@ async fn a_record_whose_look_panics_is_parked_and_its_neighbours_are_applied() {
     let is_told = |cause: &String| cause.contains("panicked: its message may hold values");
     assert!(!causes.is_empty() && causes.iter().all(is_told), "{causes:?}");
     assert!(parked.iter().all(|key| key.starts_with("PARKED#level-triggered")), "{parked:?}");
+}
+
+// ---- Items of the application under the keys of derived items: they stay, are reported, and the derived item waits ----
+
+const FOLLOWS: [(&str, &str); 2] = [("follower", "ann"), ("followee", "bob")];
+
+/// Users, follows with their mirrors, orders, and an item for each status of a user's orders; with a type attribute or
+/// without one. The key of a profile's note may be that of a mirror where items say what they are.
+fn bed_of_orders(has_type: bool) -> Bed {
+    let of_type = if has_type { "type = \"Kind\"" } else { "" };
+    let (schema, catalogue) = manifest::load(&format!(
+        r##"
+        [table]
+        partition-key = "pk"
+        sort-key = "sk"
+        {of_type}
+        [entity.User]
+        partition-key = "USER#{{id}}"
+        sort-key = "PROFILE"
+        [entity.Follow]
+        partition-key = "USER#{{follower}}"
+        sort-key = "FOLLOWS#{{followee}}"
+        attributes = ["since"]
+        [entity.Follower]
+        partition-key = "USER#{{followee}}"
+        sort-key = "FOLLOWER#{{follower}}"
+        derived = true
+        [entity.Order]
+        partition-key = "USER#{{user}}"
+        sort-key = "ORDER#{{order}}"
+        attributes = ["status"]
+        [entity.OrderStatus]
+        partition-key = "USER#{{user}}"
+        sort-key = "STATUS#{{status}}"
+        derived = true
+        derived-attributes = ["orders"]
+        [derivation.followers]
+        kind = "mirror"
+        from = "Follow"
+        to = "Follower"
+        [derivation.by-status]
+        kind = "count"
+        from = "Order"
+        into = "OrderStatus.orders"
+        creates = true
+        "##
+    ))
+    .unwrap();
+    Bed::with(schema, catalogue)
+}
+
+/// A note of the application under this key; without a type where there is `None`.
+fn note(bed: &Bed, key: &Key, kind: Option<&str>) -> Item {
+    let mut note = bed.schema.layout.key_item(key);
+    note.extend(kind.and_then(|kind| bed.schema.layout.type_of(kind)));
+    note.insert("text", s("precious"));
+    let write = Write { table: Table::Main, key: key.clone(), action: Action::Put(note.clone()), guard: None };
+    now(bed.memory().write(&write)).unwrap();
+    note
+}
+
+fn item(bed: &Bed, key: &Key) -> Option<Item> {
+    bed.memory().snapshot(Table::Main).remove(key)
+}
+
+/// The names of the derivations for which an item is listed; not of the items that no derivation can read.
+fn listed_by(bed: &Bed) -> Vec<String> {
+    let entries = bed.ledger("UNREADABLE");
+    let names = entries.iter().filter_map(|entry| Some(text(entry, "Derivation")?.to_owned()));
+    names.filter(|name| name != "*").collect()
+}
+
+#[tokio::test]
+async fn an_applications_item_stays_under_a_derived_key_and_the_derived_item_waits() {
+    // A type that nobody declared, no type, and that of a declared entity; in a table without types, no mark of Ripple's.
+    for (has_type, kind) in [(true, Some("Note")), (true, None), (true, Some("User")), (false, None)] {
+        for is_first in [true, false] {
+            let mut bed = bed_of_orders(has_type);
+            let mirror = Key::new("USER#bob", "FOLLOWER#ann");
+            let status = Key::new("USER#ann", "STATUS#paid");
+            let keys = [&mirror, &status];
+            let of_first: Vec<Item> = keys.iter().filter(|_| is_first).map(|key| note(&bed, key, kind)).collect();
+            bed.put("Follow", &FOLLOWS, &[("since", "today")]).await;
+            bed.put("Order", &[("user", "ann"), ("order", "1")], &[("status", "paid")]).await;
+            bed.settle().await;
+            let notes = if is_first { of_first } else { keys.map(|key| note(&bed, key, kind)).to_vec() };
+            bed.settle().await;
+            bed.put("Follow", &FOLLOWS, &[("since", "yesterday")]).await;
+            bed.put("Order", &[("user", "ann"), ("order", "2")], &[("status", "paid")]).await;
+            bed.settle().await;
+
+            let case = format!("{has_type} {kind:?} {is_first}");
+            assert_eq!(keys.map(|key| item(&bed, key).unwrap()).to_vec(), notes, "{case}");
+            let waits = ["followers: USER#bob / FOLLOWER#ann", "by-status-created: USER#ann / STATUS#paid"];
+            let mut found = bed.findings();
+            found.sort();
+            assert_eq!(found.len(), 2, "{case}: {found:?}");
+            assert!(found.iter().any(|it| it == waits[0]) && found.iter().any(|it| it.ends_with(&waits[1][17..])));
+            assert_eq!(listed_by(&bed).len(), 2, "{case}: {:?}", listed_by(&bed));
+
+            bed.delete(&mirror).await;
+            bed.delete(&status).await;
+            bed.settle().await;
+            let (since, orders) = (bed.shown(&mirror, "since"), bed.shown(&status, "orders"));
+            assert_eq!((since.as_str(), orders.as_str()), ("yesterday", "2"), "{case}");
+            assert_eq!((bed.findings(), listed_by(&bed)), (Vec::new(), Vec::new()), "{case}");
+        }
+    }
+}
+
+/// A cascade finds the follows of a user by their mirrors, or by the key of one that is occupied.
+#[tokio::test]
+async fn a_cascade_deletes_what_it_finds_by_the_occupied_key_of_a_mirror() {
+    let mut bed = Bed::new();
+    let user = bed.put("User", &[("UserId", "bob")], &[]).await;
+    let mirror = Key::new("USER#bob", "FOLLOWER#ann");
+    note(&bed, &mirror, Some("Note"));
+    let follow = bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    bed.settle().await;
+    bed.delete(&user).await;
+    bed.settle().await;
+    bed.two_days_pass().await;
+    assert_eq!((item(&bed, &follow), bed.shown(&mirror, "text").as_str()), (None, "precious"));
+    bed.delete(&mirror).await;
+    bed.settle().await;
+    assert_eq!((item(&bed, &mirror), bed.findings(), listed_by(&bed)), (None, Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn an_item_that_becomes_the_derived_one_ends_the_wait() {
+    let mut bed = bed_of_orders(true);
+    let mirror = Key::new("USER#bob", "FOLLOWER#ann");
+    note(&bed, &mirror, Some("Note"));
+    bed.put("Follow", &FOLLOWS, &[("since", "today")]).await;
+    bed.settle().await;
+    bed.set(&mirror, "Kind", "Follower").await;
+    bed.settle().await;
+    assert_eq!((bed.shown(&mirror, "since"), bed.shown(&mirror, "text")), ("today".to_owned(), String::new()));
+    assert_eq!((bed.findings(), listed_by(&bed)), (Vec::new(), Vec::new()));
+}
+
+/// A mirror whose key does not give its source's key: the post's detail.
+const DETAIL: [(&str, &str); 3] = [("AuthorId", "ann"), ("CreatedAt", "t"), ("PostId", "p")];
+
+#[tokio::test]
+async fn a_mirror_that_lists_its_sources_is_created_from_those_that_named_it_while_it_waited() {
+    for is_first in [true, false] {
+        let mut bed = Bed::new();
+        let detail = Key::new("POST#p", "METADATA");
+        if is_first {
+            note(&bed, &detail, Some("Note"));
+        }
+        bed.put("Post", &DETAIL, &[("Title", "one")]).await;
+        bed.settle().await;
+        note(&bed, &detail, Some("Note"));
+        bed.settle().await;
+        assert_eq!(bed.shown(&detail, "text"), "precious");
+        bed.delete(&detail).await;
+        bed.settle().await;
+        assert_eq!((bed.shown(&detail, "Title").as_str(), bed.findings()), ("one", Vec::new()), "{is_first}");
+    }
+}
+
+/// The wait of a post's detail ends, and before its entry goes the detail waits once more: is it there at last?
+pub(crate) async fn waits_again_before_the_entry_goes(mut bed: Bed) -> bool {
+    let detail = Key::new("POST#p", "METADATA");
+    note(&bed, &detail, Some("Note"));
+    bed.put("Post", &DETAIL, &[]).await;
+    bed.settle().await;
+    bed.delete(&detail).await;
+    let records = bed.records();
+    let mut late = bed.start(&bed.event(&records));
+    bed.stops_before(&mut late, Purpose::KeyWait);
+    note(&bed, &detail, Some("Note"));
+    bed.settle().await;
+    bed.delete(&detail).await;
+    late.finish();
+    bed.settle().await;
+    item(&bed, &detail).is_some()
+}
+
+/// The item that has the key of a mirror goes: is the mirror there?
+pub(crate) async fn vacated(mut bed: Bed) -> bool {
+    let mirror = Key::new("USER#bob", "FOLLOWER#ann");
+    note(&bed, &mirror, Some("Note"));
+    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    bed.settle().await;
+    bed.delete(&mirror).await;
+    bed.settle().await;
+    item(&bed, &mirror).is_some()
+}
+
+/// The application's item leaves the key, and a record that follows in the batch cannot be done: both are redelivered.
+#[tokio::test]
+async fn an_entry_goes_when_a_record_of_the_same_item_is_done_later_than_the_one_that_freed_the_key() {
+    let mut bed = Bed::new();
+    let mirror = Key::new("USER#bob", "FOLLOWER#ann");
+    note(&bed, &mirror, Some("Note"));
+    bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
+    let follow = bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    bed.settle().await;
+    assert_eq!(listed_by(&bed).len(), 1);
+    bed.set(&follow, "FolloweeName", "Bobby").await;
+    bed.records();
+    bed.delete(&mirror).await;
+    bed.put("Follower", &[("FolloweeId", "bob"), ("FollowerId", "ann")], &[]).await;
+    let records = bed.records();
+    assert_eq!(records.len(), 2);
+    bed.fails(move |call| {
+        let is_of_follow = matches!(call, Call::Write(write) if write.key == follow);
+        is_of_follow.then_some((Side::Before, Fault::Unanswered))
+    });
+    let handled = bed.handle(&records).await;
+    bed.stay_away(false);
+    let number = |record: &Value| record["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
+    let from = records.iter().position(|record| number(record) == handled.failed_from).unwrap();
+    bed.handle(&records[from..]).await;
+    bed.settle().await;
+    assert_eq!((bed.findings(), listed_by(&bed)), (Vec::new(), Vec::new()));
+}
+
+// ---- Items with more attributes than a condition can compare ----
+
+/// More than the 150 comparisons of the longest condition.
+const N_ATTRIBUTES: usize = 400;
+
+/// Puts an item with many attributes of its own, whose names are short or long.
+async fn put_wide(bed: &Bed, entity: &str, fields: &[(&str, &str)], attributes: &[(&str, &str)], name: &str) -> Key {
+    let names: Vec<String> = (0..N_ATTRIBUTES).map(|number| format!("{name}{number}")).collect();
+    let own = names.iter().map(|name| (name.as_str(), "N:1"));
+    bed.put(entity, fields, &own.chain(attributes.iter().copied()).collect::<Vec<_>>()).await
+}
+
+/// The sort key in `GSI1` of a folder with this name and the id `f` has so many bytes more.
+const AROUND_NAME: usize = "FOLDER##f".len();
+
+/// Items of the list of those that cannot be read, with the reason of each.
+fn listed(bed: &Bed) -> Vec<String> {
+    let entry = |item: Item| {
+        let shown =
+            ["Derivation", "ItemPK", "Attribute", "Why"].map(|name| text(&item, name).unwrap_or_default().to_owned());
+        shown.join(" ")
+    };
+    let ledger = bed.memory().snapshot(Table::Ledger);
+    ledger.into_iter().filter(|(key, _)| key.pk == "UNREADABLE").map(|(_, item)| entry(item)).collect()
+}
+
+#[tokio::test]
+async fn an_item_whose_key_in_an_index_would_be_too_long_is_listed_until_it_is_shorter() {
+    let mut bed = Bed::new();
+    let longest = "n".repeat(SORT_KEY_BYTES_MAX - AROUND_NAME);
+    let folder = bed.put("Folder", &[("FolderId", "f")], &[("Name", &longest), ("ParentId", "top")]).await;
+    bed.settle().await;
+    assert_eq!((bed.shown(&folder, "GSI1SK").len(), listed(&bed)), (SORT_KEY_BYTES_MAX, Vec::new()));
+
+    let too_long = format!("{longest}n");
+    bed.put("Folder", &[("FolderId", "f")], &[("Name", &too_long), ("ParentId", "top")]).await;
+    bed.settle().await;
+    let why = "makes a key of 1025 bytes; the limit is 1024, so the item is not in the index GSI1";
+    assert_eq!(listed(&bed), [format!("* FOLDER#f FolderId {why}")]);
+    let items = bed.memory().snapshot(Table::Main);
+    let unreadable = compare(&bed.schema, &bed.catalogue, &items).unreadable;
+    assert_eq!(
+        unreadable.iter().map(|it| (&*it.derivation, &*it.why)).collect::<Vec<_>>(),
+        [("*", &*format!("FolderId {why}"))]
+    );
+
+    bed.put("Folder", &[("FolderId", "f")], &[("Name", "short"), ("ParentId", "top")]).await;
+    bed.settle().await;
+    assert_eq!((listed(&bed), bed.findings()), (Vec::new(), Vec::new()));
+}
+
+/// A mirror is Ripple's own, so it is written whole however many of its attributes change.
+#[tokio::test]
+async fn a_mirror_of_which_300_attributes_change_at_once_is_in_step_after_one_write() {
+    let mut bed = Bed::new();
+    let names: Vec<String> = (0..300).map(|number| format!("Note{number}")).collect();
+    for value in ["N:1", "N:2"] {
+        let attributes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), value)).collect();
+        bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &attributes).await;
+        let handled = bed.settle().await;
+        let writes = |derivation: &str| {
+            let commits = handled.iter().flat_map(|it| &it.account.commits);
+            commits.filter(|commit| commit.key.sk == derivation).count()
+        };
+        assert_eq!((writes("FOLLOWER#ann"), bed.findings()), (1, Vec::new()), "{value}");
+    }
+    let mirror = bed.memory().snapshot(Table::Main).remove(&Key::new("USER#bob", "FOLLOWER#ann")).unwrap();
+    assert!(names.iter().all(|name| mirror.get(name) == Some(&n("2"))), "{mirror:?}");
+}
+
+fn names() -> [String; 2] {
+    ["Note".to_owned(), "Note".repeat(60)]
+}
+
+#[tokio::test]
+async fn the_index_keys_of_an_item_of_400_attributes_are_repaired() {
+    for name in names() {
+        let bed = Bed::new();
+        let attributes = [("Name", "new"), ("ParentId", "top")];
+        let folder = put_wide(&bed, "Folder", &[("FolderId", "f")], &attributes, &name).await;
+        bed.set(&folder, "GSI1SK", "by hand").await;
+        let Key { pk, sk } = folder.clone();
+        let finding = Finding { derivation: "index keys".to_owned(), pk, sk, stored: None, derived: None, flaw: None };
+        let engine = bed.engine();
+        let repaired = Repairing::new(&engine).repair(&finding, "run", bed.deadline_ms()).await.unwrap();
+        assert_eq!(repaired, Repaired::Done);
+        assert_eq!(bed.shown(&folder, "GSI1SK"), "FOLDER#new#f");
+    }
+}
+
+#[tokio::test]
+async fn a_cascade_deletes_an_item_of_400_attributes() {
+    for name in names() {
+        let mut bed = Bed::new();
+        let user = bed.put("User", &[("UserId", "ann")], &[]).await;
+        let fields = [("UserId", "ann"), ("SubscriptionId", "s")];
+        let subscription = put_wide(&bed, "Subscription", &fields, &[], &name).await;
+        bed.settle().await;
+        bed.delete(&user).await;
+        bed.settle().await;
+        bed.two_days_pass().await;
+        assert!(!bed.has(&subscription));
+        assert_eq!(bed.parked(), Vec::<String>::new());
+    }
 }

@@ -1,4 +1,4 @@
-//! Counters that spread.
+//! Counters that spread, and counters that are hot.
 
 use derive::{family::Family, guard::Purpose, write::Table};
 use engine::{
@@ -18,15 +18,15 @@ use serde_json::Value;
 
 use crate::{
     cases::{
-        bed::{Bed, SHARD},
+        Bed, SHARD,
         watermarks::{self, alone, counter, parked_beside_another_release, redriven, releases},
     },
     items::{is_zero, n},
 };
 
-/// A record of a user who joins a group.
-async fn joins(bed: &mut Bed, user: &str, group: &str) -> Vec<Value> {
-    bed.memberships([(user.to_owned(), group.to_owned())]).await
+/// A record of a user who joins the group.
+async fn joins(bed: &mut Bed, user: &str) -> Vec<Value> {
+    bed.memberships([(user.to_owned(), "g0".to_owned())]).await
 }
 
 /// The numbers of the items of a counter.
@@ -51,7 +51,7 @@ async fn a_counter_that_many_stream_shards_feed_spreads_once_and_every_record_co
     bed.settle().await;
     let mut batches = Vec::new();
     for at in 0..12 {
-        let (shard, records) = (format!("shardId-{at}"), joins(&mut bed, &format!("u{at}"), "g0").await);
+        let (shard, records) = (format!("shardId-{at}"), joins(&mut bed, &format!("u{at}")).await);
         bed.handle_of(&shard, &records).await;
         bed.settle().await;
         assert_eq!(bed.shown(&group, "MemberCount"), (at + 1).to_string());
@@ -67,7 +67,7 @@ async fn a_counter_that_many_stream_shards_feed_spreads_once_and_every_record_co
     // Another release has other limits, and the counter keeps its number.
     bed.spread.n_satellites = 9;
     bed.handle_of("shardId-11", &batches[11].1).await;
-    let more = joins(&mut bed, "v", "g0").await;
+    let more = joins(&mut bed, "v").await;
     bed.handle_of("shardId-more", &more).await;
     bed.settle().await;
     assert_eq!(
@@ -80,7 +80,7 @@ async fn a_counter_that_many_stream_shards_feed_spreads_once_and_every_record_co
 async fn old_watermarks_do_not_make_a_counter_spread() {
     let mut bed = watermarks::bed().spreading(3, 2);
     for at in 0..4 {
-        let records = joins(&mut bed, &format!("u{at}"), "g0").await;
+        let records = joins(&mut bed, &format!("u{at}")).await;
         bed.handle_of(&format!("shardId-{at}"), &records).await;
         bed.clock.advance(KEPT_MS / 3 * 2);
     }
@@ -91,13 +91,13 @@ async fn old_watermarks_do_not_make_a_counter_spread() {
 #[tokio::test]
 async fn a_change_that_a_satellite_refuses_is_parked_there_and_redriven_there() {
     let mut bed = watermarks::bed().spreading(1, 1);
-    let first = joins(&mut bed, "u0", "g0").await;
+    let first = joins(&mut bed, "u0").await;
     bed.handle_of("shardId-0", &first).await;
-    let second = joins(&mut bed, "u1", "g0").await;
+    let second = joins(&mut bed, "u1").await;
     bed.handle_of("shardId-1", &second).await;
     let satellite = CounterKey { satellite: 1, ..CounterKey::parse(&counter(0)).unwrap() }.key().unwrap();
     bed.set(&satellite, "Value", "by hand").await;
-    let third = joins(&mut bed, "u2", "g0").await;
+    let third = joins(&mut bed, "u2").await;
     bed.handle_of("shardId-1", &third).await;
     assert_eq!(bed.parked().len(), 1);
     bed.handle_of("shardId-1", &third).await;
@@ -116,7 +116,7 @@ async fn a_counter_that_had_shards_keeps_its_items_and_new_stream_shards_count_a
     // Each stream shard counts on one of four items, as before.
     let mut batches = Vec::new();
     for at in 0..6 {
-        let (shard, records) = (format!("shardId-{at}"), joins(&mut bed, &format!("u{at}"), "g0").await);
+        let (shard, records) = (format!("shardId-{at}"), joins(&mut bed, &format!("u{at}")).await);
         bed.had_shards(&shard, "member-count", 4);
         bed.handle_of(&shard, &records).await;
         batches.push((shard, records));
@@ -129,7 +129,7 @@ async fn a_counter_that_had_shards_keeps_its_items_and_new_stream_shards_count_a
     }
     assert_eq!((bed.counted("member-count"), bed.shown(&group, "MemberCount")), (6, "6".to_owned()));
     for at in 6..9 {
-        let records = joins(&mut bed, &format!("u{at}"), "g0").await;
+        let records = joins(&mut bed, &format!("u{at}")).await;
         bed.handle_of(&format!("shardId-{at}"), &records).await;
         bed.settle().await;
         assert_eq!(bed.shown(&group, "MemberCount"), (at + 1).to_string());
@@ -142,7 +142,7 @@ async fn a_counter_that_had_shards_keeps_its_items_and_new_stream_shards_count_a
 #[tokio::test]
 async fn a_busy_counter_gets_other_items_under_receipts() {
     let mut bed = Bed::new().conflicting();
-    let (one, two) = (joins(&mut bed, "u0", "g0").await, joins(&mut bed, "u1", "g0").await);
+    let (one, two) = (joins(&mut bed, "u0").await, joins(&mut bed, "u1").await);
     let mut first = bed.start(&bed.event(&one));
     bed.stops_before(&mut first, Purpose::Receipt);
     let mut second = bed.start(&bed.event(&two));
@@ -160,7 +160,7 @@ pub(crate) async fn with_another_number(bed: Bed) -> String {
     let mut bed = bed.under(LedgerKind::Watermarks).running(Family::Additive).spreading(2, 1);
     let mut records = Vec::new();
     for at in 0..4 {
-        records.push(joins(&mut bed, &format!("u{at}"), "g0").await);
+        records.push(joins(&mut bed, &format!("u{at}")).await);
     }
     bed.handle_of("shardId-0", &records[0]).await;
     let mut one = bed.start(&bed.event(&records[1]).replace(SHARD, "shardId-1"));
@@ -178,18 +178,18 @@ pub(crate) async fn with_another_number(bed: Bed) -> String {
 /// comes again: how often is it counted?
 pub(crate) async fn parked_after_its_home_spread(bed: Bed) -> i64 {
     let mut bed = bed.spreading(2, 4);
-    let first = joins(&mut bed, "u0", "g0").await;
+    let first = joins(&mut bed, "u0").await;
     bed.handle_of("shardId-0", &first).await;
     bed.set(&counter(0), "Value", "by hand").await;
     drop(bed.records());
-    let records = joins(&mut bed, "ann", "g0").await;
+    let records = joins(&mut bed, "ann").await;
     let mut parking = bed.start(&bed.event(&records));
     // The update that is refused, and the transaction that parks.
     bed.stops_before(&mut parking, Purpose::Watermark);
     bed.stops_before(&mut parking, Purpose::Watermark);
     bed.set(&counter(0), "Value", "N:1").await;
     drop(bed.records());
-    let second = joins(&mut bed, "u1", "g0").await;
+    let second = joins(&mut bed, "u1").await;
     bed.handle_of("shardId-1", &second).await;
     bed.handle(&records).await;
     parking.finish().unwrap().unwrap();
@@ -202,10 +202,10 @@ pub(crate) async fn parked_after_its_home_spread(bed: Bed) -> i64 {
 pub(crate) async fn ends_before_it_shows(bed: Bed) -> i64 {
     let mut bed = bed.spreading(2, 4);
     let group = bed.put("Group", &[("GroupId", "g0")], &[]).await;
-    let records = joins(&mut bed, "u0", "g0").await;
+    let records = joins(&mut bed, "u0").await;
     bed.handle_of("shardId-0", &records).await;
     bed.settle().await;
-    let records = joins(&mut bed, "u1", "g0").await;
+    let records = joins(&mut bed, "u1").await;
     let mut dies = bed.start(&bed.event(&records));
     bed.stops_before(&mut dies, Purpose::Shown);
     drop(dies);
@@ -218,14 +218,14 @@ pub(crate) async fn ends_before_it_shows(bed: Bed) -> i64 {
 /// how often is it counted?
 pub(crate) async fn comes_again_after_its_home_went(bed: Bed) -> i64 {
     let mut bed = bed.spreading(1, 1);
-    let records = joins(&mut bed, "u0", "g0").await;
+    let records = joins(&mut bed, "u0").await;
     bed.handle_of("shardId-0", &records).await;
     let membership = bed.schema.layout.key(&joined("u0")).unwrap();
     bed.delete(&membership).await;
     let records = bed.records();
     bed.handle_of("shardId-0", &records).await;
     bed.clock.advance(KEPT_MS + 3 * 60_000);
-    let records = joins(&mut bed, "u1", "g0").await;
+    let records = joins(&mut bed, "u1").await;
     bed.handle_of("shardId-1", &records).await;
     for _ in 0..3 {
         let bounds = Bounds { n_items_max: usize::MAX, deadline_ms: bed.deadline_ms() };
@@ -250,11 +250,54 @@ fn joined(user: &str) -> Item {
 pub(crate) async fn redriven_although_a_satellite_counts_it(mut bed: Bed) -> i64 {
     alone(&mut bed, &releases()[0]).await;
     bed.spread.marks_max = 1;
-    let other = joins(&mut bed, "u0", "g0").await;
+    let other = joins(&mut bed, "u0").await;
     bed.handle_of("shardId-0", &other).await;
     drop(bed.records());
     let records = parked_beside_another_release(&mut bed).await;
     assert_eq!(items_of(&bed, &counter(0)).len(), 2, "{SHARD} counts in a satellite");
     redriven(&mut bed, &records[0]).await;
     bed.counted("member-count") - 3
+}
+
+// ---- Counters that are hot: the records of their updates request the refresh of the display ----
+
+/// Four batches within the interval: the first one's count is displayed at once, and the last one's by its record.
+#[tokio::test]
+async fn a_hot_counter_is_displayed_by_its_record() {
+    let mut bed = Bed::new().under(LedgerKind::Watermarks);
+    bed.hot_for_ms = 1_000;
+    let group = bed.put("Group", &[("GroupId", "g0")], &[]).await;
+    bed.settle().await;
+    let environment = bed.environment();
+    let mut displayed = Vec::new();
+    for at in 0..4 {
+        // Without the records of the counter.
+        drop(bed.records());
+        let records = joins(&mut bed, &format!("u{at}")).await;
+        bed.start_in(&environment, &records).finish().unwrap().unwrap();
+        displayed.push(bed.shown(&group, "MemberCount"));
+        bed.clock.advance(100);
+    }
+    assert_eq!(displayed, ["1", "1", "1", "1"]);
+    bed.settle().await;
+    assert_eq!((bed.shown(&group, "MemberCount"), bed.findings()), ("4".to_owned(), Vec::new()));
+    bed.clock.advance(1_000);
+    let records = joins(&mut bed, "v").await;
+    bed.start_in(&environment, &records).finish().unwrap().unwrap();
+    assert_eq!(bed.shown(&group, "MemberCount"), "5", "it is not hot any more");
+}
+
+/// An invocation counts, and ends before it writes the display. Its batch is redelivered while the counter is hot. Returns
+/// the count that is displayed at the end.
+pub(crate) async fn ends_while_hot(mut bed: Bed) -> i64 {
+    bed.hot_for_ms = 60_000;
+    let group = bed.put("Group", &[("GroupId", "g0")], &[]).await;
+    bed.settle().await;
+    let (environment, records) = (bed.environment(), joins(&mut bed, "u0").await);
+    let mut dies = bed.start_in(&environment, &records);
+    bed.stops_before(&mut dies, Purpose::Shown);
+    drop(dies);
+    bed.start_in(&environment, &records).finish().unwrap().unwrap();
+    bed.settle().await;
+    bed.shown(&group, "MemberCount").parse().unwrap_or(0)
 }

@@ -19,8 +19,8 @@ use store::faulty::{Call, Fault, Side};
 use support::record::STREAM_ARN;
 
 use crate::{
-    cases::bed::{Bed, LEDGERS, SHARD, corrupt, in_window},
-    executor::{Gone, Task},
+    caller::{Gone, Task},
+    cases::{Bed, LEDGERS, SHARD, corrupt, in_window},
 };
 
 pub(crate) fn bed() -> Bed {

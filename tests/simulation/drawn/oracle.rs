@@ -4,8 +4,7 @@
 //! the stored sources, and it compares each source itself. It treats unreadable values as the documentation says: an item
 //! whose deciding value is of another type does not count, and a missing amount adds 0.
 
-mod histories;
-mod mirrors;
+mod items;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +17,7 @@ use crate::{
             Calculation, CopyRule, CountRule, Description, FieldOf, LatestRule, Piece, Ref, Shown, UnreadRule, What,
             Where, WindowRule,
         },
-        oracle::mirrors::{compared_part, item_of},
+        oracle::items::{compared_part, item_of},
         values::{Lead, Place, Row, filling, lead, number_of, number_text, place, row, written},
     },
     oracle::table::{ONE, Plain, PlainItem, segment},
@@ -148,7 +147,7 @@ pub(crate) fn recount(
                 extreme(of, rows, name, (*from, *to), link, (field, into), *is_max, &mut compared);
             }
             What::Unread(unread) => unread_all(of, rows, name, unread, &mut compared),
-            What::Mirror(mirror) => mirrors::compare(of, rows, name, mirror, &mut compared),
+            What::Mirror(mirror) => items::mirrors(of, rows, name, mirror, &mut compared),
             What::Path { of: tree, link, name: part, into, depth, .. } => {
                 paths(of, rows, name, *tree, link, (part, into), *depth, &mut compared);
             }
@@ -156,12 +155,12 @@ pub(crate) fn recount(
                 index_keys(of, rows, name, *ranked, *index_key, number, &mut compared);
             }
             What::RollUp(_) if is_left_out(name) => {}
-            What::RollUp(roll_up) => histories::roll_ups(of, rows, changes, name, roll_up, &mut compared),
+            What::RollUp(roll_up) => items::roll_ups(of, rows, changes, name, roll_up, &mut compared),
             What::Window(window) => windows(of, rows, hour, name, window, &mut compared),
             What::Calculated { of: entity, calculation, into } => {
                 calculated(rows.each(*entity), name, calculation, into, &mut compared);
             }
-            // What a cascade deletes, and what it must not delete, is judged by the changes: see `check`.
+            // What a cascade deletes, and what it must not delete, is judged by the changes: see `only_cascades_delete`.
             What::Cascade { .. } => {}
         }
     }

@@ -22,8 +22,8 @@ use support::record::{self, STREAM_ARN};
 use crate::{
     chance::mixed,
     checks::WriteCounts,
-    items::readings::new_value,
-    platform::{Lost, corruption::corrupted},
+    items::new_value,
+    platform::{Lost, corrupted},
     scene::Scene,
     world::BOTH,
 };

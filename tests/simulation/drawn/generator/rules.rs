@@ -6,18 +6,12 @@ use crate::drawn::{
         FieldOf, Found, Hanging, Holds, LatestRule, MirrorRule, Piece, Ref, RollUpRule, Rule, Shown, UnreadRule, What,
         Where, WindowRule,
     },
-    generator::{
-        Draft, ENTITIES_MAX, is_text, key_of,
-        places::{KeyPlan, pieces},
-    },
+    generator::{Draft, ENTITIES_MAX, KeyPlan, WORDS, is_text, key_of, pieces},
 };
 
 /// How often each kind is tried: counts, copies, mirrors, the latest, extremes, paths, index keys, roll-ups, cascades,
 /// counts that create their targets, what is unread, and what is calculated.
 const WEIGHTS: [usize; 12] = [8, 5, 4, 4, 3, 2, 3, 2, 2, 3, 4, 3];
-
-/// Words of the application that conditions ask for.
-pub(in crate::drawn) const WORDS: [&str; 4] = ["open", "done", "50%", "x#y"];
 
 impl Draft<'_> {
     /// A derivation of some kind, if it is possible.
@@ -232,7 +226,7 @@ impl Draft<'_> {
         let after = if is_new { Some(self.name("r")) } else { self.one(&fitting) };
         let Some(after) = after else { return };
         if is_new {
-            self.of.entities[to].attributes.push(super::places::attribute(&after, Holds::Id(field_of)));
+            self.of.entities[to].attributes.push(super::attribute(&after, Holds::Id(field_of)));
         }
         let into = self.derives(to, true);
         let (limit, zero_is_absent) = (self.chance.between(1, 4), self.chance.percent(30));
@@ -282,7 +276,7 @@ impl Draft<'_> {
             let fields = self.of.entities[of].fields();
             (fields[0].0.to_owned(), fields[0].1)
         };
-        self.of.entities[of].attributes.push(super::places::attribute("up", Holds::Id(field_of)));
+        self.of.entities[of].attributes.push(super::attribute("up", Holds::Id(field_of)));
         let link = Ref { to: of, pairs: vec![(field.clone(), "up".to_owned())] };
         let Some(name) = self.index_for(of, &link) else { return };
         let into = self.derives(of, false);

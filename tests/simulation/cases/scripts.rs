@@ -1,7 +1,7 @@
-//! Guards whose overlap random runs seldom or never meet, one script each.
+//! Guards and steps of the protocol whose overlap random runs seldom or never meet, one script each.
 //!
 //! The first writer stops just before its guarded write, the second one writes, and the first continues. Each script runs
-//! twice: as it is, and with a service that does not send the guard. Then it must end wrong.
+//! twice: as it is, and with a service that does not send the guard or does not take the step. Then it must end wrong.
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, guard::Purpose, write::Table};
 use engine::{
@@ -11,6 +11,7 @@ use engine::{
     ledger::{LedgerKind, settings::claim, watermarks::KEPT_MS},
     limits::FanOutLimits,
     loss::{POSSIBLE_LOSS_MS, clear, marks},
+    protocol::ProtocolStep,
     publishing::begin,
     registry::{Hold, RegistryWatch},
     sweep::{Bounds, Slice},
@@ -24,14 +25,25 @@ use operate::{
 use store::faulty::{Call, Fault, Side};
 
 use crate::{
+    caller::{Gone, Task},
     cases::{
-        bed::{Bed, SETTLED_MS, SHARD, corrupt},
-        occupied::waits_again_before_the_entry_goes,
-        spread, windows,
+        Bed, SETTLED_MS, SHARD,
+        cascades::moved_before_a_day_without_functions,
+        corrupt,
+        exceptions::{
+            delivered_after_exceptions_expired, delivered_after_its_counter_was_deleted, delivered_ahead_of_the_clock,
+            redriven_after_an_earlier_release, redriven_after_it_came_again, redriven_before_a_late_call_lands,
+        },
+        single_records::{self, vacated, waits_again_before_the_entry_goes},
+        spread, sums,
+        verification::repaired_beside_a_held_change,
+        watermarks::{
+            self, collected_beside_one_more_and_one_less, redriven_beside_an_older_invocation,
+            redriven_beside_another_release, redriven_without_a_watermark,
+        },
     },
-    executor::{Gone, Task},
     items::n,
-    mutant::{Mutant, SCRIPTED},
+    mutant::{Mutant, SCRIPTED, SCRIPTED_STEPS},
 };
 
 /// How long an item differs before it has drifted, in milliseconds.
@@ -84,7 +96,7 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
         Purpose::LossMark => loss_mark(bed).await,
         Purpose::Registry => registry(&bed).await,
         Purpose::SweepRound => sweep_round(bed).await,
-        Purpose::Clock => windows::clock_is_set_back(bed).await,
+        Purpose::Clock => sums::clock_is_set_back(bed).await,
         Purpose::Suspect => suspect(bed).await,
         _ => panic!("{purpose:?} has no script"),
     }
@@ -500,4 +512,129 @@ async fn suspect(mut bed: Bed) -> String {
     }
     let steady = is_reported(sweep(&bed, usize::MAX).finish().unwrap(), &comments[0]);
     format!("what differs again is reported in time: {again}; what differs all the time: {steady}")
+}
+
+// ---- Steps ----
+
+/// How each script ends: with the step, and without it.
+#[tokio::test]
+async fn a_script_ends_wrong_without_its_step() {
+    for step in SCRIPTED_STEPS {
+        let (with, without) = (step_ends(*step, None).await, step_ends(*step, Some(*step)).await);
+        let wanted = match step {
+            ProtocolStep::RedriveWait
+            | ProtocolStep::RedriveWaitLate
+            | ProtocolStep::OneReader
+            | ProtocolStep::RepairOnce
+            | ProtocolStep::WholeRange
+            | ProtocolStep::RedriveMark
+            | ProtocolStep::ExceptionsKept
+            | ProtocolStep::LeaveUnsure
+            | ProtocolStep::YoungWithoutMark
+            | ProtocolStep::HomeStays
+            | ProtocolStep::ParkedWhereItCounts
+            | ProtocolStep::AsksSatellites
+            | ProtocolStep::YoungerThanOthers => (1, 2),
+            ProtocolStep::SpreadingRequests => (2, 1),
+            ProtocolStep::ProvenIn => (2, 3),
+            ProtocolStep::ZeroRevision => (0, 1),
+            ProtocolStep::NotAhead => (0, 2),
+            _ => (1, 0),
+        };
+        assert_eq!((with, without), wanted, "{step:?}: {}", step.prevents());
+    }
+}
+
+async fn step_ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
+    let bed = Bed::new().without(left_out);
+    let marked = || watermarks::bed().without(left_out);
+    match step {
+        ProtocolStep::RedriveWait => redriven_beside_an_older_invocation(marked()).await,
+        ProtocolStep::RedriveWaitLate => redriven_before_a_late_call_lands(marked()).await,
+        ProtocolStep::OneReader | ProtocolStep::LeaveUnsure => redriven_beside_another_release(marked()).await,
+        ProtocolStep::YoungWithoutMark => redriven_without_a_watermark(marked()).await.0,
+        ProtocolStep::YoungerThanOthers => redriven_after_an_earlier_release(marked()).await,
+        ProtocolStep::RedriveMark => delivered_after_its_counter_was_deleted(marked()).await,
+        ProtocolStep::WholeRange => redriven_after_it_came_again(marked()).await,
+        ProtocolStep::ExceptionsKept => delivered_after_exceptions_expired(marked()).await,
+        ProtocolStep::ZeroRevision => collected_beside_one_more_and_one_less(marked()).await,
+        ProtocolStep::ProvenIn => repaired_beside_a_held_change(bed.under(LedgerKind::Watermarks)).await,
+        ProtocolStep::RepairOnce => repaired_again(&bed),
+        ProtocolStep::LookupKey => renamed_before_it_is_found(bed).await,
+        ProtocolStep::Vacated => i64::from(vacated(bed).await),
+        ProtocolStep::SettleAgain => put_back_beside_a_cascade(bed).await,
+        ProtocolStep::BackAndForth => single_records::comes_to_rest(left_out).await,
+        ProtocolStep::NotAhead => delivered_ahead_of_the_clock(bed.running(Family::Additive)).await,
+        ProtocolStep::Later => i64::from(sums::moves_by_itself(bed).await),
+        ProtocolStep::StillFound => moved_before_the_index_follows(bed.lagging()).await,
+        ProtocolStep::SpreadingRequests => spread::ends_before_it_shows(bed.under(LedgerKind::Watermarks)).await,
+        ProtocolStep::HotWithFlag => spread::ends_while_hot(bed.under(LedgerKind::Watermarks)).await,
+        ProtocolStep::PulseGap => moved_before_a_day_without_functions(bed).await,
+        ProtocolStep::ParkedWhereItCounts => spread::parked_after_its_home_spread(marked()).await,
+        ProtocolStep::HomeStays => spread::comes_again_after_its_home_went(marked()).await,
+        ProtocolStep::AsksSatellites => spread::redriven_although_a_satellite_counts_it(marked()).await,
+        _ => panic!("{step:?} has no script"),
+    }
+}
+
+/// The answer of a repair is lost, and it is sent again: how often its one comment is counted.
+fn repaired_again(bed: &Bed) -> i64 {
+    let mut n_lost = 0;
+    bed.fails(move |call| {
+        let is_lost = matches!(call, Call::Transact(_)) && n_lost == 0;
+        n_lost += u32::from(is_lost);
+        is_lost.then_some((Side::After, Fault::Unanswered))
+    });
+    counter_repair(bed, "run").finish();
+    bed.counted("comment-count")
+}
+
+/// A user is renamed while the index does not show one of the user's comments: does the comment have the new name at last?
+async fn renamed_before_it_is_found(mut bed: Bed) -> i64 {
+    let ann = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
+    let id = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
+    let comment = bed.put("Comment", &id, &[("UserId", "ann")]).await;
+    bed.set(&comment, "GSI1PK", "elsewhere").await;
+    bed.settle().await;
+    bed.set(&ann, "Name", "Anna").await;
+    bed.settle().await;
+    bed.set(&comment, "GSI1PK", "USER#ann").await;
+    bed.settle().await;
+    i64::from(bed.shown(&comment, "UserName") == "Anna")
+}
+
+/// A post comes back under another key while the cascade of its removal lists its comments, and nobody has handled the
+/// record of that: is the comment there?
+async fn put_back_beside_a_cascade(mut bed: Bed) -> i64 {
+    let key = |author: &'static str| [("AuthorId", author), ("CreatedAt", "2024-01-15T10:30:00.000Z"), ("PostId", "p")];
+    let post = bed.put("Post", &key("ann"), &[("Status", "published")]).await;
+    let id = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
+    let comment = bed.put("Comment", &id, &[("UserId", "ann")]).await;
+    bed.settle().await;
+    bed.delete(&post).await;
+    bed.settle().await;
+    bed.clock.advance(SETTLED_MS);
+    bed.put("Post", &key("bob"), &[("Status", "published")]).await;
+    let held = bed.records();
+    bed.sweep().await;
+    bed.settle().await;
+    let is_there = bed.has(&comment);
+    bed.handle(&held).await;
+    i64::from(is_there)
+}
+
+/// A member moves from a removed user to another one while the index does not follow: is it there after the cascade?
+async fn moved_before_the_index_follows(mut bed: Bed) -> i64 {
+    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
+    let [moved, left] = [("o", "ann"), ("q", "ann")].map(|(org, user)| [("OrgId", org), ("UserId", user)]);
+    let [moved, left] = [bed.put("Member", &moved, &[]).await, bed.put("Member", &left, &[]).await];
+    bed.settle().await;
+    bed.index_follows();
+    bed.delete(&user).await;
+    bed.set(&moved, "GSI1PK", "USER#bob").await;
+    bed.settle().await;
+    bed.two_days_pass().await;
+    let items = bed.memory().snapshot(Table::Main);
+    assert!(!items.contains_key(&left), "nothing was deleted");
+    i64::from(items.contains_key(&moved))
 }
