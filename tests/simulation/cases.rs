@@ -72,6 +72,16 @@ pub(crate) const INVOCATION_MS: u64 = 5_000;
 /// The shard of every record.
 pub(crate) const SHARD: &str = "shardId-00000001573689847184-a1b2c3d4";
 
+/// Ann follows Bob.
+pub(crate) const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
+
+/// A comment of the post `p`, and one with any id.
+pub(crate) const COMMENT: [(&str, &str); 3] = comment("c");
+
+pub(crate) const fn comment(id: &str) -> [(&'static str, &str); 3] {
+    [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", id)]
+}
+
 /// Bytes of a page: small, so that a search has several.
 const PAGE_BYTES: usize = 400;
 
@@ -93,7 +103,6 @@ pub(crate) struct Faults {
     /// Guards of this purpose are not sent.
     unguarded: Option<Purpose>,
     gone: Gone,
-    /// The caller's policy.
     policy: Option<(Arc<Permissions>, Role)>,
 }
 
@@ -155,7 +164,6 @@ impl Bed {
         Self::with(schema, catalogue)
     }
 
-    /// A table with these derivations.
     pub(crate) fn with(schema: Schema, catalogue: Catalogue) -> Self {
         let permissions = Arc::new(Permissions::of(&schema));
         let (schema, catalogue) = (Arc::new(schema), Arc::new(catalogue));
@@ -186,17 +194,14 @@ impl Bed {
         Self { schema, catalogue, database, permissions, ..self }
     }
 
-    /// The same with this kind of ledger.
     pub(crate) fn under(self, ledger: LedgerKind) -> Self {
         Self { ledger, ..self }
     }
 
-    /// The same with a function that runs one family.
     pub(crate) fn running(self, family: Family) -> Self {
         Self { families: vec![family], ..self }
     }
 
-    /// The same with these limits.
     pub(crate) fn limited(self, limits: BrakeLimits) -> Self {
         Self { limits, ..self }
     }
@@ -206,7 +211,6 @@ impl Bed {
         Self { spread: SpreadLimits { marks_max, n_satellites }, ..self }
     }
 
-    /// The same with these limits of a fan-out.
     pub(crate) fn fanning(self, fan_out: FanOutLimits) -> Self {
         Self { fan_out, ..self }
     }
@@ -276,19 +280,29 @@ impl Bed {
         Faulty::new(&self.database, self.faults.clone())
     }
 
-    /// The tables without faults.
     pub(crate) fn memory(&self) -> &MemoryStore {
         self.database.memory()
-    }
-
-    /// From now on no call reaches the store, or every call does again.
-    pub(crate) fn stay_away(&self, is_away: bool) {
-        self.fails(move |_| is_away.then_some((Side::Before, Fault::Unanswered)));
     }
 
     /// From now on calls have these faults only.
     pub(crate) fn fails(&self, hook: impl FnMut(&Call<'_>) -> Option<(Side, Fault)> + Send + 'static) {
         *self.faults.hook.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    /// From now on single writes of such keys have this fault before they are done.
+    pub(crate) fn writes_fail(&self, fault: Fault, is_meant: impl Fn(&Key) -> bool + Send + 'static) {
+        self.fails(move |call| match call {
+            Call::Write(write) if is_meant(&write.key) => Some((Side::Before, fault.clone())),
+            _ => None,
+        });
+    }
+
+    /// From now on reads of such keys, alone or beside others, have this fault.
+    pub(crate) fn reads_fail(&self, fault: Fault, is_meant: impl Fn(&Key) -> bool + Send + 'static) {
+        self.fails(move |call| match call {
+            Call::Get(_, keys) if keys.iter().any(&is_meant) => Some((Side::Before, fault.clone())),
+            _ => None,
+        });
     }
 
     /// The calls that ended since the last time, and how each ended.
@@ -314,14 +328,49 @@ impl Bed {
         key
     }
 
-    /// Sets an attribute of an item.
     pub(crate) async fn set(&self, key: &Key, name: &str, text: &str) {
         let set = Item::from([(name.to_owned(), written(text))]);
         self.write(key, Action::Update(Update::set(set))).await;
     }
 
+    /// Puts an item of this type, whatever its key and attributes are.
+    pub(crate) fn put_raw<'a>(
+        &self,
+        key: &Key,
+        kind: &str,
+        attributes: impl IntoIterator<Item = (&'a str, AttributeValue)>,
+    ) -> Item {
+        let mut item = self.schema.layout.key_item(key);
+        item.extend(self.schema.layout.type_of(kind));
+        item.extend(attributes.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        self.memory().put_raw(Table::Main, item.clone()).unwrap();
+        item
+    }
+
     pub(crate) async fn delete(&self, key: &Key) {
         self.write(key, Action::Delete).await;
+    }
+
+    /// The same, and everybody handles that.
+    pub(crate) async fn put_settled(
+        &mut self,
+        entity: &str,
+        fields: &[(&str, &str)],
+        attributes: &[(&str, &str)],
+    ) -> Key {
+        let key = self.put(entity, fields, attributes).await;
+        self.settle().await;
+        key
+    }
+
+    pub(crate) async fn set_settled(&mut self, key: &Key, name: &str, text: &str) {
+        self.set(key, name, text).await;
+        self.settle().await;
+    }
+
+    pub(crate) async fn delete_settled(&mut self, key: &Key) {
+        self.delete(key).await;
+        self.settle().await;
     }
 
     async fn write(&self, key: &Key, action: Action) {
@@ -357,7 +406,6 @@ impl Bed {
         self.clock.now_ms() + INVOCATION_MS
     }
 
-    /// Starts an invocation.
     pub(crate) fn start(&self, event: &str) -> Task<Result<Handled, HandleError>> {
         let gone = Gone::default();
         let (engine, event, deadline_ms) = (self.function(&gone), event.to_owned(), self.deadline_ms());
@@ -384,20 +432,24 @@ impl Bed {
         }
     }
 
-    /// Hands an event to the engine.
     pub(crate) async fn try_handle(&self, event: &str) -> Result<Handled, HandleError> {
         self.function(&Gone::default()).handle(event, self.deadline_ms()).await
     }
 
     /// Hands these records to the engine, as one batch.
+    pub(crate) async fn handle(&self, records: &[Value]) -> Handled {
+        self.try_handle(&self.event(records)).await.unwrap()
+    }
+
     /// Handles records of another stream shard.
     pub(crate) async fn handle_of(&self, shard: &str, records: &[Value]) {
         let handled = self.try_handle(&self.event(records).replace(SHARD, shard)).await.unwrap();
         assert_eq!(handled.failed_from, None);
     }
 
-    pub(crate) async fn handle(&self, records: &[Value]) -> Handled {
-        self.try_handle(&self.event(records)).await.unwrap()
+    pub(crate) async fn goes_on(&mut self) -> Handled {
+        let records = self.records();
+        self.handle(&records).await
     }
 
     /// Delivers everything written, and what follows from it, a batch at a time until the stream is quiet.
@@ -434,22 +486,22 @@ impl Bed {
     /// The user `ann` is removed, and a subscription of hers waits for the cascade. Returns its key.
     pub(crate) async fn removed_user(&mut self) -> Key {
         let user = self.put("User", &[("UserId", "ann")], &[]).await;
-        let subscription = self.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
-        self.settle().await;
-        self.delete(&user).await;
-        self.settle().await;
+        let subscription = self.put_settled("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
+        self.delete_settled(&user).await;
         subscription
     }
 
-    /// Is there an item under this key?
+    pub(crate) fn item(&self, key: &Key) -> Option<Item> {
+        self.memory().snapshot(Table::Main).remove(key)
+    }
+
     pub(crate) fn has(&self, key: &Key) -> bool {
-        self.memory().snapshot(Table::Main).contains_key(key)
+        self.item(key).is_some()
     }
 
     /// An attribute of an item as text; empty when it does not exist.
     pub(crate) fn shown(&self, key: &Key, name: &str) -> String {
-        let items = self.memory().snapshot(Table::Main);
-        let value = items.get(key).and_then(|item| item.get(name)).map(|value| serde_json::to_value(value).unwrap());
+        let value = self.item(key).and_then(|item| item.get(name).map(|value| serde_json::to_value(value).unwrap()));
         let shown = |value: Value| value.as_object().unwrap().values().map(ToString::to_string).collect::<String>();
         value.map(shown).unwrap_or_default().replace('"', "")
     }
@@ -486,11 +538,20 @@ impl Bed {
         ledger.filter(|(key, _)| key.pk.starts_with(prefix)).map(|(_, item)| item).collect()
     }
 
+    /// Redrives all that is parked. Each change must be applied.
     pub(crate) async fn redrive_all(&self) {
-        for change in parked(self.memory()).await.unwrap() {
-            let redriven = self.engine().redrive(&change, self.deadline_ms()).await.unwrap();
+        for redriven in self.try_redrive_all().await {
             assert!(matches!(redriven, Redriven::Applied(_)), "{redriven:?}");
         }
+    }
+
+    /// The same, whatever becomes of it.
+    pub(crate) async fn try_redrive_all(&self) -> Vec<Redriven> {
+        let mut redriven = Vec::new();
+        for change in parked(self.memory()).await.unwrap() {
+            redriven.push(self.engine().redrive(&change, self.deadline_ms()).await.unwrap());
+        }
+        redriven
     }
 
     /// What the ledger has of a stream shard that counted when each counter of this derivation had so many items.

@@ -15,7 +15,7 @@ use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};
 
-use crate::cases::{Bed, INVOCATION_MS, LEDGERS, corrupt, counts, event_id, verification::verified};
+use crate::cases::{Bed, FOLLOW, INVOCATION_MS, LEDGERS, corrupt, counts, event_id, verification::verified};
 
 /// A caller that touches this item dies before the call is done.
 fn deadly(bed: &Bed, deadly: Key) {
@@ -73,15 +73,11 @@ async fn a_record_whose_look_kills_is_parked_at_the_fifth_delivery_and_its_neigh
 #[tokio::test]
 async fn a_count_whose_display_kills_is_shown_when_its_change_is_redriven() {
     let mut bed = Bed::new().under(LedgerKind::Watermarks);
-    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
-    bed.settle().await;
-    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    let user = bed.put_settled("User", &[("UserId", "ann")], &[]).await;
+    bed.put("Follow", &FOLLOW, &[]).await;
     let records = bed.records();
     let deadly = user.clone();
-    bed.fails(move |call| {
-        let kills = matches!(call, Call::Write(write) if write.key == deadly);
-        kills.then_some((Side::Before, Fault::Killed))
-    });
+    bed.writes_fail(Fault::Killed, move |key| *key == deadly);
     assert_eq!(deliver(&bed, &records), 4);
     assert_eq!((bed.counted("following-count"), bed.shown(&user, "FollowingCount")), (1, String::new()));
 
@@ -107,7 +103,7 @@ async fn an_item_that_becomes_unreadable_is_listed_although_its_look_kills() {
     let review = [("ProductId", "p"), ("CreatedAt", "t"), ("ReviewId", "r")];
     let review = bed.put("Review", &review, &[]).await;
     let rate = |bed: &Bed, rating: AttributeValue| {
-        let mut item = bed.memory().snapshot(Table::Main).remove(&review).unwrap();
+        let mut item = bed.item(&review).unwrap();
         item.insert("Rating", rating);
         bed.memory().put_raw(Table::Main, item).unwrap();
     };
@@ -117,10 +113,7 @@ async fn an_item_that_becomes_unreadable_is_listed_although_its_look_kills() {
     rate(&bed, AttributeValue::S("many".to_owned()));
     let records = bed.records();
     let reads = review.clone();
-    bed.fails(move |call| {
-        let kills = matches!(call, Call::Get(Table::Main, keys) if keys.contains(&reads));
-        kills.then_some((Side::Before, Fault::Killed))
-    });
+    bed.reads_fail(Fault::Killed, move |key| *key == reads);
     assert_eq!(deliver(&bed, &records), 4);
 
     bed.fails(|_| None);
@@ -128,8 +121,7 @@ async fn an_item_that_becomes_unreadable_is_listed_although_its_look_kills() {
     bed.redrive_all().await;
     bed.settle().await;
     assert_eq!((bed.counted("product-rating"), bed.parked().len(), bed.findings()), (0, 0, Vec::new()));
-    let listed = bed.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk == "UNREADABLE").count();
-    assert_eq!(listed, 1);
+    assert_eq!(bed.ledger("UNREADABLE").len(), 1);
 }
 
 /// Once the first was tried again as soon as the second had died, though it was known to be deadly, and so on forever.
@@ -411,6 +403,14 @@ async fn the_error_of_a_held_batch_names_three_items_and_only_the_reason_is_note
     assert_eq!(ledger, ["HELD"]);
 }
 
+/// A table, and a batch that was held.
+async fn held() -> (Bed, Vec<Value>) {
+    let mut bed = Bed::new();
+    let held = records(&mut bed, 20, 2).await;
+    assert!(bed.try_handle(&bed.event(&held)).await.is_err());
+    (bed, held)
+}
+
 #[tokio::test]
 async fn a_batch_is_held_for_four_hours_and_then_goes_in() {
     let mut bed = Bed::new();
@@ -425,9 +425,7 @@ async fn a_batch_is_held_for_four_hours_and_then_goes_in() {
 /// A bad writer that goes on: without a note of the hold, each batch was held until it was four hours old.
 #[tokio::test]
 async fn after_one_hold_what_is_unreadable_for_the_same_reason_is_parked_at_once() {
-    let mut bed = Bed::new();
-    let held = records(&mut bed, 20, 2).await;
-    assert!(bed.try_handle(&bed.event(&held)).await.is_err());
+    let (mut bed, held) = held().await;
     // Other columns of other records, other invocations, and batches of all ages: it is one reason.
     bed.clock.advance(HOLD_MS / 2);
     let young = records_of("somebody-with-a-long-name", &mut bed, 20, 20).await;
@@ -444,9 +442,7 @@ async fn after_one_hold_what_is_unreadable_for_the_same_reason_is_parked_at_once
 
 #[tokio::test]
 async fn another_reason_is_held_though_one_was_held_before() {
-    let mut bed = Bed::new();
-    let held = records(&mut bed, 20, 2).await;
-    assert!(bed.try_handle(&bed.event(&held)).await.is_err());
+    let (mut bed, _) = held().await;
     bed.clock.advance(HOLD_MS + 1);
     let mut records = records_of("bob", &mut bed, 40, 20).await;
     for record in &mut records[..2] {
@@ -462,9 +458,7 @@ async fn another_reason_is_held_though_one_was_held_before() {
 
 #[tokio::test]
 async fn another_catalogue_makes_the_brake_hold_once_more() {
-    let mut bed = Bed::new();
-    let held = records(&mut bed, 20, 2).await;
-    assert!(bed.try_handle(&bed.event(&held)).await.is_err());
+    let (mut bed, _) = held().await;
     bed.clock.advance(HOLD_MS + 1);
     let again = records_of("bob", &mut bed, 20, 2).await;
     let whole = Arc::clone(&bed.catalogue);
@@ -478,15 +472,10 @@ async fn another_catalogue_makes_the_brake_hold_once_more() {
 
 #[tokio::test]
 async fn a_batch_is_held_where_the_notes_cannot_be_read_and_one_without_a_fault_asks_for_none() {
-    let mut bed = Bed::new();
-    let held = records(&mut bed, 20, 2).await;
-    assert!(bed.try_handle(&bed.event(&held)).await.is_err());
+    let (mut bed, _) = held().await;
     bed.clock.advance(HOLD_MS + 1);
     let again = records_of("bob", &mut bed, 20, 2).await;
-    bed.fails(|call| {
-        let is_note = matches!(call, Call::Get(Table::Ledger, keys) if keys.iter().any(|key| key.pk == "HELD"));
-        is_note.then_some((Side::Before, Fault::Unanswered))
-    });
+    bed.reads_fail(Fault::Unanswered, |key| key.pk == "HELD");
     assert!(bed.try_handle(&bed.event(&again)).await.is_err());
     bed.calls();
     let readable = records_of("cleo", &mut bed, 20, 1).await;

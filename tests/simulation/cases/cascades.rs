@@ -22,8 +22,7 @@ use store::faulty::{Call, Fault, Side};
 
 use crate::{
     caller::{Gone, Task},
-    cases::{Bed, INVOCATION_MS, MET, corrupt},
-    items::s,
+    cases::{Bed, COMMENT, FOLLOW, INVOCATION_MS, MET, comment, corrupt},
 };
 
 const HOUR_MS: u64 = 3_600 * 1_000;
@@ -32,14 +31,11 @@ const HOUR_MS: u64 = 3_600 * 1_000;
 const BEHIND_HORIZON_MS: u64 = 15 * 24 * HOUR_MS;
 
 const POST: [(&str, &str); 3] = [("AuthorId", "ann"), ("CreatedAt", "t"), ("PostId", "p")];
-const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
-const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
 
 /// An item goes, and everybody has handled that.
 async fn removed(bed: &mut Bed, key: &Key) {
     bed.settle().await;
-    bed.delete(key).await;
-    bed.settle().await;
+    bed.delete_settled(key).await;
 }
 
 /// Each deletion checks that the owner is absent, and two transactions that check one item at once conflict.
@@ -48,8 +44,7 @@ async fn deletions_under_one_owner_do_not_meet() {
     let mut bed = Bed::new().conflicting();
     let post = bed.put("Post", &POST, &[("Status", "published")]).await;
     for n in 0..100 {
-        let comment = format!("c{n}");
-        bed.put("Comment", &[("PostId", "p"), ("CreatedAt", "t"), ("CommentId", &comment)], &[]).await;
+        bed.put("Comment", &comment(&format!("c{n}")), &[]).await;
     }
     removed(&mut bed, &post).await;
     bed.calls();
@@ -63,8 +58,7 @@ async fn deletions_under_one_owner_do_not_meet() {
 async fn a_removal_from_behind_the_horizon_starts_no_job() {
     let mut bed = Bed::new();
     let user = bed.put("User", &[("UserId", "ann")], &[]).await;
-    let subscription = bed.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
-    bed.settle().await;
+    let subscription = bed.put_settled("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
     bed.delete(&user).await;
     let records = bed.records();
     bed.clock.advance(BEHIND_HORIZON_MS);
@@ -101,12 +95,8 @@ async fn a_deletion_that_is_refused_parks_the_record_of_its_job() {
         let part = |name: &str, text: String| (name.to_owned(), AttributeValue::S(text));
         AttributeValue::M(HashMap::from([part("PK", "USER#a".to_owned()), part("SK", format!("POST#t#{at}"))]))
     };
-    let mut item = bed.schema.layout.key_item(&detail);
-    item.insert("EntityType".to_owned(), s("PostDetail"));
-    item.insert("Claims".to_owned(), AttributeValue::L((0..120).map(claim).collect()));
-    bed.memory().put_raw(Table::Main, item).unwrap();
-    bed.delete(&detail).await;
-    bed.settle().await;
+    bed.put_raw(&detail, "PostDetail", [("Claims", AttributeValue::L((0..120).map(claim).collect()))]);
+    bed.delete_settled(&detail).await;
     bed.two_days_pass().await;
     assert!(bed.has(&comment));
     let parked = bed.parked();
@@ -120,7 +110,7 @@ async fn an_item_that_is_refused_keeps_none_beside_it_from_being_changed() {
     let post = |id: &'static str| [("AuthorId", "ann"), ("CreatedAt", "t"), ("PostId", id)];
     let small = [bed.put("Post", &post("a"), &[]).await, bed.put("Post", &post("c"), &[]).await];
     let large = bed.put("Post", &post("z"), &[]).await;
-    let n_bytes = ITEM_BYTES_MAX - item_bytes(&bed.memory().snapshot(Table::Main)[&large]) - "Padding".len();
+    let n_bytes = ITEM_BYTES_MAX - item_bytes(&bed.item(&large).unwrap()) - "Padding".len();
     bed.set(&large, "Padding", &"x".repeat(n_bytes)).await;
     removed(&mut bed, &user).await;
     bed.two_days_pass().await;
@@ -195,8 +185,7 @@ async fn a_cascade_waits_while_a_change_is_parked_of_what_it_finds_by_a_mirror()
 async fn a_cascade_waits_while_a_change_is_parked_of_a_mirror_in_its_collection() {
     let mut bed = Bed::new();
     bed.put("User", &[("UserId", "bob")], &[]).await;
-    let follow = bed.put("Follow", &FOLLOW, &[]).await;
-    bed.settle().await;
+    let follow = bed.put_settled("Follow", &FOLLOW, &[]).await;
     let mirror = Key::new("USER#bob", "FOLLOWER#ann");
     bed.delete(&mirror).await;
     let whole = handled_corrupt(&mut bed, &mirror, "OldImage").await;
@@ -208,8 +197,7 @@ async fn a_cascade_waits_while_a_change_is_parked_of_a_mirror_in_its_collection(
 async fn a_cascade_waits_while_an_older_change_is_parked_that_may_be_of_its_owner() {
     let mut bed = Bed::new();
     let post = bed.put("Post", &POST, &[]).await;
-    let comment = bed.put("Comment", &COMMENT, &[]).await;
-    bed.settle().await;
+    let comment = bed.put_settled("Comment", &COMMENT, &[]).await;
     bed.delete(&post).await;
     let moved = bed.put("Post", &[("AuthorId", "bob"), ("CreatedAt", "t"), ("PostId", "p")], &[]).await;
     let whole = handled_corrupt(&mut bed, &moved, "NewImage").await;
@@ -225,8 +213,7 @@ async fn a_cascade_waits_while_an_older_change_is_parked_that_may_be_of_its_owne
 #[tokio::test]
 async fn a_cascade_does_not_wait_for_a_parked_change_of_what_hangs_on_another_or_on_nobody() {
     let mut bed = Bed::new();
-    let user = bed.put("User", &[("UserId", "bob")], &[]).await;
-    bed.settle().await;
+    let user = bed.put_settled("User", &[("UserId", "bob")], &[]).await;
     for (entity, fields) in
         [("Follow", &[("FollowerId", "bob"), ("FolloweeId", "eve")][..]), ("Group", &[("GroupId", "g")])]
     {
@@ -313,8 +300,7 @@ async fn hours_pass(bed: &mut Bed, n_hours: u64) -> usize {
 async fn a_lane_that_is_given_up_while_the_others_handle_each_pulse_holds_a_cascade() {
     let mut bed = Bed::new();
     let post = bed.put("Post", &POST, &[("Status", "published")]).await;
-    let comment = bed.put("Comment", &COMMENT, &[]).await;
-    bed.settle().await;
+    let comment = bed.put_settled("Comment", &COMMENT, &[]).await;
     swept(&bed).await;
     removed(&mut bed, &post).await;
     bed.put("Post", &[("AuthorId", "bob"), ("CreatedAt", "t"), ("PostId", "p")], &[("Status", "published")]).await;
@@ -359,8 +345,7 @@ async fn a_function_that_derives_nothing_by_looking_proves_nothing_by_a_pulse() 
 /// record of the put: is the comment of the post there at last?
 pub(crate) async fn moved_before_a_day_without_functions(mut bed: Bed) -> i64 {
     let post = bed.put("Post", &POST, &[("Status", "published")]).await;
-    let comment = bed.put("Comment", &COMMENT, &[]).await;
-    bed.settle().await;
+    let comment = bed.put_settled("Comment", &COMMENT, &[]).await;
     hours_pass(&mut bed, 3).await;
     removed(&mut bed, &post).await;
     bed.put("Post", &[("AuthorId", "bob"), ("CreatedAt", "t"), ("PostId", "p")], &[("Status", "published")]).await;

@@ -14,15 +14,12 @@ use keys::{counter::CounterKey, item::Item, key::Key};
 use store::Store as _;
 
 use crate::{
-    cases::{Bed, corrupt},
+    cases::{Bed, COMMENT, comment, corrupt},
     items::{n, s},
 };
 
 /// How long an item differs before it has drifted, in milliseconds.
 const WAIT_MS: u64 = 900_000;
-
-const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
-const COMMENT_TOO: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "d")];
 
 /// A run that reads at most this many items.
 async fn run(bed: &Bed, n_items_max: usize) -> Slice {
@@ -220,8 +217,7 @@ async fn a_count_has_drifted_where_its_sources_or_their_mirrors_beside_it_say_ot
     let mut bed = Bed::new();
     full(&mut bed).await;
     bed.put("File", &[("FolderId", "a"), ("UploadedAt", "t"), ("FileId", "f")], &[("SizeBytes", "N:7")]).await;
-    bed.put("Like", &[("UserId", "bob"), ("PostId", "p")], &[]).await;
-    bed.settle().await;
+    bed.put_settled("Like", &[("UserId", "bob"), ("PostId", "p")], &[]).await;
     assert_eq!(round(&bed).await.n_suspects, 0);
     // Too high, without the counter, with another sum, with a satellite, of nobody, and one that cannot be read.
     bed.set(&counter("USER#ann", "PROFILE", "post-count"), "Value", "N:4").await;
@@ -231,10 +227,7 @@ async fn a_count_has_drifted_where_its_sources_or_their_mirrors_beside_it_say_ot
         CounterKey { satellite: 3, ..CounterKey::parse(&counter("USER#bob", "PROFILE", "follower-count")).unwrap() },
         CounterKey::parse(&counter("ORG#none", "METADATA", "team-count")).unwrap(),
     ] {
-        let mut item = bed.schema.layout.key_item(&key.key().unwrap());
-        item.extend(bed.schema.layout.type_of("Counter"));
-        item.insert("Value".to_owned(), n("2"));
-        bed.memory().put_raw(Table::Main, item).unwrap();
+        bed.put_raw(&key.key().unwrap(), "Counter", [("Value", n("2"))]);
     }
     bed.set(&counter("USER#dan", "PROFILE", "following-count"), "Value", "by hand").await;
     // The likes of a post have partition keys of their users, so a drift of their count is not reported.
@@ -260,8 +253,7 @@ async fn a_count_has_drifted_where_its_sources_or_their_mirrors_beside_it_say_ot
     wanted.assert_eq(&counts(&round(&bed).await));
     // One has a new value, and something was counted into the other since.
     bed.set(&counter("USER#ann", "PROFILE", "post-count"), "Value", "N:3").await;
-    bed.put("Comment", &COMMENT_TOO, &[("UserId", "bob")]).await;
-    bed.settle().await;
+    bed.put_settled("Comment", &comment("d"), &[("UserId", "bob")]).await;
     let n_reported = counts(&round(&bed).await).lines().count();
     assert_eq!(n_reported, 4);
     bed.clock.advance(WAIT_MS);
@@ -273,7 +265,7 @@ async fn a_key_that_its_fields_would_not_make_counts_as_absent_and_makes_no_coun
     let mut bed = Bed::new();
     bed.put("User", &[("UserId", "a%zz")], &[]).await;
     let key = bed.put("Follow", &[("FollowerId", "a%zz"), ("FolloweeId", "b%zz")], &[]).await;
-    let mut other = bed.memory().snapshot(Table::Main)[&key].clone();
+    let mut other = bed.item(&key).unwrap();
     other.insert("PK".to_owned(), s("USER#a%zz"));
     bed.memory().put_raw(Table::Main, other).unwrap();
     bed.settle().await;
@@ -284,17 +276,15 @@ async fn a_key_that_its_fields_would_not_make_counts_as_absent_and_makes_no_coun
 #[tokio::test]
 async fn a_target_with_very_many_items_is_left_to_verify() {
     let bed = Bed::new();
-    let comment = |id: usize| Key::new("POST#p", format!("COMMENT#t#c{id:05}"));
+    let key = |id: usize| Key::new("POST#p", format!("COMMENT#t#c{id:05}"));
     for id in 0..10_200 {
-        let mut item = bed.schema.layout.key_item(&comment(id));
-        item.extend(bed.schema.layout.type_of("Comment"));
-        bed.memory().put_raw(Table::Main, item).unwrap();
+        bed.put_raw(&key(id), "Comment", []);
     }
     let n_counts = || n_notes_of(&bed, "Counter#POST#p");
     run(&bed, usize::MAX).await;
     assert_eq!(n_counts(), 0);
     for id in 9_900..10_200 {
-        bed.delete(&comment(id)).await;
+        bed.delete(&key(id)).await;
     }
     run(&bed, usize::MAX).await;
     assert_eq!(n_counts(), 1);
@@ -337,10 +327,8 @@ async fn a_satellite_of_zero_goes_while_others_stay() {
     ];
     for (satellite, attributes) in (0..).zip(attributes) {
         let counter = CounterKey { target: target.clone(), derivation: "like-count".to_owned(), satellite };
-        let mut item = bed.schema.layout.key_item(&counter.key().unwrap());
-        item.extend(bed.schema.layout.type_of("Counter"));
-        item.extend(attributes.iter().map(|(name, number)| ((*name).to_owned(), n(number))));
-        bed.memory().put_raw(Table::Main, item).unwrap();
+        let attributes = attributes.iter().map(|(name, number)| (*name, n(number)));
+        bed.put_raw(&counter.key().unwrap(), "Counter", attributes);
     }
     // It has the key of a counter, and is none.
     let other = Item::from([("PK", s("POST#p")), ("SK", s("METADATA#COUNT#like-count#09")), ("Value", n("0"))]);
@@ -377,8 +365,7 @@ async fn suspects_are_looked_at_again_a_few_a_run_and_all_in_turn() {
     let bed = Bed::new();
     let mut comments = Vec::new();
     for id in ["a", "b", "c", "d", "e"] {
-        let key = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", id)];
-        comments.push(bed.put("Comment", &key, &[("UserName", "by hand")]).await);
+        comments.push(bed.put("Comment", &comment(id), &[("UserName", "by hand")]).await);
     }
     assert_eq!(run(&bed, usize::MAX).await.n_suspects, 6);
     comments.push(counter("POST#p", "METADATA", "comment-count"));

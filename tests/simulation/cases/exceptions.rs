@@ -17,10 +17,7 @@ use engine::{
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
-use store::{
-    Store as _,
-    faulty::{Call, Fault, Side},
-};
+use store::{Store as _, faulty::Fault};
 
 use crate::cases::{
     Bed, INVOCATION_MS, LEDGERS, SHARD, corrupt, in_window,
@@ -110,10 +107,7 @@ pub(crate) async fn delivered_after_exceptions_expired(mut bed: Bed) -> i64 {
 pub(crate) async fn redriven_before_a_late_call_lands(mut bed: Bed) -> i64 {
     let records = bed.joins(1).await;
     let target = counter(0);
-    bed.fails(move |call| match call {
-        Call::Write(write) if write.key == target => Some((Side::Before, Fault::Late)),
-        _ => None,
-    });
+    bed.writes_fail(Fault::Late, move |key| *key == target);
     assert!(bed.start(&bed.event(&records)).finish().is_none(), "it dies");
     bed.fails(|_| None);
     bed.set(&counter(0), "EntityType", "User").await;
@@ -123,9 +117,7 @@ pub(crate) async fn redriven_before_a_late_call_lands(mut bed: Bed) -> i64 {
     bed.records();
     for wait_ms in [17 * 60_000, WAITED_MS] {
         bed.clock.advance(wait_ms);
-        for change in parked(bed.memory()).await.unwrap() {
-            bed.engine().redrive(&change, bed.deadline_ms()).await.unwrap();
-        }
+        bed.try_redrive_all().await;
         if wait_ms < WAITED_MS {
             bed.land();
         }
@@ -211,7 +203,7 @@ async fn a_counter_whose_value_an_operator_deletes_counts_what_is_redriven_once(
 async fn a_parking_raises_the_revision_of_its_counter_and_has_the_count_shown() {
     let mut bed = bed();
     poisoned(&mut bed).await;
-    let item = bed.memory().snapshot(Table::Main).remove(&counter(0)).unwrap();
+    let item = bed.item(&counter(0)).unwrap();
     assert_eq!((item.get("Rev"), item.get("Shown")), (Some(&AttributeValue::N("1705315200001".to_owned())), None));
 }
 
@@ -326,10 +318,7 @@ async fn a_record_that_ends_the_invocation_is_found_although_its_age_is_unknown(
         let deadly = bed.put("User", &[("UserId", "ann")], &[("FollowingCount", "7")]).await;
         let mut records = bed.records();
         at(&mut records[0], time.clone());
-        bed.fails(move |call| {
-            let kills = matches!(call, Call::Get(Table::Main, keys) if keys.contains(&deadly));
-            kills.then_some((Side::Before, Fault::Killed))
-        });
+        bed.reads_fail(Fault::Killed, move |key| *key == deadly);
         let mut n_dead = 0;
         while bed.start(&bed.event(&records)).finish().is_none() {
             bed.clock.advance(INVOCATION_MS + 1);
@@ -344,8 +333,7 @@ async fn a_record_that_ends_the_invocation_is_found_although_its_age_is_unknown(
 async fn a_removal_whose_time_is_ahead_starts_no_cascade() {
     let mut bed = Bed::new();
     let user = bed.put("User", &[("UserId", "ann")], &[]).await;
-    bed.put("Member", &[("OrgId", "o"), ("UserId", "ann")], &[]).await;
-    bed.settle().await;
+    bed.put_settled("Member", &[("OrgId", "o"), ("UserId", "ann")], &[]).await;
     bed.delete(&user).await;
     let mut records = bed.records();
     let whole = records.clone();

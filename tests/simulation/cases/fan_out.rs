@@ -20,7 +20,7 @@ use store::{
 
 use crate::{
     caller::Turn,
-    cases::{Bed, corrupt, verification::verified},
+    cases::{Bed, COMMENT, corrupt, verification::verified},
     items::s,
 };
 
@@ -82,8 +82,7 @@ async fn page(bed: &mut Bed, records: Vec<Value>) -> Vec<Value> {
 /// Renames a user, handles the record, and returns the record of the job.
 async fn renamed(bed: &mut Bed, user: &Key, name: &str) -> Vec<Value> {
     bed.set(user, "Name", name).await;
-    let records = bed.records();
-    bed.handle(&records).await;
+    bed.goes_on().await;
     bed.records()
 }
 
@@ -136,8 +135,7 @@ async fn a_wrong_copy_is_found_behind_the_cursor_of_a_fan_out_and_waits_ahead_of
 async fn a_wrong_copy_waits_for_a_fan_out_that_finds_it_by_a_mirror_if_its_own_source_has_changed() {
     let (mut bed, ann, follows) = famous(PAGES, 7).await;
     let bob = bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
-    let of_bob = bed.put("Follow", &[("FollowerId", "f00"), ("FolloweeId", "bob")], &[]).await;
-    bed.settle().await;
+    let of_bob = bed.put_settled("Follow", &[("FollowerId", "f00"), ("FolloweeId", "bob")], &[]).await;
     let records = renamed(&mut bed, &ann, "Anna").await;
     page(&mut bed, records).await;
     for follow in [&follows[0], &of_bob] {
@@ -219,7 +217,7 @@ async fn what_an_older_version_left_of_a_job_that_was_cut_goes_on_to_the_end() {
         records = page(&mut bed, records).await;
         let whole = jobs(&bed).remove(0);
         let layout = &bed.schema.layout;
-        let mut item = bed.memory().snapshot(Table::Main).remove(&whole.key).unwrap();
+        let mut item = bed.item(&whole.key).unwrap();
         item.insert("To".to_owned(), s("FOLLOWER#f03"));
         let mut part = item.clone();
         let key = JobKey::parse(&whole.key).map(|key| JobKey { id: format!("{}#2-0", key.id), ..key }).unwrap().key();
@@ -295,10 +293,7 @@ async fn a_page_of_copies_is_written_without_reading_the_items() {
     let mut bed = Bed::new().fanning(FanOutLimits { page_items: 9, ..PAGES });
     let (ann, comments) = comments(&mut bed, 5).await;
     let records = renamed(&mut bed, &ann, "Anna").await;
-    bed.fails(|call| {
-        let is_read = matches!(call, Call::Get(_, keys) if keys.iter().any(|key| key.sk.starts_with("COMMENT#")));
-        is_read.then_some((Side::Before, Fault::Unanswered))
-    });
+    bed.reads_fail(Fault::Unanswered, |key| key.sk.starts_with("COMMENT#"));
     page(&mut bed, records).await;
     let shown: Vec<String> = comments.iter().map(|comment| bed.shown(comment, "UserName")).collect();
     assert_eq!(shown, vec!["Anna"; 5]);
@@ -307,14 +302,10 @@ async fn a_page_of_copies_is_written_without_reading_the_items() {
 /// A comment that its author's rename does not find because the index lags.
 async fn missed() -> (Bed, Key) {
     let mut bed = Bed::new().lagging().fanning(PAGES);
-    let ann = bed.put("User", &ANN, &[("Name", "Ann")]).await;
-    bed.settle().await;
+    let ann = bed.put_settled("User", &ANN, &[("Name", "Ann")]).await;
     bed.index_follows();
-    let id = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
-    let comment = bed.put("Comment", &id, &[("UserId", "ann")]).await;
-    bed.settle().await;
-    bed.set(&ann, "Name", "Anna").await;
-    bed.settle().await;
+    let comment = bed.put_settled("Comment", &COMMENT, &[("UserId", "ann")]).await;
+    bed.set_settled(&ann, "Name", "Anna").await;
     assert_eq!(bed.shown(&comment, "UserName"), "Ann", "the index does not show it");
     (bed, comment)
 }
@@ -337,9 +328,8 @@ async fn what_a_lagging_index_did_not_show_is_found_when_it_is_searched_again() 
 #[tokio::test]
 async fn what_is_found_again_and_refused_is_parked_with_the_record_of_a_job() {
     let (mut bed, comment) = missed().await;
-    let n_bytes = ITEM_BYTES_MAX - item_bytes(&bed.memory().snapshot(Table::Main)[&comment]) - "Padding".len();
-    bed.set(&comment, "Padding", &"x".repeat(n_bytes)).await;
-    bed.settle().await;
+    let n_bytes = ITEM_BYTES_MAX - item_bytes(&bed.item(&comment).unwrap()) - "Padding".len();
+    bed.set_settled(&comment, "Padding", &"x".repeat(n_bytes)).await;
     bed.index_follows();
     bed.clock.advance(PAGES.index_lag_ms + 1_000);
     assert_eq!(bed.sweeper().search_again(bed.deadline_ms()).await.unwrap().n_left, 0);
@@ -370,10 +360,7 @@ async fn what_a_sweep_died_of_is_given_to_jobs_and_those_behind_it_are_done() {
     let (mut bed, comment) = missed().await;
     bed.index_follows();
     bed.clock.advance(PAGES.index_lag_ms + 1_000);
-    bed.fails(|call| {
-        let is_comment = matches!(call, Call::Write(write) if write.key.sk.starts_with("COMMENT#"));
-        is_comment.then_some((Side::Before, Fault::Unanswered))
-    });
+    bed.writes_fail(Fault::Unanswered, |key| key.sk.starts_with("COMMENT#"));
     // It dies in the middle: the mark stays.
     let engine = bed.sweeper();
     let mut dying = Box::pin(engine.search_again(u64::MAX));
@@ -382,7 +369,7 @@ async fn what_a_sweep_died_of_is_given_to_jobs_and_those_behind_it_are_done() {
     }
     drop(dying);
     assert_eq!(bed.ledger("AGAIN#").iter().filter(|item| item.contains_key("Last")).count(), 1);
-    bed.stay_away(false);
+    bed.fails(|_| None);
     let again = bed.sweeper().search_again(bed.deadline_ms()).await.unwrap();
     assert!(again.n_done > 0 && !jobs(&bed).is_empty(), "{again:?}");
     bed.settle().await;
@@ -391,11 +378,6 @@ async fn what_a_sweep_died_of_is_given_to_jobs_and_those_behind_it_are_done() {
 }
 
 // ---- The list of items that cannot be interpreted ----
-
-fn listed(bed: &Bed) -> Vec<Key> {
-    let ledger = bed.memory().snapshot(Table::Ledger);
-    ledger.into_keys().filter(|key| key.pk == "UNREADABLE").collect()
-}
 
 #[tokio::test]
 async fn a_change_that_is_redriven_lists_its_item_for_counts_too() {
@@ -406,11 +388,11 @@ async fn a_change_that_is_redriven_lists_its_item_for_counts_too() {
     let whole = records[0].to_string();
     corrupt(&mut records[0], "NewImage");
     bed.handle(&records).await;
-    assert_eq!(listed(&bed), [], "the record is parked");
+    assert_eq!(bed.ledger("UNREADABLE").len(), 0, "the record is parked");
     bed.put_true(&whole);
     bed.redrive_all().await;
     assert_eq!(bed.parked(), Vec::<String>::new());
-    assert_eq!(listed(&bed).len(), 1, "{:?}", listed(&bed));
+    assert_eq!(bed.ledger("UNREADABLE").len(), 1);
 }
 
 // ---- An operator's orders to jobs: pause, resume, cancel ----
@@ -433,7 +415,6 @@ async fn commented(n_comments: usize) -> (Bed, Key) {
     (bed, user)
 }
 
-/// The only job.
 fn job(bed: &Bed) -> Job {
     let mut jobs = jobs(bed);
     assert_eq!(jobs.len(), 1, "{jobs:?}");
@@ -448,27 +429,26 @@ async fn is_done(bed: &Bed, job: &Job, asked: JobOrder) -> bool {
     matches!(order(bed, job, asked).await, Obeyed::Done(_))
 }
 
+/// A user of 11 comments gets a second name, and the job for that is after this many batches.
+async fn begun(n_batches: usize) -> (Bed, Key, Job) {
+    let (mut bed, user) = commented(11).await;
+    bed.set(&user, "Name", "second").await;
+    for _ in 0..n_batches {
+        bed.goes_on().await;
+    }
+    let begun = job(&bed);
+    (bed, user, begun)
+}
+
 /// Comments with this name of their author.
 fn n_named(bed: &Bed, name: &str) -> usize {
     let items = bed.memory().snapshot(Table::Main);
     items.keys().filter(|key| key.sk.starts_with("COMMENT#") && bed.shown(key, "UserName") == name).count()
 }
 
-/// The next batch of records is handled.
-async fn goes_on(bed: &mut Bed) -> Vec<Value> {
-    let records = bed.records();
-    bed.handle(&records).await;
-    records
-}
-
 #[tokio::test]
 async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_resumed() {
-    let (mut bed, user) = commented(11).await;
-    bed.set(&user, "Name", "second").await;
-    for _ in 0..3 {
-        goes_on(&mut bed).await;
-    }
-    let begun = job(&bed);
+    let (mut bed, user, begun) = begun(3).await;
     let n_before = n_named(&bed, "second");
     assert!(n_before > 0 && n_before < 11 && begun.after.is_some(), "{n_before} {begun:?}");
 
@@ -483,8 +463,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     assert_eq!((held.after.clone(), held.n_touched), (begun.after, begun.n_touched));
 
     // A change in between makes it go round once more when it is resumed.
-    bed.set(&user, "Name", "third").await;
-    bed.settle().await;
+    bed.set_settled(&user, "Name", "third").await;
     assert_eq!((n_named(&bed, "third"), job(&bed).is_paused), (0, true));
     assert!(is_done(&bed, &held, JobOrder::Resume).await);
     assert_eq!(order(&bed, &held, JobOrder::Resume).await, Obeyed::Already);
@@ -497,12 +476,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
 
 #[tokio::test]
 async fn a_fan_out_that_is_cancelled_stops_and_the_next_change_begins_anew() {
-    let (mut bed, user) = commented(11).await;
-    bed.set(&user, "Name", "second").await;
-    for _ in 0..3 {
-        goes_on(&mut bed).await;
-    }
-    let begun = job(&bed);
+    let (mut bed, user, begun) = begun(3).await;
     let n_before = n_named(&bed, "second");
     assert_eq!(order(&bed, &begun, JobOrder::Cancel).await, Obeyed::Done(Box::new(begun.clone())));
     bed.settle().await;
@@ -513,17 +487,13 @@ async fn a_fan_out_that_is_cancelled_stops_and_the_next_change_begins_anew() {
     }
     assert_eq!(jobs(&bed), [], "nothing is written where it was");
 
-    bed.set(&user, "Name", "third").await;
-    bed.settle().await;
+    bed.set_settled(&user, "Name", "third").await;
     assert_eq!((n_named(&bed, "third"), bed.findings()), (11, Vec::new()));
 }
 
 #[tokio::test]
 async fn a_fan_out_by_an_index_that_is_cancelled_begins_once_more_when_the_index_has_had_time() {
-    let (mut bed, user) = commented(11).await;
-    bed.set(&user, "Name", "second").await;
-    goes_on(&mut bed).await;
-    let begun = job(&bed);
+    let (mut bed, _, begun) = begun(1).await;
     assert!(bed.engine().is_searched_again(&begun));
     assert!(is_done(&bed, &begun, JobOrder::Cancel).await);
     bed.settle().await;
@@ -539,7 +509,7 @@ async fn a_fan_out_by_an_index_that_is_cancelled_begins_once_more_when_the_index
     }
     bed.settle().await;
     bed.set(&user, "Name", "second").await;
-    goes_on(&mut bed).await;
+    bed.goes_on().await;
     assert!(!bed.engine().is_searched_again(&job(&bed)));
 }
 
@@ -569,8 +539,7 @@ async fn a_cascade_that_is_paused_while_it_waits_does_not_begin() {
 async fn a_cascade_that_is_cancelled_leaves_what_hangs_there() {
     let mut bed = Bed::new();
     let user = bed.put("User", &[("UserId", "ann")], &[]).await;
-    let subscription = bed.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
-    bed.settle().await;
+    let subscription = bed.put_settled("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
     bed.delete(&user).await;
     let removal = bed.records();
     bed.handle(&removal).await;
@@ -587,10 +556,7 @@ async fn a_cascade_that_is_cancelled_leaves_what_hangs_there() {
 #[tokio::test]
 async fn an_order_that_lands_when_the_job_has_ended_writes_nothing() {
     for asked in [JobOrder::Pause, JobOrder::Cancel] {
-        let (mut bed, user) = commented(11).await;
-        bed.set(&user, "Name", "second").await;
-        goes_on(&mut bed).await;
-        let begun = job(&bed);
+        let (mut bed, user, begun) = begun(1).await;
         bed.fails(|call| matches!(call, Call::Write(_)).then_some((Side::After, Fault::Late)));
         // The answer is lost.
         bed.engine().order(&begun, asked, bed.deadline_ms()).await.unwrap_err();
@@ -600,7 +566,7 @@ async fn an_order_that_lands_when_the_job_has_ended_writes_nothing() {
         // Another began after it under the same key.
         bed.clock.advance(1);
         bed.set(&user, "Name", "third").await;
-        goes_on(&mut bed).await;
+        bed.goes_on().await;
         let other = job(&bed);
         assert_eq!((&other.key, order(&bed, &begun, asked).await), (&begun.key, Obeyed::Gone));
         bed.land();
@@ -613,9 +579,7 @@ async fn an_order_that_lands_when_the_job_has_ended_writes_nothing() {
 async fn refusing(bed: &mut Bed) -> Key {
     let fields = [("PostId", "p"), ("CreatedAt", "t00"), ("CommentId", "c")];
     let content = "x".repeat(409_400 - 60);
-    let comment = bed.put("Comment", &fields, &[("UserId", "ann"), ("Content", &content)]).await;
-    bed.settle().await;
-    comment
+    bed.put_settled("Comment", &fields, &[("UserId", "ann"), ("Content", &content)]).await
 }
 
 #[tokio::test]
@@ -625,7 +589,7 @@ async fn what_was_refused_is_looked_at_once_more_when_it_is_redriven_and_its_job
         let comment = refusing(&mut bed).await;
         bed.set(&user, "Name", &"long".repeat(300)).await;
         while bed.parked().is_empty() {
-            goes_on(&mut bed).await;
+            bed.goes_on().await;
         }
         if is_held {
             assert!(is_done(&bed, &job(&bed), JobOrder::Pause).await);
@@ -646,13 +610,10 @@ async fn what_was_refused_is_looked_at_once_more_when_it_is_redriven_and_its_job
 
 #[tokio::test]
 async fn what_is_no_job_any_more_is_not_taken_for_one() {
-    let (mut bed, user) = commented(11).await;
-    bed.set(&user, "Name", "second").await;
-    goes_on(&mut bed).await;
-    let begun = job(&bed);
+    let (bed, _, begun) = begun(1).await;
     let item = bed.schema.layout.key_item(&begun.key);
     let put = Write { table: Table::Main, key: begun.key.clone(), action: Action::Put(item.clone()), guard: None };
     bed.memory().write(&put).await.unwrap();
     assert_eq!(order(&bed, &begun, JobOrder::Cancel).await, Obeyed::Gone);
-    assert_eq!(bed.memory().snapshot(Table::Main).get(&begun.key), Some(&item));
+    assert_eq!(bed.item(&begun.key), Some(item));
 }

@@ -13,10 +13,7 @@ use keys::{counter::CounterKey, key::Key};
 use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};
 
-use crate::cases::Bed;
-
-const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
-const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
+use crate::cases::{Bed, COMMENT, FOLLOW};
 
 /// The records as if they had been made at this time, in seconds since the epoch.
 fn created(records: &[Value], at_s: u64) -> Vec<Value> {
@@ -61,8 +58,7 @@ async fn a_transaction_that_is_sent_again_is_a_retry_of_all_that_is_in_it() {
         n_left = usize::checked_sub(n_left, 1)?;
         Some((Side::Before, Fault::Conflict(1)))
     });
-    let records = bed.records();
-    let handled = bed.handle(&records).await;
+    let handled = bed.goes_on().await;
     assert_eq!(handled.account.n_retries, 1);
     for derivation in ["follower-count", "following-count"] {
         assert_eq!(figures(&bed, &handled.account, derivation).share.n_retries, 1, "{derivation}");

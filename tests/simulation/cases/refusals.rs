@@ -22,7 +22,7 @@ use support::record::STREAM_ARN;
 use crate::{
     caller::{Gone, Task},
     cases::{
-        Bed, LEDGERS, SHARD, corrupt, event_id,
+        Bed, FOLLOW, LEDGERS, SHARD, comment, corrupt, event_id,
         verification::verified,
         watermarks::{bed, with_unreadable_first},
     },
@@ -49,7 +49,7 @@ fn since(target: &str, event: usize) -> String {
 async fn a_change_from_behind_the_horizon_is_never_applied_and_its_targets_are_listed() {
     for ledger in LEDGERS {
         let mut bed = Bed::new().under(ledger);
-        bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+        bed.put("Follow", &FOLLOW, &[]).await;
         let reading = [("SensorId", "s"), ("Day", "2024-01-15"), ("At", "2024-01-15T10:01:00.000Z")];
         bed.put("Reading", &reading, &[("Value", "N:1")]).await;
         let old = bed.records();
@@ -95,10 +95,7 @@ async fn a_refused_change_that_cannot_be_listed_is_not_done_and_not_passed() {
     let old = bed.joins(1).await;
     bed.clock.advance(15 * DAY_MS);
     let batch = [old, bed.memberships([("bob".into(), "g".into())]).await].concat();
-    bed.fails(|call| match call {
-        Call::Write(write) if write.key.pk == "RECOUNT" => Some((Side::Before, Fault::Unanswered)),
-        _ => None,
-    });
+    bed.writes_fail(Fault::Unanswered, |key| key.pk == "RECOUNT");
     assert_eq!(bed.handle(&batch).await.failed_from.as_deref(), Some("1001"));
     assert_eq!(bed.counted("member-count"), 0);
     bed.fails(|_| None);
@@ -212,13 +209,9 @@ const USERS: [&str; 5] = ["ann", "bob", "cleo", "dan", "eve"];
 /// Reads of this item are refused, alone or beside others.
 fn refuse_item(bed: &Bed, refused: &Key) {
     let refused = refused.clone();
-    bed.fails(move |call| {
-        let is_it = matches!(call, Call::Get(_, keys) if keys.contains(&refused));
-        is_it.then_some((Side::Before, Fault::Refused))
-    });
+    bed.reads_fail(Fault::Refused, move |key| *key == refused);
 }
 
-/// Queries of this kind are refused.
 fn refuse_query(bed: &Bed, is_refused: impl Fn(&Query) -> bool + Send + 'static) {
     bed.fails(move |call| {
         let is_it = matches!(call, Call::Query(_, query) if is_refused(query));
@@ -264,10 +257,9 @@ async fn a_source_that_cannot_be_read_parks_what_is_derived_from_it_and_nothing_
         bed.put("User", &[("UserId", user)], &[("Name", user)]).await;
     }
     bed.settle().await;
-    let comments = ["cleo", "ann"].map(|user| (user, [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", user)]));
     let mut keys = Vec::new();
-    for (user, fields) in &comments {
-        keys.push(bed.put("Comment", fields, &[("UserId", user)]).await);
+    for user in ["cleo", "ann"] {
+        keys.push(bed.put("Comment", &comment(user), &[("UserId", user)]).await);
     }
     let records = bed.records();
     refuse_item(&bed, &Key::new("USER#cleo", "PROFILE"));
@@ -282,8 +274,7 @@ async fn an_item_to_list_that_cannot_be_read_holds_up_no_other() {
     let mut bed = Bed::new();
     let mut keys = Vec::new();
     for id in ["c", "d", "e"] {
-        let fields = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", id)];
-        keys.push(bed.put("Comment", &fields, &[("UserId", "N:7")]).await);
+        keys.push(bed.put("Comment", &comment(id), &[("UserId", "N:7")]).await);
     }
     let records = bed.records();
     let is_list = keys[1].clone();
@@ -306,8 +297,7 @@ async fn a_search_that_is_refused_parks_the_change_that_asks_for_it_and_no_other
     let mut bed = Bed::new().running(Family::LevelTriggered);
     for user in ["ann", "bob"] {
         bed.put("User", &[("UserId", user)], &[("Name", user)]).await;
-        let fields = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", user)];
-        bed.put("Comment", &fields, &[("UserId", user)]).await;
+        bed.put("Comment", &comment(user), &[("UserId", user)]).await;
     }
     bed.settle().await;
     for user in ["ann", "bob"] {
@@ -376,9 +366,8 @@ async fn recounts(bed: &Bed) -> Vec<String> {
 /// A follow is parked, because its counter has no number. Returns its record.
 async fn parked_follow(bed: &mut Bed) -> Value {
     bed.set(&counter(), "EntityType", "Counter").await;
-    bed.set(&counter(), "Value", "many").await;
-    bed.settle().await;
-    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    bed.set_settled(&counter(), "Value", "many").await;
+    bed.put("Follow", &FOLLOW, &[]).await;
     let records = bed.records();
     bed.handle(&records).await;
     bed.settle().await;
@@ -406,8 +395,7 @@ async fn the_counts_of_a_discarded_change_are_listed_and_its_redelivered_record_
         assert_eq!(again, Discarded::Gone, "{ledger:?}");
 
         // The counter is corrected, and the record is redelivered.
-        bed.set(&counter(), "Value", "N:0").await;
-        bed.settle().await;
+        bed.set_settled(&counter(), "Value", "N:0").await;
         let before = bed.counted("follower-count");
         bed.handle(&[record]).await;
         assert_eq!((bed.counted("following-count"), bed.counted("follower-count")), (0, before), "{ledger:?}");
@@ -436,8 +424,7 @@ async fn a_discarded_change_that_cannot_be_read_lists_any_count_once_nothing_can
 async fn a_change_whose_counter_lost_its_watermark_stays_parked_while_the_stream_may_deliver_it() {
     let mut bed = Bed::new().under(LedgerKind::Watermarks);
     parked_follow(&mut bed).await;
-    bed.delete(&counter()).await;
-    bed.settle().await;
+    bed.delete_settled(&counter()).await;
     match discards(&bed).await {
         Discarded::Still { cause } => assert!(cause.contains("has lost its watermark"), "{cause}"),
         other => panic!("{other:?}"),
@@ -453,8 +440,7 @@ async fn of_a_redrive_and_a_discarding_at_once_one_takes_the_change() {
     for ledger in LEDGERS {
         let mut bed = Bed::new().under(ledger);
         parked_follow(&mut bed).await;
-        bed.set(&counter(), "Value", "N:0").await;
-        bed.settle().await;
+        bed.set_settled(&counter(), "Value", "N:0").await;
         let change = one_parked(&bed).await;
         let (engine, other, deadline_ms) = (bed.engine(), change.clone(), bed.deadline_ms());
         let mut discarding =
@@ -471,9 +457,8 @@ async fn of_a_redrive_and_a_discarding_at_once_one_takes_the_change() {
 #[tokio::test]
 async fn no_cascade_starts_after_a_discarded_change_until_a_verification() {
     let mut bed = Bed::new();
-    let user = bed.put("User", &[("UserId", "bob")], &[]).await;
-    bed.settle().await;
-    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    let user = bed.put_settled("User", &[("UserId", "bob")], &[]).await;
+    bed.put("Follow", &FOLLOW, &[]).await;
     let mut records = bed.records();
     corrupt(&mut records[0], "NewImage");
     bed.handle(&records).await;
@@ -482,8 +467,7 @@ async fn no_cascade_starts_after_a_discarded_change_until_a_verification() {
         assert_eq!(bed.engine().discard(&change, bed.deadline_ms()).await.unwrap(), Discarded::Done);
     }
     assert_eq!((n_parked, bed.parked().len()), (2, 0), "one of each family");
-    bed.delete(&user).await;
-    bed.settle().await;
+    bed.delete_settled(&user).await;
     let swept = bed.a_day_passes().await;
     assert_eq!((swept.n_held, swept.n_begun), (1, 0), "a verification has to find the missing mirror first");
     let left = marks(bed.memory()).await.unwrap();
@@ -498,8 +482,7 @@ async fn no_cascade_starts_after_a_discarded_change_until_a_verification() {
 #[tokio::test]
 async fn a_cascade_is_lost_with_the_removal_that_would_start_it_and_not_once_it_has_started() {
     let mut bed = Bed::new();
-    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
-    bed.settle().await;
+    let user = bed.put_settled("User", &[("UserId", "ann")], &[]).await;
     bed.delete(&user).await;
     let records = bed.records();
     let mut unreadable = records.clone();

@@ -27,9 +27,9 @@ use store::faulty::{Call, Fault, Side};
 use crate::{
     caller::{Gone, Task},
     cases::{
-        Bed, SETTLED_MS, SHARD,
+        Bed, COMMENT, SETTLED_MS, SHARD,
         cascades::moved_before_a_day_without_functions,
-        corrupt,
+        comment, corrupt,
         exceptions::{
             delivered_after_exceptions_expired, delivered_after_its_counter_was_deleted, delivered_ahead_of_the_clock,
             redriven_after_an_earlier_release, redriven_after_it_came_again, redriven_before_a_late_call_lands,
@@ -157,8 +157,7 @@ async fn old_watermark(bed: Bed) -> String {
 /// What one function counted is to be shown when another has shown a later count. Nobody has handled the group's record yet.
 async fn shown(bed: Bed) -> String {
     let mut bed = bed.under(LedgerKind::Watermarks);
-    let group = bed.put("Group", &[("GroupId", "g")], &[]).await;
-    bed.settle().await;
+    let group = bed.put_settled("Group", &[("GroupId", "g")], &[]).await;
     let first = bed.memberships([("ann".into(), "g".into())]).await;
     let mut one = bed.start(&bed.event(&first).replace(SHARD, "shardId-other"));
     bed.stops_before(&mut one, Purpose::Shown);
@@ -219,7 +218,7 @@ async fn new_job(bed: Bed) -> String {
 
     let bob = Key::new("USER#bob", "PROFILE");
     begun_twice(&mut bed, &bob).await;
-    goes_on(&mut bed).await;
+    bed.goes_on().await;
     assert_eq!(named(&bed, "bob", "second"), 2, "the first page is done");
     // Bob takes his old name. The second page finds that name, which its follows hold already.
     let records = bed.records();
@@ -228,9 +227,9 @@ async fn new_job(bed: Bed) -> String {
     bed.stops_before(&mut page, Purpose::Job);
     // The job must continue to the end, and then from the start.
     bed.set(&bob, "Name", "third").await;
-    goes_on(&mut bed).await;
+    bed.goes_on().await;
     bed.land();
-    goes_on(&mut bed).await;
+    bed.goes_on().await;
     page.finish();
     bed.settle().await;
 
@@ -250,10 +249,7 @@ async fn begun_twice(bed: &mut Bed, user: &Key) {
     bed.set(user, "Name", "second").await;
     let records = bed.records();
     let renamed = bed.event(&records);
-    bed.fails(|call| {
-        let is_job = matches!(call, Call::Write(write) if write.key.pk.starts_with("JOBS#"));
-        is_job.then_some((Side::Before, Fault::Late))
-    });
+    bed.writes_fail(Fault::Late, |key| key.pk.starts_with("JOBS#"));
     assert!(bed.start(&renamed).finish().is_none());
     bed.fails(|_| None);
     bed.try_handle(&renamed).await.unwrap();
@@ -265,8 +261,7 @@ async fn mirror_type(mut bed: Bed) -> String {
     for what in ["made", "changed", "removed"] {
         let fields = [("FollowerId", what), ("FolloweeId", "bob")];
         if what != "made" {
-            bed.put("Follow", &fields, &[]).await;
-            bed.settle().await;
+            bed.put_settled("Follow", &fields, &[]).await;
         }
         let follow = bed.put("Follow", &fields, &[("Note", "new")]).await;
         if what == "removed" {
@@ -278,20 +273,12 @@ async fn mirror_type(mut bed: Bed) -> String {
         bed.stops_before(&mut late, Purpose::MirrorType);
         bed.delete(&follow).await;
         let mirror = Key::new("USER#bob", format!("FOLLOWER#{what}"));
-        let mut gadget = bed.schema.layout.key_item(&mirror);
-        gadget.extend(bed.schema.layout.type_of("Gadget"));
-        bed.memory().put_raw(Table::Main, gadget.clone()).unwrap();
+        let gadget = bed.put_raw(&mirror, "Gadget", []);
         late.finish();
         bed.settle().await;
-        kept.push(bed.memory().snapshot(Table::Main).remove(&mirror) == Some(gadget));
+        kept.push(bed.item(&mirror) == Some(gadget));
     }
     format!("the application's items at a mirror that is made, changed, removed are there: {kept:?}")
-}
-
-/// The next batch of records is handled.
-async fn goes_on(bed: &mut Bed) {
-    let records = bed.records();
-    bed.handle(&records).await;
 }
 
 /// Two sweepers start a cascade whose first wait is over.
@@ -337,7 +324,7 @@ fn comment_counter() -> Key {
 }
 
 /// A run that repairs it, since one comment is not counted.
-pub(crate) fn counter_repair(bed: &Bed, run: &'static str) -> Task<Repaired> {
+fn counter_repair(bed: &Bed, run: &'static str) -> Task<Repaired> {
     let Key { pk, sk } = comment_counter();
     let derived = Some([("Value".to_owned(), n("1"))].into_iter().collect());
     let finding = Finding { derivation: "comment-count".to_owned(), pk, sk, stored: None, derived, flaw: None };
@@ -363,9 +350,7 @@ fn counter_type(bed: &Bed) -> String {
     let counter = comment_counter();
     let mut repair = counter_repair(bed, "run");
     bed.stops_before(&mut repair, Purpose::CounterType);
-    let mut gadget = bed.schema.layout.key_item(&counter);
-    gadget.extend(bed.schema.layout.type_of("Gadget"));
-    bed.memory().put_raw(Table::Main, gadget).unwrap();
+    bed.put_raw(&counter, "Gadget", []);
     let is_done = repair.finish() == Some(Repaired::Done);
     format!("the repair is done: {is_done}; under the counter's key is a {}", bed.shown(&counter, "EntityType"))
 }
@@ -381,10 +366,7 @@ async fn dropped_counter(bed: &Bed) -> String {
     new.publish(bed.deadline_ms()).await.unwrap();
     let target = Key::new("POST#p", "METADATA");
     let counter = CounterKey::home(target, "old-count").key().unwrap();
-    let mut item = bed.schema.layout.key_item(&counter);
-    item.extend(bed.schema.layout.type_of("Counter"));
-    item.insert("Value".to_owned(), n("3"));
-    bed.memory().put_raw(Table::Main, item).unwrap();
+    bed.put_raw(&counter, "Counter", [("Value", n("3"))]);
     let mut repair = repair(bed, "old-count", &counter);
     bed.stops_before(&mut repair, Purpose::DroppedCounter);
     bed.set(&counter, "Value", "N:4").await;
@@ -398,8 +380,7 @@ async fn listed(mut bed: Bed) -> String {
     let records = bed.records();
     let mut late = bed.start(&bed.event(&records));
     bed.stops_before(&mut late, Purpose::Listed);
-    bed.set(&key, "UserId", "ann").await;
-    bed.settle().await;
+    bed.set_settled(&key, "UserId", "ann").await;
     late.finish();
     bed.settle().await;
     format!("{} readable items are listed as unreadable", bed.ledger("UNREADABLE").len())
@@ -408,7 +389,7 @@ async fn listed(mut bed: Bed) -> String {
 /// A late batch arrives during a verification that will find nothing.
 async fn loss_mark(mut bed: Bed) -> String {
     let late_batch = async |bed: &mut Bed, id| {
-        bed.put("Comment", &[("PostId", "p"), ("CreatedAt", "t"), ("CommentId", id)], &[]).await;
+        bed.put("Comment", &comment(id), &[]).await;
         let records = bed.records();
         bed.clock.advance(POSSIBLE_LOSS_MS);
         bed.handle(&records).await;
@@ -446,10 +427,8 @@ fn sweep(bed: &Bed, n_items_max: usize) -> Task<Slice> {
 
 /// A member joins while the group's counter of zero is deleted.
 async fn still_zero(mut bed: Bed) -> String {
-    let member = bed.put("Membership", &[("UserId", "ann"), ("GroupId", "g")], &[]).await;
-    bed.settle().await;
-    bed.delete(&member).await;
-    bed.settle().await;
+    let member = bed.put_settled("Membership", &[("UserId", "ann"), ("GroupId", "g")], &[]).await;
+    bed.delete_settled(&member).await;
     let mut sweep = sweep(&bed, usize::MAX);
     bed.stops_before(&mut sweep, Purpose::StillZero);
     let joined = bed.memberships([("bob".into(), "g".into())]).await;
@@ -466,10 +445,6 @@ async fn commented(bed: &mut Bed) -> Vec<Key> {
     }
     bed.settle().await;
     comments
-}
-
-fn comment(id: &str) -> [(&'static str, &str); 3] {
-    [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", id)]
 }
 
 /// A run of the sweep has read the first item when another one ends the round.
@@ -592,14 +567,10 @@ fn repaired_again(bed: &Bed) -> i64 {
 /// A user is renamed while the index does not show one of the user's comments: does the comment have the new name at last?
 async fn renamed_before_it_is_found(mut bed: Bed) -> i64 {
     let ann = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
-    let id = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
-    let comment = bed.put("Comment", &id, &[("UserId", "ann")]).await;
-    bed.set(&comment, "GSI1PK", "elsewhere").await;
-    bed.settle().await;
-    bed.set(&ann, "Name", "Anna").await;
-    bed.settle().await;
-    bed.set(&comment, "GSI1PK", "USER#ann").await;
-    bed.settle().await;
+    let comment = bed.put("Comment", &COMMENT, &[("UserId", "ann")]).await;
+    bed.set_settled(&comment, "GSI1PK", "elsewhere").await;
+    bed.set_settled(&ann, "Name", "Anna").await;
+    bed.set_settled(&comment, "GSI1PK", "USER#ann").await;
     i64::from(bed.shown(&comment, "UserName") == "Anna")
 }
 
@@ -608,11 +579,8 @@ async fn renamed_before_it_is_found(mut bed: Bed) -> i64 {
 async fn put_back_beside_a_cascade(mut bed: Bed) -> i64 {
     let key = |author: &'static str| [("AuthorId", author), ("CreatedAt", "2024-01-15T10:30:00.000Z"), ("PostId", "p")];
     let post = bed.put("Post", &key("ann"), &[("Status", "published")]).await;
-    let id = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
-    let comment = bed.put("Comment", &id, &[("UserId", "ann")]).await;
-    bed.settle().await;
-    bed.delete(&post).await;
-    bed.settle().await;
+    let comment = bed.put_settled("Comment", &COMMENT, &[("UserId", "ann")]).await;
+    bed.delete_settled(&post).await;
     bed.clock.advance(SETTLED_MS);
     bed.put("Post", &key("bob"), &[("Status", "published")]).await;
     let held = bed.records();
@@ -631,8 +599,7 @@ async fn moved_before_the_index_follows(mut bed: Bed) -> i64 {
     bed.settle().await;
     bed.index_follows();
     bed.delete(&user).await;
-    bed.set(&moved, "GSI1PK", "USER#bob").await;
-    bed.settle().await;
+    bed.set_settled(&moved, "GSI1PK", "USER#bob").await;
     bed.two_days_pass().await;
     let items = bed.memory().snapshot(Table::Main);
     assert!(!items.contains_key(&left), "nothing was deleted");

@@ -27,26 +27,20 @@ use operate::{
     verify::{Finding, definition::compare},
 };
 use serde_json::Value;
-use store::{
-    Store,
-    faulty::{Call, Fault, Side},
-};
+use store::{Store, faulty::Fault};
 
 use crate::{
     caller::now,
-    cases::{Bed, event_id},
+    cases::{Bed, FOLLOW, event_id},
     items::{n, s},
 };
-
-const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
 
 #[tokio::test]
 async fn a_counter_that_cannot_be_added_to_parks_the_changes_that_count_there_and_no_others() {
     let mut bed = Bed::new();
     let counter = Key::new("USER#ann", "PROFILE#COUNT#following-count#00");
     bed.set(&counter, "EntityType", "Counter").await;
-    bed.set(&counter, "Value", "many").await;
-    bed.settle().await;
+    bed.set_settled(&counter, "Value", "many").await;
 
     bed.put("Follow", &FOLLOW, &[]).await;
     bed.put("Follow", &[("FollowerId", "bob"), ("FolloweeId", "ann")], &[]).await;
@@ -159,8 +153,7 @@ async fn two_deployments_that_want_different_values_of_an_item_stop_and_name_it(
     }
     assert!(is_quiet, "they write on");
     assert!(causes.iter().any(|cause| cause.contains("USER#ann / PROFILE is written back and forth")), "{causes:?}");
-    let follow = bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
-    bed.settle().await;
+    let follow = bed.put_settled("Follow", &FOLLOW, &[]).await;
     assert_eq!(bed.shown(&Key::new("USER#ann", "PROFILE"), "FollowingCount"), "1", "{follow}");
 }
 
@@ -212,7 +205,7 @@ async fn an_item_that_is_written_back_and_forth_is_stopped_named_and_parked() {
     assert_eq!(causes.into_iter().collect::<Vec<_>>(), [cause]);
     assert_eq!(parked(bed.memory()).await.unwrap().len(), 1);
     // What others ask of it is still done.
-    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    bed.put("Follow", &FOLLOW, &[]).await;
     assert!(goes_on(&mut bed, &engine).await.0 < BATCHES_MAX);
     assert_eq!(bed.shown(&user, "FollowingCount"), "1");
 }
@@ -343,10 +336,6 @@ fn note(bed: &Bed, key: &Key, kind: Option<&str>) -> Item {
     note
 }
 
-fn item(bed: &Bed, key: &Key) -> Option<Item> {
-    bed.memory().snapshot(Table::Main).remove(key)
-}
-
 /// The names of the derivations for which an item is listed; not of the items that no derivation can read.
 fn listed_by(bed: &Bed) -> Vec<String> {
     let entries = bed.ledger("UNREADABLE");
@@ -365,16 +354,14 @@ async fn an_applications_item_stays_under_a_derived_key_and_the_derived_item_wai
             let keys = [&mirror, &status];
             let of_first: Vec<Item> = keys.iter().filter(|_| is_first).map(|key| note(&bed, key, kind)).collect();
             bed.put("Follow", &FOLLOWS, &[("since", "today")]).await;
-            bed.put("Order", &[("user", "ann"), ("order", "1")], &[("status", "paid")]).await;
-            bed.settle().await;
+            bed.put_settled("Order", &[("user", "ann"), ("order", "1")], &[("status", "paid")]).await;
             let notes = if is_first { of_first } else { keys.map(|key| note(&bed, key, kind)).to_vec() };
             bed.settle().await;
             bed.put("Follow", &FOLLOWS, &[("since", "yesterday")]).await;
-            bed.put("Order", &[("user", "ann"), ("order", "2")], &[("status", "paid")]).await;
-            bed.settle().await;
+            bed.put_settled("Order", &[("user", "ann"), ("order", "2")], &[("status", "paid")]).await;
 
             let case = format!("{has_type} {kind:?} {is_first}");
-            assert_eq!(keys.map(|key| item(&bed, key).unwrap()).to_vec(), notes, "{case}");
+            assert_eq!(keys.map(|key| bed.item(key).unwrap()).to_vec(), notes, "{case}");
             let waits = ["followers: USER#bob / FOLLOWER#ann", "by-status-created: USER#ann / STATUS#paid"];
             let mut found = bed.findings();
             found.sort();
@@ -383,8 +370,7 @@ async fn an_applications_item_stays_under_a_derived_key_and_the_derived_item_wai
             assert_eq!(listed_by(&bed).len(), 2, "{case}: {:?}", listed_by(&bed));
 
             bed.delete(&mirror).await;
-            bed.delete(&status).await;
-            bed.settle().await;
+            bed.delete_settled(&status).await;
             let (since, orders) = (bed.shown(&mirror, "since"), bed.shown(&status, "orders"));
             assert_eq!((since.as_str(), orders.as_str()), ("yesterday", "2"), "{case}");
             assert_eq!((bed.findings(), listed_by(&bed)), (Vec::new(), Vec::new()), "{case}");
@@ -399,15 +385,12 @@ async fn a_cascade_deletes_what_it_finds_by_the_occupied_key_of_a_mirror() {
     let user = bed.put("User", &[("UserId", "bob")], &[]).await;
     let mirror = Key::new("USER#bob", "FOLLOWER#ann");
     note(&bed, &mirror, Some("Note"));
-    let follow = bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
-    bed.settle().await;
-    bed.delete(&user).await;
-    bed.settle().await;
+    let follow = bed.put_settled("Follow", &FOLLOW, &[]).await;
+    bed.delete_settled(&user).await;
     bed.two_days_pass().await;
-    assert_eq!((item(&bed, &follow), bed.shown(&mirror, "text").as_str()), (None, "precious"));
-    bed.delete(&mirror).await;
-    bed.settle().await;
-    assert_eq!((item(&bed, &mirror), bed.findings(), listed_by(&bed)), (None, Vec::new(), Vec::new()));
+    assert_eq!((bed.item(&follow), bed.shown(&mirror, "text").as_str()), (None, "precious"));
+    bed.delete_settled(&mirror).await;
+    assert_eq!((bed.item(&mirror), bed.findings(), listed_by(&bed)), (None, Vec::new(), Vec::new()));
 }
 
 #[tokio::test]
@@ -415,10 +398,8 @@ async fn an_item_that_becomes_the_derived_one_ends_the_wait() {
     let mut bed = bed_of_orders(true);
     let mirror = Key::new("USER#bob", "FOLLOWER#ann");
     note(&bed, &mirror, Some("Note"));
-    bed.put("Follow", &FOLLOWS, &[("since", "today")]).await;
-    bed.settle().await;
-    bed.set(&mirror, "Kind", "Follower").await;
-    bed.settle().await;
+    bed.put_settled("Follow", &FOLLOWS, &[("since", "today")]).await;
+    bed.set_settled(&mirror, "Kind", "Follower").await;
     assert_eq!((bed.shown(&mirror, "since"), bed.shown(&mirror, "text")), ("today".to_owned(), String::new()));
     assert_eq!((bed.findings(), listed_by(&bed)), (Vec::new(), Vec::new()));
 }
@@ -434,13 +415,11 @@ async fn a_mirror_that_lists_its_sources_is_created_from_those_that_named_it_whi
         if is_first {
             note(&bed, &detail, Some("Note"));
         }
-        bed.put("Post", &DETAIL, &[("Title", "one")]).await;
-        bed.settle().await;
+        bed.put_settled("Post", &DETAIL, &[("Title", "one")]).await;
         note(&bed, &detail, Some("Note"));
         bed.settle().await;
         assert_eq!(bed.shown(&detail, "text"), "precious");
-        bed.delete(&detail).await;
-        bed.settle().await;
+        bed.delete_settled(&detail).await;
         assert_eq!((bed.shown(&detail, "Title").as_str(), bed.findings()), ("one", Vec::new()), "{is_first}");
     }
 }
@@ -449,8 +428,7 @@ async fn a_mirror_that_lists_its_sources_is_created_from_those_that_named_it_whi
 pub(crate) async fn waits_again_before_the_entry_goes(mut bed: Bed) -> bool {
     let detail = Key::new("POST#p", "METADATA");
     note(&bed, &detail, Some("Note"));
-    bed.put("Post", &DETAIL, &[]).await;
-    bed.settle().await;
+    bed.put_settled("Post", &DETAIL, &[]).await;
     bed.delete(&detail).await;
     let records = bed.records();
     let mut late = bed.start(&bed.event(&records));
@@ -460,18 +438,16 @@ pub(crate) async fn waits_again_before_the_entry_goes(mut bed: Bed) -> bool {
     bed.delete(&detail).await;
     late.finish();
     bed.settle().await;
-    item(&bed, &detail).is_some()
+    bed.item(&detail).is_some()
 }
 
 /// The item that has the key of a mirror goes: is the mirror there?
 pub(crate) async fn vacated(mut bed: Bed) -> bool {
     let mirror = Key::new("USER#bob", "FOLLOWER#ann");
     note(&bed, &mirror, Some("Note"));
-    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
-    bed.settle().await;
-    bed.delete(&mirror).await;
-    bed.settle().await;
-    item(&bed, &mirror).is_some()
+    bed.put_settled("Follow", &FOLLOW, &[]).await;
+    bed.delete_settled(&mirror).await;
+    bed.item(&mirror).is_some()
 }
 
 /// The application's item leaves the key, and a record that follows in the batch cannot be done: both are redelivered.
@@ -481,8 +457,7 @@ async fn an_entry_goes_when_a_record_of_the_same_item_is_done_later_than_the_one
     let mirror = Key::new("USER#bob", "FOLLOWER#ann");
     note(&bed, &mirror, Some("Note"));
     bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
-    let follow = bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
-    bed.settle().await;
+    let follow = bed.put_settled("Follow", &FOLLOW, &[]).await;
     assert_eq!(listed_by(&bed).len(), 1);
     bed.set(&follow, "FolloweeName", "Bobby").await;
     bed.records();
@@ -490,12 +465,9 @@ async fn an_entry_goes_when_a_record_of_the_same_item_is_done_later_than_the_one
     bed.put("Follower", &[("FolloweeId", "bob"), ("FollowerId", "ann")], &[]).await;
     let records = bed.records();
     assert_eq!(records.len(), 2);
-    bed.fails(move |call| {
-        let is_of_follow = matches!(call, Call::Write(write) if write.key == follow);
-        is_of_follow.then_some((Side::Before, Fault::Unanswered))
-    });
+    bed.writes_fail(Fault::Unanswered, move |key| *key == follow);
     let handled = bed.handle(&records).await;
-    bed.stay_away(false);
+    bed.fails(|_| None);
     let number = |record: &Value| record["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
     let from = records.iter().position(|record| number(record) == handled.failed_from).unwrap();
     bed.handle(&records[from..]).await;
@@ -533,13 +505,11 @@ fn listed(bed: &Bed) -> Vec<String> {
 async fn an_item_whose_key_in_an_index_would_be_too_long_is_listed_until_it_is_shorter() {
     let mut bed = Bed::new();
     let longest = "n".repeat(SORT_KEY_BYTES_MAX - AROUND_NAME);
-    let folder = bed.put("Folder", &[("FolderId", "f")], &[("Name", &longest), ("ParentId", "top")]).await;
-    bed.settle().await;
+    let folder = bed.put_settled("Folder", &[("FolderId", "f")], &[("Name", &longest), ("ParentId", "top")]).await;
     assert_eq!((bed.shown(&folder, "GSI1SK").len(), listed(&bed)), (SORT_KEY_BYTES_MAX, Vec::new()));
 
     let too_long = format!("{longest}n");
-    bed.put("Folder", &[("FolderId", "f")], &[("Name", &too_long), ("ParentId", "top")]).await;
-    bed.settle().await;
+    bed.put_settled("Folder", &[("FolderId", "f")], &[("Name", &too_long), ("ParentId", "top")]).await;
     let why = "makes a key of 1025 bytes; the limit is 1024, so the item is not in the index GSI1";
     assert_eq!(listed(&bed), [format!("* FOLDER#f FolderId {why}")]);
     let items = bed.memory().snapshot(Table::Main);
@@ -549,8 +519,7 @@ async fn an_item_whose_key_in_an_index_would_be_too_long_is_listed_until_it_is_s
         [("*", &*format!("FolderId {why}"))]
     );
 
-    bed.put("Folder", &[("FolderId", "f")], &[("Name", "short"), ("ParentId", "top")]).await;
-    bed.settle().await;
+    bed.put_settled("Folder", &[("FolderId", "f")], &[("Name", "short"), ("ParentId", "top")]).await;
     assert_eq!((listed(&bed), bed.findings()), (Vec::new(), Vec::new()));
 }
 
@@ -561,7 +530,7 @@ async fn a_mirror_of_which_300_attributes_change_at_once_is_in_step_after_one_wr
     let names: Vec<String> = (0..300).map(|number| format!("Note{number}")).collect();
     for value in ["N:1", "N:2"] {
         let attributes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), value)).collect();
-        bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &attributes).await;
+        bed.put("Follow", &FOLLOW, &attributes).await;
         let handled = bed.settle().await;
         let writes = |derivation: &str| {
             let commits = handled.iter().flat_map(|it| &it.account.commits);
@@ -569,7 +538,7 @@ async fn a_mirror_of_which_300_attributes_change_at_once_is_in_step_after_one_wr
         };
         assert_eq!((writes("FOLLOWER#ann"), bed.findings()), (1, Vec::new()), "{value}");
     }
-    let mirror = bed.memory().snapshot(Table::Main).remove(&Key::new("USER#bob", "FOLLOWER#ann")).unwrap();
+    let mirror = bed.item(&Key::new("USER#bob", "FOLLOWER#ann")).unwrap();
     assert!(names.iter().all(|name| mirror.get(name) == Some(&n("2"))), "{mirror:?}");
 }
 
@@ -601,8 +570,7 @@ async fn a_cascade_deletes_an_item_of_400_attributes() {
         let fields = [("UserId", "ann"), ("SubscriptionId", "s")];
         let subscription = put_wide(&bed, "Subscription", &fields, &[], &name).await;
         bed.settle().await;
-        bed.delete(&user).await;
-        bed.settle().await;
+        bed.delete_settled(&user).await;
         bed.two_days_pass().await;
         assert!(!bed.has(&subscription));
         assert_eq!(bed.parked(), Vec::<String>::new());

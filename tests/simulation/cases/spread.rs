@@ -36,10 +36,6 @@ fn items_of(bed: &Bed, home: &Key) -> Vec<u32> {
     counters.filter(|it| CounterKey { satellite: 0, ..it.clone() } == home).map(|it| it.satellite).collect()
 }
 
-fn item(bed: &Bed, key: &Key) -> Item {
-    bed.memory().snapshot(Table::Main).remove(key).unwrap()
-}
-
 fn n_marks(item: &Item) -> usize {
     item.keys().filter(|name| is_mark(name)).count()
 }
@@ -47,8 +43,7 @@ fn n_marks(item: &Item) -> usize {
 #[tokio::test]
 async fn a_counter_that_many_stream_shards_feed_spreads_once_and_every_record_counts_once() {
     let mut bed = Bed::new().under(LedgerKind::Watermarks).spreading(3, 2);
-    let group = bed.put("Group", &[("GroupId", "g0")], &[]).await;
-    bed.settle().await;
+    let group = bed.put_settled("Group", &[("GroupId", "g0")], &[]).await;
     let mut batches = Vec::new();
     for at in 0..12 {
         let (shard, records) = (format!("shardId-{at}"), joins(&mut bed, &format!("u{at}")).await);
@@ -62,7 +57,7 @@ async fn a_counter_that_many_stream_shards_feed_spreads_once_and_every_record_co
         }
         assert_eq!(bed.counted("member-count"), at + 1);
     }
-    let home = item(&bed, &counter(0));
+    let home = bed.item(&counter(0)).unwrap();
     assert_eq!((home.get(SPREAD), n_marks(&home), items_of(&bed, &counter(0))), (Some(&n("2")), 3, vec![0, 1, 2]));
     // Another release has other limits, and the counter keeps its number.
     bed.spread.n_satellites = 9;
@@ -84,7 +79,7 @@ async fn old_watermarks_do_not_make_a_counter_spread() {
         bed.handle_of(&format!("shardId-{at}"), &records).await;
         bed.clock.advance(KEPT_MS / 3 * 2);
     }
-    assert_eq!((item(&bed, &counter(0)).get(SPREAD), bed.counted("member-count")), (None, 4));
+    assert_eq!((bed.item(&counter(0)).unwrap().get(SPREAD), bed.counted("member-count")), (None, 4));
 }
 
 /// Nothing counts on a home that has spread but for who has a watermark there, so its parked changes do not either.
@@ -111,8 +106,7 @@ async fn a_change_that_a_satellite_refuses_is_parked_there_and_redriven_there() 
 #[tokio::test]
 async fn a_counter_that_had_shards_keeps_its_items_and_new_stream_shards_count_at_home() {
     let mut bed = Bed::new().under(LedgerKind::Watermarks);
-    let group = bed.put("Group", &[("GroupId", "g0")], &[]).await;
-    bed.settle().await;
+    let group = bed.put_settled("Group", &[("GroupId", "g0")], &[]).await;
     // Each stream shard counts on one of four items, as before.
     let mut batches = Vec::new();
     for at in 0..6 {
@@ -134,7 +128,7 @@ async fn a_counter_that_had_shards_keeps_its_items_and_new_stream_shards_count_a
         bed.settle().await;
         assert_eq!(bed.shown(&group, "MemberCount"), (at + 1).to_string());
     }
-    assert_eq!(item(&bed, &counter(0)).get(SPREAD), Some(&n("64")), "nobody displays home alone again");
+    assert_eq!(bed.item(&counter(0)).unwrap().get(SPREAD), Some(&n("64")), "nobody displays home alone again");
     assert_eq!((bed.counted("member-count"), bed.findings()), (9, Vec::new()));
 }
 
@@ -231,7 +225,7 @@ pub(crate) async fn comes_again_after_its_home_went(bed: Bed) -> i64 {
         let bounds = Bounds { n_items_max: usize::MAX, deadline_ms: bed.deadline_ms() };
         bed.sweeper().sweep_slice(bounds, |_| true).await.unwrap();
     }
-    let home = bed.memory().snapshot(Table::Main).remove(&counter(0));
+    let home = bed.item(&counter(0));
     assert!(home.is_none_or(|home| is_zero(&home) && n_marks(&home) == 0));
     bed.handle_of("shardId-1", &records).await;
     bed.counted("member-count")
@@ -266,8 +260,7 @@ pub(crate) async fn redriven_although_a_satellite_counts_it(mut bed: Bed) -> i64
 async fn a_hot_counter_is_displayed_by_its_record() {
     let mut bed = Bed::new().under(LedgerKind::Watermarks);
     bed.hot_for_ms = 1_000;
-    let group = bed.put("Group", &[("GroupId", "g0")], &[]).await;
-    bed.settle().await;
+    let group = bed.put_settled("Group", &[("GroupId", "g0")], &[]).await;
     let environment = bed.environment();
     let mut displayed = Vec::new();
     for at in 0..4 {
@@ -291,8 +284,7 @@ async fn a_hot_counter_is_displayed_by_its_record() {
 /// the count that is displayed at the end.
 pub(crate) async fn ends_while_hot(mut bed: Bed) -> i64 {
     bed.hot_for_ms = 60_000;
-    let group = bed.put("Group", &[("GroupId", "g0")], &[]).await;
-    bed.settle().await;
+    let group = bed.put_settled("Group", &[("GroupId", "g0")], &[]).await;
     let (environment, records) = (bed.environment(), joins(&mut bed, "u0").await);
     let mut dies = bed.start_in(&environment, &records);
     bed.stops_before(&mut dies, Purpose::Shown);

@@ -63,8 +63,7 @@ async fn a_reading_that_changes_later_or_goes_is_counted_as_late_and_applied_now
         bed.calls();
         read(&bed, 2, "N:100").await;
         bed.delete(&first).await;
-        let records = bed.records();
-        let handled = bed.handle(&records).await;
+        let handled = bed.goes_on().await;
         assert_eq!((handled.account.n_late_changes, handled.account.commits.len()), (2, 0));
         assert_eq!(bed.calls(), [""; 0], "what is late asks the store nothing");
         assert_eq!(buckets(&bed), ["2 -0.5 -2 1.5"; 2]);
@@ -83,8 +82,7 @@ async fn a_chunk_holds_no_more_buckets_than_a_transaction() {
                 bed.put("Reading", &fields, &[("Value", "N:1")]).await;
             }
         }
-        let records = bed.records();
-        assert_eq!(bed.handle(&records).await.failed_from, None);
+        assert_eq!(bed.goes_on().await.failed_from, None);
         let n_buckets = bed.memory().snapshot(Table::Main).keys().filter(|key| key.pk == "SENSOR#s").count();
         assert_eq!((n_buckets, bed.findings().len()), (28 * 5, 0));
         let n_sent = bed.calls().iter().filter(|call| call.starts_with("transact")).count();
@@ -118,8 +116,7 @@ async fn a_sum_that_no_number_holds_parks_the_change_that_passes_it_and_no_other
             let fields = [("FolderId", "f"), ("UploadedAt", "2024"), ("FileId", file)];
             bed.put("File", &fields, &[("SizeBytes", size)]).await;
         }
-        let records = bed.records();
-        let handled = bed.handle(&records).await;
+        let handled = bed.goes_on().await;
         assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1));
         let counter = Key::new("FOLDER#f", "METADATA#COUNT#folder-totals#00");
         let held = ["Value", "Sum"].map(|name| bed.shown(&counter, name));
@@ -158,25 +155,21 @@ async fn under_receipts_a_contended_counter_holds_up_nobody_else_of_its_transact
 #[tokio::test]
 async fn an_old_item_that_is_put_back_after_its_counter_began_anew_is_corrected() {
     let mut bed = Bed::new().under(LedgerKind::Watermarks);
-    let item = |bed: &Bed, key: &Key| bed.memory().snapshot(Table::Main).remove(key).unwrap();
     let put = async |bed: &mut Bed, item: Item| {
         bed.memory().put_raw(Table::Main, item).unwrap();
         bed.settle().await;
     };
     let joins = async |bed: &mut Bed, user: &str| {
-        let membership = bed.put("Membership", &[("UserId", user), ("GroupId", "g")], &[]).await;
-        bed.settle().await;
-        membership
+        bed.put_settled("Membership", &[("UserId", user), ("GroupId", "g")], &[]).await
     };
     let group = bed.put("Group", &[("GroupId", "g")], &[]).await;
-    let plain = item(&bed, &group);
+    let plain = bed.item(&group).unwrap();
     let members = [joins(&mut bed, "u1").await, joins(&mut bed, "u2").await];
-    let old = item(&bed, &group);
+    let old = bed.item(&group).unwrap();
     for member in members {
-        bed.delete(&member).await;
-        bed.settle().await;
+        bed.delete_settled(&member).await;
     }
-    let shown = item(&bed, &group);
+    let shown = bed.item(&group).unwrap();
     // The watermarks grow too old, and the counter of zero is collected.
     bed.clock.advance(KEPT_MS + 3 * 60_000);
     for _ in 0..3 {
@@ -215,7 +208,7 @@ async fn a_count_that_is_copied_from_another_item_is_corrected() {
                 bed.settle().await;
             }
         }
-        let mut copied = bed.memory().snapshot(Table::Main).remove(&from).unwrap();
+        let mut copied = bed.item(&from).unwrap();
         assert_eq!(bed.shown(&from, "MemberCount"), "5");
         copied.extend(bed.schema.layout.key_item(&to));
         bed.memory().put_raw(Table::Main, copied).unwrap();
@@ -296,8 +289,7 @@ pub(crate) async fn clock_is_set_back(bed: Bed) -> String {
     let mut late = bed.start(&bed.event(&records));
     bed.stops_before(&mut late, Purpose::Clock);
     bed.clock.advance(3_000);
-    bed.set(&song, "plays", "N:8").await;
-    bed.settle().await;
+    bed.set_settled(&song, "plays", "N:8").await;
     assert_eq!(bed.shown(&song, "plays"), "0");
     late.finish().unwrap().unwrap();
     format!("the song shows {} plays", bed.shown(&song, "plays"))
@@ -364,8 +356,7 @@ async fn a_sum_whose_records_are_lost_moves_after_a_verification() {
 async fn a_bucket_that_begins_later_counts_from_then_on() {
     let mut bed = Bed::new().declaring(SONGS);
     let song = song(&bed).await;
-    bed.put("SongHour", &[("song", "s"), ("hour", "2024-01-15T12")], &[("n", "N:70")]).await;
-    bed.settle().await;
+    bed.put_settled("SongHour", &[("song", "s"), ("hour", "2024-01-15T12")], &[("n", "N:70")]).await;
     let mut shown = vec![bed.shown(&song, "plays")];
     for _ in 0..5 {
         bed.clock.advance(HOUR_MS);
@@ -380,8 +371,7 @@ async fn a_bucket_that_begins_later_counts_from_then_on() {
 #[tokio::test]
 async fn a_bucket_is_noted_once_and_its_target_waits_for_the_sweep_when_it_has_left() {
     let mut bed = Bed::new().declaring(SONGS);
-    let song = bed.put("Song", &[("song", "s")], &[]).await;
-    bed.settle().await;
+    let song = bed.put_settled("Song", &[("song", "s")], &[]).await;
     bed.put("SongHour", &[("song", "s"), ("hour", "2024-01-15T10")], &[("n", "N:5")]).await;
     let handled = bed.settle().await;
     let commits = handled.iter().flat_map(|handled| &handled.account.commits);
@@ -397,8 +387,7 @@ async fn a_bucket_is_noted_once_and_its_target_waits_for_the_sweep_when_it_has_l
     assert!(!waits(&bed).await, "it is due in three hours");
     // Another song moves the clock past the end of the bucket.
     bed.clock.advance(3 * HOUR_MS);
-    bed.put("Song", &[("song", "t")], &[]).await;
-    bed.settle().await;
+    bed.put_settled("Song", &[("song", "t")], &[]).await;
     assert_eq!((bed.shown(&song, "plays").as_str(), bed.findings().len()), ("5", 1));
     assert!(waits(&bed).await, "what the sweep will move is no finding");
     sweep(&mut bed).await;

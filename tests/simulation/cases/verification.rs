@@ -37,7 +37,7 @@ use support::{clock::ManualClock, record::STREAM_ARN};
 use crate::{
     actors::repairing::MemoryTallies,
     caller::{Gone, Task},
-    cases::{Bed, LEDGERS, SHARD, corrupt},
+    cases::{Bed, COMMENT, FOLLOW, LEDGERS, SHARD, corrupt},
     world::{AllAtOnce, EventList},
 };
 
@@ -143,7 +143,7 @@ async fn followed(counted: &str) -> (Bed, String) {
     for id in ["ann", "bob"] {
         bed.put("User", &[("UserId", id)], &[("Name", id)]).await;
     }
-    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    bed.put("Follow", &FOLLOW, &[]).await;
     let records = bed.records();
     let record = records.last().unwrap().to_string();
     bed.handle(&records).await;
@@ -260,7 +260,7 @@ async fn follows_of_which_one_is_held(bed: &mut Bed) -> (Vec<Value>, Vec<Value>)
         bed.put("User", &[("UserId", id)], &[("Name", id)]).await;
     }
     bed.settle().await;
-    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    bed.put("Follow", &FOLLOW, &[]).await;
     let mut all = bed.records();
     bed.handle(&all).await;
     bed.settle().await;
@@ -334,10 +334,8 @@ async fn a_display_waits_for_a_parked_change_of_its_counter_that_does_not_decode
 async fn a_bucket_with_a_text_is_found_although_it_has_no_reading() {
     let mut bed = Bed::new();
     let fields = [("SensorId", "s"), ("Day", "2024-01-15"), ("At", "2024-01-15T10:01:00.000Z")];
-    let reading = bed.put("Reading", &fields, &[("Value", "N:1")]).await;
-    bed.settle().await;
-    bed.delete(&reading).await;
-    bed.settle().await;
+    let reading = bed.put_settled("Reading", &fields, &[("Value", "N:1")]).await;
+    bed.delete_settled(&reading).await;
     bed.set(&Key::new("SENSOR#s", "DAY#2024-01-15"), "Count", "many").await;
     drop(bed.records());
     let (events, _) = verified(&bed, &AtRest).await;
@@ -348,11 +346,8 @@ async fn a_bucket_with_a_text_is_found_although_it_has_no_reading() {
 #[tokio::test]
 async fn a_search_that_is_to_be_made_again_holds_only_what_it_may_find() {
     let (mut bed, _) = followed("N:1").await;
-    let comment = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
-    let comment = bed.put("Comment", &comment, &[("UserId", "ann")]).await;
-    bed.settle().await;
-    bed.set(&Key::new("USER#ann", "PROFILE"), "Name", "Anna").await;
-    bed.settle().await;
+    let comment = bed.put_settled("Comment", &COMMENT, &[("UserId", "ann")]).await;
+    bed.set_settled(&Key::new("USER#ann", "PROFILE"), "Name", "Anna").await;
     assert!(!bed.ledger("AGAIN#").is_empty(), "the comments of ann are searched for again");
     let follower = Key::new("USER#bob", "FOLLOWER#ann");
     for key in [&comment, &follower] {
@@ -428,7 +423,7 @@ async fn a_counter_is_compared_as_the_functions_left_it_and_not_as_it_was_scanne
         bed.records();
         bed.set(&counter, "Value", handled).await;
         let record = bed.records().last().unwrap().to_string();
-        let last = bed.memory().snapshot(Table::Main).remove(&counter).unwrap();
+        let last = bed.item(&counter).unwrap();
         bed.set(&counter, "Value", scanned).await;
         let store = bed.memory();
         let following = HandledLast { store, last: Mutex::new(Some((last, record))), records: Mutex::default() };

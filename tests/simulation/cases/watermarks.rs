@@ -12,10 +12,10 @@ use engine::{
     registry::{Hold, RegistryWatch},
     sweep::Bounds,
 };
-use keys::{item::Item, key::Key};
+use keys::key::Key;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
-use store::faulty::{Call, Fault, Side};
+use store::faulty::Fault;
 use support::record::STREAM_ARN;
 
 use crate::{
@@ -32,14 +32,10 @@ pub(crate) fn counter(group: usize) -> Key {
     Key::new(format!("GROUP#g{group}"), "METADATA#COUNT#member-count#00")
 }
 
-fn item(bed: &Bed, key: &Key) -> Option<Item> {
-    bed.memory().snapshot(Table::Main).remove(key)
-}
-
 /// The watermark of the bed's shard on a counter.
 fn mark(bed: &Bed, key: &Key) -> Option<Vec<u8>> {
     let lane = Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(SHARD.to_owned()) };
-    match item(bed, key)?.get(&mark_name(&lane).unwrap()) {
+    match bed.item(key)?.get(&mark_name(&lane).unwrap()) {
         Some(AttributeValue::B(bytes)) => Some(bytes.clone()),
         _ => None,
     }
@@ -130,10 +126,7 @@ async fn the_state_ends_before_the_record_that_is_not_done() {
     let first = records[0]["dynamodb"]["SequenceNumber"].clone();
     let event = |state: &str| in_window(&json!({ "Records": &records }).to_string(), state, false);
     let second = counter(1);
-    bed.fails(move |call| {
-        let of_second = matches!(call, Call::Write(write) if write.key == second);
-        of_second.then_some((Side::Before, Fault::Unanswered))
-    });
+    bed.writes_fail(Fault::Unanswered, move |key| *key == second);
     let handled = bed.try_handle(&event("{}")).await.unwrap();
     assert!(handled.failed_from.is_some());
     let state: Value = serde_json::from_str(handled.state.as_deref().unwrap()).unwrap();
@@ -161,8 +154,7 @@ async fn a_batch_without_effects_asks_the_store_nothing_however_old_it_is() {
 /// A group of this name, known to a service that runs everything.
 async fn group(name: &str) -> (Bed, Key) {
     let mut bed = Bed::new().under(LedgerKind::Watermarks);
-    let group = bed.put("Group", &[("GroupId", name)], &[]).await;
-    bed.settle().await;
+    let group = bed.put_settled("Group", &[("GroupId", name)], &[]).await;
     (bed, group)
 }
 
@@ -193,7 +185,7 @@ async fn a_shown_count_that_somebody_else_writes_over_is_corrected() {
     let (mut bed, group) = group("g0").await;
     let records = bed.joins(1).await;
     bed.handle(&records).await;
-    let before = item(&bed, &group).unwrap();
+    let before = bed.item(&group).unwrap();
     bed.settle().await;
     let more = bed.memberships([("bob".into(), "g0".into())]).await;
     bed.handle(&more).await;
@@ -201,8 +193,7 @@ async fn a_shown_count_that_somebody_else_writes_over_is_corrected() {
     let shown = ["MemberCount", "MemberCount:rev"].map(|name| bed.shown(&group, name));
     // The count alone, the revision alone, and the whole item as it was.
     for (name, text) in [("MemberCount", "N:7"), ("MemberCount:rev", "N:0"), ("MemberCount:rev", "junk")] {
-        bed.set(&group, name, text).await;
-        bed.settle().await;
+        bed.set_settled(&group, name, text).await;
         let again = ["MemberCount", "MemberCount:rev"].map(|name| bed.shown(&group, name));
         assert_eq!((again[0].as_str(), &again), ("2", &shown), "{name} {text}");
     }
@@ -211,8 +202,7 @@ async fn a_shown_count_that_somebody_else_writes_over_is_corrected() {
     assert_eq!(bed.shown(&group, "MemberCount"), "2");
     // A target that is made later shows what was counted before.
     bed.delete(&group).await;
-    bed.put("Group", &[("GroupId", "g0")], &[]).await;
-    bed.settle().await;
+    bed.put_settled("Group", &[("GroupId", "g0")], &[]).await;
     assert_eq!(bed.shown(&group, "MemberCount"), "2");
 }
 
@@ -220,14 +210,12 @@ async fn a_shown_count_that_somebody_else_writes_over_is_corrected() {
 #[tokio::test]
 async fn what_refuses_to_show_a_count_shows_it_when_it_is_redriven() {
     let (mut bed, group) = group("g0").await;
-    bed.set(&group, "Padding", &"x".repeat(400 * 1_024 - 60)).await;
-    bed.settle().await;
+    bed.set_settled(&group, "Padding", &"x".repeat(400 * 1_024 - 60)).await;
     let records = bed.joins(1).await;
     bed.handle(&records).await;
     bed.settle().await;
     assert_eq!((bed.shown(&group, "MemberCount"), bed.parked().is_empty()), (String::new(), false));
-    bed.set(&group, "Padding", "x").await;
-    bed.settle().await;
+    bed.set_settled(&group, "Padding", "x").await;
     bed.redrive_all().await;
     assert_eq!((bed.shown(&group, "MemberCount"), bed.parked().is_empty()), ("1".to_owned(), true));
 }
@@ -239,10 +227,7 @@ async fn what_lands_after_its_watermark_was_taken_away_counts_again() {
         let mut bed = bed();
         let records = bed.joins(1).await;
         let target = counter(0);
-        bed.fails(move |call| match call {
-            Call::Write(write) if write.key == target => Some((Side::Before, Fault::Late)),
-            _ => None,
-        });
+        bed.writes_fail(Fault::Late, move |key| *key == target);
         assert!(bed.start(&bed.event(&records)).finish().is_none(), "it dies");
         bed.fails(|_| None);
         bed.handle(&records).await;
@@ -273,10 +258,7 @@ async fn a_counter_that_is_not_reached_holds_up_no_other_and_its_changes_come_ag
     let mut bed = bed();
     let records = bed.joins(6).await;
     let held = counter(2);
-    bed.fails(move |call| match call {
-        Call::Write(write) if write.key == held => Some((Side::Before, Fault::Unanswered)),
-        _ => None,
-    });
+    bed.writes_fail(Fault::Unanswered, move |key| *key == held);
     let handled = bed.handle(&records).await;
     assert_eq!((handled.failed_from.as_deref(), handled.account.undone.len()), (Some("1003"), 1));
     assert_eq!(bed.counted("member-count"), 5);
@@ -305,13 +287,13 @@ async fn an_item_of_the_application_under_a_counter_s_key_stays_as_it_is() {
         let foreign = counter(1);
         bed.set(&foreign, "EntityType", "User").await;
         bed.records();
-        let before = item(&bed, &foreign);
+        let before = bed.item(&foreign);
         let records = bed.joins(3).await;
         let handled = bed.handle(&records).await;
         assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1), "{ledger:?}");
         let why = "is an item of User";
         assert!(handled.account.parked[0].cause.contains(why), "{:?}", handled.account.parked);
-        assert_eq!((item(&bed, &foreign), bed.counted("member-count")), (before, 2), "{ledger:?}");
+        assert_eq!((bed.item(&foreign), bed.counted("member-count")), (before, 2), "{ledger:?}");
         assert_eq!(bed.handle(&records).await.account.parked.len(), 0, "it is known to be parked");
         bed.clock.advance(32 * 60_000);
         let parked = parked(bed.memory()).await.unwrap().remove(0);
@@ -340,14 +322,10 @@ pub(crate) async fn redriven_beside_an_older_invocation(mut bed: Bed) -> i64 {
     assert_eq!(bed.handle(&records).await.account.parked.len(), 1);
     bed.delete(&foreign).await;
     bed.records();
-    for change in parked(bed.memory()).await.unwrap() {
-        bed.engine().redrive(&change, bed.deadline_ms()).await.unwrap();
-    }
+    bed.try_redrive_all().await;
     older.finish().unwrap().unwrap();
     bed.clock.advance(32 * 60_000);
-    for change in parked(bed.memory()).await.unwrap() {
-        bed.engine().redrive(&change, bed.deadline_ms()).await.unwrap();
-    }
+    bed.try_redrive_all().await;
     bed.counted("member-count") - 1
 }
 
