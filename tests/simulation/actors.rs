@@ -139,19 +139,14 @@ impl World {
 pub(crate) enum Step {
     /// A task runs to its next stop.
     Poll,
-    /// A batch is delivered.
     Deliver,
-    /// Records arrive in their shards.
     Arrive,
-    /// The application writes.
     Write,
     /// A late call lands.
     Land,
     /// An index follows the table.
     CatchUp,
-    /// A shard splits.
     Split,
-    /// Time passes.
     Wait,
     /// An item is removed by its time to live.
     Expire,
@@ -159,23 +154,16 @@ pub(crate) enum Step {
     Redeliver,
     /// A queue goes back to an earlier position.
     SetBack,
-    /// An invocation times out.
     TimeOut,
-    /// The operator replays.
     Replay,
-    /// The operator redrives.
     Redrive,
-    /// The operator pauses a job.
     Pause,
-    /// The operator resumes a job.
     Resume,
     /// The sweeper starts jobs and searches again.
     Sweep,
     /// The sweeper verifies a slice of the table, and collects counters of zero.
     Slice,
-    /// The operator verifies the table.
     Verify,
-    /// The operator repairs what is wrong.
     Repair,
     /// Somebody makes a count wrong.
     Fault,

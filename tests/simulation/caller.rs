@@ -310,7 +310,6 @@ struct Policy {
     indexes: BTreeMap<String, Actions>,
 }
 
-/// The policies of a template.
 #[derive(Debug)]
 pub(crate) struct Permissions(BTreeMap<Role, Policy>);
 

@@ -53,7 +53,6 @@ const DEATHS_MIN: usize = 2;
 /// So DynamoDB's refusal of a write ends that would make an item too large.
 const TOO_LARGE: &str = "the limit is 409600";
 
-/// Checks the tables at the end.
 pub(crate) fn audit(
     scene: &Scene,
     stream: &Stream,
@@ -148,12 +147,14 @@ fn has_no_torso(scene: &Scene, items: &Items, untyped: &BTreeSet<Key>) -> Result
 
 /// Each arrival of a view counts once, which `verify` cannot see in the table.
 fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items, listed: &ToRecount) -> Result<(), Failure> {
-    let view = scene.schema.entity("View").unwrap();
-    let detail = scene.schema.entity("PostDetail").unwrap();
-    let mut arrived: BTreeMap<(Key, String), i64> = BTreeMap::new();
-    for key in stream.arrivals("View") {
-        let target = detail.build(&view.key.parse_key(key).unwrap()).unwrap();
-        *arrived.entry((target, "view-count".to_owned())).or_default() += 1;
+    let [view, detail] = ["View", "PostDetail"].map(|name| scene.schema.entity(name).unwrap());
+    let [mut arrived, mut lost]: [BTreeMap<(Key, String), i64>; 2] = [BTreeMap::new(), BTreeMap::new()];
+    for (key, is_lost) in stream.arrivals("View") {
+        let target = (detail.build(&view.key.parse_key(key).unwrap()).unwrap(), "view-count".to_owned());
+        if is_lost {
+            *lost.entry(target.clone()).or_default() += 1;
+        }
+        *arrived.entry(target).or_default() += 1;
     }
     // Views that a cascade deleted were counted too. Under watermarks it sets a counter to zero and leaves its
     // revision.
@@ -173,7 +174,7 @@ fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items, listed: &ToRec
     arrived.retain(|target, _| is_sure(target));
     counted.retain(|target, _| is_sure(target));
     // An invocation that had a view before it was lost may have counted it.
-    for (target, n_lost) in lost_views(scene, stream) {
+    for (target, n_lost) in lost {
         let [n_arrived, n_counted] =
             [&arrived, &counted].map(|counts| counts.get(&target).copied().unwrap_or_default());
         if (n_arrived - n_lost..=n_arrived).contains(&n_counted) {
@@ -188,24 +189,13 @@ fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items, listed: &ToRec
     Err(Failure::new(category, format!("views arrived {arrived:?}, counted {counted:?}")))
 }
 
-/// Arrivals of views that were lost, by what they count for.
-fn lost_views(scene: &Scene, stream: &Stream) -> BTreeMap<(Key, String), i64> {
-    let [view, detail] = ["View", "PostDetail"].map(|name| scene.schema.entity(name).unwrap());
-    let mut lost = BTreeMap::new();
-    for key in stream.lost_arrivals("View") {
-        let target = detail.build(&view.key.parse_key(key).unwrap()).unwrap();
-        *lost.entry((target, "view-count".to_owned())).or_default() += 1;
-    }
-    lost
-}
-
 // ---- buckets ----
 
 /// Count and sum, minimum and maximum of a bucket.
 type Bucket = (Tally, Option<Sum>, Option<Sum>);
 
 /// Every value counts exactly once in each of its buckets.
-pub(crate) fn buckets_are_exact(stream: &Stream, items: &Items, listed: &ToRecount) -> Result<(), Failure> {
+fn buckets_are_exact(stream: &Stream, items: &Items, listed: &ToRecount) -> Result<(), Failure> {
     let mut derived: BTreeMap<Key, Bucket> = BTreeMap::new();
     let mut lost: BTreeMap<Key, i64> = BTreeMap::new();
     for (key, value, is_lost) in stream.new_values() {
@@ -260,7 +250,7 @@ pub(crate) fn buckets_are_exact(stream: &Stream, items: &Items, listed: &ToRecou
 pub(crate) struct Past {
     pub(crate) items: Items,
     /// The record that inserted the item, present or deleted.
-    pub(crate) inserted: BTreeMap<Key, usize>,
+    inserted: BTreeMap<Key, usize>,
     /// The last record of each item.
     pub(crate) written: BTreeMap<Key, usize>,
     /// The last record of each item that the service did not write.
@@ -335,7 +325,7 @@ struct Owners {
 }
 
 /// Checks every write of the service to the application's items, and what is left at the end.
-pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, untyped: &BTreeSet<Key>) -> Result<(), Failure> {
+fn cascades_are_strict(scene: &Scene, stream: &Stream, untyped: &BTreeSet<Key>) -> Result<(), Failure> {
     let mut owners = Owners::default();
     let past = replayed(stream, |past, at, made| {
         if made.author == Author::Service {
@@ -474,7 +464,6 @@ fn owners_of(scene: &Scene, key: &Key, item: &Item) -> Vec<Owner> {
     users.chain(posts.iter().filter_map(|name| field(name)).map(Owner::Post)).collect()
 }
 
-/// May the service do this?
 fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChange) -> Result<(), Failure> {
     let of = |item: &Item| match scene.schema.see(&made.key, item) {
         Seen::Known(image) => Some((image.definition.name.clone(), image.definition.derived)),
@@ -603,7 +592,7 @@ fn nothing_is_left(
 
 /// Each item that cannot be interpreted is listed, by derivation, and no other item is; each item that has the key of a
 /// derived item is while that waits, and may be as long as it has the key.
-pub(crate) fn list_is_exact(scene: &Scene, stream: &Stream, verified: &Comparison) -> Result<(), Failure> {
+fn list_is_exact(scene: &Scene, stream: &Stream, verified: &Comparison) -> Result<(), Failure> {
     // A new version does not see again what only an instance of the old one saw.
     if scene.rollout.is_any() {
         return Ok(());
@@ -676,7 +665,7 @@ pub(crate) fn is_way_taken(scene: &Scene, items: &Items, derivation: &str, key: 
 // ---- listed ----
 
 /// The first record since which an item could have been listed in its present form. Fails when it is too recent.
-pub(crate) fn listed_at(scene: &Scene, past: &Past, key: &Key, item: &Item, at_ms: u64) -> Result<usize, String> {
+fn listed_at(scene: &Scene, past: &Past, key: &Key, item: &Item, at_ms: u64) -> Result<usize, String> {
     let as_it_is = judged(scene, key, item);
     let mut versions = past.versions.get(key).into_iter().flatten();
     let first = versions.find(|version| version.item.as_ref().is_some_and(|item| judged(scene, key, item) == as_it_is));
@@ -688,7 +677,7 @@ pub(crate) fn listed_at(scene: &Scene, past: &Past, key: &Key, item: &Item, at_m
 }
 
 /// Does a post with this id exist, under any key, since before this record? Its mirror may not exist yet.
-pub(crate) fn has_come_back(scene: &Scene, past: &Past, id: &str, before: usize) -> bool {
+fn has_come_back(scene: &Scene, past: &Past, id: &str, before: usize) -> bool {
     let post = scene.schema.entity("Post").unwrap();
     let is_of = |key: &Key| post.key.parse_key(key).is_some_and(|fields| fields.get("PostId") == Some(id));
     let is_post = |key: &Key, item: &Item| scene.schema.image(key, item).is_some_and(|image| image.is("Post"));
@@ -728,7 +717,7 @@ pub(crate) fn account_matches(name: &str, handled: &Handled, answered: Units) ->
 // ---- The second oracle, at the end of a run ----
 
 /// Everything that is derived is what the second oracle derives.
-pub(crate) fn is_recounted(scene: &Scene, stream: &Stream) -> Result<(), Failure> {
+fn is_recounted(scene: &Scene, stream: &Stream) -> Result<(), Failure> {
     let recounted = recount(&plain_table(scene), &plain_changes(stream));
     let Recount { mut differences, n_compared, n_unreadable, n_late, n_not_found } = recounted;
     scene.count_all("recounted", n_compared);
@@ -813,7 +802,6 @@ pub(crate) const CONVERGED_MS_MAX: u64 = 60_000;
 /// back.
 const WRITES: usize = 400;
 
-/// One hour in milliseconds.
 const HOUR_MS: u64 = 3_600_000;
 
 /// No fan-out of these changes took more records than this in an hour. Returns the most that one took.

@@ -221,8 +221,11 @@ pub(crate) struct Parked {
 /// Counts that are listed for a recount: the derivation, and the item that the count is about.
 pub(crate) type ToRecount = BTreeSet<(String, Key)>;
 
+fn field(item: &Item, name: &str) -> String {
+    keys::item::text(item, name).unwrap_or_default().to_owned()
+}
+
 pub(crate) fn to_recount(scene: &Scene) -> ToRecount {
-    let field = |item: &Item, name: &str| keys::item::text(item, name).unwrap_or_default().to_owned();
     scene.database.memory().view(Table::Ledger, |items| {
         let listed = items.iter().filter(|(key, _)| key.pk == RECOUNT);
         let target = |item: &Item| (field(item, "Derivation"), Key::new(field(item, "ItemPK"), field(item, "ItemSK")));
@@ -239,7 +242,6 @@ pub(crate) fn refused_unread(scene: &Scene) -> BTreeSet<String> {
 }
 
 pub(crate) fn parked(scene: &Scene) -> Vec<Parked> {
-    let field = |item: &Item, name: &str| keys::item::text(item, name).unwrap_or_default().to_owned();
     scene.database.memory().view(Table::Ledger, |items| {
         let parked = items.iter().filter(|(key, _)| key.pk.starts_with("PARKED#"));
         let parked = parked.map(|(key, item)| Parked {

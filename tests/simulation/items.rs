@@ -20,9 +20,9 @@ pub(crate) const PAIR: [&str; 2] = ["x", "y#%"];
 /// Few enough that employees often report to themselves.
 pub(crate) const EMPLOYEES: [&str; 5] = ["ceo", "vp", "v/p", "x#", "dev"];
 /// Few enough that folders often contain themselves.
-pub(crate) const FOLDERS: [&str; 4] = ["top", "f#1", "f/2", "%"];
+const FOLDERS: [&str; 4] = ["top", "f#1", "f/2", "%"];
 pub(crate) const TIMES: [&str; 2] = ["2024-01-15T10:30:00.000Z", "2024-01-16"];
-pub(crate) const PATHS: [&str; 3] = ["/ceo", "/ceo/vp", "/ceo/v%2Fp"];
+const PATHS: [&str; 3] = ["/ceo", "/ceo/vp", "/ceo/v%2Fp"];
 pub(crate) const NAMES: [&str; 3] = ["Ann", "Bob", "Cleo"];
 
 /// Attributes that hold numbers, and are summed.
@@ -125,12 +125,10 @@ pub(crate) fn indexed(schema: &Schema, definition: &Definition, key: &Key, mut i
     item
 }
 
-/// A value of type S.
 pub(crate) fn s(text: &str) -> AttributeValue {
     AttributeValue::S(text.to_owned())
 }
 
-/// A value of type N.
 pub(crate) fn n(text: &str) -> AttributeValue {
     AttributeValue::N(text.to_owned())
 }

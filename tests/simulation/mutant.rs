@@ -68,7 +68,6 @@ pub(crate) enum Condition {
     NeverGivenUp,
 }
 
-/// What is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutant {
     /// Guards of this purpose are not sent.
@@ -89,7 +88,6 @@ impl Mutant {
         guards.chain(steps.map(|step| Self::Without(*step))).chain(platform).collect()
     }
 
-    /// What the missing guard or step prevents.
     pub(crate) fn prevents(self) -> &'static str {
         match self {
             Self::Unguarded(purpose) => purpose.prevents(),
@@ -105,7 +103,6 @@ impl Mutant {
         !matches!(self, Self::Unguarded(purpose) if purpose == guard.purpose)
     }
 
-    /// The step that is not taken.
     pub(crate) fn step(self) -> Option<ProtocolStep> {
         match self {
             Self::Without(step) => Some(step),

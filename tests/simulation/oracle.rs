@@ -19,7 +19,6 @@ use std::{
 
 use table::{Address, ONE, Plain, PlainItem, PlainTable, Row, counter_of, escaped, home, segment};
 
-/// A write to the table.
 pub(crate) struct PlainChange {
     pub(crate) at: Address,
     pub(crate) old: Option<PlainItem>,
@@ -64,7 +63,6 @@ impl Recount {
     }
 }
 
-/// Recounts the whole table.
 pub(crate) fn recount(table: &PlainTable, changes: &[PlainChange]) -> Recount {
     let mut recount = Recount::default();
     let counted = counted(table, &mut recount);
@@ -104,7 +102,6 @@ const DISPLAYS: [(&str, &str, &str, &str, bool); 16] = [
     ("units-sold", "units-sold-display", "Product", "UnitsSold", true),
 ];
 
-/// Counts the sources.
 fn counted(table: &PlainTable, recount: &mut Recount) -> Counted {
     let mut counted = Counted::new();
     let mut add = |target: Address, derivation: &'static str, amount: i128| {
@@ -410,7 +407,6 @@ fn text(text: &str) -> Plain {
     Plain::Text(text.to_owned())
 }
 
-/// CRC-32, bit by bit.
 fn crc32(text: &str) -> u32 {
     let mut crc = u32::MAX;
     for byte in text.bytes() {

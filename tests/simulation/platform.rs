@@ -106,7 +106,6 @@ fn a_response_is_read_as_the_platform_reads_it() {
 
 // ---- filters ----
 
-/// The shipped template.
 const TEMPLATE: &str = include_str!("../../infra/template.yaml");
 
 /// The patterns of each function, by its name in lower case.
@@ -139,7 +138,6 @@ fn the_template_has_filters_for_each_function() {
 
 // ---- What was lost: changes whose records a function never got, and what these changes concern ----
 
-/// The lost changes of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
     /// By their positions in the order of the writes, with the families that never got them.
@@ -148,7 +146,6 @@ pub(crate) struct Lost {
     ids: BTreeSet<String>,
 }
 
-/// What the lost changes concern.
 #[derive(Debug, Default)]
 pub(crate) struct Concerned {
     /// Counts, and buckets of roll-ups: the derivation, and the item that the count is about.

@@ -168,7 +168,7 @@ impl World {
 
 impl World {
     /// Only instances of the new version are left, and all of them are registered.
-    pub(crate) fn roll_out_the_rest(&mut self) -> Result<(), Failure> {
+    fn roll_out_the_rest(&mut self) -> Result<(), Failure> {
         if !self.scene.rollout.is_any() {
             return Ok(());
         }
@@ -212,7 +212,7 @@ fn is_kept(mark: &AttributeValue, now_ms: u64) -> bool {
 impl World {
     /// When all is quiet, the sweep finds no difference and leaves no counter of zero, but for those whose watermarks
     /// may still be asked for.
-    pub(crate) fn nothing_has_drifted(&mut self) -> Result<(), Failure> {
+    fn nothing_has_drifted(&mut self) -> Result<(), Failure> {
         for _ in 0..RUNS {
             self.finds_no_drift()?;
         }
@@ -231,7 +231,6 @@ impl World {
         }
     }
 
-    /// A slice that finds no difference.
     fn finds_no_drift(&mut self) -> Result<(), Failure> {
         let found = self.begin_slice(usize::MAX, 0);
         self.settle()?;
@@ -257,7 +256,7 @@ impl World {
 
     /// When all is quiet, `verify` finds nothing. What is made wrong by hand then is found. A value is compared with
     /// its stored sources, so a right value may be reported beside a wrong one.
-    pub(crate) fn drifts_are_found(&mut self) -> Result<(), Failure> {
+    fn drifts_are_found(&mut self) -> Result<(), Failure> {
         let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
         let is_wrong = |finding: &&Finding| finding.flaw.is_none() && !lost.has_bucket(finding);
         if let Some(finding) = self.verified()?.iter().find(is_wrong) {
@@ -292,7 +291,6 @@ impl World {
         self.scene.count_all("spread", items.values().filter(|item| item.contains_key(SPREAD)).count());
     }
 
-    /// What differs by the definition.
     fn compared(&self) -> Vec<Finding> {
         let catalogue = Arc::clone(&self.scene.catalogue);
         let items = self.scene.database.memory().snapshot(Table::Main);
@@ -344,7 +342,7 @@ impl World {
     }
 
     /// The sweep reports what is wrong by the definition, as far as a slice compares it. It takes two rounds.
-    pub(crate) fn drifts_are_reported(&mut self, wanted: &BTreeSet<(String, Key)>) -> Result<(), Failure> {
+    fn drifts_are_reported(&mut self, wanted: &BTreeSet<(String, Key)>) -> Result<(), Failure> {
         let mut reported = BTreeSet::new();
         for _ in 0..2 {
             let found = self.begin_slice(usize::MAX, 0);
@@ -403,7 +401,7 @@ const STEPS_MAX: usize = 100_000;
 
 impl World {
     /// The application changes names that many items hold, one during the fan-out of another, and all follows soon.
-    pub(crate) fn converges(&mut self) -> Result<(), Failure> {
+    fn converges(&mut self) -> Result<(), Failure> {
         let (n_made, begin_ms) = (self.stream.made.len(), self.scene.clock.now_ms());
         self.stream.writes = WriteCounts::default();
         for _ in 0..RENAMES {
@@ -474,7 +472,7 @@ const REPAIRS_MAX: usize = 6;
 
 impl World {
     /// Only what somebody made wrong is found, and repairs mend it.
-    pub(crate) fn faults_are_mended(&mut self) -> Result<(), Failure> {
+    fn faults_are_mended(&mut self) -> Result<(), Failure> {
         self.follow_repairs();
         for n_repairs in 0..REPAIRS_MAX {
             let unfilled = unfilled(&self.scene);

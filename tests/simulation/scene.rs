@@ -87,7 +87,6 @@ pub(crate) struct Scene {
     pub(crate) is_braked: bool,
     /// Does the application make items that are nearly as large as an item may be?
     pub(crate) is_large: bool,
-    /// Does the platform lose records?
     pub(crate) is_lossy: bool,
     /// What the application does more of than everything else.
     pub(crate) theme: Theme,
@@ -304,10 +303,8 @@ const READS_PERCENT: usize = 75;
 /// Which versions have instances at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The old version alone.
     Old,
     Both,
-    /// The new version alone.
     New,
 }
 
@@ -364,7 +361,6 @@ fn watch(look_ms: u64) -> RegistryWatch {
     RegistryWatch::publishing(look_ms, Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS })
 }
 
-/// The deployment of a run.
 #[derive(Debug)]
 pub(crate) struct Rollout {
     /// The catalogue of the version before; `None` where there was none.

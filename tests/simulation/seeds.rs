@@ -33,7 +33,6 @@ use crate::{
     world::World,
 };
 
-/// Seeds of a test by default.
 const SEEDS: u64 = 100;
 
 static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>, Arc<Permissions>)> = LazyLock::new(|| {
@@ -257,12 +256,11 @@ pub(crate) fn last_noticed(mutant: Mutant) -> Option<(LedgerKind, u64)> {
 
 // ---- Makes a failing run smaller: fewer and plainer steps that fail in the same way ----
 
-/// Most runs of a search.
 const RUNS_MAX: usize = 3_000;
 
 /// The smallest choices found, and the number of runs. `fails` returns the choices that a run really drew if it fails
 /// in the same way.
-pub(crate) fn shrunk(choices: Choices, fails: &mut impl FnMut(Choices) -> Option<Choices>) -> (Choices, usize) {
+fn shrunk(choices: Choices, fails: &mut impl FnMut(Choices) -> Option<Choices>) -> (Choices, usize) {
     let mut best = Best { choices, fails, n_runs: 0 };
     loop {
         let before = best.choices.clone();

@@ -18,7 +18,6 @@ impl Trace {
         Self(Mutex::new(is_kept.then(Vec::new)))
     }
 
-    /// Notes what happened.
     pub(crate) fn note(&self, line: impl FnOnce() -> String) {
         if let Some(lines) = self.0.lock().unwrap().as_mut() {
             let number = lines.len() + 1;
@@ -56,10 +55,10 @@ impl fmt::Display for Failure {
 // ---- How often each fault occurred: a run proves nothing about faults that did not happen in it ----
 
 /// Faults of a call, before or after it is done.
-pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
+const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 35] = [
+const OTHERS: [&str; 35] = [
     "two at once",
     "in one process",
     "zombie",
@@ -99,7 +98,7 @@ pub(crate) const OTHERS: [&str; 35] = [
 
 /// What happened to the application's own items, each at least once in a hundred seeds. The table's history is checked
 /// twice in a run, and what is counted there is counted twice.
-pub(crate) const GROUND: [&str; 18] = [
+const GROUND: [&str; 18] = [
     "jobs begun",
     "owners back",
     "posts came back",
@@ -121,7 +120,7 @@ pub(crate) const GROUND: [&str; 18] = [
 ];
 
 /// What operators did, what was deployed, and how often all was seen to follow without a sweep, each at least once in a hundred seeds.
-pub(crate) const OPERATED: [&str; 19] = [
+const OPERATED: [&str; 19] = [
     "verified",
     "proven by the ledger",
     "undecided",
@@ -144,19 +143,19 @@ pub(crate) const OPERATED: [&str; 19] = [
 ];
 
 /// What the second oracle compared and what it left out, each at least once in a hundred seeds. It runs twice in a run.
-pub(crate) const RECOUNTED: [&str; 3] = ["recounted", "unreadable", "late readings"];
+const RECOUNTED: [&str; 3] = ["recounted", "unreadable", "late readings"];
 
 /// Items that may outlive their owners, as the second oracle sees it, and drifts that a change made anew while they were told.
 /// They are rare, and there need not be any.
-pub(crate) const EXCUSED: [&str; 2] = ["not found by it", "drifts overtaken"];
+const EXCUSED: [&str; 2] = ["not found by it", "drifts overtaken"];
 
 /// What the platform lost, and the repairs of that, each at least as often as there are hundreds of seeds.
-pub(crate) const LOST: [&str; 6] =
+const LOST: [&str; 6] =
     ["lanes given up", "mappings off", "streams anew", "records lost", "losses repaired", "times ahead"];
 
 /// What drawn manifests have, how many of their values were compared by kind, and what their cascades deleted. Each occurs at
 /// least as often as there are hundreds of seeds.
-pub(crate) const OF_MANIFESTS: [&str; 56] = [
+const OF_MANIFESTS: [&str; 56] = [
     "[table]",
     "[table] untyped",
     "[tables] of one",
@@ -245,7 +244,7 @@ const IN_BURSTS: [&str; 1] = ["braked"];
 const NOT_DRAWN: [&str; 1] = ["filtered out"];
 
 /// How much happens at all.
-pub(crate) const SIZES: [&str; 5] = ["steps", "writes", "records", "invocations", "delivered"];
+const SIZES: [&str; 5] = ["steps", "writes", "records", "invocations", "delivered"];
 
 /// In this many seeds each fault must occur [`OCCURRENCES`] times. Below [`SEEDS_MIN`] seeds nothing is checked.
 const SEEDS: usize = 2_000;
@@ -275,53 +274,39 @@ impl Occurrences {
     /// Faults that occurred less often than so many seeds should show.
     pub(crate) fn rare(&self, config: Config, n_seeds: usize) -> Vec<&'static str> {
         let least = if n_seeds < SEEDS_MIN { 0 } else { (OCCURRENCES * n_seeds / SEEDS).min(OCCURRENCES) };
-        if config.is_drawn {
-            return self.rare_drawn(n_seeds);
-        }
+        let (once, hundreds) = (least.min(1), n_seeds / SEEDS_MIN);
         let sides = [Some(Side::Before), Some(Side::After)];
         let of_calls = OF_A_CALL.iter().flat_map(|fault| sides.map(|side| (*fault, side)));
-        let others = OTHERS.iter().map(|what| (*what, None));
-        let is_rare = |what: &(&'static str, Option<Side>)| self.count(*what) < least;
-        let never = GROUND
-            .into_iter()
-            .chain(OPERATED)
-            .chain(RECOUNTED)
-            .filter(|what| least > 0 && self.count((*what, None)) == 0);
-        let by_pulse = [BY_PULSE].into_iter().filter(|what| config.by_pulse && self.count((what, None)) < least);
-        let of_watermarks = OF_WATERMARKS.into_iter().filter(|_| config.ledger == LedgerKind::Watermarks);
-        let pages = of_watermarks.filter(|what| self.count((what, None)) < least);
-        let lost = LOST.into_iter().filter(|what| self.count((*what, None)) < n_seeds / SEEDS_MIN);
-        of_calls
-            .chain(others)
-            .filter(is_rare)
-            .map(|(what, _)| what)
-            .chain(never)
-            .chain(lost)
-            .chain(by_pulse)
-            .chain(pages)
-            .collect()
-    }
-
-    /// The same of runs that draw their manifests.
-    fn rare_drawn(&self, n_seeds: usize) -> Vec<&'static str> {
-        let least = if n_seeds < SEEDS_MIN { 0 } else { (OCCURRENCES * n_seeds / SEEDS).min(OCCURRENCES) };
-        let sides = [Some(Side::Before), Some(Side::After)];
-        let of_calls = OF_A_CALL.iter().flat_map(|fault| sides.map(|side| (*fault, side)));
-        let is_rare = |what: &(&'static str, Option<Side>)| self.count(*what) < least;
-        let least_of = |what: &'static str| n_seeds / if SELDOM.contains(&what) { SELDOM_SEEDS } else { SEEDS_MIN };
-        let of_manifests = OF_MANIFESTS.into_iter().filter(|what| self.count((*what, None)) < least_of(what));
-        let large = ["near 400 KB", "too large"].into_iter().filter(|what| least > 0 && self.count((*what, None)) == 0);
-        let in_bursts = IN_BURSTS.into_iter().filter(|what| self.count((*what, None)) < n_seeds / SEEDS_MIN);
-        let is_other = |what: &&'static str| !NOT_DRAWN.contains(what) && !IN_BURSTS.contains(what);
-        let others = OTHERS.into_iter().filter(is_other).map(|what| (what, None));
-        of_calls
-            .chain(others)
-            .filter(is_rare)
-            .map(|(what, _)| what)
-            .chain(in_bursts)
-            .chain(of_manifests)
-            .chain(large)
-            .collect()
+        let of_calls = of_calls.filter(|what| self.count(*what) < least).map(|(fault, _)| fault);
+        let below = |names: &[&'static str], least: usize| -> Vec<&'static str> {
+            names.iter().copied().filter(|what| self.count((what, None)) < least).collect()
+        };
+        let others = below(&OTHERS, least);
+        let rest = if config.is_drawn {
+            let is_other = |what: &&'static str| !NOT_DRAWN.contains(what) && !IN_BURSTS.contains(what);
+            let least_of = |what: &'static str| n_seeds / if SELDOM.contains(&what) { SELDOM_SEEDS } else { SEEDS_MIN };
+            let of_manifests = OF_MANIFESTS.into_iter().filter(|what| self.count((*what, None)) < least_of(what));
+            [
+                others.into_iter().filter(is_other).collect(),
+                below(&IN_BURSTS, hundreds),
+                of_manifests.collect(),
+                below(&["near 400 KB", "too large"], once),
+            ]
+            .concat()
+        } else {
+            let of_watermarks = if config.ledger == LedgerKind::Watermarks { least } else { 0 };
+            [
+                others,
+                below(&GROUND, once),
+                below(&OPERATED, once),
+                below(&RECOUNTED, once),
+                below(&LOST, hundreds),
+                below(&[BY_PULSE], if config.by_pulse { least } else { 0 }),
+                below(&OF_WATERMARKS, of_watermarks),
+            ]
+            .concat()
+        };
+        of_calls.chain(rest).collect()
     }
 
     fn count(&self, what: (&'static str, Option<Side>)) -> usize {

@@ -36,7 +36,7 @@ use support::record::Window;
 use crate::{
     actors::{self, Pace, Step},
     caller::{Caller, Gone, Role, Task, now},
-    deployed::{InstanceClock, function},
+    deployed::{InstanceClock, engine, function},
     platform::{
         mapping::{Batch, Mapping},
         stream::{GivenRecord, Stream, StreamRecord, by_shard},
@@ -54,8 +54,7 @@ pub(crate) struct World {
     pub(crate) mappings: Vec<Mapping>,
     pub(crate) tasks: Vec<Running>,
     /// Does a process handle several invocations at once?
-    pub(crate) shares_processes: bool,
-    /// The processes that are shared.
+    shares_processes: bool,
     pub(crate) processes: Vec<Process>,
     pub(crate) n_tasks: usize,
     pub(crate) application: Application,
@@ -134,6 +133,13 @@ impl World {
         let caller = Caller::new(&self.scene, &name, role, &gone, deadline_ms);
         let store = Arc::new(Faulty::new(&self.scene.database, caller));
         NewCaller { name, role, gone, store, deadline_ms, process: None, is_old: false }
+    }
+
+    /// The caller and the engine of an operator's command or of the sweep.
+    pub(crate) fn command(&mut self, name: &str) -> (NewCaller, Engine<Arc<Faulty<Caller>>>) {
+        let caller = self.caller(name);
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        (caller, engine)
     }
 
     /// Starts the task of a new caller.
@@ -266,7 +272,7 @@ impl StreamView {
 pub(crate) type Reported = Arc<Mutex<Option<Vec<VerifyEvent>>>>;
 
 /// A verification under way, and the derivations that were not filled when it began.
-pub(crate) type UnderWay = (Reported, BTreeSet<String>);
+type UnderWay = (Reported, BTreeSet<String>);
 
 #[derive(Default)]
 pub(crate) struct EventList(pub(crate) Vec<VerifyEvent>);
@@ -305,11 +311,9 @@ pub(crate) enum Loss {
     Stream,
 }
 
-/// The losses so far, and what operators know of them.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     pub(crate) n: usize,
-    /// What has stopped.
     pub(crate) stopped: Option<Loss>,
     /// When the last loss was that no mark shows yet, in milliseconds since the epoch. Until a function is at work again, no
     /// pulse comes, so no cascade begins.
@@ -338,7 +342,6 @@ pub(crate) struct Planted {
     pub(crate) under_way: Vec<RepairUnderWay>,
 }
 
-/// A repair under way.
 #[derive(Debug)]
 pub(crate) struct RepairUnderWay {
     /// The number of the last fault, and of the last loss, before it began.

@@ -118,11 +118,15 @@ impl Application {
         if let Some((key, _)) = self.any(table, |definition| !definition.derived) {
             writes.entry(key).or_insert(Action::Delete);
         }
+        self.write_at_once(writes);
+    }
+
+    pub(crate) fn write_at_once(&self, writes: BTreeMap<Key, Action>) {
         let writes = writes.into_iter().map(|(key, action)| Write { table: Table::Main, key, action, guard: None });
         let transaction = Transaction::new(writes.collect()).unwrap();
         self.scene.count("app transactions");
         self.scene.trace.note(|| format!("app {}", Call::Transact(&transaction)));
-        let outcome = now(table.transact(&transaction)).unwrap();
+        let outcome = now(self.scene.database.memory().transact(&transaction)).unwrap();
         assert!(matches!(outcome, TransactOutcome::Done { .. }), "{outcome:?}");
     }
 

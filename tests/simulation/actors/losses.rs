@@ -27,7 +27,6 @@ use crate::{
     world::{Loss, World},
 };
 
-/// Most losses of a run.
 const LOSSES_MAX: usize = 2;
 
 /// How many repairs may fail in a run.

@@ -26,7 +26,7 @@ use store::Store;
 
 use crate::{
     caller::now,
-    deployed::{self, engine, engine_with, jobs},
+    deployed::{self, engine_with, jobs},
     platform::{event, put_true, stream::Stream},
     scene::{Rollout, Scene, Stage},
     world::{BOTH, TASKS_MAX, World},
@@ -35,13 +35,12 @@ use crate::{
 /// Of a hundred commands, how many are run with the manifest of another version.
 const WRONG_PERCENT: usize = 10;
 
-/// Most records of a replay.
 const RECORDS_MAX: usize = 60;
 
 /// A captured part of the stream with its origin; `None` while the stream is empty.
 ///
 /// Under receipts its records come from any shards. Under watermarks they come from one, which the operator names.
-pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) -> Option<(String, Origin)> {
+fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) -> Option<(String, Origin)> {
     let all: Vec<usize> = (0..stream.records.len()).collect();
     let (mut records, lane) = match ledger {
         LedgerKind::Receipts => (all, Lane::default()),
@@ -123,8 +122,7 @@ impl World {
         if self.is_manifest_wrong() {
             return true;
         }
-        let caller = self.caller("operator");
-        let engine = engine(&self.scene, &BOTH, ledger, Arc::clone(&caller.store));
+        let (caller, engine) = self.command("operator");
         let deadline_ms = caller.deadline_ms;
         self.start(caller, None, async move {
             engine.publish(deadline_ms).await.map_err(|error| error.to_string())?;
@@ -170,8 +168,7 @@ impl World {
         if self.scene.rollout.reads(false) {
             put_true_records(&self.scene, &self.stream);
         }
-        let caller = self.caller("operator");
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (caller, engine) = self.command("operator");
         let deadline_ms = caller.deadline_ms;
         let redrive = redrive(Arc::clone(&self.scene), engine, Arc::clone(&caller.store), deadline_ms);
         self.start(caller, None, async move { redrive.await.map(|()| None) });
@@ -183,8 +180,8 @@ impl World {
         let mut jobs = jobs(&self.scene);
         jobs.retain(|job| job.is_paused == (order == JobOrder::Resume));
         let Some(job) = self.scene.chance.one_of(&jobs).filter(|_| self.tasks.len() < TASKS_MAX) else { return false };
-        let (job, caller) = (job.clone(), self.caller("operator"));
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let job = job.clone();
+        let (caller, engine) = self.command("operator");
         let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
         self.start(caller, None, async move {
             let obeyed = engine.order(&job, order, deadline_ms).await.map_err(|error| error.to_string())?;

@@ -38,7 +38,7 @@ use store::Store;
 use crate::{
     actors::operator::unfilled,
     caller::now,
-    deployed::{engine, engine_with, parked},
+    deployed::{engine_with, parked},
     items::n,
     platform::stream::Author,
     scene::{Rollout, Scene},
@@ -132,8 +132,7 @@ impl World {
 
     /// Begins a repair, to which the ledger proves the counts or the functions' positions do.
     pub(crate) fn begin_repair(&mut self, is_proven: bool) -> Ended {
-        let caller = self.caller("repair");
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (caller, engine) = self.command("repair");
         self.planted.n_repairs += 1;
         let run = format!("run-{}", self.planted.n_repairs);
         let ended = Ended::default();
@@ -261,8 +260,12 @@ fn is_any_parked(scene: &Scene) -> bool {
 
 /// The count of a finding.
 pub(crate) fn target(finding: &Finding) -> Option<Target> {
-    let counter = CounterKey::parse(&Key::new(&finding.pk, &finding.sk))?;
-    Some(Target { derivation: counter.derivation, item: counter.target })
+    counted_by(&Key::new(&finding.pk, &finding.sk))
+}
+
+/// The count that a counter holds.
+pub(crate) fn counted_by(key: &Key) -> Option<Target> {
+    CounterKey::parse(key).map(|it| Target { derivation: it.derivation, item: it.target })
 }
 
 // ---- verifying ----
@@ -283,8 +286,7 @@ impl World {
 
     /// Begins a verification, to which the ledger proves the counts or the functions' positions do.
     fn begin_verifying(&mut self, is_proven: bool) -> Reported {
-        let caller = self.caller("verify");
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (caller, engine) = self.command("verify");
         let segments = u32::try_from(self.scene.chance.between(1, 3)).unwrap();
         // Windows of a page, of several pages, and of the whole table.
         let window_bytes = [1, 4_000, WINDOW_BYTES][usize::try_from(segments - 1).unwrap()];
@@ -340,7 +342,7 @@ impl World {
                 match event {
                     VerifyEvent::Finding(finding, _)
                         if finding.flaw.is_none()
-                            && !self.is_planted(finding)
+                            && !self.is_planted(target(finding))
                             && !lost.explains(finding)
                             && !hidden.explains(finding)
                             && !unfilled.contains(&finding.derivation) =>
@@ -364,14 +366,14 @@ impl World {
     }
 
     /// A new view of the stream, from now on; if the ledger is to prove the counts, without the functions' positions.
-    pub(crate) fn new_view(&mut self, is_proven: bool) -> SharedView {
+    fn new_view(&mut self, is_proven: bool) -> SharedView {
         let view = StreamView::from_now(&self.stream);
         self.scene.count_all("proven by the ledger", usize::from(is_proven));
         self.share(if is_proven { view.typed() } else { view })
     }
 
     /// The same of somebody who says that the functions have handled everything.
-    pub(crate) fn guessed_view(&mut self) -> SharedView {
+    fn guessed_view(&mut self) -> SharedView {
         self.scene.count("progress guessed");
         self.share(StreamView::from_now(&self.stream).guessed())
     }
@@ -399,9 +401,7 @@ impl World {
     }
 
     /// Did somebody make this count wrong by hand?
-    fn is_planted(&self, finding: &Finding) -> bool {
-        let counter = CounterKey::parse(&Key::new(&finding.pk, &finding.sk));
-        let target = counter.map(|counter| Target { derivation: counter.derivation, item: counter.target });
+    pub(crate) fn is_planted(&self, target: Option<Target>) -> bool {
         target.is_some_and(|target| self.planted.ever.contains(&target))
     }
 
@@ -438,7 +438,6 @@ impl World {
 
 // ---- The tallies of a verification in memory. A command keeps them in a file ----
 
-/// Tallies in memory.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryTallies {
     items: BTreeMap<Key, Vec<Contribution>>,

@@ -14,7 +14,6 @@ use std::{
 
 use engine::{
     clock::Clock as _,
-    counters::Target,
     fan_out::again::Again,
     job::{Job, STALLED_MS},
     jobs::{JobOrder, ground::sweep::Swept},
@@ -22,11 +21,11 @@ use engine::{
     record::key_of,
     sweep::{Bounds, Slice},
 };
-use keys::{counter::CounterKey, item::Item, job::JobKey, key::Key};
+use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
-    actors::losses::pulse_key,
-    deployed::{engine, jobs, may_have_lost, notes, parked},
+    actors::{losses::pulse_key, repairing::counted_by},
+    deployed::{jobs, may_have_lost, notes, parked},
     platform::{Concerned, stream::StreamRecord},
     scene::Scene,
     trace::{BY_PULSE, Failure},
@@ -42,9 +41,8 @@ const VERIFIED_MAX: usize = 3;
 
 impl World {
     /// The jobs for which everything written before them is handled, as the sweeper knows it when it starts.
-    pub(crate) fn settled(&self) -> impl Fn(&Job) -> bool + use<> {
-        let undone = self.mappings.iter().map(|mapping| mapping.first_undone(&self.stream)).min();
-        let first = undone.unwrap_or(0).min(self.stream.first_on_its_way());
+    fn settled(&self) -> impl Fn(&Job) -> bool + use<> {
+        let first = self.first_undone();
         // A job is settled when everything before the record that began its wait is handled.
         let due = |item: &Option<Item>| item.as_ref().and_then(|item| item.get("DueAt").cloned());
         let waits = self.stream.made.iter().take(first + 1).filter(|made| due(&made.old) != due(&made.new));
@@ -69,8 +67,7 @@ impl World {
             self.beat();
         }
         let is_settled = self.settled();
-        let caller = self.caller("sweeper");
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (caller, engine) = self.command("sweeper");
         let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
         self.start(caller, None, async move {
             let swept = if by_pulse {
@@ -92,8 +89,7 @@ impl World {
         if self.tasks.len() >= TASKS_MAX {
             return false;
         }
-        let caller = self.caller("sweeper");
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (caller, engine) = self.command("sweeper");
         let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
         self.start(caller, None, async move {
             let again = engine.search_again(deadline_ms).await.map_err(|error| error.to_string())?;
@@ -182,12 +178,12 @@ impl World {
     }
 }
 
-pub(crate) fn count_again(scene: &Scene, again: Again) {
+fn count_again(scene: &Scene, again: Again) {
     scene.count_all("searched again", again.n_done);
     scene.count_all("found again", again.n_written);
 }
 
-pub(crate) fn count_swept(scene: &Scene, swept: Swept) {
+fn count_swept(scene: &Scene, swept: Swept) {
     scene.count_all("jobs begun", swept.n_begun);
     scene.count_all("jobs held", swept.n_held);
     scene.count_all("owners back", swept.n_ended);
@@ -240,7 +236,10 @@ impl World {
             let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
             let hidden = self.hidden();
             for drift in &slice.drifts {
-                if self.is_planted_in(&drift.item) || lost.explains_drift(drift) || hidden.explains_drift(drift) {
+                if self.is_planted(counted_by(&drift.item))
+                    || lost.explains_drift(drift)
+                    || hidden.explains_drift(drift)
+                {
                     self.scene.count("drifts told");
                 } else if undone.explains_drift(drift) {
                     self.scene.count("drifts overtaken");
@@ -262,16 +261,9 @@ impl World {
         Concerned::by(&self.scene, made.map(|made| (made, &BOTH[..])))
     }
 
-    /// Did somebody make the count of this counter wrong by hand?
-    fn is_planted_in(&self, key: &Key) -> bool {
-        let target = CounterKey::parse(key).map(|it| Target { derivation: it.derivation, item: it.target });
-        target.is_some_and(|target| self.planted.ever.contains(&target))
-    }
-
     /// Starts a slice. Its result is in the returned cell once it has ended.
     pub(crate) fn begin_slice(&mut self, n_items_max: usize, wait_ms: u64) -> Arc<Mutex<Option<Slice>>> {
-        let caller = self.caller("slice");
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (caller, engine) = self.command("slice");
         let bounds = Bounds { n_items_max, deadline_ms: caller.deadline_ms };
         let (scene, found) = (Arc::clone(&self.scene), Arc::new(Mutex::new(None)));
         let result = Arc::clone(&found);

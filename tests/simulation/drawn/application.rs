@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use derive::{
     schema::Seen,
-    write::{Action, Table, Transaction, Write},
+    write::{Action, Table, Write},
 };
 use keys::{item::Item, key::Key, tables};
 use serde_dynamo::AttributeValue;
-use store::{Store as _, TransactOutcome, faulty::Call};
+use store::{Store as _, faulty::Call};
 
 use crate::{
     actors::application::filled_up,
@@ -265,12 +265,7 @@ impl Application {
         if let Some(found) = self.any_drawn(drawn, |entity| !entity.is_derived) {
             writes.entry(found.key).or_insert(Action::Delete);
         }
-        let writes = writes.into_iter().map(|(key, action)| Write { table: Table::Main, key, action, guard: None });
-        let transaction = Transaction::new(writes.collect()).unwrap();
-        self.scene.count("app transactions");
-        self.scene.trace.note(|| format!("app {}", Call::Transact(&transaction)));
-        let outcome = now(self.scene.database.memory().transact(&transaction)).unwrap();
-        assert!(matches!(outcome, TransactOutcome::Done { .. }), "{outcome:?}");
+        self.write_at_once(writes);
     }
 
     /// An item of one of these entities: the first one after a random place in the tables.

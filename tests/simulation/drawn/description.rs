@@ -3,7 +3,6 @@
 /// The list of its sources that a mirror keeps whose key does not say them.
 pub(crate) const CLAIMS: &str = "Claims";
 
-/// A whole manifest.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Description {
     /// One without a name is `[table]`.
@@ -133,7 +132,6 @@ pub(crate) struct Ref {
     pub(crate) pairs: Vec<(String, String)>,
 }
 
-/// A derivation.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) name: String,
@@ -264,7 +262,6 @@ pub(crate) enum Calculation {
     Percentage(String, String),
 }
 
-/// A condition.
 #[derive(Clone, Debug)]
 pub(crate) enum Where {
     Is(String, String),

@@ -145,7 +145,6 @@ fn has_room(of: &Description, text: &str) -> bool {
 }
 
 impl Draft<'_> {
-    /// A new name.
     fn name(&mut self, prefix: &str) -> String {
         self.n_names += 1;
         format!("{prefix}{}", self.n_names)

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 /// Partition key and sort key.
 pub(crate) type Address = (String, String);
 
-/// The attributes of an item.
 pub(crate) type PlainItem = BTreeMap<String, Plain>;
 
-/// The fields of a key.
-pub(crate) type KeyFields = BTreeMap<&'static str, String>;
+type KeyFields = BTreeMap<&'static str, String>;
 
 /// A value in a form in which equal values are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +60,6 @@ const KEYS: [(&str, &str, &str); 29] = [
     ("CartItem", "USER#{UserId}#CART#{CartId}", "ITEM#{ProductId}"),
 ];
 
-/// All items.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlainTable(pub(crate) BTreeMap<Address, PlainItem>);
 

@@ -21,7 +21,6 @@ use crate::{
     scene::Scene,
 };
 
-/// Most records of a batch.
 const RECORDS_MAX: usize = 30;
 
 /// The same where the functions brake: enough for 20 items, of which some have several records.

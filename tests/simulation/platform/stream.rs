@@ -417,17 +417,10 @@ impl Stream {
         self.records.iter().filter_map(move |record| Some((&record.key, record.new_value.as_ref()?, is_lost(record))))
     }
 
-    /// Keys of an entity's items that arrived, one for each arrival.
-    pub(crate) fn arrivals(&self, entity: &str) -> impl Iterator<Item = &Key> {
-        let of = move |record: &&StreamRecord| record.arrived.as_deref() == Some(entity);
-        self.records.iter().filter(of).map(|record| &record.key)
-    }
-
-    /// Those of which the records were lost for counts.
-    pub(crate) fn lost_arrivals(&self, entity: &str) -> impl Iterator<Item = &Key> {
-        let of = move |record: &&StreamRecord| record.arrived.as_deref() == Some(entity);
-        let lost = self.records.iter().filter(|record| self.lost.has(record.made, Family::Additive));
-        lost.filter(of).map(|record| &record.key)
+    /// Keys of an entity's items that arrived, one for each arrival, and whether its record was lost for counts.
+    pub(crate) fn arrivals(&self, entity: &str) -> impl Iterator<Item = (&Key, bool)> {
+        let of = self.records.iter().filter(move |record| record.arrived.as_deref() == Some(entity));
+        of.map(|record| (&record.key, self.lost.has(record.made, Family::Additive)))
     }
 }
 
