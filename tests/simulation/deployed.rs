@@ -164,20 +164,13 @@ pub(crate) fn function<S: Store>(
     built(scene, clock, catalogue, (families, ledger), store).watching(watch)
 }
 
-/// The engine of an operator's command, of the new version.
-pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
-    engine_with(scene, Arc::clone(&scene.catalogue), families, ledger, store)
-}
+/// The families of a function that runs everything, and of the operator's commands.
+pub(crate) const BOTH: [Family; 2] = [Family::Additive, Family::LevelTriggered];
 
 /// The engine of an operator's command with this catalogue.
-pub(crate) fn engine_with<S: Store>(
-    scene: &Scene,
-    catalogue: Arc<Catalogue>,
-    families: &[Family],
-    ledger: LedgerKind,
-    store: S,
-) -> Engine<S> {
-    built(scene, InstanceClock::drawn(scene), catalogue, (families, ledger), store).watching(RegistryWatch::reading(0))
+pub(crate) fn engine<S: Store>(scene: &Scene, catalogue: &Arc<Catalogue>, ledger: LedgerKind, store: S) -> Engine<S> {
+    let (clock, catalogue) = (InstanceClock::drawn(scene), Arc::clone(catalogue));
+    built(scene, clock, catalogue, (&BOTH, ledger), store).watching(RegistryWatch::reading(0))
 }
 
 fn built<S: Store>(

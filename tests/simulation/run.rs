@@ -31,12 +31,12 @@ use crate::{
     checks::{
         CALM_RINGS_MAX, CONVERGED_MS_MAX, RINGS_MAX, WriteCounts, audit, is_way_taken, parked_are, rings_are_few,
     },
-    deployed::{InstanceClock, function, jobs, notes, parked},
+    deployed::{BOTH, InstanceClock, function, jobs, notes, parked},
     items::{is_zero, n, s},
     platform::{mapping::Mapping, stream::Author},
     scene::Stage,
     trace::Failure,
-    world::{BOTH, World},
+    world::World,
 };
 
 /// How often all that is parked is redriven.

@@ -96,15 +96,18 @@ pub(crate) struct Scene {
     occurrences: Mutex<Occurrences>,
 }
 
+static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>, Arc<Permissions>)> = LazyLock::new(|| {
+    let schema = deployed::schema();
+    let catalogue = deployed::catalogue(&schema);
+    let permissions = Permissions::of(&schema);
+    (Arc::new(schema), Arc::new(catalogue), Arc::new(permissions))
+});
+
 impl Scene {
-    /// An empty table of this schema.
-    pub(crate) fn new(
-        shipped: (&Arc<Schema>, &Arc<Catalogue>, &Arc<Permissions>),
-        chance: Chance,
-        config: Config,
-        is_traced: bool,
-    ) -> Arc<Self> {
-        Self::of(shipped, None, chance, config, is_traced)
+    /// An empty table of the shipped schema.
+    pub(crate) fn new(chance: Chance, config: Config, is_traced: bool) -> Arc<Self> {
+        let (schema, catalogue, permissions) = &*SHIPPED;
+        Self::of((schema, catalogue, permissions), None, chance, config, is_traced)
     }
 
     /// Empty tables of a drawn manifest.

@@ -13,19 +13,16 @@ use std::{
     ops::Range,
     panic::{self, AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, LazyLock, Mutex, Once,
+        Mutex, Once,
         atomic::{AtomicU64, Ordering},
     },
     thread,
 };
 
-use derive::{catalogue::Catalogue, schema::Schema};
 use engine::ledger::LedgerKind::{self, Receipts, Watermarks};
 
 use crate::{
-    caller::Permissions,
     chance::{Chance, Choices},
-    deployed,
     drawn::drawn,
     mutant::Mutant,
     scene::Scene,
@@ -34,13 +31,6 @@ use crate::{
 };
 
 const SEEDS: u64 = 100;
-
-static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>, Arc<Permissions>)> = LazyLock::new(|| {
-    let schema = deployed::schema();
-    let catalogue = deployed::catalogue(&schema);
-    let permissions = Permissions::of(&schema);
-    (Arc::new(schema), Arc::new(catalogue), Arc::new(permissions))
-});
 
 thread_local! {
     /// Is this thread in a run?
@@ -77,7 +67,6 @@ impl FinishedRun {
 }
 
 pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> FinishedRun {
-    let (schema, catalogue, permissions) = &*SHIPPED;
     quiet_panics();
     let scene = if config.is_drawn {
         match drawn(chance) {
@@ -85,7 +74,7 @@ pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> FinishedR
             Err(refused) => return FinishedRun::refused(chance, &refused),
         }
     } else {
-        Scene::new((schema, catalogue, permissions), chance.clone(), config, is_traced)
+        Scene::new(chance.clone(), config, is_traced)
     };
     if let Some(drawn) = &scene.drawn {
         drawn.count(&scene);

@@ -36,7 +36,7 @@ use support::record::Window;
 use crate::{
     actors::{self, Pace, Step},
     caller::{Caller, Gone, Role, Task, now},
-    deployed::{InstanceClock, engine, function},
+    deployed::{BOTH, InstanceClock, engine, function},
     platform::{
         mapping::{Batch, Mapping},
         stream::{GivenRecord, Stream, StreamRecord, by_shard},
@@ -138,7 +138,7 @@ impl World {
     /// The caller and the engine of an operator's command or of the sweep.
     pub(crate) fn command(&mut self, name: &str) -> (NewCaller, Engine<Arc<Faulty<Caller>>>) {
         let caller = self.caller(name);
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let engine = engine(&self.scene, &self.scene.catalogue, self.mappings[0].ledger, Arc::clone(&caller.store));
         (caller, engine)
     }
 
@@ -485,9 +485,6 @@ impl Store for TurnStore {
 
 /// Most tasks at once.
 pub(crate) const TASKS_MAX: usize = 8;
-
-/// The families of a function that runs everything, and of the operator's commands.
-pub(crate) const BOTH: [Family; 2] = [Family::Additive, Family::LevelTriggered];
 
 /// What a task ends with: the response that the platform reads, and the engine's account.
 pub(crate) type Answer = Result<Option<(Value, Handled)>, String>;

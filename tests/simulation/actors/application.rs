@@ -479,7 +479,7 @@ impl Application {
 
     /// Somebody or something gets another name, mostly a user with followers.
     pub(crate) fn change_a_name(&mut self) {
-        let scene = std::sync::Arc::clone(&self.scene);
+        let scene = Arc::clone(&self.scene);
         if let Some(drawn) = &scene.drawn {
             return self.change_a_word(drawn);
         }
@@ -488,7 +488,7 @@ impl Application {
     }
 
     fn be_famous(&mut self, table: &MemoryStore) {
-        let schema = std::sync::Arc::clone(&self.schema);
+        let schema = Arc::clone(&self.schema);
         let fan = format!("fan{:02}", self.scene.chance.below(N_FANS));
         let star = *self.scene.chance.one_of(&USERS).unwrap();
         let follow = schema.entity("Follow").unwrap();

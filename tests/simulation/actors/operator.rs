@@ -26,10 +26,10 @@ use store::Store;
 
 use crate::{
     caller::now,
-    deployed::{self, engine_with, jobs},
+    deployed::{self, engine, jobs},
     platform::{event, put_true, stream::Stream},
     scene::{Rollout, Scene, Stage},
-    world::{BOTH, TASKS_MAX, World},
+    world::{TASKS_MAX, World},
 };
 
 /// Of a hundred commands, how many are run with the manifest of another version.
@@ -144,7 +144,7 @@ impl World {
         }
         let caller = self.caller("wrong operator");
         let (catalogue, ledger) = (Rollout::some_version(&self.scene.chance), self.mappings[0].ledger);
-        let engine = engine_with(&self.scene, catalogue, &BOTH, ledger, Arc::clone(&caller.store));
+        let engine = engine(&self.scene, &catalogue, ledger, Arc::clone(&caller.store));
         let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
         self.start(caller, None, async move {
             match engine.publish(deadline_ms).await {

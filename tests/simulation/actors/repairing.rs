@@ -38,14 +38,14 @@ use store::Store;
 use crate::{
     actors::operator::unfilled,
     caller::now,
-    deployed::{engine_with, parked},
+    deployed::{engine, parked},
     items::n,
     platform::stream::Author,
     scene::{Rollout, Scene},
     trace::Failure,
     world::{
-        BOTH, Ended, EventList, Mended, RETAINED_MS, RepairUnderWay, Reported, SharedView, StreamView, TASKS_MAX,
-        ViewReader, World,
+        Ended, EventList, Mended, RETAINED_MS, RepairUnderWay, Reported, SharedView, StreamView, TASKS_MAX, ViewReader,
+        World,
     },
 };
 
@@ -113,7 +113,7 @@ impl World {
             (Rollout::some_version(&self.scene.chance), self.new_view(self.n_tasks % 2 == 1))
         };
         let (caller, ledger) = (self.caller("careless repair"), self.mappings[0].ledger);
-        let engine = engine_with(&self.scene, catalogue, &BOTH, ledger, Arc::clone(&caller.store));
+        let engine = engine(&self.scene, &catalogue, ledger, Arc::clone(&caller.store));
         self.planted.n_repairs += 1;
         let run = format!("careless-run-{}", self.planted.n_repairs);
         let scene = Arc::clone(&self.scene);

@@ -25,11 +25,11 @@ use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
     actors::{losses::pulse_key, repairing::counted_by},
-    deployed::{jobs, may_have_lost, notes, parked},
+    deployed::{BOTH, jobs, may_have_lost, notes, parked},
     platform::{Concerned, stream::StreamRecord},
     scene::Scene,
     trace::{BY_PULSE, Failure},
-    world::{BOTH, TASKS_MAX, World},
+    world::{TASKS_MAX, World},
 };
 
 /// Time between two sweeps that go by pulses, in milliseconds: at least as on AWS, and at most so long that the last

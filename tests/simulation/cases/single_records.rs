@@ -22,16 +22,13 @@ use keys::{
     item::{Item, text},
     key::{Key, SORT_KEY_BYTES_MAX},
 };
-use operate::{
-    repair::remedy::{Repaired, Repairing},
-    verify::{Finding, definition::compare},
-};
+use operate::{repair::remedy::Repaired, verify::definition::compare};
 use serde_json::Value;
 use store::{Store, faulty::Fault};
 
 use crate::{
     caller::now,
-    cases::{Bed, FOLLOW, event_id},
+    cases::{Bed, FOLLOW, event_id, verification::index_keys_repaired},
     items::{n, s},
 };
 
@@ -553,10 +550,7 @@ async fn the_index_keys_of_an_item_of_400_attributes_are_repaired() {
         let attributes = [("Name", "new"), ("ParentId", "top")];
         let folder = put_wide(&bed, "Folder", &[("FolderId", "f")], &attributes, &name).await;
         bed.set(&folder, "GSI1SK", "by hand").await;
-        let Key { pk, sk } = folder.clone();
-        let finding = Finding { derivation: "index keys".to_owned(), pk, sk, stored: None, derived: None, flaw: None };
-        let engine = bed.engine();
-        let repaired = Repairing::new(&engine).repair(&finding, "run", bed.deadline_ms()).await.unwrap();
+        let repaired = index_keys_repaired(&bed.engine(), &folder, bed.deadline_ms()).await;
         assert_eq!(repaired, Repaired::Done);
         assert_eq!(bed.shown(&folder, "GSI1SK"), "FOLDER#new#f");
     }

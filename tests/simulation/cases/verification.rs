@@ -525,7 +525,7 @@ async fn folder(bed: &Bed) -> Key {
     folder
 }
 
-async fn index_keys_repaired<S: Store>(engine: &Engine<S>, key: &Key, deadline_ms: u64) -> Repaired {
+pub(super) async fn index_keys_repaired<S: Store>(engine: &Engine<S>, key: &Key, deadline_ms: u64) -> Repaired {
     let Key { pk, sk } = key.clone();
     let finding = Finding { derivation: "index keys".to_owned(), pk, sk, stored: None, derived: None, flaw: None };
     Repairing::new(engine).repair(&finding, "run", deadline_ms).await.unwrap()

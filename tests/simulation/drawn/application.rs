@@ -18,7 +18,7 @@ use crate::{
     checks::plain_item,
     drawn::{
         Drawn,
-        description::{CLAIMS, Description, DrawnEntity, FieldOf, Holds, KeyOf, KeyPart, Piece},
+        description::{CLAIMS, Description, DrawnEntity, DrawnIndexKey, FieldOf, Holds, KeyOf, KeyPart, Piece},
         generator::WORDS,
         values::{MARK, Row, hexadecimal, row, text_of, written},
     },
@@ -98,9 +98,7 @@ impl Application {
     pub(crate) fn change_a_word(&mut self, drawn: &Drawn) {
         let is_ground = |entity: &DrawnEntity| !entity.is_derived;
         let Some(mut found) = self.any_drawn(drawn, is_ground) else { return };
-        found
-            .item
-            .insert("word", value(&self.scene.chance, &drawn.description, crate::drawn::description::Holds::Word));
+        found.item.insert("word", value(&self.scene.chance, &drawn.description, Holds::Word));
         self.put_drawn(drawn, found.table, found.item);
     }
 
@@ -165,7 +163,7 @@ impl Application {
             return self.act_drawn(found.key, Action::Delete);
         }
         let table = &drawn.description.tables[found.table];
-        let of_index = |key: &&crate::drawn::description::DrawnIndexKey| key.is_derived;
+        let of_index = |key: &&DrawnIndexKey| key.is_derived;
         let of_index = entity.index_keys.iter().filter(of_index).flat_map(|key| {
             let index = &table.indexes[key.index];
             index.pk.iter().chain(&index.sk).map(|part| part.name.clone())

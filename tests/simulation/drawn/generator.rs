@@ -10,8 +10,8 @@ mod rules;
 use crate::{
     chance::Chance,
     drawn::description::{
-        Description, DrawnAttribute, DrawnEntity, DrawnIndex, DrawnIndexKey, DrawnTable, FieldOf, Holds, KeyOf,
-        KeyPart, Piece, Ref, What,
+        DerivedAttribute, Description, DrawnAttribute, DrawnEntity, DrawnIndex, DrawnIndexKey, DrawnTable, FieldOf,
+        Holds, KeyOf, KeyPart, Piece, Ref, What,
     },
     oracle::table::escaped,
 };
@@ -550,7 +550,7 @@ impl Draft<'_> {
     /// A new derived attribute of an entity.
     fn derives(&mut self, entity: usize, is_number: bool) -> String {
         let name = self.name("d");
-        let derived = crate::drawn::description::DerivedAttribute { name: name.clone(), is_number };
+        let derived = DerivedAttribute { name: name.clone(), is_number };
         self.of.entities[entity].derived.push(derived);
         name
     }

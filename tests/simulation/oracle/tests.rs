@@ -1,6 +1,6 @@
 //! The oracle knows every derivation, and finds each one that is wrong.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use engine::ledger::LedgerKind;
 
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     RECEIPTS,
-    caller::Permissions,
     chance::Chance,
     checks::{plain_changes, plain_table},
     deployed,
@@ -120,10 +119,7 @@ fn the_oracle_names_each_derived_value_that_is_altered() {
 
 /// The table and its changes when a run has become quiet; `None` for a run that loses records, which the table lacks.
 fn finished(seed: u64) -> Option<(PlainTable, Vec<PlainChange>)> {
-    let schema = Arc::new(deployed::schema());
-    let shipped = Arc::new(deployed::catalogue(&schema));
-    let permissions = Arc::new(Permissions::of(&schema));
-    let scene = Scene::new((&schema, &shipped, &permissions), Chance::of_seed(seed), RECEIPTS, false);
+    let scene = Scene::new(Chance::of_seed(seed), RECEIPTS, false);
     if scene.is_lossy {
         return None;
     }

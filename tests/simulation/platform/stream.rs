@@ -22,10 +22,10 @@ use support::record::{self, STREAM_ARN};
 use crate::{
     chance::mixed,
     checks::WriteCounts,
+    deployed::BOTH,
     items::new_value,
     platform::{Lost, corrupted},
     scene::Scene,
-    world::BOTH,
 };
 
 /// The first sequence numbers are a little below this, so that they soon have one more digit.
