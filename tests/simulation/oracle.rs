@@ -102,6 +102,18 @@ const DISPLAYS: [(&str, &str, &str, &str, bool); 16] = [
     ("units-sold", "units-sold-display", "Product", "UnitsSold", true),
 ];
 
+/// Entity whose every item counts, what it counts for, and the derivation.
+const COUNTED: [(&str, (&str, &str), &str); 8] = [
+    ("Follow", ("USER", "FolloweeId"), "follower-count"),
+    ("Follow", ("USER", "FollowerId"), "following-count"),
+    ("Comment", ("POST", "PostId"), "comment-count"),
+    ("Like", ("POST", "PostId"), "like-count"),
+    ("Membership", ("GROUP", "GroupId"), "member-count"),
+    ("Team", ("ORG", "OrgId"), "team-count"),
+    ("Member", ("ORG", "OrgId"), "org-member-count"),
+    ("Employee", ("ORG", "OrgId"), "employee-count"),
+];
+
 fn counted(table: &PlainTable, recount: &mut Recount) -> Counted {
     let mut counted = Counted::new();
     let mut add = |target: Address, derivation: &'static str, amount: i128| {
@@ -109,32 +121,15 @@ fn counted(table: &PlainTable, recount: &mut Recount) -> Counted {
         *count += 1;
         *sum += amount;
     };
-    for follow in table.each("Follow") {
-        add(home("USER", follow.id("FolloweeId")), "follower-count", 0);
-        add(home("USER", follow.id("FollowerId")), "following-count", 0);
+    for (entity, (of, name), derivation) in COUNTED {
+        for row in table.each(entity) {
+            add(home(of, row.id(name)), derivation, 0);
+        }
     }
     for post in table.each("Post") {
         if is_text(&post, "Status", "published") {
             add(home("USER", post.id("AuthorId")), "post-count", 0);
         }
-    }
-    for comment in table.each("Comment") {
-        add(home("POST", comment.id("PostId")), "comment-count", 0);
-    }
-    for like in table.each("Like") {
-        add(home("POST", like.id("PostId")), "like-count", 0);
-    }
-    for membership in table.each("Membership") {
-        add(home("GROUP", membership.id("GroupId")), "member-count", 0);
-    }
-    for team in table.each("Team") {
-        add(home("ORG", team.id("OrgId")), "team-count", 0);
-    }
-    for member in table.each("Member") {
-        add(home("ORG", member.id("OrgId")), "org-member-count", 0);
-    }
-    for employee in table.each("Employee") {
-        add(home("ORG", employee.id("OrgId")), "employee-count", 0);
     }
     for file in table.each("File") {
         match amount(&file, "SizeBytes") {

@@ -124,7 +124,7 @@ impl World {
         self.n_writes == 0 || self.scene.chance.is_exhausted()
     }
 
-    pub(crate) fn caller(&mut self, name: &str) -> NewCaller {
+    pub(crate) fn caller(&mut self, name: &str) -> TaskCaller {
         self.n_tasks += 1;
         let role = Role::of(name);
         let name: Arc<str> = format!("{name} #{}", self.n_tasks).into();
@@ -132,11 +132,11 @@ impl World {
         let deadline_ms = actors::deadline_ms(&self.scene);
         let caller = Caller::new(&self.scene, &name, role, &gone, deadline_ms);
         let store = Arc::new(Faulty::new(&self.scene.database, caller));
-        NewCaller { name, role, gone, store, deadline_ms, process: None, is_old: false }
+        TaskCaller { name, role, gone, store, deadline_ms, process: None, is_old: false }
     }
 
     /// The caller and the engine of an operator's command or of the sweep.
-    pub(crate) fn command(&mut self, name: &str) -> (NewCaller, Engine<Arc<Faulty<Caller>>>) {
+    pub(crate) fn command(&mut self, name: &str) -> (TaskCaller, Engine<Arc<Faulty<Caller>>>) {
         let caller = self.caller(name);
         let engine = engine(&self.scene, &self.scene.catalogue, self.mappings[0].ledger, Arc::clone(&caller.store));
         (caller, engine)
@@ -145,12 +145,12 @@ impl World {
     /// Starts the task of a new caller.
     pub(crate) fn start(
         &mut self,
-        NewCaller { name, gone, store, deadline_ms, process, is_old, .. }: NewCaller,
+        caller: TaskCaller,
         delivery: Option<Delivery>,
         future: impl Future<Output = Answer> + 'static,
     ) {
-        let task = Task::new(&gone, future);
-        self.tasks.push(Running { task, name, store, delivery, gone, deadline_ms, process, is_old });
+        let task = Task::new(&caller.gone, future);
+        self.tasks.push(Running { task, caller, delivery });
     }
 }
 
@@ -410,7 +410,7 @@ impl Process {
 
 impl World {
     /// The engine of an invocation: of a process of its own, or of one that is shared.
-    pub(crate) fn placed(&mut self, caller: &mut NewCaller, mapping: usize) -> Arc<Engine<Arc<TurnStore>>> {
+    pub(crate) fn placed(&mut self, caller: &mut TaskCaller, mapping: usize) -> Arc<Engine<Arc<TurnStore>>> {
         let (scene, at) = (&self.scene, &self.mappings[mapping]);
         let taken = self.processes.iter().position(|process| process.takes(scene, mapping, caller.is_old));
         let mut process = match taken {
@@ -419,7 +419,7 @@ impl World {
         };
         process.n_invocations += 1;
         let is_beside = |store: &Arc<TurnStore>| Arc::ptr_eq(store, &process.store);
-        if self.tasks.iter().any(|running| running.process.as_ref().is_some_and(is_beside)) {
+        if self.tasks.iter().any(|running| running.caller.process.as_ref().is_some_and(is_beside)) {
             scene.count("in one process");
         }
         caller.gone = process.gone.beside();
@@ -491,18 +491,12 @@ pub(crate) type Answer = Result<Option<(Value, Handled)>, String>;
 
 pub(crate) struct Running {
     pub(crate) task: Task<Answer>,
-    pub(crate) name: Arc<str>,
-    pub(crate) store: Arc<Faulty<Caller>>,
+    pub(crate) caller: TaskCaller,
     pub(crate) delivery: Option<Delivery>,
-    pub(crate) gone: Gone,
-    pub(crate) deadline_ms: u64,
-    /// The process of a function that handles it.
-    pub(crate) process: Option<Arc<TurnStore>>,
-    pub(crate) is_old: bool,
 }
 
-/// A caller of the store whose task is about to start.
-pub(crate) struct NewCaller {
+/// A caller of the store with a task.
+pub(crate) struct TaskCaller {
     pub(crate) name: Arc<str>,
     pub(crate) role: Role,
     pub(crate) gone: Gone,

@@ -116,7 +116,7 @@ impl World {
         let delivery = running.delivery.as_mut().unwrap();
         delivery.is_awaited = false;
         self.scene.count("zombie");
-        self.scene.trace.note(|| format!("{} timed out, and runs on", running.name));
+        self.scene.trace.note(|| format!("{} timed out, and runs on", running.caller.name));
         self.mappings[delivery.mapping].commit(&delivery.batch, BatchVerdict::Whole);
         true
     }
@@ -124,10 +124,10 @@ impl World {
     /// The platform ends the instances of the old version.
     pub(crate) fn end_old_instances(&mut self) {
         self.processes.retain(|process| !process.is_old);
-        while let Some(at) = self.tasks.iter().position(|running| running.is_old) {
-            let Running { name, delivery, gone, .. } = self.tasks.remove(at);
+        while let Some(at) = self.tasks.iter().position(|running| running.caller.is_old) {
+            let Running { caller, delivery, .. } = self.tasks.remove(at);
             if let Some(delivery) = delivery {
-                self.ended(&name, &delivery, &gone, None);
+                self.ended(&caller.name, &delivery, &caller.gone, None);
             }
         }
     }
@@ -139,8 +139,8 @@ impl World {
         }
         let at = self.scene.chance.below(self.tasks.len());
         let running = &mut self.tasks[at];
-        if let Some(process) = &running.process {
-            process.turn(&running.store);
+        if let Some(process) = &running.caller.process {
+            process.turn(&running.caller.store);
         }
         let turn = running.task.turn();
         if let Some(denied) = self.scene.denied.first() {
@@ -152,14 +152,14 @@ impl World {
             Turn::Ended(answer) => Some(answer),
         };
         let running = self.tasks.remove(at);
-        if self.scene.clock.now_ms() + NO_TIME_MS > running.deadline_ms {
-            running.gone.noted(false);
+        if self.scene.clock.now_ms() + NO_TIME_MS > running.caller.deadline_ms {
+            running.caller.gone.noted(false);
         }
         if let Some(Ok(Some((_, handled)))) = &answer {
-            account_matches(&running.name, handled, running.store.answered())?;
+            account_matches(&running.caller.name, handled, running.caller.store.answered())?;
         }
         if let Some(delivery) = running.delivery {
-            self.ended(&running.name, &delivery, &running.gone, answer.as_ref());
+            self.ended(&running.caller.name, &delivery, &running.caller.gone, answer.as_ref());
         }
         Ok(true)
     }
