@@ -363,6 +363,11 @@ impl Bed {
         key
     }
 
+    pub(crate) async fn handle_settled(&mut self, records: &[Value]) {
+        self.handle(records).await;
+        self.settle().await;
+    }
+
     pub(crate) async fn set_settled(&mut self, key: &Key, name: &str, text: &str) {
         self.set(key, name, text).await;
         self.settle().await;
@@ -475,9 +480,10 @@ impl Bed {
         self.sweep().await
     }
 
-    /// The due cascades list what belongs to their owners, wait once more, and end.
-    pub(crate) async fn two_days_pass(&mut self) {
-        for _ in 0..2 {
+    /// Everybody handles what these days bring. In two days a due cascade lists what belongs to its owner, waits once more, and
+    /// ends.
+    pub(crate) async fn days_pass(&mut self, n_days: usize) {
+        for _ in 0..n_days {
             self.a_day_passes().await;
             self.settle().await;
         }

@@ -48,7 +48,7 @@ async fn deletions_under_one_owner_do_not_meet() {
     }
     removed(&mut bed, &post).await;
     bed.calls();
-    bed.two_days_pass().await;
+    bed.days_pass(2).await;
     let (met, deleted): (Vec<String>, Vec<String>) = bed.calls().into_iter().partition(|call| call.ends_with(MET));
     let n_deleted: usize = deleted.iter().map(|call| call.matches("delete POST#p / COMMENT#").count()).sum();
     assert_eq!((n_deleted, met), (100, vec![]), "comments");
@@ -73,14 +73,12 @@ async fn an_item_that_is_none_of_ours_is_not_deleted_where_one_hung() {
     let user = bed.put("User", &[("UserId", "bob")], &[]).await;
     let follow = bed.put("Follow", &FOLLOW, &[]).await;
     removed(&mut bed, &user).await;
-    bed.a_day_passes().await;
-    bed.settle().await;
+    bed.days_pass(1).await;
     bed.a_day_passes().await;
     let begun = bed.records();
     // The mirror that leads to the follow still exists, and the follow has another type.
     bed.set(&follow, "EntityType", "Gadget").await;
-    bed.handle(&begun).await;
-    bed.settle().await;
+    bed.handle_settled(&begun).await;
     assert_eq!(bed.shown(&follow, "EntityType"), "Gadget");
 }
 
@@ -97,7 +95,7 @@ async fn a_deletion_that_is_refused_parks_the_record_of_its_job() {
     };
     bed.put_raw(&detail, "PostDetail", [("Claims", AttributeValue::L((0..120).map(claim).collect()))]);
     bed.delete_settled(&detail).await;
-    bed.two_days_pass().await;
+    bed.days_pass(2).await;
     assert!(bed.has(&comment));
     let parked = bed.parked();
     assert!(parked.len() == 1 && parked[0].starts_with("PARKED#level-triggered"), "{parked:?}");
@@ -113,7 +111,7 @@ async fn an_item_that_is_refused_keeps_none_beside_it_from_being_changed() {
     let n_bytes = ITEM_BYTES_MAX - item_bytes(&bed.item(&large).unwrap()) - "Padding".len();
     bed.set(&large, "Padding", &"x".repeat(n_bytes)).await;
     removed(&mut bed, &user).await;
-    bed.two_days_pass().await;
+    bed.days_pass(2).await;
     assert_eq!(small.each_ref().map(|post| bed.shown(post, "Status")), ["archived", "archived"]);
     assert_eq!(bed.shown(&large, "Status"), "");
     // Its mirror is too large as well.
@@ -125,16 +123,13 @@ async fn an_item_that_is_refused_keeps_none_beside_it_from_being_changed() {
 async fn a_cascade_whose_list_has_expired_lists_again_and_deletes_what_hangs() {
     let mut bed = Bed::new();
     let subscription = bed.removed_user().await;
-    bed.a_day_passes().await;
-    bed.settle().await;
+    bed.days_pass(1).await;
     assert!(!bed.ledger("LISTED#").is_empty(), "it has listed");
     // What holds a cascade for weeks outlasts its list.
     bed.forget("LISTED#").await;
-    bed.a_day_passes().await;
-    bed.settle().await;
+    bed.days_pass(1).await;
     assert!(bed.has(&subscription), "a new list waits as the first one did");
-    bed.a_day_passes().await;
-    bed.settle().await;
+    bed.days_pass(1).await;
     assert!(!bed.has(&subscription), "it hung on a user that is gone");
     assert_eq!((bed.parked(), bed.findings()), (Vec::<String>::new(), Vec::new()));
 }
@@ -151,8 +146,7 @@ async fn handled_corrupt(bed: &mut Bed, key: &Key, image: &str) -> Value {
     let record = records.iter_mut().find(is_of_key).unwrap();
     let whole = record.clone();
     corrupt(record, image);
-    bed.handle(&records).await;
-    bed.settle().await;
+    bed.handle_settled(&records).await;
     whole
 }
 
@@ -165,7 +159,7 @@ async fn waits_for(mut bed: Bed, follow: &Key, whole: &Value) {
     bed.put_true(&whole.to_string());
     bed.redrive_all().await;
     bed.settle().await;
-    bed.two_days_pass().await;
+    bed.days_pass(2).await;
     assert!(!bed.has(follow), "it hung on a user that is gone");
     assert_eq!(bed.findings(), Vec::<String>::new());
 }
@@ -206,7 +200,7 @@ async fn a_cascade_waits_while_an_older_change_is_parked_that_may_be_of_its_owne
     bed.put_true(&whole.to_string());
     bed.redrive_all().await;
     bed.settle().await;
-    bed.two_days_pass().await;
+    bed.days_pass(2).await;
     assert!(bed.has(&comment), "its post is there");
 }
 

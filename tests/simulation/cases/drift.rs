@@ -52,7 +52,8 @@ fn n_notes(bed: &Bed) -> usize {
 }
 
 /// A table with something of everything that is level-triggered.
-async fn full(bed: &mut Bed) {
+async fn full() -> Bed {
+    let mut bed = Bed::new();
     for (id, name) in [("ann", "Ann"), ("bob", "Bob"), ("cleo", "Cleo"), ("dan", "Dan")] {
         bed.put("User", &[("UserId", id)], &[("Name", name)]).await;
     }
@@ -76,12 +77,12 @@ async fn full(bed: &mut Bed) {
     }
     bed.settle().await;
     assert_eq!(bed.findings(), [""; 0]);
+    bed
 }
 
 #[tokio::test]
 async fn what_a_derivation_lacks_that_is_not_filled_yet_is_no_drift() {
-    let mut bed = Bed::new();
-    full(&mut bed).await;
+    let bed = full().await;
     bed.set(&Key::new("POST#p", "COMMENT#t#c"), "UserName", "by hand").await;
     bed.set(&Key::new("USER#bob", "PROFILE"), "FollowerCount", "N:9").await;
     let attached = bed.engine().watching(RegistryWatch::publishing(0, Hold::default()));
@@ -98,8 +99,7 @@ async fn what_a_derivation_lacks_that_is_not_filled_yet_is_no_drift() {
 
 #[tokio::test]
 async fn what_has_drifted_is_reported_and_nothing_that_is_right() {
-    let mut bed = Bed::new();
-    full(&mut bed).await;
+    let mut bed = full().await;
     for _ in 0..2 {
         assert_eq!((round(&bed).await.n_suspects, n_notes(&bed)), (0, 0), "all is right");
         bed.clock.advance(WAIT_MS);
@@ -143,8 +143,7 @@ async fn what_has_drifted_is_reported_and_nothing_that_is_right() {
 
 #[tokio::test]
 async fn one_that_comes_in_step_is_taken_off_and_one_that_differs_otherwise_waits_anew() {
-    let mut bed = Bed::new();
-    full(&mut bed).await;
+    let bed = full().await;
     let comments = [Key::new("POST#p", "COMMENT#t#c"), Key::new("POST#q", "COMMENT#t#d")];
     for comment in &comments {
         bed.set(comment, "UserName", "by hand").await;
@@ -164,8 +163,7 @@ async fn one_that_comes_in_step_is_taken_off_and_one_that_differs_otherwise_wait
 /// The records of a new name and of a counter cannot be decoded. Their keys still name the items.
 #[tokio::test]
 async fn what_is_decided_by_an_item_of_which_a_change_is_parked_that_does_not_decode_has_not_drifted() {
-    let mut bed = Bed::new();
-    full(&mut bed).await;
+    let mut bed = full().await;
     let following = counter("USER#dan", "PROFILE", "following-count");
     bed.set(&Key::new("USER#bob", "PROFILE"), "Name", "Robert").await;
     bed.set(&following, "Value", "N:7").await;
@@ -173,8 +171,7 @@ async fn what_is_decided_by_an_item_of_which_a_change_is_parked_that_does_not_de
     for record in &mut records {
         corrupt(record, "NewImage");
     }
-    bed.handle(&records).await;
-    bed.settle().await;
+    bed.handle_settled(&records).await;
     assert_eq!(bed.parked().len(), 4, "each once by each family");
     round(&bed).await;
     bed.clock.advance(WAIT_MS);
@@ -194,8 +191,7 @@ async fn what_is_decided_by_an_item_of_which_a_change_is_parked_that_does_not_de
 
 #[tokio::test]
 async fn an_item_that_is_listed_since_it_cannot_be_read_has_not_drifted() {
-    let mut bed = Bed::new();
-    full(&mut bed).await;
+    let bed = full().await;
     let comment = Key::new("POST#p", "COMMENT#t#c");
     bed.set(&comment, "UserName", "by hand").await;
     let unreadable = Unreadable { attribute: "UserId".to_owned(), why: "is not of type S".to_owned() };
@@ -214,8 +210,7 @@ fn counter(pk: &str, sk: &str, derivation: &str) -> Key {
 
 #[tokio::test]
 async fn a_count_has_drifted_where_its_sources_or_their_mirrors_beside_it_say_otherwise() {
-    let mut bed = Bed::new();
-    full(&mut bed).await;
+    let mut bed = full().await;
     bed.put("File", &[("FolderId", "a"), ("UploadedAt", "t"), ("FileId", "f")], &[("SizeBytes", "N:7")]).await;
     bed.put_settled("Like", &[("UserId", "bob"), ("PostId", "p")], &[]).await;
     assert_eq!(round(&bed).await.n_suspects, 0);
@@ -297,8 +292,7 @@ fn n_notes_of(bed: &Bed, prefix: &str) -> usize {
 
 #[tokio::test]
 async fn a_collection_that_two_runs_read_is_compared_as_a_whole() {
-    let mut bed = Bed::new();
-    full(&mut bed).await;
+    let mut bed = full().await;
     bed.set(&counter("USER#ann", "PROFILE", "post-count"), "Value", "N:4").await;
     drop(bed.records());
     for n_items in 1..12 {
@@ -341,8 +335,7 @@ async fn a_satellite_of_zero_goes_while_others_stay() {
 
 #[tokio::test]
 async fn a_round_goes_on_where_the_last_run_stopped_and_says_how_long_it_took() {
-    let mut bed = Bed::new();
-    full(&mut bed).await;
+    let bed = full().await;
     bed.set(&Key::new("POST#p", "COMMENT#t#c"), "UserName", "by hand").await;
     let n_items = bed.memory().snapshot(Table::Main).len();
     for (n_before, took_ms) in [(0, 0), (1, 1)] {

@@ -233,8 +233,7 @@ async fn what_an_older_version_left_of_a_job_that_was_cut_goes_on_to_the_end() {
         }
         bed.memory().write(&write).await.unwrap();
         records.extend(bed.records());
-        bed.handle(&records).await;
-        bed.settle().await;
+        bed.handle_settled(&records).await;
         assert_eq!((names(&bed, &follows), jobs(&bed)), (vec!["Anna".to_owned(); 9], Vec::new()), "{is_whole_left}");
     }
 }
@@ -251,16 +250,14 @@ async fn a_page_of_a_job_that_has_ended_does_not_move_the_one_that_began_after_i
         assert!(matches!(slow.turn(), Turn::Runs), "it has not done its page yet");
     }
     // The other does all of it. Then the name changes, which begins another job.
-    bed.handle(&first).await;
-    bed.settle().await;
+    bed.handle_settled(&first).await;
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Anna".to_owned(); 3], 0));
     bed.clock.advance(1);
     let second = renamed(&mut bed, &ann, "Anne").await;
     assert!(slow.finish().is_some());
     let moved = bed.records();
     bed.handle(&second).await;
-    bed.handle(&moved).await;
-    bed.settle().await;
+    bed.handle_settled(&moved).await;
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Anne".to_owned(); 3], 0));
 }
 
@@ -542,13 +539,11 @@ async fn a_cascade_that_is_cancelled_leaves_what_hangs_there() {
     let subscription = bed.put_settled("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
     bed.delete(&user).await;
     let removal = bed.records();
-    bed.handle(&removal).await;
-    bed.settle().await;
+    bed.handle_settled(&removal).await;
     assert!(is_done(&bed, &job(&bed), JobOrder::Cancel).await);
     // The removal starts no other job when it is delivered again.
     bed.handle(&removal).await;
-    bed.a_day_passes().await;
-    bed.settle().await;
+    bed.days_pass(1).await;
     assert!(bed.has(&subscription));
     assert_eq!(jobs(&bed), []);
 }

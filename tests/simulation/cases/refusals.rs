@@ -369,8 +369,7 @@ async fn parked_follow(bed: &mut Bed) -> Value {
     bed.set_settled(&counter(), "Value", "many").await;
     bed.put("Follow", &FOLLOW, &[]).await;
     let records = bed.records();
-    bed.handle(&records).await;
-    bed.settle().await;
+    bed.handle_settled(&records).await;
     records[0].clone()
 }
 

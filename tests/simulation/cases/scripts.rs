@@ -129,8 +129,7 @@ async fn still_theirs(mut bed: Bed) -> String {
 async fn at_deletion(bed: &mut Bed, purpose: Purpose) -> (Key, Task<Result<Handled, HandleError>>) {
     let subscription = bed.removed_user().await;
     // It lists what belongs to the user, and waits for the second time.
-    bed.a_day_passes().await;
-    bed.settle().await;
+    bed.days_pass(1).await;
     bed.a_day_passes().await;
     let records = bed.records();
     let mut deleting = bed.start(&bed.event(&records));
@@ -600,7 +599,7 @@ async fn moved_before_the_index_follows(mut bed: Bed) -> i64 {
     bed.index_follows();
     bed.delete(&user).await;
     bed.set_settled(&moved, "GSI1PK", "USER#bob").await;
-    bed.two_days_pass().await;
+    bed.days_pass(2).await;
     let items = bed.memory().snapshot(Table::Main);
     assert!(!items.contains_key(&left), "nothing was deleted");
     i64::from(items.contains_key(&moved))

@@ -384,7 +384,7 @@ async fn a_cascade_deletes_what_it_finds_by_the_occupied_key_of_a_mirror() {
     note(&bed, &mirror, Some("Note"));
     let follow = bed.put_settled("Follow", &FOLLOW, &[]).await;
     bed.delete_settled(&user).await;
-    bed.two_days_pass().await;
+    bed.days_pass(2).await;
     assert_eq!((bed.item(&follow), bed.shown(&mirror, "text").as_str()), (None, "precious"));
     bed.delete_settled(&mirror).await;
     assert_eq!((bed.item(&mirror), bed.findings(), listed_by(&bed)), (None, Vec::new(), Vec::new()));
@@ -467,8 +467,7 @@ async fn an_entry_goes_when_a_record_of_the_same_item_is_done_later_than_the_one
     bed.fails(|_| None);
     let number = |record: &Value| record["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
     let from = records.iter().position(|record| number(record) == handled.failed_from).unwrap();
-    bed.handle(&records[from..]).await;
-    bed.settle().await;
+    bed.handle_settled(&records[from..]).await;
     assert_eq!((bed.findings(), listed_by(&bed)), (Vec::new(), Vec::new()));
 }
 
@@ -565,7 +564,7 @@ async fn a_cascade_deletes_an_item_of_400_attributes() {
         let subscription = put_wide(&bed, "Subscription", &fields, &[], &name).await;
         bed.settle().await;
         bed.delete_settled(&user).await;
-        bed.two_days_pass().await;
+        bed.days_pass(2).await;
         assert!(!bed.has(&subscription));
         assert_eq!(bed.parked(), Vec::<String>::new());
     }

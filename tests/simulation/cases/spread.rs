@@ -203,8 +203,7 @@ pub(crate) async fn ends_before_it_shows(bed: Bed) -> i64 {
     let mut dies = bed.start(&bed.event(&records));
     bed.stops_before(&mut dies, Purpose::Shown);
     drop(dies);
-    bed.handle(&records).await;
-    bed.settle().await;
+    bed.handle_settled(&records).await;
     bed.shown(&group, "MemberCount").parse().unwrap_or(0)
 }
 

@@ -146,8 +146,7 @@ async fn followed(counted: &str) -> (Bed, String) {
     bed.put("Follow", &FOLLOW, &[]).await;
     let records = bed.records();
     let record = records.last().unwrap().to_string();
-    bed.handle(&records).await;
-    bed.settle().await;
+    bed.handle_settled(&records).await;
     bed.set(&Key::new("USER#ann", "PROFILE#COUNT#following-count#00"), "Value", counted).await;
     (bed, record)
 }
@@ -262,8 +261,7 @@ async fn follows_of_which_one_is_held(bed: &mut Bed) -> (Vec<Value>, Vec<Value>)
     bed.settle().await;
     bed.put("Follow", &FOLLOW, &[]).await;
     let mut all = bed.records();
-    bed.handle(&all).await;
-    bed.settle().await;
+    bed.handle_settled(&all).await;
     bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "cat")], &[]).await;
     let held = bed.records();
     all.extend(held.clone());
@@ -274,8 +272,7 @@ async fn follows_of_which_one_is_held(bed: &mut Bed) -> (Vec<Value>, Vec<Value>)
 pub(crate) async fn repaired_beside_a_held_change(mut bed: Bed) -> i64 {
     let (all, held) = follows_of_which_one_is_held(&mut bed).await;
     repaired(&bed, &Beside::on_aws(&all), "early").await;
-    bed.handle(&held).await;
-    bed.settle().await;
+    bed.handle_settled(&held).await;
     bed.counted("following-count")
 }
 
@@ -283,8 +280,7 @@ async fn held_and_repaired(mut bed: Bed) {
     let (all, held) = follows_of_which_one_is_held(&mut bed).await;
     let done = repaired(&bed, &Beside::on_aws(&all), "early").await;
     assert_eq!(done, ["the ledger does not prove that a change of it, which the stream still has, is counted"]);
-    bed.handle(&held).await;
-    bed.settle().await;
+    bed.handle_settled(&held).await;
     assert_eq!(bed.counted("following-count"), 2, "each follow counts once");
 
     // All is in now, and what is wrong is found by the same way.
@@ -303,8 +299,7 @@ async fn what_may_be_of_anything_holds_findings_for_a_day_and_repairs_of_counts_
     let damaged = records.last_mut().unwrap();
     corrupt(damaged, "Keys");
     corrupt(damaged, "NewImage");
-    bed.handle(&records).await;
-    bed.settle().await;
+    bed.handle_settled(&records).await;
     assert_eq!(bed.parked().len(), 2, "once by each family");
     assert_eq!(repaired(&bed, &AtRest, "early").await, [""; 0], "all waits");
     bed.clock.advance(24 * 3_600 * 1_000);

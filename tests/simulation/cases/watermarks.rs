@@ -188,8 +188,7 @@ async fn a_shown_count_that_somebody_else_writes_over_is_corrected() {
     let before = bed.item(&group).unwrap();
     bed.settle().await;
     let more = bed.memberships([("bob".into(), "g0".into())]).await;
-    bed.handle(&more).await;
-    bed.settle().await;
+    bed.handle_settled(&more).await;
     let shown = ["MemberCount", "MemberCount:rev"].map(|name| bed.shown(&group, name));
     // The count alone, the revision alone, and the whole item as it was.
     for (name, text) in [("MemberCount", "N:7"), ("MemberCount:rev", "N:0"), ("MemberCount:rev", "junk")] {
@@ -212,8 +211,7 @@ async fn what_refuses_to_show_a_count_shows_it_when_it_is_redriven() {
     let (mut bed, group) = group("g0").await;
     bed.set_settled(&group, "Padding", &"x".repeat(400 * 1_024 - 60)).await;
     let records = bed.joins(1).await;
-    bed.handle(&records).await;
-    bed.settle().await;
+    bed.handle_settled(&records).await;
     assert_eq!((bed.shown(&group, "MemberCount"), bed.parked().is_empty()), (String::new(), false));
     bed.set_settled(&group, "Padding", "x").await;
     bed.redrive_all().await;
@@ -342,8 +340,7 @@ pub(crate) async fn alone_with(user: &str, bed: &mut Bed, watch: &RegistryWatch)
     bed.watch = Some(watch.clone());
     for (group, wait_ms) in [("g8", 17 * 60_000), ("g9", 0)] {
         let records = bed.memberships([(user.into(), group.into())]).await;
-        bed.handle(&records).await;
-        bed.settle().await;
+        bed.handle_settled(&records).await;
         bed.clock.advance(wait_ms);
     }
 }
