@@ -68,13 +68,8 @@ fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) -> Option<(
     Some((event, Origin { lane, was_given_up }))
 }
 
-pub(crate) async fn redrive<S: Store>(
-    scene: Arc<Scene>,
-    engine: Engine<S>,
-    store: S,
-    deadline_ms: u64,
-) -> Result<(), String> {
-    for change in parked(&store).await.map_err(|error| error.to_string())? {
+pub(crate) async fn redrive<S: Store>(scene: Arc<Scene>, engine: Engine<S>, deadline_ms: u64) -> Result<(), String> {
+    for change in parked(engine.store()).await.map_err(|error| error.to_string())? {
         engine.publish(deadline_ms).await.map_err(|error| error.to_string())?;
         let redriven = engine.redrive(&change, deadline_ms).await.map_err(|error| error.to_string())?;
         scene.trace.note(|| {
@@ -170,7 +165,7 @@ impl World {
         }
         let (caller, engine) = self.command("operator");
         let deadline_ms = caller.deadline_ms;
-        let redrive = redrive(Arc::clone(&self.scene), engine, Arc::clone(&caller.store), deadline_ms);
+        let redrive = redrive(Arc::clone(&self.scene), engine, deadline_ms);
         self.start(caller, None, async move { redrive.await.map(|()| None) });
         true
     }
