@@ -9,13 +9,12 @@ use queries::{
     Queries,
     write_error::WriteError,
     writes::{
-        files::NewFile,
-        order_status::OrderStatus,
-        pause::TRIES_MAX,
+        TRIES_MAX,
+        folders::NewFile,
+        orders::OrderStatus,
         posts::{NewPost, PostEdit},
-        products::ProductEdit,
+        products::{ProductEdit, ReviewEdit},
         readings::NewReading,
-        reviews::ReviewEdit,
         users::ProfileEdit,
     },
 };

@@ -2,7 +2,10 @@
 
 use expect_test::expect;
 use keys::key::Key;
-use queries::writes::{employees::EMPLOYEE_DEPTH_MAX, files::NewFile, folders::FOLDER_DEPTH_MAX};
+use queries::writes::{
+    folders::{FOLDER_DEPTH_MAX, NewFile},
+    organizations::EMPLOYEE_DEPTH_MAX,
+};
 use serde_json::json;
 use store::Store;
 

@@ -4,10 +4,7 @@ use expect_test::expect;
 use keys::{key::Key, number::Decimal};
 use queries::{
     write_error::LINES_MAX,
-    writes::{
-        order_status::OrderStatus,
-        orders::{Line, PlacedOrder},
-    },
+    writes::orders::{Line, OrderStatus, PlacedOrder},
 };
 use serde_json::json;
 use store::Store;

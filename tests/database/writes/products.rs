@@ -6,9 +6,8 @@ use queries::{
     write_error::READINGS_MAX,
     writes::{
         draft::Edit,
-        products::{NewProduct, ProductEdit},
+        products::{NewProduct, ProductEdit, ReviewEdit},
         readings::NewReading,
-        reviews::ReviewEdit,
     },
 };
 use store::Store;

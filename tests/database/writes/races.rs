@@ -11,7 +11,11 @@ use keys::{item::Item, key::Key};
 use queries::{
     Queries,
     write_error::WriteError,
-    writes::{files::NewFile, order_status::OrderStatus, orders::PlacedOrder, users::ProfileEdit},
+    writes::{
+        folders::NewFile,
+        orders::{OrderStatus, PlacedOrder},
+        users::ProfileEdit,
+    },
 };
 use store::{
     faulty::{Call, Database, Decider, Fault, Faulty, Side},

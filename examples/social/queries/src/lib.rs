@@ -1,10 +1,10 @@
 //! The query interface of the shipped table: a type for every read, which the manifest declares, and a method for every
 //! write.
 //!
-//! The keys and index keys of a write are those that the manifest declares. The documentation of a read or write begins with the pattern's ID in the table's design. Writes refuse what the table's design
-//! forbids, with typed errors, and never write derived attributes or items.
+//! The keys and index keys of a write are those that the manifest declares. The documentation of a read or write begins
+//! with the pattern's ID in the table's design. Writes refuse what the table's design forbids, with typed errors, and
+//! never write derived attributes or items.
 
-pub mod pattern;
 pub mod write_error;
 pub mod writes;
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use derive::schema::Schema;
 
-use crate::writes::pause::Pause;
+use crate::writes::Pause;
 
 /// The writes of the shipped table.
 pub struct Queries<S> {

@@ -16,9 +16,12 @@ use design::{
 };
 use keys::{error::KeyError, item::Item};
 use queries::{
-    pattern::{AccessPattern, SampleError},
     write_error::LINES_MAX,
-    writes::{employees::EMPLOYEE_DEPTH_MAX, folders::FOLDER_DEPTH_MAX},
+    writes::{
+        folders::FOLDER_DEPTH_MAX,
+        organizations::EMPLOYEE_DEPTH_MAX,
+        patterns::{AccessPattern, SampleError},
+    },
 };
 use serde_dynamo::AttributeValue;
 use serde_json::Value;

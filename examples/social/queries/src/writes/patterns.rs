@@ -1,28 +1,83 @@
 //! The write patterns as data, each with a sample that shows its requests.
+//!
+//! A pattern's `sample` runs its method with placeholders as inputs, such as `{UserId}`, on a store that records the
+//! requests. Keys do not escape braces, so the recorded requests read as templates: `PK = USER#{UserId}`. The table's
+//! design shows operation, index, key condition, direction, limit, consistency and number of the recorded requests, so
+//! it cannot differ from the code.
 
+use std::error::Error;
+
+use futures::future::BoxFuture;
 use keys::{key::Key, number::Decimal};
 use serde_dynamo::AttributeValue;
-
-use super::{
-    draft::{Edit, number, text, texts},
-    files::NewFile,
-    order_status::OrderStatus,
-    orders::Line,
-    posts::{NewPost, PostEdit},
-    products::{NewProduct, ProductEdit},
-    readings::NewReading,
-    reviews::ReviewEdit,
-    users::{NewUser, ProfileEdit},
+use store::{
+    memory::MemoryStore,
+    recording::{Recording, Request},
 };
-use crate::pattern::{AccessPattern, SampleError, SampleQueries, SampleRun};
+
+use crate::{
+    Queries,
+    writes::{
+        draft::{Edit, number, text, texts},
+        folders::NewFile,
+        orders::{Line, OrderStatus},
+        posts::{NewPost, PostEdit},
+        products::{NewProduct, ProductEdit, ReviewEdit},
+        readings::NewReading,
+        users::{NewUser, ProfileEdit},
+    },
+};
+
+/// The query interface of a sample.
+pub type SampleQueries = Queries<Recording<MemoryStore>>;
+
+/// Any error of a method.
+pub type SampleError = Box<dyn Error + Send + Sync>;
+
+/// Runs a pattern with placeholders as inputs.
+pub type SampleRun = for<'a> fn(&'a SampleQueries) -> BoxFuture<'a, Result<(), SampleError>>;
+
+/// One write of the table's design.
+#[derive(Clone, Debug)]
+pub struct AccessPattern {
+    /// Its row in the table's design, such as `WP-09`.
+    pub id: &'static str,
+    /// The purpose of the pattern.
+    pub title: &'static str,
+    /// The caller's input.
+    pub input: &'static str,
+    /// The result for the caller.
+    pub result: &'static str,
+    /// Runs the pattern with placeholders.
+    pub sample: SampleRun,
+}
+
+impl AccessPattern {
+    /// The pattern's requests to a store, in order.
+    ///
+    /// # Errors
+    ///
+    /// The error of the sample.
+    pub async fn requests(&self) -> Result<Vec<Request>, SampleError> {
+        let queries = Queries::new(Recording::new(MemoryStore::new(catalogue::schema().layout)), || 0);
+        (self.sample)(&queries).await?;
+        Ok(queries.store.take())
+    }
+}
 
 /// Patterns, each as `id title: input => result, sample;`.
 macro_rules! patterns {
     ($($id:literal $title:literal: $input:literal => $result:literal, |$queries:ident| $sample:expr;)*) => {
-        &[$(pattern($id, $title, $input, $result, |$queries| Box::pin(async move {
-            $sample;
-            Ok(())
-        }))),*]
+        &[$(AccessPattern {
+            id: $id,
+            title: $title,
+            input: $input,
+            result: $result,
+            sample: |$queries| Box::pin(async move {
+                $sample;
+                Ok(())
+            }),
+        }),*]
     };
 }
 
@@ -253,16 +308,6 @@ pub const PATTERNS: &[AccessPattern] = patterns! {
     "WP-19" "take a product out of a cart": "UserId, CartId, ProductId" => "was it there",
         |queries| queries.take_out_of_cart("{UserId}", "{CartId}", "{ProductId}").await?;
 };
-
-const fn pattern(
-    id: &'static str,
-    title: &'static str,
-    input: &'static str,
-    result: &'static str,
-    sample: SampleRun,
-) -> AccessPattern {
-    AccessPattern { id, title, input, result, sample }
-}
 
 impl SampleQueries {
     /// Stores an item that a sample needs, without recording a request.

@@ -1,4 +1,4 @@
-//! Products: their prices and their stock.
+//! Products, with their prices, their stock and their reviews.
 //!
 //! Orders take from the stock at the same time, so no method just sets it: a caller who counted the stock names the
 //! number that was stored before, and is refused if an order was placed meanwhile.
@@ -13,11 +13,14 @@ use keys::{key::Key, number::Decimal};
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Store, StoreError};
 
-use super::{
-    attempts::Sent,
-    draft::{Draft, number, text, texts, write},
+use crate::{
+    Queries,
+    write_error::{RATING_MAX, WriteError},
+    writes::{
+        Sent,
+        draft::{Draft, Edit, number, text, texts, write},
+    },
 };
-use crate::{Queries, write_error::WriteError};
 
 /// The attributes of a new product.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,4 +170,62 @@ fn stocked(product_id: &str, inventory: i64) -> Result<i64, WriteError> {
         return Err(WriteError::Stock { product_id: product_id.to_owned() });
     }
     Ok(inventory)
+}
+
+// ---- Reviews ----
+
+/// Changes of a review; `None` leaves an attribute.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReviewEdit {
+    /// From 1, the worst, to [`RATING_MAX`].
+    pub rating: Option<i64>,
+    /// The review itself.
+    pub text: Edit<String>,
+}
+
+impl<S: Store> Queries<S> {
+    /// WP-16: reviews a product. Returns the review's key, which contains the time.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Rating`]; [`WriteError::AlreadyExists`] for a review of the same product, time and id.
+    pub async fn write_review(
+        &self,
+        user_id: &str,
+        product_id: &str,
+        review_id: &str,
+        rating: i64,
+        says: Option<&str>,
+    ) -> Result<Key, WriteError> {
+        let values = [("UserId", user_id), ("ProductId", product_id), ("ReviewId", review_id)].into_iter();
+        let values = texts(values.chain(says.map(|text| ("Text", text)))).chain([("Rating", number(rating))]);
+        let creation = self.creation("Review", &self.now()?, values)?;
+        let item = creation.key.clone();
+        rated(&item, rating)?;
+        if self.send(creation).await? { Ok(item) } else { Err(WriteError::AlreadyExists { item }) }
+    }
+
+    /// WP-16: edits a review. D-22 derives the product's sum of ratings.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Rating`]; [`WriteError::NotFound`].
+    pub async fn edit_review(&self, review: &Key, edit: ReviewEdit) -> Result<(), WriteError> {
+        let rating = edit.rating.map(|rating| rated(review, rating)).transpose()?;
+        let draft = Draft::of(self.of("Review", review)?, &self.now()?);
+        self.amend(draft.set_some("Rating", rating.map(number)).edit("Text", edit.text.map(text))).await
+    }
+
+    /// WP-16: deletes a review; returns false if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`] if the outcome is unknown.
+    pub async fn delete_review(&self, review: &Key) -> Result<bool, WriteError> {
+        self.delete(self.of("Review", review)?).await
+    }
+}
+
+fn rated(review: &Key, rating: i64) -> Result<i64, WriteError> {
+    if (1..=RATING_MAX).contains(&rating) { Ok(rating) } else { Err(WriteError::Rating { item: review.clone() }) }
 }

@@ -8,10 +8,10 @@ use futures::future::try_join_all;
 use keys::number::Decimal;
 use store::Store;
 
-use super::{
-    attempts::Sent,
+use crate::writes::{
+    Sent,
     draft::{decimal, number, texts},
-    time,
+    time_text,
 };
 use crate::{
     Queries,
@@ -62,7 +62,7 @@ impl<S: Store> Queries<S> {
     }
 
     fn reading(&self, reading: &NewReading) -> Result<Write, WriteError> {
-        let (now, at) = (self.now()?, time::text(reading.at_ms)?);
+        let (now, at) = (self.now()?, time_text(reading.at_ms)?);
         let day: String = at.chars().take(DAY_LEN).collect();
         let key = texts([("SensorId", reading.sensor_id.as_str()), ("Day", &day), ("At", &at)]);
         self.creation("Reading", &now, key.chain([("Value", number(reading.value.clone()))]))

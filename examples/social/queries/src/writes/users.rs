@@ -1,4 +1,4 @@
-//! Users, with the claims of their email addresses.
+//! Users, with the claims of their email addresses, and whom they follow.
 //!
 //! A claim is an item of its own under the address, so that its condition makes the address unique: a condition on a
 //! profile cannot check another profile. Profile and claim change in one transaction.
@@ -13,11 +13,14 @@ use keys::{
 };
 use store::Store;
 
-use super::{
-    attempts::{Attempts, Sent},
-    draft::{Draft, Edit, as_read, check, is_user, number, text, texts, write},
+use crate::{
+    Queries,
+    write_error::WriteError,
+    writes::{
+        Attempts, Sent,
+        draft::{Draft, Edit, as_read, check, is_user, number, text, texts, write},
+    },
 };
-use crate::{Queries, write_error::WriteError};
 
 /// The attributes of a new user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,8 +95,7 @@ impl<S: Store> Queries<S> {
         loop {
             let mut writes = vec![draft.clone().write()];
             if let Some(email) = &email {
-                let user = attempts.item(draft.key()).await?;
-                let user = user.ok_or_else(|| WriteError::NotFound { item: draft.key().clone() })?;
+                let user = attempts.existing(draft.key()).await?;
                 let draft = draft.clone().asking(as_read("Email", &user)).set("Email", text(email.as_str()));
                 let draft = self.indexed(draft, "User", "GSI1", &[("Email", email)])?;
                 writes = vec![draft.write()];
@@ -102,8 +104,7 @@ impl<S: Store> Queries<S> {
             if attempts.send(&writes).await? == Sent::Done {
                 return Ok(next);
             }
-            let user = attempts.item(draft.key()).await?;
-            let user = user.ok_or_else(|| WriteError::NotFound { item: draft.key().clone() })?;
+            let user = attempts.existing(draft.key()).await?;
             if !Ask::as_read("Version", stored.as_ref()).holds(Some(&user)) {
                 return Err(WriteError::VersionConflict { user_id: user_id.to_owned(), version });
             }
@@ -174,4 +175,30 @@ impl<S: Store> Attempts<'_, S> {
 /// The address in the form of a claim: without surrounding blanks, in lower case. Stored, so it is stable.
 fn normalised(email: &str) -> String {
     email.trim().to_lowercase()
+}
+
+// ---- Follows ----
+
+impl<S: Store> Queries<S> {
+    /// WP-06: a user follows another. A second time changes nothing; returns true if they did not before.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::SelfFollow`].
+    pub async fn follow(&self, follower_id: &str, followee_id: &str) -> Result<bool, WriteError> {
+        if follower_id == followee_id {
+            return Err(WriteError::SelfFollow { user_id: follower_id.to_owned() });
+        }
+        let values = texts([("FollowerId", follower_id), ("FolloweeId", followee_id)]);
+        self.send(self.creation("Follow", &self.now()?, values)?).await
+    }
+
+    /// WP-06: a user follows another no more. A second time changes nothing; returns true if they did before.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`] if the outcome is unknown.
+    pub async fn unfollow(&self, follower_id: &str, followee_id: &str) -> Result<bool, WriteError> {
+        self.delete(self.key("Follow", [("FollowerId", follower_id), ("FolloweeId", followee_id)])?).await
+    }
 }
