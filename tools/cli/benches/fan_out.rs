@@ -24,27 +24,38 @@
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "it prints what it measured, and stops when it cannot")]
 
-#[path = "fan_out/bare.rs"]
-mod bare;
 #[path = "fan_out/child.rs"]
 mod child;
-#[path = "fan_out/database.rs"]
-mod database;
-#[path = "fan_out/rename.rs"]
-mod rename;
 #[path = "fan_out/table.rs"]
 mod table;
 
-use aws_sdk_dynamodb::Client;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use child::{Child, Functions};
-use table::{Shape, client};
+use aws_sdk_dynamodb::{Client, types::KeysAndAttributes};
+use derive::{
+    guard::{Guard, Purpose},
+    query::Query,
+    write::{Action, Table, Update, Write},
+};
+use futures::{StreamExt as _, stream};
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use store::{Outcome, Store as _};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, interval},
+};
+
+use crate::{
+    child::{Child, Functions, a_second},
+    table::{Comment, Shape, client, s, user_key},
+};
 
 /// That of `ripple`, so that the database and the bare loop have what the functions have.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What is asked for.
+/// The options of the command line.
 struct Options {
     items: usize,
     rounds: usize,
@@ -58,12 +69,10 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Runtime::new()?;
     match arguments.as_slice() {
-        ["database", latency_ms] => {
-            runtime.block_on(database::serve(std::time::Duration::from_millis(latency_ms.parse()?)))
-        }
+        ["database", latency_ms] => runtime.block_on(child::serve_database(Duration::from_millis(latency_ms.parse()?))),
         ["bare", endpoint, table, items, calls, attribute, value] => {
             let comments = table::comments(items.parse()?);
-            runtime.block_on(bare::run(&client(endpoint), table, comments, calls.parse()?, attribute, value))
+            runtime.block_on(update_all(&client(endpoint), table, comments, calls.parse()?, attribute, value))
         }
         options => runtime.block_on(measure(&Options::of(options)?)),
     }
@@ -101,7 +110,7 @@ async fn measure(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A database with tables of so many comments.
+/// Starts a database, and creates these tables with this many comments each.
 async fn with_tables(names: &[&str], items: usize, latency_ms: u64) -> anyhow::Result<(Child, Client)> {
     let database = Child::database(latency_ms)?;
     let client = client(&database.endpoint);
@@ -111,7 +120,7 @@ async fn with_tables(names: &[&str], items: usize, latency_ms: u64) -> anyhow::R
     for name in names {
         shape.make(&client, name).await?;
         table::fill(&client, name, items).await?;
-        // From here on, so that nobody has to look at what is in step already.
+        // Only now, so that the functions do not read items that are right already.
         table::stream(&client, name).await?;
     }
     Ok((database, client))
@@ -130,15 +139,15 @@ async fn rate(options: &Options) -> anyhow::Result<()> {
             let before = database.processor_s()?;
             bare.push(Child::bare(&database.endpoint, "bare", *items, *calls, ["UserName", &name(round)])?);
             of_database.push(database.processor_s()? - before);
-            rename::quiet(&client, "famous", &functions).await?;
+            quiet(&client, "famous", &functions).await?;
             followed.push(Child::bare(&database.endpoint, "famous", *items, *calls, ["Mood", &name(round)])?);
-            rename::quiet(&client, "famous", &functions).await?;
+            quiet(&client, "famous", &functions).await?;
         }
         let processor_s = || anyhow::Ok((database.processor_s()?, functions.child.processor_s()?));
         let before = processor_s()?;
-        let renamed = rename::rename(&client, "famous", *items, &name(round)).await?;
+        let renamed = rename(&client, "famous", *items, &name(round)).await?;
         let after = processor_s()?;
-        rename::quiet(&client, "famous", &functions).await?;
+        quiet(&client, "famous", &functions).await?;
         let fan_out = a_second(*items, renamed.seconds);
         let rates = |rates: &[f64]| rates.iter().map(|rate| format!("{rate:.0}")).collect::<Vec<_>>().join(" ");
         println!(
@@ -170,10 +179,10 @@ async fn rate(options: &Options) -> anyhow::Result<()> {
 async fn memory(items: usize) -> anyhow::Result<()> {
     let (database, client) = with_tables(&["famous"], items, 0).await?;
     let functions = Functions::start(&database.endpoint, Some("famous"))?;
-    rename::quiet(&client, "famous", &functions).await?;
+    quiet(&client, "famous", &functions).await?;
     let before = functions.memory()?;
-    let renamed = rename::rename(&client, "famous", items, &name(1)).await?;
-    rename::quiet(&client, "famous", &functions).await?;
+    let renamed = rename(&client, "famous", items, &name(1)).await?;
+    quiet(&client, "famous", &functions).await?;
     let after = functions.memory()?;
     println!(
         "{items} items: {:.1} MB resident before, {:.1} MB at most, {:.1} MB after; {:.0} items a second",
@@ -189,11 +198,6 @@ fn name(round: usize) -> String {
     format!("Grace the {round}.")
 }
 
-#[expect(clippy::cast_precision_loss, reason = "far below what a double holds")]
-fn a_second(items: usize, seconds: f64) -> f64 {
-    items as f64 / seconds
-}
-
 fn median(ratios: &mut [f64]) -> f64 {
     ratios.sort_by(f64::total_cmp);
     ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
@@ -201,4 +205,152 @@ fn median(ratios: &mut [f64]) -> f64 {
 
 fn two(ratios: &[f64]) -> String {
     ratios.iter().map(|ratio| format!("{ratio:.2}")).collect::<Vec<_>>().join(" ")
+}
+
+// ---- Renaming the user, and watching until the name has arrived ----
+
+/// Number of items that show the progress of the name, besides the last.
+const SAMPLES: usize = 200;
+
+/// Number of items to read together, of these and of all. Source of the second: DynamoDB service quotas.
+const SAMPLES_AT_ONCE: usize = 10;
+const ALL_AT_ONCE: usize = 100;
+
+/// Pause before samples without the name are read again.
+const POLL: Duration = Duration::from_millis(50);
+
+/// The functions are quiet if they had nothing to do for this long.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Partitions of jobs.
+const JOB_PARTITIONS: usize = 8;
+
+/// The result of a rename.
+struct Renamed {
+    /// From the response until all samples had the name.
+    seconds: f64,
+    /// Items without the name at that moment.
+    n_later: usize,
+}
+
+/// Renames the user, and waits until the name has arrived.
+async fn rename(client: &Client, table: &str, n_items: usize, name: &str) -> anyhow::Result<Renamed> {
+    let update = client.update_item().table_name(table).set_key(Some(user_key()));
+    let update = update.update_expression("SET #n = :n").expression_attribute_names("#n", "Name");
+    update.expression_attribute_values(":n", s(name)).send().await?;
+    let began = Instant::now();
+    let comments = table::comments(n_items);
+    let every = (n_items / SAMPLES).max(1);
+    let mut samples: VecDeque<Comment> = comments.iter().step_by(every).chain(comments.last()).cloned().collect();
+    let mut poll = interval(POLL);
+    while !samples.is_empty() {
+        let some: Vec<Comment> = samples.drain(..samples.len().min(SAMPLES_AT_ONCE)).collect();
+        let without = without(client, table, &some, name).await?;
+        let is_there = without.is_empty();
+        samples.extend(without);
+        if !is_there {
+            poll.reset();
+            poll.tick().await;
+        }
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let mut n_later = 0;
+    for some in comments.chunks(ALL_AT_ONCE) {
+        let mut left = without(client, table, some, name).await?;
+        n_later += left.len();
+        while !left.is_empty() {
+            poll.tick().await;
+            left = self::without(client, table, &left, name).await?;
+        }
+    }
+    Ok(Renamed { seconds, n_later })
+}
+
+/// Waits until the functions have nothing to do.
+async fn quiet(client: &Client, table: &str, functions: &Functions) -> anyhow::Result<()> {
+    let mut poll = interval(QUIET);
+    poll.tick().await;
+    let mut n_batches = None;
+    loop {
+        poll.tick().await;
+        let n_now = Some(functions.n_batches());
+        if n_now == n_batches && n_jobs(client, table).await? == 0 {
+            return Ok(());
+        }
+        n_batches = n_now;
+    }
+}
+
+async fn n_jobs(client: &Client, table: &str) -> anyhow::Result<usize> {
+    let (store, mut n_jobs) = (table::store(client, table), 0);
+    for partition in 0..JOB_PARTITIONS {
+        let query = Query::prefix(None, format!("JOBS#{partition:02}"), "");
+        n_jobs += store.query(Table::Main, &query, None).await?.items.len();
+    }
+    Ok(n_jobs)
+}
+
+/// Selects the comments without the name.
+async fn without(client: &Client, table: &str, some: &[Comment], name: &str) -> anyhow::Result<Vec<Comment>> {
+    let keys: Vec<table::Item> = some.iter().map(Comment::key).collect();
+    let keys = KeysAndAttributes::builder()
+        .set_keys(Some(keys))
+        .projection_expression("PK, SK, UserName")
+        .consistent_read(true)
+        .build()?;
+    let read = client.batch_get_item().request_items(table, keys).send().await?;
+    let with: Vec<table::Item> = read.responses.into_iter().flatten().flat_map(|(_, items)| items).collect();
+    let has_it = |comment: &Comment| {
+        let key = comment.key();
+        with.iter().any(|item| {
+            item.get("UserName") == Some(&s(name)) && key.iter().all(|(name, value)| item.get(name) == Some(value))
+        })
+    };
+    Ok(some.iter().filter(|comment| !has_it(comment)).cloned().collect())
+}
+
+// ---- The process of the bare loop: conditional updates of known keys, and nothing else ----
+
+/// Concurrent calls of a task, as in a page of a job.
+const CALLS_OF_A_TASK: usize = 16;
+
+/// Sets an attribute of all comments with this number of concurrent calls, and prints the seconds that it took.
+async fn update_all(
+    client: &Client,
+    table: &str,
+    comments: Vec<Comment>,
+    calls: usize,
+    attribute: &str,
+    value: &str,
+) -> anyhow::Result<()> {
+    let store = Arc::new(table::store(client, table));
+    let began = Instant::now();
+    let n_tasks = calls.div_ceil(CALLS_OF_A_TASK).max(1);
+    let mut tasks = JoinSet::new();
+    for comments in comments.chunks(comments.len().div_ceil(n_tasks)) {
+        let set = Item::from([(attribute.to_owned(), AttributeValue::S(value.to_owned()))]);
+        let action = Action::Update(Update { set, ..Update::default() });
+        let write = |comment: &Comment| Write {
+            table: Table::Main,
+            key: Key::new(comment.pk.clone(), comment.sk.clone()),
+            action: action.clone(),
+            guard: Some(Guard::present(Purpose::Update)),
+        };
+        let writes: Vec<Write> = comments.iter().map(write).collect();
+        let store = Arc::clone(&store);
+        tasks.spawn(async move {
+            let written = writes.into_iter().map(|write| {
+                let store = Arc::clone(&store);
+                async move { store.write(&write).await }
+            });
+            let written: Vec<_> = stream::iter(written).buffer_unordered(calls.min(CALLS_OF_A_TASK)).collect().await;
+            anyhow::ensure!(written.iter().all(|written| matches!(written, Ok(Outcome::Done { .. }))), "all are there");
+            Ok(())
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    println!("{}", began.elapsed().as_secs_f64());
+    Ok(())
 }

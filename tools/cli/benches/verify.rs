@@ -17,20 +17,17 @@
 #[expect(dead_code, reason = "shared with the other benchmark")]
 #[path = "fan_out/child.rs"]
 mod child;
-#[path = "fan_out/database.rs"]
-mod database;
 #[expect(dead_code, reason = "shared with the other benchmark")]
 #[path = "fan_out/table.rs"]
 mod table;
 
 use std::{
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
-use anyhow::Context as _;
 use aws_sdk_dynamodb::Client;
-use child::{Child, Functions};
+use child::{Child, Functions, a_second, memory_mb, ripple};
 use futures::future::try_join_all;
 use table::{Shape, client};
 
@@ -45,7 +42,7 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Runtime::new()?;
     if let ["database", latency_ms] = arguments.as_slice() {
-        return runtime.block_on(database::serve(Duration::from_millis(latency_ms.parse()?)));
+        return runtime.block_on(child::serve_database(Duration::from_millis(latency_ms.parse()?)));
     }
     let given = |name: &str| arguments.iter().position(|it| *it == name).and_then(|at| arguments.get(at + 1).copied());
     let sizes = given("--items").unwrap_or("100000,1000000").split(',').map(str::parse);
@@ -85,29 +82,26 @@ async fn measure(n_items: usize, segments: i32, commands: &[&str]) -> anyhow::Re
     Ok(())
 }
 
-/// Reads the whole table in so many segments; returns the number of its items, and the seconds.
+/// Reads the whole table in this many segments. Returns the number of items, and the seconds.
 async fn scan_all(client: &Client, segments: i32) -> anyhow::Result<(usize, f64)> {
     let began = Instant::now();
     let scanned = try_join_all((0..segments).map(|segment| scan(client, segment, segments))).await?;
     Ok((scanned.into_iter().sum(), began.elapsed().as_secs_f64()))
 }
 
-/// The seconds that a command of ripple takes for the table, and its most memory in MB.
+/// The seconds that a command of ripple takes for the table, and its peak memory in MB.
 async fn ran(name: &str, endpoint: &str, segments: i32) -> anyhow::Result<(f64, f64)> {
     let began = Instant::now();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ripple"));
+    let mut command = ripple();
     command.args([name, "--at-rest", "--json", "--table", TABLE, "--segments", &segments.to_string()]);
     if name == "verify" {
         command.args(["--ledger-table", "ripple-ledger"]);
     }
     command.args(["--endpoint", endpoint]).stdout(Stdio::null());
-    for foreign in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"] {
-        command.env_remove(foreign);
-    }
     let mut process = command.spawn()?;
     let mut peak_mb: f64 = 0.0;
     let status = loop {
-        peak_mb = peak_mb.max(memory_mb(process.id()).unwrap_or_default());
+        peak_mb = peak_mb.max(memory_mb(process.id(), "VmHWM:").unwrap_or_default());
         if let Some(status) = process.try_wait()? {
             break status;
         }
@@ -125,17 +119,4 @@ async fn scan(client: &Client, segment: i32, segments: i32) -> anyhow::Result<us
         n_items += usize::try_from(page?.count)?;
     }
     Ok(n_items)
-}
-
-/// The most resident memory of a process, in MB of 1,048,576 bytes.
-fn memory_mb(process: u32) -> anyhow::Result<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no such line")?;
-    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
-    Ok(kilobytes / 1_024.0)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "far below what a double holds")]
-pub(crate) fn a_second(items: usize, seconds: f64) -> f64 {
-    items as f64 / seconds
 }

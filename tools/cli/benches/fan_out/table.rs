@@ -1,4 +1,4 @@
-//! The tables, and one user's comments in them, as a client that is not ours writes them.
+//! The tables, and one user's comments in them, as a foreign client writes them.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use functions::{config::Config as RuntimeConfig, handler::dynamo};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use store::dynamo::DynamoStore;
 
-/// Posts that the comments are on, so that they lie in so many partitions.
+/// Number of posts of the comments. Each post is a partition.
 const POSTS: usize = 100;
 
 /// Items of one `BatchWriteItem`. Source: DynamoDB service quotas.
@@ -95,7 +95,7 @@ impl Comment {
     }
 }
 
-/// What a table is like.
+/// The keys and indexes of a table.
 pub(crate) struct Shape {
     keys: Vec<KeySchemaElement>,
     attributes: Vec<AttributeDefinition>,
@@ -103,7 +103,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// That of a table that there is.
+    /// Those of an existing table.
     pub(crate) async fn of(client: &Client, table: &str) -> anyhow::Result<Self> {
         let described = client.describe_table().table_name(table).send().await?.table.expect("a description");
         let index = |index: &aws_sdk_dynamodb::types::GlobalSecondaryIndexDescription| {
@@ -118,7 +118,7 @@ impl Shape {
         Ok(Self { keys, attributes, indexes })
     }
 
-    /// Makes a table like it, without a stream.
+    /// Creates a table with them, without a stream.
     pub(crate) async fn make(&self, client: &Client, table: &str) -> anyhow::Result<()> {
         client
             .create_table()
@@ -133,7 +133,7 @@ impl Shape {
     }
 }
 
-/// Puts the user, and so many comments that carry the name.
+/// Puts the user, and this many comments with the user's name.
 pub(crate) async fn fill(client: &Client, table: &str, n_items: usize) -> anyhow::Result<()> {
     let mut user = user_key();
     user.extend(item([
