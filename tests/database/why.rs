@@ -28,7 +28,7 @@ use store::{Store as _, memory::MemoryStore};
 
 use crate::{
     cost::Bed,
-    workload::{Application, client::Client},
+    workload::{Application, Client},
 };
 
 /// Actions of the application.

@@ -1,38 +1,39 @@
-//! The command line's arguments.
+//! The command line's arguments: the commands, the options that several of them share, and those of the commands that run
+//! the service or stand beside it.
 
-pub(crate) mod audit;
-pub(crate) mod check;
-pub(crate) mod cost;
-pub(crate) mod demo;
-pub(crate) mod design;
-mod examples;
-pub(crate) mod init;
-pub(crate) mod manifest;
+pub(crate) mod offline;
+pub(crate) mod tables;
 pub(crate) mod values;
-pub(crate) mod verify;
-pub(crate) mod why;
 
-use std::{ffi::OsString, net::IpAddr, ops::Deref, path::PathBuf};
+use std::{
+    ffi::OsString,
+    net::IpAddr,
+    ops::Deref,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
-use audit::AuditArgs;
-use check::{ManifestCheck, SchemaArgs, TypesArgs, Wait};
-use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum, value_parser};
-use clap_complete::Shell;
-use cost::CostArgs;
-use demo::Demo;
-use design::DesignArgs;
-use engine::{jobs::JobOrder, ledger::LedgerKind};
+use clap::{Args as Group, Parser, Subcommand, ValueEnum, builder::OsStr};
+use engine::ledger::LedgerKind;
 use functions::{
     config::{DISABLED, TABLES},
     declared::Choice,
 };
-use init::Init;
-use manifest::ManifestFile;
-use operate::about::About;
-use verify::Verify;
-use why::WhyArgs;
+use serde::Serialize;
 
-use crate::{args::verify::Verifying, embedded::access, exit::Usage};
+use crate::{
+    args::{
+        offline::{
+            Completions, CostArgs, DesignArgs, Explain, InfraArgs, Man, ManifestCheck, McpArgs, SchemaArgs, TypesArgs,
+        },
+        tables::{
+            AuditArgs, Backfill, CatalogueCommand, Init, Jobs, ParkedArgs, Preflight, RatesArgs, Redrive, Repair,
+            Replay, Verify, WhyArgs,
+        },
+    },
+    embedded,
+    exit::{Usage, report},
+};
 
 /// Keeps derived data in a DynamoDB table up to date with the data it is derived from.
 #[derive(Debug, Parser)]
@@ -106,29 +107,6 @@ pub(crate) enum Command {
     Man(Man),
 }
 
-/// `ripple mcp`
-#[derive(Debug, Group)]
-pub(crate) struct McpArgs {
-    /// Gives the tools the option `aws`, by which they read the real AWS.
-    #[arg(long)]
-    pub(crate) aws: bool,
-}
-
-/// `ripple completions`
-#[derive(Debug, Group)]
-pub(crate) struct Completions {
-    #[arg(value_enum)]
-    pub(crate) shell: Shell,
-}
-
-/// `ripple man`
-#[derive(Debug, Group)]
-pub(crate) struct Man {
-    /// Command of the page, such as `catalogue diff` (default: `ripple` itself).
-    #[arg(value_name = "COMMAND")]
-    pub(crate) words: Vec<String>,
-}
-
 /// `ripple dev`
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Group)]
@@ -145,11 +123,11 @@ pub(crate) struct Dev {
     pub(crate) host: IpAddr,
     /// Another name of this machine that clients may use for the embedded DynamoDB, such as `host.docker.internal`; give it
     /// once for each. It answers no other name than localhost and addresses of this machine.
-    #[arg(long, value_name = "NAME", value_parser = access::host, conflicts_with = "endpoint")]
+    #[arg(long, value_name = "NAME", value_parser = embedded::host, conflicts_with = "endpoint")]
     pub(crate) allow_host: Vec<String>,
     /// Site of web pages that may read and write everything in the embedded DynamoDB, such as `http://localhost:3000`; give
     /// it once for each. No page may by default.
-    #[arg(long, value_name = "ORIGIN", value_parser = access::origin, conflicts_with = "endpoint")]
+    #[arg(long, value_name = "ORIGIN", value_parser = embedded::origin, conflicts_with = "endpoint")]
     pub(crate) allow_origin: Vec<String>,
     /// Uses the DynamoDB at this URL instead of an embedded one.
     #[arg(long, value_name = "URL", value_parser = values::endpoint)]
@@ -207,38 +185,6 @@ pub(crate) struct Dev {
     /// something differs.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
-}
-
-/// `ripple explain`
-#[derive(Debug, Group)]
-pub(crate) struct Explain {
-    /// JSON file with a Lambda event: an object with the list `Records`.
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
-    #[command(flatten)]
-    pub(crate) manifest: ManifestFile,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `ripple replay`
-#[derive(Debug, Group)]
-pub(crate) struct Replay {
-    /// JSON files in any order: Lambda events, `GetRecords` pages, or on-failure files from S3.
-    #[arg(value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// ARN of the stream, for files that do not contain it.
-    #[arg(long, value_name = "ARN")]
-    pub(crate) stream: Option<String>,
-    /// ID of the shard, for files that do not contain it. Only a ledger of watermarks needs it.
-    #[arg(long, value_name = "ID")]
-    pub(crate) shard: Option<String>,
-    #[command(flatten)]
-    pub(crate) writing: Writing,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// The tables that a command writes to.
@@ -325,8 +271,6 @@ pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> Result<String
     }
 }
 
-// ---- The declarations that the options of a command select ----
-
 impl Connection {
     /// The manifest, its tables, and the derivations that are switched off.
     pub(crate) fn choice(&self) -> Choice<'_> {
@@ -349,20 +293,6 @@ impl Dev {
     }
 }
 
-// ---- The arguments of `ripple rates` ----
-
-/// `ripple rates`
-#[derive(Debug, Group)]
-pub(crate) struct RatesArgs {
-    #[command(flatten)]
-    pub(crate) connection: Connection,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-// ---- The arguments of `ripple console` ----
-
 /// Default port of the console.
 pub(crate) const PORT: u16 = 8_080;
 
@@ -380,201 +310,160 @@ pub(crate) struct ConsoleArgs {
     pub(crate) port: u16,
 }
 
-// ---- The arguments of `ripple preflight` ----
+// ---- The manifest ----
 
-/// `ripple preflight`
-#[derive(Debug, Group)]
-pub(crate) struct Preflight {
-    /// The tables. The ledger's table need not exist yet.
-    #[command(flatten)]
-    pub(crate) connection: Connection,
-    /// Reads at most this many items of each table.
-    #[arg(long, value_name = "MAX", default_value_t = 10_000, value_parser = value_parser!(u32).range(1..))]
-    pub(crate) items: u32,
-    /// Divides the table into this many equal segments and reads only the first.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) segment_of: u32,
-    /// Uses at most this many read units a second.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
-    pub(crate) units_per_second: u32,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
+/// Variable with the manifest. Stable.
+pub(crate) const MANIFEST: &str = "RIPPLE_CONFIG";
+
+/// Name of the manifest that every command takes from the working directory.
+pub(crate) const MANIFEST_HERE: &str = "ripple.toml";
+
+/// The manifest of a command.
+#[derive(Clone, Debug, Group)]
+pub(crate) struct ManifestFile {
+    /// Manifest that declares the table (default: `ripple.toml` in the working directory; if there is none, the shipped
+    /// table).
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = MANIFEST,
+        default_values = here(),
+        hide_default_value = true
+    )]
+    pub(crate) config: Option<PathBuf>,
 }
 
-// ---- The arguments of `ripple infra` ----
+/// True if the command works on the shipped table, because nobody named a manifest.
+static IS_SHIPPED: AtomicBool = AtomicBool::new(false);
 
-/// `ripple infra`
-#[derive(Debug, Group)]
-pub(crate) struct InfraArgs {
-    /// Leaves the existing table as it is, and creates everything else.
-    #[arg(long)]
-    pub(crate) attach: bool,
-    /// Format of the output, by the tool that deploys it.
-    #[arg(long, value_enum, default_value_t = InfraFormat::Sam)]
-    pub(crate) format: InfraFormat,
-    /// The file that this command printed for the last deployment. Prints the next one, which creates or deletes at most
-    /// one index of a table, and names the deployments that are left. Exits with 3 while there are any.
-    #[arg(long, value_name = "FILE", conflicts_with = "attach")]
-    pub(crate) deployed: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) manifest: ManifestFile,
-}
+/// Says that a command works on the shipped table.
+pub(crate) const SHIPPED: &str = "no ripple.toml is here: this is the shipped example's table";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum InfraFormat {
-    /// A SAM template, for `sam build` in the repository.
-    Sam,
-    /// A SAM template that takes the functions' packages from an S3 bucket.
-    Cloudformation,
-    /// A Terraform module around that template.
-    Terraform,
-    /// A CDK construct in TypeScript around that template.
-    Cdk,
-}
-
-// ---- The arguments of `ripple parked` and `ripple redrive` ----
-
-/// `ripple parked`
-#[derive(Debug, Group)]
-pub(crate) struct ParkedArgs {
-    /// Shows the parked changes with these event ids in full (default: a list of all).
-    #[arg(value_name = "ID", value_parser = values::name)]
-    pub(crate) ids: Vec<String>,
-    /// Shows only the changes about an item: its keys as `PK / SK`, or `PK` alone for all items with that partition key.
-    /// A change is about an item if it changed it, would change it, or contains its key or its id.
-    #[arg(long, value_name = "KEY", value_parser = why::about, conflicts_with_all = ["ids", "discard"])]
-    pub(crate) about: Option<About>,
-    /// Removes these changes without applying them, and says what is lost. Their counts are listed for a recount.
-    #[arg(long, requires = "ids")]
-    pub(crate) discard: bool,
-    #[command(flatten)]
-    pub(crate) writing: Writing,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `ripple redrive`
-#[derive(Debug, Group)]
-#[command(group(ArgGroup::new("which").required(true).args(["ids", "all"])))]
-pub(crate) struct Redrive {
-    /// Event ids of the changes, as `ripple parked` lists them.
-    #[arg(value_name = "ID", value_parser = values::name)]
-    pub(crate) ids: Vec<String>,
-    /// Applies all parked changes.
-    #[arg(long)]
-    pub(crate) all: bool,
-    #[command(flatten)]
-    pub(crate) writing: Writing,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-// ---- The arguments of `ripple jobs` ----
-
-/// `ripple jobs`
-#[derive(Debug, Group)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
-#[command(group(ArgGroup::new("order").args(["pause", "resume", "cancel"]).requires("ids")))]
-pub(crate) struct Jobs {
-    /// Shows these jobs in full (default: a list of all).
-    #[arg(value_name = "ID", value_parser = values::name)]
-    pub(crate) ids: Vec<String>,
-    /// Pauses these jobs.
-    #[arg(long)]
-    pub(crate) pause: bool,
-    /// Resumes these jobs.
-    #[arg(long)]
-    pub(crate) resume: bool,
-    /// Cancels these jobs. Their remaining work is not done.
-    #[arg(long)]
-    pub(crate) cancel: bool,
-    #[command(flatten)]
-    pub(crate) writing: Writing,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-impl Jobs {
-    /// The operator's order for the jobs, or `None` to list them.
-    pub(crate) fn order(&self) -> Option<JobOrder> {
-        let orders = [(self.pause, JobOrder::Pause), (self.resume, JobOrder::Resume), (self.cancel, JobOrder::Cancel)];
-        orders.into_iter().find_map(|(is_asked, order)| is_asked.then_some(order))
+/// The option of the manifest, as messages name it.
+pub(crate) fn config_option() -> &'static str {
+    if IS_SHIPPED.load(Ordering::Relaxed) {
+        "--config (no ripple.toml is here, so the shipped example's table is declared)"
+    } else {
+        "--config"
     }
 }
 
-// ---- The arguments of `ripple repair` and `ripple backfill` ----
+impl ManifestFile {
+    /// The manifest; `None` for the shipped table.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        IS_SHIPPED.store(self.config.is_none(), Ordering::Relaxed);
+        self.config.as_deref()
+    }
 
-/// `ripple repair`
-#[derive(Debug, Group)]
-pub(crate) struct Repair {
-    /// Writes the repairs (default: only prints them).
-    #[arg(long)]
-    pub(crate) apply: bool,
-    #[command(flatten)]
-    pub(crate) verifying: Verifying,
-    #[command(flatten)]
-    pub(crate) writing: Writing,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// The manifest of a command whose result shows no name of a table, so that the shipped table is said.
+    pub(crate) fn file_or_said(&self) -> Option<&Path> {
+        if self.config.is_none() {
+            report(SHIPPED);
+        }
+        self.file()
+    }
 }
 
-/// `ripple backfill`
-#[derive(Debug, Group)]
-#[command(group(ArgGroup::new("which").required(true).args(["name", "all"])))]
-pub(crate) struct Backfill {
-    /// Name of the derivation. Deploy the functions with it first.
-    #[arg(value_name = "DERIVATION", value_parser = values::name)]
-    pub(crate) name: Option<String>,
-    /// Fills all derivations that can be filled, in one run.
-    #[arg(long)]
-    pub(crate) all: bool,
-    #[command(flatten)]
-    pub(crate) verifying: Verifying,
-    #[command(flatten)]
-    pub(crate) writing: Writing,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
+/// The manifest in the working directory.
+fn here() -> Option<OsStr> {
+    // What cannot be read is refused then, as it is when --config names it.
+    Path::new(MANIFEST_HERE).symlink_metadata().is_ok().then(|| MANIFEST_HERE.into())
 }
 
-// ---- The arguments of `ripple catalogue` ----
+// ---- `ripple wait` ----
 
-/// `ripple catalogue`
-#[derive(Debug, Subcommand)]
-pub(crate) enum CatalogueCommand {
-    /// Shows which derivations you have to deploy, backfill or remove, and what that costs.
-    Diff(Diff),
-    /// Removes derivations from the registry that the functions no longer have, after you deleted their derived data.
-    Forget(Forget),
-}
-
-/// `ripple catalogue diff`
+/// `ripple wait`
 #[derive(Debug, Group)]
-pub(crate) struct Diff {
+pub(crate) struct Wait {
+    /// Fails after this many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = values::timeout)]
+    pub(crate) timeout: u64,
     #[command(flatten)]
     pub(crate) connection: Connection,
-    /// Reads at most this many items of each table to estimate the cost of a backfill. 0 skips the estimate.
-    #[arg(long, value_name = "MAX", default_value_t = 10_000)]
-    pub(crate) items: u32,
-    /// Uses at most this many read units a second.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
-    pub(crate) units_per_second: u32,
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `ripple catalogue forget`
+// ---- `ripple demo` ----
+
+/// Number of writes of a load without `--writes`.
+const WRITES: u32 = 2_000;
+
+/// `ripple demo`
 #[derive(Debug, Group)]
-pub(crate) struct Forget {
-    /// Names of the derivations.
-    #[arg(value_name = "DERIVATION", required = true, value_parser = values::name)]
-    pub(crate) names: Vec<String>,
-    #[command(flatten)]
-    pub(crate) writing: Writing,
+pub(crate) struct Demo {
+    /// Workload of the application (default: `story`; with --writes, --rate or --json `mixed`).
+    #[arg(long, value_enum)]
+    scenario: Option<Scenario>,
+    /// Number of writes (default: 2000). For `hot`, the number of likes. For `famous`, the number of comments by the
+    /// renamed user.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    writes: Option<u32>,
+    /// Seed of the workload. The same seed gives the same writes.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Writes a second (default: as fast as the database accepts them).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) rate: Option<u32>,
+    /// For `famous`: writes a second by other users, before and during the renames. The demo reports their lag.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000))]
+    pub(crate) others: u32,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Uses the DynamoDB at this URL, such as DynamoDB Local, instead of an embedded one. The demo creates its own
+    /// tables.
+    #[arg(long, value_name = "URL", value_parser = values::endpoint)]
+    pub(crate) endpoint: Option<String>,
+    /// How the ledger recognizes changes that are already counted: `receipts` or `watermarks`.
+    #[arg(long, value_name = "KIND", default_value_t, value_parser = values::ledger_kind())]
+    pub(crate) ledger: LedgerKind,
+    /// Number of functions that read the stream.
+    #[arg(long, value_enum, default_value_t = Readers::Two)]
+    pub(crate) readers: Readers,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Scenario {
+    /// A rename and 200 likes, while functions are killed and records are delivered again.
+    Story,
+    /// All kinds of writes that the table supports.
+    Mixed,
+    /// Every user likes the same post.
+    Hot,
+    /// A user with many comments is renamed three times in quick succession.
+    Famous,
+}
+
+impl Demo {
+    /// The workload.
+    pub(crate) fn scenario(&self) -> Scenario {
+        self.scenario.unwrap_or(if self.is_load() { Scenario::Mixed } else { Scenario::Story })
+    }
+
+    /// True if an option was given that only a load has.
+    fn is_load(&self) -> bool {
+        self.writes.is_some() || self.rate.is_some() || self.json
+    }
+
+    /// Number of writes of a load.
+    pub(crate) fn writes(&self) -> u32 {
+        self.writes.unwrap_or(WRITES)
+    }
+
+    /// Refuses options that exclude each other.
+    pub(crate) fn check(&self) -> Result<(), Usage> {
+        let scenario = self.scenario();
+        if self.others > 0 && scenario != Scenario::Famous {
+            let what = "--others needs --scenario famous: it is the lag of other people while a user is renamed";
+            return Err(Usage(what.to_owned()));
+        }
+        if scenario == Scenario::Story && self.is_load() {
+            let what = "--writes, --rate and --json need a load: give --scenario mixed, hot or famous";
+            return Err(Usage(what.to_owned()));
+        }
+        Ok(())
+    }
 }

@@ -14,13 +14,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use operate::{
     progress::Progress,
     verify::{check::ReadPrice, filled::Marking},
-};
-
-use crate::{
-    exit::report,
-    opened::Opened,
     words::{self, counted},
 };
+
+use crate::{exit::report, opened::Opened};
 
 /// Time between two steps of the spinner.
 const TICK: Duration = Duration::from_millis(200);

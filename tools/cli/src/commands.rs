@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! The commands.
 
 mod audit;
 mod catalogue;
@@ -6,19 +6,13 @@ mod check;
 mod console;
 mod cost;
 mod demo;
-mod describe;
 mod design;
 mod dev;
-mod explain;
-mod infra;
 mod init;
 mod jobs;
 mod mcp;
 mod parked;
 mod preflight;
-mod rates;
-mod redrive;
-mod repair;
 mod replay;
 mod verify;
 mod wait;
@@ -27,7 +21,7 @@ mod why;
 use std::process::ExitCode;
 
 use crate::{
-    args::{Args, Command, demo::Demo, values::parse},
+    args::{Args, Command, Demo, values::parse},
     exit::{self, Completion},
 };
 
@@ -54,8 +48,8 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Verify(args)) => Box::pin(verify::run(&args)).await,
         Some(Command::Why(args)) => Box::pin(why::run(&args)).await,
         Some(Command::Console(args)) => Box::pin(console::run(&args)).await,
-        Some(Command::Repair(args)) => Box::pin(repair::repair(&args)).await,
-        Some(Command::Backfill(args)) => Box::pin(repair::backfill(&args)).await,
+        Some(Command::Repair(args)) => Box::pin(verify::repair(&args)).await,
+        Some(Command::Backfill(args)) => Box::pin(verify::backfill(&args)).await,
         Some(Command::Catalogue(args)) => Box::pin(catalogue::run(&args)).await,
         Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
         Some(Command::Init(args)) => Box::pin(init::run(&args)).await,
@@ -64,15 +58,15 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Schema(args)) => check::schema(&args),
         Some(Command::Types(args)) => check::types(&args),
         Some(Command::Wait(args)) => Box::pin(wait::run(&args)).await,
-        Some(Command::Completions(args)) => describe::completions(&args),
-        Some(Command::Man(args)) => describe::man(&args),
-        Some(Command::Explain(args)) => explain::run(&args),
+        Some(Command::Completions(args)) => check::completions(&args),
+        Some(Command::Man(args)) => check::man(&args),
+        Some(Command::Explain(args)) => replay::explain(&args),
         Some(Command::Design(args)) => design::run(&args),
         Some(Command::Cost(args)) => Box::pin(cost::run(&args)).await,
-        Some(Command::Rates(args)) => Box::pin(rates::run(&args)).await,
-        Some(Command::Infra(args)) => infra::run(&args),
+        Some(Command::Rates(args)) => Box::pin(cost::measure(&args)).await,
+        Some(Command::Infra(args)) => check::infra(&args),
         Some(Command::Parked(args)) => parked::run(&args).await,
-        Some(Command::Redrive(args)) => Box::pin(redrive::run(&args)).await,
+        Some(Command::Redrive(args)) => Box::pin(parked::redrive_chosen(&args)).await,
         Some(Command::Jobs(args)) => Box::pin(jobs::run(&args)).await,
         Some(Command::Mcp(args)) => Box::pin(mcp::run(&args)).await,
         Some(Command::Replay(args)) => Box::pin(replay::run(&args)).await,

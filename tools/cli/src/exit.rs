@@ -1,16 +1,21 @@
-//! Exit codes. They are stable: 0 nothing to do, 1 failed, 2 wrong usage, 3 findings.
+//! What all commands do with their output and with the files and ports that options name, and their exit codes.
+//!
+//! The exit codes are stable: 0 nothing to do, 1 failed, 2 wrong usage, 3 findings.
 
 use std::{
     fs::OpenOptions,
     io::{self, ErrorKind, StdoutLock, Write},
+    net::SocketAddr,
     path::Path,
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use functions::{config::ConfigError, declared::DeclaredError};
-use operate::{failure::OperateError, words::visible};
+use operate::{failure::OperateError, objects::with_version, words::visible};
+use serde_json::{Value, json};
 use store::StoreError;
+use tokio::net::TcpListener;
 
 /// The result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +134,7 @@ pub(crate) fn print(text: &str) {
 }
 
 /// Prints an object of a command that prints one a line, on standard output even if other results are elsewhere.
-pub(crate) fn print_object(text: &str) {
+fn print_object(text: &str) {
     let mut output = Output::new();
     let written = writeln!(output, "{}", visible(text)).and_then(|()| output.flush());
     if let Err(error) = written
@@ -163,4 +168,62 @@ fn unless_closed<T>(written: io::Result<T>, all: T) -> io::Result<T> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(all),
         written => written,
     }
+}
+
+/// Prints an object, with the version of the output added.
+pub(crate) fn print_json(object: Value) {
+    print(&with_version(object).to_string());
+}
+
+// ---- Events of a running `ripple dev`: lines for people, or with `--json` one object a line ----
+
+/// Who reads the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    People,
+    /// A program, which reads a JSON object a line.
+    Program,
+}
+
+impl Audience {
+    /// The audience of a command with this option.
+    pub(crate) fn of(json: bool) -> Self {
+        if json { Self::Program } else { Self::People }
+    }
+
+    /// Prints a line for people, or the object of an event.
+    pub(crate) fn print(self, line: impl FnOnce() -> String, event: &str, names: impl FnOnce() -> Value) {
+        match self {
+            Self::People => print(&line()),
+            Self::Program => object(event, names()),
+        }
+    }
+
+    /// Reports a problem, on standard error for people.
+    pub(crate) fn problem(self, sentence: &str) {
+        match self {
+            Self::People => report(sentence),
+            Self::Program => object("problem", json!({ "message": sentence })),
+        }
+    }
+}
+
+fn object(event: &str, mut names: Value) {
+    if let Some(names) = names.as_object_mut() {
+        names.insert("event".to_owned(), event.into());
+    }
+    print_object(&with_version(names).to_string());
+}
+
+// ---- Ports ----
+
+/// Listens at an address; port 0 takes a free port. The option names the port in the error.
+pub(crate) async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Usage> {
+    let port = address.port();
+    TcpListener::bind(address).await.map_err(|error| {
+        Usage(match error.kind() {
+            ErrorKind::AddrInUse => format!("port {port} is in use: stop what uses it, or give another {option}"),
+            _ => format!("cannot listen on {address}: {error}: give another {option}"),
+        })
+    })
 }

@@ -11,34 +11,40 @@
 //! USER#eve / LIKE#7 cannot be read by like-count: PostAt is N, and `{PostAt:13}` takes a text: store a text, or link by text(PostAt)
 //! ```
 
-mod changes;
-mod sentences;
-
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use derive::{
     catalogue::Catalogue,
     change::Change,
     clock,
+    position::DerivationAt,
     schema::{Schema, Seen},
 };
 use engine::{
-    account::{Account, Parked},
+    account::{Account, Commit, ListedItem, MuchUnreadable, Parked},
     batch::Handled,
+    look::listing::ALL_DERIVATIONS,
     record::decode,
 };
 use functions::{config::Mode, handler::Function};
-use keys::{item::text, job::JobKey};
+use keys::{item::text, job::JobKey, key::Key};
 use manifest::meant::meant;
-use operate::objects::key;
+use operate::{
+    objects::key,
+    words::counted,
+    written::{WrittenEffect, written},
+};
 use serde_json::{Map, Value, json};
 use stream::progress::{Invocation, InvocationOutcome, NOTHING_RESPONDS};
 
-use crate::{events::Audience, exit::print, lines::sentences::Said, service::Witness, words::counted};
+use crate::{
+    exit::{Audience, print},
+    service::Witness,
+};
 
 /// Widest line, in columns.
 const COLUMNS_MAX: usize = 80;
@@ -82,7 +88,7 @@ impl Lines {
 impl Witness for Lines {
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
         if self.audience == Audience::People {
-            for line in changes::lines(&self.schema, &self.catalogue, &handled.account.commits, self.mode) {
+            for line in deed_lines(&self.schema, &self.catalogue, &handled.account.commits, self.mode) {
                 print(&line);
             }
         }
@@ -216,7 +222,7 @@ fn wrapped(start: &str, parts: &[String]) -> String {
     text
 }
 
-// ---- ignored ----
+// ---- Ignored types ----
 
 /// Maximum number of ignored types to report. No application has so many by mistake, so further ones are not reported.
 const TYPES_MAX: usize = 100;
@@ -253,8 +259,204 @@ impl IgnoredTypes {
     }
 }
 
+// ---- Changes: derivation, effect and item ----
+//
+// The first numbers of each derivation have a line each. The same write to many items is one line.
+
+/// The subject of a line: the derivation, its effect, and the entity of the items.
+type Deed = (DerivationAt, String, String);
+
+/// The lines of a batch's writes, in the order of the derivations. An observing function writes no counters, so what it
+/// would display is wrong.
+fn deed_lines(schema: &Schema, catalogue: &Catalogue, commits: &[Commit], mode: Mode) -> Vec<String> {
+    let is_display = |at| catalogue.derivation(at).is_some_and(|it| it.kind.name() == "display");
+    let mut deeds: BTreeMap<Deed, Vec<(Key, String)>> = BTreeMap::new();
+    for commit in commits {
+        for (at, effect) in written(schema, catalogue, commit) {
+            if mode == Mode::Observe && is_display(at) {
+                continue;
+            }
+            let (deed, item) = match effect {
+                WrittenEffect::Number { item, number } => ((at, String::new(), String::new()), (item, number)),
+                WrittenEffect::Alike { what, entity } => ((at, what, entity), (commit.key.clone(), String::new())),
+            };
+            deeds.entry(deed).or_default().push(item);
+        }
+    }
+    deeds.iter().flat_map(|((at, what, entity), items)| of_deed(catalogue.label(*at), what, entity, items)).collect()
+}
+
+fn of_deed(name: &str, what: &str, entity: &str, items: &[(Key, String)]) -> Vec<String> {
+    match items {
+        [(key, _)] if !what.is_empty() => vec![fitted(&format!("{name}  {what} {entity} "), key, "")],
+        _ if !what.is_empty() => vec![cut(&format!("{name}  {what} {} {entity} items", items.len()), COLUMNS_MAX)],
+        _ => {
+            let first = items.iter().take(NAMED_MAX);
+            let mut lines: Vec<String> =
+                first.map(|(key, number)| fitted(&format!("{name}  "), key, &format!("  {number}"))).collect();
+            let n_more = items.len().saturating_sub(NAMED_MAX);
+            lines.extend((n_more > 0).then(|| cut(&format!("{name}  {n_more} more"), COLUMNS_MAX)));
+            lines
+        }
+    }
+}
+
+/// A line whose key is cut if the line does not fit.
+fn fitted(start: &str, key: &Key, end: &str) -> String {
+    let left = COLUMNS_MAX.saturating_sub(start.chars().count() + end.chars().count());
+    cut(&format!("{start}{}{end}", cut(&key.to_string(), left.max(NAMED_MAX))), COLUMNS_MAX)
+}
+
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    text.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+}
+
+// ---- Problems: each sentence is printed once until its problem is over ----
+
+/// Maximum number of remembered reports of one sort. Beyond it they are forgotten, so a problem may be reported again.
+const TOLD_MAX: usize = 10_000;
+
+/// A problem is over if its reason has not occurred for this long: longer than any wait between two attempts.
+const OVER_AFTER: Duration = Duration::from_mins(5);
+
+/// When each reason occurred last, by function or mapping. Concurrent batches take turns, so the success of one does
+/// not end the problem of another.
+#[derive(Debug, Default)]
+struct Reasons(BTreeMap<(String, String), Instant>);
+
+impl Reasons {
+    /// Notes a reason. True if it must be reported.
+    fn is_new(&mut self, who: &str, why: &str, now: Instant) -> bool {
+        if self.0.len() > TOLD_MAX {
+            self.0.clear();
+        }
+        let before = self.0.insert((who.to_owned(), why.to_owned()), now);
+        before.is_none_or(|before| now.duration_since(before) > OVER_AFTER)
+    }
+}
+
+/// The reported problems that are not over.
+#[derive(Debug, Default)]
+struct Said {
+    ignored: IgnoredTypes,
+    /// Items that cannot be read, each with the derivation and the reason.
+    unreadable: BTreeSet<(Key, String, String)>,
+    is_braked: bool,
+    /// Reasons of failed invocations, by mapping.
+    failures: Reasons,
+    /// Reasons of unfinished batches, by function.
+    undone: Reasons,
+    troubles: BTreeSet<String>,
+    is_gone: bool,
+}
+
+impl Said {
+    /// The new sentences about a batch.
+    fn new_of(&mut self, schema: &Schema, function: Function, handled: &Handled) -> Vec<String> {
+        let Handled { account, changes, .. } = handled;
+        let mut sentences: Vec<String> =
+            changes.iter().flatten().filter_map(|change| self.ignored(schema, change)).collect();
+        sentences.extend(self.unreadable(&account.unreadable));
+        sentences.extend(account.braked.and_then(|much| self.braked(much)));
+        sentences.extend(parked(account, handled));
+        sentences.extend(refused(account));
+        sentences.extend(self.undone(function, account));
+        sentences
+    }
+
+    /// The sentence about the item of a change, if it is ignored and its type is new.
+    fn ignored(&mut self, schema: &Schema, change: &Change) -> Option<String> {
+        self.ignored.new_of(schema, change)
+    }
+
+    /// One sentence for each derivation and reason.
+    fn unreadable(&mut self, listed: &[ListedItem]) -> Vec<String> {
+        if self.unreadable.len() > TOLD_MAX {
+            self.unreadable.clear();
+        }
+        let mut by_reason: BTreeMap<(&str, String), Vec<&Key>> = BTreeMap::new();
+        for ListedItem { key, derivation, why, .. } in listed {
+            let why = why.to_string();
+            if self.unreadable.insert((key.clone(), derivation.clone(), why.clone())) {
+                by_reason.entry((derivation, why)).or_default().push(key);
+            }
+        }
+        let sentence = |((derivation, why), keys): ((&str, String), Vec<&Key>)| {
+            let by = if derivation == ALL_DERIVATIONS { "any derivation" } else { derivation };
+            match keys.as_slice() {
+                [key] => format!("{key} cannot be read by {by}: {why}"),
+                keys => {
+                    let named: Vec<String> = keys.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+                    let n = keys.len();
+                    format!("{n} items cannot be read by {by}: {why}; among them {}", named.join(", "))
+                }
+            }
+        };
+        by_reason.into_iter().map(sentence).collect()
+    }
+
+    fn braked(&mut self, MuchUnreadable { n_unreadable, n_items }: MuchUnreadable) -> Option<String> {
+        (!std::mem::replace(&mut self.is_braked, true)).then(|| {
+            format!(
+                "warning: {n_unreadable} of {n_items} items of a batch cannot be read; in Lambda the circuit breaker would stop it: \
+                 see the setting UNREADABLE_PERCENT_MAX"
+            )
+        })
+    }
+
+    fn undone(&mut self, function: Function, account: &Account) -> Option<String> {
+        let why = account.undone.values().next()?;
+        let is_new = self.undone.is_new(&function.to_string(), why, Instant::now()) && !self.is_gone;
+        is_new.then(|| format!("{function} tries a batch again: {why}"))
+    }
+
+    /// The sentence about a failed invocation, if its reason is new.
+    fn failed(&mut self, mapping: &str, why: &str) -> Option<String> {
+        let is_new = self.failures.is_new(mapping, why, Instant::now()) && !self.is_gone;
+        is_new.then(|| format!("{mapping} failed, and tries again: {why}"))
+    }
+
+    /// Notes whether the database responds. True if that has changed.
+    fn responds(&mut self, is_so: bool) -> bool {
+        std::mem::replace(&mut self.is_gone, !is_so) == is_so
+    }
+
+    /// True if the problem must be reported.
+    fn is_new_trouble(&mut self, line: &str) -> bool {
+        if self.troubles.len() > TOLD_MAX {
+            self.troubles.clear();
+        }
+        !self.is_gone && self.troubles.insert(line.to_owned())
+    }
+}
+
+/// Sentences about parked changes: the first ones with their items, then the number of the rest.
+fn parked(account: &Account, handled: &Handled) -> Vec<String> {
+    let item = |at: usize| handled.changes.get(at)?.as_ref().map(|change| format!(" of {}", change.key));
+    let mut sentences: Vec<String> = Vec::new();
+    for parked in account.parked.iter().take(NAMED_MAX) {
+        let of = item(parked.position.0).unwrap_or_default();
+        sentences.push(format!("parked the change {}{of}: {}", parked.id, parked.cause));
+    }
+    let n_more = account.parked.len().saturating_sub(NAMED_MAX);
+    if n_more > 0 {
+        sentences.push(format!("parked {n_more} more; `ripple parked` lists them"));
+    }
+    sentences
+}
+
+fn refused(account: &Account) -> Option<String> {
+    let first = account.refused.first()?;
+    let n_more = account.refused.len() - 1;
+    let more = if n_more == 0 { String::new() } else { format!(", and {n_more} more") };
+    Some(format!("refused the change {}{more}: {}; `ripple parked` lists the counts to recount", first.id, first.why))
+}
+
 #[cfg(test)]
-mod ignored_tests {
+mod tests {
     use derive::change::Images;
     use functions::declared::{Choice, declared};
     use keys::{item::Item, job::JOB, key::Key};
@@ -281,11 +483,6 @@ mod ignored_tests {
             assert_eq!(said(key, "Usre"), None);
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn a_batch_is_a_line_with_what_there_is_and_no_line_is_too_long() {
@@ -300,5 +497,32 @@ mod tests {
             "aggregate  10000 records, 10000 changes, 10000 echoes, 10000 ignored,\n    \
              10000 late, 10000 already counted, 0.0 write units, 11 ms"
         );
+    }
+
+    #[test]
+    fn a_long_key_gives_way_to_the_number() {
+        let key = Key::new("USER#".repeat(30), "PROFILE");
+        let line = fitted("follower-count  ", &key, "  +1");
+        assert_eq!(line.chars().count(), COLUMNS_MAX);
+        assert!(line.ends_with("…  +1"), "{line}");
+        assert_eq!(fitted("a  ", &Key::new("b", "c"), "  +1"), "a  b / c  +1");
+    }
+
+    #[test]
+    fn what_goes_on_is_said_once_and_again_after_it_was_over() {
+        let (mut reasons, start) = (Reasons::default(), Instant::now());
+        // Two concurrent batches fail in turns, for different reasons.
+        let mut is_new = |why, after_s| reasons.is_new("propagate", why, start + Duration::from_secs(after_s));
+        let told = [("a", 0), ("b", 1), ("a", 200), ("b", 201), ("a", 400), ("b", 502)].map(|(why, s)| is_new(why, s));
+        assert_eq!(told, [true, true, false, false, false, true]);
+        assert!(reasons.is_new("aggregate", "a", start), "another mapping");
+        let mut said = Said::default();
+        let told: Vec<bool> = [true, false, false, true, true].map(|is_so| said.responds(is_so)).to_vec();
+        assert_eq!(told, [false, true, false, true, false]);
+        said.responds(false);
+        assert!(!said.is_new_trouble("the stream cannot be listed"), "all follows from that");
+        said.responds(true);
+        assert!(said.is_new_trouble("the stream cannot be listed"));
+        assert!(!said.is_new_trouble("the stream cannot be listed"));
     }
 }

@@ -2,25 +2,23 @@
 
 mod args;
 mod bar;
-mod book;
 mod capture;
-mod caught_up;
 mod commands;
 mod embedded;
-mod events;
 mod exit;
-mod lag;
 mod lines;
-mod listening;
-mod mappings;
-mod metered;
 mod opened;
-mod opening;
 mod service;
 mod tables;
-mod words;
 
 use std::process::ExitCode;
+
+use mimalloc::MiMalloc;
+
+/// Replaces the system's allocator, which takes a quarter of a fan-out's time: the database and the SDK allocate for
+/// each value of an item.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {

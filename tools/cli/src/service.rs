@@ -1,10 +1,9 @@
-//! The running service: the streams, their event source mappings, and the functions that they invoke.
+//! The running service: the streams, their event source mappings, the functions that they invoke, and the sweeper.
 
-mod function;
-mod sweeper;
+pub(crate) mod function;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -18,16 +17,18 @@ use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::{Clock as _, SystemClock},
+    job::Job,
     jobs::ground::sweep::jobs,
     ledger::LedgerKind,
     limits::BrakeLimits,
+    sweep::Bounds,
 };
 use functions::{
     config::{ConfigError, Mode, brake_limits_from_env},
     handler::Function,
 };
 use futures::future::BoxFuture;
-use keys::layout::Layout;
+use keys::{key::Key, layout::Layout};
 use operate::checkpoints::LedgerCheckpoints;
 use store::{Store, StoreError, dynamo::DynamoStore};
 use stream::{
@@ -45,10 +46,7 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 
-use crate::service::{
-    function::{Faulty, InProcess, Stepped, engine},
-    sweeper::Sweeper,
-};
+use crate::service::function::{Faulty, InProcess, Stepped, engine};
 
 /// Time limit for publishing the functions' derivations, in milliseconds.
 const PUBLISH_MS: u64 = 5_000;
@@ -111,29 +109,19 @@ pub(crate) trait Faults: Send + Sync {
 /// Observes the functions.
 pub(crate) trait Witness: Send + Sync {
     /// A function in this process handled a batch.
-    fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
-        let _: (Function, &Handled, Duration) = (function, handled, elapsed);
-    }
+    fn handled(&self, _function: Function, _handled: &Handled, _elapsed: Duration) {}
 
     /// A function in this process ended without an answer.
-    fn unanswered(&self, function: Function, unanswered: &UnansweredInvocation, elapsed: Duration) {
-        let _: (Function, &UnansweredInvocation, Duration) = (function, unanswered, elapsed);
-    }
+    fn unanswered(&self, _function: Function, _unanswered: &UnansweredInvocation, _elapsed: Duration) {}
 
     /// A function in another process was invoked, or any invocation failed.
-    fn invoked(&self, invocation: &Invocation) {
-        let _: &Invocation = invocation;
-    }
+    fn invoked(&self, _invocation: &Invocation) {}
 
     /// A record, as JSON text, did not match the filters of a mapping.
-    fn filtered_out(&self, record: &str) {
-        let _: &str = record;
-    }
+    fn filtered_out(&self, _record: &str) {}
 
-    /// The database was called. `is_so` is true if it responded.
-    fn responds(&self, is_so: bool) {
-        let _: bool = is_so;
-    }
+    /// The database was called. `_is_so` is true if it responded.
+    fn responds(&self, _is_so: bool) {}
 
     /// A problem that the person at the terminal should see.
     fn trouble(&self, line: &str);
@@ -332,7 +320,7 @@ impl Watch {
     }
 
     /// True if the stream has been empty since this moment, and since the last invocation.
-    pub(crate) fn is_quiet(&self, since: Instant) -> bool {
+    fn is_quiet(&self, since: Instant) -> bool {
         self.watched().quiet(since).is_some()
     }
 
@@ -402,6 +390,104 @@ impl Observer for Watch {
 
     fn trouble(&self, mapping: &str, message: &str) {
         self.witness.trouble(&format!("{mapping}: {message}"));
+    }
+}
+
+// ---- The sweeper: starts jobs after the mappings have handled everything written before them ----
+//
+// In Lambda the position in every shard is unknown, so a cascade waits for longer than the stream keeps records. Here
+// the progress is known: a job may start when every mapping has found the stream empty after the sweeper first saw the
+// job.
+//
+// Every few seconds, the sweeper also checks a slice of the table for drift, and deletes counters of zero. An item
+// that differs has drifted if the stream has been quiet since the item was noted. Nothing waits for a slice.
+
+/// Time between two sweeps.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Time limit of a sweep of the jobs, in milliseconds.
+const SWEEP_MS: u64 = 10_000;
+
+/// Time between two slices, the number of items in a slice, and its time limit, which also applies to repeated
+/// searches.
+const SLICE_PAUSE: Duration = Duration::from_secs(5);
+const SLICE_ITEMS: usize = 500;
+const SLICE_MS: u64 = 5_000;
+
+struct Sweeper {
+    engine: Engine<Arc<DynamoStore>>,
+    progress: Arc<Watch>,
+    witness: Arc<dyn Witness>,
+    /// When each wait of a job was first seen. The due time distinguishes the waits, because a cascade waits twice.
+    seen: BTreeMap<(Key, u64), Instant>,
+    sliced: Instant,
+    /// Drifted items that were reported already.
+    drifted: BTreeSet<Key>,
+}
+
+impl Sweeper {
+    /// A sweeper that starts each job when this progress shows that the mappings are past it.
+    fn new(engine: Engine<Arc<DynamoStore>>, progress: Arc<Watch>, witness: Arc<dyn Witness>) -> Self {
+        let (seen, drifted) = (BTreeMap::new(), BTreeSet::new());
+        Self { engine, progress, witness, seen, sliced: Instant::now(), drifted }
+    }
+
+    /// Sweeps until it is stopped.
+    async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                _ = stopped.changed() => return,
+                () = tokio::time::sleep(PAUSE) => {
+                    self.sweep().await;
+                    self.slice().await;
+                }
+            }
+        }
+    }
+
+    async fn sweep(&mut self) {
+        // Waits that are no longer due have begun or ended, and are forgotten.
+        let (before, now) = (std::mem::take(&mut self.seen), Instant::now());
+        let still_due = Mutex::new(BTreeMap::new());
+        let is_settled = |job: &Job| {
+            let wait = (job.key.clone(), job.due_at_ms);
+            let seen = before.get(&wait).copied().unwrap_or(now);
+            still_due.lock().unwrap_or_else(PoisonError::into_inner).insert(wait, seen);
+            self.progress.is_past(seen)
+        };
+        if let Err(error) = self.engine.sweep(is_settled, SystemClock.now_ms().saturating_add(SWEEP_MS)).await {
+            self.witness.trouble(&format!("a job cannot be started: {error}"));
+        }
+        self.seen = still_due.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// If it is time, repeats the index searches that are due, checks the next slice, and reports each drifted item
+    /// once. Functions in another process may have noted the searches.
+    async fn slice(&mut self) {
+        if self.sliced.elapsed() < SLICE_PAUSE {
+            return;
+        }
+        if let Err(error) = self.engine.search_again(SystemClock.now_ms().saturating_add(SLICE_MS)).await {
+            self.witness.trouble(&format!("a search of an index cannot be repeated: {error}"));
+        }
+        let (now, now_ms) = (Instant::now(), SystemClock.now_ms());
+        let bounds = Bounds { n_items_max: SLICE_ITEMS, deadline_ms: now_ms.saturating_add(SLICE_MS) };
+        let is_past = |noted_at_ms: u64| {
+            let noted = now.checked_sub(Duration::from_millis(now_ms.saturating_sub(noted_at_ms)));
+            noted.is_some_and(|noted| self.progress.is_quiet(noted))
+        };
+        let swept = self.engine.sweep_slice(bounds, is_past).await;
+        self.sliced = Instant::now();
+        let slice = match swept {
+            Ok(slice) => slice,
+            Err(error) => return self.witness.trouble(&format!("the table cannot be checked for drift: {error}")),
+        };
+        let drifted: BTreeSet<Key> = slice.drifts.iter().map(|drift| drift.item.clone()).collect();
+        for drift in slice.drifts.iter().filter(|drift| !self.drifted.contains(&drift.item)) {
+            let derivations = drift.derivations.join(", ");
+            self.witness.trouble(&format!("{} has drifted: {derivations}; see `ripple verify`", drift.item));
+        }
+        self.drifted = drifted;
     }
 }
 

@@ -26,7 +26,7 @@ use keys::{
     tables::{IndexForm, KeyAttribute, KeyType as AttributeType, TableForm},
 };
 
-use crate::{args::manifest, exit::Usage};
+use crate::{args::config_option, exit::Usage};
 
 /// Stands for the endpoint in messages about the real AWS.
 pub(crate) const AWS: &str = "AWS";
@@ -37,7 +37,7 @@ pub(crate) fn options() -> Names {
         table: "--table",
         tables: "--tables",
         ledger_table: "--ledger-table",
-        config: manifest::option(),
+        config: config_option(),
         disabled: "--disable",
     }
 }

@@ -9,20 +9,21 @@ use engine::{
 use functions::logging;
 use infra::steps::{IndexChange, IndexStep};
 use manifest::meant::meant_or_listed;
-use operate::objects::word;
+use operate::{
+    objects::word,
+    words::{self, counted},
+};
 use serde_json::{Value, json};
 
-use super::{
-    LOG_FILTER,
-    preflight::sample::{SampleLimits, SampledTable},
-};
-use crate::commands::preflight::{BackfillCost, WriteEstimate};
 use crate::{
-    args::{CatalogueCommand, Diff, Forget},
-    exit::{Completion, Usage, print},
+    args::tables::{CatalogueCommand, Diff, Forget},
+    commands::{
+        LOG_FILTER,
+        preflight::sample::{BackfillCost, SampleLimits, SampledTable, WriteEstimate},
+    },
+    exit::{Completion, Usage, print, print_json},
     opened::{Opened, open_before_deployment, open_to_write},
     tables,
-    words::{self, counted, print_json},
 };
 
 /// Time limit for reading the registry, in milliseconds.

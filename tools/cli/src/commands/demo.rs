@@ -1,12 +1,10 @@
 //! `ripple demo`: runs a workload against the service, and verifies the result.
 
+mod book;
 mod famous;
 mod hot;
-mod others;
-mod scenario;
 mod story;
 mod workload;
-mod writer;
 
 use std::{
     collections::BTreeMap,
@@ -16,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::Context as _;
 use derive::schema::Schema;
 use engine::{
     clock::{Clock as _, SystemClock},
@@ -31,27 +30,34 @@ use functions::{
 use indicatif::{ProgressBar, ProgressStyle};
 use operate::verify::definition::{Comparison, compare_table};
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 
-use super::{LOG_FILTER, dev::stop_signal, verify::as_text};
 use crate::{
-    args::demo::{Demo, Scenario},
-    book::{Book, Bookkeeper},
-    commands::demo::{
-        scenario::{ScenarioReport, has_lag},
-        story::StoryFaults,
-        workload::client::AppAction,
-        writer::write,
+    args::{Demo, Scenario},
+    commands::{
+        LOG_FILTER,
+        demo::{
+            book::{Book, Bookkeeper, HasLag, Lags, Metered, WriteTotals, peak_mb},
+            famous::{FamousReport, is_theirs},
+            hot::HotReport,
+            story::{StoryFaults, StoryReport},
+            workload::{AppAction, Application, Client},
+        },
+        dev::stop_signal,
+        verify::as_text,
     },
-    embedded::{Embedded, access::Access},
-    exit::{Completion, print},
-    lag::Lags,
-    mappings::{MappingRequest, mappings},
-    metered::{self, Metered, WriteTotals},
+    embedded::{Access, Embedded},
+    exit::{Completion, print, print_json},
     opened::Clients,
-    service::{Faults, Plan, Service, Witness, laptop_limits},
+    service::{
+        Faults, Plan, Service, Witness,
+        function::{MappingRequest, mappings},
+        laptop_limits,
+    },
     tables,
-    words::print_json,
 };
 
 pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
@@ -148,8 +154,8 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
     let metered = Arc::new(Metered::new(Arc::clone(&store), has_lag(args)));
     let bar = progress(args);
     let mut running = Running { args, schema: Arc::clone(&schema), service, metered, book, faults, bar };
-    let report = scenario::run(&mut running).await?;
-    let (memory_mb, elapsed) = (metered::peak_mb(), started.elapsed());
+    let report = run_scenario(&mut running).await?;
+    let (memory_mb, elapsed) = (peak_mb(), started.elapsed());
     let Running { service, metered, book, bar, .. } = running;
     service.stop().await?;
     bar.set_message("verifying");
@@ -379,5 +385,128 @@ impl RunReport {
         let verdict = if *findings == 0 { "every derived value equals its definition" } else { "not in step" };
         lines.push(format!("{parked} parked, {findings} findings: {verdict}"));
         lines.join("\n")
+    }
+}
+
+// ---- The scenarios, each with its own part of the report ----
+
+/// The report of one scenario, under its name. The names are stable.
+#[derive(Debug, Default, Serialize)]
+struct ScenarioReport {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hot: Option<HotReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    famous: Option<FamousReport>,
+    /// Not in the JSON, because the story is for reading.
+    #[serde(skip)]
+    story: Option<StoryReport>,
+}
+
+impl ScenarioReport {
+    fn lines(&self) -> Vec<String> {
+        let hot = self.hot.iter().flat_map(HotReport::lines);
+        hot.chain(self.famous.iter().flat_map(FamousReport::lines)).collect()
+    }
+}
+
+/// Selects the items whose lag is measured. `hot` and `famous` measure at most those of other users, so their memory
+/// does not grow with the writes.
+fn has_lag(args: &Demo) -> HasLag {
+    match args.scenario() {
+        Scenario::Mixed => |_| true,
+        Scenario::Famous if args.others > 0 => is_theirs,
+        Scenario::Story | Scenario::Hot | Scenario::Famous => |_| false,
+    }
+}
+
+/// Runs the scenario until the stream is quiet.
+async fn run_scenario(running: &mut Running<'_>) -> anyhow::Result<ScenarioReport> {
+    match running.args.scenario() {
+        Scenario::Story => Ok(ScenarioReport { story: Some(story::run(running).await?), ..ScenarioReport::default() }),
+        Scenario::Mixed => {
+            let mut application = Application::new((*running.schema).clone(), running.args.seed);
+            running.write((0..running.args.writes()).map(|_| application.next_action())).await?;
+            running.quiet().await?;
+            Ok(ScenarioReport::default())
+        }
+        Scenario::Hot => Ok(ScenarioReport { hot: Some(hot::run(running).await?), ..ScenarioReport::default() }),
+        Scenario::Famous => {
+            Ok(ScenarioReport { famous: Some(famous::run(running).await?), ..ScenarioReport::default() })
+        }
+    }
+}
+
+// ---- The concurrent clients of the application ----
+
+/// Number of clients. One client performs all actions of a subject, so they keep their order.
+const CLIENTS: usize = 8;
+
+/// Maximum number of actions that wait for a client.
+const WAITING_MAX: usize = 64;
+
+/// Performs the actions at a rate. Without a rate, performs them as fast as the database responds.
+async fn write(
+    store: &Arc<Metered>,
+    rate: Option<u32>,
+    actions: impl Iterator<Item = anyhow::Result<AppAction>>,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    let mut clients = JoinSet::new();
+    let mut queues = Vec::new();
+    for _ in 0..CLIENTS {
+        let (queue, actions) = mpsc::channel(WAITING_MAX);
+        queues.push(queue);
+        clients.spawn(perform(Arc::clone(store), actions, bar.clone()));
+    }
+    let mut ticks = rate.map(|rate| tokio::time::interval(Duration::from_secs(1) / rate));
+    for action in actions {
+        if let Some(ticks) = &mut ticks {
+            ticks.tick().await;
+        }
+        let action = action?;
+        // A client that has failed is reported below.
+        if let Some(queue) = queues.get(client_of(&action.subject))
+            && queue.send(action).await.is_err()
+        {
+            break;
+        }
+    }
+    drop(queues);
+    while let Some(ended) = clients.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+fn client_of(subject: &str) -> usize {
+    subject.bytes().map(usize::from).sum::<usize>() % CLIENTS
+}
+
+/// One of the clients.
+async fn perform(store: Arc<Metered>, mut actions: mpsc::Receiver<AppAction>, bar: ProgressBar) -> anyhow::Result<()> {
+    let mut client = Client::default();
+    while let Some(action) = actions.recv().await {
+        let subject = action.subject.clone();
+        let performed = client.perform(store.as_ref(), action).await;
+        let is_done = performed.with_context(|| format!("the application cannot write to {subject}"))?;
+        store.written().n_refused += usize::from(!is_done);
+        bar.inc(1);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(seed: u64) -> Vec<String> {
+        let mut application = Application::new(catalogue::schema(), seed);
+        (0..500).map(|_| format!("{:?}", application.next_action().unwrap())).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_actions() {
+        assert_eq!(drawn(11), drawn(11));
+        assert_ne!(drawn(11), drawn(12));
     }
 }

@@ -1,7 +1,5 @@
 //! `ripple design`: the page of the table's design, its review, the event filters, and files of other tools.
 
-mod filters;
-
 use std::path::Path;
 
 use design::{
@@ -9,16 +7,20 @@ use design::{
     review::{self, AnswersError, FindingAnswer, ReviewFinding, Reviewed, review},
 };
 use draft::files::export::{ExportForm, export};
-use functions::declared::{Choice, declared};
+use functions::{
+    declared::{Choice, declared},
+    handler::Function,
+};
+use infra::filters::{Needed, StreamTable, criteria, needed, yaml};
+use operate::words::counted;
 use serde_json::{Map, Value, json};
 
 use crate::{
     args::{
         DEFAULT_TABLE,
-        design::{DesignArgs, ExportFormat},
+        offline::{DesignArgs, ExportFormat},
     },
-    exit::{Completion, Usage, file_text, print, report},
-    words::{counted, print_json},
+    exit::{Completion, Usage, file_text, print, print_json, report},
 };
 
 pub(crate) fn run(args: &DesignArgs) -> anyhow::Result<Completion> {
@@ -32,9 +34,9 @@ pub(crate) fn run(args: &DesignArgs) -> anyhow::Result<Completion> {
     let written_by = format!("ripple design{}", of.unwrap_or_default());
     if args.filters {
         if args.json {
-            print_json(filters::as_json(&design));
+            print_json(filters_json(&design));
         } else {
-            print(filters::as_text(&design).trim_end());
+            print(filters_text(&design).trim_end());
         }
         return Ok(Completion::InStep);
     }
@@ -133,4 +135,48 @@ fn as_text(reviewed: &Reviewed) -> String {
     let findings = counted(reviewed.findings.len(), "finding");
     lines.push(format!("{findings}, {} not answered", reviewed.unanswered().count()));
     lines.join("\n")
+}
+
+// ---- The stream records that each function needs ----
+
+/// The functions that read the stream.
+const READERS: [Function; 3] = [Function::Aggregate, Function::Propagate, Function::Combined];
+
+/// The records that a function needs from each table, with the table's name if there are several.
+fn needed_by(design: &Design, function: Function) -> impl Iterator<Item = (Option<&str>, Needed)> {
+    StreamTable::all(&design.schema).map(move |table| {
+        let needed = needed(table, &design.catalogue, &function.families());
+        (table.form().map(|form| form.name.as_str()), needed)
+    })
+}
+
+/// The filters of each function in the form of a template.
+fn filters_text(design: &Design) -> String {
+    let is_several = design.schema.layout.forms.is_some();
+    let of_one = |function: Function, (table, needed): (Option<&str>, Needed)| {
+        let of = match table {
+            Some(table) => format!(", the table {table}"),
+            None if is_several => ", the table of Ripple's own items".to_owned(),
+            None => String::new(),
+        };
+        format!("# {function}{of}\n{}", yaml(&needed))
+    };
+    let text = READERS.into_iter().flat_map(|function| needed_by(design, function).map(move |of| of_one(function, of)));
+    text.collect::<Vec<_>>().join("\n")
+}
+
+/// The filters of each function in the form of the API. If there are several tables, by table.
+fn filters_json(design: &Design) -> Value {
+    let is_several = design.schema.layout.forms.is_some();
+    let filters = |function: Function| {
+        let (mut own, mut tables) = (Value::Null, Map::new());
+        for (table, needed) in needed_by(design, function) {
+            match table {
+                Some(table) => drop(tables.insert(table.to_owned(), criteria(&needed))),
+                None => own = criteria(&needed),
+            }
+        }
+        if is_several { json!({ "own_table": own, "tables": tables }) } else { own }
+    };
+    Value::Object(READERS.map(|function| (function.to_string(), filters(function))).into_iter().collect())
 }

@@ -1,24 +1,10 @@
 //! `ripple dev`: runs the service on a laptop, for any AWS client, until the user stops it.
 
 mod command;
-mod greeting;
-mod watched;
 
-use std::{
-    future::pending,
-    io,
-    net::{Ipv4Addr, SocketAddr},
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::pending, io, net::SocketAddr, path::Path, sync::Arc};
 
 use aws_sdk_dynamodb::{Client, types::TableDescription};
-use console::{
-    ConsoleWrites, Served,
-    flow::{Flow, entry::UnansweredInvocation},
-    step::StepGate,
-};
 use derive::{
     catalogue::Catalogue,
     fit::{note_undeclared_keys, of_stream},
@@ -26,7 +12,6 @@ use derive::{
 };
 use design::Design;
 use engine::{
-    batch::Handled,
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
     publishing::{begin, read},
@@ -34,34 +19,36 @@ use engine::{
 use functions::{
     config::{Config, Mode, Moded},
     declared::{Choice, declared, described},
-    handler::{Function, dynamo},
+    handler::dynamo,
     logging,
 };
 use infra::steps::IndexChange;
-use operate::tables::Deployment;
+use operate::words;
 use serde_json::{Map, Value, json};
 use store::dynamo::DynamoStore;
-use stream::{delivered::EventCount, progress::Invocation};
+use stream::delivered::EventCount;
 use tokio::{
-    net::TcpListener,
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
 
 use crate::{
-    args::{DEFAULT_ENDPOINT, DEFAULT_TABLE, Dev, ENDPOINT, PORT, ledger_table, manifest::MANIFEST_HERE},
-    caught_up,
-    commands::dev::{command::ClientCommand, greeting::Greeting, watched::WatchedManifest},
-    embedded::{Embedded, access::Access},
-    events::Audience,
-    exit::{Completion, Usage, report, results_on_stderr},
+    args::{DEFAULT_ENDPOINT, DEFAULT_TABLE, Dev, ENDPOINT, MANIFEST_HERE, SHIPPED, ledger_table},
+    commands::{
+        console::Pages,
+        dev::command::{ClientCommand, WatchedManifest},
+        wait,
+    },
+    embedded::{Access, Embedded},
+    exit::{Audience, Completion, Usage, report, results_on_stderr},
     lines::Lines,
-    listening::listen,
-    mappings::{MappingRequest, mappings},
-    opened::{Clients, deployment, of_this_table},
-    opening::{IndexCheck, RegistryCheck, fits, ledger_fits},
-    service::{Plan, Service, Witness, laptop_limits},
-    tables, words,
+    opened::{Clients, IndexCheck, RegistryCheck, fits, ledger_fits, named, of_this_table},
+    service::{
+        Plan, Service, Witness,
+        function::{MappingRequest, mappings},
+        laptop_limits,
+    },
+    tables,
 };
 
 /// Log level if `RUST_LOG` is not set. It leaves out the problems that `dev` prints itself.
@@ -241,11 +228,11 @@ async fn serve(
     let (progress, gate) = (Arc::clone(&service.progress), Arc::clone(&service.gate));
     let reporting = async {
         match config.mode {
-            Mode::Apply => caught_up::report(reported, config.table.clone(), layout, progress, witness).await,
+            Mode::Apply => wait::report(reported, config.table.clone(), layout, progress, witness).await,
             Mode::Observe => pending().await,
         }
     };
-    let filling = watched::fill(args, (endpoint, &config), &tables, start, &to_fill);
+    let filling = command::fill(args, (endpoint, &config), &tables, start, &to_fill);
     let mut command = ClientCommand::start(args, &variables)?;
     let fits = |declared: Declared| async {
         let (schema, catalogue) = &declared;
@@ -291,11 +278,9 @@ const NAMED_MAX: usize = 5;
 /// Names the derivations that may not cover items written before now, and what to do. `options` are those by which another
 /// command finds the tables.
 fn unfilled(names: &[String], options: &str) -> String {
-    let named: Vec<&str> = names.iter().take(NAMED_MAX).map(String::as_str).collect();
-    let more = names.len() - named.len();
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let command = if let [name] = names { name } else { "--all" };
-    format!("items from before may be missing in {}{more}: run `ripple backfill {command}{options}`", named.join(", "))
+    format!("items from before may be missing in {}: run `ripple backfill {command}{options}`", named(&all, NAMED_MAX))
 }
 
 /// The options by which another command finds the tables of this one, if those are not the defaults.
@@ -426,96 +411,81 @@ pub(super) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-// ---- pages ----
+// ---- The greeting: addresses, the place of the data, and what to paste into another terminal ----
 
-/// The console, before it serves its pages.
-struct Pages {
-    /// The address of the console.
-    address: SocketAddr,
-    listener: TcpListener,
-    mode: Mode,
-    opened: Deployment<DynamoStore>,
-    design: Design,
-    /// `None` if the functions run in another process.
-    flow: Option<Arc<Flow>>,
+struct Greeting<'a> {
+    args: &'a Dev,
+    config: &'a Config,
+    tables: &'a [TableDescription],
+    endpoint: &'a str,
+    pages: SocketAddr,
+    variables: &'a [(&'static str, String)],
 }
 
-impl Pages {
-    /// Listens on the given port; by default on the console's, or on any free port if another program uses that one.
-    async fn open(
-        args: &Dev,
-        plan: &Plan<'_>,
-        design: Design,
-        config: &Config,
-        tables: &[TableDescription],
-        lines: Lines,
-    ) -> anyhow::Result<(Reporter, Self)> {
-        let at = |port| listen((Ipv4Addr::LOCALHOST, port).into(), "--console-port");
-        let listener = match (args.console_port, at(args.console_port.unwrap_or(PORT)).await) {
-            (None, Err(_)) => at(0).await?,
-            (_, listened) => listened?,
-        };
-        let flow = Arc::new(Flow::new(&plan.schema, &plan.catalogue));
-        let reporter = Reporter { lines, flow: Arc::clone(&flow) };
-        // A person who steps through records writes.
-        let flow = (plan.functions.is_none() && plan.mode == Mode::Apply).then_some(flow);
-        let declared = (&plan.schema, &plan.catalogue);
-        let tables: Vec<&TableDescription> = tables.iter().collect();
-        let opened = deployment(declared, &plan.store, config, &tables, &plan.streams, false);
-        Ok((reporter, Self { address: listener.local_addr()?, listener, mode: plan.mode, opened, design, flow }))
-    }
-
-    /// Serves until the listener fails. Returns the reason.
-    async fn serve(self, gate: Arc<StepGate<DynamoStore>>) -> anyhow::Error {
-        let Self { opened, design, flow, listener, mode, .. } = self;
-        let writes = match mode {
-            Mode::Apply => ConsoleWrites::Allowed { place: None },
-            Mode::Observe => ConsoleWrites::Refused { allowed_by: "start `ripple dev` without --observe".to_owned() },
-        };
-        let served = Served { opened, design, writes, functions: flow.map(|flow| (flow, gate)) };
-        match console::serve(served, listener).await {
-            Ok(()) => anyhow::anyhow!("the console ended"),
-            Err(error) => error.into(),
+impl Greeting<'_> {
+    /// Says that the service is ready, after what may be missing, or how its manifest has changed.
+    fn print(&self, audience: Audience, start: Start, to_fill: &[String], difference: &str) {
+        if start == Start::Changed {
+            let line = || format!("a new version of the functions runs: it {difference}");
+            return audience.print(line, "changed", || json!({ "difference": difference }));
         }
-    }
-}
-
-/// Reports the work of the functions to the terminal and the console.
-struct Reporter {
-    lines: Lines,
-    flow: Arc<Flow>,
-}
-
-impl Witness for Reporter {
-    fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
-        self.flow.take_in(&function.to_string(), handled, elapsed);
-        self.lines.handled(function, handled, elapsed);
+        if !to_fill.is_empty() {
+            audience.problem(&unfilled(to_fill, &options(self.args, self.endpoint)));
+        }
+        audience.print(|| self.lines(), "ready", || self.names());
     }
 
-    fn unanswered(&self, function: Function, unanswered: &UnansweredInvocation, elapsed: Duration) {
-        self.flow.take_in_unanswered(&function.to_string(), unanswered, elapsed);
+    fn tables(&self) -> Vec<&str> {
+        self.tables.iter().filter_map(TableDescription::table_name).collect()
     }
 
-    fn invoked(&self, invocation: &Invocation) {
-        self.lines.invoked(invocation);
+    /// The names of the object `ready`.
+    fn names(&self) -> Value {
+        let set = |(name, value): &(&str, String)| ((*name).to_owned(), value.clone().into());
+        let variables: Map<String, Value> = self.variables.iter().map(set).collect();
+        json!({
+            "endpoint": self.endpoint, "console": format!("http://{}", self.pages), "tables": self.tables(),
+            "ledger": self.config.ledger_table, "data": self.args.data, "variables": variables,
+        })
     }
 
-    fn filtered_out(&self, record: &str) {
-        self.lines.filtered_out(record);
-    }
-
-    fn responds(&self, is_so: bool) {
-        self.lines.responds(is_so);
-    }
-
-    fn trouble(&self, line: &str) {
-        self.lines.trouble(line);
+    fn lines(&self) -> String {
+        let tables = self.tables();
+        let mut lines = vec![
+            format!("endpoint  {}", self.endpoint),
+            format!("console   http://{}", self.pages),
+            format!("table     {}", tables.join(", ")),
+            format!("ledger    {}", self.config.ledger_table),
+        ];
+        lines.extend(self.args.manifest.config.is_none().then(|| format!("manifest  {SHIPPED}")));
+        match (&self.args.endpoint, &self.args.data) {
+            (Some(_), _) => {}
+            (None, Some(folder)) => lines.push(format!("data      in the folder {}", folder.display())),
+            (None, None) => lines.push("data      in memory, gone when this ends: --data DIR keeps it".to_owned()),
+        }
+        if self.args.observe {
+            lines.push("observing: nothing is written, and each line below is what would be".to_owned());
+        }
+        lines.push("for clients in another terminal:".to_owned());
+        let set = |(name, value): &(&str, String)| format!("{name}={value}");
+        // One line for the address, one for each pair that goes together.
+        let (address, pairs) = self.variables.split_at(1);
+        for together in [address].into_iter().chain(pairs.chunks(2)) {
+            lines.push(format!("  export {}", together.iter().map(set).collect::<Vec<_>>().join(" ")));
+        }
+        lines.push("then, for example:".to_owned());
+        let table = tables.first().copied().unwrap_or(&self.config.table);
+        lines.push(format!("  AWS CLI     aws dynamodb scan --table-name {table}"));
+        lines.push(format!("  Python      boto3.resource(\"dynamodb\").Table(\"{table}\").scan()"));
+        lines.push(format!("  JavaScript  await new DynamoDB().scan({{ TableName: \"{table}\" }})"));
+        lines.push("ready".to_owned());
+        lines.join("\n")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::unfilled;
+    use super::*;
 
     #[test]
     fn any_number_of_derivations_to_fill_is_one_line() {

@@ -1,32 +1,41 @@
 //! `ripple jobs`: lists the jobs that work through many items, and pauses, resumes or cancels them.
 
-mod ordered;
+use std::sync::Arc;
 
 use engine::{
+    backoff::describe,
+    batch::Engine,
     clock::{Clock as _, SystemClock},
     job::{Job, Task},
-    jobs::ground::{held::HeldBy, sweep::jobs},
+    jobs::{
+        JobOrder, Obeyed,
+        ground::{held::HeldBy, sweep::jobs},
+    },
 };
 use functions::logging;
 use keys::layout::Layout;
-use operate::objects::job::{
-    HeldCascades, job_object, jobs_list, last_item, left_ms, pages, per_second, second_round, state_of,
+use operate::{
+    objects::{
+        job::{HeldCascades, job_object, jobs_list, last_item, left_ms, pages, per_second, second_round, state_of},
+        word,
+    },
+    words::{self, counted},
 };
 use serde_json::{Value, json};
+use store::dynamo::DynamoStore;
 
-use super::QUIET_LOG_FILTER;
 use crate::{
-    args::Jobs,
-    exit::{Completion, print, report_unknown},
+    args::tables::Jobs,
+    commands::QUIET_LOG_FILTER,
+    exit::{Completion, print, print_json, report_unknown},
     opened::{agreed, open_to_write, open_with_ledger},
-    words::{self, counted, print_json},
 };
 
 pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
     if let Some(order) = args.order() {
         let opened = agreed(open_to_write(&args.writing).await?, &args.writing.connection).await?;
-        return ordered::run(&opened.engine(), order, args).await;
+        return carry_out(&opened.engine(), order, args).await;
     }
     let connection = &args.writing.connection;
     let opened = agreed(open_with_ledger(connection).await?, connection).await?;
@@ -144,4 +153,89 @@ fn state_text(job: &Job) -> String {
     let begun = if job.is_running { "it has begun" } else { "it has not begun" };
     let state = state_of(job);
     if job.is_paused { format!("{state}, {begun}") } else { state.to_owned() }
+}
+
+// ---- An operator's order for jobs ----
+
+/// Time limit for one order, in milliseconds: one call, or a few if the job moves meanwhile.
+const ORDER_MS_MAX: u64 = 30_000;
+
+/// The outcome of an order for a job.
+enum OrderOutcome {
+    Obeyed(Obeyed),
+    /// The database did not respond. The order may have been carried out, and can safely be repeated.
+    Failed {
+        why: String,
+    },
+    /// An earlier order failed.
+    NotTried,
+}
+
+/// Carries out the order for each job in turn.
+async fn carry_out(engine: &Engine<Arc<DynamoStore>>, order: JobOrder, args: &Jobs) -> anyhow::Result<Completion> {
+    let jobs = jobs(engine.store(), &engine.schema().layout).await?;
+    let (chosen, unknown) = chosen(&jobs, &args.ids);
+    let mut results: Vec<Value> = Vec::new();
+    let mut has_failed = false;
+    for job in chosen {
+        let outcome = if has_failed {
+            OrderOutcome::NotTried
+        } else {
+            match engine.order(job, order, SystemClock.now_ms().saturating_add(ORDER_MS_MAX)).await {
+                Ok(obeyed) => OrderOutcome::Obeyed(obeyed),
+                Err(error) => OrderOutcome::Failed { why: describe(&error) },
+            }
+        };
+        has_failed |= matches!(outcome, OrderOutcome::Failed { .. });
+        let (name, why) = outcome.describe(order, engine);
+        if !args.json {
+            let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            print(&format!("{}  {name}{why}", job.key.sk));
+        }
+        results.push(json!({ "id": job.key.sk, "outcome": word(name), "why": why }));
+    }
+    if args.json {
+        print_json(json!({ "jobs": results, "unknown": unknown }));
+    }
+    report_unknown(&unknown, NO_JOB, "jobs");
+    Ok(match (has_failed, unknown.is_empty()) {
+        (true, _) => Completion::Unfinished,
+        (false, false) => Completion::UnknownId,
+        (false, true) => Completion::InStep,
+    })
+}
+
+impl OrderOutcome {
+    /// Its name, which is stable, and more about it.
+    fn describe(&self, order: JobOrder, engine: &Engine<Arc<DynamoStore>>) -> (&'static str, Option<String>) {
+        match (self, order) {
+            (Self::Obeyed(Obeyed::Done(_)), JobOrder::Pause) => ("paused", None),
+            (Self::Obeyed(Obeyed::Done(_)), JobOrder::Resume) => ("resumed", None),
+            (Self::Obeyed(Obeyed::Done(job)), JobOrder::Cancel) => ("cancelled", Some(undone(job, engine))),
+            (Self::Obeyed(Obeyed::Already), JobOrder::Resume) => ("was not paused", None),
+            (Self::Obeyed(Obeyed::Already), _) => ("was paused already", None),
+            (Self::Obeyed(Obeyed::Gone), _) => ("had ended", None),
+            (Self::Failed { why }, _) => ("failed", Some(why.clone())),
+            (Self::NotTried, _) => ("not tried", None),
+        }
+    }
+}
+
+/// The work that stays undone if this job is cancelled.
+fn undone(job: &Job, engine: &Engine<Arc<DynamoStore>>) -> String {
+    let (so_far, origin) = (so_far(job), job.origin());
+    match &job.task {
+        Task::Cascade { .. } => {
+            format!("{so_far}; the rest of what belonged to {origin} stays, and nothing deletes it later")
+        }
+        Task::FanOut(_) => {
+            let rest = "items that it had not reached stay as they are, until `ripple verify` finds them";
+            let again = if engine.is_searched_again(job) {
+                "; it searches an index, so the sweep starts it once more within half an hour: pause that one to prevent it"
+            } else {
+                ""
+            };
+            format!("{so_far}; {rest} or {origin} changes again{again}")
+        }
+    }
 }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::process::Command as Process;
 
 use crate::{
-    args::{McpArgs, values::described},
+    args::{offline::McpArgs, values::described},
     exit::Completion,
 };
 

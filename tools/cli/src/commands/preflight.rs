@@ -1,51 +1,33 @@
 //! `ripple preflight`: checks whether the application's tables fit the declarations, before the service is attached.
 //!
-//! Reads a part of each table and writes nothing. [`plan`] receives each item as an insert, and determines its entity
-//! and the derivations that cannot read it. The table itself is checked as a function checks it at its start. The
+//! Reads a part of each table and writes nothing. The table itself is checked as a function checks it at its start. The
 //! report contains keys, but no values of attributes.
-//!
-//! # Cost
-//!
-//! Estimates the cost of a backfill from a sample.
-//!
-//! This is an upper estimate: it assumes that each item derived from the sample is written once, at the size of the
-//! table's own items. Some may already be correct, and some are derived from several items of the sample. A history
-//! count cannot be filled, because the table does not contain everything that it counts.
 
-mod links;
-mod report;
 pub(super) mod sample;
-mod surroundings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use derive::{
-    catalogue::Catalogue,
-    change::{Change, Images},
-    clock,
-    effect::Effect,
-    family::Family,
-    plan::{RecordKind, plan},
-    position::DerivationAt,
-    schema::Schema,
-};
-use design::{Design, price::price, samples::Samples};
-use engine::{input::caught, look::listing::ALL_DERIVATIONS};
-use functions::logging;
-use keys::{counter::CounterKey, item::Item, key::Key};
+use anyhow::Context as _;
+use aws_sdk_dynamodb::types::{TableDescription, TimeToLiveStatus};
+use derive::fit::{Misfit, StoredTable, TablePart, needed_indexes, of_ledger, of_read_index, of_table};
+use engine::ledger::{EXPIRES_AT, settings::recorded};
+use functions::{declared::described, logging};
+use infra::steps::{IndexChange, inside, queried_by};
+use keys::{key::Key, tables::TableForm};
+use operate::objects::key;
+use serde_json::{Map, Value, json};
 
-use super::LOG_FILTER;
 use crate::{
-    args::Preflight,
+    args::{Connection, config_option, tables::Preflight},
     bar::progress,
-    commands::preflight::{
-        links::CheckedLink,
-        sample::{SampleLimits, SampledTable},
-        surroundings::Surroundings,
+    commands::{
+        LOG_FILTER,
+        preflight::sample::{BackfillCost, CheckedLink, Group, SampleLimits, SampledTable, WriteEstimate},
+        verify::reader_text,
     },
-    exit::{Completion, print},
-    opened::{Opened, open_to_attach},
-    words::print_json,
+    exit::{Completion, print, print_json},
+    opened::{Opened, agrees, open_to_attach},
+    tables,
 };
 
 /// The results of a preflight.
@@ -79,199 +61,454 @@ pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Completion> {
     Ok(if to_do.is_empty() { Completion::InStep } else { Completion::Findings })
 }
 
-// ---- Estimates the cost of a backfill from a sample ----
+// ---- The tables without their items: keys, indexes, streams, expiry, and the ledger's table ----
 
-/// Bytes of a consistent read unit. Source: `DynamoDB`, "Read and write operations".
-const READ_UNIT_BYTES: u64 = 4_096;
-
-/// Write units of one addition to a count: the counter, the receipt and the right to repair, in one transaction.
-const REPAIR_UNITS: f64 = 6.0;
-
-/// The estimated writes for a derivation.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::commands) struct WriteEstimate {
-    pub(in crate::commands) derivation: String,
-    /// Number of items in the whole table.
-    pub(in crate::commands) n_items: f64,
-    /// Write units in the whole table.
-    pub(in crate::commands) units: f64,
+/// The state of the tables before the service is attached.
+struct Surroundings {
+    /// The application's tables.
+    tables: Vec<TableFacts>,
+    /// The table of Ripple's own items, if the application has several tables.
+    own: Option<OwnTable>,
+    ledger: LedgerTable,
 }
 
-impl WriteEstimate {
-    /// The upper limit, in words.
-    pub(in crate::commands) fn at_most(&self) -> String {
-        let of = |n: f64, noun: &str| format!("{n:.0} {noun}{}", if n > 0.5 && n < 1.5 { "" } else { "s" });
-        format!("at most {}, {}", of(self.n_items, "item"), of(self.units, "write unit"))
+/// The table of Ripple's own items, which a template creates.
+struct OwnTable {
+    table: String,
+    is_there: bool,
+    misfits: Vec<Misfit>,
+}
+
+/// The description of a table, and its mismatches.
+struct TableFacts {
+    table: String,
+    stream_arn: Option<String>,
+    /// Number of items, as DynamoDB counted them some hours ago.
+    n_items: u64,
+    /// Size of the items, in bytes.
+    bytes: u64,
+    key: String,
+    /// True if the table has the declared key. Its items are read only then.
+    has_key: bool,
+    /// The declared indexes, and whether a derivation or a read needs each.
+    indexes: BTreeMap<String, bool>,
+    view: Option<String>,
+    n_shards_open: Option<usize>,
+    expiry: Expiry,
+    /// The declared attribute of its time to live.
+    declared_expiry: Option<String>,
+    misfits: Vec<Misfit>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Expiry {
+    /// At the time in this attribute.
+    By(String),
+    Never,
+    /// The database does not report it.
+    Unsaid,
+}
+
+struct LedgerTable {
+    table: String,
+    is_there: bool,
+    /// The kind, if the ledger has stored it.
+    kind: Option<String>,
+    /// What the operator has to change.
+    to_do: Vec<String>,
+}
+
+impl Surroundings {
+    /// Reads the state of all tables.
+    async fn look(opened: &Opened, connection: &Connection) -> anyhow::Result<Self> {
+        let mut tables = Vec::new();
+        for (description, form) in opened.application_tables() {
+            tables.push(TableFacts::look(opened, description, form).await?);
+        }
+        let own = opened.schema.layout.forms.is_some().then(|| OwnTable::look(opened));
+        Ok(Self { tables, own, ledger: LedgerTable::look(opened, connection).await? })
+    }
+
+    /// What the operator has to change, one line each.
+    fn to_do(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.tables.iter().flat_map(TableFacts::to_do).collect();
+        lines.extend(self.own.iter().flat_map(|own| &own.misfits).map(|misfit| misfit.line.clone()));
+        lines.extend(self.ledger.to_do.iter().cloned());
+        lines
     }
 }
 
-/// The estimated cost of a backfill.
-#[derive(Clone, Debug, Default)]
-pub(in crate::commands) struct BackfillCost {
-    /// Read units of one consistent read of the whole table. An eventually consistent one takes half.
-    pub(in crate::commands) read_units: u64,
-    /// By derivation; `None` if the sampled share of the table is unknown.
-    pub(in crate::commands) parts: Option<Vec<WriteEstimate>>,
-    /// Write units of all derivations. An item that several derivations write counts once.
-    pub(in crate::commands) write_units: f64,
-    /// Derivations that cannot be filled.
-    pub(in crate::commands) history: Vec<String>,
+impl OwnTable {
+    fn look(opened: &Opened) -> Self {
+        let is_there = opened.table.table_name.is_some();
+        let misfits = || of_table(&opened.schema, &opened.catalogue, &described(&opened.table), tables::options());
+        let misfits = if is_there { misfits() } else { Vec::new() };
+        Self { table: opened.config.table.clone(), is_there, misfits }
+    }
 }
 
-impl BackfillCost {
-    /// Makes an estimate from samples of the application's tables.
-    pub(in crate::commands) fn estimate(opened: &Opened, tables: &[SampledTable]) -> Self {
-        let (schema, catalogue) = ((*opened.schema).clone(), (*opened.catalogue).clone());
-        let samples = tables.iter().flat_map(|table| table.fitting.samples.values().cloned()).collect();
-        let samples = Samples::of(&schema, samples);
-        let design = Design { samples, ..Design::declared(schema, catalogue) };
-        let read_units = tables.iter().map(|table| table.bytes.div_ceil(READ_UNIT_BYTES)).sum();
-        let is_sampled =
-            |at| tables.iter().any(|table| table.fitting.derived.get(&at).is_some_and(|it| !it.is_empty()));
-        let history = design.catalogue.positioned().filter(|(at, it)| it.kind.is_history() && is_sampled(*at));
-        let history = history.map(|(_, derivation)| derivation.label().to_owned()).collect();
-        let mut estimated = Self { read_units, history, ..Self::default() };
-        let (mut all, mut is_known) = (BTreeMap::<DerivationAt, WriteEstimate>::new(), true);
-        for table in tables {
-            let Some(share) = table.share.filter(|share| *share > 0.0) else {
-                is_known = false;
-                continue;
-            };
-            let (parts, units) = of_table(&design, &table.fitting, share);
-            estimated.write_units += units;
-            for (at, part) in parts {
-                let none = || WriteEstimate { n_items: 0.0, units: 0.0, ..part.clone() };
-                let sum = all.entry(at).or_insert_with(none);
-                (sum.n_items, sum.units) = (sum.n_items + part.n_items, sum.units + part.units);
+impl TableFacts {
+    async fn look(opened: &Opened, table: &TableDescription, form: Option<&TableForm>) -> anyhow::Result<Self> {
+        let schema = &opened.schema;
+        let stored = described(table);
+        let mut misfits = of_table(schema, &opened.catalogue, &stored, tables::options());
+        let needed = needed_indexes(schema, &opened.catalogue);
+        let steps = tables::index_steps((schema, &opened.catalogue), table, form);
+        let whole = form.cloned().unwrap_or_else(|| schema.layout.own_table());
+        let mut indexes = BTreeMap::new();
+        for index in &whole.indexes {
+            let name = &index.name;
+            let reads = queried_by(schema, &whole, name);
+            let is_needed = !reads.is_empty() || needed.contains(&inside(&whole, name));
+            indexes.insert(name.clone(), is_needed);
+            let part = TablePart::Index(name.clone());
+            // What the manifest declares of an index contains what derivations need of it.
+            let replaced =
+                steps.iter().find(|step| step.index == *name && matches!(step.change, IndexChange::Replace(_)));
+            if let Some(step) = replaced {
+                misfits.retain(|misfit| misfit.part != part);
+                misfits.push(Misfit { part, line: step.to_string() });
+            } else if !misfits.iter().any(|misfit| misfit.part == part) {
+                misfits.extend(of_read_index(index, &reads, &stored));
             }
         }
-        estimated.parts = is_known.then(|| all.into_values().collect());
-        estimated
-    }
-}
-
-/// The writes for one table, by derivation, and the write units of all of them. `share` is the part of the table that
-/// was read. An item that several derivations write counts once in the sum.
-fn of_table(design: &Design, fitting: &Fitting, share: f64) -> (Vec<(DerivationAt, WriteEstimate)>, f64) {
-    let whole = |of_share: f64| (of_share / share).ceil();
-    let (mut parts, mut looked, mut counted) = (Vec::new(), BTreeMap::<&Key, f64>::new(), 0.0);
-    for (at, derivation) in design.catalogue.positioned().filter(|(_, derivation)| !derivation.kind.is_history()) {
-        let Some(items) = fitting.derived.get(&at).filter(|items| !items.is_empty()) else { continue };
-        let is_counted = derivation.kind.family() == Family::Additive;
-        let units = if is_counted { REPAIR_UNITS } else { price(design, derivation).map_or(0.0, |it| it.total()) };
-        let n_items = items.iter().fold(0.0, |sum, _| sum + 1.0);
-        let derivation = derivation.label().to_owned();
-        parts.push((at, WriteEstimate { derivation, n_items: whole(n_items), units: whole(n_items * units) }));
-        if is_counted {
-            counted += n_items * units;
-            continue;
-        }
-        for item in items {
-            let held = looked.entry(item).or_default();
-            *held = held.max(units);
-        }
-    }
-    (parts, whole(counted + looked.values().sum::<f64>()))
-}
-
-// ---- The items that fit, those that do not, and those that the derivations would write ----
-
-/// Number of keys to keep as examples of a group.
-const EXAMPLES: usize = 3;
-
-/// Items with the same result.
-#[derive(Clone, Debug, Default)]
-pub(in crate::commands) struct Group {
-    pub(in crate::commands) n_items: u64,
-    /// Keys of some of the items.
-    pub(in crate::commands) examples: Vec<Key>,
-}
-
-impl Group {
-    fn add(&mut self, key: &Key) {
-        self.n_items += 1;
-        if self.examples.len() < EXAMPLES {
-            self.examples.push(key.clone());
-        }
-    }
-}
-
-/// The results for the items of a sample.
-#[derive(Clone, Debug, Default)]
-pub(in crate::commands) struct Fitting {
-    pub(in crate::commands) n_items: u64,
-    /// Items by entity.
-    pub(in crate::commands) entities: BTreeMap<String, u64>,
-    /// Items without an entity type.
-    pub(in crate::commands) untyped: Group,
-    /// Items with an undeclared entity, or with a key of an undeclared form.
-    pub(in crate::commands) unknown: Group,
-    /// Items that a derivation cannot read, by derivation and reason.
-    pub(in crate::commands) unreadable: BTreeMap<(String, String), Group>,
-    /// Items that derivations would write, by derivation: those that inserts of the sampled items would refresh or add
-    /// to.
-    pub(in crate::commands) derived: BTreeMap<DerivationAt, BTreeSet<Key>>,
-    /// One item of each entity.
-    pub(in crate::commands) samples: BTreeMap<String, Item>,
-}
-
-impl Fitting {
-    /// Adds an item of the sample; `None` if its key does not have the declared form.
-    pub(in crate::commands) fn add(&mut self, schema: &Schema, catalogue: &Catalogue, item: Option<Item>) {
-        self.n_items += 1;
-        let addressed = item.and_then(|item| Some((schema.layout.key(&item)?, item)));
-        let Some((key, item)) = addressed else { return self.untyped.add(&Key::new("", "")) };
-        let (id, sequence_number) = (String::new(), String::new());
-        let change = Change { id, sequence_number, created_ms: None, key, images: Images::Inserted(item) };
-        let families = [Family::Additive, Family::LevelTriggered];
-        let planned = match caught("planning it", || plan(schema, catalogue, &families, &change)) {
-            Ok(planned) => planned,
-            Err(why) => return self.unreadable(ALL_DERIVATIONS, why, &change.key),
+        let stream_arn = table.latest_stream_arn.clone().filter(|_| stored.has_stream);
+        let n_shards_open = match &stream_arn {
+            Some(arn) => Some(n_shards_open(opened, arn).await?),
+            None => None,
         };
-        if let Some(why) = planned.misfit {
-            self.unreadable(ALL_DERIVATIONS, why.to_string(), &change.key);
-            if change.new_image().and_then(|item| schema.image(&change.key, item)).is_none() {
-                return;
-            }
-        }
-        match planned.record {
-            RecordKind::Untyped | RecordKind::Unknown if change.key == clock::key() => return,
-            RecordKind::Untyped => return self.untyped.add(&change.key),
-            RecordKind::Unknown => return self.unknown.add(&change.key),
-            RecordKind::Change | RecordKind::Echo => {}
-        }
-        for (at, effect) in planned.effects {
-            if let Effect::List { unreadable: Some(why) } = &effect {
-                self.unreadable(catalogue.label(at), why.to_string(), &change.key);
-            }
-            self.derived.entry(at).or_default().extend(written(catalogue.name(at), effect));
-        }
-        let Images::Inserted(item) = change.images else { return };
-        if let Some(image) = schema.image(&change.key, &item) {
-            let entity = image.definition.name.clone();
-            *self.entities.entry(entity.clone()).or_default() += 1;
-            self.samples.entry(entity).or_insert(item);
-        }
+        let declared_expiry = form.map_or(&schema.layout.time_to_live, |form| &form.time_to_live).clone();
+        Ok(Self {
+            table: stored.name.clone(),
+            stream_arn,
+            n_items: tables::counted(table.item_count),
+            bytes: tables::counted(table.table_size_bytes),
+            key: stored.key.to_string(),
+            has_key: !misfits.iter().any(|misfit| misfit.part == TablePart::Key),
+            indexes,
+            expiry: Expiry::of(opened, &stored.name).await,
+            view: stored.view,
+            n_shards_open,
+            declared_expiry,
+            misfits,
+        })
     }
 
-    fn unreadable(&mut self, derivation: &str, why: String, key: &Key) {
-        self.unreadable.entry((derivation.to_owned(), why)).or_default().add(key);
+    /// The mismatch of an index.
+    fn of_index(&self, name: &str) -> Option<&Misfit> {
+        self.misfits.iter().find(|misfit| matches!(&misfit.part, TablePart::Index(index) if index == name))
     }
 
-    /// Number of items of a declared entity.
-    pub(in crate::commands) fn n_fitting(&self) -> u64 {
-        self.entities.values().sum()
+    fn to_do(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.misfits.iter().map(|misfit| misfit.line.clone()).collect();
+        if let Expiry::By(held) = &self.expiry
+            && self.declared_expiry.as_ref() != Some(held)
+        {
+            let declared = self.declared_expiry.as_deref().unwrap_or("no attribute");
+            let line = format!("items of {} expire by {held}, but {declared} is declared", self.table);
+            lines.push(format!("{line}: declare it with {}", tables::options().config));
+        }
+        lines
     }
 }
 
-/// The item that an effect would write. Items that a search would find are skipped, because their own inserts cover
-/// them.
-fn written(derivation: &str, effect: Effect) -> Option<Key> {
-    match effect {
-        // The shard differs from batch to batch; a backfill uses one.
-        Effect::Add(add) => CounterKey::home(add.target, derivation).key().ok(),
-        Effect::Measure(measure) => Some(measure.bucket),
-        Effect::Look(request) | Effect::Vacated(request) => Some(request.item),
-        Effect::Ground(_) | Effect::Find(_) | Effect::Late | Effect::Later(..) | Effect::List { .. } => None,
+impl LedgerTable {
+    async fn look(opened: &Opened, connection: &Connection) -> anyhow::Result<Self> {
+        let table = opened.config.ledger_table.clone();
+        let description = tables::describe(&opened.clients.dynamodb, &table, &opened.endpoint).await?;
+        let Some(stored) = description.map(|description| described(&description)) else {
+            return Ok(Self { table, is_there: false, kind: None, to_do: Vec::new() });
+        };
+        let mut to_do = Self::to_do(opened, &table, &stored).await;
+        let has_key = of_ledger(&opened.schema.layout, &stored, tables::options()).is_none();
+        if has_key {
+            to_do.extend(agrees(opened, connection).await?.err().map(|usage| usage.to_string()));
+        }
+        let kind = if has_key { recorded(&opened.store).await?.map(|kind| kind.to_string()) } else { None };
+        Ok(Self { table, is_there: true, kind, to_do })
     }
+
+    async fn to_do(opened: &Opened, table: &str, stored: &StoredTable) -> Vec<String> {
+        let misfit = of_ledger(&opened.schema.layout, stored, tables::options());
+        let mut lines: Vec<String> = misfit.into_iter().map(|misfit| misfit.line).collect();
+        if stored.has_stream {
+            lines.push(format!("the ledger's table {table} has a stream, which nobody uses: disable it"));
+        }
+        let is_right = match Expiry::of(opened, table).await {
+            Expiry::By(attribute) => attribute == EXPIRES_AT,
+            Expiry::Never => false,
+            Expiry::Unsaid => true,
+        };
+        if !is_right {
+            let line = format!("items of the ledger's table {table} do not expire by {EXPIRES_AT}");
+            lines.push(format!("{line}: enable its time to live, or receipts stay for ever"));
+        }
+        lines
+    }
+}
+
+/// The number of open shards: those that no other shard names as its parent. An ending sequence number proves nothing,
+/// because an emulator's open shard has one too.
+async fn n_shards_open(opened: &Opened, arn: &str) -> anyhow::Result<usize> {
+    let (mut shards, mut after) = (Vec::new(), None);
+    loop {
+        let call = opened.clients.streams.describe_stream().stream_arn(arn);
+        let answer = call.set_exclusive_start_shard_id(after).send().await;
+        let answer = answer.with_context(|| format!("cannot describe the stream {arn}"))?;
+        let Some(description) = answer.stream_description else { break };
+        shards.extend(description.shards.unwrap_or_default());
+        after = description.last_evaluated_shard_id.filter(|id| !id.is_empty());
+        if after.is_none() {
+            break;
+        }
+    }
+    let is_parent = |id: Option<&str>| shards.iter().any(|shard| shard.parent_shard_id() == id);
+    Ok(shards.iter().filter(|shard| !is_parent(shard.shard_id())).count())
+}
+
+impl Expiry {
+    async fn of(opened: &Opened, table: &str) -> Self {
+        let answer = opened.clients.dynamodb.describe_time_to_live().table_name(table).send().await;
+        let Some(description) = answer.ok().and_then(|answer| answer.time_to_live_description) else {
+            return Self::Unsaid;
+        };
+        match (description.attribute_name, description.time_to_live_status) {
+            (Some(name), Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)) => Self::By(name),
+            _ => Self::Never,
+        }
+    }
+
+    fn word(&self) -> &str {
+        match self {
+            Self::By(attribute) => attribute,
+            Self::Never => "never",
+            Self::Unsaid => "unknown: the call is not allowed",
+        }
+    }
+}
+
+// ---- The report, as text and as JSON ----
+
+impl Preflighted {
+    /// What the operator has to do, one line each; nothing if everything fits.
+    fn to_do(&self) -> Vec<String> {
+        let mut lines = self.surroundings.to_do();
+        let fittings = || self.sampled.iter().map(|table| &table.fitting);
+        let n_items: u64 = fittings().map(|fitting| fitting.n_items).sum();
+        let is_unreadable = fittings().any(|fitting| !fitting.unreadable.is_empty());
+        if n_items > 0 && fittings().all(|fitting| fitting.n_fitting() == 0) && !is_unreadable {
+            let none = format!("none of {n_items} items is of a declared entity");
+            lines.push(format!("{none}: declare them with {}, or name another table with --table", config_option()));
+        }
+        if is_unreadable {
+            lines.push("unreadable items count as absent until somebody corrects them: see unreadable".to_owned());
+        }
+        lines.extend(self.links.iter().filter_map(CheckedLink::to_do));
+        lines
+    }
+
+    fn text(&self, to_do: &[String]) -> String {
+        let mut lines = Vec::new();
+        for (facts, sampled) in self.surroundings.tables.iter().zip(&self.sampled) {
+            lines.extend(table_lines(facts));
+            if self.surroundings.own.is_none() {
+                lines.push(self.ledger_line());
+            }
+            lines.extend(sample_lines(facts, sampled));
+        }
+        if let Some(own) = &self.surroundings.own {
+            let is_there = if own.is_there { "exists" } else { "does not exist yet" };
+            lines.push(row("own table", &format!("{}: for Ripple's own items, {is_there}", own.table)));
+            lines.push(self.ledger_line());
+        }
+        lines.extend(self.links.iter().filter_map(CheckedLink::line).map(|line| row("links", &line)));
+        lines.extend(self.backfill_lines());
+        lines.extend(to_do.iter().map(|line| row("to do", line)));
+        lines.push(match to_do.len() {
+            0 => "it fits".to_owned(),
+            1 => "1 thing to do".to_owned(),
+            n => format!("{n} things to do"),
+        });
+        lines.join("\n")
+    }
+
+    fn ledger_line(&self) -> String {
+        let ledger = &self.surroundings.ledger;
+        row(
+            "ledger",
+            &match (&ledger.kind, ledger.is_there) {
+                (Some(kind), _) => format!("{}: of {kind}", ledger.table),
+                (None, true) => format!("{}: not in use yet", ledger.table),
+                (None, false) => format!("{}: does not exist yet", ledger.table),
+            },
+        )
+    }
+
+    fn backfill_lines(&self) -> Vec<String> {
+        let backfill = &self.backfill;
+        let reads = backfill.read_units;
+        let mut lines = vec![row("backfill", &format!("read units to read the table once, consistently: {reads}"))];
+        match &backfill.parts {
+            None => lines.push(row("backfill", "the write units are unknown, because the table's size is unknown")),
+            Some(parts) => {
+                for part in parts {
+                    lines.push(row("backfill", &format!("{}: {}", part.derivation, part.at_most())));
+                }
+                lines.push(row("backfill", &format!("at most {} write units in all", backfill.write_units)));
+            }
+        }
+        if !backfill.history.is_empty() {
+            let names = backfill.history.join(", ");
+            lines.push(row("backfill", &format!("not {names}: the table does not contain everything that they count")));
+        }
+        lines
+    }
+
+    /// The names are stable. The facts about a single table are at the top level. With several tables, they are in a
+    /// list.
+    fn json(&self, to_do: &[String]) -> Value {
+        let backfill = &self.backfill;
+        let parts = backfill.parts.as_ref().map(|parts| {
+            let part =
+                |part: &WriteEstimate| json!({ "derivation": part.derivation, "items": part.n_items, "write_units": part.units });
+            parts.iter().map(part).collect::<Vec<_>>()
+        });
+        let ledger = &self.surroundings.ledger;
+        let rest = json!({
+            "ledger": { "name": ledger.table, "exists": ledger.is_there, "kind": ledger.kind },
+            "links": self.links.iter().map(CheckedLink::json).collect::<Vec<_>>(),
+            "backfill": {
+                "read_units": backfill.read_units,
+                "write_units": parts.as_ref().map(|_| backfill.write_units),
+                "derivations": parts,
+                "history": backfill.history,
+            },
+            "to_do": to_do,
+        });
+        let tables =
+            self.surroundings.tables.iter().zip(&self.sampled).map(|(facts, sampled)| table_json(facts, sampled));
+        let mut object = match &self.surroundings.own {
+            None => tables.flat_map(members).collect(),
+            Some(own) => members(json!({
+                "tables": tables.collect::<Vec<_>>(),
+                "own_table": { "name": own.table, "exists": own.is_there },
+            })),
+        };
+        object.extend(members(rest));
+        Value::Object(object)
+    }
+}
+
+fn members(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// The facts about one table.
+fn table_json(facts: &TableFacts, sampled: &SampledTable) -> Value {
+    let SampledTable { sample, fitting, .. } = sampled;
+    let indexes = facts
+        .indexes
+        .iter()
+        .map(|(name, is_needed)| json!({ "name": name, "needed": is_needed, "fits": facts.of_index(name).is_none() }));
+    let unreadable = fitting.unreadable.iter().map(|((derivation, why), group)| {
+        json!({ "derivation": derivation, "why": why, "items": group.n_items, "examples": keys(group) })
+    });
+    let expires_by = match &facts.expiry {
+        Expiry::By(attribute) => Some(attribute),
+        Expiry::Never | Expiry::Unsaid => None,
+    };
+    json!({
+        "table": {
+            "name": facts.table,
+            "items": facts.n_items,
+            "bytes": facts.bytes,
+            "key": facts.key,
+            "key_fits": facts.has_key,
+        },
+        "indexes": indexes.collect::<Vec<_>>(),
+        "stream": { "arn": facts.stream_arn, "view_type": facts.view, "open_shards": facts.n_shards_open },
+        "expires_by": expires_by,
+        "sample": {
+            "items": fitting.n_items,
+            "segments": sample.segments,
+            "whole": sample.is_whole,
+            "read_units": sample.units,
+        },
+        "entities": fitting.entities,
+        "ignored": { "untyped": group(&fitting.untyped), "unknown": group(&fitting.unknown) },
+        "unreadable": unreadable.collect::<Vec<_>>(),
+    })
+}
+
+fn table_lines(seen: &TableFacts) -> Vec<String> {
+    let counted = format!("{} items, {} bytes, as DynamoDB last counted them", seen.n_items, seen.bytes);
+    let fit = |fits: bool| if fits { "fits" } else { "does not fit" };
+    let mut lines = vec![
+        row("table", &format!("{}: {counted}", seen.table)),
+        row("key", &format!("{}: {}", seen.key, fit(seen.has_key))),
+    ];
+    for (name, is_needed) in &seen.indexes {
+        let fits = seen.of_index(name).is_none();
+        let needed = if *is_needed || !fits { fit(fits) } else { "no derivation and no declared read needs it" };
+        lines.push(row("index", &format!("{name}: {needed}")));
+    }
+    lines.push(row(
+        "stream",
+        &match (&seen.view, seen.n_shards_open) {
+            (Some(view), Some(1)) => format!("{view}, 1 open shard"),
+            (Some(view), Some(n_open)) => format!("{view}, {n_open} open shards"),
+            _ => "none".to_owned(),
+        },
+    ));
+    if let Some(arn) = &seen.stream_arn {
+        let ask = format!("aws lambda list-event-source-mappings --event-source-arn {arn}");
+        lines.push(row("readers", &format!("a shard can have two, and DynamoDB does not list them: {ask}")));
+    }
+    lines.push(row("expiry", seen.expiry.word()));
+    lines
+}
+
+fn sample_lines(facts: &TableFacts, sampled: &SampledTable) -> Vec<String> {
+    let SampledTable { sample, fitting, .. } = sampled;
+    if !facts.has_key {
+        return vec![row("sample", "a table with another key is not read")];
+    }
+    if fitting.n_items == 0 && sample.is_whole {
+        let what = if sample.segments == 1 { "the table" } else { "this part of the table" };
+        return vec![row("sample", &format!("{what} is empty, so there are no items to check"))];
+    }
+    let part = if sample.is_whole { "all" } else { "the first" };
+    let of = if sample.segments == 1 { "the table".to_owned() } else { format!("1/{} of the table", sample.segments) };
+    let read = format!("{} items, {part} of {of}, {:.1} read units", fitting.n_items, sample.units);
+    let mut lines = vec![row("sample", &read)];
+    lines.extend(fitting.entities.iter().map(|(entity, n)| row("fits", &format!("{n}  {entity}"))));
+    for (group, why) in [(&fitting.untyped, "without an entity type"), (&fitting.unknown, "of an undeclared entity")] {
+        if group.n_items > 0 {
+            lines.push(row("ignored", &format!("{}  {why}, such as {}", group.n_items, examples(group))));
+        }
+    }
+    for ((derivation, why), group) in &fitting.unreadable {
+        let (n, derivation, such) = (group.n_items, reader_text(derivation), examples(group));
+        lines.push(row("unreadable", &format!("{n}  by {derivation}: {why}, such as {such}")));
+    }
+    lines
+}
+
+fn row(word: &str, line: &str) -> String {
+    format!("{word:<12}{line}")
+}
+
+fn examples(group: &Group) -> String {
+    group.examples.iter().map(Key::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn keys(group: &Group) -> Vec<Value> {
+    group.examples.iter().map(key).collect()
+}
+
+fn group(group: &Group) -> Value {
+    json!({ "items": group.n_items, "examples": keys(group) })
 }

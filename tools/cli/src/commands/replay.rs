@@ -1,7 +1,7 @@
-//! `ripple replay`: applies captured records again.
+//! Captured records: `ripple replay` applies them again, and `ripple explain` prints the effects that they would have.
 //!
-//! All files are read before anything is applied. The records are applied in slices, each with its own deadline. After
-//! an unfinished slice no other slice is tried, because the database does not respond.
+//! `replay` reads all files before it applies anything. It applies the records in slices, each with its own deadline.
+//! After an unfinished slice no other slice is tried, because the database does not respond.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,27 +10,39 @@ use std::{
 
 use anyhow::Context as _;
 use aws_sdk_dynamodb::types::TableDescription;
-use derive::{catalogue::Catalogue, write::Table};
+use derive::{
+    catalogue::Catalogue,
+    effect::Effect,
+    family::Family,
+    plan::{Planned, RecordKind, plan},
+    write::Table,
+};
 use engine::{
     account::{Account, Refused},
     backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
     ledger::{LedgerKind, settings::recorded},
-    record::{event::Lane, head, table_of},
+    record::{decode, event::Lane, head, table_of},
 };
-use functions::{declared::declared, logging};
-use keys::layout::Layout;
+use functions::{
+    declared::{Choice, declared},
+    logging,
+};
+use keys::{key::Key, layout::Layout};
+use operate::{
+    objects::{effect_object, key},
+    words::counted,
+};
 use serde_json::{Value, json, value::RawValue};
 use store::dynamo::DynamoStore;
 
-use super::QUIET_LOG_FILTER;
 use crate::{
-    args::Replay,
+    args::{offline::Explain, tables::Replay},
     capture::Capture,
-    exit::{Completion, Usage, file_text, print},
+    commands::QUIET_LOG_FILTER,
+    exit::{Completion, Usage, file_text, print, print_json},
     opened::{Opened, agreed, open_to_write},
-    words::{counted, print_json},
 };
 
 const SLICE_RECORDS_MAX: usize = 500;
@@ -300,9 +312,96 @@ impl FileReport {
     }
 }
 
+// ---- `ripple explain` ----
+
+pub(crate) fn explain(args: &Explain) -> anyhow::Result<Completion> {
+    let file = args.file.display();
+    let event = file_text(&args.file)?;
+    let capture = Capture::raw(&event, &Lane::default());
+    let raw = capture.map_err(|error| Usage(format!("{file}: {}", describe(&error))))?.records;
+    let (schema, catalogue) = declared(Choice { manifest: args.manifest.file_or_said(), ..Choice::default() })?;
+    let mut explained = Vec::new();
+    for record in raw {
+        let head = head(record.get());
+        let id = head.id.unwrap_or_else(|| "without an eventID".to_owned());
+        let families = [Family::Additive, Family::LevelTriggered];
+        explained.push(match decode(&schema.layout, record.get()) {
+            Err(error) => {
+                Explained { id, item: None, what: "parked", why: Some(error.to_string()), effects: Vec::new() }
+            }
+            Ok(change) => {
+                let Planned { record, misfit, effects, .. } = plan(&schema, &catalogue, &families, &change);
+                let (what, why) = match misfit {
+                    Some(misfit) => ("unreadable", Some(misfit.to_string())),
+                    None => said(record),
+                };
+                let effects =
+                    effects.into_iter().map(|(at, effect)| (catalogue.label(at).to_owned(), effect)).collect();
+                Explained { id, item: Some(change.key), what, why, effects }
+            }
+        });
+    }
+    if args.json {
+        print_json(json!({ "records": explained.iter().map(Explained::as_object).collect::<Vec<_>>() }));
+    } else if explained.is_empty() {
+        print("the event has no records");
+    } else {
+        print(&explained.iter().map(Explained::as_text).collect::<Vec<_>>().join("\n"));
+    }
+    Ok(Completion::InStep)
+}
+
+/// The effects that a record would have.
+struct Explained {
+    id: String,
+    /// Key of the item; a record that does not decode has none.
+    item: Option<Key>,
+    /// The outcome of the record, in one word. The words are stable.
+    what: &'static str,
+    why: Option<String>,
+    /// Effects, each with the name of its derivation.
+    effects: Vec<(String, Effect)>,
+}
+
+fn said(record: RecordKind) -> (&'static str, Option<String>) {
+    match record {
+        RecordKind::Change => ("change", None),
+        RecordKind::Echo => ("echo", None),
+        RecordKind::Untyped => ("ignored", Some("the item has no entity type".to_owned())),
+        RecordKind::Unknown => ("ignored", Some("the item's entity type is not declared".to_owned())),
+    }
+}
+
+impl Explained {
+    /// The names are stable.
+    fn as_object(&self) -> Value {
+        json!({
+            "event": self.id,
+            "item": self.item.as_ref().map(key),
+            "record": self.what,
+            "why": self.why,
+            "effects": self.effects.iter().map(effect_object).collect::<Vec<_>>(),
+        })
+    }
+
+    fn as_text(&self) -> String {
+        let Self { id, item, what, why, effects } = self;
+        let item = item.as_ref().map(Key::to_string).unwrap_or_default();
+        // The reason for a parked record is long, so it has a line of its own.
+        let (why, below) = match why {
+            Some(why) if *what == "parked" => (String::new(), format!("\n  {why}")),
+            Some(why) => (format!(": {why}"), String::new()),
+            None => Default::default(),
+        };
+        let head = format!("{id}  {what}{why}  {item}");
+        let effects = effects.iter().map(|(name, effect)| format!("\n  {name:<24} {effect}"));
+        format!("{}{below}{}", head.trim_end(), effects.collect::<String>())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::is_of;
+    use super::*;
 
     #[test]
     fn a_stream_is_of_its_table_alone() {

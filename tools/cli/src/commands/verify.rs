@@ -1,14 +1,17 @@
-//! `ripple verify`: compares every derived value with its definition, while writes continue.
+//! `ripple verify` compares every derived value with its definition, while writes continue. `ripple repair` and `ripple
+//! backfill` correct the findings of a verification.
 
-use std::{collections::BTreeSet, io::Write as _};
+use std::{cell::Cell, collections::BTreeSet, io::Write as _};
 
-use engine::loss::Mark;
+use engine::{look::listing::ALL_DERIVATIONS, loss::Mark};
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
     failure::OperateError,
     loss::{MarkFate, Marked},
-    objects,
+    objects::{self, VERSION, each_left, repair_object, repair_sums},
+    repair::{self, Mended, RoundsReport, Summary, Sums},
+    tables::VerifyOptions,
     verify::{
         CountsAboutNothing, Extent, Finding, UnreadableItem,
         check::{
@@ -16,16 +19,21 @@ use operate::{
             WAITING, check,
         },
         definition,
+        filled::Marking,
     },
-};
-
-use super::LOG_FILTER;
-use crate::{
-    args::{manifest::option as manifest_option, verify::Verify},
-    bar::{on, progress, report_marking},
-    exit::{Completion, Output, print, report},
-    opened::{agreed, open_with_ledger},
     words::{self, counted},
+};
+use serde_json::Value;
+
+use crate::{
+    args::{
+        config_option,
+        tables::{Backfill, Repair, Verify},
+    },
+    bar::{on, progress, report_marking},
+    commands::{LOG_FILTER, dev::stop_signal},
+    exit::{Completion, Output, print, report},
+    opened::{Opened, agreed, open_to_write, open_with_ledger},
 };
 
 /// Longest value that is printed whole, in characters. With `--json` all are.
@@ -75,7 +83,7 @@ pub(super) fn knows(extent: &Extent) -> bool {
     let is_known = extent.n_items == 0 || n_known * KNOWN_ONE_OF >= extent.n_items;
     if !is_known {
         let what = "nearly all items are of types that nobody declared: is this the manifest of this table?";
-        report(&format!("{what} Give another with {}", manifest_option()));
+        report(&format!("{what} Give another with {}", config_option()));
     }
     is_known
 }
@@ -96,7 +104,7 @@ fn print_text(verified: &Verified) -> anyhow::Result<()> {
 }
 
 /// Prints everything but the findings.
-pub(super) fn print_left(verified: &Verified) -> Result<(), OperateError> {
+fn print_left(verified: &Verified) -> Result<(), OperateError> {
     print_differences(verified, UNDECIDED, usize::MAX)?;
     print_differences(verified, WAITING, WAITING_MAX)?;
     verified.each_entry(UNPROVEN, |entry| {
@@ -147,7 +155,7 @@ fn print_unlike(verified: &Verified) -> Result<(), OperateError> {
     Ok(())
 }
 
-pub(in crate::commands) fn about_nothing_text(about: &CountsAboutNothing) -> String {
+pub(super) fn about_nothing_text(about: &CountsAboutNothing) -> String {
     let CountsAboutNothing { derivation, counts, examples } = about;
     let such: Vec<String> = examples.iter().map(|(pk, sk)| Key::new(pk, sk).to_string()).collect();
     let (verb, such) = (if *counts == 1 { "is" } else { "are" }, such.join(", "));
@@ -159,7 +167,7 @@ pub(in crate::commands) fn about_nothing_text(about: &CountsAboutNothing) -> Str
 }
 
 /// The last parts of a line: the numbers of undecided and waiting items, and of counts without a proof.
-pub(super) fn open_parts(n_undecided: usize, n_waiting: usize, n_unproven: usize) -> Vec<String> {
+fn open_parts(n_undecided: usize, n_waiting: usize, n_unproven: usize) -> Vec<String> {
     let unproven = format!(", {} not proven", counted(n_unproven, "count"));
     let (undecided, waiting) = (format!(", {n_undecided} undecided"), format!(", {n_waiting} waiting"));
     let all = [(n_undecided, undecided), (n_waiting, waiting), (n_unproven, unproven)];
@@ -178,7 +186,7 @@ pub(crate) fn as_text(verified: &definition::Comparison) -> String {
 
 /// The text of a finding. The reason for invalid data or for an undecided item follows the key. The evidence for a
 /// finding is on a line below.
-pub(super) fn finding_text(kind: &str, finding: &Finding, why: Option<&str>) -> String {
+fn finding_text(kind: &str, finding: &Finding, why: Option<&str>) -> String {
     let Finding { derivation, pk, sk, stored, derived, flaw } = finding;
     let behind = flaw.as_deref().or(why.filter(|_| kind != FINDING)).map(|why| format!(": {why}")).unwrap_or_default();
     let below = why.filter(|_| kind == FINDING).map(|why| format!("\n  proof     {why}")).unwrap_or_default();
@@ -189,8 +197,12 @@ pub(super) fn finding_text(kind: &str, finding: &Finding, why: Option<&str>) -> 
 
 fn unreadable_text(unreadable: &UnreadableItem) -> String {
     let UnreadableItem { derivation, pk, sk, why } = unreadable;
-    let derivation = if derivation == "*" { "every derivation" } else { derivation };
-    format!("unreadable  {}  by {derivation}: {why}", Key::new(pk, sk))
+    format!("unreadable  {}  by {}: {why}", Key::new(pk, sk), reader_text(derivation))
+}
+
+/// The derivation that cannot read an item, in words.
+pub(super) fn reader_text(derivation: &str) -> &str {
+    if derivation == ALL_DERIVATIONS { "every derivation" } else { derivation }
 }
 
 fn totals(n_items: usize, n_ignored: usize, n_unreadable: usize, n_findings: usize) -> String {
@@ -199,7 +211,7 @@ fn totals(n_items: usize, n_ignored: usize, n_unreadable: usize, n_findings: usi
 }
 
 /// An item as one line of JSON.
-pub(in crate::commands) fn item_text(item: Option<&Item>) -> String {
+pub(super) fn item_text(item: Option<&Item>) -> String {
     match item {
         None => "no item".to_owned(),
         Some(item) if item.is_empty() => "no attribute".to_owned(),
@@ -247,4 +259,140 @@ fn lines(marked: &Marked, n_waiting: usize) -> [String; 2] {
     };
     let line = format!("possible loss  {}  {what}, from {since} to {until}", of.trim_end());
     [line, format!("  {became}")]
+}
+
+// ---- `ripple repair` and `ripple backfill` ----
+
+/// The start of the JSON object. It is printed with the first entry, so that a refused command prints nothing.
+fn json_begin() -> String {
+    format!("{{\"version\":{VERSION},\"repairs\":[")
+}
+
+/// Repairs the findings, or prints what it would do.
+pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Completion> {
+    logging::readable(LOG_FILTER);
+    let connection = &args.writing.connection;
+    let opened = if args.apply { open_to_write(&args.writing).await? } else { open_with_ledger(connection).await? };
+    let opened = agreed(opened, connection).await?;
+    mend(&opened, &args.verifying.request(), args.apply.then_some("repaired"), args.json).await
+}
+
+pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Completion> {
+    logging::readable(LOG_FILTER);
+    let opened = open_to_write(&args.writing).await?;
+    let (tables, request) = (opened.tables(), args.verifying.request());
+    let request = match &args.name {
+        Some(name) => repair::backfill(&tables, name, request)?,
+        None => repair::backfill_all(&tables, request)?,
+    };
+    mend(&opened, &request, Some("filled"), args.json).await
+}
+
+/// `applied` is the word for what is written, if it is.
+async fn mend(
+    opened: &Opened,
+    request: &VerifyOptions,
+    applied: Option<&str>,
+    is_json: bool,
+) -> anyhow::Result<Completion> {
+    let is_applied = applied.is_some();
+    let tables = opened.tables();
+    let bar = progress(is_json);
+    let mut is_first = true;
+    let (sums, interrupted) = (Cell::new(Sums::default()), stop_signal()?);
+    let act = |mended: &Mended| {
+        let mut so_far = sums.get();
+        so_far.add(&mended.remedy, mended.repaired.as_ref());
+        sums.set(so_far);
+        let Difference { finding, why } = &mended.difference;
+        bar.suspend(|| {
+            if is_json {
+                print_entry(mended, &mut is_first);
+                return Ok(());
+            }
+            print(&finding_text(FINDING, finding, why.as_deref()));
+            print(&format!("  {mended}"));
+            Ok(())
+        })
+    };
+    let shown = on(&bar, is_json);
+    let repair = Box::pin(repair::repair(&tables, request, is_applied, &shown, act));
+    let report = tokio::select! {
+        report = repair => report?,
+        () = interrupted => {
+            bar.finish_and_clear();
+            anyhow::bail!(interrupted_at(sums.get(), is_applied));
+        }
+    };
+    bar.finish_and_clear();
+    let RoundsReport { summary, last } = report;
+    report_marking(summary.marking, opened).await?;
+    if is_json {
+        json_ends(is_first, &summary, &last)?;
+    } else {
+        print_left(&last)?;
+        print(&summary_text(&summary, applied));
+    }
+    let is_known = knows(&last.extent);
+    // A backfill that marks nothing as filled has to be run again.
+    let is_to_fill = applied == Some("filled") && summary.marking == Marking::NotAll;
+    Ok(if summary.is_left() || is_to_fill || !last.is_clean()? || !is_known {
+        Completion::Findings
+    } else {
+        Completion::InStep
+    })
+}
+
+fn summary_text(summary: &Summary, applied: Option<&str>) -> String {
+    let Summary {
+        sums: Sums { done, not_needed, refused, would },
+        n_undecided,
+        n_waiting,
+        n_unproven,
+        n_unreadable,
+        ..
+    } = *summary;
+    let mut text = if let Some(word) = applied {
+        format!("{done} {word}, {not_needed} were right already, {refused} left to an operator")
+    } else {
+        format!("{would} would be repaired with --apply, {refused} are left to an operator")
+    };
+    if applied.is_some() && would > 0 {
+        text = format!("{text}, {would} differ again after each repair");
+    }
+    text.extend((n_unreadable > 0).then(|| format!(", {n_unreadable} unreadable")));
+    text.extend(open_parts(n_undecided, n_waiting, n_unproven));
+    text
+}
+
+/// The message about an interrupted run, with the work that it has done.
+fn interrupted_at(Sums { done, not_needed, refused, .. }: Sums, is_applied: bool) -> String {
+    if !is_applied {
+        return "interrupted: nothing was written; run it again for all findings".to_owned();
+    }
+    format!(
+        "interrupted: {done} repaired, {not_needed} were right already, {refused} left to an operator, and one more may be \
+         written; what is done stays done, run it again for the rest"
+    )
+}
+
+/// Ends the object with the entries that the last verification left. The names are stable.
+fn json_ends(is_empty: bool, summary: &Summary, last: &Verified) -> Result<(), OperateError> {
+    let begin = if is_empty { json_begin() } else { String::new() };
+    let sums = Value::Object(repair_sums(summary, last.extent.n_items)).to_string();
+    print(&format!("{begin}],{},\"left\":[", sums.trim_matches(['{', '}'])));
+    let mut comma = "";
+    each_left(last, |left| {
+        print(&format!("{comma}{left}"));
+        comma = ",";
+        Ok(())
+    })?;
+    print("]}");
+    Ok(())
+}
+
+fn print_entry(mended: &Mended, is_first: &mut bool) {
+    let entry = repair_object(mended);
+    let before = if std::mem::take(is_first) { json_begin() } else { ",".to_owned() };
+    print(&format!("{before}{entry}"));
 }

@@ -14,14 +14,14 @@ use operate::{
         value::{ExplainedSource, ExplainedValue, SourceRole},
         why,
     },
+    words::{self, counted},
 };
 
-use super::{LOG_FILTER, verify::item_text};
 use crate::{
-    args::why::WhyArgs,
-    exit::{Completion, Usage, print},
+    args::tables::WhyArgs,
+    commands::{LOG_FILTER, verify::item_text},
+    exit::{Completion, Usage, print, print_json},
     opened::{agreed, open_with_ledger},
-    words::{self, counted, print_json},
 };
 
 pub(crate) async fn run(args: &WhyArgs) -> anyhow::Result<Completion> {

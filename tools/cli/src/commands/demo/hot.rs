@@ -10,13 +10,12 @@ use serde::Serialize;
 use serde_dynamo::AttributeValue;
 use store::Store as _;
 
-use super::workload::{
-    client::{AppAction, Step},
-    items::{Items, key},
-    user_id,
+use crate::commands::demo::{
+    Running,
+    famous::one,
+    rounded,
+    workload::{AppAction, Items, key, user_id},
 };
-use crate::commands::demo::Running;
-use crate::commands::demo::rounded;
 
 const AUTHOR: &str = "author";
 
@@ -121,7 +120,7 @@ impl HotPost {
             } else {
                 self.items.user(AUTHOR, "Ada", None)?
             };
-            actions.push(AppAction { subject: AUTHOR.to_owned(), steps: vec![Step::Write(write)] });
+            actions.push(one(AUTHOR, write));
         }
         Ok(actions)
     }
@@ -131,7 +130,7 @@ impl HotPost {
         self.items.begin();
         let user = user_id(self.first_user + usize::try_from(self.items.n_actions()).unwrap_or(usize::MAX));
         let like = self.items.create("Like", &key([("UserId", &user), ("PostId", POST)]), &[])?;
-        Ok(AppAction { subject: user, steps: vec![Step::Write(like)] })
+        Ok(one(&user, like))
     }
 }
 

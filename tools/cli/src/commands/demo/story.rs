@@ -14,22 +14,24 @@ use aws_sdk_dynamodb::{Client, types::AttributeValue as SdkValue};
 use derive::{family::Family, schema::Schema, write::Table};
 use functions::handler::Function;
 use futures::future::BoxFuture;
-use keys::{item::Item, item::text as text_of, key::Key};
+use keys::{
+    item::{Item, text as text_of},
+    key::Key,
+};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use store::Store as _;
 
-use super::{
-    Running,
-    famous::one,
-    workload::{
-        client::AppAction,
-        items::{Items, key, text},
+use crate::{
+    commands::demo::{
+        Running,
+        famous::one,
+        workload::{AppAction, Items, key, text},
+        write,
     },
-    writer::write,
+    service::{Fate, Faults},
 };
-use crate::service::{Fate, Faults};
 
 /// Comments of the user who is renamed.
 const COMMENTS: usize = 12;
@@ -294,7 +296,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        embedded::{Embedded, access::Access},
+        embedded::{Access, Embedded},
         opened::Clients,
         tables,
     };
