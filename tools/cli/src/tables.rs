@@ -119,24 +119,15 @@ pub(crate) async fn with_streams(
 ) -> anyhow::Result<Vec<(TableDescription, String)>> {
     let mut all = Vec::new();
     for (table, form) in with_records(layout, config) {
-        all.push(with_stream(client, table, option_of(form), endpoint).await?);
+        let description = existing(client, table, endpoint, option_of(form)).await?;
+        if let Some(misfit) = of_stream(&described(&description)) {
+            return Err(Usage(misfit.line).into());
+        }
+        let arn = description.latest_stream_arn.clone();
+        let arn = arn.with_context(|| format!("the table {table} has a stream without an ARN"))?;
+        all.push((description, arn));
     }
     Ok(all)
-}
-
-async fn with_stream(
-    client: &Client,
-    table: &str,
-    option: &'static str,
-    endpoint: &str,
-) -> anyhow::Result<(TableDescription, String)> {
-    let description = existing(client, table, endpoint, option).await?;
-    if let Some(misfit) = of_stream(&described(&description)) {
-        return Err(Usage(misfit.line).into());
-    }
-    let arn = description.latest_stream_arn.clone();
-    let arn = arn.with_context(|| format!("the table {table} has a stream without an ARN"))?;
-    Ok((description, arn))
 }
 
 /// The description of a table that must exist.

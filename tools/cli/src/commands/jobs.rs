@@ -160,17 +160,6 @@ fn state_text(job: &Job) -> String {
 /// Time limit for one order, in milliseconds: one call, or a few if the job moves meanwhile.
 const ORDER_MS_MAX: u64 = 30_000;
 
-/// The outcome of an order for a job.
-enum OrderOutcome {
-    Obeyed(Obeyed),
-    /// The database did not respond. The order may have been carried out, and can safely be repeated.
-    Failed {
-        why: String,
-    },
-    /// An earlier order failed.
-    NotTried,
-}
-
 /// Carries out the order for each job in turn.
 async fn carry_out(engine: &Engine<Arc<DynamoStore>>, order: JobOrder, args: &Jobs) -> anyhow::Result<Completion> {
     let jobs = jobs(engine.store(), &engine.schema().layout).await?;
@@ -178,16 +167,18 @@ async fn carry_out(engine: &Engine<Arc<DynamoStore>>, order: JobOrder, args: &Jo
     let mut results: Vec<Value> = Vec::new();
     let mut has_failed = false;
     for job in chosen {
-        let outcome = if has_failed {
-            OrderOutcome::NotTried
+        let (name, why) = if has_failed {
+            ("not tried", None)
         } else {
             match engine.order(job, order, SystemClock.now_ms().saturating_add(ORDER_MS_MAX)).await {
-                Ok(obeyed) => OrderOutcome::Obeyed(obeyed),
-                Err(error) => OrderOutcome::Failed { why: describe(&error) },
+                Ok(obeyed) => outcome(&obeyed, order, engine),
+                // The database did not respond. The order may have been carried out, and can safely be repeated.
+                Err(error) => {
+                    has_failed = true;
+                    ("failed", Some(describe(&error)))
+                }
             }
         };
-        has_failed |= matches!(outcome, OrderOutcome::Failed { .. });
-        let (name, why) = outcome.describe(order, engine);
         if !args.json {
             let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             print(&format!("{}  {name}{why}", job.key.sk));
@@ -205,19 +196,15 @@ async fn carry_out(engine: &Engine<Arc<DynamoStore>>, order: JobOrder, args: &Jo
     })
 }
 
-impl OrderOutcome {
-    /// Its name, which is stable, and more about it.
-    fn describe(&self, order: JobOrder, engine: &Engine<Arc<DynamoStore>>) -> (&'static str, Option<String>) {
-        match (self, order) {
-            (Self::Obeyed(Obeyed::Done(_)), JobOrder::Pause) => ("paused", None),
-            (Self::Obeyed(Obeyed::Done(_)), JobOrder::Resume) => ("resumed", None),
-            (Self::Obeyed(Obeyed::Done(job)), JobOrder::Cancel) => ("cancelled", Some(undone(job, engine))),
-            (Self::Obeyed(Obeyed::Already), JobOrder::Resume) => ("was not paused", None),
-            (Self::Obeyed(Obeyed::Already), _) => ("was paused already", None),
-            (Self::Obeyed(Obeyed::Gone), _) => ("had ended", None),
-            (Self::Failed { why }, _) => ("failed", Some(why.clone())),
-            (Self::NotTried, _) => ("not tried", None),
-        }
+/// The outcome of an order: its name, which is stable, and more about it.
+fn outcome(obeyed: &Obeyed, order: JobOrder, engine: &Engine<Arc<DynamoStore>>) -> (&'static str, Option<String>) {
+    match (obeyed, order) {
+        (Obeyed::Done(_), JobOrder::Pause) => ("paused", None),
+        (Obeyed::Done(_), JobOrder::Resume) => ("resumed", None),
+        (Obeyed::Done(job), JobOrder::Cancel) => ("cancelled", Some(undone(job, engine))),
+        (Obeyed::Already, JobOrder::Resume) => ("was not paused", None),
+        (Obeyed::Already, _) => ("was paused already", None),
+        (Obeyed::Gone, _) => ("had ended", None),
     }
 }
 

@@ -219,8 +219,10 @@ impl LedgerTable {
         let Some(stored) = description.map(|description| described(&description)) else {
             return Ok(Self { table, is_there: false, kind: None, to_do: Vec::new() });
         };
-        let mut to_do = Self::to_do(opened, &table, &stored).await;
-        let has_key = of_ledger(&opened.schema.layout, &stored, tables::options()).is_none();
+        let misfit = of_ledger(&opened.schema.layout, &stored, tables::options());
+        let has_key = misfit.is_none();
+        let mut to_do: Vec<String> = misfit.into_iter().map(|misfit| misfit.line).collect();
+        to_do.extend(Self::settings_to_do(opened, &table, &stored).await);
         if has_key {
             to_do.extend(agrees(opened, connection).await?.err().map(|usage| usage.to_string()));
         }
@@ -228,9 +230,8 @@ impl LedgerTable {
         Ok(Self { table, is_there: true, kind, to_do })
     }
 
-    async fn to_do(opened: &Opened, table: &str, stored: &StoredTable) -> Vec<String> {
-        let misfit = of_ledger(&opened.schema.layout, stored, tables::options());
-        let mut lines: Vec<String> = misfit.into_iter().map(|misfit| misfit.line).collect();
+    async fn settings_to_do(opened: &Opened, table: &str, stored: &StoredTable) -> Vec<String> {
+        let mut lines = Vec::new();
         if stored.has_stream {
             lines.push(format!("the ledger's table {table} has a stream, which nobody uses: disable it"));
         }
