@@ -16,10 +16,7 @@ use derive::{
     kind::Shape,
     schema::Schema,
 };
-use manifest::{
-    error::ManifestFileError,
-    meant::{meant, meant_or_listed},
-};
+use manifest::error::{ManifestFileError, meant, meant_or_listed};
 
 /// Stands for all derivations that delete the application's own items, in a list of derivations to switch off. It is
 /// valid for a table without such derivations too. Stable.

@@ -208,7 +208,7 @@ struct QueriedKey<'a> {
 }
 
 fn query(section: &Section<'_>, schema: &Schema, entities: &[Named<'_>]) -> Result<AccessQuery, ManifestError> {
-    let index = section.get("index").map(|entry| entry.text()).transpose()?;
+    let index = section.text("index")?;
     let mut keys = Vec::new();
     for named in entities {
         let entity = declared(schema, named)?;
@@ -228,7 +228,7 @@ fn query(section: &Section<'_>, schema: &Schema, entities: &[Named<'_>]) -> Resu
     }
     let inner = index.as_ref().map(|index| tables::inside(schema, entity, index.text));
     let (fields, next) = sort_fields(section, &key.sk, !others.is_empty())?;
-    let filter = section.get("where").map(|entry| entry.text()).transpose()?;
+    let filter = section.text("where")?;
     let filter = filter.map(|text| {
         let filter =
             AccessFilter::parse(text.text).map_err(|error| text.place.wrong(format!("is no filter: {error}")))?;
@@ -245,7 +245,7 @@ fn query(section: &Section<'_>, schema: &Schema, entities: &[Named<'_>]) -> Resu
         }
         Ok(filter)
     });
-    let order = section.get("order").map(|entry| entry.text()).transpose()?;
+    let order = section.text("order")?;
     let order = match order.as_ref().map(|order| order.text) {
         None | Some("ascending") => Order::Ascending,
         Some("descending") => Order::Descending,
@@ -338,7 +338,7 @@ fn sort_fields(
             format!("a value in {sort} may contain the text that ends it, so its beginning is no range: leave it out");
         return Err(said.place.wrong(what));
     }
-    let fields = section.get("fields").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
+    let fields = section.texts("fields")?;
     let names = sort.field_names();
     for (at, field) in fields.iter().enumerate() {
         if names.get(at) != Some(&field.text) {

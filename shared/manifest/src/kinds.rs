@@ -1,25 +1,14 @@
-//! `[derivation.…]`: the derivations, with one file per kind.
+//! `[derivation.…]`: the derivations.
 //!
-//! A new kind is a file with a [`KindSyntax`] and an entry in [`KINDS`].
+//! A new kind is a [`KindSyntax`] beside the kinds that are like it, and an entry in [`KINDS`].
 
-mod calculated;
+mod buckets;
 mod cascade;
-mod condition;
-mod copy;
+mod copies;
 mod count;
-mod extreme;
-mod found;
 mod given;
-mod index_key;
-mod known;
-mod latest;
+mod item;
 mod link;
-mod mirror;
-mod ordered;
-mod path;
-mod roll_up;
-mod unread;
-mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +25,7 @@ use keys::{
 
 use crate::{
     error::ManifestError,
-    kinds::known::KnownTypes,
+    kinds::given::KnownTypes,
     section::{Named, Section, TomlPlace},
     syntax::{KeySyntax, KindDescription, ValueSyntax},
 };
@@ -56,18 +45,18 @@ struct KindSyntax {
 
 /// All kinds of the language.
 const KINDS: [&KindSyntax; 12] = [
-    &count::KIND,
-    &copy::KIND,
-    &latest::KIND,
-    &extreme::KIND,
-    &unread::KIND,
-    &mirror::KIND,
-    &path::KIND,
-    &index_key::KIND,
-    &roll_up::KIND,
-    &window::KIND,
-    &calculated::KIND,
-    &cascade::KIND,
+    &count::COUNT,
+    &copies::COPY,
+    &copies::LATEST,
+    &copies::EXTREME,
+    &count::UNREAD,
+    &copies::MIRROR,
+    &item::PATH,
+    &item::INDEX_KEY,
+    &buckets::ROLL_UP,
+    &buckets::WINDOW,
+    &item::CALCULATED,
+    &cascade::CASCADE,
 ];
 
 /// Keys that every derivation may have.
@@ -120,7 +109,7 @@ impl<'a> Rule<'a> {
 
     /// A derivation of this section with this name, which is the section's name or begins with it.
     fn derivation(&self, name: &str, kind: impl derive::kind::Kind + 'static) -> Result<Derivation, ManifestError> {
-        let id = self.section.get("id").map(|entry| entry.text()).transpose()?;
+        let id = self.section.text("id")?;
         let stored = name.strip_prefix(self.name).map(|end| format!("{}{end}", self.stored(self.name)));
         let stored = stored.unwrap_or_else(|| name.to_owned());
         let renamed = (stored != name).then(|| name.to_owned());
@@ -254,11 +243,7 @@ fn in_words(
 
 /// True if `zero` says that the attribute is absent in place of 0.
 fn zero_is_absent(section: &Section<'_>) -> Result<bool, ManifestError> {
-    match section.get("zero").map(|entry| entry.text()).transpose()? {
-        None | Some(Named { text: "always", .. }) => Ok(false),
-        Some(Named { text: "absent", .. }) => Ok(true),
-        Some(named) => Err(named.unknown("there is no value", ["always", "absent"])),
-    }
+    Ok(section.choice("zero", ["always", "absent"])? == "absent")
 }
 
 /// True if this text is the value of a section's key.
@@ -272,22 +257,22 @@ pub(crate) fn entity<'a>(schema: &'a Schema, named: &Named<'_>) -> Result<&'a De
     schema.entity(named.text).ok_or_else(|| named.unknown("there is no entity", declared()))
 }
 
+/// The attributes of an entity: the application's, then Ripple's.
+fn attributes(entity: &Definition) -> Vec<&str> {
+    entity.attributes.iter().chain(&entity.derived_attributes).map(String::as_str).collect()
+}
+
 /// An attribute of the application or of Ripple.
 fn attribute(entity: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
     named.top_level()?;
-    let mut all = entity.attributes.iter().chain(&entity.derived_attributes).map(String::as_str);
-    if all.any(|name| name == named.text) {
-        return Ok(named.text.to_owned());
-    }
-    let all = entity.attributes.iter().chain(&entity.derived_attributes).map(String::as_str);
-    Err(named.unknown(&format!("{} has no attribute", entity.name), all))
+    link::known(named, &format!("{} has no attribute", entity.name), &attributes(entity))?;
+    Ok(named.text.to_owned())
 }
 
 /// An attribute that an entity declares as derived.
 fn derived_attribute(entity: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
     named.top_level()?;
-    let mut declared = entity.derived_attributes.iter().map(String::as_str);
-    if declared.any(|name| name == named.text) {
+    if entity.derived_attributes.iter().any(|name| name == named.text) {
         return Ok(named.text.to_owned());
     }
     if entity.derived_attributes.is_empty() {
@@ -324,7 +309,7 @@ const RESERVED: &str = "ground";
 fn renamed<'a>(declared: &[(&'a str, Section<'a>)]) -> Result<BTreeMap<&'a str, &'a str>, ManifestError> {
     let mut renamed = BTreeMap::new();
     for (name, section) in declared {
-        let Some(was) = section.get("was").map(|entry| entry.text()).transpose()? else { continue };
+        let Some(was) = section.text("was")? else { continue };
         storable(was.text, &was.place)?;
         if was.text == *name {
             return Err(was.place.wrong("is its present name: leave was out, or give its first name"));

@@ -5,11 +5,10 @@
 //! Nothing in it is ignored: an unknown key is an error.
 //!
 //! It parses the file once, in this order: the `layout` (`[table]`, `[index.…]`) or the `tables` (`[tables.…]`), the
-//! `entities` (`[entity.…]`), the derivations (`[derivation.…]`), with one file per kind in `kinds`, and the application's
-//! reads (`[access.…]`). Each step looks up names in the results of earlier steps, so that a wrong name is not reported as
-//! a missing one. Mistakes that
-//! only appear in the whole (a circle, two writers of one attribute) are refused by the catalogue; its error gets the
-//! line of the derivation here.
+//! `entities` (`[entity.…]`), the derivations (`[derivation.…]`), and the application's reads
+//! (`[access.…]`). Each step looks up names in the results of earlier steps, so that a wrong name is not reported as a
+//! missing one. Mistakes that only appear in the whole (a circle, two writers of one attribute) are refused by the
+//! catalogue; its error gets the line of the derivation here.
 //!
 //! ```
 //! let (schema, catalogue) = manifest::load(r##"
@@ -38,29 +37,31 @@
 //! # Ok::<(), manifest::error::ManifestError>(())
 //! ```
 //!
-//! [`syntax`] has every key as data: the parser refuses others, and [`mod@reference`] and [`schema`] describe them.
+//! [`syntax`] has every key as data: the parser refuses others, and the reference page and the JSON Schema describe
+//! them.
 
 mod access;
 mod entities;
 pub mod error;
-pub mod file;
-mod index_keys;
 mod kinds;
 mod layout;
-mod limits;
-pub mod meant;
-pub mod reference;
-pub mod schema;
 mod section;
 pub mod syntax;
 mod tables;
 
-use std::path::Path;
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
 
 use derive::{catalogue::Catalogue, schema::Schema};
-use error::{ManifestError, ManifestFileError};
-use section::Section;
 use toml_edit::Document;
+
+use crate::{
+    error::{ManifestError, ManifestFileError},
+    section::Section,
+};
 
 /// Longest manifest, in bytes: one of 5,000 entities has less than 2 MB.
 const BYTES_MAX: u64 = 16_000_000;
@@ -103,10 +104,24 @@ pub fn notices(text: &str) -> Vec<String> {
 /// [`ManifestFileError`] naming the file, the line, the key and a suggestion.
 pub fn read(path: &Path) -> Result<(Schema, Catalogue), ManifestFileError> {
     let file = path.display().to_string();
-    match file::text(path, BYTES_MAX) {
+    match file_text(path, BYTES_MAX) {
         Ok(text) => load(&text).map_err(|error| ManifestFileError::Wrong { file, error }),
         Err(source) => Err(ManifestFileError::Unreadable { file, source }),
     }
+}
+
+/// The text of a file of at most `bytes_max` bytes: a device or a pipe may never end.
+///
+/// # Errors
+///
+/// Read errors, and an error for a longer file or for bytes that are not UTF-8.
+pub fn file_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    let n_bytes = File::open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if u64::try_from(n_bytes).is_ok_and(|n_bytes| n_bytes > bytes_max) {
+        return Err(io::Error::other(format!("it is longer than {} MB", bytes_max / 1_000_000)));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8"))
 }
 
 #[cfg(test)]

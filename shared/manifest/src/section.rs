@@ -6,8 +6,7 @@ use derive::expression::document_path::{DocumentPath, is_path};
 use toml_edit::{Item, TableLike, Value};
 
 use crate::{
-    error::ManifestError,
-    meant::meant,
+    error::{ManifestError, meant},
     syntax::{KeySyntax, names},
 };
 
@@ -111,6 +110,33 @@ impl<'a> Section<'a> {
     /// All entries, in the order of the file.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'a>> + use<'a, '_> {
         self.table.iter().filter_map(|(key, _)| self.get(key))
+    }
+
+    /// The text of a key, if it exists.
+    pub(crate) fn text(&self, key: &str) -> Result<Option<Named<'a>>, ManifestError> {
+        self.get(key).map(|entry| entry.text()).transpose()
+    }
+
+    /// The list of texts of a key; empty if it does not exist.
+    pub(crate) fn texts(&self, key: &str) -> Result<Vec<Named<'a>>, ManifestError> {
+        self.get(key).map_or_else(|| Ok(Vec::new()), |entry| entry.texts())
+    }
+
+    /// True if a key says so.
+    pub(crate) fn is_true(&self, key: &str) -> Result<bool, ManifestError> {
+        self.get(key).map_or(Ok(false), |entry| entry.truth())
+    }
+
+    /// Which of these texts a key has; the first one if it does not exist.
+    pub(crate) fn choice<'t>(&self, key: &str, [default, other]: [&'t str; 2]) -> Result<&'t str, ManifestError> {
+        let Some(named) = self.text(key)? else { return Ok(default) };
+        let chosen = [default, other].into_iter().find(|text| *text == named.text);
+        chosen.ok_or_else(|| named.unknown("there is no value", [default, other]))
+    }
+
+    /// The place of a key, or that of the table if it does not exist.
+    pub(crate) fn place_of(&self, key: &str) -> TomlPlace<'a> {
+        self.get(key).map_or_else(|| self.place.clone(), |entry| entry.place)
     }
 
     /// The tables below a key: for `entity`, those of `[entity.User]` and `[entity.Order]`.

@@ -18,8 +18,7 @@ use keys::{
 use crate::{
     entities::form as form_of,
     error::ManifestError,
-    layout::{ESCAPE, PROJECTION, attribute, is_unescaped},
-    limits,
+    layout::{self, ESCAPE, PROJECTION, attribute, is_unescaped},
     section::{Entry, Named, Section, TextOrSection},
     syntax::{
         KeySyntax,
@@ -84,7 +83,7 @@ pub(crate) fn read(root: &Section<'_>) -> Result<Option<TableForms>, ManifestErr
 
 fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> {
     section.follows(&TABLES)?;
-    limits::name("a table", name, &section.place)?;
+    layout::plain_name("a table", name, &section.place)?;
     let one = |entry: &Entry<'_>| key_attribute(&entry.text_or_section(AN_ATTRIBUTE)?);
     let pk = one(&section.required("partition-key", "the attribute of the partition key")?)?;
     let sk = section.get("sort-key").as_ref().map(one).transpose()?;
@@ -101,7 +100,7 @@ fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> 
     for (name, section) in section.sections("index")? {
         form.indexes.push(index(name, &section, &form)?);
         let n_projected = |form: &IndexForm| form.projection.as_ref().map(Vec::len);
-        limits::projections(form.indexes.iter().map(|form| (form.name.as_str(), n_projected(form))), &section)?;
+        layout::projections(form.indexes.iter().map(|form| (form.name.as_str(), n_projected(form))), &section)?;
     }
     let by_type = match &form.entity {
         EntityBy::Attribute(attribute) => Some(attribute),
@@ -109,7 +108,7 @@ fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> 
     };
     for (key, name) in [("type", by_type), ("time-to-live", form.time_to_live.as_ref())] {
         if name.is_some_and(|name| form.is_of_key(name) || (key != "type" && Some(name) == by_type)) {
-            let place = section.get(key).map_or_else(|| section.place.clone(), |entry| entry.place);
+            let place = section.place_of(key);
             return Err(place.wrong("names an attribute that is a key, or has another use already: name another"));
         }
     }
@@ -122,7 +121,7 @@ fn table(name: &str, section: &Section<'_>) -> Result<TableForm, ManifestError> 
 
 fn index(name: &str, section: &Section<'_>, table: &TableForm) -> Result<IndexForm, ManifestError> {
     section.follows(&TABLE_INDEX)?;
-    limits::name("an index", name, &section.place)?;
+    layout::plain_name("an index", name, &section.place)?;
     let several = |entry: &Entry<'_>| {
         let attributes =
             entry.texts_or_sections(AN_ATTRIBUTE)?.iter().map(key_attribute).collect::<Result<Vec<_>, _>>()?;
@@ -141,7 +140,7 @@ fn index(name: &str, section: &Section<'_>, table: &TableForm) -> Result<IndexFo
         return Err(section.place.wrong(format!("has {} in its key twice", twice.name)));
     }
     let keys = [&table.pk].into_iter().chain(&table.sk).chain(form.parts());
-    form.projection = limits::projection(section, keys.map(|part| part.name.as_str()))?;
+    form.projection = layout::projection(section, keys.map(|part| part.name.as_str()))?;
     Ok(form)
 }
 
@@ -151,7 +150,7 @@ fn key_attribute(said: &TextOrSection<'_>) -> Result<KeyAttribute, ManifestError
         if [PK, SK, TYPE].contains(&name.text) {
             return Err(name.place.wrong(format!("\"{}\" is an attribute of Ripple's own: name another", name.text)));
         }
-        limits::attribute(name.text, &name.place)?;
+        layout::attribute_name(name.text, &name.place)?;
         Ok(KeyAttribute::plain(name.text, of))
     };
     let section = match said {
@@ -159,7 +158,7 @@ fn key_attribute(said: &TextOrSection<'_>) -> Result<KeyAttribute, ManifestError
         TextOrSection::Section(section) => section,
     };
     section.follows(&KEY_ATTRIBUTE)?;
-    let of = match section.get("type").map(|entry| entry.text()).transpose()? {
+    let of = match section.text("type")? {
         None => KeyType::S,
         Some(named) => match named.text {
             "S" => KeyType::S,
@@ -207,7 +206,7 @@ fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError
         }
         if untyped.contains(&at) {
             // A derived item names its entity; otherwise an application's item under its key would be taken for it.
-            let is_derived = section.get("derived").map_or(Ok(false), |entry| entry.truth())?;
+            let is_derived = section.is_true("derived")?;
             form.entity = match (first_of.insert(at.clone()), is_derived) {
                 (true, false) => EntityBy::Table(name.to_owned()),
                 (true, true) => EntityBy::Attribute(TYPE.to_owned()),
@@ -229,7 +228,7 @@ fn shape(root: &Section<'_>, forms: &mut TableForms) -> Result<(), ManifestError
         }
     }
     if let Some(empty) = forms.0.iter().find(|form| form.entity == EntityBy::Table(String::new())) {
-        let place = root.get("tables").map_or_else(|| root.place.clone(), |entry| entry.place);
+        let place = root.place_of("tables");
         return Err(place.wrong(format!("no entity is in the table {}: declare one with table = \"{0}\"", empty.name)));
     }
     Ok(())

@@ -42,8 +42,7 @@ const FILE_BYTES_MAX: u64 = 256_000_000;
 
 /// The text of a file that an argument names.
 pub(crate) fn file_text(file: &Path) -> Result<String, Usage> {
-    manifest::file::text(file, FILE_BYTES_MAX)
-        .map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))
+    manifest::file_text(file, FILE_BYTES_MAX).map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))
 }
 
 /// True for the text of a manifest, which some commands take by `--config` only.

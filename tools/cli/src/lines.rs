@@ -32,7 +32,7 @@ use engine::{
 };
 use functions::{config::Mode, handler::Function};
 use keys::{item::text, job::JobKey, key::Key};
-use manifest::meant::meant;
+use manifest::error::meant;
 use operate::{
     objects::key,
     words::counted,

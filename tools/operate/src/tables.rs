@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema};
 use engine::{batch::Engine, clock::SystemClock, registry::RegistryWatch};
-use manifest::meant::meant_or_listed;
+use manifest::error::meant_or_listed;
 use store::Store;
 use stream::shared::Stream;
 

@@ -7,7 +7,7 @@ use derive::{
 };
 use keys::{counter::COUNTER, entity::Definition};
 
-use super::{KindSyntax, Rule, attribute, count, entity, found, link};
+use super::{KindSyntax, Rule, attribute, count, entity, link};
 use crate::{
     error::ManifestError,
     section::{Named, Section},
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-pub(super) const KIND: KindSyntax = KindSyntax {
+pub(super) const CASCADE: KindSyntax = KindSyntax {
     description: KindDescription {
         name: "cascade",
         keeps: "Deletes what depends on a deleted item, two days and two hours later, unless the item is there again: after a day and an hour it is listed, and after another day and hour what has not changed since is deleted. `ripple dev` does not wait.",
@@ -40,12 +40,12 @@ kind = "cascade"
 owner = "Article"
 hanging = [{ entity = "Remark", index = "byArticle", by = { articleId = "articleId" } }]
 "#,
-        keys: &KEYS,
+        keys: &CASCADE_KEYS,
     },
-    read,
+    read: cascade,
 };
 
-const KEYS: [KeySyntax; 3] = [
+const CASCADE_KEYS: [KeySyntax; 3] = [
     KeySyntax::required("owner", Text, "the entity on which the others hang"),
     KeySyntax::optional(
         "from",
@@ -88,10 +88,10 @@ const HANGING: [KeySyntax; 8] = [
     KeySyntax::optional("set", Pair, "it is deleted", "it stays, with this attribute set to this text"),
 ];
 
-fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
+fn cascade(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let owner = rule.entity("owner", "the entity on which the others hang")?;
     not_derived(rule, owner, "owner")?;
-    let from = rule.section.get("from").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
+    let from = rule.section.texts("from")?;
     let mut starts = Vec::new();
     for named in &from {
         let start = entity(rule.schema, named)?;
@@ -114,7 +114,7 @@ fn not_derived(rule: &Rule<'_>, entity: &Definition, key: &str) -> Result<(), Ma
     if !entity.derived || rule.schema.layout.forms.is_none() {
         return Ok(());
     }
-    let place = rule.section.get(key).map_or_else(|| rule.section.place.clone(), |entry| entry.place);
+    let place = rule.section.place_of(key);
     Err(place.wrong(format!(
         "{} is derived, and with [tables] nothing shows whether the functions have handled all that it is derived from: name \
          an entity that the application writes",
@@ -142,7 +142,7 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
     if let Some(counters) = section.get("counters") {
         section.only(&["counters"])?;
         let named = counters.text()?;
-        let counts: Vec<&str> = rule.of_kind(count::KIND.description.name).map(|(name, _)| *name).collect();
+        let counts: Vec<&str> = rule.of_kind(count::COUNT.description.name).map(|(name, _)| *name).collect();
         link::known(&named, "there is no count", &counts)?;
         let found = Way::Counters(rule.stored(named.text).to_owned());
         return Ok(Hanging { entity: COUNTER.to_owned(), found, fate: Fate::Deleted });
@@ -150,7 +150,7 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
     section.follows(&HANGING)?;
     let target = entity(rule.schema, &section.required("entity", "the entity of what hangs on the owner")?.text()?)?;
     let found = if let Some(key) = section.get("key") {
-        if let Some(other) = found::FOUND.iter().find_map(|key| section.get(key.name)) {
+        if let Some(other) = link::FOUND.iter().find_map(|key| section.get(key.name)) {
             return Err(other
                 .place
                 .wrong(format!("give {} or key, not both: an entry finds its items by one of them", other.key)));
@@ -172,11 +172,11 @@ fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result
             );
             return Err(section.place.wrong(what));
         }
-        let found = found::of_section(section, rule.schema, owner, target, |_| fields_of_key(owner))?;
+        let found = link::found_in(section, rule.schema, owner, target, |_| fields_of_key(owner))?;
         if let Some(via) = rule.schema.entity(&found.via) {
             not_derived(rule, via, "hanging")?;
         }
-        found::finds(rule, owner, target, (&found, true), &section.place)?;
+        link::finds(rule, owner, target, (&found, true), &section.place)?;
         Way::Found(found)
     };
     Ok(Hanging { entity: target.name.clone(), found, fate: fate(section, target, owner)? })

@@ -1,29 +1,36 @@
-//! `kind = "count"`: the number of items that belong to a target, and the sum of one of their attributes.
+//! The kinds that count items: `count`, which also sums one of their attributes, and `unread`, the items of one range
+//! that are behind an attribute of their target.
 
 use derive::{
-    declaration::Count,
+    declaration::{Count, Link},
     derivation::Derivation,
     kinds::{
         counted_item::CountedItem,
         display::{Display, Shows, Zero},
+        unread::Unread,
     },
 };
 use keys::entity::Definition;
 
-use super::{DISPLAY, ITEM, KindSyntax, Rule, condition, derived_attribute, entity, given::number};
+use super::{
+    DISPLAY, ITEM, KindSyntax, Rule, attribute, derived_attribute, entity,
+    given::{self, number},
+    link::{self, fields, known},
+    zero_is_absent,
+};
 use crate::{
     error::ManifestError,
     section::{Entry, Named, Section},
     syntax::{
         KeySyntax, KindDescription, ValueSyntax,
-        ValueSyntax::{Pairs, Text, Truth},
+        ValueSyntax::{Pair, Pairs, Text, Truth},
     },
 };
 
 /// Most shards that a manifest could once give a counter.
 const SHARDS_MAX: u32 = 100;
 
-pub(super) const KIND: KindSyntax = KindSyntax {
+pub(super) const COUNT: KindSyntax = KindSyntax {
     description: KindDescription {
         name: "count",
         keeps: "An attribute of each target shows how many items lead to it, and what an attribute of them comes to. Ripple keeps both in counters of its own beside the target, whose sort keys begin with the target's and `#COUNT#`, so a query of the target's partition returns them too.",
@@ -57,9 +64,9 @@ into = "Comment.replies"
 each = "ancestorIds"
 link = { commentId = "ancestorIds" }
 "#,
-        keys: &KEYS,
+        keys: &COUNT_KEYS,
     },
-    read,
+    read: count,
 };
 
 /// Keys of `shows`.
@@ -82,7 +89,7 @@ const SHOWS: [KeySyntax; 4] = [
     ),
 ];
 
-const KEYS: [KeySyntax; 12] = [
+const COUNT_KEYS: [KeySyntax; 12] = [
     KeySyntax::required("from", Text, "the entity whose items are counted"),
     KeySyntax::required(
         "into",
@@ -171,7 +178,7 @@ struct ShownPart {
     attribute: String,
 }
 
-fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
+fn count(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity whose items are counted")?;
     let into = rule.section.required("into", "where the count is shown, as in \"User.followerCount\"")?;
     let named = into.text()?;
@@ -210,12 +217,12 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let link = rule.link(target, source)?;
     let count = Count {
         source: source.name.clone(),
-        condition: condition::read(rule, source)?,
+        condition: given::condition(rule, source)?,
         sum,
         target: target.name.clone(),
         each: rule.each((source, target), &link)?,
         link,
-        history: rule.section.get("history").map_or(Ok(false), |entry| entry.truth())?,
+        history: rule.section.is_true("history")?,
         expired_stays: expired_stays(rule)?,
     };
     let mut derivations = vec![rule.derivation(rule.name, count)?];
@@ -251,25 +258,25 @@ fn shown(rule: &Rule<'_>, target: &Definition, has_sum: bool) -> Result<Vec<Show
 
 /// True if the count creates its targets.
 fn creates(rule: &Rule<'_>, target: &Definition) -> Result<bool, ManifestError> {
-    let Some(entry) = rule.section.get("creates") else { return Ok(false) };
-    if entry.truth()? && !target.derived {
+    let creates = rule.section.is_true("creates")?;
+    if creates && !target.derived {
         let what = format!(
             "Ripple creates only items that it also deletes: set derived = true in [entity.{}], or leave creates out",
             target.name
         );
-        return Err(entry.place.wrong(what));
+        return Err(rule.section.place_of("creates").wrong(what));
     }
-    entry.truth()
+    Ok(creates)
 }
 
 /// The items that the counts of a target create: they are declared with the first of these counts.
 fn created(rule: &Rule<'_>, target: &Definition) -> Result<Option<Derivation>, ManifestError> {
     let is_of_target = |section: &Section<'_>| {
-        let creates = section.get("creates").is_some_and(|entry| entry.truth().unwrap_or_default());
+        let creates = section.is_true("creates").unwrap_or_default();
         let into = section.get("into").and_then(|entry| entry.text().ok());
         creates && into.is_some_and(|into| into.text.split('.').next() == Some(&target.name))
     };
-    let all = rule.of_kind(KIND.description.name).filter(|(_, section)| is_of_target(section));
+    let all = rule.of_kind(COUNT.description.name).filter(|(_, section)| is_of_target(section));
     let names: Vec<&str> = all.map(|(name, _)| *name).collect();
     if names.first() != Some(&rule.name) {
         return Ok(None);
@@ -281,17 +288,12 @@ fn created(rule: &Rule<'_>, target: &Definition) -> Result<Option<Derivation>, M
 
 /// True if an item that its time to live removes stays counted.
 fn expired_stays(rule: &Rule<'_>) -> Result<bool, ManifestError> {
-    let Some(entry) = rule.section.get("expired") else { return Ok(false) };
-    let named = entry.text()?;
-    if !["leaves", "stays"].contains(&named.text) {
-        return Err(named.unknown("there is no value", ["leaves", "stays"]));
+    let stays = rule.section.choice("expired", ["leaves", "stays"])? == "stays";
+    if let Some(entry) = rule.section.get("expired").filter(|_| rule.section.is_true("history").unwrap_or_default()) {
+        let what = "a count with history = true counts arrivals only, so it never takes back: leave one out";
+        return Err(entry.place.wrong(what));
     }
-    if rule.section.get("history").is_some_and(|entry| entry.truth().unwrap_or_default()) {
-        return Err(named
-            .place
-            .wrong("a count with history = true counts arrivals only, so it never takes back: leave one out"));
-    }
-    Ok(named.text == "stays")
+    Ok(stays)
 }
 
 /// How the display shows zero.
@@ -309,4 +311,141 @@ fn zero(rule: &Rule<'_>, is_shown: bool) -> Result<Zero, ManifestError> {
         "always" => Ok(Zero::Always),
         _ => Err(named.unknown("there is no value", ["write", "always", "absent"])),
     }
+}
+
+// ---- unread ----
+
+pub(super) const UNREAD: KindSyntax = KindSyntax {
+    description: KindDescription {
+        name: "unread",
+        keeps: "Counts the items of a target's range that are later than an attribute of the target, up to a limit. An item \
+                that comes or goes costs a query for each target of its range, which reads those later items, \
+                consistently: 25 read units for 100 items of 1 KB. So it is for rooms of up to some hundred members; in a \
+                larger room, query when a member opens it.",
+        family: "level-triggered",
+        costs: "1 for each target whose number changes, and for each index that projects it: at each message 1 for each \
+                member below the limit, and 1 when a member reads",
+        example: r#"
+[derivation.unread]
+kind = "unread"
+from = "Message"
+into = "Member.unread"
+link = { roomId = "roomId" }
+after = { sentAt = "lastReadAt" }
+limit = 100
+"#,
+        keys: &UNREAD_KEYS,
+    },
+    read: unread,
+};
+
+/// The greatest limit: each refresh of a target reads so many items.
+const LIMIT_MAX: u32 = 1_000;
+
+const UNREAD_KEYS: [KeySyntax; 7] = [
+    KeySyntax::required(
+        "from",
+        Text,
+        "the entity whose items are counted; those of one target must be one range of one partition of the table, as `ROOM#{roomId}` / \
+         `MSG#{sentAt}#{messageId}` is for a room. To count only some, [mirror them](own-table.md#unread), and name the mirrors",
+    ),
+    KeySyntax::required("into", Text, "`Entity.attribute`: the target, and the attribute that shows the number"),
+    KeySyntax::optional(
+        "link",
+        Pairs,
+        "fields of the same names",
+        "pairs of a field of the counted items' key, before that of `after`, and the field, attribute or [expression](#expressions) of \
+         the target that gives it",
+    ),
+    KeySyntax::required(
+        "after",
+        Pair,
+        "`{ sentAt = \"lastReadAt\" }`: the field with which the sort key of `from` continues behind the fields of the link, and the \
+         attribute of the target that counted items are behind: their sort keys are greater than every one with this value. A \
+         text, or a number for a field such as `{seq:12}`. A target without the attribute has all items behind it",
+    ),
+    KeySyntax::required(
+        "limit",
+        ValueSyntax::WholeNumber(1, LIMIT_MAX),
+        "the greatest number: with 100, a target that shows 100 has that many items behind the attribute, or more",
+    ),
+    KeySyntax::optional(
+        "zero",
+        ValueSyntax::OneOf(&["always", "absent"]),
+        "`\"always\"`",
+        "what the attribute is when nothing is behind: 0, or absent, as for an index of those with unread items. A target whose \
+         link leads nowhere has no attribute either way",
+    ),
+    KeySyntax::optional(
+        "found",
+        ValueSyntax::TextOrTable(&link::FOUND),
+        "the target's own items, in the partition of the counted item",
+        "how the targets are found when an item comes or goes, as for a [copy](#kind--copy)",
+    ),
+];
+
+fn unread(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
+    let source = rule.entity("from", "the entity whose items are counted")?;
+    let (target, shown) = rule.shown_attribute("the attribute that shows the number, as in \"Member.unread\"")?;
+    let purpose =
+        "the field of the sort key and the attribute that counted items are behind, as in { sentAt = \"lastReadAt\" }";
+    let entry = rule.section.required("after", purpose)?;
+    let [(field, after)] = entry.pairs()?.try_into().map_err(|_| {
+        entry
+            .place
+            .wrong("give one field of the sort key with one attribute of the target, as in { sentAt = \"lastReadAt\" }")
+    })?;
+    let sort = &source.key.sk;
+    known(&field, &format!("the sort key of {} has no field", source.name), &sort.field_names())?;
+    let after_text = attribute(target, &after)?;
+    if !sort.holds_number(field.text) {
+        rule.types.refuse(&target.name, &after, &format!("{} in the key of {}", field.text, source.name))?;
+    }
+    let link = leading_link(rule, source, target, &field)?;
+    let purpose = "the greatest number, as in limit = 100";
+    let limit = rule.section.required("limit", purpose)?.whole_number(1..LIMIT_MAX + 1)?;
+    let zero_is_absent = zero_is_absent(&rule.section)?;
+    let found = link::found(rule, source, target, &link)?;
+    let unread = Unread {
+        source: source.name.clone(),
+        target: target.name.clone(),
+        link,
+        field: field.text.to_owned(),
+        after: after_text,
+        attribute: shown,
+        limit,
+        zero_is_absent,
+        found,
+    };
+    unread.check_range(source).map_err(|what| field.place.wrong(what))?;
+    Ok(vec![rule.derivation(rule.name, unread)?])
+}
+
+/// The link, which gives the fields of the partition key, and those of the sort key before the one of `after`.
+fn leading_link(
+    rule: &Rule<'_>,
+    source: &Definition,
+    target: &Definition,
+    field: &Named<'_>,
+) -> Result<Link, ManifestError> {
+    let mut leading = source.key.pk.field_names();
+    leading.extend(source.key.sk.field_names().into_iter().take_while(|name| *name != field.text));
+    let but: Vec<&str> = source.key.field_names().into_iter().filter(|name| !leading.contains(name)).collect();
+    let given = rule.section.get("link").map(|entry| entry.pairs()).transpose()?.unwrap_or_default();
+    if let Some((behind, _)) = given.iter().find(|(to, _)| but.contains(&to.text)) {
+        let what = format!(
+            "is not before {} in the key of {}, so the items with one {} are no range: leave it out",
+            field.text, source.name, behind.text
+        );
+        return Err(behind.place.wrong(what));
+    }
+    let is_given = |name: &str| given.iter().any(|(to, _)| to.text == name) || fields(target).contains(&name);
+    if let Some(before) = leading.iter().find(|name| !source.key.pk.holds(name) && !is_given(name)) {
+        let what = format!(
+            "the sort key of {} has {before} before {}, and {} does not give it: name {before} here, or pair it in link",
+            source.name, field.text, target.name
+        );
+        return Err(field.place.wrong(what));
+    }
+    rule.link_but(source, target, &but)
 }

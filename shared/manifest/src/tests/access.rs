@@ -147,140 +147,95 @@ fn a_pattern_is_the_requests_that_it_makes() {
 }
 
 #[track_caller]
-fn refused(access: &str, expect: &Expect) {
-    let error = with(access).expect_err(access);
-    expect.assert_eq(&format!("{}: {}", error.key, error.what));
+fn refused(accesses: &[&str], wanted: &Expect) {
+    let error = |access: &&str| with(access).map_err(|it| format!("{}: {}\n", it.key, it.what)).expect_err(access);
+    wanted.assert_eq(&accesses.iter().map(error).collect::<String>());
 }
 
 #[test]
 fn a_wrong_pattern_is_refused_with_what_to_do() {
-    refused("", &expect!["access.it: takes one of get, batch-get, query and counts, with the entity that it reads"]);
     refused(
-        "get = \"Post\"\nquery = \"Post\"",
-        &expect!["access.it.query: a read has one of get and query: leave one out"],
-    );
-    refused("get = \"Pots\"", &expect![[r#"access.it.get: there is no entity "Pots": did you mean "Post"?"#]]);
-    refused(
-        "get = \"Counter\"",
-        &expect![[
-            r#"access.it.get: items of Counter are Ripple's own: counts = "…" reads them, with the entity that is counted for"#
-        ]],
-    );
-    refused(
-        "get = \"Post\"\nlimit = 3",
-        &expect!["access.it.limit: only query takes it, and this is get: leave it out"],
-    );
-    refused(
-        "query = \"Comment\"\nwhere = \"status = :low\"",
-        &expect!["access.it.where: :low is the name of a bound: give it another name"],
-    );
-    refused(
-        "query = \"Comment\"\nwhere = \":a = :b\"",
-        &expect![
-            "access.it.where: is no filter: at character 1: it compares values that the caller gives, and no attribute"
+        &[
+            "",
+            "get = \"Post\"\nquery = \"Post\"",
+            "get = \"Pots\"",
+            "get = \"Counter\"",
+            "get = \"Post\"\nlimit = 3",
+            "query = \"Comment\"\nwhere = \"status = :low\"",
+            "query = \"Comment\"\nwhere = \":a = :b\"",
+            "query = \"Comment\"\nwhere = \"status = :\"",
+            "query = \"Comment\"\nfields = [\"kind\", \"sentAt\", \"commentId\"]\nbetween = \"kind\"",
         ],
-    );
-    refused(
-        "query = \"Comment\"\nwhere = \"status = :\"",
-        &expect![
-            "access.it.where: is no filter: at character 10: a placeholder has a name of letters, digits and _, such as :status"
-        ],
-    );
-    refused(
-        "query = \"Comment\"\nfields = [\"kind\", \"sentAt\", \"commentId\"]\nbetween = \"kind\"",
-        &expect![
-            "access.it.between: fields names the whole sort key COMMENT#{kind}#{sentAt}#{commentId} already: leave this out"
-        ],
+        &expect![[r#"
+            access.it: takes one of get, batch-get, query and counts, with the entity that it reads
+            access.it.query: a read has one of get and query: leave one out
+            access.it.get: there is no entity "Pots": did you mean "Post"?
+            access.it.get: items of Counter are Ripple's own: counts = "…" reads them, with the entity that is counted for
+            access.it.limit: only query takes it, and this is get: leave it out
+            access.it.where: :low is the name of a bound: give it another name
+            access.it.where: is no filter: at character 1: it compares values that the caller gives, and no attribute
+            access.it.where: is no filter: at character 10: a placeholder has a name of letters, digits and _, such as :status
+            access.it.between: fields names the whole sort key COMMENT#{kind}#{sentAt}#{commentId} already: leave this out
+        "#]],
     );
     let twice = format!("{TABLE}\n[access.a-post]\nget = \"Post\"\n[access.aPost]\nget = \"Post\"\n");
     expect!["aPost and a-post are the name of one function in some language: give one another name"]
         .assert_eq(&load(&twice).expect_err("one function").what);
-    refused("counts = \"Comment\"", &expect!["access.it.counts: no derivation of the kind count counts into Comment"]);
-    refused("query = []", &expect!["access.it: query is an empty list: name an entity"]);
     refused(
-        "query = [\"Post\", \"Folder\"]",
-        &expect![
-            "access.it.query: Post and Folder are in different partitions (POST#{postId} and DRIVE#{drive}): one query reads one partition"
+        &[
+            "counts = \"Comment\"",
+            "query = []",
+            "query = [\"Post\", \"Folder\"]",
+            "query = [\"Post\", \"Comment\"]\nbetween = \"sentAt\"",
+            "query = \"Post\"\nindex = \"byAuthor\"",
+            "query = \"Comment\"\nindex = \"byauthor\"",
+            "query = \"Comment\"\nindex = \"byAuthor\"\nconsistent = true",
         ],
-    );
-    refused(
-        "query = [\"Post\", \"Comment\"]\nbetween = \"sentAt\"",
-        &expect!["access.it.between: a query of several entities takes all of them: leave it out, or query one entity"],
-    );
-    refused(
-        "query = \"Post\"\nindex = \"byAuthor\"",
-        &expect![[r#"access.it.index: Post is in no index "byAuthor": there is none"#]],
-    );
-    refused(
-        "query = \"Comment\"\nindex = \"byauthor\"",
-        &expect![[r#"access.it.index: Comment is in no index "byauthor": did you mean "byAuthor"?"#]],
-    );
-    refused(
-        "query = \"Comment\"\nindex = \"byAuthor\"\nconsistent = true",
-        &expect!["access.it.consistent: an index is never read consistently: leave it out, or query the table"],
+        &expect![[r#"
+            access.it.counts: no derivation of the kind count counts into Comment
+            access.it: query is an empty list: name an entity
+            access.it.query: Post and Folder are in different partitions (POST#{postId} and DRIVE#{drive}): one query reads one partition
+            access.it.between: a query of several entities takes all of them: leave it out, or query one entity
+            access.it.index: Post is in no index "byAuthor": there is none
+            access.it.index: Comment is in no index "byauthor": did you mean "byAuthor"?
+            access.it.consistent: an index is never read consistently: leave it out, or query the table
+        "#]],
     );
 }
 
 #[test]
 fn wrong_fields_bounds_and_filters_are_refused() {
     refused(
-        "query = \"Comment\"\nfields = [\"sentAt\"]",
-        &expect![
-            "access.it.fields: the sort key is COMMENT#{kind}#{sentAt}#{commentId}: fields names its first fields, in their order; here comes kind"
+        &[
+            "query = \"Comment\"\nfields = [\"sentAt\"]",
+            "query = \"Comment\"\nbetween = \"sentAt\"",
+            "query = \"Comment\"\nbetween = \"kind\"\nbelow = \"kind\"",
+            "query = \"Comment\"\nbelow = \"kind\"",
+            "query = \"Open\"\nbetween = \"left\"",
+            "query = \"Comment\"\norder = \"newest\"",
+            "query = \"Comment\"\nlimit = 0",
+            "query = \"Comment\"\nwhere = \"status = \"",
+            "query = \"Comment\"\nwhere = \"upper(status) = :status\"",
+            "query = \"Comment\"\nwhere = \"stats = :status\"",
+            "query = \"Comment\"\nwhere = \"author = :of\"",
+            "query = \"Comment\"\nwhere = \"PK = :of\"",
+            "query = \"Comment\"\nindex = \"byAuthor\"\nwhere = \"text = :text\"",
         ],
-    );
-    refused(
-        "query = \"Comment\"\nbetween = \"sentAt\"",
-        &expect![
-            "access.it.between: the next field of the sort key COMMENT#{kind}#{sentAt}#{commentId} is kind: name it here, or in fields before"
-        ],
-    );
-    refused(
-        "query = \"Comment\"\nbetween = \"kind\"\nbelow = \"kind\"",
-        &expect!["access.it.below: between and below exclude each other: leave one out"],
-    );
-    refused(
-        "query = \"Comment\"\nbelow = \"kind\"",
-        &expect![
-            "access.it.below: below takes a path at the end of the sort key, as in EMP#{Path/}, which kind is not"
-        ],
-    );
-    refused(
-        "query = \"Open\"\nbetween = \"left\"",
-        &expect![
-            "access.it.between: a value in {left}.{right} may contain the text that ends it, so its beginning is no range: leave it out"
-        ],
-    );
-    refused(
-        "query = \"Comment\"\norder = \"newest\"",
-        &expect![[r#"access.it.order: is "ascending" or "descending""#]],
-    );
-    refused("query = \"Comment\"\nlimit = 0", &expect!["access.it.limit: is 0: it is from 1 to 1000"]);
-    refused(
-        "query = \"Comment\"\nwhere = \"status = \"",
-        &expect!["access.it.where: is no filter: at character 10: it ends where an attribute or a value is wanted"],
-    );
-    refused(
-        "query = \"Comment\"\nwhere = \"upper(status) = :status\"",
-        &expect![
-            "access.it.where: is no filter: at character 1: DynamoDB does not calculate upper(status) in a filter: leave it out, and filter the items in your code"
-        ],
-    );
-    refused(
-        "query = \"Comment\"\nwhere = \"stats = :status\"",
-        &expect![[r#"access.it.where: Comment declares no attribute "stats": did you mean "status"?"#]],
-    );
-    refused(
-        "query = \"Comment\"\nwhere = \"author = :of\"",
-        &expect!["access.it.where: the caller gives of for the key: give :of another name"],
-    );
-    refused(
-        "query = \"Comment\"\nwhere = \"PK = :of\"",
-        &expect!["access.it.where: PK is an attribute of the queried key, on which DynamoDB takes no filter"],
-    );
-    refused(
-        "query = \"Comment\"\nindex = \"byAuthor\"\nwhere = \"text = :text\"",
-        &expect!["access.it.where: the index byAuthor does not project text, so a filter never sees it"],
+        &expect![[r#"
+            access.it.fields: the sort key is COMMENT#{kind}#{sentAt}#{commentId}: fields names its first fields, in their order; here comes kind
+            access.it.between: the next field of the sort key COMMENT#{kind}#{sentAt}#{commentId} is kind: name it here, or in fields before
+            access.it.below: between and below exclude each other: leave one out
+            access.it.below: below takes a path at the end of the sort key, as in EMP#{Path/}, which kind is not
+            access.it.between: a value in {left}.{right} may contain the text that ends it, so its beginning is no range: leave it out
+            access.it.order: is "ascending" or "descending"
+            access.it.limit: is 0: it is from 1 to 1000
+            access.it.where: is no filter: at character 10: it ends where an attribute or a value is wanted
+            access.it.where: is no filter: at character 1: DynamoDB does not calculate upper(status) in a filter: leave it out, and filter the items in your code
+            access.it.where: Comment declares no attribute "stats": did you mean "status"?
+            access.it.where: the caller gives of for the key: give :of another name
+            access.it.where: PK is an attribute of the queried key, on which DynamoDB takes no filter
+            access.it.where: the index byAuthor does not project text, so a filter never sees it
+        "#]],
     );
     let name = load(&format!("{TABLE}\n[access.\"a b\"]\nget = \"Post\"\n")).expect_err("a name");
     expect!["45:9: access.a b: the name of a read is that of a function: it has only letters, digits, - and _, and begins with a letter"].assert_eq(&name.to_string());
@@ -326,23 +281,23 @@ link = {{ author = "author", sentAt = "at" }}
     let [access] = schema.accesses.as_slice() else { panic!("{:?}", schema.accesses) };
     let AccessReads::Query(query) = &access.reads else { panic!("{access:?}") };
     assert_eq!(query.partition_fields(&schema), ["author"]);
-    let refused = |access: &str, expect: &Expect| expect.assert_eq(&manifest(access).unwrap_err().to_string());
+    let refused = |accesses: &[&str], wanted: &Expect| {
+        let error = |access: &&str| format!("{}\n", manifest(access).unwrap_err());
+        wanted.assert_eq(&accesses.iter().map(error).collect::<String>());
+    };
     refused(
-        "counts = \"Post\"",
-        &expect![
-            "29:1: access.posts.counts: with [tables.NAME] counters are in a table of their own: read the attribute that shows the count"
+        &[
+            "counts = \"Post\"",
+            "get = \"Blob\"",
+            "query = \"Post\"\nindex = \"byTag\"",
+            "query = \"Post\"\nwhere = \"author = :author\"",
         ],
-    );
-    refused("get = \"Blob\"", &expect!["29:1: access.posts.get: a read takes no key of type B"]);
-    refused(
-        "query = \"Post\"\nindex = \"byTag\"",
-        &expect!["29:1: access.posts.query: a read takes no index with several attributes in a part of its key"],
-    );
-    refused(
-        "query = \"Post\"\nwhere = \"author = :author\"",
-        &expect![
-            "30:1: access.posts.where: author is an attribute of the queried key, on which DynamoDB takes no filter"
-        ],
+        &expect![[r#"
+            29:1: access.posts.counts: with [tables.NAME] counters are in a table of their own: read the attribute that shows the count
+            29:1: access.posts.get: a read takes no key of type B
+            29:1: access.posts.query: a read takes no index with several attributes in a part of its key
+            30:1: access.posts.where: author is an attribute of the queried key, on which DynamoDB takes no filter
+        "#]],
     );
 }
 

@@ -1,4 +1,17 @@
-//! Tables of any form.
+//! Tables of any form, the types and forms of their keys, and items that DynamoDB or Ripple could not tell apart.
+
+use std::collections::BTreeMap;
+
+use derive::{
+    change::{Change, Images},
+    derived::{Derived, Items},
+    family::Family,
+    plan::plan,
+    whole,
+};
+use expect_test::{Expect, expect};
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
 
 use super::*;
 
@@ -40,151 +53,77 @@ fn no_attribute_of_an_index_is_a_path() {
 }
 
 #[track_caller]
-fn refused_here(is: &str, instead: &str, mistake: &expect_test::Expect) {
-    assert!(MODELS.contains(is), "{is}");
-    mistake.assert_eq(&load(&MODELS.replacen(is, instead, 1)).unwrap_err().to_string());
+fn refused_here(cases: &[(&str, &str)], mistakes: &Expect) {
+    let error = |&(is, instead): &(&str, &str)| {
+        assert!(MODELS.contains(is), "{is}");
+        format!("{}\n", load(&MODELS.replacen(is, instead, 1)).expect_err(instead))
+    };
+    mistakes.assert_eq(&cases.iter().map(error).collect::<String>());
 }
 
 #[test]
 fn what_cannot_be_a_table_is_refused() {
     refused_here(
-        "partition-key = \"id\"",
-        "",
-        &expect!["1:9: tables.User: partition-key is missing: the attribute of the partition key"],
-    );
-    refused_here(
-        "partition-key = \"id\"",
-        "partition-key = { name = \"id\", type = \"X\" }",
-        &expect![[
-            r#"2:32: tables.User.partition-key.type: a key is of type S, N or B, and there is no "X": did you mean "S"?"#
-        ]],
-    );
-    refused_here(
-        "partition-key = \"id\"",
-        "partition-key = 5",
-        &expect![[
-            r#"2:1: tables.User.partition-key: is a whole number: write the name of an attribute, or { name = "createdAt", type = "N" }"#
-        ]],
-    );
-    refused_here(
-        "partition-key = \"id\"",
-        "partition-key = \"RipplePK\"",
-        &expect![[r#"2:1: tables.User.partition-key: "RipplePK" is an attribute of Ripple's own: name another"#]],
-    );
-    refused_here(
-        "partition-key = \"id\"",
-        "partition-key = \"address.id\"",
-        &expect![[
-            r#"2:1: tables.User.partition-key: "address.id" is a path into the attribute "address": name a whole attribute here; keys, declared and written attributes are never paths"#
-        ]],
-    );
-    refused_here(
-        "[tables.User]",
-        "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n[tables.User]",
-        &expect!["1:2: table: give [table] for a manifest of one table, or [tables.NAME], not both"],
-    );
-    refused_here(
-        "[tables.User]",
-        "[tables.\"a b\"]",
-        &expect![
-            "1:9: tables.a b: the name of a table has 3 to 255 letters, digits, _, . and - only: give it another one"
+        &[
+            ("partition-key = \"id\"", ""),
+            ("partition-key = \"id\"", "partition-key = { name = \"id\", type = \"X\" }"),
+            ("partition-key = \"id\"", "partition-key = 5"),
+            ("partition-key = \"id\"", "partition-key = \"RipplePK\""),
+            ("partition-key = \"id\"", "partition-key = \"address.id\""),
+            ("[tables.User]", "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n[tables.User]"),
+            ("[tables.User]", "[tables.\"a b\"]"),
+            ("[tables.User]", "[tables.Unused]\npartition-key = \"id\"\n[tables.User]"),
+            ("sort-key = { name = \"sentAt\"", "sort-key = { name = \"roomId\""),
+            ("type = \"__typename\"", "type = \"pk\""),
+            ("partition-key = \"authorId\"", "partition-key = []"),
+            ("partition-key = \"authorId\"", "partition-key = [\"a\", 5]"),
         ],
-    );
-    refused_here(
-        "[tables.User]",
-        "[tables.Unused]\npartition-key = \"id\"\n[tables.User]",
-        &expect![[r#"1:2: tables: no entity is in the table Unused: declare one with table = "Unused""#]],
-    );
-    refused_here(
-        "sort-key = { name = \"sentAt\"",
-        "sort-key = { name = \"roomId\"",
-        &expect!["19:1: tables.Messages.sort-key: is the attribute of the partition key"],
-    );
-    refused_here(
-        "type = \"__typename\"",
-        "type = \"pk\"",
-        &expect!["24:1: tables.Rooms.type: names an attribute that is a key, or has another use already: name another"],
-    );
-    refused_here(
-        "partition-key = \"authorId\"",
-        "partition-key = []",
-        &expect!["8:1: tables.Post.index.byAuthor.partition-key: is one attribute, or a list of one to four"],
-    );
-    refused_here(
-        "partition-key = \"authorId\"",
-        "partition-key = [\"a\", 5]",
-        &expect![[
-            r#"8:23: tables.Post.index.byAuthor.partition-key: write the name of an attribute, or { name = "createdAt", type = "N" }, or a list of them"#
-        ]],
+        &expect![[r#"
+            1:9: tables.User: partition-key is missing: the attribute of the partition key
+            2:32: tables.User.partition-key.type: a key is of type S, N or B, and there is no "X": did you mean "S"?
+            2:1: tables.User.partition-key: is a whole number: write the name of an attribute, or { name = "createdAt", type = "N" }
+            2:1: tables.User.partition-key: "RipplePK" is an attribute of Ripple's own: name another
+            2:1: tables.User.partition-key: "address.id" is a path into the attribute "address": name a whole attribute here; keys, declared and written attributes are never paths
+            1:2: table: give [table] for a manifest of one table, or [tables.NAME], not both
+            1:9: tables.a b: the name of a table has 3 to 255 letters, digits, _, . and - only: give it another one
+            1:2: tables: no entity is in the table Unused: declare one with table = "Unused"
+            19:1: tables.Messages.sort-key: is the attribute of the partition key
+            24:1: tables.Rooms.type: names an attribute that is a key, or has another use already: name another
+            8:1: tables.Post.index.byAuthor.partition-key: is one attribute, or a list of one to four
+            8:23: tables.Post.index.byAuthor.partition-key: write the name of an attribute, or { name = "createdAt", type = "N" }, or a list of them
+        "#]],
     );
 }
 
 #[test]
 fn what_an_entity_says_of_its_table_must_fit_it() {
     refused_here(
-        "table = \"Messages\"",
-        "table = \"Message\"",
-        &expect![[r#"45:1: entity.Message.table: there is no table "Message": did you mean "Messages"?"#]],
-    );
-    refused_here(
-        "table = \"Messages\"",
-        "",
-        &expect!["44:9: entity.Message: table is missing: the table in which its items are, one of [tables]"],
-    );
-    refused_here(
-        "table = \"Messages\"",
-        "table = \"User\"",
-        &expect![[r#"1:2: tables: no entity is in the table Messages: declare one with table = "Messages""#]],
-    );
-    refused_here(
-        "table = \"Messages\"",
-        "table = \"Messages\"\nsort-key = \"{sentAt}\"",
-        &expect![
-            "46:1: entity.Message.sort-key: sentAt (N) is the sort-key of Messages, a value as it is: leave sort-key out, or declare a key of type S there to give it a form"
+        &[
+            ("table = \"Messages\"", "table = \"Message\""),
+            ("table = \"Messages\"", ""),
+            ("table = \"Messages\"", "table = \"User\""),
+            ("table = \"Messages\"", "table = \"Messages\"\nsort-key = \"{sentAt}\""),
+            ("table = \"User\"", "table = \"User\"\nsort-key = \"{x}\""),
+            ("sort-key = \"MEMBER#{userId}\"", ""),
+            ("sort-key = \"MEMBER#{userId}\"", "sort-key = \"MEMBER#{userId:N}\""),
+            ("attributes = [\"authorId\"", "attributes = [\"id\", \"authorId\""),
+            ("[entity.Member.index.byUser]", "[entity.Member.index.byUsr]"),
+            ("link = { id = \"postId\" }", ""),
+            ("found = { index = \"byAuthor\" }", "found = { index = \"byAutor\" }"),
         ],
-    );
-    refused_here(
-        "table = \"User\"",
-        "table = \"User\"\nsort-key = \"{x}\"",
-        &expect!["32:1: entity.User.sort-key: the table User has no sort key"],
-    );
-    refused_here(
-        "sort-key = \"MEMBER#{userId}\"",
-        "",
-        &expect!["54:9: entity.Member: sort-key is missing: another entity of the table Rooms gives its form"],
-    );
-    refused_here(
-        "sort-key = \"MEMBER#{userId}\"",
-        "sort-key = \"MEMBER#{userId:N}\"",
-        &expect![
-            "57:1: entity.Member.sort-key: a field of type N or B is all of a key of that type: declare it in [tables.NAME]"
-        ],
-    );
-    refused_here(
-        "attributes = [\"authorId\"",
-        "attributes = [\"id\", \"authorId\"",
-        &expect![[
-            r#"37:15: entity.Post.attributes: "id" is an attribute of the table's key, or of its type: leave it out"#
-        ]],
-    );
-    refused_here(
-        "[entity.Member.index.byUser]",
-        "[entity.Member.index.byUsr]",
-        &expect![[r#"60:22: entity.Member.index.byUsr: there is no index "byUsr": did you mean "byUser"?"#]],
-    );
-    refused_here(
-        "link = { id = \"postId\" }",
-        "",
-        &expect![[
-            r#"70:13: derivation.comment-count: nothing gives id of the key of Post: name the attribute of Comment with its value (id, postId, text), as in link = { id = "…" }"#
-        ]],
-    );
-    refused_here(
-        "found = { index = \"byAuthor\" }",
-        "found = { index = \"byAutor\" }",
-        &expect![[
-            r#"82:11: derivation.author-name.found.index: Post has no key in an index "byAutor": did you mean "byAuthor"?"#
-        ]],
+        &expect![[r#"
+            45:1: entity.Message.table: there is no table "Message": did you mean "Messages"?
+            44:9: entity.Message: table is missing: the table in which its items are, one of [tables]
+            1:2: tables: no entity is in the table Messages: declare one with table = "Messages"
+            46:1: entity.Message.sort-key: sentAt (N) is the sort-key of Messages, a value as it is: leave sort-key out, or declare a key of type S there to give it a form
+            32:1: entity.User.sort-key: the table User has no sort key
+            54:9: entity.Member: sort-key is missing: another entity of the table Rooms gives its form
+            57:1: entity.Member.sort-key: a field of type N or B is all of a key of that type: declare it in [tables.NAME]
+            37:15: entity.Post.attributes: "id" is an attribute of the table's key, or of its type: leave it out
+            60:22: entity.Member.index.byUsr: there is no index "byUsr": did you mean "byUser"?
+            70:13: derivation.comment-count: nothing gives id of the key of Post: name the attribute of Comment with its value (id, postId, text), as in link = { id = "…" }
+            82:11: derivation.author-name.found.index: Post has no key in an index "byAutor": did you mean "byAuthor"?
+        "#]],
     );
 }
 
@@ -201,36 +140,673 @@ fn cascade(owner: &str, hanging: &str) -> Result<Catalogue, ManifestError> {
 #[test]
 fn a_cascade_goes_by_what_the_application_writes() {
     assert!(cascade("Post", "entity = \"Comment\", index = \"byPost\", by = { postId = \"id\" }").is_ok());
-    let refused = |owner: &str, hanging: &str, wanted: &expect_test::Expect| {
-        let error = cascade(owner, hanging).unwrap_err();
-        wanted.assert_eq(&format!("{}: {}", error.key, error.what));
+    let refused = |cases: &[(&str, &str)], wanted: &Expect| {
+        let error = |&(owner, hanging): &(&str, &str)| cascade(owner, hanging).unwrap_err();
+        let line = |error: ManifestError| format!("{}: {}\n", error.key, error.what);
+        wanted.assert_eq(&cases.iter().map(error).map(line).collect::<String>());
     };
     refused(
-        "Post",
-        "entity = \"Comment\"",
-        &expect![[
-            r#"derivation.gone.hanging: name the field of the queried key that is the id of Post, with the index whose key it is in, as in index = "byPost", by = { ownerId = "id" }"#
-        ]],
+        &[
+            ("Post", "entity = \"Comment\""),
+            ("Post", "entity = \"Comment\", by = { postId = \"id\" }"),
+            ("MemberOfUser", "entity = \"Member\""),
+            ("User", "entity = \"Member\", through = \"MemberOfUser\", by = { userId = \"id\" }"),
+        ],
+        &expect![[r#"
+            derivation.gone.hanging: name the field of the queried key that is the id of Post, with the index whose key it is in, as in index = "byPost", by = { ownerId = "id" }
+            derivation.gone.hanging: a change of Post does not have id of Comment, by which its Comment items would be found: write index = "byPost"
+            derivation.gone.owner: MemberOfUser is derived, and with [tables] nothing shows whether the functions have handled all that it is derived from: name an entity that the application writes
+            derivation.gone.hanging: MemberOfUser is derived, and with [tables] nothing shows whether the functions have handled all that it is derived from: name an entity that the application writes
+        "#]],
     );
-    refused(
-        "Post",
-        "entity = \"Comment\", by = { postId = \"id\" }",
-        &expect![[
-            r#"derivation.gone.hanging: a change of Post does not have id of Comment, by which its Comment items would be found: write index = "byPost""#
-        ]],
-    );
-    refused(
-        "MemberOfUser",
-        "entity = \"Member\"",
+}
+
+// ---- keys of type B, and links by attributes of type B ----
+
+/// Users and posts with binary ids, as UUIDs of 16 bytes are, and likes under both.
+const BINARY: &str = r#"
+[tables.User]
+partition-key = { name = "id", type = "B" }
+
+[tables.Post]
+partition-key = { name = "id", type = "B" }
+
+[tables.Post.index.byAuthor]
+partition-key = { name = "authorId", type = "B" }
+sort-key = { name = "createdAt", type = "N" }
+
+[tables.Like]
+partition-key = { name = "postId", type = "B" }
+sort-key = { name = "userId", type = "B" }
+
+[entity.User]
+table = "User"
+attributes = ["name"]
+derived-attributes = ["postCount"]
+
+[entity.Post]
+table = "Post"
+attributes = ["authorId", "createdAt"]
+derived-attributes = ["authorName", "likeCount"]
+
+[entity.Like]
+table = "Like"
+
+[derivation.posts]
+kind = "count"
+from = "Post"
+into = "User.postCount"
+link = { id = "authorId" }
+
+[derivation.likes]
+kind = "count"
+from = "Like"
+into = "Post.likeCount"
+link = { id = "postId" }
+
+[derivation.author]
+kind = "copy"
+from = "User"
+to = "Post"
+link = { id = "authorId" }
+attributes = { name = "authorName" }
+found = { index = "byAuthor" }
+"#;
+
+fn b(bytes: &[u8]) -> AttributeValue {
+    AttributeValue::B(bytes.to_vec())
+}
+
+fn s(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+fn n(number: &str) -> AttributeValue {
+    AttributeValue::N(number.to_owned())
+}
+
+/// An item of a table in the inner form, from stored attributes.
+fn inside(table: &str, stored: &[(&str, AttributeValue)]) -> Item {
+    let (schema, _) = load(BINARY).unwrap();
+    let stored: Item = stored.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    schema.layout.forms.unwrap().named(table).unwrap().inward(stored).unwrap()
+}
+
+fn post(author: AttributeValue) -> Item {
+    inside("Post", &[("id", b(&[7])), ("authorId", author), ("createdAt", n("3"))])
+}
+
+/// The effects of a change.
+fn effects(images: Images) -> String {
+    let (schema, catalogue) = load(BINARY).unwrap();
+    let item = match &images {
+        Images::Inserted(item) | Images::Removed(item) | Images::Expired(item) | Images::Modified { new: item, .. } => {
+            item
+        }
+    };
+    let key = schema.layout.key(item).unwrap();
+    let change = Change { id: "1".into(), sequence_number: "1".into(), created_ms: None, key, images };
+    let planned = plan(&schema, &catalogue, &[Family::Additive, Family::LevelTriggered], &change);
+    let lines = planned.effects.iter().map(|(at, effect)| format!("{}: {effect}\n", catalogue.name(*at)));
+    lines.collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn an_attribute_of_type_b_leads_to_a_key_of_type_b() {
+    expect![[r#"
+        posts: adds -1 to the count of User#00ff / -
+        posts: adds +1 to the count of User#10 / -
+        author: recomputes the Post Post#07 / -
+        author: recomputes the Post Post#07 / -
+    "#]]
+    .assert_eq(&effects(Images::Modified { old: post(b(&[0, 255])), new: post(b(&[16])) }));
+    expect![[r#"
+        likes: adds +1 to the count of Post#07 / -
+    "#]]
+    .assert_eq(&effects(Images::Inserted(inside("Like", &[("postId", b(&[7])), ("userId", b(&[0, 255]))]))));
+    // A change of the name searches the index by the bytes.
+    let user = |name: &str| inside("User", &[("id", b(&[0, 255])), ("name", s(name))]);
+    expect![[r#"
+        author: recomputes every Post in Post.byAuthor under 00ff, …
+    "#]]
+    .assert_eq(&effects(Images::Modified { old: user("Ann"), new: user("Anna") }));
+    // Text of the same digits is another value.
+    expect![[r#"
+        posts: lists the item as unreadable: authorId is S, and B is wanted
+        likes-display: recomputes the Post Post#07 / -
+        author: recomputes the Post Post#07 / -
+        author: lists the item as unreadable: authorId is S, and B is wanted
+    "#]]
+    .assert_eq(&effects(Images::Inserted(post(s("00ff")))));
+}
+
+#[test]
+fn what_is_derived_by_bytes_is_what_the_definition_says() {
+    let (schema, catalogue) = load(BINARY).unwrap();
+    let user = inside("User", &[("id", b(&[0, 255])), ("name", s("Ann"))]);
+    let like = inside("Like", &[("postId", b(&[7])), ("userId", b(&[1]))]);
+    let all = [user, post(b(&[0, 255])), like].map(|item| (schema.layout.key(&item).unwrap(), item));
+    let derived = whole::derive(&schema, &catalogue, &Items::from(all)).by_derivation;
+    let mut shown = BTreeMap::new();
+    for part in derived.into_iter().flat_map(|(_, parts)| parts) {
+        match part {
+            Derived::Count { target, tally, .. } => shown.insert(format!("{target} counts"), tally.count.to_string()),
+            Derived::Attributes { key, attributes } => {
+                let mut values = attributes.into_iter().map(|wanted| format!("{} {:?}", wanted.name, wanted.value));
+                shown.insert(format!("{key} {}", values.next().unwrap()), String::new())
+            }
+            other => panic!("{other:?}"),
+        };
+    }
+    let lines: String = shown.iter().map(|(of, count)| format!("{of} {count}").trim_end().to_owned() + "\n").collect();
+    expect![[r#"
+        Post#07 / - authorName Some(S("Ann"))
+        Post#07 / - counts 1
+        Post#07 / - likeCount Some(N("1"))
+        User#00ff / - counts 1
+        User#00ff / - postCount Some(N("1"))
+    "#]]
+    .assert_eq(&lines);
+}
+
+#[test]
+fn a_field_of_a_key_of_another_type_is_refused() {
+    let typed = "[tables.Like]\npartition-key = { name = \"postId\", type = \"B\" }";
+    assert!(BINARY.contains(typed));
+    let of_text = BINARY.replace(typed, "[tables.Like]\npartition-key = \"postId\"");
+    refused_whole(
+        &of_text,
         &expect![
-            "derivation.gone.owner: MemberOfUser is derived, and with [tables] nothing shows whether the functions have handled all that it is derived from: name an entity that the application writes"
+            "35:13: derivation.likes: postId of the key of Like and id of the key of Post have different types, and one of them is B"
+        ],
+    );
+    let user = "[tables.Post]\npartition-key = { name = \"id\", type = \"B\" }";
+    refused_whole(
+        &BINARY.replace(user, "[tables.Post]\npartition-key = \"id\""),
+        &expect![
+            "35:13: derivation.likes: postId of the key of Like and id of the key of Post have different types, and one of them is B"
+        ],
+    );
+}
+
+// ---- items that DynamoDB would refuse, since an attribute of an index's key has another type ----
+
+/// Posts, and the same posts under their tags, with an index over their authors.
+const TAGGED: &str = r#"
+[tables.Post]
+partition-key = "id"
+
+[tables.Tagged]
+partition-key = "tag"
+sort-key = "id"
+
+[tables.Tagged.index.byAuthor]
+partition-key = "authorId"
+sort-key = { name = "createdAt", type = "N" }
+
+[entity.Post]
+table = "Post"
+attributes = ["tag", "authorId", "createdAt", "text"]
+
+[entity.TaggedPost]
+table = "Tagged"
+derived = true
+attributes = ["authorId", "createdAt", "text"]
+
+[derivation.tagged]
+kind = "mirror"
+from = "Post"
+to = "TaggedPost"
+link = { id = "id" }
+"#;
+
+#[test]
+fn a_mirror_lacks_what_an_index_of_its_table_would_refuse_and_its_source_says_why() {
+    let (schema, catalogue) = load(TAGGED).unwrap();
+    let table = schema.layout.forms.as_ref().unwrap().named("Post").unwrap();
+    let number = |text: &str| AttributeValue::N(text.to_owned());
+    let post = |id: &str, attributes: [(&str, AttributeValue); 2]| {
+        let mut stored = Item::from([("id".to_owned(), s(id)), ("tag".to_owned(), s("x"))]);
+        stored.extend(attributes.map(|(name, value)| (name.to_owned(), value)));
+        let item = table.inward(stored).unwrap();
+        (schema.layout.key(&item).unwrap(), item)
+    };
+    let all = [
+        post("empty", [("authorId", s("")), ("createdAt", number("1"))]),
+        post("late", [("authorId", s("ann")), ("createdAt", s("yesterday"))]),
+        // No index depends on its content.
+        post("other", [("authorId", s("ann")), ("text", number("1"))]),
+        post("right", [("authorId", s("ann")), ("createdAt", number("1"))]),
+    ];
+    let kind = &catalogue.derivations().next().unwrap().kind;
+    let told = all.iter().filter_map(|(key, item)| {
+        let why = kind.unreadable(&schema, &schema.image(key, item)?)?;
+        Some(format!("{key}: {why}\n"))
+    });
+    expect![[r#"
+        Post#empty / -: authorId is empty, and the index byAuthor of TaggedPost wants S
+        Post#late / -: createdAt is S, and the index byAuthor of TaggedPost wants N
+    "#]]
+    .assert_eq(&told.collect::<String>());
+    let derived = whole::derive(&schema, &catalogue, &Items::from(all)).by_derivation;
+    let mirrors = derived.into_iter().flat_map(|(_, parts)| parts).map(|part| match part {
+        Derived::Item { key, item } => {
+            let held = |name: &&str| item.contains_key(name);
+            let held: Vec<&str> = ["tag", "authorId", "createdAt", "text"].into_iter().filter(held).collect();
+            format!("{key}: {}\n", held.join(", "))
+        }
+        other => panic!("{other:?}"),
+    });
+    expect![[r#"
+        Tagged#x / empty: createdAt
+        Tagged#x / late: authorId
+        Tagged#x / other: authorId, text
+        Tagged#x / right: authorId, createdAt
+    "#]]
+    .assert_eq(&mirrors.collect::<String>());
+}
+
+#[test]
+fn a_mirror_in_the_place_of_its_source_is_refused() {
+    let (post, rest) = TAGGED.split_once("[tables.Tagged]").unwrap();
+    let (_, entities) = rest.split_once("[entity.Post]").unwrap();
+    let one =
+        format!("{}type = \"kind\"\n[entity.Post]{}", post.trim_start(), entities.replace("\"Tagged\"", "\"Post\""));
+    refused_whole(
+        &one,
+        &expect![
+            "14:13: derivation.tagged: an item of TaggedPost may have the key of one of Post, and Ripple would replace and delete items of Post: give TaggedPost a key of another form, or a table of its own"
+        ],
+    );
+}
+
+#[test]
+fn an_index_that_no_mirror_fits_is_refused() {
+    let of_time = "[tables.Post]\npartition-key = \"id\"\nsort-key = \"createdAt\"";
+    let by_time = TAGGED.replace("[tables.Post]\npartition-key = \"id\"", of_time);
+    let listed = by_time.replace("derived = true", "derived = true\nderived-attributes = [\"Claims\"]");
+    refused_whole(
+        &listed.replace("\"createdAt\", \"text\"]\n\n[entity.TaggedPost]", "\"text\"]\n\n[entity.TaggedPost]"),
+        &expect![
+            "24:13: derivation.tagged: the index byAuthor of TaggedPost wants createdAt of type N, and in the key of Post it is of type S"
+        ],
+    );
+}
+
+// ---- forms of keys as people and libraries have them ----
+//
+// Any text between two fields, values in one case, and entities that only their forms tell apart.
+
+/// Accounts, their users under addresses in lower case, and what users write in rooms; a second table has votes.
+const FORMS: &str = r#"
+[tables.Main]
+partition-key = "pk"
+sort-key = "sk"
+
+[tables.Main.index.byUser]
+partition-key = "upk"
+sort-key = "usk"
+projection = ["email"]
+
+[tables.Votes]
+partition-key = "votedFor"
+
+[entity.User]
+table = "Main"
+partition-key = "$app#user_{lower(email)}"
+sort-key = "$user_1"
+attributes = ["email", "name"]
+derived-attributes = ["messageCount"]
+
+[entity.Message]
+table = "Main"
+partition-key = "room-{roomId}"
+sort-key = "{kind}:{sentAt*}"
+attributes = ["email", "text"]
+derived-attributes = ["userName"]
+
+[entity.Message.index.byUser]
+partition-key = "$app#user_{lower(email)}"
+sort-key = "{sentAt}"
+
+[entity.Vote]
+table = "Votes"
+partition-key = "{choice}.{shard}"
+attributes = ["n"]
+
+[entity.Room]
+table = "Main"
+partition-key = "room-{roomId}"
+sort-key = "ROOM"
+derived-attributes = ["messages"]
+
+[derivation.messages-of-user]
+kind = "count"
+from = "Message"
+into = "User.messageCount"
+
+[derivation.messages-of-room]
+kind = "count"
+from = "Message"
+into = "Room.messages"
+
+[derivation.user-name]
+kind = "copy"
+from = "User"
+to = "Message"
+attributes = { name = "userName" }
+found = { index = "byUser" }
+"#;
+
+#[track_caller]
+fn refused(cases: &[(&str, &str)], mistakes: &Expect) {
+    each_refused(FORMS, cases, mistakes);
+}
+
+/// The manifest with these entities and derivations as well.
+#[track_caller]
+fn refused_with(more: &[&str], mistakes: &Expect) {
+    let error = |more: &&str| format!("{}\n", load(&format!("{FORMS}{more}")).expect_err(more));
+    mistakes.assert_eq(&more.iter().map(error).collect::<String>());
+}
+
+/// A mirror of the messages without these attributes.
+fn mirror(except: &str) -> String {
+    format!(
+        "[entity.MessageOf]\ntable = \"Main\"\npartition-key = \"of-{{roomId}}\"\nsort-key = \"{{kind}}:{{sentAt*}}\"\n\
+         derived = true\n[derivation.of]\nkind = \"mirror\"\nfrom = \"Message\"\nto = \"MessageOf\"\nexcept = [\"{except}\"]\n"
+    )
+}
+
+#[test]
+fn entities_of_a_table_without_a_type_are_told_apart_by_their_forms() {
+    let text = format!("{FORMS}{}", mirror("text"));
+    let (schema, _) = load(&text).unwrap_or_else(|error| panic!("{error}"));
+    let table = schema.layout.forms.as_ref().unwrap().named("Main").unwrap();
+    let seen = |pk: &str, sk: &str, email: Option<&str>| {
+        let mut stored = Item::from([("pk".to_owned(), s(pk)), ("sk".to_owned(), s(sk))]);
+        stored.extend(email.map(|email| ("email".to_owned(), s(email))));
+        let item = table.inward(stored.clone()).unwrap();
+        assert_eq!(table.outward(&item), Some(stored), "{pk} {sk}");
+        let key = schema.layout.key(&item).unwrap();
+        let image = schema.image(&key, &item)?;
+        let fields: Vec<String> = image.key_fields().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        Some(format!("{} {}", image.definition.name, fields.join(" ")))
+    };
+    let user = |email| seen("$app#user_ann@x.org", "$user_1", email);
+    assert_eq!(user(Some("Ann@X.org")).as_deref(), Some("User email=Ann@X.org"), "the attribute has the text as it is");
+    assert_eq!(user(Some("bob@x.org")).as_deref(), Some("User email=ann@x.org"), "the key is what leads to the item");
+    assert_eq!(user(None).as_deref(), Some("User email=ann@x.org"));
+    assert_eq!(seen("$app#user_Ann@x.org", "$user_1", None), None);
+    let message = seen("room-a-b", "text:10:30:00Z", None);
+    assert_eq!(message.as_deref(), Some("Message kind=text roomId=a-b sentAt=10:30:00Z"));
+    assert_eq!(seen("room-a-b", "ROOM", None).as_deref(), Some("Room roomId=a-b"));
+    assert_eq!(seen("elsewhere", "ROOM", None), None);
+    assert_eq!(
+        seen("of-a-b", "text:10:30:00Z", None),
+        None,
+        "an item that names no derived entity is the application's"
+    );
+}
+
+#[test]
+fn a_key_that_can_be_read_in_two_ways_is_unreadable() {
+    let (schema, _) = load(FORMS).unwrap();
+    let item = Item::from([("RippleType", s("Vote"))]);
+    let of = |key: &str| schema.unreadable(&Key::new(key, "-"), &item).map(|why| why.to_string());
+    assert_eq!(of("Votes#RED.7"), None);
+    expect![[r#"votedFor can be read in two ways as Votes#{choice}.{shard} / - of Vote: mark the field whose values hold the text between two fields with *, as in {name*}"#]]
+        .assert_eq(&of("Votes#PCMR.2.7").unwrap());
+
+    let untyped = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n[entity.Vote]\npartition-key = \"{a}.{b}\"\nsort-key = \"V\"\n";
+    let (schema, _) = load(untyped).unwrap();
+    let of = |key: &str| schema.unreadable(&Key::new(key, "V"), &Item::new()).map(|why| why.to_string());
+    assert_eq!(of("RED.7"), None);
+    expect![[r#"pk, sk can be read in two ways as {a}.{b} / V of Vote: mark the field whose values hold the text between two fields with *, as in {name*}"#]]
+        .assert_eq(&of("a.b.c").unwrap());
+}
+
+#[test]
+fn a_link_may_have_a_constant() {
+    let total = "[entity.Total]\ntable = \"Main\"\npartition-key = \"total-{of}\"\nsort-key = \"TOTAL\"\nderived = true\n\
+                 derived-attributes = [\"votes\"]\n[derivation.all]\nkind = \"count\"\nfrom = \"Vote\"\ninto = \"Total.votes\"\n\
+                 creates = true\nlink = { of = \"'all'\" }\n";
+    load(&format!("{FORMS}{total}")).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn a_form_that_cannot_be_read_is_refused() {
+    refused(
+        &[
+            ("{choice}.{shard}", "{choice*}.{shard*}"),
+            ("{choice}.{shard}", "{choice}.{shard*}.{n}"),
+            ("{choice}.{shard}", "{choice}{shard}"),
+            ("{choice}.{shard}", "{trim(choice)}.{shard}"),
+            ("{choice}.{shard}", "{lower(choice}.{shard}"),
+            ("partition-key = \"votedFor\"", "partition-key = \"votedFor\"\nescape = \"url\""),
+        ],
+        &expect![[r#"
+            34:1: entity.Vote.partition-key: key template `{choice*}.{shard*}`: one field of a key takes `*`: it takes as much of the key as it can
+            34:1: entity.Vote.partition-key: key template `{choice}.{shard*}.{n}`: a field with `*` is the first field of a key, or ends it
+            34:1: entity.Vote.partition-key: key template `{choice}{shard}`: two fields need text between them
+            34:1: entity.Vote.partition-key: key template `{trim(choice)}.{shard}`: a field of no known form; the forms are {name}, {lower(name)}, {upper(name)}, {name*}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits
+            34:1: entity.Vote.partition-key: key template `{lower(choice}.{shard}`: a field of no known form; the forms are {name}, {lower(name)}, {upper(name)}, {name*}, {name:6}, {name:14.2}, {MAX-name:6}, {name/} and {name%8}, with at most 38 digits
+            13:1: tables.Votes.escape: there is no value "url": there are percent, none
+        "#]],
+    );
+}
+
+#[test]
+fn entities_that_can_have_the_same_key_are_refused_with_an_example() {
+    let vote = |form: &str| format!("[entity.Poll]\ntable = \"Votes\"\npartition-key = \"{form}\"\n");
+    refused_with(
+        &[&vote("{poll}-{n}")],
+        &expect![[r#"
+            59:9: entity.Poll: an item of Poll (Votes#{poll}-{n} / -) and one of Vote (Votes#{choice}.{shard} / -) can have the same key, such as Votes#x-.x / -: name the attribute that tells them apart, as in [tables.Votes] type = "…"
+        "#]],
+    );
+    load(&format!("{FORMS}{}", vote("poll#{poll}"))).unwrap_or_else(|error| panic!("{error}"));
+    refused(
+        &[("sort-key = \"ROOM\"", "sort-key = \"text:ROOM\"")],
+        &expect![[r#"
+            37:9: entity.Room: an item of Room (Main#room-{roomId} / text:ROOM) and one of Message (Main#room-{roomId} / {kind}:{sentAt*}) can have the same key, such as Main#room-x / text:ROOM: name the attribute that tells them apart, as in [tables.Main] type = "…"
+        "#]],
+    );
+    refused_with(
+        &[
+            "[entity.Other]\ntable = \"Main\"\npartition-key = \"room-{roomId}\"\nsort-key = \"{any}\"\nderived = true\n",
+        ],
+        &expect![[r#"
+            59:9: entity.Other: an item of Other (Main#room-{roomId} / {any}) and one of Message (Main#room-{roomId} / {kind}:{sentAt*}) can have the same key, such as Main#room-x / x:x: name the attribute that tells them apart, as in [tables.Main] type = "…"
+        "#]],
+    );
+    let values = "[tables.Plain]\npartition-key = \"id\"\n[entity.A]\ntable = \"Plain\"\n";
+    refused_with(
+        &[&format!("{values}[entity.B]\ntable = \"Plain\"\n"), &values.replace("\"id\"", "\"id\"\nescape = \"none\"")],
+        &expect![[r#"
+            63:9: entity.B: an item of B (Plain#{id} / -) and one of A (Plain#{id} / -) can have the same key, such as Plain#x / -: name the attribute that tells them apart, as in [tables.Plain] type = "…"
+            61:1: tables.Plain.escape: its keys have no form, and are values as they are: leave this out
+        "#]],
+    );
+    let counted = |form: &str| {
+        format!(
+            "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n\
+             [entity.Item]\npartition-key = \"{{a}}\"\nsort-key = \"{form}\"\nderived-attributes = [\"n\"]\n\
+             [entity.Part]\npartition-key = \"{{a}}\"\nsort-key = \"PART#{{item}}\"\n\
+             [derivation.parts]\nkind = \"count\"\nfrom = \"Part\"\ninto = \"Item.n\"\nlink = {{ b = \"item\" }}\n"
+        )
+    };
+    load(&counted("SUB#{b}#SKU#{b}")).unwrap_or_else(|error| panic!("{error}"));
+    refused_whole(
+        &counted("SUB#{b*}"),
+        &expect![[
+            r#"4:9: entity.Item: an item of Item ({a} / SUB#{b*}) and one of Counter ({a} / SUB#{b*}#COUNT#parts#{Satellite:2}) can have the same key, such as x / SUB#x#COUNT#parts#00: name the attribute that tells them apart, as in [table] type = "…""#
+        ]],
+    );
+}
+
+#[test]
+fn a_text_in_one_case_does_not_give_the_text_itself() {
+    let newsletter = "[entity.Letter]\ntable = \"Main\"\npartition-key = \"letter-{email}\"\nsort-key = \"LETTER\"\n\
+                      derived-attributes = [\"users\"]\n\
+                      [derivation.letters]\nkind = \"count\"\nfrom = \"User\"\ninto = \"Letter.users\"\n";
+    load(&format!("{FORMS}{newsletter}")).unwrap_or_else(|error| panic!("{error}"));
+    let undeclared = FORMS.replace("[\"email\", \"name\"]", "[\"name\"]");
+    refused_whole(
+        &format!("{undeclared}{newsletter}"),
+        &expect![
+            "64:13: derivation.letters: the key of User has email in lower or upper case, and the key of Letter has email unchanged: add email to the attributes of User, if its items have it, or write {lower(email)} in the key of Letter"
         ],
     );
     refused(
-        "User",
-        "entity = \"Member\", through = \"MemberOfUser\", by = { userId = \"id\" }",
+        &[
+            (
+                "[entity.Message.index.byUser]\npartition-key = \"$app#user_{lower(email)}\"",
+                "[entity.Message.index.byUser]\npartition-key = \"$app#user_{email}\"",
+            ),
+            ("derived-attributes = [\"messageCount\"]", "derived-attributes = [\"messageCount\", \"email\"]"),
+        ],
+        &expect![[r#"
+            53:13: derivation.user-name: the key of User has email in lower or upper case, and the key by which its Message items are found has email unchanged: write {lower(email)} there
+            19:39: entity.User.derived-attributes: "email" is a field of the key: leave it out
+        "#]],
+    );
+    let note = |key: &str| {
+        format!(
+            "[entity.Note]\ntable = \"Main\"\npartition-key = \"note-{key}\"\nsort-key = \"{{at}}\"\nattributes = [\"email\"]\n"
+        )
+    };
+    refused_with(
+        &[
+            &format!(
+                "{}[derivation.last]\nkind = \"latest\"\nfrom = \"Note\"\nto = \"User\"\nlink = {{ email = \"who\" }}\n\
+             attributes = {{ at = \"messageCount\" }}\n",
+                note("{who}")
+            ),
+            &format!(
+                "{}[entity.NoteOf]\ntable = \"Main\"\npartition-key = \"of-{{lower(who)}}\"\nsort-key = \"{{at}}\"\nderived = true\n\
+             [derivation.note-of]\nkind = \"mirror\"\nfrom = \"Note\"\nto = \"NoteOf\"\n",
+                note("{who}")
+            ),
+        ],
+        &expect![[r#"
+            64:13: derivation.last: name what orders the items, as in by = "createdAt": the key of User has email in lower or upper case, and the keys of the Note items have it unchanged
+            69:13: derivation.note-of: the key of NoteOf has who in lower or upper case, so it does not give the key of its Note: write who unchanged in that key, and write {lower(…)} for an attribute of Note
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_found_by_the_beginning_of_a_key_has_a_certain_end() {
+    let part = "[entity.Part]\ntable = \"Main\"\npartition-key = \"part-{roomId}\"\nsort-key = \"{kind}.{n}\"\n\
+                [entity.Kind]\ntable = \"Main\"\npartition-key = \"part-{roomId}\"\nsort-key = \"KIND#{kind}\"\n\
+                derived-attributes = [\"last\"]\n";
+    refused_with(
+        &[
+            &format!(
+                "{part}[derivation.last]\nkind = \"latest\"\nfrom = \"Part\"\nto = \"Kind\"\nattributes = {{ n = \"last\" }}\n"
+            ),
+            &format!(
+                "{part}[derivation.parts]\nkind = \"cascade\"\nowner = \"Kind\"\nhanging = [{{ entity = \"Part\" }}]\n"
+            ),
+        ],
+        &expect![[r#"
+            68:13: derivation.last: name what orders the items, as in by = "createdAt": the items of Part that lead to one Kind are not consecutive items of one partition: a value in {kind}.{n} may contain the text that ends it
+            68:13: derivation.parts: Part is found by the beginning of {kind}.{n}, which may be that of another Part too, since a value may contain the text that ends it: find it by an index or a mirror with `#` there
+        "#]],
+    );
+}
+
+#[test]
+fn a_mirror_may_leave_out_what_is_not_declared() {
+    load(&format!("{FORMS}{}", mirror("picture"))).unwrap_or_else(|error| panic!("{error}"));
+    refused_with(
+        &[&mirror("txt")],
+        &expect![[r#"
+            68:11: derivation.of.except: Message has no attribute "txt": did you mean "text"?
+        "#]],
+    );
+}
+
+// ---- entities that Ripple writes and whose keys could be equal ----
+
+/// Two groups of items, and a derivation that creates an item for each.
+fn manifest(kinds: [&str; 2], keys: [&str; 2], of_type: &str) -> String {
+    let part = |at: usize| {
+        let (kind, key, from) = (kinds[at], keys[at], ["Item", "Note"][at]);
+        let declared = match kind {
+            "count" => format!("kind = \"count\"\nfrom = \"{from}\"\ninto = \"Made{at}\"\ncreates = true"),
+            kind => format!("kind = \"{kind}\"\nfrom = \"{from}\"\nto = \"Made{at}\""),
+        };
+        format!(
+            "[entity.{from}]\npartition-key = \"{from}#{{id}}\"\nsort-key = \"{from}\"\nattributes = [\"category\"]\n\
+             [entity.Made{at}]\npartition-key = \"{key}\"\nsort-key = \"MADE\"\nderived = true\n\
+             derived-attributes = [\"Claims\"]\n[derivation.made-{at}]\n{declared}\n{}",
+            if key.contains("{category}") { "link = { category = \"category\" }\n" } else { "link = {}\n" }
+        )
+    };
+    format!("[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n{of_type}{}{}", part(0), part(1))
+}
+
+#[test]
+fn two_entities_that_ripple_creates_have_no_key_in_common() {
+    for of_type in ["", "type = \"Type\"\n"] {
+        for kinds in [["count", "count"], ["mirror", "mirror"], ["count", "mirror"]] {
+            let error = load(&manifest(kinds, ["CATEGORY#{category}", "CATEGORY#other"], of_type)).unwrap_err();
+            assert_eq!(error.key, "entity.Made1", "{kinds:?}: {error}");
+            load(&manifest(kinds, ["CATEGORY#{category}", "OTHER"], of_type)).unwrap();
+        }
+    }
+    refused_whole(
+        &manifest(["count", "count"], ["CATEGORY#{category}", "CATEGORY#other"], "type = \"Type\"\n"),
         &expect![
-            "derivation.gone.hanging: MemberOfUser is derived, and with [tables] nothing shows whether the functions have handled all that it is derived from: name an entity that the application writes"
+            "24:9: entity.Made1: an item of Made1 (CATEGORY#other / MADE) and one of Made0 (CATEGORY#{category} / MADE) can have the same key, such as CATEGORY#other / MADE, and Ripple would write the one over the other again and again: give one of them a key of another form, such as a prefix of its own"
+        ],
+    );
+}
+
+#[test]
+fn two_entities_that_ripple_creates_have_no_key_in_common_in_a_table_of_any_form() {
+    let of_table = |two: &str| {
+        format!(
+            r#"
+            [tables.Post]
+            partition-key = "id"
+            [tables.Found]
+            partition-key = "by"
+            sort-key = "post"
+            type = "Type"
+            [entity.Post]
+            table = "Post"
+            attributes = ["tag", "author"]
+            [entity.ByTag]
+            table = "Found"
+            partition-key = "TAG#{{tag}}"
+            sort-key = "{{id}}"
+            derived = true
+            [entity.ByAuthor]
+            table = "Found"
+            partition-key = "{two}#{{author}}"
+            sort-key = "{{id}}"
+            derived = true
+            [derivation.by-tag]
+            kind = "mirror"
+            from = "Post"
+            to = "ByTag"
+            link = {{ id = "id" }}
+            [derivation.by-author]
+            kind = "mirror"
+            from = "Post"
+            to = "ByAuthor"
+            link = {{ id = "id" }}
+            "#
+        )
+    };
+    load(&of_table("AUTHOR")).unwrap();
+    refused_whole(
+        &of_table("TAG"),
+        &expect![
+            "16:21: entity.ByAuthor: an item of ByAuthor (Found#TAG#{author} / {id}) and one of ByTag (Found#TAG#{tag} / {id}) can have the same key, such as Found#TAG#x / x, and Ripple would write the one over the other again and again: give one of them a key of another form, such as a prefix of its own"
         ],
     );
 }

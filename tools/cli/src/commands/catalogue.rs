@@ -8,7 +8,7 @@ use engine::{
 };
 use functions::logging;
 use infra::steps::{IndexChange, IndexStep};
-use manifest::meant::meant_or_listed;
+use manifest::error::meant_or_listed;
 use operate::{
     objects::word,
     words::{self, counted},

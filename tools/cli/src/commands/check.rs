@@ -68,11 +68,11 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
 /// Prints the JSON Schema, or the reference page.
 pub(crate) fn schema(args: &SchemaArgs) -> anyhow::Result<Completion> {
     let text = if args.reference {
-        manifest::reference::reference()
+        manifest::syntax::reference()
     } else if args.json_output {
         serde_json::to_string_pretty(&operate::objects::schema::json_schema())?
     } else {
-        serde_json::to_string_pretty(&manifest::schema::json_schema())?
+        serde_json::to_string_pretty(&manifest::syntax::json_schema())?
     };
     print(text.trim_end());
     Ok(Completion::InStep)
