@@ -33,7 +33,7 @@ mod table;
 use std::{path::Path, time::Instant};
 
 use derive::family::Family;
-use infra::filters::{StreamTable, needed};
+use infra::mapping::{StreamTable, needed};
 use stream::filter::Filters;
 
 use crate::{

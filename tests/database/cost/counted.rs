@@ -13,18 +13,14 @@ use aws_sdk_dynamodbstreams::{
 };
 use derive::{family::Family, write::Table};
 use design::cost::{
-    Prices,
+    FanOutRate, Load, Prices,
     estimate::{MONTH_SECONDS, estimate},
-    load::{FanOutRate, Load},
     usage::usage,
 };
 use engine::{batch::Engine, clock::Clock, ledger::LedgerKind};
 use functions::handler::response;
 use futures::{FutureExt as _, future::BoxFuture};
-use infra::{
-    filters::{StreamTable, needed},
-    mapping::{filters, mapping},
-};
+use infra::mapping::{StreamTable, filters, mapping, needed};
 use keys::item::Item;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use serde_dynamo::AttributeValue;

@@ -4,7 +4,7 @@
 use derive::family::Family;
 use engine::ledger::LedgerKind;
 use expect_test::expect;
-use infra::filters::{StreamTable, needed};
+use infra::mapping::{StreamTable, needed};
 use stream::filter::Filters;
 use support::record::{Window, event};
 

@@ -20,7 +20,7 @@ use design::samples::Samples;
 use engine::bookkeeping::kept;
 use expect_test::expect;
 use functions::handler::Function;
-use infra::filters::{Needed, StreamTable, needed};
+use infra::mapping::{Needed, StreamTable, needed};
 use keys::{
     counter::{COUNTER, CounterKey},
     fields::Fields,

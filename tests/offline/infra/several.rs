@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use derive::{catalogue::Catalogue, schema::Schema};
 use infra::{
     Stack,
-    filters::{Needed, StreamTable, criteria, needed},
+    mapping::{Needed, StreamTable, criteria, needed},
     stream_events, wrapped,
 };
 use serde_json::{Value, json};

@@ -7,8 +7,7 @@ use engine::ledger::LedgerKind;
 use functions::handler::Function;
 use infra::{
     Stack,
-    filters::{Needed, StreamTable, criteria, needed},
-    mapping::{filters, mapping},
+    mapping::{Needed, StreamTable, criteria, filters, mapping, needed},
 };
 use serde_json::{Value, json};
 use stream::mapping::{OnFailure, StartingPosition};

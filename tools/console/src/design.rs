@@ -8,7 +8,7 @@ pub(crate) mod writing;
 
 use std::sync::Arc;
 
-use ::design::{asked::PatternRequests, document, review::review};
+use ::design::{PatternRequests, document, review::review};
 use axum::extract::State;
 use maud::{Markup, html};
 use store::Store;

@@ -1,29 +1,27 @@
-//! The infrastructure of a table: a SAM template of tables, functions, mappings with filters, roles, alarms and dashboard.
+//! The infrastructure of a table: a SAM template of tables, functions, mappings with filters, roles, alarms and
+//! dashboard.
 //!
-//! [`mod@mapping`] gives the same event source mappings as values, for the functions of `ripple dev`; [`filters`] has their
-//! filters. [`wrapped`] puts a template into what other tools deploy.
+//! [`mod@mapping`] gives the same event source mappings with their filters as values, for the functions of
+//! `ripple dev`. [`wrapped`] puts a template into what other tools deploy.
 //!
 //! The text stands in parts beside this file. A line that begins with flags, as in `@creates,expires|`, is there only
 //! if all of them hold; `{{name}}` stands for a value.
 //!
 //! *Example*: `@attaches|    Default: {{pk}}` becomes `    Default: PK` in the template for an existing table.
 
-pub mod filters;
 pub mod mapping;
 pub mod steps;
+mod tables;
 pub mod wrapped;
-mod yaml;
 
-use std::{collections::BTreeSet, fmt::Write as _, slice};
+use std::collections::BTreeSet;
 
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
-use keys::tables::{IndexForm, KeyAttribute, KeyType, TableForm};
 
 use crate::{
-    filters::{Needed, StreamTable, needed},
-    mapping::{BATCH_SIZE, BATCHING_WINDOW_S, LANES, RECORD_AGE_S, TUMBLING_WINDOW_S},
-    steps::{Deployed, IndexStep, IndexText, next},
-    yaml::scalar,
+    mapping::{BATCH_SIZE, BATCHING_WINDOW_S, LANES, Needed, RECORD_AGE_S, StreamTable, TUMBLING_WINDOW_S, needed},
+    steps::{Deployed, IndexStep, next},
+    tables::{StackTable, all, line, scalar},
 };
 
 const STACK: &str = include_str!("stack.yaml");
@@ -432,169 +430,4 @@ fn filters(needed: &Needed, shipped: bool) -> String {
         line(&mut text, &format!("{:indent$}- Pattern: {}", "", scalar(pattern)));
     }
     text.trim_end().to_owned()
-}
-
-// ---- The tables of a template: which it makes, and how it names them ----
-
-/// Beginnings of logical ids that the template has for itself: `LedgerTable`.
-const TAKEN: &str = "Ledger";
-
-/// A table with a stream.
-struct StackTable<'a> {
-    /// What its logical ids begin with: `Post` for `PostTable`, and nothing for the table whose keys are the layout's.
-    id: String,
-    stream_table: StreamTable<'a>,
-    /// Does the template make it?
-    is_made: bool,
-    is_one_of_several: bool,
-    /// Its indexes, as the template has them.
-    indexes: Vec<IndexText>,
-}
-
-/// All tables of a template: first the one whose keys are the layout's.
-fn all<'a>(schema: &'a Schema, attaches: bool) -> Vec<StackTable<'a>> {
-    let is_one_of_several = schema.layout.forms.is_some();
-    let mut ids = BTreeSet::from([TAKEN.to_owned()]);
-    let mut id = |form: &TableForm| {
-        let letters: String = form.name.chars().filter(char::is_ascii_alphanumeric).collect();
-        let (first, rest) = letters.split_at(letters.len().min(1));
-        let id = format!("{}{rest}", first.to_ascii_uppercase());
-        let numbered = (2..).map(|number| format!("{id}{number}"));
-        let free = [id.clone()].into_iter().chain(numbered).find(|id| ids.insert(id.clone()));
-        free.unwrap_or(id)
-    };
-    let table = |stream_table: StreamTable<'a>| StackTable {
-        id: stream_table.form().map(&mut id).unwrap_or_default(),
-        stream_table,
-        // The table of Ripple's own items is Ripple's to make.
-        is_made: !attaches || (is_one_of_several && stream_table.form().is_none()),
-        is_one_of_several,
-        indexes: stream_table.declared().indexes.iter().map(index_text).collect(),
-    };
-    StreamTable::all(schema).map(table).collect()
-}
-
-impl StackTable<'_> {
-    /// What `!Ref` takes for its name.
-    fn reference(&self) -> String {
-        format!("{}Table{}", self.id, if self.is_made { "" } else { "Name" })
-    }
-
-    /// Its ARN, inside of `!Sub`.
-    fn arn(&self) -> String {
-        let name = self.reference();
-        if self.is_made {
-            return format!("${{{name}.Arn}}");
-        }
-        format!("arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/${{{name}}}")
-    }
-
-    /// Its ARN.
-    fn arn_value(&self) -> String {
-        if self.is_made { format!("!GetAtt {}.Arn", self.reference()) } else { format!("!Sub {}", self.arn()) }
-    }
-
-    /// The ARN of its stream.
-    fn stream(&self) -> String {
-        if self.is_made {
-            let table = self.reference();
-            format!("!If [Has{table}Stream, !Ref {table}Stream, !GetAtt {table}.StreamArn]")
-        } else {
-            format!("!Ref {}StreamArn", self.id)
-        }
-    }
-
-    /// The ARNs of its indexes; one pattern stands for those of an existing table.
-    fn indexes(&self) -> Vec<String> {
-        let declared = self.stream_table.declared();
-        let names = declared.indexes.iter().map(|index| index.name.as_str());
-        let names: Vec<&str> = if self.is_made { names.collect() } else { names.take(1).map(|_| "*").collect() };
-        names.into_iter().map(|index| format!("!Sub {}/index/{index}", self.arn())).collect()
-    }
-
-    /// `the application's table`, in words.
-    fn described(&self) -> String {
-        match self.stream_table.form() {
-            Some(form) => format!("the table {}", form.name),
-            None if self.is_one_of_several => "the table of Ripple's own items".to_owned(),
-            None => "the application's table".to_owned(),
-        }
-    }
-
-    /// Its keys and indexes.
-    fn keys(&self) -> String {
-        let declared = self.stream_table.declared();
-        let key = (slice::from_ref(&declared.pk), declared.sk.as_slice());
-        let mut text = "      AttributeDefinitions:\n".to_owned();
-        let mut defined: BTreeSet<String> = BTreeSet::new();
-        let of_indexes = self.indexes.iter().flat_map(|index| index.defined.iter().cloned());
-        for definition in key.0.iter().chain(key.1).map(definition).chain(of_indexes) {
-            if defined.insert(definition.clone()) {
-                line(&mut text, &definition);
-            }
-        }
-        key_schema(&mut text, "      ", key);
-        if !self.indexes.is_empty() {
-            line(&mut text, "      GlobalSecondaryIndexes:");
-        }
-        self.indexes.iter().flat_map(|index| &index.lines).for_each(|of_index| line(&mut text, of_index));
-        text.trim_end().to_owned()
-    }
-}
-
-/// The definition of an attribute of a key.
-fn definition(attribute: &KeyAttribute) -> String {
-    let of = of_type(attribute.of);
-    format!("        - {{ AttributeName: {}, AttributeType: {of} }}", scalar(&attribute.name))
-}
-
-/// An index as a template has it.
-fn index_text(index: &IndexForm) -> IndexText {
-    let name = scalar(&index.name);
-    let mut text = format!("        - IndexName: {name}\n");
-    key_schema(&mut text, "          ", (&index.pk, &index.sk));
-    projected(&mut text, index.projection.as_deref());
-    IndexText {
-        name,
-        lines: text.lines().map(str::to_owned).collect(),
-        defined: index.parts().map(definition).collect(),
-    }
-}
-
-fn of_type(of: KeyType) -> &'static str {
-    match of {
-        KeyType::S => "S",
-        KeyType::N => "N",
-        KeyType::B => "B",
-    }
-}
-
-fn key_schema(text: &mut String, indent: &str, (pk, sk): (&[KeyAttribute], &[KeyAttribute])) {
-    line(text, &format!("{indent}KeySchema:"));
-    for (attributes, part) in [(pk, "HASH"), (sk, "RANGE")] {
-        for attribute in attributes {
-            line(text, &format!("{indent}  - {{ AttributeName: {}, KeyType: {part} }}", scalar(&attribute.name)));
-        }
-    }
-}
-
-/// The projection of an index; `None` is all attributes.
-fn projected(text: &mut String, projection: Option<&[String]>) {
-    line(text, "          Projection:");
-    match projection {
-        None => line(text, "            ProjectionType: ALL"),
-        Some([]) => line(text, "            ProjectionType: KEYS_ONLY"),
-        Some(names) => {
-            line(text, "            ProjectionType: INCLUDE");
-            line(text, "            NonKeyAttributes:");
-            for name in names {
-                line(text, &format!("              - {}", scalar(name)));
-            }
-        }
-    }
-}
-
-fn line(text: &mut String, line: &str) {
-    // Writing to a text does not fail.
-    let _is_written = writeln!(text, "{line}");
 }

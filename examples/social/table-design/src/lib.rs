@@ -8,9 +8,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use derive::{catalogue::CatalogueError, schema::Schema, write::TRANSACT_ACTIONS_MAX};
 use design::{
-    Design,
-    asked::PatternRequests,
-    document,
+    Design, PatternRequests, document,
     review::{self, AnswersError, FindingAnswer},
     samples::Samples,
 };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as Group, ValueEnum, value_parser};
 use clap_complete::Shell;
-use design::cost::load::FanOutRate;
+use design::cost::FanOutRate;
 use infra::mapping::{BATCH_SIZE, BATCHING_WINDOW_S, LANES};
 
 use crate::args::{MANIFEST, MANIFEST_HERE, ManifestFile};

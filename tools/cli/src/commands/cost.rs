@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use derive::family::Family;
 use design::cost::{
-    NOTED, Prices, REGION,
+    Load, NOTED, Prices, REGION,
     estimate::{Estimate, estimate},
-    load::Load,
     usage::SampleEngine,
 };
 use engine::{batch::Handled, ledger::LedgerKind};

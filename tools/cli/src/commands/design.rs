@@ -11,7 +11,7 @@ use functions::{
     declared::{Choice, declared},
     handler::Function,
 };
-use infra::filters::{Needed, StreamTable, criteria, needed, yaml};
+use infra::mapping::{Needed, StreamTable, criteria, needed, yaml};
 use operate::words::counted;
 use serde_json::{Map, Value, json};
 

@@ -33,10 +33,7 @@ use functions::{
     handler::{Function, answer},
 };
 use futures::future::BoxFuture;
-use infra::{
-    filters::{StreamTable, needed},
-    mapping::{filters, mapping},
-};
+use infra::mapping::{StreamTable, filters, mapping, needed};
 use operate::checkpoints::OF;
 use store::{Store, dynamo::DynamoStore};
 use stream::{

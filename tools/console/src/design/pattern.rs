@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use ::design::asked::PatternRequests;
+use ::design::PatternRequests;
 use axum::{
     extract::{Query as Asked, State},
     http::StatusCode,

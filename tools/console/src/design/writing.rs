@@ -5,7 +5,7 @@ mod request;
 
 use std::sync::Arc;
 
-use ::design::asked::PatternRequests;
+use ::design::PatternRequests;
 use axum::{
     extract::{Query, State},
     http::StatusCode,

@@ -9,18 +9,14 @@ use derive::{
     schema::Schema,
 };
 use engine::ledger::{LedgerKind, receipt};
-use infra::{
-    filters::{Needed, StreamTable, needed},
-    mapping::TUMBLING_WINDOW_S,
-};
+use infra::mapping::{Needed, StreamTable, TUMBLING_WINDOW_S, needed};
 use keys::size::item_bytes;
 
 use super::{
+    FanOutRate, Load, LoadError, Paid, Prices,
     bed::read_units,
-    load::{FanOutRate, Load, LoadError},
     usage::{HEARTBEATS, InvocationUsage, LoadUsage, LogBytes, heartbeat, usage},
 };
-use crate::cost::{Paid, Prices};
 use crate::{Design, price::price};
 
 /// Seconds of a month: 730 hours.

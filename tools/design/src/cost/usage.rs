@@ -20,8 +20,8 @@ use keys::{item::Item, key::Key};
 use store::{memory::MemoryStore, recording::Recording};
 
 use super::{
+    Load, LoadError,
     bed::{Arriving, SampleBed},
-    load::{Load, LoadError},
     world::{World, scattered},
 };
 use crate::Design;

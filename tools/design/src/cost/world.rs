@@ -1,16 +1,22 @@
-//! The items of a sample run, made from the design's samples: items of the application, and the items that they name.
+//! The items of a sample run, made from the design's samples: items of the application, and the items that they name. A
+//! [`cast`] is one item with all of those and everything derived from them: a small data set for examples.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use derive::{
     kind::{Computed, Refresh, RefreshTarget, Shape},
     sources::Sources,
 };
+use engine::ledger::LedgerKind;
 use keys::{entity::Definition, fields::Fields, index_key::OnlyIf, item::Item, key::Key, template::form::Width};
 use serde_dynamo::AttributeValue;
+use store::memory::MemoryStore;
 
-use super::load::{Load, spread};
-use crate::{Design, followed::made};
+use super::{Load, spread, usage::named};
+use crate::{Design, price::made};
 
 /// Makes the items of a sample run.
 pub(super) struct World<'a> {
@@ -180,4 +186,72 @@ pub(super) fn scattered(n: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
+}
+
+/// An item with the items that it names.
+pub struct Cast {
+    /// The item, as the application creates it.
+    pub item: Item,
+    /// The items that it names, as the application creates them.
+    pub named: BTreeMap<Key, Item>,
+    /// The model with all of these items and everything derived from them.
+    pub store: Arc<MemoryStore>,
+}
+
+/// An item of an entity that the application writes, by its number, with the items that it names. `None` if no sample
+/// of the entity can be made, or if the chain of named items does not end.
+pub async fn cast(design: &Design, entity: &str, n: u64) -> Option<Cast> {
+    let load = Load {
+        rates: BTreeMap::new(),
+        targets: BTreeMap::new(),
+        fan_outs: BTreeMap::new(),
+        reads: BTreeMap::new(),
+        ledger: LedgerKind::default(),
+        n_shards: 1,
+        window_seconds: 0.0,
+        n_batch_max: 1,
+        n_lanes: 1,
+        memory_mb: 0,
+        call_ms: 0.0,
+    };
+    let world = World::new(design, &load);
+    let item = world.item(entity, n)?;
+    let (named, store) = named(design, &world, &load, std::slice::from_ref(&item)).await?;
+    let own = design.schema.layout.key(&item);
+    let named = named.into_iter().filter(|(key, _)| Some(key) != own.as_ref()).collect();
+    Some(Cast { item, named, store })
+}
+
+#[cfg(test)]
+mod tests {
+    use derive::write::Table;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_item_comes_with_the_items_that_it_names_and_what_follows() {
+        let schema = catalogue::schema();
+        let design = Design::declared(schema.clone(), catalogue::catalogue(&schema).unwrap());
+        let Cast { item, named, store } = cast(&design, "Follow", 7).await.unwrap();
+        let key = design.schema.layout.key(&item).unwrap();
+        assert!(!named.contains_key(&key));
+        let entity = |(key, item): (&Key, &Item)| design.schema.image(key, item).unwrap().definition.name.clone();
+        assert_eq!(named.iter().map(entity).collect::<Vec<_>>(), ["User", "User"]);
+        store.view(Table::Main, |items| {
+            let of = |name: &str| items.values().filter(|item| item.contains_key(name)).count();
+            assert_eq!((of("FollowerCount"), of("FolloweeName"), of("FollowerName")), (1, 1, 1), "{items:?}");
+        });
+        assert!(cast(&design, "Follower", 7).await.is_none(), "Ripple writes it");
+    }
+
+    #[tokio::test]
+    async fn a_number_of_few_digits_in_a_key_ends_no_series_of_items() {
+        let text = "[table]\npartition-key = \"PK\"\nsort-key = \"SK\"\n[entity.Lot]\npartition-key = \"T#{t}\"\nsort-key = \
+                    \"LOT#{no:3}#{price:4.2}\"\n";
+        let (schema, catalogue) = manifest::load(text).unwrap();
+        let design = Design::declared(schema, catalogue);
+        for n in [7, 99, 100, 999, 1_000, 123_456] {
+            assert!(cast(&design, "Lot", n).await.is_some(), "{n}");
+        }
+    }
 }

@@ -1,8 +1,15 @@
-//! Rows of the table's design that describe requests.
+//! The requests of the access patterns: as rows, and the sections on reads and on writes.
 
-use derive::query::{Consistency, Order, Query, SortKeys};
-use keys::{key::Key, layout::Layout};
+use derive::{
+    guard::Ask,
+    query::{Consistency, Order, Query, SortKeys},
+    write::{Action, Update, Write},
+};
+use keys::{item::Item, key::Key, layout::Layout};
 use store::recording::Request;
+
+use super::{code, codes, plain, table, value};
+use crate::{Design, PatternRequests, review::patterns::repeated};
 
 /// Requests of one form: a single one, or one for each suffix of a spread partition key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +88,7 @@ fn row(layout: &Layout, request: &Request) -> Row {
             order: Some(query.order),
             limit: query.limit,
             consistency: Some(query.consistency),
-            ..of("Query", condition(layout, query))
+            ..of("Query", key_condition(layout, query))
         },
         Request::Scan(_) => of("Scan", String::new()),
         Request::Write(write) => of(store::operation(&write.action), texts(vec![&write.key])),
@@ -91,7 +98,7 @@ fn row(layout: &Layout, request: &Request) -> Row {
     }
 }
 
-fn condition(layout: &Layout, query: &Query) -> String {
+fn key_condition(layout: &Layout, query: &Query) -> String {
     let index = query.index.as_deref().and_then(|name| layout.index(name));
     let (pk, sk) = index.map_or((&layout.pk, &layout.sk), |index| (&index.pk, &index.sk));
     let of_pk = format!("{pk} = {}", query.pk);
@@ -101,5 +108,180 @@ fn condition(layout: &Layout, query: &Query) -> String {
         SortKeys::Between(first, last) if first == last => format!("{of_pk} and {sk} = '{first}'"),
         SortKeys::Between(first, last) => format!("{of_pk} and {sk} between '{first}' and '{last}'"),
         SortKeys::After(first) => format!("{of_pk} and {sk} > '{first}'"),
+    }
+}
+
+// ---- reads: each pattern with its requests ----
+
+const READS_HEAD: [&str; 11] =
+    ["ID", "pattern", "input", "result", "operation", "index", "key condition", "order", "limit", "consistency", "n"];
+
+pub(super) fn reads(design: &Design) -> String {
+    let reads = design.patterns.iter().filter(|pattern| !pattern.is_write());
+    let rows: Vec<Vec<String>> = reads.flat_map(|pattern| pattern_rows(design, pattern)).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "## Reads\n\n\
+         One row for each form of request of a first page; `n` is the number of such requests.\n\
+         The caller may choose another limit, order and consistency.\n\
+         A read of an index is always eventually consistent.\n\n{}",
+        table(&READS_HEAD, &rows)
+    )
+}
+
+fn pattern_rows(design: &Design, pattern: &PatternRequests) -> Vec<Vec<String>> {
+    let asked = rows(&design.schema.layout, &pattern.requests);
+    let row = |(at, row): (usize, &Row)| {
+        let first = |text: &str| if at == 0 { plain(text) } else { "″".to_owned() };
+        let order = match row.order {
+            None => String::new(),
+            Some(direction) => format!("{}{}", arrow(direction), order_words(pattern)),
+        };
+        vec![
+            pattern.id.clone(),
+            first(&pattern.title),
+            first(&pattern.input),
+            first(&pattern.result),
+            row.operation.to_owned(),
+            row.index.clone().unwrap_or_default(),
+            condition(pattern, row),
+            order,
+            row.limit.map(|limit| limit.to_string()).unwrap_or_default(),
+            row.consistency.map(consistency).unwrap_or_default().to_owned(),
+            row.n_requests.to_string(),
+        ]
+    };
+    asked.iter().enumerate().map(row).collect()
+}
+
+fn condition(pattern: &PatternRequests, row: &Row) -> String {
+    let filter = pattern.filter.as_ref().map(|filter| format!(", only items with {}", code(&filter.text)));
+    code(&row.keys) + &filter.unwrap_or_default()
+}
+
+fn order_words(pattern: &PatternRequests) -> String {
+    if pattern.order.is_empty() { String::new() } else { format!(" {}", pattern.order) }
+}
+
+fn arrow(order: Order) -> &'static str {
+    match order {
+        Order::Ascending => "↑",
+        Order::Descending => "↓",
+    }
+}
+
+fn consistency(consistency: Consistency) -> &'static str {
+    match consistency {
+        Consistency::Strong => "strong",
+        Consistency::Eventual => "eventual",
+    }
+}
+
+// ---- writes: each pattern with its transaction and its conditions, in words and in DynamoDB's notation ----
+
+const WRITES_HEAD: [&str; 5] = ["operation", "item", "what it does", "only if", "condition as sent"];
+
+pub(super) fn writes(design: &Design) -> String {
+    let writes: Vec<&PatternRequests> = design.patterns.iter().filter(|pattern| pattern.is_write()).collect();
+    if writes.is_empty() {
+        return String::new();
+    }
+    let mut text = "## Writes\n\n\
+         In the order in which the pattern sends them.\n\
+         A transaction does all of its actions or none. DynamoDB reports failed conditions by position, so a refusal \
+         names the condition that failed.\n"
+        .to_owned();
+    for pattern in writes {
+        text.extend([format!("\n### {} {}\n\n", pattern.id, pattern.title)]);
+        text.extend([format!("Input: {}. Result: {}.", plain(&pattern.input), plain(&pattern.result))]);
+        if let Some(n) = pattern.actions_max.filter(|_| !repeated(&design.schema, pattern).is_empty()) {
+            text.extend([format!(" At most {n} actions.")]);
+        }
+        let rows: Vec<Vec<String>> =
+            pattern.requests.iter().flat_map(|request| request_rows(&design.schema.layout, request)).collect();
+        text.extend([format!("\n\n{}", table(&WRITES_HEAD, &rows))]);
+    }
+    text
+}
+
+fn request_rows(layout: &Layout, request: &Request) -> Vec<Vec<String>> {
+    match request {
+        Request::Write(write) => vec![write_row(layout, store::operation(&write.action).to_owned(), write)],
+        Request::Transact(transaction) => {
+            let n = transaction.writes().len();
+            let row = |(at, write): (usize, &Write)| {
+                let operation = store::operation(&write.action).trim_end_matches("Item");
+                write_row(layout, format!("TransactWriteItems {}/{n}: {operation}", at + 1), write)
+            };
+            transaction.writes().iter().enumerate().map(row).collect()
+        }
+        read => rows(layout, std::slice::from_ref(read)).iter().map(read_row).collect(),
+    }
+}
+
+fn read_row(row: &Row) -> Vec<String> {
+    let index = row.index.as_ref().map(|index| format!(" of {index}")).unwrap_or_default();
+    vec![format!("{}{index}", row.operation), code(&row.keys), "reads".to_owned(), String::new(), String::new()]
+}
+
+fn write_row(layout: &Layout, operation: String, write: &Write) -> Vec<String> {
+    let (words, sent) = match &write.guard {
+        None => (String::new(), String::new()),
+        Some(guard) => {
+            let asks: Vec<String> = guard.asks.iter().map(words).collect();
+            let condition = guard.condition(&layout.pk);
+            let names = condition.names.iter().map(|(mark, name)| format!("`{mark}` = `{name}`"));
+            let values = condition.values.iter().map(|(mark, held)| format!("`{mark}` = `{}`", value(held)));
+            let legend: Vec<String> = names.chain(values).collect();
+            (asks.join(", and "), format!("{}; {}", code(&condition.expression), legend.join(", ")))
+        }
+    };
+    vec![operation, code(&write.key.to_string()), done(layout, &write.action), words, sent]
+}
+
+fn done(layout: &Layout, action: &Action) -> String {
+    match action {
+        Action::Put(item) => {
+            let names = item.keys().filter(|name| *name != layout.pk && *name != layout.sk);
+            format!("puts {}", codes(names))
+        }
+        Action::Update(update) => updated(update),
+        Action::Delete => "deletes it".to_owned(),
+        Action::Check => "checks it".to_owned(),
+    }
+}
+
+fn updated(update: &Update) -> String {
+    let amounts = |verb: &str, join: &str, amounts: &Item| -> Vec<String> {
+        amounts.iter().map(|(name, amount)| format!("{verb} `{}` {join} `{name}`", value(amount))).collect()
+    };
+    let mut parts = Vec::new();
+    if !update.set.is_empty() {
+        parts.push(format!("sets {}", codes(update.set.keys())));
+    }
+    if !update.remove.is_empty() {
+        parts.push(format!("removes {}", codes(&update.remove)));
+    }
+    parts.extend(amounts("adds", "to", &update.add));
+    parts.extend(amounts("takes", "out of", &update.delete));
+    parts.join("; ")
+}
+
+/// A condition in words.
+fn words(ask: &Ask) -> String {
+    match ask {
+        Ask::Absent => "nothing is there".to_owned(),
+        Ask::Present => "it is there".to_owned(),
+        Ask::Lacks(attribute) => format!("it has no `{attribute}`"),
+        Ask::Equal(attribute, held) => format!("its `{attribute}` is {}", code(&value(held))),
+        Ask::Differs(attribute, held) => format!("its `{attribute}` is not {}", code(&value(held))),
+        Ask::AtLeast(attribute, held) => format!("its `{attribute}` is at least {}", code(&value(held))),
+        Ask::LacksOrEqual(attribute, held) => format!("its `{attribute}` is {} or not there", code(&value(held))),
+        Ask::BelowOrLacksBoth(attribute, held, other) => {
+            format!("its `{attribute}` is below {} or not there, nor is `{other}`", code(&value(held)))
+        }
+        Ask::LacksOrBelow(attribute, held) => format!("its `{attribute}` is below {} or not there", code(&value(held))),
     }
 }

@@ -223,7 +223,7 @@ mod tests {
     use serde_dynamo::AttributeValue;
 
     use super::*;
-    use crate::review::fixture::Reviewing;
+    use crate::review::tests::Reviewing;
 
     #[test]
     fn what_is_declared_as_derived_and_made_by_nothing_is_found() {

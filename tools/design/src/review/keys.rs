@@ -151,7 +151,7 @@ mod tests {
     use keys::index_key::IndexKey;
 
     use super::*;
-    use crate::review::fixture::Reviewing;
+    use crate::review::tests::Reviewing;
 
     /// Checks a table of one entity with a key in an index.
     fn check_index(key: (&str, &str), only_if: &str, wanted: &Expect) {

@@ -16,11 +16,8 @@ use keys::{
     layout::Layout,
 };
 
-use crate::{
-    Design,
-    asked::PatternRequests,
-    review::{Check, ReviewFinding},
-};
+use super::{Check, ReviewFinding};
+use crate::{Design, PatternRequests};
 
 pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     let mut found = scans(design);
@@ -233,7 +230,7 @@ mod tests {
     use store::recording::Request;
 
     use super::*;
-    use crate::review::fixture::Reviewing;
+    use crate::review::tests::Reviewing;
 
     /// Users, the shops that they follow, and the number of these shops.
     fn table() -> Reviewing {
