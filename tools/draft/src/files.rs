@@ -12,23 +12,18 @@
 //! | GraphQL schema of Amplify | types with `@model` |
 
 mod amplify;
-mod cloudformation;
-mod data_model;
 pub mod export;
 mod graphql;
-mod onetable;
-mod patterns;
+mod models;
 mod schema_json;
-mod terraform;
-mod workbench;
 
 use std::collections::BTreeSet;
 
-use keys::tables::KeyType;
+use keys::tables::{KeyAttribute, KeyType};
 use saphyr::{LoadableYamlNode as _, Scalar, Yaml};
 use serde_json::{Map, Number, Value};
 
-use crate::shape::SampledTable;
+use crate::shape::{IndexShape, SampledTable, TableShape};
 
 /// Tables that a file describes.
 #[derive(Clone, Debug)]
@@ -74,21 +69,21 @@ pub fn tables_of(text: &str) -> Result<FoundTables, FileError> {
     let file = parsed(text)?;
     let at = |path: &[&str]| path.iter().try_fold(&file, |value, name| value.get(name));
     let (kind, tables) = if let Some(models) = at(&["DataModel"]).and_then(Value::as_array) {
-        ("NoSQL Workbench model", workbench::tables(models)?)
+        ("NoSQL Workbench model", models::workbench(models)?)
     } else if let Some(resources) = at(&["Resources"]).and_then(Value::as_object) {
-        ("CloudFormation template", cloudformation::tables(resources)?)
+        ("CloudFormation template", cloudformation(resources)?)
     } else if let Some(resources) = at(&["resources", "Resources"]).and_then(Value::as_object) {
-        ("serverless.yml", cloudformation::tables(resources)?)
+        ("serverless.yml", cloudformation(resources)?)
     } else if let Some(values) = at(&["values"]).or_else(|| at(&["planned_values"])).filter(|it| it.is_object()) {
-        ("terraform JSON", terraform::tables(values)?)
+        ("terraform JSON", terraform(values)?)
     } else if let Some(tables) = at(&["tables"]).and_then(Value::as_array) {
         if tables.iter().any(|table| table.get("table_config").is_some()) {
             ("schema.json of the DynamoDB MCP server", schema_json::tables(&file, tables)?)
         } else {
-            ("DynamoDB data model", data_model::tables(&file, tables)?)
+            ("DynamoDB data model", models::data_model(&file, tables)?)
         }
     } else if let (Some(models), Some(_)) = (at(&["models"]).and_then(Value::as_object), at(&["indexes"])) {
-        ("OneTable schema", vec![onetable::table(&file, models)?])
+        ("OneTable schema", vec![models::onetable(&file, models)?])
     } else if at(&["service"]).is_some() && at(&["provider"]).is_some() {
         return Err(FileError::NoTable("serverless.yml"));
     } else {
@@ -189,6 +184,131 @@ fn key_type(name: Option<&str>) -> KeyType {
 fn projection(index: &Value) -> Option<Vec<String>> {
     let projection = index.get("Projection").filter(|it| text(it, "ProjectionType") != Some("ALL"))?;
     Some(list(projection, "NonKeyAttributes").filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+// ---- CloudFormation, SAM and CDK templates, and serverless.yml, which have no items ----
+
+/// The tables among the resources. A name that the template computes, such as by `!Sub`, is replaced by the logical id.
+fn cloudformation(resources: &Map<String, Value>) -> Result<Vec<SampledTable>, FileError> {
+    let mut tables = Vec::new();
+    for (id, resource) in resources {
+        let properties = resource.get("Properties").unwrap_or(&Value::Null);
+        match text(resource, "Type") {
+            Some("AWS::DynamoDB::Table" | "AWS::DynamoDB::GlobalTable") => {
+                tables.push(cloudformation_table(id, properties)?);
+            }
+            Some("AWS::Serverless::SimpleTable") => tables.push(simple(id, properties)),
+            _ => {}
+        }
+    }
+    Ok(tables)
+}
+
+/// The table with these properties, which are also the parameters of `CreateTable`.
+fn cloudformation_table(id: &str, properties: &Value) -> Result<SampledTable, FileError> {
+    let key = |of: &Value, part: &str| {
+        let elements = list(of, "KeySchema").filter(|it| text(it, "KeyType") == Some(part));
+        let attribute = |element: &Value| {
+            let name = text(element, "AttributeName")?;
+            let mut definitions = list(properties, "AttributeDefinitions");
+            let definition = definitions.find(|it| text(it, "AttributeName") == Some(name));
+            let of = key_type(definition.and_then(|it| text(it, "AttributeType")));
+            Some(KeyAttribute::plain(name, of))
+        };
+        elements.filter_map(attribute).collect::<Vec<_>>()
+    };
+    let none = || FileError::Table(format!("{id} has no KeySchema with the KeyType HASH"));
+    let pk = key(properties, "HASH").into_iter().next().ok_or_else(none)?;
+    let index = |index: &Value| {
+        let (name, pk) = (text(index, "IndexName")?.to_owned(), key(index, "HASH"));
+        (!pk.is_empty()).then(|| IndexShape { name, pk, sk: key(index, "RANGE"), projection: projection(index) })
+    };
+    let local = list(properties, "LocalSecondaryIndexes").filter_map(|it| text(it, "IndexName").map(str::to_owned));
+    let expiry = properties.get("TimeToLiveSpecification").filter(|it| it.get("Enabled") != Some(&Value::Bool(false)));
+    let shape = TableShape {
+        name: name(id, properties),
+        pk,
+        sk: key(properties, "RANGE").into_iter().next(),
+        indexes: list(properties, "GlobalSecondaryIndexes").filter_map(index).collect(),
+        local_indexes: local.collect(),
+        time_to_live: expiry.and_then(|it| text(it, "AttributeName")).map(str::to_owned),
+        n_items: None,
+    };
+    Ok(SampledTable::without_items(shape))
+}
+
+/// SAM's short form: a table with a partition key, which is `id` of type S if there is none.
+fn simple(id: &str, properties: &Value) -> SampledTable {
+    let key = properties.get("PrimaryKey");
+    let of = match key.and_then(|key| text(key, "Type")) {
+        Some("Number") => KeyType::N,
+        Some("Binary") => KeyType::B,
+        _ => KeyType::S,
+    };
+    let shape = TableShape {
+        name: name(id, properties),
+        pk: KeyAttribute::plain(key.and_then(|key| text(key, "Name")).unwrap_or("id"), of),
+        sk: None,
+        indexes: Vec::new(),
+        local_indexes: Vec::new(),
+        time_to_live: None,
+        n_items: None,
+    };
+    SampledTable::without_items(shape)
+}
+
+/// The declared name if it is plain text, or else the logical id.
+fn name(id: &str, properties: &Value) -> String {
+    let is_plain = |name: &&str| name.chars().all(|it| it.is_ascii_alphanumeric() || "_.-".contains(it));
+    text(properties, "TableName").filter(is_plain).unwrap_or(id).to_owned()
+}
+
+// ---- the output of terraform show -json, of a state or a plan, which has no items ----
+
+/// The tables of the root module and of all modules below it.
+fn terraform(values: &Value) -> Result<Vec<SampledTable>, FileError> {
+    let mut tables = Vec::new();
+    let mut modules: Vec<&Value> = values.get("root_module").into_iter().collect();
+    while let Some(module) = modules.pop() {
+        for resource in list(module, "resources").filter(|it| text(it, "type") == Some("aws_dynamodb_table")) {
+            let address = text(resource, "address").unwrap_or("aws_dynamodb_table");
+            tables.push(terraform_table(address, resource.get("values").unwrap_or(&Value::Null))?);
+        }
+        modules.extend(list(module, "child_modules"));
+    }
+    Ok(tables)
+}
+
+fn terraform_table(address: &str, values: &Value) -> Result<SampledTable, FileError> {
+    let attribute = |name: &str| {
+        let definition = list(values, "attribute").find(|it| text(it, "name") == Some(name));
+        let of = definition.map_or(KeyType::S, |it| key_type(text(it, "type")));
+        KeyAttribute::plain(name, of)
+    };
+    let key = |of: &Value, name: &str| text(of, name).filter(|name| !name.is_empty()).map(attribute);
+    let none = || FileError::Table(format!("{address} has no hash_key"));
+    let index = |index: &Value| {
+        let names = || list(index, "non_key_attributes").filter_map(Value::as_str).map(str::to_owned).collect();
+        Some(IndexShape {
+            name: text(index, "name")?.to_owned(),
+            pk: vec![key(index, "hash_key")?],
+            sk: key(index, "range_key").into_iter().collect(),
+            projection: (text(index, "projection_type") != Some("ALL")).then(names),
+        })
+    };
+    let local = list(values, "local_secondary_index").filter_map(|it| text(it, "name").map(str::to_owned));
+    let expiry = list(values, "ttl").find(|it| it.get("enabled") == Some(&Value::Bool(true)));
+    let shape = TableShape {
+        // A plan does not know a computed name.
+        name: text(values, "name").or(address.rsplit('.').next()).unwrap_or(address).to_owned(),
+        pk: key(values, "hash_key").ok_or_else(none)?,
+        sk: key(values, "range_key"),
+        indexes: list(values, "global_secondary_index").filter_map(index).collect(),
+        local_indexes: local.collect(),
+        time_to_live: expiry.and_then(|it| text(it, "attribute_name")).filter(|it| !it.is_empty()).map(str::to_owned),
+        n_items: None,
+    };
+    Ok(SampledTable::without_items(shape))
 }
 
 #[cfg(test)]

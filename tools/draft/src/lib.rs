@@ -2,38 +2,33 @@
 //!
 //! What it keeps true: a draft passes `ripple check`. Every part is added only if the manifest is valid with it;
 //! otherwise the part is a comment, with the reason. A draft contains names of attributes, kinds of items and constant
-//! parts of keys, but no values of items. It declares no derivation: those that the sample suggests are comments with the
-//! evidence, for a person to decide.
+//! parts of keys, but no values of items. It declares no derivation: those that the sample suggests are comments with
+//! the evidence, for a person to decide.
 //!
 //! The steps, each in a module:
 //!
-//! 1. `words` finds the constant parts of keys, and `type_attribute` the attribute that names the kind of an item.
-//! 2. `entities` groups the items, and gives each kind the form of its keys. `forms` divides the keys, `names` names
-//!    their fields.
-//! 3. `links` finds which kinds name which, and `proposals` compares their attributes and numbers.
+//! 1. `words` finds the constant parts of keys, and the attribute that names the kind of an item.
+//! 2. `entities` groups the items, and gives each kind the form of its keys. `names` names their fields.
+//! 3. `proposals` finds which kinds name which, and compares their attributes and numbers.
 //! 4. `render` writes the text, and checks each part of it.
 //!
-//! [`files`] reads descriptions of tables from files instead. If a file declares the kinds of items too, `declared` takes
-//! the place of steps 1 to 3.
+//! [`files`] reads descriptions of tables from files instead. If a file declares the kinds of items too, these take the
+//! place of steps 1 to 3.
 
-mod access;
-mod declared;
 mod entities;
 pub mod files;
-mod forms;
-mod links;
 mod names;
 mod proposals;
 mod render;
 pub mod shape;
-mod text;
-mod type_attribute;
 mod words;
 
 use keys::tables::KeyAttribute;
-use shape::{IndexShape, KeyReading, SampledTable, TableShape};
 
-use crate::{declared::all_as_they_are, entities::TableKinds};
+use crate::{
+    entities::{TableKinds, all_as_they_are},
+    shape::{IndexShape, KeyReading, SampledTable, TableShape},
+};
 
 /// A drafted manifest.
 #[derive(Clone, Debug)]
@@ -51,7 +46,8 @@ pub struct Draft {
 pub fn draft(origin: &str, tables: &[SampledTable]) -> Draft {
     let one = match tables {
         [table] if table.shape.has_two_texts() => {
-            let kinds = declared::kinds(table, true).unwrap_or_else(|| entities::find(table, KeyReading::Forms));
+            let kinds =
+                entities::declared_kinds(table, true).unwrap_or_else(|| entities::find(table, KeyReading::Forms));
             let has_forms = table.declared.is_none() || !kinds.found.is_empty();
             Some(kinds).filter(|kinds| has_forms && !is_plain(kinds) && !has_plain_index(&table.shape, kinds))
         }
@@ -82,7 +78,7 @@ fn has_plain_index(shape: &TableShape, kinds: &TableKinds<'_>) -> bool {
 
 /// The kinds of items for `[tables.NAME]`: all of them have forms, or none.
 fn in_tables(table: &SampledTable) -> TableKinds<'_> {
-    if let Some(declared) = declared::kinds(table, false) {
+    if let Some(declared) = entities::declared_kinds(table, false) {
         return declared;
     }
     let plain = entities::find(table, KeyReading::Plain);

@@ -5,14 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use keys::tables::{KeyAttribute, KeyType};
 
 use crate::{
-    Draft, access,
-    declared::all_as_they_are,
-    entities::{AttributeFacts, Found, IndexForms, TableKinds},
-    names::{entity, free, is_whole_name},
+    Draft,
+    entities::{AttributeFacts, Found, IndexForms, TableKinds, all_as_they_are},
+    names::{commented, entity, free, is_whole_name, key, list, percent, string, thousands, wrapped},
     proposals::{self, Proposal},
     shape::{Extent, IndexShape, SampledTable, TableShape},
-    text::{commented, key, list, percent, string, thousands, wrapped},
-    type_attribute::share,
+    words::share,
 };
 
 /// Most attributes that an entity lists. A person cannot read more at once, and Ripple needs only those that a derivation
@@ -406,7 +404,7 @@ impl<'a> Parts<'a> {
 
     /// The reads that a file declares, each as a comment if the manifest is not valid with it.
     fn access_lines(&self, live: &[(usize, &Found<'_>)]) -> Vec<String> {
-        let sections = access::sections(live);
+        let sections = access_sections(live);
         let mut lines = Vec::new();
         if !sections.is_empty() {
             lines.extend([String::new(), "# ---- Access patterns ----".to_owned()]);
@@ -530,4 +528,25 @@ fn proposal_lines(accepted: &[(Proposal, Vec<String>)], notes: &[String], tables
         lines.extend(wrapped(note));
     }
     lines
+}
+
+/// The section of each pattern of these entities, each with the position of its table.
+fn access_sections(live: &[(usize, &Found<'_>)]) -> Vec<Vec<String>> {
+    let mut taken = BTreeSet::new();
+    let mut sections = Vec::new();
+    for (table, found) in live {
+        for pattern in found.declared.iter().flat_map(|declared| &declared.patterns) {
+            let name = free(&pattern.name, |name| taken.contains(name));
+            let is_beside = |(other, it): &&(usize, &Found<'_>)| other == table && it.pk == found.pk;
+            let beside: Vec<&str> = live.iter().filter(is_beside).map(|(_, it)| it.name.as_str()).collect();
+            let read = match beside.as_slice() {
+                several @ [_, _, ..] if pattern.is_of_partition => list(several),
+                _ => string(&found.name),
+            };
+            let head = [format!("[access.{name}]"), format!("{} = {read}", pattern.reads)];
+            sections.push(head.into_iter().chain(pattern.lines.iter().cloned()).collect());
+            taken.insert(name);
+        }
+    }
+    sections
 }

@@ -3,7 +3,11 @@
 //! A key is divided at `#`. A part is a *word* if it has no digit; a *prefix* is a word with a separator in front of a
 //! value, such as `user_` in `user_123`. A word or prefix is constant if few different ones stand at its place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use keys::item::{Item, text};
+
+use crate::shape::TableShape;
 
 /// Most different words at one place. A table with more kinds of items than this is rare, and a place with more
 /// different words contains values.
@@ -33,7 +37,7 @@ pub(crate) fn is_word(part: &str) -> bool {
 }
 
 /// True for a word without small letters.
-pub(crate) fn is_upper(part: &str) -> bool {
+fn is_upper(part: &str) -> bool {
     is_word(part) && !part.chars().any(char::is_lowercase)
 }
 
@@ -128,6 +132,152 @@ impl Words {
     }
 }
 
+// ---- the form of the keys of one kind of items: which parts are constant, and which are values of fields ----
+
+/// Items from which on a part that never changes is taken for constant, whatever it looks like. A value that 20 items of
+/// a sample share is rare unless they are of one partition.
+const UNIFORM_ITEMS: usize = 20;
+
+/// A part of a key between two `#`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slot<'a> {
+    /// The constant text in front.
+    pub(crate) text: String,
+    /// The values of a field behind it, one an item; `None` if the whole part is constant.
+    pub(crate) values: Option<Vec<&'a str>>,
+}
+
+/// Divides texts of one form into parts; `None` if they do not have the same number of parts, or if a value is empty.
+/// `is_value` says that an attribute of the items has these values. `is_of_table` is true for the table's partition key,
+/// which is seldom constant as a whole.
+pub(crate) fn slots<'a>(
+    texts: &[&'a str],
+    is_of_table: bool,
+    is_value: impl Fn(&[&str]) -> bool,
+) -> Option<Vec<Slot<'a>>> {
+    let rows: Vec<Vec<&str>> = texts.iter().map(|text| parts(text)).collect();
+    let n_parts = rows.first()?.len();
+    if rows.iter().any(|row| row.len() != n_parts) {
+        return None;
+    }
+    let mut found: Vec<Slot<'a>> = Vec::new();
+    for at in 0..n_parts {
+        let column: Vec<&str> = rows.iter().filter_map(|row| row.get(at).copied()).collect();
+        let has_next = at + 1 < n_parts;
+        let after_constant = found.last().is_some_and(|slot| slot.values.is_none());
+        let is_seldom = is_of_table && n_parts == 1 && (column.len() == 1 || !column.iter().all(|part| is_upper(part)));
+        let may_be_value = is_seldom || after_constant && !(has_next && column.iter().all(|part| is_upper(part)));
+        let text = constant(&column, at == 0 && has_next, may_be_value, &is_value);
+        let values: Option<Vec<&str>> = column.iter().map(|part| part.get(text.len()..)).collect();
+        let values = values?;
+        let is_constant = values.iter().all(|value| value.is_empty());
+        if !is_constant && values.iter().any(|value| value.is_empty()) {
+            return None;
+        }
+        found.push(Slot { text, values: (!is_constant).then_some(values) });
+    }
+    Some(found)
+}
+
+/// The constant text at the start of a column of parts. `is_first` of several parts, capitals are constant.
+fn constant(column: &[&str], is_first: bool, may_be_value: bool, is_value: impl Fn(&[&str]) -> bool) -> String {
+    let Some(first) = column.first().copied() else { return String::new() };
+    if column.iter().all(|part| part == &first) {
+        let is_constant = first.is_empty()
+            || is_first && is_upper(first)
+            || !is_value(column) && (column.len() >= UNIFORM_ITEMS || is_word(first) && !may_be_value);
+        return if is_constant { first.to_owned() } else { String::new() };
+    }
+    let shared = prefix(first);
+    if column.iter().all(|part| prefix(part) == shared) { shared.to_owned() } else { String::new() }
+}
+
+/// The number of parts that most of these keys have.
+pub(crate) fn usual_parts<'a>(keys: impl Iterator<Item = &'a [String; 2]>) -> [usize; 2] {
+    let mut counts = std::collections::BTreeMap::<[usize; 2], usize>::new();
+    for [pk, sk] in keys {
+        *counts.entry([parts(pk).len(), parts(sk).len()]).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, n)| *n).map_or([1, 1], |(usual, _)| usual)
+}
+
+// ---- which attribute names the kind of an item ----
+
+/// Usual names of such an attribute, the most certain first. In small letters.
+const NAMES: [&str; 12] = [
+    "__typename",
+    "__edb_e__",
+    "_et",
+    "entitytype",
+    "entity_type",
+    "_type",
+    "itemtype",
+    "recordtype",
+    "entity",
+    "type",
+    "objecttype",
+    "kind",
+];
+
+/// The names of which nothing but the kind of an item is usual, so that keys without a form do not speak against them.
+const N_CERTAIN: usize = 6;
+
+/// Smallest share of the items that have the attribute. Some tables have an item for locks or migrations without it.
+const SHARE_MIN: f64 = 0.95;
+
+/// Smallest share of the items of one form of keys that have the same value of it.
+const AGREEING_MIN: f64 = 0.99;
+
+/// Most kinds of items. An attribute with more different values is rather a name or a date.
+const KINDS_MAX: usize = 64;
+
+/// Fewest items that show that an attribute with an unusual name is the type.
+const ITEMS_MIN: usize = 20;
+
+/// Finds the attribute. `skeletons` are the constant parts of each item's key.
+pub(crate) fn type_attribute(shape: &TableShape, items: &[&Item], skeletons: &[String]) -> Option<String> {
+    let mut names: BTreeSet<&str> = items.iter().flat_map(|item| item.keys()).collect();
+    names.retain(|name| !shape.is_key(name));
+    let rank = |name: &str| NAMES.iter().position(|it| *it == name.to_lowercase());
+    let mut candidates: Vec<(usize, &str)> =
+        names.into_iter().map(|name| (rank(name).unwrap_or(NAMES.len()), name)).collect();
+    candidates.sort_unstable();
+    let found = candidates.into_iter().find(|(rank, name)| names_kinds(name, *rank, items, skeletons));
+    found.map(|(_, name)| name.to_owned())
+}
+
+fn names_kinds(name: &str, rank: usize, items: &[&Item], skeletons: &[String]) -> bool {
+    let mut by_skeleton = BTreeMap::<&str, BTreeMap<&str, usize>>::new();
+    let mut kinds = BTreeSet::new();
+    let mut n_with = 0;
+    for (item, skeleton) in items.iter().zip(skeletons) {
+        let Some(kind) = text(item, name) else { continue };
+        n_with += 1;
+        kinds.insert(kind);
+        *by_skeleton.entry(skeleton).or_default().entry(kind).or_default() += 1;
+    }
+    let is_known = rank < NAMES.len();
+    let is_few = kinds.len() <= KINDS_MAX && kinds.iter().all(|kind| !kind.is_empty() && kind.len() <= 64);
+    if n_with == 0 || share(n_with, items.len()) < SHARE_MIN || !is_few {
+        return false;
+    }
+    if !is_known && (n_with < ITEMS_MIN || kinds.len() < 2 || by_skeleton.len() != kinds.len()) {
+        return false;
+    }
+    if rank < N_CERTAIN {
+        return true;
+    }
+    // A subtype, such as the kinds of a notification, varies within a form.
+    let n_agreeing: usize = by_skeleton.values().filter_map(|kinds| kinds.values().max()).sum();
+    share(n_agreeing, n_with) >= AGREEING_MIN
+}
+
+/// A part of a number of things, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "a share needs no more than the 15 digits that stay exact")]
+pub(crate) fn share(part: usize, of: usize) -> f64 {
+    if of == 0 { 0.0 } else { part as f64 / of as f64 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,5 +312,39 @@ mod tests {
             &["$app#* / $user_*#*", "$app#* / $user_*#*"],
         );
         assert_eq!([prefix("user_12"), prefix("2024-01"), prefix("user-")], ["user_", "", ""]);
+    }
+
+    #[track_caller]
+    fn divided(texts: &[&str], form: &str) {
+        let slots = slots(texts, false, |_| false);
+        let text = slots.map(|slots| {
+            let part = |slot: &Slot<'_>| format!("{}{}", slot.text, if slot.values.is_some() { "*" } else { "" });
+            slots.iter().map(part).collect::<Vec<_>>().join("#")
+        });
+        assert_eq!(text.as_deref().unwrap_or("none"), form, "{texts:?}");
+    }
+
+    #[test]
+    fn what_items_have_in_common_is_constant() {
+        divided(&["USER#1", "USER#2"], "USER#*");
+        divided(&["PROFILE", "PROFILE"], "PROFILE");
+        divided(&["LIKE#POST#a", "LIKE#POST#b"], "LIKE#POST#*");
+        divided(&["user_1", "user_22"], "user_*");
+        divided(&["2024-01-01", "2024-01-02"], "*");
+    }
+
+    #[test]
+    fn one_item_shows_a_value_behind_a_word() {
+        divided(&["USER#ada"], "USER#*");
+        divided(&["PROFILE"], "PROFILE");
+        divided(&["42"], "*");
+        divided(&["TEAM#core#MEMBER#ada"], "TEAM#*#MEMBER#*");
+    }
+
+    #[test]
+    fn texts_without_a_common_form_have_none() {
+        divided(&["USER#1", "USER"], "none");
+        divided(&["USER#1", "USER#"], "none");
+        divided(&["USER#%", "USER#%"], "USER#*");
     }
 }

@@ -1,14 +1,12 @@
 //! The keys and items to print, before a renderer writes them in a language.
 
-mod reads;
-mod several;
-
 use derive::{catalogue::Catalogue, schema::Schema};
 use keys::{
     entity::{Definition, KeyTemplate},
     index_key::OnlyIf,
     key::is_hidden,
     layout::Layout,
+    tables::{EntityBy, IndexForm, KeyAttribute, KeyType, TableForm},
     template::{
         Piece, Template,
         form::{Form, Width},
@@ -16,8 +14,6 @@ use keys::{
 };
 
 use crate::attributes::{HeldType, ValueTypes};
-
-pub(crate) use self::reads::{Printed, ToldBy, TypedRead, reads};
 
 /// An entity with its keys and attributes.
 #[derive(Debug)]
@@ -37,7 +33,7 @@ pub(crate) struct TypedKey<'a> {
     /// Names of the attributes that store the key. Empty for an attribute that stores a plain value or does not exist.
     pub(crate) names: [&'a str; 2],
     /// The form of each attribute with a name.
-    templates: [Option<Template>; 2],
+    pub(crate) templates: [Option<Template>; 2],
     pub(crate) only_if: Option<&'a OnlyIf>,
     /// Whether only Ripple writes this key.
     pub(crate) derived: bool,
@@ -130,7 +126,7 @@ fn operands(piece: &Piece) -> (&'static str, &str, Vec<u64>) {
 }
 
 /// Makes a text safe for a comment in each language: nothing in it can end the comment.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(shown).collect::<String>().replace("*/", "* /")
 }
@@ -139,23 +135,18 @@ fn one_line(text: &str) -> String {
 pub(crate) fn entities<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<TypedEntity<'a>> {
     let types = ValueTypes::of(schema, catalogue);
     let layout = &schema.layout;
-    let entity = |definition: &'a Definition| match layout.forms.as_ref().and_then(|forms| forms.of_entity(definition))
-    {
-        None => TypedEntity {
+    let entity = |definition: &'a Definition| {
+        let form = layout.forms.as_ref().and_then(|forms| forms.of_entity(definition));
+        TypedEntity {
             definition,
-            keys: keys(layout, definition),
-            attributes: attributes(layout, definition, &types),
-        },
-        Some(form) => TypedEntity {
-            definition,
-            keys: several::keys(form, definition),
-            attributes: several::attributes(form, definition, &types),
-        },
+            keys: form.map_or_else(|| keys(layout, definition), |form| keys_of_table(form, definition)),
+            attributes: attributes(layout, form, definition, &types),
+        }
     };
     schema.entities().filter(|definition| !definition.is_own()).map(entity).collect()
 }
 
-fn keys<'a>(layout: &'a Layout, definition: &'a Definition) -> Vec<TypedKey<'a>> {
+pub(crate) fn keys<'a>(layout: &'a Layout, definition: &'a Definition) -> Vec<TypedKey<'a>> {
     let entity = definition.name.as_str();
     let both = |key: &KeyTemplate| [Some(key.pk.clone()), Some(key.sk.clone())];
     let of_table = TypedKey {
@@ -182,7 +173,7 @@ fn keys<'a>(layout: &'a Layout, definition: &'a Definition) -> Vec<TypedKey<'a>>
     std::iter::once(of_table).chain(of_indexes).collect()
 }
 
-fn fields<'a>(key: &'a KeyTemplate, only_if: Option<&'a OnlyIf>) -> Vec<TypedField<'a>> {
+pub(crate) fn fields<'a>(key: &'a KeyTemplate, only_if: Option<&'a OnlyIf>) -> Vec<TypedField<'a>> {
     let decides = only_if.map(OnlyIf::attribute);
     let mut names: Vec<&str> = key.field_names();
     names.extend(decides.filter(|decides| !key.holds(decides)));
@@ -203,27 +194,126 @@ fn fields<'a>(key: &'a KeyTemplate, only_if: Option<&'a OnlyIf>) -> Vec<TypedFie
     names.into_iter().map(field).collect()
 }
 
-fn attributes<'a>(layout: &'a Layout, definition: &'a Definition, types: &ValueTypes) -> Vec<TypedAttribute<'a>> {
+fn attributes<'a>(
+    layout: &'a Layout,
+    form: Option<&'a TableForm>,
+    definition: &'a Definition,
+    types: &ValueTypes,
+) -> Vec<TypedAttribute<'a>> {
     let is_derived = |name: &str| definition.derived || definition.derived_attributes.iter().any(|it| it == name);
-    let key = |name: &'a str, is_required| TypedAttribute {
+    let attribute = |name: &'a str, value, is_required| TypedAttribute {
         name,
-        value: HeldType::Text,
+        value,
         literal: None,
         derived: is_derived(name),
         is_required,
     };
-    let mut all = vec![key(&layout.pk, true), key(&layout.sk, true)];
-    all.extend(
-        layout.entity_type.as_deref().map(|name| TypedAttribute { literal: Some(&definition.name), ..key(name, true) }),
-    );
-    let indexes = definition.indexes.iter().filter_map(|index| layout.index(&index.index));
-    let of_indexes = indexes.flat_map(|index| [&index.pk, &index.sk]).map(|name| key(name, false));
+    let text = |name: &'a str, is_required| attribute(name, HeldType::Text, is_required);
+    let of_key = |key: &'a KeyAttribute, is_required| attribute(&key.name, held(key.of), is_required);
+    let (mut all, of_indexes): (Vec<_>, Vec<_>) = match form {
+        None => {
+            let indexes = definition.indexes.iter().filter_map(|index| layout.index(&index.index));
+            let names = indexes.flat_map(|index| [&index.pk, &index.sk]);
+            (vec![text(&layout.pk, true), text(&layout.sk, true)], names.map(|name| text(name, false)).collect())
+        }
+        Some(form) => {
+            let is_in = |index: &&IndexForm| definition.indexes.iter().any(|it| it.index == form.inside(&index.name));
+            let keys = form.indexes.iter().filter(is_in).flat_map(|index| index.pk.iter().chain(&index.sk));
+            let of_table = [&form.pk].into_iter().chain(&form.sk);
+            (of_table.map(|key| of_key(key, true)).collect(), keys.map(|key| of_key(key, false)).collect())
+        }
+    };
+    let names_entity = match form.map(|form| &form.entity) {
+        None => layout.entity_type.as_deref(),
+        Some(EntityBy::Attribute(name)) => Some(name.as_str()),
+        Some(_) => None,
+    };
+    all.extend(names_entity.map(|name| TypedAttribute { literal: Some(&definition.name), ..text(name, true) }));
     let named = definition.attributes.iter().chain(&definition.derived_attributes);
-    let others = named.map(|name| TypedAttribute { value: types.get(&definition.name, name), ..key(name, false) });
-    for attribute in of_indexes.chain(others) {
+    let others = named.map(|name| {
+        let expires = form.is_some_and(|form| form.time_to_live.as_ref() == Some(name));
+        let value = if expires { HeldType::Number } else { types.get(&definition.name, name) };
+        attribute(name, value, false)
+    });
+    for attribute in of_indexes.into_iter().chain(others) {
         if !all.iter().any(|known| known.name == attribute.name) {
             all.push(attribute);
         }
     }
     all
+}
+
+// ---- keys and items of one of several tables: a key of plain values has no form, so no code builds it ----
+
+fn keys_of_table<'a>(form: &'a TableForm, definition: &'a Definition) -> Vec<TypedKey<'a>> {
+    let entity = definition.name.as_str();
+    let of_table = KeyPart { template: &definition.key.pk, prefix: Some(&form.name), attribute: Some(&form.pk) };
+    let parts = [of_table, KeyPart { template: &definition.key.sk, prefix: None, attribute: form.sk.as_ref() }];
+    let mut keys = vec![key_of_table(entity, None, parts, fields(&definition.key, None), definition.derived, None)];
+    for index in &definition.indexes {
+        let named = |it: &&IndexForm| form.inside(&it.name) == index.index;
+        let Some(declared) = form.indexes.iter().find(named) else { continue };
+        let part = |template, attributes: &'a [KeyAttribute]| KeyPart {
+            template,
+            prefix: None,
+            attribute: attributes.first(),
+        };
+        let parts = [part(&index.key.pk, &declared.pk), part(&index.key.sk, &declared.sk)];
+        let fields = fields(&index.key, index.only_if.as_ref());
+        let derived = definition.derived || index.derived;
+        keys.push(key_of_table(entity, Some(&declared.name), parts, fields, derived, index.only_if.as_ref()));
+    }
+    keys.retain(|key| key.templates.iter().any(Option::is_some));
+    keys
+}
+
+/// A part of a key: its template in Ripple's inner form (see `keys::tables`), and the attribute that stores it.
+struct KeyPart<'a> {
+    template: &'a Template,
+    /// The table's name, which begins the partition key in the inner form.
+    prefix: Option<&'a str>,
+    attribute: Option<&'a KeyAttribute>,
+}
+
+impl<'a> KeyPart<'a> {
+    /// The attribute's name and its stored form; `None` for a plain value.
+    fn stored(&self) -> Option<(&'a str, Template)> {
+        let attribute = self.attribute.filter(|attribute| !attribute.is_plain)?;
+        Some((&attribute.name, stored_form(self.template, self.prefix)?))
+    }
+}
+
+/// The stored form of a part of a key, which begins with the table's name in Ripple's inner form.
+pub(crate) fn stored_form(template: &Template, prefix: Option<&str>) -> Option<Template> {
+    let text = template.to_string();
+    let text = match prefix {
+        Some(table) => text.strip_prefix(table)?.strip_prefix('#')?,
+        None => &text,
+    };
+    Template::parse(text).ok()
+}
+
+fn key_of_table<'a>(
+    entity: &'a str,
+    index: Option<&'a str>,
+    parts: [KeyPart<'a>; 2],
+    mut fields: Vec<TypedField<'a>>,
+    derived: bool,
+    only_if: Option<&'a OnlyIf>,
+) -> TypedKey<'a> {
+    let stored = parts.map(|part| part.stored());
+    let names = stored.each_ref().map(|stored| stored.as_ref().map_or("", |(name, _)| *name));
+    let templates = stored.map(|stored| stored.map(|(_, template)| template));
+    let decides = only_if.map(OnlyIf::attribute);
+    let is_held = |name: &str| templates.iter().flatten().any(|template| template.holds(name));
+    fields.retain(|field| decides == Some(field.name) || is_held(field.name));
+    TypedKey { entity, index, names, templates, only_if, derived, fields }
+}
+
+fn held(of: KeyType) -> HeldType {
+    match of {
+        KeyType::S => HeldType::Text,
+        KeyType::N => HeldType::Number,
+        KeyType::B => HeldType::Unknown,
+    }
 }

@@ -1,15 +1,17 @@
-//! Generates typed keys, items and reads for an application: source text in its language, from a schema and a catalogue.
+//! Generates typed keys, items and reads for an application: source text in its language, from a schema and a
+//! catalogue.
 //!
 //! What it keeps true: the printed code builds and parses every key exactly as the crate `keys` does, and refuses the
 //! same values. Keys and items depend on nothing but the language; reads call the client of AWS's SDK.
 //!
 //! Each language has these parts: a fixed runtime that interprets the pieces of a template, and one that reads
-//! (`runtime/`); the templates and reads as values of that language; and the types of keys and items. A `TypedEntity` and
-//! a `TypedRead` describe them for all languages. One renderer per language writes them.
+//! (`runtime/`); the templates and reads as values of that language; and the types of keys and items. A `TypedEntity`
+//! and a `TypedRead` describe them for all languages. One renderer per language writes them.
 
 pub mod attributes;
 mod description;
 mod python;
+mod reads;
 mod rust;
 mod typescript;
 
@@ -29,7 +31,7 @@ pub enum Language {
 /// A source file with the keys and items of a table.
 #[must_use]
 pub fn types(language: Language, schema: &Schema, catalogue: &Catalogue) -> String {
-    let (entities, reads) = (description::entities(schema, catalogue), description::reads(schema));
+    let (entities, reads) = (description::entities(schema, catalogue), reads::reads(schema));
     let (comment, of_keys, of_reads) = match language {
         Language::TypeScript => ("//", include_str!("../runtime/keys.ts"), include_str!("../runtime/reads.ts")),
         Language::Python => ("#", include_str!("../runtime/keys.py"), include_str!("../runtime/reads.py")),

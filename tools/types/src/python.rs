@@ -10,8 +10,9 @@ use serde_dynamo::AttributeValue;
 use crate::{
     attributes::{HeldType, Identifiers, pascal, snake},
     concat,
-    description::{Printed, ToldBy, TypedEntity, TypedField, TypedKey, TypedRead},
+    description::{TypedEntity, TypedField, TypedKey},
     quoted,
+    reads::{Printed, ToldBy, TypedRead},
 };
 
 /// Words and values of the language.

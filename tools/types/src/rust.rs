@@ -10,7 +10,8 @@ use serde_dynamo::AttributeValue;
 use crate::{
     attributes::{HeldType, Identifiers, pascal, snake},
     concat,
-    description::{Printed, ToldBy, TypedEntity, TypedField, TypedKey, TypedRead},
+    description::{TypedEntity, TypedField, TypedKey},
+    reads::{Printed, ToldBy, TypedRead},
 };
 
 /// Types and traits of the prelude, and those that the printed code names.

@@ -2,8 +2,8 @@
 //!
 //! Each type with `@model` has a table. Its partition key is the field with `@primaryKey`, or `id`. A key of several
 //! `sortKeyFields` is one attribute, named `a#b` and with the values `{a}#{b}`. An item has the name of its type in
-//! `__typename`. A relation without `fields` and `references` adds attributes such as `postCommentsId`, and a `@hasMany`
-//! without `fields` an index such as `gsi-Post.comments`.
+//! `__typename`. A relation without `fields` and `references` adds attributes such as `postCommentsId`, and a
+//! `@hasMany` without `fields` an index such as `gsi-Post.comments`.
 
 use std::collections::BTreeMap;
 
@@ -256,8 +256,7 @@ impl Model {
     }
 
     fn table(self, name: &str) -> SampledTable {
-        let key =
-            |(name, kind): &Attribute| KeyAttribute { name: name.clone(), of: key_type(Some(kind)), is_plain: true };
+        let key = |(name, kind): &Attribute| KeyAttribute::plain(name, key_type(Some(kind)));
         // Several fields of a sort key are one attribute.
         let composed = |fields: &[Attribute]| -> (Option<KeyAttribute>, KeyForm) {
             let joined = |of: fn(&str) -> String| fields.iter().map(|(name, _)| of(name)).collect::<Vec<_>>().join("#");

@@ -1,18 +1,20 @@
 //! Writes the tables, entities and reads of a manifest in a form that [`tables_of`](super::tables_of) reads.
 //!
-//! What it keeps true: whatever the file does not contain, or contains in another way, is a [`Loss`]. A draft from the file
-//! equals the manifest in everything else. A key is never changed: if the form cannot write it, the entity, or its key in
-//! an index, is left out, and so are the reads by this key.
+//! What it keeps true: whatever the file does not contain, or contains in another way, is a [`Loss`]. A draft from the
+//! file equals the manifest in everything else. A key is never changed: if the form cannot write it, the entity, or its
+//! key in an index, is left out, and so are the reads by this key.
 //!
-//! *Example*: `schema.json` has no descending numbers. So `SCORE#{MAX-score:6}` of an index leaves the entity out of this
-//! index, the loss names the key, and a read of the index becomes a loss too.
+//! *Example*: `schema.json` has no descending numbers. So `SCORE#{MAX-score:6}` of an index leaves the entity out of
+//! this index, the loss names the key, and a read of the index becomes a loss too.
 
 mod schema_json;
-mod workbench;
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
-use derive::{catalogue::Catalogue, schema::Schema};
+use derive::{access::Access, catalogue::Catalogue, schema::Schema};
 use keys::{
     entity::Definition,
     key_forms::KeyForms,
@@ -22,10 +24,10 @@ use keys::{
         form::{Casing, Form},
     },
 };
-use serde_json::{Map, Value};
-use types::attributes::ValueTypes;
+use serde_json::{Map, Value, json};
+use types::attributes::{HeldType, ValueTypes};
 
-use crate::declared::all_as_they_are;
+use crate::entities::all_as_they_are;
 
 /// A form of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +70,7 @@ pub fn export(schema: &Schema, catalogue: &Catalogue, form: ExportForm, table: &
     catalogue.declared().for_each(|derivation| losses.add("derivation", format!("`{}`", derivation.label())));
     let types = ValueTypes::of(schema, catalogue);
     let file = match form {
-        ExportForm::Workbench => workbench::file(&tables, &types, &schema.accesses, &mut losses),
+        ExportForm::Workbench => workbench(&tables, &types, &schema.accesses, &mut losses),
         ExportForm::SchemaJson => schema_json::file(&tables, &types, &schema.accesses, &mut losses),
     };
     Export { file, losses: losses.all }
@@ -262,4 +264,113 @@ fn object<'n>(members: impl IntoIterator<Item = (&'n str, Option<Value>)>) -> Va
 fn each_once<T: Ord + Copy>(names: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = BTreeSet::new();
     names.into_iter().filter(|name| seen.insert(*name)).collect()
+}
+
+// ---- a model of the NoSQL Workbench: an entity is a facet of its table, with the forms of its keys as their aliases ----
+
+/// The time of the model. A file of one manifest is always the same, so it is not that of the export.
+const NO_TIME: &str = "Jan 1, 1970, 12:00 AM";
+
+const READS: &str = "read";
+const INDEX_FORMS: &str = "form of a key in an index";
+const SEVERAL: &str = "index with several attributes in a part of its key";
+
+/// The model of these tables.
+fn workbench(tables: &[Table<'_>], types: &ValueTypes, accesses: &[Access], losses: &mut Losses) -> Value {
+    for access in accesses {
+        losses.add(READS, access.name.clone());
+    }
+    let models: Vec<Value> = tables.iter().map(|table| model(table, types, losses)).collect();
+    json!({
+        "ModelName": tables.first().map(|table| &table.form.name),
+        "ModelMetadata": {
+            "Author": "",
+            "DateCreated": NO_TIME,
+            "DateLastModified": NO_TIME,
+            "Description": "",
+            "AWSService": "Amazon DynamoDB",
+            "Version": "3.0",
+        },
+        "DataModel": models,
+    })
+}
+
+fn model(table: &Table<'_>, types: &ValueTypes, losses: &mut Losses) -> Value {
+    let form = &table.form;
+    let mut indexes = Vec::new();
+    for index in &form.indexes {
+        if index.pk.len() > 1 || index.sk.len() > 1 {
+            losses.add(SEVERAL, format!("{} of {}", index.name, form.name));
+            continue;
+        }
+        let has_lost_forms = !index.is_plain() && !table.is_of_own_key(index);
+        let entities = table.entities.iter().filter(|entity| has_lost_forms && table.is_in(entity, index));
+        entities.for_each(|entity| losses.add(INDEX_FORMS, format!("{} in {}", entity.name, index.name)));
+        let projection = match &index.projection {
+            None => json!({ "ProjectionType": "ALL" }),
+            Some(names) if names.is_empty() => json!({ "ProjectionType": "KEYS_ONLY" }),
+            Some(names) => json!({ "ProjectionType": "INCLUDE", "NonKeyAttributes": names }),
+        };
+        let keys = keys(index.pk.first(), index.sk.first());
+        indexes.push(json!({ "IndexName": index.name, "KeyAttributes": keys, "Projection": projection }));
+    }
+    Table::distinguishable(&table.entities, losses);
+    let facets: Vec<Value> = table.entities.iter().map(|entity| facet(table, entity)).collect();
+    json!({
+        "TableName": form.name,
+        "KeyAttributes": keys(Some(&form.pk), form.sk.as_ref()),
+        "NonKeyAttributes": attributes(table, types),
+        "TableFacets": facets,
+        "GlobalSecondaryIndexes": indexes,
+        "TableData": [],
+        "DataAccess": { "MySql": {} },
+        "BillingMode": "PAY_PER_REQUEST",
+    })
+}
+
+fn facet(table: &Table<'_>, entity: &Definition) -> Value {
+    // An alias that is the attribute's name stands for its value as it is.
+    let alias = |key: &KeyAttribute, form: String| if key.is_plain { key.name.clone() } else { form };
+    let (pk, sk) = table.key(entity);
+    let sk = table.form.sk.as_ref().zip(sk).map(|(key, form)| json!(alias(key, form)));
+    let aliases = object([("PartitionKeyAlias", Some(json!(alias(&table.form.pk, pk)))), ("SortKeyAlias", sk)]);
+    json!({
+        "FacetName": entity.name,
+        "KeyAttributeAlias": aliases,
+        "TableData": [],
+        "NonKeyAttributes": table.attributes(entity),
+        "DataAccess": { "MySql": {} },
+    })
+}
+
+fn keys(pk: Option<&KeyAttribute>, sk: Option<&KeyAttribute>) -> Value {
+    let of = |key: Option<&KeyAttribute>| key.map(|key| attribute(&key.name, &format!("{:?}", key.of)));
+    object([("PartitionKey", of(pk)), ("SortKey", of(sk))])
+}
+
+fn attribute(name: &str, of: &str) -> Value {
+    json!({ "AttributeName": name, "AttributeType": of })
+}
+
+/// The attributes of a table beside its key. Those whose type a manifest does not show are texts here.
+fn attributes(table: &Table<'_>, known: &ValueTypes) -> Vec<Value> {
+    let form = &table.form;
+    let parts = form.indexes.iter().flat_map(IndexForm::parts);
+    let mut types: BTreeMap<&str, String> = parts.map(|part| (part.name.as_str(), format!("{:?}", part.of))).collect();
+    types.extend(form.time_to_live.as_deref().map(|name| (name, "N".to_owned())));
+    let keys: Vec<&str> = types.keys().copied().collect();
+    for entity in &table.entities {
+        for name in table.attributes(entity) {
+            let of = match known.get(&entity.name, name) {
+                HeldType::Number => "N",
+                HeldType::Boolean => "BOOL",
+                HeldType::Text | HeldType::Unknown => continue,
+            };
+            types.entry(name).or_insert_with(|| of.to_owned());
+        }
+    }
+    let declared = table.entities.iter().flat_map(|entity| table.attributes(entity));
+    let all = keys.into_iter().chain(table.type_attribute()).chain(declared);
+    let others = each_once(all).into_iter().filter(|name| !form.is_of_key(name));
+    others.map(|name| attribute(name, types.get(name).map_or("S", String::as_str))).collect()
 }

@@ -19,7 +19,7 @@ const DEPTH_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) types: Vec<Type>,
-    pub(super) enums: BTreeSet<String>,
+    enums: BTreeSet<String>,
 }
 
 /// An object type.

@@ -14,7 +14,7 @@ use keys::{
     template::Template,
 };
 
-use super::{TypedField, TypedKey, fields, one_line, several};
+use crate::description::{TypedField, TypedKey, fields, keys, one_line, stored_form};
 
 /// A function for a read.
 #[derive(Debug)]
@@ -199,7 +199,7 @@ fn key<'a>(
     };
     let template = in_index.map_or(&definition.key, |index| &index.key);
     let Some(form) = form else {
-        let mut keys = super::keys(&schema.layout, definition).into_iter();
+        let mut keys = keys(&schema.layout, definition).into_iter();
         let key = keys.find(|key| key.index == index)?;
         return Some((TypedKey { only_if: None, fields: fields(template, None), ..key }, Vec::new()));
     };
@@ -214,7 +214,7 @@ fn key<'a>(
         let template = if attribute.is_plain {
             Template::parse(&format!("{{{}*}}", attribute.name)).ok()?
         } else {
-            several::stored(template, prefix)?
+            stored_form(template, prefix)?
         };
         Some((attribute.name.as_str(), Some(template)))
     };
