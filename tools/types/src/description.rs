@@ -3,7 +3,7 @@
 use derive::{catalogue::Catalogue, schema::Schema};
 use keys::{
     entity::{Definition, KeyTemplate},
-    index_key::OnlyIf,
+    index_key::{IndexKey, OnlyIf},
     key::is_hidden,
     layout::Layout,
     tables::{EntityBy, IndexForm, KeyAttribute, KeyType, TableForm},
@@ -139,38 +139,87 @@ pub(crate) fn entities<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<Typ
         let form = layout.forms.as_ref().and_then(|forms| forms.of_entity(definition));
         TypedEntity {
             definition,
-            keys: form.map_or_else(|| keys(layout, definition), |form| keys_of_table(form, definition)),
+            keys: keys(layout, form, definition),
             attributes: attributes(layout, form, definition, &types),
         }
     };
     schema.entities().filter(|definition| !definition.is_own()).map(entity).collect()
 }
 
-pub(crate) fn keys<'a>(layout: &'a Layout, definition: &'a Definition) -> Vec<TypedKey<'a>> {
-    let entity = definition.name.as_str();
-    let both = |key: &KeyTemplate| [Some(key.pk.clone()), Some(key.sk.clone())];
-    let of_table = TypedKey {
-        entity,
-        index: None,
-        names: [&layout.pk, &layout.sk],
-        templates: both(&definition.key),
-        only_if: None,
-        derived: definition.derived,
-        fields: fields(&definition.key, None),
+/// The keys of an entity's items; `form` is its table's if there are several. A key of plain values has no form, so no
+/// code builds it.
+pub(crate) fn keys<'a>(
+    layout: &'a Layout,
+    form: Option<&'a TableForm>,
+    definition: &'a Definition,
+) -> Vec<TypedKey<'a>> {
+    let whole = |key: &KeyTemplate, [pk, sk]: [&'a str; 2]| [Some((pk, key.pk.clone())), Some((sk, key.sk.clone()))];
+    let KeyTemplate { pk, sk, .. } = &definition.key;
+    let parts = match form {
+        None => whole(&definition.key, [&layout.pk, &layout.sk]),
+        Some(form) => [part(pk, Some(&form.name), Some(&form.pk)), part(sk, None, form.sk.as_ref())],
     };
-    let of_indexes = definition.indexes.iter().filter_map(|index| {
-        let declared = layout.index(&index.index)?;
-        Some(TypedKey {
-            entity,
-            index: Some(&index.index),
-            names: [&declared.pk, &declared.sk],
-            templates: both(&index.key),
-            only_if: index.only_if.as_ref(),
-            derived: definition.derived || index.derived,
-            fields: fields(&index.key, index.only_if.as_ref()),
-        })
-    });
-    std::iter::once(of_table).chain(of_indexes).collect()
+    let mut keys = vec![typed_key(definition, None, &definition.key, parts)];
+    for index in &definition.indexes {
+        let named = |it: &&IndexForm| form.is_some_and(|form| form.inside(&it.name) == index.index);
+        let declared = form.into_iter().flat_map(|form| &form.indexes).find(named);
+        let parts = match (form, declared, layout.index(&index.index)) {
+            (None, _, Some(index_of)) => whole(&index.key, [&index_of.pk, &index_of.sk]),
+            (Some(_), Some(declared), _) => {
+                [part(&index.key.pk, None, declared.pk.first()), part(&index.key.sk, None, declared.sk.first())]
+            }
+            _ => continue,
+        };
+        let name = declared.map_or(&index.index, |declared| &declared.name);
+        keys.push(typed_key(definition, Some((name, index)), &index.key, parts));
+    }
+    keys.retain(|key| key.templates.iter().any(Option::is_some));
+    keys
+}
+
+/// The attribute of a part of a key in one of several tables, and its stored form; `None` for a plain value. `prefix` is
+/// the table's name, which begins the partition key in Ripple's inner form (see `keys::tables`).
+fn part<'a>(
+    template: &Template,
+    prefix: Option<&str>,
+    attribute: Option<&'a KeyAttribute>,
+) -> Option<(&'a str, Template)> {
+    let attribute = attribute.filter(|attribute| !attribute.is_plain)?;
+    Some((&attribute.name, stored_form(template, prefix)?))
+}
+
+/// The stored form of a part of a key, which begins with the table's name in Ripple's inner form.
+pub(crate) fn stored_form(template: &Template, prefix: Option<&str>) -> Option<Template> {
+    let text = template.to_string();
+    let text = match prefix {
+        Some(table) => text.strip_prefix(table)?.strip_prefix('#')?,
+        None => &text,
+    };
+    Template::parse(text).ok()
+}
+
+fn typed_key<'a>(
+    definition: &'a Definition,
+    index: Option<(&'a str, &'a IndexKey)>,
+    key: &'a KeyTemplate,
+    parts: [Option<(&'a str, Template)>; 2],
+) -> TypedKey<'a> {
+    let only_if = index.and_then(|(_, index)| index.only_if.as_ref());
+    let names = parts.each_ref().map(|part| part.as_ref().map_or("", |(name, _)| *name));
+    let templates = parts.map(|part| part.map(|(_, template)| template));
+    let decides = only_if.map(OnlyIf::attribute);
+    let is_held = |name: &str| templates.iter().flatten().any(|template| template.holds(name));
+    let mut fields = fields(key, only_if);
+    fields.retain(|field| decides == Some(field.name) || is_held(field.name));
+    TypedKey {
+        entity: &definition.name,
+        index: index.map(|(name, _)| name),
+        names,
+        templates,
+        only_if,
+        derived: definition.derived || index.is_some_and(|(_, index)| index.derived),
+        fields,
+    }
 }
 
 pub(crate) fn fields<'a>(key: &'a KeyTemplate, only_if: Option<&'a OnlyIf>) -> Vec<TypedField<'a>> {
@@ -241,73 +290,6 @@ fn attributes<'a>(
         }
     }
     all
-}
-
-// ---- keys and items of one of several tables: a key of plain values has no form, so no code builds it ----
-
-fn keys_of_table<'a>(form: &'a TableForm, definition: &'a Definition) -> Vec<TypedKey<'a>> {
-    let entity = definition.name.as_str();
-    let of_table = KeyPart { template: &definition.key.pk, prefix: Some(&form.name), attribute: Some(&form.pk) };
-    let parts = [of_table, KeyPart { template: &definition.key.sk, prefix: None, attribute: form.sk.as_ref() }];
-    let mut keys = vec![key_of_table(entity, None, parts, fields(&definition.key, None), definition.derived, None)];
-    for index in &definition.indexes {
-        let named = |it: &&IndexForm| form.inside(&it.name) == index.index;
-        let Some(declared) = form.indexes.iter().find(named) else { continue };
-        let part = |template, attributes: &'a [KeyAttribute]| KeyPart {
-            template,
-            prefix: None,
-            attribute: attributes.first(),
-        };
-        let parts = [part(&index.key.pk, &declared.pk), part(&index.key.sk, &declared.sk)];
-        let fields = fields(&index.key, index.only_if.as_ref());
-        let derived = definition.derived || index.derived;
-        keys.push(key_of_table(entity, Some(&declared.name), parts, fields, derived, index.only_if.as_ref()));
-    }
-    keys.retain(|key| key.templates.iter().any(Option::is_some));
-    keys
-}
-
-/// A part of a key: its template in Ripple's inner form (see `keys::tables`), and the attribute that stores it.
-struct KeyPart<'a> {
-    template: &'a Template,
-    /// The table's name, which begins the partition key in the inner form.
-    prefix: Option<&'a str>,
-    attribute: Option<&'a KeyAttribute>,
-}
-
-impl<'a> KeyPart<'a> {
-    /// The attribute's name and its stored form; `None` for a plain value.
-    fn stored(&self) -> Option<(&'a str, Template)> {
-        let attribute = self.attribute.filter(|attribute| !attribute.is_plain)?;
-        Some((&attribute.name, stored_form(self.template, self.prefix)?))
-    }
-}
-
-/// The stored form of a part of a key, which begins with the table's name in Ripple's inner form.
-pub(crate) fn stored_form(template: &Template, prefix: Option<&str>) -> Option<Template> {
-    let text = template.to_string();
-    let text = match prefix {
-        Some(table) => text.strip_prefix(table)?.strip_prefix('#')?,
-        None => &text,
-    };
-    Template::parse(text).ok()
-}
-
-fn key_of_table<'a>(
-    entity: &'a str,
-    index: Option<&'a str>,
-    parts: [KeyPart<'a>; 2],
-    mut fields: Vec<TypedField<'a>>,
-    derived: bool,
-    only_if: Option<&'a OnlyIf>,
-) -> TypedKey<'a> {
-    let stored = parts.map(|part| part.stored());
-    let names = stored.each_ref().map(|stored| stored.as_ref().map_or("", |(name, _)| *name));
-    let templates = stored.map(|stored| stored.map(|(_, template)| template));
-    let decides = only_if.map(OnlyIf::attribute);
-    let is_held = |name: &str| templates.iter().flatten().any(|template| template.holds(name));
-    fields.retain(|field| decides == Some(field.name) || is_held(field.name));
-    TypedKey { entity, index, names, templates, only_if, derived, fields }
 }
 
 fn held(of: KeyType) -> HeldType {

@@ -199,7 +199,7 @@ fn key<'a>(
     };
     let template = in_index.map_or(&definition.key, |index| &index.key);
     let Some(form) = form else {
-        let mut keys = keys(&schema.layout, definition).into_iter();
+        let mut keys = keys(&schema.layout, None, definition).into_iter();
         let key = keys.find(|key| key.index == index)?;
         return Some((TypedKey { only_if: None, fields: fields(template, None), ..key }, Vec::new()));
     };
