@@ -226,13 +226,10 @@ fn cloudformation_table(id: &str, properties: &Value) -> Result<SampledTable, Fi
     let local = list(properties, "LocalSecondaryIndexes").filter_map(|it| text(it, "IndexName").map(str::to_owned));
     let expiry = properties.get("TimeToLiveSpecification").filter(|it| it.get("Enabled") != Some(&Value::Bool(false)));
     let shape = TableShape {
-        name: name(id, properties),
-        pk,
-        sk: key(properties, "RANGE").into_iter().next(),
         indexes: list(properties, "GlobalSecondaryIndexes").filter_map(index).collect(),
         local_indexes: local.collect(),
         time_to_live: expiry.and_then(|it| text(it, "AttributeName")).map(str::to_owned),
-        n_items: None,
+        ..TableShape::of(name(id, properties), pk, key(properties, "RANGE").into_iter().next())
     };
     Ok(SampledTable::without_items(shape))
 }
@@ -245,22 +242,14 @@ fn simple(id: &str, properties: &Value) -> SampledTable {
         Some("Binary") => KeyType::B,
         _ => KeyType::S,
     };
-    let shape = TableShape {
-        name: name(id, properties),
-        pk: KeyAttribute::plain(key.and_then(|key| text(key, "Name")).unwrap_or("id"), of),
-        sk: None,
-        indexes: Vec::new(),
-        local_indexes: Vec::new(),
-        time_to_live: None,
-        n_items: None,
-    };
-    SampledTable::without_items(shape)
+    let pk = KeyAttribute::plain(key.and_then(|key| text(key, "Name")).unwrap_or("id"), of);
+    SampledTable::without_items(TableShape::of(name(id, properties), pk, None))
 }
 
 /// The declared name if it is plain text, or else the logical id.
-fn name(id: &str, properties: &Value) -> String {
+fn name<'v>(id: &'v str, properties: &'v Value) -> &'v str {
     let is_plain = |name: &&str| name.chars().all(|it| it.is_ascii_alphanumeric() || "_.-".contains(it));
-    text(properties, "TableName").filter(is_plain).unwrap_or(id).to_owned()
+    text(properties, "TableName").filter(is_plain).unwrap_or(id)
 }
 
 // ---- the output of terraform show -json, of a state or a plan, which has no items ----
@@ -298,15 +287,13 @@ fn terraform_table(address: &str, values: &Value) -> Result<SampledTable, FileEr
     };
     let local = list(values, "local_secondary_index").filter_map(|it| text(it, "name").map(str::to_owned));
     let expiry = list(values, "ttl").find(|it| it.get("enabled") == Some(&Value::Bool(true)));
+    // A plan does not know a computed name.
+    let name = text(values, "name").or(address.rsplit('.').next()).unwrap_or(address);
     let shape = TableShape {
-        // A plan does not know a computed name.
-        name: text(values, "name").or(address.rsplit('.').next()).unwrap_or(address).to_owned(),
-        pk: key(values, "hash_key").ok_or_else(none)?,
-        sk: key(values, "range_key"),
         indexes: list(values, "global_secondary_index").filter_map(index).collect(),
         local_indexes: local.collect(),
         time_to_live: expiry.and_then(|it| text(it, "attribute_name")).filter(|it| !it.is_empty()).map(str::to_owned),
-        n_items: None,
+        ..TableShape::of(name, key(values, "hash_key").ok_or_else(none)?, key(values, "range_key"))
     };
     Ok(SampledTable::without_items(shape))
 }

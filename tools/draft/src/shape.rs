@@ -61,6 +61,12 @@ impl IndexShape {
 }
 
 impl TableShape {
+    /// A table with this key, and without indexes and a time to live.
+    pub(crate) fn of(name: &str, pk: KeyAttribute, sk: Option<KeyAttribute>) -> Self {
+        let (indexes, local_indexes) = (Vec::new(), Vec::new());
+        Self { name: name.to_owned(), pk, sk, indexes, local_indexes, time_to_live: None, n_items: None }
+    }
+
     /// The attributes of the table's key and of its indexes' keys.
     pub(crate) fn is_key(&self, attribute: &str) -> bool {
         self.is_own_key(attribute) || self.index_keys().any(|it| it.name == attribute)

@@ -37,15 +37,8 @@ fn shape(text: &str, indexes: &[&str]) -> TableShape {
             projection: None,
         }
     };
-    TableShape {
-        name: words[0].to_owned(),
-        pk: key(words[1]),
-        sk: words.get(2).map(|word| key(word)),
-        indexes: indexes.iter().map(index).collect(),
-        local_indexes: Vec::new(),
-        time_to_live: None,
-        n_items: None,
-    }
+    let indexes = indexes.iter().map(index).collect();
+    TableShape { indexes, ..TableShape::of(words[0], key(words[1]), words.get(2).map(|word| key(word))) }
 }
 
 /// An item, as `name=value`; `N:` marks a number, and `L:` a list.

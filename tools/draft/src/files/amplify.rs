@@ -272,15 +272,8 @@ impl Model {
         let (sk, sk_form) = composed(&self.sk);
         let mut kind =
             DeclaredKind { name: name.to_owned(), sk: sk_form, attributes: self.attributes, ..Default::default() };
-        let mut shape = TableShape {
-            name: name.to_owned(),
-            pk: self.pk.first().map_or_else(|| key(&("id".to_owned(), "S")), key),
-            sk,
-            indexes: Vec::new(),
-            local_indexes: Vec::new(),
-            time_to_live: None,
-            n_items: None,
-        };
+        let pk = self.pk.first().map_or_else(|| key(&("id".to_owned(), "S")), key);
+        let mut shape = TableShape::of(name, pk, sk);
         for (name, [pk, sk], projection) in self.indexes {
             let (sk, form) = composed(&sk);
             kind.indexes.push((name.clone(), [vec![None; pk.len()], sk.iter().map(|_| form.clone()).collect()]));

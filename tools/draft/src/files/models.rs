@@ -45,13 +45,9 @@ fn workbench_table(model: &Value) -> Result<SampledTable, FileError> {
     };
     let local = list(model, "LocalSecondaryIndexes").filter_map(|it| text(it, "IndexName").map(str::to_owned));
     let shape = TableShape {
-        pk,
-        sk: key(model, "SortKey"),
         indexes: list(model, "GlobalSecondaryIndexes").filter_map(index).collect(),
         local_indexes: local.collect(),
-        time_to_live: None,
-        n_items: None,
-        name: name.clone(),
+        ..TableShape::of(&name, pk, key(model, "SortKey"))
     };
     let mut sample = Sample::default();
     for (at, item) in list(model, "TableData").enumerate() {
@@ -183,8 +179,7 @@ fn described(table: &Value, path: &str) -> Result<SampledTable, FileError> {
             projection: (!is_all).then_some(projected),
         });
     }
-    let name = name.to_owned();
-    let shape = TableShape { name, pk, sk, indexes, local_indexes: Vec::new(), time_to_live: None, n_items: None };
+    let shape = TableShape { indexes, ..TableShape::of(name, pk, sk) };
     let mut found = SampledTable::without_items(shape);
     if kinds.len() > 1 {
         let listed = kinds.iter().map(|kind| {
@@ -226,15 +221,9 @@ pub(super) fn onetable(file: &Value, models: &Map<String, Value>) -> Result<Samp
     let indexes = file.get("indexes").unwrap_or(&Value::Null);
     let primary = indexes.get("primary").unwrap_or(&Value::Null);
     let pk = required(primary, "indexes.primary", "hash")?;
-    let mut shape = TableShape {
-        name: text(file, "name").unwrap_or("TABLE").to_owned(),
-        pk: key(pk),
-        sk: text(primary, "sort").map(key),
-        indexes: Vec::new(),
-        local_indexes: Vec::new(),
-        time_to_live: all.iter().find_map(Model::time_to_live),
-        n_items: None,
-    };
+    let name = text(file, "name").unwrap_or("TABLE");
+    let mut shape = TableShape::of(name, key(pk), text(primary, "sort").map(key));
+    shape.time_to_live = all.iter().find_map(Model::time_to_live);
     for (name, index) in indexes.as_object().into_iter().flatten().filter(|(name, _)| *name != "primary") {
         let path = format!("indexes.{name}");
         if index.get("hash").is_none() || text(index, "type") == Some("local") {

@@ -86,15 +86,8 @@ fn table(table: &Value, path: &str) -> Result<SampledTable, FileError> {
         sk: all(sk),
         projection: projection.clone(),
     };
-    let shape = TableShape {
-        name: name.to_owned(),
-        pk: key(pk),
-        sk: sk.map(key),
-        indexes: indexes.iter().map(index).collect(),
-        local_indexes: Vec::new(),
-        time_to_live: None,
-        n_items: None,
-    };
+    let indexes = indexes.iter().map(index).collect();
+    let shape = TableShape { indexes, ..TableShape::of(name, key(pk), sk.map(key)) };
     let (mut kinds, mut others) = (Vec::new(), Vec::new());
     for entity in entities {
         kinds.push(entity.kind(&mut others)?);
