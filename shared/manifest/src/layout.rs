@@ -127,6 +127,7 @@ fn distinct(layout: &Layout, table: &Section<'_>) -> Result<(), ManifestError> {
 }
 
 // ---- DynamoDB's limits ----
+//
 // Sources: DynamoDB API reference, `CreateTable`, `GlobalSecondaryIndex` and `Projection`; developer guide, "Quotas in
 // Amazon DynamoDB".
 

@@ -221,6 +221,7 @@ fn cascade(design: &Design, cascade: &Cascade) -> Option<Price> {
 }
 
 // ---- the derived writes of creating an item, and their price ----
+//
 // Every derivation plans the item's sample as an insert. The counts form one transaction with one receipt. Each counter's
 // display is written. Each refreshed item is written once, however many derivations write to it. Items that only a query
 // finds are left out, because their number is unknown.

@@ -408,6 +408,7 @@ fn extreme(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
 }
 
 // ---- what latest and extreme have in common ----
+//
 // Items that are one range of the table in the wanted order are read where they are. All others have entries beside the
 // target.
 

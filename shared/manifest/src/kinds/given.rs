@@ -182,6 +182,7 @@ pub(super) fn condition(rule: &Rule<'_>, source: &Definition) -> Result<Conditio
 }
 
 // ---- types of attributes ----
+//
 // A manifest determines some: those of displays of counts, of sums, and of their copies and mirrors; of keys of indexes;
 // of times; and of the literals that conditions compare attributes with.
 //

@@ -453,6 +453,7 @@ fn count_writes(handled: &Handled, used: &mut LoadUsage) {
 }
 
 // ---- when a function is invoked with which records ----
+//
 // *As Lambda does it* (tools/stream/README.md has the sources): a shard is read four times a second. An item's records
 // take one lane, which is one concurrent batch of the shard. A batch starts when its first record has waited for the
 // batching window, when it is full, or when the record behind it belongs to another tumbling window. While all lanes work,

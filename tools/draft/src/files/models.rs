@@ -17,6 +17,7 @@ use crate::{
 };
 
 // ---- models of the NoSQL Workbench ----
+//
 // Of the versions 1.0 and 3.0. Their sample items are the sample.
 //
 // A table has `KeyAttributes` with `PartitionKey` and `SortKey`, each with `AttributeName` and `AttributeType`; its
@@ -90,6 +91,7 @@ fn key(of: &Value, part: &str) -> Option<KeyAttribute> {
 }
 
 // ---- dynamodb_data_model.json, in two forms ----
+//
 // The DynamoDB MCP server validates one: `tables` with the parameters of `CreateTable`, and sample items as requests of
 // `BatchWriteItem` in `items`. The DynamoDB skill of the AWS agent toolkit calculates costs from the other: `tables` with
 // `table_name`, `key_schema`, `gsis`, and `entities` with attributes but no forms of keys. Both have `access_patterns` of
@@ -197,6 +199,7 @@ fn described(table: &Value, path: &str) -> Result<SampledTable, FileError> {
 }
 
 // ---- a schema of OneTable as JSON, which has no items ----
+//
 // `indexes` names the attributes of the keys, as `hash` and `sort`, and `models` has the properties of each entity. A
 // property with a `value`, as in `account#${id}`, is a key or another text that is built from properties; `map` names
 // the attribute that stores it. Each item has the name of its model in `_type`, or what `params.typeField` names.
